@@ -1,0 +1,36 @@
+"""memlab: a research workbench for the long-term memory of chat assistants.
+
+Public names load when they are first used, so that ``import memlab`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_EXPORTS: dict[str, str] = {
+    **dict.fromkeys(
+        ("DataError", "ExportError", "MemlabError", "ModelError", "PipelineError", "StoreError"), "memlab.errors"
+    ),
+    **dict.fromkeys(("Dataset", "Qrels", "Question", "Run", "Session", "Turn", "qrels"), "memlab.records"),
+}
+_ROOMS = ("cluster", "config", "datasets", "embed", "errors", "evaluate", "figures", "records", "retrieve", "select")
+
+__all__ = ["__version__", *_EXPORTS, *_ROOMS]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _EXPORTS:
+        value = getattr(importlib.import_module(_EXPORTS[name]), name)
+    elif name in _ROOMS:
+        value = importlib.import_module(f"memlab.{name}")
+    else:
+        raise AttributeError(f"module 'memlab' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
