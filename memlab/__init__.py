@@ -14,9 +14,27 @@ _EXPORTS: dict[str, str] = {
     **dict.fromkeys(
         ("DataError", "ExportError", "MemlabError", "ModelError", "PipelineError", "StoreError"), "memlab.errors"
     ),
+    "Bench": "memlab.retrieve",
+    "MemoryStore": "memlab.store",
+    "Pipeline": "memlab.pipelines",
+    "pipeline": "memlab.pipelines",
     **dict.fromkeys(("Dataset", "Qrels", "Question", "Run", "Session", "Turn", "qrels"), "memlab.records"),
 }
-_ROOMS = ("cluster", "config", "datasets", "embed", "errors", "evaluate", "figures", "records", "retrieve", "select")
+_ROOMS = (
+    "cluster",
+    "config",
+    "datasets",
+    "embed",
+    "errors",
+    "evaluate",
+    "figures",
+    "llm",
+    "records",
+    "retrieve",
+    "select",
+    "sessions",
+    "store",
+)
 
 __all__ = ["__version__", *_EXPORTS, *_ROOMS]
 

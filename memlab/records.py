@@ -369,10 +369,10 @@ def _cell(value: Any) -> str:
 
 
 def run_from_scores(query_ids: np.ndarray, doc_ids: np.ndarray, scores: np.ndarray, *, level: Level, k: int) -> Run:
-    """Rank scored (query, document) pairs: best score first, ties by document id, ``k`` kept for each query.
+    """Rank scored (query, document) pairs: best score first, ties as they are given, ``k`` kept for each query.
 
-    Equal scores are nudged apart by the smallest representable step so that other tools, which break ties by id in
-    their own way, read the same order.
+    Ties are never broken by id: in some benchmarks an id gives the label away. Equal scores are lowered by the
+    smallest float32 step, so that tools that break ties by id read the same order.
 
     :param query_ids: (n,) ids; order of first appearance is kept.
     :param doc_ids: (n,) ids.
@@ -383,7 +383,7 @@ def run_from_scores(query_ids: np.ndarray, doc_ids: np.ndarray, scores: np.ndarr
     >>> from memlab.records import run_from_scores
     >>> run = run_from_scores(np.array(["q", "q"]), np.array(["b", "a"]), np.array([1.0, 1.0]), level="turn", k=5)
     >>> run.frame["doc_id"].to_list(), run.frame["score"].is_sorted(descending=True)
-    (['a', 'b'], True)
+    (['b', 'a'], True)
     """
     if not len(query_ids) == len(doc_ids) == len(scores):
         raise DataError(f"lengths differ: {len(query_ids)} queries, {len(doc_ids)} documents, {len(scores)} scores")
@@ -394,7 +394,7 @@ def run_from_scores(query_ids: np.ndarray, doc_ids: np.ndarray, scores: np.ndarr
         .with_columns(score=pl.Series(scores, dtype=pl.Float64))
         .with_row_index("row")
         .with_columns(first=pl.col("row").min().over("query_id"))
-        .sort("first", "score", "doc_id", descending=[False, True, False])
+        .sort("first", "score", descending=[False, True], maintain_order=True)
         .with_columns(rank=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("first"))
         .filter(pl.col("rank") <= k)
     )

@@ -1,0 +1,134 @@
+"""Pipelines: stages joined by ``|``, written the same way everywhere.
+
+``hybrid(k=200) | mmr(lambda_=0.7)`` retrieves two hundred candidates and reorders them. The first stage retrieves,
+every other takes a ranking and gives one. Parameters are Python literals.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from memlab.errors import DataError, PipelineError
+from memlab.records import Level, Run
+from memlab.retrieve import Bench, bm25, dense, hybrid
+from memlab.select import budget, by_cluster, mmr
+
+RETRIEVERS: Mapping[str, Callable[..., Run]] = {f.__name__: f for f in (dense, bm25, hybrid)}
+TRANSFORMS: Mapping[str, Callable[..., Run]] = {f.__name__: f for f in (mmr, by_cluster, budget)}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of a pipeline: a name and the parameters that differ from the defaults."""
+
+    name: str
+    parameters: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        inside = ", ".join(f"{key}={value!r}" for key, value in self.parameters.items())
+        return f"{self.name}({inside})" if inside else self.name
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Stages that turn a bench into a ranking; ``str()`` gives the text that :func:`pipeline` reads.
+
+    :param stages: the retriever, then what reorders or cuts.
+    """
+
+    stages: tuple[Stage, ...]
+
+    def __str__(self) -> str:
+        return " | ".join(map(str, self.stages))
+
+    def run(self, bench: Bench, *, level: Level = "turn") -> Run:
+        """Rank the documents of a level for every query of the bench.
+
+        :raises DataError: when a stage's parameter has a value that it cannot use.
+        """
+        first, *rest = self.stages
+        run = _apply(RETRIEVERS[first.name], first, bench, level=level)
+        for stage in rest:
+            run = _apply(TRANSFORMS[stage.name], stage, run, bench)
+        return replace(run, name=str(self), provenance={**bench.provenance, "pipeline": str(self), "level": level})
+
+    @cached_property
+    def slug(self) -> str:
+        """Give a name for files, such as ``hybrid-k200-mmr-lambda0.7``."""
+        parts = [
+            stage.name + "".join(f"-{key.strip('_')}{value}" for key, value in stage.parameters.items())
+            for stage in self.stages
+        ]
+        kept = "-".join(parts)
+        return "".join(c if c.isalnum() or c in "-_." else "_" for c in kept)
+
+
+def _apply(function: Callable[..., Run], stage: Stage, *data: Any, **level: Any) -> Run:
+    try:
+        return function(*data, **level, **stage.parameters)
+    except DataError as error:
+        raise DataError(f"stage {str(stage)!r}: {error}") from error
+    except TypeError as error:
+        raise PipelineError(f"stage {str(stage)!r}: a parameter has the wrong type ({error})") from error
+
+
+def pipeline(text: str | Pipeline) -> Pipeline:
+    """Read a pipeline.
+
+    :param text: for example ``"hybrid(k=200) | mmr(lambda_=0.7)"``.
+    :raises PipelineError: for text that is no pipeline, an unknown stage or an unknown parameter; says which are known.
+
+    >>> import memlab
+    >>> str(memlab.pipeline(" hybrid ( k = 200 )|mmr"))
+    'hybrid(k=200) | mmr'
+    >>> memlab.pipeline("hybrid | mrr")
+    Traceback (most recent call last):
+        ...
+    memlab.errors.PipelineError: no stage is called 'mrr' (did you mean 'mmr'?); after the first come ...
+    """
+    if isinstance(text, Pipeline):
+        return text
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError) as error:
+        raise PipelineError(
+            f"{text!r} is not a pipeline ({error}); join stages with |, as in 'hybrid(k=200) | mmr(lambda_=0.7)'"
+        ) from error
+    nodes: list[ast.expr] = []
+    while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.BitOr):
+        nodes.append(tree.right)
+        tree = tree.left
+    nodes.append(tree)
+    return Pipeline(tuple(_stage(node, first=i == 0) for i, node in enumerate(reversed(nodes))))
+
+
+def _stage(node: ast.expr, *, first: bool) -> Stage:
+    call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
+    if not isinstance(call.func, ast.Name):
+        raise PipelineError(f"{ast.unparse(node)!r} is not a stage; a stage is name or name(key=value, …)")
+    name, known = call.func.id, RETRIEVERS if first else TRANSFORMS
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        place = "a pipeline begins with" if first else "after the first come"
+        raise PipelineError(f"no stage is called {name!r}{hint}; {place} {', '.join(known)}")
+    if call.args:
+        raise PipelineError(f"stage {name!r}: write {ast.unparse(call.args[0])!r} as key=value")
+    allowed = [p for p in inspect.signature(known[name]).parameters if p not in ("run", "bench", "level")]
+    parameters = {}
+    for keyword in call.keywords:
+        if keyword.arg not in allowed:
+            raise PipelineError(f"stage {name!r} has no parameter {keyword.arg!r}; it has {', '.join(allowed)}")
+        try:
+            parameters[keyword.arg] = ast.literal_eval(keyword.value)
+        except ValueError as error:
+            raise PipelineError(
+                f"stage {name!r}: {keyword.arg}={ast.unparse(keyword.value)} is not a literal; quote text"
+            ) from error
+    return Stage(name, parameters)

@@ -1,0 +1,71 @@
+"""Dense retrieval: cosine of query and document embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.records import Level, Run
+from memlab.retrieve._indexed import from_store
+from memlab.retrieve._rank import rank
+from memlab.retrieve.bench import Bench
+
+
+def dense(bench: Bench, *, level: Level = "turn", k: int = 200, path: str = "exact") -> Run:
+    """Rank documents by the cosine of their embedding with the query's.
+
+    A session ranks by its best turn: MiniLM reads 256 tokens, so the embedding of a whole session would be that of
+    its beginning.
+
+    :param k: places kept for each query.
+    :param path: ``exact`` for one matrix product a scope, ``indexed`` for LanceDB's vector index (turns only).
+    :raises DataError: without embeddings, or for another path.
+
+    >>> from memlab import datasets, retrieve
+    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
+    >>> retrieve.dense(bench, k=3).frame["rank"].max()
+    3
+    """
+    if path == "indexed":
+        return from_store(bench, _search, level=level, k=k)
+    if path != "exact":
+        raise DataError(f"path is {path!r}; choose 'exact' or 'indexed'")
+    return rank(bench, dense_scores(bench, level=level), level=level, k=k)
+
+
+def dense_scores(bench: Bench, *, level: Level) -> Iterator[tuple[np.ndarray, slice, np.ndarray]]:
+    """Give the cosines of each scope: rows of the queries, place of the documents, scores (q, n) float32."""
+    turns = bench.documents("turn")
+    embeddings = turns.vectors()
+    if bench.query_vectors is None:
+        raise DataError("the queries are not embedded; make the bench with an encoder")
+    for (rows, span), (_, turn_span) in zip(bench.by_scope(level), bench.by_scope("turn"), strict=True):
+        scores = bench.query_vectors[rows] @ embeddings[turn_span].T
+        if level == "session":
+            scores = best_of(scores, turns.session[turn_span] - span.start, span.stop - span.start)
+        yield rows, span, scores
+
+
+def best_of(scores: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
+    """Take the best score of each group of neighbouring columns: (q, n) → (q, n_groups); an empty group gets −1."""
+    best = np.full((len(scores), n_groups), -1.0, scores.dtype)
+    if scores.size:
+        starts = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
+        best[:, group[starts]] = np.maximum.reduceat(scores, starts, axis=1)
+    return best
+
+
+def _search(bench: Bench, k: int) -> pl.DataFrame:
+    if bench.query_vectors is None:
+        raise DataError("the queries are not embedded; make the bench with an encoder")
+    return bench.store.search_vectors(  # type: ignore[union-attr]
+        bench.query_vectors,
+        encoder=bench.encoder,
+        header=bench.header,
+        dataset=bench.name,
+        scopes=bench.queries["scope"].to_list(),
+        k=k,
+    )
