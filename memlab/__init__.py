@@ -15,6 +15,8 @@ _EXPORTS: dict[str, str] = {
         ("DataError", "ExportError", "MemlabError", "ModelError", "PipelineError", "StoreError"), "memlab.errors"
     ),
     "Bench": "memlab.retrieve",
+    "Experiment": "memlab.experiment",
+    "run_pipelines": "memlab.experiment",
     "MemoryStore": "memlab.store",
     "Pipeline": "memlab.pipelines",
     "pipeline": "memlab.pipelines",

@@ -11,7 +11,6 @@ import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from memlab.errors import DataError, PipelineError
@@ -57,16 +56,6 @@ class Pipeline:
         for stage in rest:
             run = _apply(TRANSFORMS[stage.name], stage, run, bench)
         return replace(run, name=str(self), provenance={**bench.provenance, "pipeline": str(self), "level": level})
-
-    @cached_property
-    def slug(self) -> str:
-        """Give a name for files, such as ``hybrid-k200-mmr-lambda0.7``."""
-        parts = [
-            stage.name + "".join(f"-{key.strip('_')}{value}" for key, value in stage.parameters.items())
-            for stage in self.stages
-        ]
-        kept = "-".join(parts)
-        return "".join(c if c.isalnum() or c in "-_." else "_" for c in kept)
 
 
 def _apply(function: Callable[..., Run], stage: Stage, *data: Any, **level: Any) -> Run:

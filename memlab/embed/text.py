@@ -39,17 +39,14 @@ def turn_texts(turns: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
     >>> memlab.embed.text.turn_texts(turns, header=("scope", "participants"))
     ['[scope: u | participants: Mel] Mel: Look! Mel shared a dog.']
     """
-    named = pl.when(pl.col("speaker").is_in(_ROLES)).then(pl.lit("")).otherwise(pl.col("speaker") + ": ")
-    who = pl.when(pl.col("speaker").is_in(_ROLES)).then(pl.lit("")).otherwise(pl.col("speaker") + " ")
-    shared = (
-        pl.when(pl.col("caption").is_null()).then(pl.lit("")).otherwise(" " + who + "shared " + pl.col("caption") + ".")
-    )
-    body = turns.select(body=named + pl.col("text") + shared)["body"]
-    return (_header(_turn_fields(turns, header), turns.height) + body).to_list()
+    shared = " " + _named("{} shared ") + pl.col("caption") + "."
+    return (_header(_turn_fields(turns, header), turns.height) + _bodies(turns, shared)).to_list()
 
 
 def session_texts(turns: pl.DataFrame, sessions: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
     """Write each session as one text: its header and date, then its turns, one a line.
+
+    Captions stand bare here: "Mel shared" over and over would make a long document look as if it were about Mel.
 
     :param turns: every turn of the sessions.
     :param sessions: rows of :class:`memlab.records.Session`; a session without turns gives its date alone.
@@ -58,7 +55,7 @@ def session_texts(turns: pl.DataFrame, sessions: pl.DataFrame, *, header: Sequen
     first = turns.unique("session_id", keep="first", maintain_order=True)
     heads = first.select("session_id", head=_header(_turn_fields(first, header, context=turns), first.height))
     joined = (
-        turns.select("session_id", body=pl.Series(turn_texts(turns), dtype=pl.String))
+        turns.select("session_id", body=_bodies(turns, " " + pl.col("caption")))
         .group_by("session_id", maintain_order=True)
         .agg(pl.col("body").str.join("\n"))
     )
@@ -89,6 +86,16 @@ def query_texts(questions: pl.DataFrame, turns: pl.DataFrame, *, header: Sequenc
     }
     fields = {name: columns[name] for name in header if name in columns}
     return (_header(fields, questions.height) + questions["text"]).to_list()
+
+
+def _named(form: str) -> pl.Expr:
+    """Write the speaker into a form; nothing where the speaker is only a role."""
+    return pl.when(pl.col("speaker").is_in(_ROLES)).then(pl.lit("")).otherwise(pl.format(form, "speaker"))
+
+
+def _bodies(turns: pl.DataFrame, caption: pl.Expr) -> pl.Series:
+    shown = pl.when(pl.col("caption").is_null()).then(pl.lit("")).otherwise(caption)
+    return turns.select(body=_named("{}: ") + pl.col("text") + shown)["body"]
 
 
 def _check(header: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -11,8 +12,11 @@ from memlab.errors import DataError
 from memlab.records import Level, Run, run_from_scores
 from memlab.retrieve.bench import Bench
 
+if TYPE_CHECKING:
+    from memlab.store import MemoryStore
 
-def from_store(bench: Bench, search: Callable[[Bench, int], pl.DataFrame], *, level: Level, k: int) -> Run:
+
+def from_store(bench: Bench, search: Callable[[Bench, MemoryStore, int], pl.DataFrame], *, level: Level, k: int) -> Run:
     """Rank through the store; ties are put in the scope's order of time, as on the exact path.
 
     :param search: gives ``query`` (row of the query), ``doc_id`` and ``score``.
@@ -23,7 +27,7 @@ def from_store(bench: Bench, search: Callable[[Bench, int], pl.DataFrame], *, le
     if level != "turn":
         raise DataError("path='indexed' ranks turns; use path='exact' for sessions")
     documents = bench.documents("turn")
-    found = search(bench, k).join(documents.place, on="doc_id", how="inner").sort("query", "at")
+    found = search(bench, bench.store, k).join(documents.place, on="doc_id", how="inner").sort("query", "at")
     ids = bench.queries["query_id"].to_numpy()[found["query"].to_numpy().astype(np.int64)]
     run = run_from_scores(ids, found["doc_id"].to_numpy(), found["score"].to_numpy(), level=level, k=k)
     return bench.show(run)

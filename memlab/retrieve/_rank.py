@@ -17,12 +17,11 @@ def top(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     :param scores: (q, n).
     :returns: rows and columns, both (m,), rows ascending and columns ascending within a row.
     """
-    if k >= scores.shape[1]:
-        rows, columns = np.indices(scores.shape)
-        return rows.ravel(), columns.ravel()
-    threshold = np.partition(scores, -k, axis=1)[:, -k, None]
-    rows, columns = np.nonzero(scores >= threshold)
-    return rows, columns
+    n = scores.shape[1]
+    if k >= n:
+        return np.repeat(np.arange(len(scores)), n), np.tile(np.arange(n), len(scores))
+    threshold = np.partition(scores, n - k, axis=1)[:, n - k, None]
+    return np.divmod(np.flatnonzero(scores >= threshold), n)
 
 
 def rank(bench: Bench, scored: Iterable[tuple[np.ndarray, slice, np.ndarray]], *, level: Level, k: int) -> Run:

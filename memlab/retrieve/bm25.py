@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -14,6 +14,9 @@ from memlab.records import Level, Run
 from memlab.retrieve._indexed import from_store
 from memlab.retrieve._rank import rank
 from memlab.retrieve.bench import Bench
+
+if TYPE_CHECKING:
+    from memlab.store import MemoryStore
 
 # Short turns say little by their length, long session documents say more: the usual settings for passages (Anserini)
 # and for documents (Robertson and Zaragoza 2009).
@@ -104,7 +107,6 @@ def _stemmer() -> Any:
     return Stemmer.Stemmer("english")
 
 
-def _search(bench: Bench, k: int) -> pl.DataFrame:
-    return bench.store.search_text(  # type: ignore[union-attr]
-        bench.queries["text"].to_list(), dataset=bench.name, scopes=bench.queries["scope"].to_list(), k=k
-    )
+def _search(bench: Bench, store: MemoryStore, k: int) -> pl.DataFrame:
+    texts, scopes = bench.queries["text"].to_list(), bench.queries["scope"].to_list()
+    return store.search_text(texts, dataset=bench.name, scopes=scopes, k=k)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,9 @@ from memlab.records import Level, Run
 from memlab.retrieve._indexed import from_store
 from memlab.retrieve._rank import rank
 from memlab.retrieve.bench import Bench
+
+if TYPE_CHECKING:
+    from memlab.store import MemoryStore
 
 
 def dense(bench: Bench, *, level: Level = "turn", k: int = 200, path: str = "exact") -> Run:
@@ -58,14 +62,9 @@ def best_of(scores: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
     return best
 
 
-def _search(bench: Bench, k: int) -> pl.DataFrame:
-    if bench.query_vectors is None:
+def _search(bench: Bench, store: MemoryStore, k: int) -> pl.DataFrame:
+    if bench.query_vectors is None or bench.encoder is None:
         raise DataError("the queries are not embedded; make the bench with an encoder")
-    return bench.store.search_vectors(  # type: ignore[union-attr]
-        bench.query_vectors,
-        encoder=bench.encoder,
-        header=bench.header,
-        dataset=bench.name,
-        scopes=bench.queries["scope"].to_list(),
-        k=k,
-    )
+    column = store.vector_column(bench.encoder, header=bench.header)
+    scopes = bench.queries["scope"].to_list()
+    return store.search_vectors(bench.query_vectors, column=column, dataset=bench.name, scopes=scopes, k=k)

@@ -1,0 +1,277 @@
+"""The command line ``memlab``: thin, every verb is one public function or a few."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import platform
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memlab.config import Settings, settings
+from memlab.errors import DataError, MemlabError
+
+if TYPE_CHECKING:
+    from memlab.embed import Encoder
+    from memlab.records import Dataset
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="A workbench for chat memory."
+)
+
+Path_ = Annotated[Path, typer.Argument(help="A LoCoMo, LongMemEval or chat-log file.", show_default=False)]
+Store = Annotated[str | None, typer.Option(help="Directory or URI of the store.", show_default=False)]
+EncoderName = Annotated[
+    str | None, typer.Option("--encoder", help="minilm, hashing, endpoint:NAME, a directory, a hub id.")
+]
+Format = Annotated[str | None, typer.Option(help="locomo, longmemeval or chatlog; found from the file by default.")]
+OnError = Annotated[str | None, typer.Option(help="raise or quarantine.", show_default=False)]
+Pool = Annotated[int | None, typer.Option(help="Pool a LongMemEval file to this many sessions a question.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of everything that draws.", show_default=False)]
+Pipelines = Annotated[list[str] | None, typer.Option("--pipeline", help="For example 'hybrid | mmr'; may be repeated.")]
+Out = Annotated[Path | None, typer.Option(help="Directory for what is written.", show_default=False)]
+
+
+@app.command()
+def ingest(
+    dataset: Path_,
+    store: Store = None,
+    encoder: EncoderName = None,
+    format: Format = None,
+    on_error: OnError = None,
+    pool: Pool = None,
+    seed: Seed = None,
+) -> None:
+    """Load conversations into the store, encode what is new, and build the indexes."""
+    from memlab import datasets
+    from memlab.store import MemoryStore
+
+    chosen, _ = settings({"store": store, "encoder": encoder, "on_error": on_error, "seed": seed})
+    memory = MemoryStore.open(chosen.store)
+    names: dict[str, None] = {}
+
+    def parts() -> Iterator[Dataset]:
+        for part in datasets.stream(dataset, format=format, on_error=chosen.on_error, pool=pool, seed=chosen.seed):
+            typer.echo(part.describe())
+            _echo_issues(part)
+            names[part.name] = None
+            yield part
+
+    typer.echo(memory.ingest(parts(), progress=True))
+    model = _encoder(chosen)
+    for name in names:
+        added = memory.backfill(model, name, header=chosen.header)
+        typer.echo(f"{name}: {added:,} turns newly encoded by {chosen.encoder}")
+    typer.echo(memory.create_indexes(model, header=chosen.header))
+    typer.echo(f"store: {chosen.store}")
+
+
+@app.command()
+def search(
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    dataset: Annotated[
+        str | None, typer.Option(help="Name of a dataset in the store; the only one by default.")
+    ] = None,
+    scope: Annotated[str | None, typer.Option(help="Whose memory; the only one by default.")] = None,
+    pipeline: Annotated[str, typer.Option(help="The pipeline.")] = "hybrid",
+    level: Annotated[str, typer.Option(help="turn or session.")] = "turn",
+    k: Annotated[int, typer.Option(help="How many results.", min=1)] = 10,
+    store: Store = None,
+    encoder: EncoderName = None,
+) -> None:
+    """Search one memory of the store."""
+    import polars as pl
+
+    from memlab.pipelines import pipeline as read
+    from memlab.records import LEVELS
+    from memlab.retrieve import Bench
+    from memlab.store import MemoryStore
+
+    stages = read(pipeline)
+    if level not in LEVELS:
+        raise DataError(f"level is {level!r}; choose turn or session")
+    chosen, _ = settings({"store": store, "encoder": encoder})
+    memory = MemoryStore.open(chosen.store, create=False)
+    name = _only(memory.datasets()["name"].to_list(), dataset, "dataset", "memlab ingest FILE puts one there")
+    data = memory.dataset(name)
+    wanted = _only(data.scopes, scope, "scope", "see memlab info")
+    bench = Bench.of(data.take([wanted]), encoder=_encoder(chosen), store=memory, header=chosen.header)
+    asked = bench.with_queries(pl.DataFrame({"scope": [wanted], "text": [query]}))
+    run = stages.run(asked, level=level).top(k)
+    texts = run.text_of(run.frame["doc_id"].to_list()) if run.text_of else []
+    for (rank, score, doc_id), text in zip(run.frame.select("rank", "score", "doc_id").iter_rows(), texts, strict=True):
+        typer.echo(f"{rank:>3}  {score:.4f}  {doc_id}\n     {_short(text)}")
+
+
+@app.command()
+def evaluate(
+    dataset: Path_,
+    pipeline: Pipelines = None,
+    out: Out = None,
+    store: Store = None,
+    encoder: EncoderName = None,
+    format: Format = None,
+    on_error: OnError = None,
+    pool: Pool = None,
+    seed: Seed = None,
+) -> None:
+    """Measure pipelines on a dataset, at turn and session level, and write runs, qrels and reports."""
+    from memlab import datasets
+    from memlab.experiment import run_pipelines
+    from memlab.retrieve import Bench
+    from memlab.store import MemoryStore
+
+    chosen, _ = settings(
+        {"store": store, "encoder": encoder, "on_error": on_error, "seed": seed, "pipelines": pipeline or None}
+    )
+    data = datasets.load(dataset, format=format, on_error=chosen.on_error, pool=pool, seed=chosen.seed)
+    typer.echo(data.describe())
+    _echo_issues(data)
+    memory = MemoryStore.open(chosen.store)
+    bench = Bench.of(data, encoder=_encoder(chosen), store=memory, header=chosen.header)
+    directory = out or Path(chosen.results) / data.name
+    result = run_pipelines(chosen.pipelines, bench, data, seed=chosen.seed)
+    result.write(directory)
+    result.save(memory)
+    typer.echo(result.to_markdown())
+    typer.echo(f"runs, qrels, per-query results and reports: {directory}")
+
+
+@app.command()
+def notebooks(
+    dataset: Path_ = Path("data/sample/sample.jsonl"),
+    out: Out = None,
+    source: Annotated[Path, typer.Option(help="Where the notebooks are.")] = Path("notebooks"),
+    only: Annotated[str, typer.Option(help="Run only notebooks whose name holds this.")] = "",
+    store: Store = None,
+    encoder: EncoderName = None,
+    pool: Pool = None,
+    seed: Seed = None,
+) -> None:
+    """Run the notebooks on a dataset; the executed ones are kept, figures are exported."""
+    from memlab.notebooks import run_notebooks
+
+    chosen, _ = settings({"store": store, "encoder": encoder, "seed": seed})
+    parameters = {
+        "dataset": str(dataset.resolve()),
+        "pool": pool,
+        "seed": chosen.seed,
+        "encoder": chosen.encoder,
+        "store": chosen.store if "://" in chosen.store else str(Path(chosen.store).resolve()),
+        "figures": str(Path(chosen.figures).resolve()),
+    }
+    directory = out or Path(chosen.results) / "notebooks"
+    for path, seconds in run_notebooks(source, directory, parameters, only=only):
+        typer.echo(f"{path}  {seconds:.0f} s")
+
+
+@app.command()
+def figures(
+    directory: Annotated[
+        Path | None, typer.Argument(help="Where figures were exported to.", show_default=False)
+    ] = None,
+) -> None:
+    """Make the gallery of all exported figures."""
+    from memlab.figures import gallery
+
+    chosen, _ = settings({"figures": str(directory) if directory else None})
+    typer.echo(gallery(chosen.figures))
+
+
+@app.command()
+def synth(
+    path: Annotated[Path, typer.Argument(help="The JSONL file to write.")],
+    turns: Annotated[int, typer.Option(help="How many turns, 50 to 1,000,000.")] = 2000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
+) -> None:
+    """Write synthetic conversations with questions and exact evidence."""
+    from memlab.datasets import synthetic
+
+    synthetic.write(path, turns, seed=seed)
+    typer.echo(f"{path}: {path.stat().st_size:,} bytes")
+
+
+@app.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="locomo or longmemeval (see memlab fetch --help for variants).")],
+    directory: Annotated[Path, typer.Option(help="Where the file goes.")] = Path("data"),
+) -> None:
+    """Download a published dataset; resumes, and checks the checksum."""
+    from memlab.datasets.fetch import fetch as download
+
+    typer.echo(download(name, directory=directory))
+
+
+@app.command()
+def info(store: Store = None, encoder: EncoderName = None) -> None:
+    """Print the settings in force with their origin, versions, and what the store holds."""
+    from memlab.store import MemoryStore
+
+    chosen, origin = settings({"store": store, "encoder": encoder})
+    for name, value in chosen.model_dump(exclude={"llm"}).items():
+        typer.echo(f"{name:10} {value!s:45} {origin[name]}")
+    for name, service in chosen.llm.services.items():
+        typer.echo(f"service {name}: {service.model} at {service.base_url} {origin['llm']}")
+    typer.echo(f"\nmemlab {_version('memlab')}, Python {platform.python_version()}")
+    typer.echo(", ".join(f"{p} {_version(p)}" for p in ("lancedb", "polars", "torch", "transformers", "plotly")))
+    try:
+        memory = MemoryStore.open(chosen.store, create=False)
+    except MemlabError as error:
+        typer.echo(f"\n{error}")
+        return
+    typer.echo(f"\n{memory.datasets()}\n{memory.versions()}")
+
+
+def main() -> None:
+    """Run the command line; an error that the user can mend is one line and exit code 2."""
+    logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        app()
+    except MemlabError as error:
+        typer.echo(f"memlab: {error}", err=True)
+        raise SystemExit(2) from None
+
+
+def _encoder(chosen: Settings) -> Encoder:
+    from memlab.embed import load
+    from memlab.llm import Service
+
+    services = {name: Service(name, **service.model_dump()) for name, service in chosen.llm.services.items()}
+    return load(chosen.encoder, services=services)
+
+
+def _only(names: list[str], given: str | None, what: str, otherwise: str) -> str:
+    if given is not None and given in names:
+        return given
+    if given is None and len(names) == 1:
+        return names[0]
+    shown = ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
+    found = f"no {what} {given!r}" if given is not None else f"--{what} is needed"
+    raise DataError(f"{found}; the store has {shown or f'none: {otherwise}'}")
+
+
+def _echo_issues(data: Dataset, most: int = 8) -> None:
+    for where, found, action in data.issues.head(most).iter_rows():
+        typer.echo(f"  {where}: {_short(found)}: {action}")
+    if data.issues.height > most:
+        typer.echo(f"  … and {data.issues.height - most:,} more")
+
+
+def _short(text: Any, most: int = 160) -> str:
+    plain = " ".join(str(text).split())
+    return plain if len(plain) <= most else plain[: most - 1] + "…"
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "(not installed)"

@@ -1,0 +1,20 @@
+"""Groups of turns by density, their picture in the plane, their words, and how evidence lies in them.
+
+Importing it costs nothing: hdbscan, umap and scikit-learn load when they are first used.
+"""
+
+from memlab.cluster.density import NOISE, hdbscan_labels, kmeans_labels
+from memlab.cluster.labels import cluster_terms
+from memlab.cluster.projection import project
+from memlab.cluster.spans import concentration, evidence_spans, pair_similarity
+
+__all__ = [
+    "NOISE",
+    "cluster_terms",
+    "concentration",
+    "evidence_spans",
+    "hdbscan_labels",
+    "kmeans_labels",
+    "pair_similarity",
+    "project",
+]

@@ -1,0 +1,136 @@
+"""Groups of texts: by density, where groups of any number and shape are found and the rest is noise, or by k-means."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from memlab.cluster.projection import fixed_order, project, unit_rows
+from memlab.errors import DataError
+
+NOISE = -1
+
+
+def hdbscan_labels(
+    embeddings: np.ndarray,
+    *,
+    min_cluster_size: int = 5,
+    min_samples: int | None = None,
+    n_components: int | None = 5,
+    seed: int = 0,
+) -> np.ndarray:
+    """Find the dense groups of embeddings; what belongs to none is noise.
+
+    Density is estimated after UMAP to a few dimensions, because in hundreds of dimensions nearly everything is
+    equally far from everything. Measured on six LoCoMo conversations (369–680 turns, MiniLM, 384 dimensions,
+    ``min_cluster_size=5``, three seeds): in the embedding space 2–6 clusters a conversation, 29–81 % noise and up to
+    66 % of the turns in one cluster; in five principal components 2–7, 18–63 % and 73 %; after UMAP to five
+    dimensions 10–32, 9–39 % and 37 %, and to ten much the same. The price: these clusters depend on the seed
+    (adjusted Rand index between two seeds 0.61 on average, 0.42–0.91), so repeat a finding over several seeds;
+    clusters in the embedding space depend on nothing but the data.
+
+    Rows are scaled to unit length, so that Euclidean distance orders pairs as cosine does. All-zero rows have no
+    direction and are noise. Fewer than ``min_cluster_size`` rows are all noise; identical rows are one cluster.
+
+    :param embeddings: (n, d) finite numbers.
+    :param min_cluster_size: the smallest group to call a cluster, at least 2.
+    :param min_samples: a point is as dense as its distance to this many neighbours is small: higher gives more noise.
+        ``None`` takes ``min_cluster_size``. (scikit-learn counts the point itself, and so one more.)
+    :param n_components: dimensions to reduce to with UMAP first; ``None`` clusters in the embedding space,
+        as does a number not below d.
+    :param seed: of the reduction; without reduction nothing is random.
+    :returns: (n,) int64 labels from 0, the largest cluster first (ties by first member), noise ``NOISE`` = −1.
+    :raises DataError: when the array is not (n, d), holds NaN or infinity, or a parameter is out of range.
+
+    Campello, Moulavi and Sander, "Density-Based Clustering Based on Hierarchical Density Estimates", 2013; UMAP
+    with ``min_dist=0`` before it as in Grootendorst, "BERTopic", 2022, section 3.
+
+    >>> import numpy as np
+    >>> from memlab.cluster import hdbscan_labels
+    >>> east, north = np.tile([1.0, 0.0], (6, 1)), np.tile([0.0, 1.0], (9, 1))
+    >>> hdbscan_labels(np.vstack([east, north, [[0.0, 0.0]]]), n_components=None).tolist()
+    [1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1]
+    """
+    if min_cluster_size < 2 or (min_samples is not None and min_samples < 1):
+        raise DataError(
+            f"min_cluster_size={min_cluster_size}, min_samples={min_samples}: expected min_cluster_size ≥ 2 and "
+            "min_samples ≥ 1 or None"
+        )
+    rows = unit_rows(embeddings)
+    labels = np.full(len(rows), NOISE, np.int64)
+    directed = np.flatnonzero(rows.any(axis=1))
+    points = rows[directed]
+    if len(points) < min_cluster_size:
+        return labels
+    if (points == points[0]).all():
+        labels[directed] = 0
+        return labels
+    if n_components is not None and n_components < points.shape[1]:
+        points = project(points, n_components=n_components, min_dist=0.0, seed=seed)
+    labels[directed] = _hdbscan(points, min_cluster_size, min_samples)
+    return by_size(labels)
+
+
+def _hdbscan(points: np.ndarray, min_cluster_size: int, min_samples: int | None) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import hdbscan
+
+        model = hdbscan.HDBSCAN(
+            min_cluster_size=min_cluster_size,
+            min_samples=min(min_samples or min_cluster_size, len(points) - 1),
+            metric="euclidean",
+            approx_min_span_tree=False,
+            core_dist_n_jobs=1,
+        )
+        order = fixed_order(points)
+        labels = np.empty(len(points), np.int64)
+        labels[order] = model.fit_predict(points[order].astype(np.float64))
+        return labels
+
+
+def kmeans_labels(embeddings: np.ndarray, n_clusters: int, *, seed: int = 0) -> np.ndarray:
+    """Split embeddings into a given number of groups by direction; every row belongs to one.
+
+    :param embeddings: (n, d) finite numbers; scaled to unit length.
+    :param n_clusters: how many groups; cut to the number of different rows.
+    :param seed: of the ten starts, of which the tightest result is kept.
+    :returns: (n,) int64 labels from 0, the largest cluster first (ties by first member).
+    :raises DataError: when the array is not (n, d), holds NaN or infinity, or ``n_clusters`` is below 1.
+
+    >>> import numpy as np
+    >>> from memlab.cluster import kmeans_labels
+    >>> kmeans_labels(np.array([[1.0, 0.1], [0.0, 1.0], [1.0, 0.0]]), 2).tolist()
+    [0, 1, 0]
+    """
+    if n_clusters < 1:
+        raise DataError(f"n_clusters={n_clusters}; expected at least 1")
+    rows = unit_rows(embeddings)
+    if len(rows) == 0:
+        return np.empty(0, np.int64)
+    from sklearn.cluster import KMeans
+
+    n_clusters = min(n_clusters, len(np.unique(rows, axis=0)))
+    return by_size(KMeans(n_clusters, n_init=10, random_state=seed).fit_predict(rows))
+
+
+def by_size(labels: np.ndarray) -> np.ndarray:
+    """Number clusters anew from 0, the largest first and ties by first member, so that equal partitions read equal.
+
+    :param labels: (n,) integers; negative ones are noise and become ``NOISE``.
+    :returns: (n,) int64.
+
+    >>> import numpy as np
+    >>> from memlab.cluster.density import by_size
+    >>> by_size(np.array([7, -1, 3, 3, 9])).tolist()
+    [1, -1, 0, 0, 2]
+    """
+    labels = np.asarray(labels)
+    members = labels >= 0
+    _, first, cluster, sizes = np.unique(labels[members], return_index=True, return_inverse=True, return_counts=True)
+    place = np.empty(len(sizes), np.int64)
+    place[np.lexsort((first, -sizes))] = np.arange(len(sizes))
+    renumbered = np.full(len(labels), NOISE, np.int64)
+    renumbered[members] = place[cluster]
+    return renumbered

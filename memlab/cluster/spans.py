@@ -1,0 +1,300 @@
+"""How evidence lies in clusters, and how alike it is: the numbers behind "similarity concentrates on one cluster".
+
+Everything here reads the labels of a benchmark (which turns are evidence). It analyses; no retrieval stage may call it.
+A noise point belongs to no group, so wherever groups are counted it counts as a group of its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from memlab.cluster.density import NOISE
+from memlab.cluster.projection import unit_rows
+from memlab.errors import DataError
+
+NULL_DRAWS = 2000
+PAIR_KINDS = (
+    "evidence, same session",
+    "evidence, other session",
+    "evidence – random",
+    "question – evidence",
+    "question – best other",
+)
+
+_SPREAD = ("n_clusters", "largest_share", "pair_share", "noise_share")
+_EXPECTED = ("expected_n_clusters", "expected_largest_share", "expected_pair_share")
+_SCOPE = pl.col("turn_id").str.replace(r"/[^/]*/[^/]*$", "")
+_SESSION = pl.col("turn_id").str.replace(r"/[^/]*$", "")
+# A cluster is named by its number and a noise point by its own id: no number is an id.
+_GROUP = pl.when(pl.col("label") == NOISE).then("turn_id").otherwise(pl.col("label").cast(pl.String))
+
+
+def evidence_spans(questions: pl.DataFrame, turn_labels: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
+    """Say of each question how many clusters its evidence spans, and what chance would give.
+
+    Chance is a set of as many turns drawn at random from the same scope, without replacement. Its mean number of
+    groups and of pairs together is exact; its mean largest share is the mean of ``NULL_DRAWS`` seeded draws. A low
+    number of clusters says nothing without it: where one cluster holds most turns, any set spans few.
+
+    :param questions: rows of :class:`memlab.records.Question`.
+    :param turn_labels: ``turn_id``, ``label`` (``NOISE`` = −1) of every turn in the scopes of the questions, clustered
+        all together or each scope by itself.
+    :param seed: of the draws.
+    :returns: one row for each question with evidence among the turns: ``query_id``, ``scope``, ``n_evidence``,
+        ``n_unlabelled`` (evidence without a label, left out of all the rest), ``n_sessions``, ``n_clusters`` (groups
+        spanned), ``largest_share`` (of the evidence, in one group), ``pair_share`` (of its pairs, in one cluster; null
+        for one piece), ``noise_share``, ``same_cluster`` (all in one cluster), and ``expected_n_clusters``,
+        ``expected_largest_share``, ``expected_pair_share``.
+    :raises DataError: when a column is missing or a turn has two labels.
+
+    >>> import polars as pl
+    >>> from memlab.cluster import evidence_spans
+    >>> questions = pl.DataFrame({"query_id": ["a/q0"], "evidence": [["a/s1/1", "a/s2/1"]]})
+    >>> turns = pl.DataFrame({"turn_id": ["a/s1/1", "a/s1/2", "a/s2/1", "a/s2/2"], "label": [0, 0, 1, 1]})
+    >>> spans = evidence_spans(questions, turns)
+    >>> spans.select("n_clusters", "largest_share", pl.col("expected_n_clusters").round(2)).row(0)
+    (2, 0.5, 1.67)
+    """
+    labels = _checked_labels(turn_labels)
+    pieces = _evidence(questions).join(labels, on="turn_id", how="left", maintain_order="left")
+    unlabelled = pieces.group_by("query_id").agg(n_unlabelled=pl.col("label").is_null().sum())
+    pieces = pieces.drop_nulls("label")
+    sessions = pieces.group_by("query_id").agg(n_sessions=_SESSION.n_unique(), n_evidence=pl.len())
+    spread = _spread(pieces).join(_chance(pieces, labels, seed), on="query_id", maintain_order="left")
+    counted = sessions.join(unlabelled, on="query_id").with_columns(pl.col("n_unlabelled").cast(pl.UInt32))
+    return (
+        spread.join(counted, on="query_id", maintain_order="left")
+        .with_columns(same_cluster=(pl.col("n_clusters") == 1) & (pl.col("noise_share") == 0))
+        .select("query_id", "scope", "n_evidence", "n_unlabelled", "n_sessions", *_SPREAD, "same_cluster", *_EXPECTED)
+    )
+
+
+def concentration(
+    run: pl.DataFrame,
+    turn_labels: pl.DataFrame,
+    *,
+    k: int = 10,
+    questions: pl.DataFrame | None = None,
+    seed: int = 0,
+) -> pl.DataFrame:
+    """Say of each query how much of its first ``k`` turns falls in one cluster, and whether evidence lies there.
+
+    :param run: ``query_id``, ``doc_id``, ``rank`` of turns (the ``frame`` of a turn-level :class:`memlab.records.Run`).
+    :param turn_labels: as in :func:`evidence_spans`.
+    :param k: how many of the first turns to look at.
+    :param questions: rows of :class:`memlab.records.Question`, to look for their evidence.
+    :param seed: of the draws behind ``expected_largest_share``.
+    :returns: one row a query: ``query_id``, ``scope``, ``n_top`` (≤ k), ``n_clusters`` (groups among them),
+        ``largest_share``, ``pair_share``, ``noise_share``, ``expected_n_clusters``, ``expected_largest_share``,
+        ``expected_pair_share`` (for as many random turns of the scope); with ``questions`` also
+        ``evidence_cluster_share`` (share of the top in groups that hold evidence) and ``evidence_clusters_reached``
+        (share of the groups that hold evidence with at least one turn in the top); both null without evidence.
+    :raises DataError: when a column is missing, or the run ranks something that has no label.
+
+    >>> import polars as pl
+    >>> from memlab.cluster import concentration
+    >>> run = pl.DataFrame({"query_id": ["q"] * 3, "doc_id": ["a/s/1", "a/s/2", "a/s/3"], "rank": [1, 2, 3]})
+    >>> labels = pl.DataFrame({"turn_id": ["a/s/1", "a/s/2", "a/s/3"], "label": [0, 0, -1]})
+    >>> concentration(run, labels, k=2).select("largest_share", "n_clusters").row(0)
+    (1.0, 1)
+    """
+    _need(run, "run", "query_id", "doc_id", "rank")
+    labels = _checked_labels(turn_labels)
+    top = run.filter(pl.col("rank") <= k).select("query_id", turn_id="doc_id")
+    top = top.join(labels, on="turn_id", how="left", maintain_order="left")
+    unknown = top.filter(pl.col("label").is_null())
+    if unknown.height:
+        raise DataError(
+            f"run: query {unknown['query_id'][0]!r} ranks {unknown['turn_id'][0]!r}, which has no label "
+            f"({unknown.height} such rows); expected a run over the turns that were clustered"
+        )
+    result = (
+        _spread(top)
+        .join(_chance(top, labels, seed), on="query_id", maintain_order="left")
+        .join(top.group_by("query_id").agg(n_top=pl.len()), on="query_id", maintain_order="left")
+        .select("query_id", "scope", "n_top", *_SPREAD, *_EXPECTED)
+    )
+    if questions is None:
+        return result
+    return result.join(_evidence_reached(top, questions, labels), on="query_id", how="left", maintain_order="left")
+
+
+def _evidence_reached(top: pl.DataFrame, questions: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
+    evidence = _evidence(questions).join(labels, on="turn_id").select("query_id", group=_GROUP).unique()
+    ranked = top.select("query_id", group=_GROUP)
+    inside = ranked.join(evidence.with_columns(held=True), on=["query_id", "group"], how="left")
+    reached = evidence.join(ranked.unique().with_columns(held=True), on=["query_id", "group"], how="left")
+    share = pl.col("held").is_not_null().mean()
+    return (
+        reached.group_by("query_id")
+        .agg(evidence_clusters_reached=share)
+        .join(inside.group_by("query_id").agg(evidence_cluster_share=share), on="query_id")
+        .select("query_id", "evidence_cluster_share", "evidence_clusters_reached")
+    )
+
+
+def _spread(pieces: pl.DataFrame) -> pl.DataFrame:
+    """Count the groups of each query's turns (``query_id``, ``turn_id``, ``label``)."""
+    groups = (
+        pieces.group_by("query_id", group=_GROUP, maintain_order=True)
+        .agg(scope=_SCOPE.first(), size=pl.len().cast(pl.Int64), noise=(pl.col("label") == NOISE).sum())
+        .group_by("query_id", maintain_order=True)
+    )
+    n, size = pl.col("size").sum(), pl.col("size")
+    return groups.agg(
+        scope=pl.col("scope").first(),
+        n_clusters=pl.len(),
+        largest_share=size.max() / n,
+        pair_share=pl.when(n > 1).then((size * (size - 1)).sum() / (n * (n - 1))),
+        noise_share=pl.col("noise").sum() / n,
+    )
+
+
+def _chance(pieces: pl.DataFrame, labels: pl.DataFrame, seed: int) -> pl.DataFrame:
+    """Give each query what as many random turns of its scope would show; equal (scope, size) are worked out once."""
+    wanted = pieces.group_by("query_id", maintain_order=True).agg(scope=_SCOPE.first(), n=pl.len())
+    counted = labels.group_by(scope=_SCOPE, label="label").agg(size=pl.len().cast(pl.Int64)).sort("scope", "label")
+    held = {
+        scope: (part.filter(pl.col("label") != NOISE)["size"].to_numpy(), int(part["size"].sum()))
+        for (scope,), part in counted.group_by("scope")
+    }
+    cases = wanted.select("scope", "n").unique().sort("scope", "n")
+    rng = np.random.default_rng(seed)
+    rows = [_random_spread(*held[scope], n, rng) for scope, n in cases.iter_rows()]
+    expected = cases.hstack(pl.DataFrame(rows, schema=dict.fromkeys(_EXPECTED, pl.Float64()), orient="row"))
+    return wanted.join(expected, on=["scope", "n"], maintain_order="left").select("query_id", *_EXPECTED)
+
+
+def _random_spread(
+    sizes: np.ndarray, total: int, n: int, rng: np.random.Generator
+) -> tuple[float, float, float | None]:
+    """Expect the groups, largest share and pairs together of ``n`` turns drawn from clusters and noise.
+
+    :param sizes: (clusters,) turns in each cluster; the rest of ``total`` is noise.
+    """
+    from scipy.special import gammaln
+
+    alone = total - int(sizes.sum())
+    # P(a cluster of size s is missed) = C(total − s, n) / C(total, n), which is 0 where fewer than n are left over.
+    left = total - sizes
+    possible = left >= n
+    log_missed = gammaln(left + 1) - gammaln(np.maximum(left - n, 0) + 1) - gammaln(total + 1) + gammaln(total - n + 1)
+    n_groups = float((1 - np.where(possible, np.exp(log_missed), 0)).sum() + alone * n / total)
+    pairs = float((sizes * (sizes - 1)).sum() / (total * (total - 1))) if n > 1 else None
+    draws = rng.multivariate_hypergeometric([*sizes.tolist(), alone], n, size=NULL_DRAWS, method="marginals")
+    largest = np.maximum(draws[:, :-1].max(axis=1, initial=0), 1) / n
+    return n_groups, float(largest.mean()), pairs
+
+
+def pair_similarity(
+    embeddings: np.ndarray,
+    turn_ids: list[str],
+    questions: pl.DataFrame,
+    *,
+    question_embeddings: np.ndarray | None = None,
+    n_random: int = 5,
+    seed: int = 0,
+) -> pl.DataFrame:
+    """Compare evidence with itself, with the rest of its scope and with its question: cosine of each pair.
+
+    If evidence of one question is as unlike as random turns are, no cluster can hold it; if it is alike, penalising
+    similarity (as MMR does) pushes it out of the ranking.
+
+    :param embeddings: (n, d) of the turns.
+    :param turn_ids: n ids, in the order of ``embeddings``.
+    :param questions: rows of :class:`memlab.records.Question`.
+    :param question_embeddings: (questions, d), in the order of ``questions``; without it the last two kinds are absent.
+    :param n_random: random turns to draw for each piece of evidence.
+    :param seed: of these draws.
+    :returns: ``query_id``, ``kind``, ``similarity`` (−1 to 1), one row a pair. Kinds, :data:`PAIR_KINDS`:
+        ``evidence, same session`` and ``evidence, other session`` (two pieces of one question), ``evidence – random``
+        (a random turn of the scope that is no evidence of the question), ``question – evidence`` and
+        ``question – best other`` (the turn nearest to the question that is no evidence of it).
+    :raises DataError: when lengths or widths differ, a number is not finite, an id comes twice or a column is missing.
+
+    >>> import numpy as np, polars as pl
+    >>> from memlab.cluster import pair_similarity
+    >>> questions = pl.DataFrame({"query_id": ["q"], "evidence": [["a/s1/1", "a/s2/1"]]})
+    >>> pair_similarity(np.eye(3), ["a/s1/1", "a/s2/1", "a/s2/2"], questions, n_random=0).rows()
+    [('q', 'evidence, other session', 0.0)]
+    """
+    rows = unit_rows(embeddings)
+    if len(rows) != len(turn_ids):
+        raise DataError(f"{len(rows)} embeddings but {len(turn_ids)} turn ids; expected one id for each embedding")
+    turns = pl.DataFrame({"turn_id": pl.Series(turn_ids, dtype=pl.String)}).with_row_index("at")
+    _checked_labels(turns.with_columns(label=0))
+    turns = turns.with_columns(scope=_SCOPE, session=_SESSION)
+    pieces = _evidence(questions).join(turns, on="turn_id", maintain_order="left")
+    parts = [_evidence_pairs(pieces), _random_pairs(pieces, turns, n_random, np.random.default_rng(seed))]
+    compared = [p.with_columns(similarity=_cosine(rows, rows, p["at"], p["other"])) for p in parts]
+    if question_embeddings is not None:
+        asked = unit_rows(question_embeddings)
+        if asked.shape != (questions.height, rows.shape[1]):
+            raise DataError(
+                f"question_embeddings have shape {asked.shape}; expected {(questions.height, rows.shape[1])}: one row "
+                "for each question, as wide as the embeddings of the turns"
+            )
+        pieces = pieces.join(questions.select("query_id").with_row_index("asked"), on="query_id", maintain_order="left")
+        near = pieces.with_columns(kind=pl.lit(PAIR_KINDS[3]))
+        compared.append(near.with_columns(similarity=_cosine(asked, rows, near["asked"], near["at"])))
+        compared.append(_best_other(asked, rows, pieces, turns))
+    return pl.concat([c.select("query_id", "kind", pl.col("similarity").cast(pl.Float64)) for c in compared])
+
+
+def _evidence_pairs(pieces: pl.DataFrame) -> pl.DataFrame:
+    right = pieces.select("query_id", other="at", other_session="session")
+    pairs = pieces.join(right, on="query_id", maintain_order="left_right").filter(pl.col("at") < pl.col("other"))
+    same = pl.col("session") == pl.col("other_session")
+    return pairs.with_columns(kind=pl.when(same).then(pl.lit(PAIR_KINDS[0])).otherwise(pl.lit(PAIR_KINDS[1])))
+
+
+def _random_pairs(pieces: pl.DataFrame, turns: pl.DataFrame, n_random: int, rng: np.random.Generator) -> pl.DataFrame:
+    pool = turns.select("scope", other="at", place=pl.int_range(pl.len()).over("scope"), size=pl.len().over("scope"))
+    sizes = pool.select("scope", "size").unique()
+    drawn = pieces.select(pl.all().repeat_by(n_random).explode()).join(sizes, on="scope", maintain_order="left")
+    drawn = drawn.with_columns(place=(pl.Series(rng.random(drawn.height)) * pl.col("size")).cast(pl.Int64))
+    drawn = drawn.join(pool.drop("size"), on=["scope", "place"], maintain_order="left")
+    # A drawn turn that is evidence is dropped, not drawn again: what is left is uniform over the rest.
+    held = pieces.select("query_id", other="at")
+    drawn = drawn.join(held, on=["query_id", "other"], how="anti", maintain_order="left")
+    return drawn.with_columns(kind=pl.lit(PAIR_KINDS[2]))
+
+
+def _best_other(asked: np.ndarray, rows: np.ndarray, pieces: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+    """Find the best turn of the scope that is no evidence, one matrix product a scope."""
+    pools = {scope: part["at"].to_numpy() for (scope,), part in turns.group_by("scope")}
+    found = [pl.DataFrame(schema={"query_id": pl.String(), "similarity": pl.Float32()})]
+    for (scope,), part in pieces.group_by("scope", maintain_order=True):
+        pool = pools[scope]
+        queries = part.select("query_id", "asked").unique(maintain_order=True)
+        scores = asked[queries["asked"].to_numpy()] @ rows[pool].T
+        query_row = np.searchsorted(queries["asked"].to_numpy(), part["asked"].to_numpy())
+        scores[query_row, np.searchsorted(pool, part["at"].to_numpy())] = -np.inf
+        best = scores.max(axis=1)
+        found.append(queries.select("query_id", similarity=pl.Series(best)).filter(pl.Series(best > -np.inf)))
+    return pl.concat(found).with_columns(kind=pl.lit(PAIR_KINDS[4]))
+
+
+def _cosine(left: np.ndarray, right: np.ndarray, left_at: pl.Series, right_at: pl.Series) -> pl.Series:
+    return pl.Series(np.einsum("nd,nd->n", left[left_at.to_numpy()], right[right_at.to_numpy()]))
+
+
+def _evidence(questions: pl.DataFrame) -> pl.DataFrame:
+    _need(questions, "questions", "query_id", "evidence")
+    pieces = questions.select("query_id", turn_id=pl.col("evidence").list.unique(maintain_order=True))
+    return pieces.explode("turn_id").drop_nulls("turn_id")
+
+
+def _checked_labels(turn_labels: pl.DataFrame) -> pl.DataFrame:
+    _need(turn_labels, "turn_labels", "turn_id", "label")
+    twice = turn_labels.filter(pl.col("turn_id").is_duplicated())
+    if twice.height:
+        raise DataError(f"turn_labels: turn {twice['turn_id'][0]!r} has more than one label; expected one row a turn")
+    return turn_labels.select("turn_id", pl.col("label").cast(pl.Int64))
+
+
+def _need(frame: pl.DataFrame, name: str, *columns: str) -> None:
+    missing = [c for c in columns if c not in frame.columns]
+    if missing:
+        raise DataError(f"{name} has no column {missing[0]!r}; it has {frame.columns}, expected {list(columns)}")

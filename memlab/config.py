@@ -1,0 +1,138 @@
+"""Settings: ``memlab.toml`` in the current directory, then ``MEMLAB_*`` variables, then flags; later ones win."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+
+from memlab.errors import DataError
+
+FILE = "memlab.toml"
+PREFIX = "MEMLAB_"
+
+
+class ServiceSettings(BaseModel):
+    """A language-model service: any OpenAI-compatible endpoint. The key itself stays in the environment."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    base_url: str
+    model: str
+    api_key_env: str | None = None
+    timeout: float = Field(60.0, gt=0)
+    max_retries: int = Field(3, ge=0)
+    max_input: int | None = Field(None, gt=0)
+    query_prompt: str = ""
+    document_prompt: str = ""
+
+
+class LLMSettings(BaseModel):
+    """The table ``[llm]``: services by name."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    services: dict[str, ServiceSettings] = {}
+
+
+class Settings(BaseSettings):
+    """Everything that can be set.
+
+    :param store: directory or object-store URI of the LanceDB store.
+    :param encoder: ``minilm``, ``hashing``, ``endpoint:NAME``, a directory or a hub id.
+    :param header: fields of the contextual header: scope, time, participants, topics.
+    :param pipelines: what ``memlab evaluate`` compares; the first is the baseline.
+    :param on_error: stop at a bad record, or put it aside and go on.
+    :param seed: of everything that draws.
+    :param figures: where figures are exported to.
+    :param results: where evaluations and executed notebooks go.
+
+    >>> from memlab.config import Settings
+    >>> Settings().encoder
+    'minilm'
+    """
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_nested_delimiter="__", extra="forbid")
+
+    store: str = ".memlab/store"
+    encoder: str = "minilm"
+    header: tuple[Literal["scope", "time", "participants", "topics"], ...] = ()
+    pipelines: tuple[str, ...] = ("dense", "bm25", "hybrid", "hybrid | mmr", "hybrid | by_cluster")
+    on_error: Literal["raise", "quarantine"] = "raise"
+    seed: int = Field(0, ge=0)
+    figures: str = "figures"
+    results: str = "results"
+    llm: LLMSettings = LLMSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        # :func:`settings` reads file and environment itself, since it has to say where each value came from.
+        return (init_settings,)
+
+
+def settings(flags: Mapping[str, Any] | None = None, *, directory: str | Path = ".") -> tuple[Settings, dict[str, str]]:
+    """Read the settings in force, and where each came from.
+
+    :param flags: what the command line gave; ``None`` values count as not given.
+    :param directory: where ``memlab.toml`` is looked for.
+    :returns: the settings, and for each one ``default``, ``memlab.toml``, the name of a variable, or ``flag``.
+    :raises DataError: for a file that is no TOML, an unknown name or a wrong value, naming it and its source.
+
+    >>> from memlab.config import settings
+    >>> in_force, origin = settings({"seed": 3}, directory="/nowhere")
+    >>> in_force.seed, origin["seed"], origin["store"]
+    (3, 'flag', 'default')
+    """
+    path = Path(directory) / FILE
+    layers: list[tuple[str, dict[str, Any]]] = [(str(path), _file(path)), (PREFIX, _environment())]
+    layers.append(("flag", {k: v for k, v in (flags or {}).items() if v is not None}))
+    values: dict[str, Any] = {}
+    origin = dict.fromkeys(Settings.model_fields, "default")
+    for source, layer in layers:
+        for name, value in layer.items():
+            values[name] = value
+            origin[name] = {str(path): FILE, PREFIX: PREFIX + name.upper()}.get(source, source)
+    try:
+        return Settings(**values), origin
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        source = origin.get(str(first["loc"][0]), "?")
+        known = ", ".join(Settings.model_fields)
+        raise DataError(
+            f"setting {name!r} (from {source}): {first['msg']}, found {first['input']!r}; settings are {known}"
+        ) from None
+
+
+def _file(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not valid TOML: {error}; mend that line or remove the file") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _environment() -> dict[str, Any]:
+    known = {PREFIX + name.upper() for name in Settings.model_fields}
+    unknown = [v for v in os.environ if v.startswith(PREFIX) and v.split("__")[0] not in known]
+    if unknown:
+        raise DataError(f"variable {sorted(unknown)[0]} names no setting; there are {', '.join(sorted(known))}")
+    try:
+        return EnvSettingsSource(Settings)()
+    except Exception as error:  # pydantic-settings raises its own kinds for a variable that is no JSON
+        raise DataError(f"a {PREFIX}* variable cannot be read: {error}; write lists and tables as JSON") from error

@@ -1,0 +1,176 @@
+"""Conversations from files: one shape, whatever the format.
+
+:func:`load` finds the format by itself: LoCoMo, LongMemEval (oracle, S, M), or a JSON-lines chat log, which is also
+what the synthetic generator writes. :func:`stream` gives the same data in batches of whole scopes, for files larger
+than memory.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from memlab.datasets._read import QUARANTINE, Source
+from memlab.datasets.longmemeval import pool, pooled_batches
+from memlab.errors import DataError
+from memlab.records import Dataset, concat
+
+__all__ = ["FORMATS", "detect", "load", "pool", "stream"]
+
+_log = logging.getLogger("memlab")
+
+FORMATS: dict[str, str] = {
+    "locomo": "locomo",
+    "longmemeval": "longmemeval",
+    "chatlog": "chatlog",
+    "synthetic": "chatlog",
+}
+"""Format name to the module that reads it."""
+
+_ROOMS = ("chatlog", "fetch", "locomo", "longmemeval", "synthetic")
+_HEAD = 1 << 16
+_KEYS = {
+    "locomo": {"conversation", "qa", "sample_id", "session_summary", "event_summary", "observation"},
+    "longmemeval": {"question_id", "question_type", "haystack_sessions", "haystack_session_ids", "haystack_dates"},
+    "chatlog": {"scope", "text", "sender", "memlab"},
+}
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?|[\[\]{}]', re.DOTALL)
+
+
+def detect(path: str | Path) -> str:
+    """Find the format of a file from its first bytes; a file of any size is not read further.
+
+    :returns: ``locomo``, ``longmemeval``, ``chatlog`` or ``synthetic``.
+    :raises DataError: when the file cannot be read or looks like none of them.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from memlab.datasets import detect
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "log.jsonl")
+    ...     _ = file.write_text('{"scope": "me", "sender": "Ann", "text": "Hello"}')
+    ...     detect(file)
+    'chatlog'
+    """
+    source = Source(Path(path))
+    with source.open() as file:
+        head = file.read(_HEAD)
+    keys = _first_keys(head.decode("utf-8", "replace"))
+    for format, marks in _KEYS.items():
+        if marks & keys:
+            return _header_format(head) if "memlab" in keys else format
+    source.fail(
+        f"is none of the formats {', '.join(FORMATS)}: it begins with {head[:40]!r} and its first record has the keys "
+        f"{sorted(keys)[:8]}. Name the format with format=, or write it as a chat log (see memlab.datasets.chatlog)"
+    )
+
+
+def _first_keys(text: str) -> set[str]:
+    """Give the keys of the first object in a piece of JSON, as far as the piece goes."""
+    depth, floor, keys = 0, 1 + text.lstrip().startswith("["), set()
+    for token in _TOKEN.finditer(text):
+        if token[0] in "[{":
+            depth += 1
+        elif token[0] in "]}":
+            depth -= 1
+            if depth < floor:
+                break
+        elif token[1] and depth == floor:
+            keys.add(token[0][1 : token[0].rindex('"')])
+    return keys
+
+
+def _header_format(head: bytes) -> str:
+    try:
+        return str(json.loads(head.lstrip().splitlines()[0])["memlab"].get("format", "chatlog"))
+    except (ValueError, AttributeError, TypeError, KeyError):
+        return "chatlog"
+
+
+def load(
+    path: str | Path,
+    *,
+    format: str | None = None,
+    on_error: str = "raise",
+    pool: int | None = None,
+    seed: int = 0,
+    name: str | None = None,
+    quarantine_dir: str | Path = QUARANTINE,
+) -> Dataset:
+    """Load conversations and the questions over them; what was seen is logged in one line (logger ``memlab``).
+
+    :param path: a LoCoMo, LongMemEval or chat-log file.
+    :param format: a name of :data:`FORMATS`; found from the file when not given.
+    :param on_error: ``raise`` stops at the first bad record; ``quarantine`` writes bad records with their reasons to
+        ``<file name>.quarantine.jsonl``, loads the rest and lists them in ``Dataset.issues``.
+    :param pool: make every LongMemEval question a haystack of this many sessions, see :func:`pool`.
+    :param seed: of the pooling.
+    :param name: the dataset's name; by default the file's, with ``-pool<n>-seed<seed>`` when pooled.
+    :param quarantine_dir: where the quarantine file goes.
+    :raises DataError: naming file, record and field, when something cannot be used.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from memlab.datasets import load
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "log.jsonl")
+    ...     _ = file.write_text('{"scope": "me", "sender": "Ann", "text": "Hello", "timestamp": "2026-03-01T09:00Z"}')
+    ...     load(file).describe()
+    'log (chatlog): 1 turns in 1 sessions of 1 scopes, 0 questions'
+    """
+    parts = stream(
+        path, format=format, on_error=on_error, pool=pool, seed=seed, name=name, quarantine_dir=quarantine_dir
+    )
+    data = concat(parts)
+    _log.info("%s", data.describe())
+    return data
+
+
+def stream(
+    path: str | Path,
+    *,
+    format: str | None = None,
+    on_error: str = "raise",
+    batch_turns: int = 50_000,
+    pool: int | None = None,
+    seed: int = 0,
+    name: str | None = None,
+    quarantine_dir: str | Path = QUARANTINE,
+) -> Iterator[Dataset]:
+    """Load a file in batches of whole scopes; joined by :func:`memlab.records.concat` they are what :func:`load` gives.
+
+    Memory holds one batch and one scope. Two cases need more: a chat log that does not say in its header that it is
+    grouped by scope is gathered first, and pooling holds the file that it draws from.
+
+    :param batch_turns: a batch is given out once it has this many turns; other parameters as for :func:`load`.
+    :raises DataError: as :func:`load`; wrong arguments at the call, bad records when they are reached.
+    """
+    if on_error not in ("raise", "quarantine"):
+        raise DataError(f'on_error is {on_error!r}, expected "raise" or "quarantine"')
+    if batch_turns < 1:
+        raise DataError(f"batch_turns is {batch_turns}, expected at least 1")
+    source = Source(Path(path), on_error, Path(quarantine_dir))
+    kind = format or detect(path)
+    if kind not in FORMATS:
+        where = "format is" if format else f"{path}: line 1: memlab.format: found"
+        raise DataError(f"{where} {kind!r}, expected one of {', '.join(FORMATS)}")
+    if pool is not None and kind != "longmemeval":
+        raise DataError(f"{path}: pool={pool} is for LongMemEval files, this one is {kind}; leave pool out")
+    parts = importlib.import_module(f"memlab.datasets.{FORMATS[kind]}").read(source, batch_turns=batch_turns)
+    if pool is not None:
+        parts = pooled_batches(concat(parts), n_sessions=pool, seed=seed, batch_turns=batch_turns)
+    return (replace(part, name=name) if name else part for part in parts)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        module: ModuleType = importlib.import_module(f"memlab.datasets.{name}")
+        return module
+    raise AttributeError(f"module 'memlab.datasets' has no attribute {name!r}")

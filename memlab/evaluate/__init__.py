@@ -1,0 +1,69 @@
+"""Evaluation: measures over runs, groups of questions, intervals and tests, tables, TREC files.
+
+>>> import memlab
+>>> memlab.evaluate.recall_all @ 10
+recall_all@10
+"""
+
+from memlab.evaluate.bounds import ceiling, chance
+from memlab.evaluate.comparison import compare
+from memlab.evaluate.files import file_names
+from memlab.evaluate.groups import FORMS, MULTI_SESSION, aggregation, describe_questions, question_form
+from memlab.evaluate.measures import (
+    DEFAULT_MEASURES,
+    Measure,
+    alpha_ndcg,
+    measure,
+    mrr,
+    ndcg,
+    ndcg_longmemeval,
+    precision,
+    recall,
+    recall_all,
+    recall_any,
+    score,
+)
+from memlab.evaluate.publish import write_reports
+from memlab.evaluate.report import GROUPS, Report, evaluate
+from memlab.evaluate.significance import bootstrap_interval, holm, randomisation_test
+from memlab.evaluate.tables import groups_table, results_table, to_latex, to_markdown
+from memlab.evaluate.trec import read_qrels, read_run, write_qrels, write_run
+
+__all__ = [
+    "DEFAULT_MEASURES",
+    "FORMS",
+    "GROUPS",
+    "MULTI_SESSION",
+    "Measure",
+    "Report",
+    "aggregation",
+    "alpha_ndcg",
+    "bootstrap_interval",
+    "ceiling",
+    "chance",
+    "compare",
+    "describe_questions",
+    "evaluate",
+    "file_names",
+    "groups_table",
+    "holm",
+    "measure",
+    "mrr",
+    "ndcg",
+    "ndcg_longmemeval",
+    "precision",
+    "question_form",
+    "randomisation_test",
+    "read_qrels",
+    "read_run",
+    "recall",
+    "recall_all",
+    "recall_any",
+    "results_table",
+    "score",
+    "to_latex",
+    "to_markdown",
+    "write_qrels",
+    "write_reports",
+    "write_run",
+]

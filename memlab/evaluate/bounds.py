@@ -1,0 +1,103 @@
+"""What a measure could be at best, and what it is by chance: without both, a recall of 0.9 says little.
+
+Sessions of a LoCoMo chat number about twenty-five, so ten drawn blindly already hold 37 % of the evidence.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from memlab.errors import DataError
+from memlab.evaluate.measures import Measure, log_discount, longmemeval_discount
+from memlab.evaluate.measures import measure as read_measure
+
+_CELLS = 4_000_000
+
+
+def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) -> np.ndarray:
+    """Give the best value that any ranking can reach at the measure's cutoff.
+
+    :param n_docs: (q,) documents in the scope of each query.
+    :param n_relevant: (q,) pieces of evidence of each query, at least 1.
+    :returns: (q,) values.
+
+    >>> from memlab.evaluate import ceiling
+    >>> ceiling([600, 600], [4, 20], "recall_all@10").tolist(), ceiling(600, 20, "recall@10").tolist()
+    ([1.0, 0.0], [0.5])
+    """
+    n, m, k, wanted = _sizes(n_docs, n_relevant, measure)
+    if wanted.name == "recall_all":
+        return (m <= k).astype(np.float64)
+    if wanted.name == "recall":
+        return np.minimum(1.0, k / m)
+    if wanted.name == "precision":
+        return np.minimum(m, k) / (wanted.k or n)
+    return np.ones(len(n))
+
+
+def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) -> np.ndarray:
+    """Give the expected value of the measure when the documents of the scope are ranked blindly.
+
+    Draws without replacement (hypergeometric), exact for every measure but ``alpha_ndcg``, whose expectation depends
+    on how the evidence is spread over sessions: there the value is NaN. Relevance is taken as binary.
+
+    :param n_docs: (q,) documents in the scope of each query.
+    :param n_relevant: (q,) pieces of evidence of each query, from 1 to n_docs.
+    :returns: (q,) values.
+    :raises DataError: when a query has no evidence, or more than it has documents.
+
+    >>> from memlab.evaluate import chance
+    >>> chance([20, 20], [1, 2], "recall@10").tolist(), chance(20, 2, "recall_all@10").round(4).tolist()
+    ([0.5, 0.5], [0.2368])
+    """
+    n, m, k, wanted = _sizes(n_docs, n_relevant, measure)
+    if wanted.name == "alpha_ndcg":
+        return np.full(len(n), np.nan)
+    pairs, back = np.unique(np.stack([n, m], axis=1), axis=0, return_inverse=True)
+    width = int(np.minimum(k, n).max(initial=1))
+    step = max(1, _CELLS // max(width, int(m.max(initial=1))))
+    parts = [_expected(wanted, pairs[i : i + step, 0], pairs[i : i + step, 1]) for i in range(0, len(pairs), step)]
+    return np.concatenate(parts)[back.ravel()] if parts else np.empty(0)
+
+
+def _expected(wanted: Measure, n: np.ndarray, m: np.ndarray) -> np.ndarray:
+    drawn = n if wanted.k is None else np.minimum(wanted.k, n)
+    if wanted.name == "recall":
+        return drawn / n
+    if wanted.name == "precision":
+        return m / n * drawn / (wanted.k or n)
+    if wanted.name == "recall_all":
+        # All m pieces are among the drawn: the product over i < m of (drawn − i) / (n − i).
+        i = np.arange(m.max())[None, :]
+        inside = np.maximum(drawn[:, None] - i, 0) / np.maximum(n[:, None] - i, 1)
+        return np.where(i < m[:, None], inside, 1.0).prod(axis=1)
+    rank = np.arange(1, drawn.max() + 1)[None, :]
+    if wanted.name in ("ndcg", "ndcg_longmemeval"):
+        discount = (log_discount if wanted.name == "ndcg" else longmemeval_discount)(rank)
+        reached = np.where(rank <= drawn[:, None], discount, 0.0).sum(axis=1) * m / n
+        return reached / np.where(rank <= np.minimum(m, drawn)[:, None], discount, 0.0).sum(axis=1)
+    # No evidence among the first r: the product over i < r of (n − m − i) / (n − i).
+    i = rank - 1
+    outside = np.maximum(n[:, None] - m[:, None] - i, 0) / np.maximum(n[:, None] - i, 1)
+    missed = np.where(i < drawn[:, None], outside, 1.0).cumprod(axis=1)
+    if wanted.name == "recall_any":
+        return 1.0 - missed[:, -1]
+    before = np.concatenate([np.ones((len(n), 1)), missed[:, :-1]], axis=1)
+    return ((before - missed) / rank).sum(axis=1)
+
+
+def _sizes(
+    n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Measure]:
+    wanted = read_measure(measure)
+    n, m = np.broadcast_arrays(np.atleast_1d(np.asarray(n_docs)), np.atleast_1d(np.asarray(n_relevant)))
+    n, m = n.astype(np.int64), m.astype(np.int64)
+    wrong = np.flatnonzero((m < 1) | (m > n))
+    if len(wrong):
+        at = int(wrong[0])
+        raise DataError(
+            f"query {at} has {m[at]} pieces of evidence among {n[at]} documents; expected 1 to {n[at]}: "
+            "check that the evidence is in the query's own scope"
+        )
+    return n, m, n if wanted.k is None else np.full_like(n, wanted.k), wanted

@@ -1,0 +1,99 @@
+"""Paired comparison of systems on the same questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.evaluate.measures import Measure
+from memlab.evaluate.report import Report
+from memlab.evaluate.significance import Unit, bootstrap_interval, by_unit, holm, randomisation_test
+
+
+def compare(
+    reports: Sequence[Report],
+    *,
+    measure: str | Measure,
+    baseline: str | None = None,
+    where: pl.Expr | None = None,
+    unit: Unit = "query",
+    seed: int = 0,
+) -> pl.DataFrame:
+    """Compare systems on the same questions with one of them.
+
+    :param measure: one that every report has.
+    :param baseline: name of the report to compare with; the first by default.
+    :param where: keeps some questions, as a predicate over ``per_query``, such as
+        ``pl.col("n_evidence_sessions") >= 2``.
+    :param unit: what the bootstrap draws and the test flips: questions or whole scopes.
+    :returns: a row a system: ``system``, ``n``, ``mean``, ``difference`` to the baseline with its 95 % interval
+        ``low``, ``high``, ``p`` (two-sided paired randomisation test), ``p_holm`` (over all systems compared here),
+        and questions won, tied and lost: ``win``, ``tie``, ``loss``. The baseline's own are null.
+    :raises DataError: when reports share a name, differ in level or questions, or nothing is left to compare.
+    """
+    names, base = comparable(reports, baseline)
+    wanted = reports[0].pick(measure)[0]
+    columns, first = [], reports[0].per_query if where is None else reports[0].per_query.filter(where)
+    if not first.height:
+        raise DataError("no question passes `where`; nothing to compare: loosen it")
+    for report in reports:
+        report.pick(wanted)
+        aligned = first.select("query_id").join(
+            report.per_query.select("query_id", str(wanted)), on="query_id", how="left", maintain_order="left"
+        )
+        columns.append(aligned[str(wanted)].to_numpy())
+    values = np.stack(columns, axis=1)
+    differences = values - values[:, [base]]
+    differences[np.abs(differences) < 1e-12] = 0.0
+    sums, sizes = by_unit(differences, first["scope"].to_numpy(), unit)
+    low, high = bootstrap_interval(sums, sizes, seed=seed)
+    others = np.arange(len(names)) != base
+    p = np.array([randomisation_test(column, seed=seed) for column in sums.T])
+    p_holm = np.full(len(names), np.nan)
+    p_holm[others] = holm(p[others])
+    table = pl.DataFrame(
+        {
+            "system": names,
+            "n": [first.height] * len(names),
+            "mean": values.mean(axis=0),
+            "difference": differences.mean(axis=0),
+            "low": low,
+            "high": high,
+            "p": p,
+            "p_holm": p_holm,
+            "win": (differences > 0).sum(0),
+            "tie": (differences == 0).sum(0),
+            "loss": (differences < 0).sum(0),
+        }
+    )
+    own = ("difference", "low", "high", "p", "p_holm", "win", "tie", "loss")
+    keep = pl.Series(others)
+    return table.with_columns(pl.when(keep).then(pl.col(own)).otherwise(None)).fill_nan(None)
+
+
+def comparable(reports: Sequence[Report], baseline: str | None = None) -> tuple[list[str], int]:
+    """Check that reports can stand in one table; give their names and the place of the baseline."""
+    if not reports:
+        raise DataError("no report to compare; give at least one")
+    names = [r.name for r in reports]
+    if len(set(names)) < len(names):
+        twice = next(n for n in names if names.count(n) > 1)
+        raise DataError(f"two reports are called {twice!r}; give each run its own name")
+    if baseline is not None and baseline not in names:
+        raise DataError(f"no report is called {baseline!r}; there are {', '.join(names)}")
+    first = reports[0]
+    asked = first.per_query["query_id"].sort()
+    for report in reports[1:]:
+        if report.level != first.level:
+            raise DataError(
+                f"{first.name!r} ranks {first.level}s and {report.name!r} {report.level}s; compare level by level"
+            )
+        if not report.per_query["query_id"].sort().equals(asked):
+            raise DataError(
+                f"{first.name!r} ({asked.len()} questions) and {report.name!r} ({report.per_query.height}) were not "
+                "measured on the same questions; evaluate both on one dataset"
+            )
+    return names, names.index(baseline) if baseline is not None else 0

@@ -1,0 +1,155 @@
+"""The files of an evaluation: report.json, report.md, report.tex and per-query Parquet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.evaluate.comparison import compare
+from memlab.evaluate.files import atomic, file_names
+from memlab.evaluate.groups import MULTI_SESSION
+from memlab.evaluate.measures import Measure
+from memlab.evaluate.report import Report
+from memlab.evaluate.tables import groups_table, results_table, to_latex, to_markdown
+from memlab.records import LEVELS, Level
+
+_SEVERAL = pl.col("n_evidence_sessions") >= 2
+_BOUNDS_NOTE = (
+    "The ceiling is what a perfect ranking reaches, chance what a blind one is expected to; – where no closed form "
+    "exists."
+)
+
+
+@dataclass(frozen=True)
+class _Table:
+    key: str
+    caption: str
+    frame: pl.DataFrame
+
+
+def write_reports(
+    reports: Sequence[Report], directory: str | Path, *, provenance: Mapping[str, Any] | None = None
+) -> dict[str, Path]:
+    """Write what was measured, each file whole or not at all.
+
+    ``report.json`` holds every mean at full precision, the paired comparisons and the provenance; ``report.md`` and
+    ``report.tex`` the tables for each level; ``NAME.LEVEL.parquet`` the per-query results of each report, where NAME
+    is :func:`~memlab.evaluate.files.file_names`'s.
+
+    :param reports: any number of systems at one or both levels; the first of a level is its baseline.
+    :param directory: made where it does not exist.
+    :param provenance: what all reports share: command, versions, settings.
+    :returns: the path of each file by its name.
+    :raises DataError: when there is no report, or two of one level do not belong in one table.
+    :raises ExportError: when a file cannot be written.
+    """
+    if not reports:
+        raise DataError("no report to write; evaluate at least one run")
+    directory = Path(directory)
+    names = file_names([r.name for r in reports])
+    levels = {level: [r for r in reports if r.level == level] for level in LEVELS}
+    levels = {level: held for level, held in levels.items() if held}
+    shared = dict(provenance or {})
+    tables = {level: list(_tables(level, held)) for level, held in levels.items()}
+    content = {
+        "report.json": _json(reports, levels, shared),
+        "report.md": _markdown(levels, tables, shared),
+        "report.tex": _latex(levels, tables),
+    }
+    written = {}
+    for report in reports:
+        path = directory / f"{names[report.name]}.{report.level}.parquet"
+        with atomic(path) as stream:
+            report.per_query.write_parquet(stream)
+        written[path.name] = path
+    for name, text in content.items():
+        with atomic(directory / name) as stream:
+            stream.write(text.encode("utf-8", "backslashreplace"))
+        written[name] = directory / name
+    return written
+
+
+def headline(measures: Sequence[Measure]) -> Measure:
+    """Give the measure that systems are compared on: recall_all@10, else any recall_all, else the first."""
+    ranked = [m for m in measures if m.name == "recall_all"]
+    return next((m for m in ranked if m.k == 10), ranked[0] if ranked else measures[0])
+
+
+def _tables(level: Level, reports: Sequence[Report]) -> Iterator[_Table]:
+    main = headline(reports[0].measures)
+    several = reports[0].per_query.filter(_SEVERAL).height
+    yield _Table("all", f"{level.title()}s, all questions.", results_table(reports))
+    if several:
+        frame = results_table(reports, by="evidence_sessions", group=MULTI_SESSION)
+        yield _Table("several", f"{level.title()}s, questions with evidence in two or more sessions.", frame)
+    for by, words in (("question_type", "question type"), ("evidence_sessions", "number of evidence sessions")):
+        yield _Table(by, f"{level.title()}s, {main} by {words}.", groups_table(reports, main, by=by))
+    yield _Table("form", f"{level.title()}s, {main} by form of the question.", groups_table(reports, main, by="form"))
+    if len(reports) > 1:
+        against = f"compared with {reports[0].name} on {main}"
+        seed = reports[0].seed
+        note = "95 % bootstrap interval of the difference, paired randomisation test, Holm's correction"
+        frame = compare(reports, measure=main, seed=seed)
+        yield _Table("compare", f"{level.title()}s, all questions, {against}: {note}.", frame)
+        if several:
+            frame = compare(reports, measure=main, seed=seed, where=_SEVERAL)
+            yield _Table("compare-several", f"{level.title()}s, two or more evidence sessions, {against}.", frame)
+
+
+def _json(reports: Sequence[Report], levels: Mapping[Level, list[Report]], provenance: Mapping[str, Any]) -> str:
+    comparisons = [
+        {
+            "level": level,
+            "measure": str(measure),
+            "baseline": held[0].name,
+            "questions": questions,
+            "systems": compare(held, measure=measure, seed=held[0].seed, where=where).to_dicts(),
+        }
+        for level, held in levels.items()
+        if len(held) > 1
+        for measure in (m for m in held[0].measures if m.name == "recall_all" or m == headline(held[0].measures))
+        for questions, where in (("all", None), (f"{MULTI_SESSION} evidence sessions", _SEVERAL))
+        if where is None or held[0].per_query.filter(where).height
+    ]
+    document = {
+        "provenance": dict(provenance),
+        "reports": [r.to_dict() for r in reports],
+        "comparisons": comparisons,
+    }
+    return json.dumps(document, ensure_ascii=False, indent=1, default=str, allow_nan=False) + "\n"
+
+
+def _markdown(
+    levels: Mapping[Level, list[Report]], tables: Mapping[Level, list[_Table]], provenance: Mapping[str, Any]
+) -> str:
+    parts = ["# Evaluation"]
+    for level, held in levels.items():
+        parts.append(f"## {level.title()}s as documents (n = {held[0].per_query.height:,} questions with evidence)")
+        parts.append(_BOUNDS_NOTE)
+        parts.extend(f"**{t.caption}**\n\n{to_markdown(t.frame)}" for t in tables[level])
+    parts.append("## Where this comes from")
+    reports = [r for held in levels.values() for r in held]
+    common = {k: v for k, v in reports[0].provenance.items() if all(r.provenance.get(k) == v for r in reports)}
+    lines = [f"- {key}: {_plain(value)}" for key, value in {**common, **provenance}.items()]
+    for report in reports:
+        lines.append(f"- `{report.name}`, {report.level}s")
+        lines += [f"  - {k}: {_plain(v)}" for k, v in report.provenance.items() if k not in common]
+    parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def _latex(levels: Mapping[Level, list[Report]], tables: Mapping[Level, list[_Table]]) -> str:
+    parts = [r"% \usepackage{booktabs}; numbers to three decimals, full precision in report.json"]
+    for level in levels:
+        parts += [to_latex(t.frame, caption=t.caption, label=f"tab:memlab-{level}-{t.key}") for t in tables[level]]
+    return "\n\n".join(parts) + "\n"
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,173 @@
+"""A run measured on a dataset: per-query results, and means by group with intervals, ceiling and chance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.evaluate.bounds import ceiling, chance
+from memlab.evaluate.groups import FORMS, MULTI_SESSION, describe_questions
+from memlab.evaluate.measures import DEFAULT_MEASURES, Measure, measures_of, score
+from memlab.evaluate.significance import RESAMPLES, Unit, bootstrap_interval, by_unit
+from memlab.records import Dataset, Level, Run, qrels
+
+GROUPS: tuple[str, ...] = ("all", "question_type", "evidence_sessions", "form")
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What a run reached on a dataset.
+
+    :param name: the run's name.
+    :param level: whether turns or sessions were ranked.
+    :param measures: what was measured.
+    :param per_query: a row a question with evidence: the columns of
+        :func:`~memlab.evaluate.groups.describe_questions`, ``n_retrieved``, and a column a measure.
+    :param provenance: the run's provenance, with ``dataset``, ``fingerprint`` and ``seed``.
+    :param seed: of the bootstrap.
+    """
+
+    name: str
+    level: Level
+    measures: tuple[Measure, ...]
+    per_query: pl.DataFrame
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    _means: dict[tuple[str, str, int], pl.DataFrame] = field(default_factory=dict, init=False, repr=False)
+
+    def summary(
+        self,
+        by: str = "all",
+        *,
+        measures: str | Measure | Iterable[str | Measure] | None = None,
+        unit: Unit = "query",
+        resamples: int = RESAMPLES,
+    ) -> pl.DataFrame:
+        """Give means with bootstrap intervals, the ceiling and the level of chance.
+
+        :param by: ``all``, or a column of ``per_query`` such as ``question_type``, ``evidence_sessions`` (which adds
+            the group ``≥ 2``), ``form``, ``aggregation`` or ``scope``.
+        :param measures: some of the report's measures; all by default.
+        :param unit: what is resampled: questions, or whole scopes where questions on one chat hang together.
+        :returns: ``group``, ``measure``, ``n``, ``mean``, ``low``, ``high`` (95 %), ``ceiling``, ``chance``; null
+            where an interval or a chance level does not exist.
+        :raises DataError: when there is no such column or measure.
+        """
+        wanted = [str(m) for m in self.pick(measures)]
+        key = (by, unit, resamples)
+        if key not in self._means:
+            groups = split_by(self.per_query, by)
+            rows = [self._row(group, part, unit, resamples) for group, part in groups.items()]
+            self._means[key] = pl.concat(rows).fill_nan(None)
+        return self._means[key].filter(pl.col("measure").is_in(wanted))
+
+    def pick(self, measures: str | Measure | Iterable[str | Measure] | None) -> tuple[Measure, ...]:
+        """Give the named measures, all of them by default; a measure that was not taken is an error."""
+        wanted = self.measures if measures is None else measures_of(measures)
+        missing = [str(m) for m in wanted if m not in self.measures]
+        if missing:
+            raise DataError(
+                f"report {self.name!r} ({self.level}) has no {missing[0]}; it has "
+                f"{', '.join(map(str, self.measures))}: name it in evaluate(…, measures=…)"
+            )
+        return wanted
+
+    def _row(self, group: str, part: pl.DataFrame, unit: Unit, resamples: int) -> pl.DataFrame:
+        wanted = self.measures
+        values = part.select(map(str, wanted)).to_numpy()
+        sums, sizes = by_unit(values, part["scope"].to_numpy(), unit)
+        low, high = bootstrap_interval(sums, sizes, resamples=resamples, seed=self.seed)
+        n_docs, n_relevant = part["n_docs"].to_numpy(), part["n_relevant"].to_numpy()
+        return pl.DataFrame(
+            {
+                "group": [group] * len(wanted),
+                "measure": [str(m) for m in wanted],
+                "n": [part.height] * len(wanted),
+                "mean": values.mean(axis=0),
+                "low": low,
+                "high": high,
+                "ceiling": [float(ceiling(n_docs, n_relevant, m).mean()) for m in wanted],
+                "chance": [float(chance(n_docs, n_relevant, m).mean()) for m in wanted],
+            }
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the report for JSON: everything but the per-query rows, at full precision."""
+        return {
+            "name": self.name,
+            "level": self.level,
+            "n": self.per_query.height,
+            "measures": [str(m) for m in self.measures],
+            "seed": self.seed,
+            "provenance": dict(self.provenance),
+            "summary": {by: self.summary(by).to_dicts() for by in GROUPS},
+        }
+
+    def _repr_html_(self) -> str:
+        from memlab.evaluate.tables import report_html
+
+        return report_html(self)
+
+
+def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:
+    """Split per-query rows into groups in a readable order; ``evidence_sessions`` adds the group of two and more."""
+    if by == "all":
+        return {"all": per_query}
+    if by not in per_query.columns:
+        raise DataError(f"nothing to group by is called {by!r}; there are 'all', {', '.join(per_query.columns)}")
+    values = per_query[by].unique().sort().to_list()
+    if by == "form":
+        values.sort(key=lambda form: FORMS.index(form) if form in FORMS else len(FORMS))
+    groups = {_label(v): per_query.filter(pl.col(by).eq_missing(pl.lit(v))) for v in values}
+    if by == "evidence_sessions":
+        several = per_query.filter(pl.col("n_evidence_sessions") >= 2)
+        if several.height:
+            groups[MULTI_SESSION] = several
+    return groups
+
+
+def _label(value: object) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def evaluate(
+    run: Run,
+    dataset: Dataset,
+    *,
+    measures: str | Measure | Iterable[str | Measure] | None = None,
+    seed: int = 0,
+) -> Report:
+    """Measure a run on the questions of a dataset.
+
+    Questions without evidence and abstention questions are left out; a question that the run does not answer
+    scores 0.
+
+    :param measures: what to measure; :data:`DEFAULT_MEASURES` of the run's level by default.
+    :param seed: of the bootstrap intervals.
+    :raises DataError: when no question has evidence, or the run answers none of the dataset's questions.
+    """
+    wanted = measures_of(DEFAULT_MEASURES[run.level] if measures is None else measures)
+    questions = describe_questions(dataset, run.level)
+    retrieved = run.frame.group_by("query_id").agg(n_retrieved=pl.len().cast(pl.Int32))
+    if retrieved.height and not retrieved["query_id"].is_in(dataset.questions["query_id"].implode()).any():
+        raise DataError(
+            f"run {run.name!r} answers query {retrieved['query_id'].min()!r} and {retrieved.height - 1} others, none "
+            f"of which is a question of dataset {dataset.name!r}; evaluate it on the dataset that it was made from"
+        )
+    scores = score(run, qrels(dataset.questions, run.level), wanted)
+    per_query = (
+        questions.join(retrieved, on="query_id", how="left", maintain_order="left")
+        .with_columns(pl.col("n_retrieved").fill_null(0))
+        .join(scores, on="query_id", maintain_order="left")
+    )
+    provenance = {
+        **run.provenance,
+        "dataset": dataset.describe(),
+        "fingerprint": run.provenance.get("fingerprint") or dataset.fingerprint(),
+        "seed": seed,
+    }
+    return Report(run.name, run.level, wanted, per_query, provenance, seed)

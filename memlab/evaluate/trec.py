@@ -1,0 +1,152 @@
+"""TREC run and qrels files, so that any other evaluation tool can check and reuse what memlab found.
+
+A run has six columns (``query_id Q0 doc_id rank score tag``), qrels have four (``query_id 0 doc_id relevance``).
+trec_eval sorts by score, held as float32, and breaks ties by id: scores are written so that they fall strictly even
+then, and every reader sees the order that was meant.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.evaluate.files import atomic
+from memlab.records import RUN_SCHEMA, Level, Qrels, Run, strictly_decreasing, run_from_scores
+
+_RUN_FIELDS = ("query_id", "Q0", "doc_id", "rank", "score", "tag")
+_QRELS_FIELDS = ("query_id", "iteration", "doc_id", "relevance")
+_BLANK = r"[\s\x00-\x1f\x7f]"
+
+
+def write_run(run: Run, path: str | Path) -> Path:
+    """Write a run as a TREC file, complete or not at all.
+
+    The tag is the run's name without its white space; ranks decide the order, and scores that tie (as float32) are
+    lowered by the smallest step that tells them apart.
+
+    :raises DataError: when an id is empty or holds white space, or a score is not finite as float32.
+    """
+    rows = (
+        run.frame.with_row_index("row").with_columns(first=pl.col("row").min().over("query_id")).sort("first", "rank")
+    )
+    _check_ids(rows, f"run {run.name!r}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        strict = strictly_decreasing(rows["score"].to_numpy(), rows["first"].to_numpy())
+    if not np.isfinite(strict).all():
+        at = rows.row(int(np.flatnonzero(~np.isfinite(strict))[0]), named=True)
+        raise DataError(
+            f"run {run.name!r}: the score of document {at['doc_id']!r} for query {at['query_id']!r} is {at['score']}; "
+            "expected a finite number within the range of float32"
+        )
+    tag = re.sub(_BLANK, "", run.name) or "memlab"
+    table = rows.select(
+        *("query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank"),
+        pl.Series("score", strict.astype(np.float32)),
+        pl.lit(tag).alias("tag"),
+    )
+    return _write(table, Path(path))
+
+
+def write_qrels(qrels: Qrels, path: str | Path) -> Path:
+    """Write qrels as a TREC file, complete or not at all.
+
+    :raises DataError: when an id is empty or holds white space.
+    """
+    _check_ids(qrels.frame, "the qrels")
+    table = qrels.frame.select("query_id", pl.lit(0).alias("iteration"), "doc_id", "relevance")
+    return _write(table, Path(path))
+
+
+def read_run(path: str | Path, level: Level) -> Run:
+    """Read a TREC run; scores decide the order, equal ones stay in the file's. The tag becomes the name.
+
+    :raises DataError: when a line is not of six fields, a rank or score is not a number, or a document is ranked twice
+        for a query: names file, line and field.
+    """
+    path = Path(path)
+    rows = _read(path, _RUN_FIELDS)
+    rank, score = _number(rows, "rank", pl.Int64, path), _number(rows, "score", pl.Float64, path)
+    _no_duplicates(rows, path)
+    if not rows.height:
+        return Run(pl.DataFrame(schema=RUN_SCHEMA), level, provenance={"file": path.name})
+    ids = rows["query_id"].to_numpy(), rows["doc_id"].to_numpy()
+    run = run_from_scores(*ids, score.to_numpy(), level=level, k=len(rank))
+    return Run(run.frame, level, name=rows["tag"][0], provenance={"file": path.name})
+
+
+def read_qrels(path: str | Path, level: Level) -> Qrels:
+    """Read TREC qrels. The subtopic of a turn is its session, read off its id; of a session, the session itself.
+
+    :raises DataError: when a line is not of four fields, a relevance is not a whole number, or a document is judged
+        twice for a query: names file, line and field.
+    """
+    path = Path(path)
+    rows = _read(path, _QRELS_FIELDS)
+    relevance = _number(rows, "relevance", pl.Int32, path)
+    _no_duplicates(rows, path)
+    session = pl.col("doc_id") if level == "session" else pl.col("doc_id").str.replace(r"/[^/]*$", "")
+    return Qrels(rows.select("query_id", "doc_id", relevance, subtopic=session), level)
+
+
+def _check_ids(rows: pl.DataFrame, what: str) -> None:
+    for column in ("query_id", "doc_id"):
+        bad = rows.filter(pl.col(column).is_null() | (pl.col(column) == "") | pl.col(column).str.contains(_BLANK))
+        if bad.height:
+            raise DataError(
+                f"{what}: {column} {bad[column][0]!r} is empty or holds white space, which a TREC file cannot carry; "
+                "encode it with memlab.records.id_part"
+            )
+
+
+def _write(table: pl.DataFrame, path: Path) -> Path:
+    with atomic(path) as stream:
+        table.write_csv(stream, separator=" ", include_header=False, quote_style="never")
+    return path
+
+
+def _read(path: Path, fields: tuple[str, ...]) -> pl.DataFrame:
+    try:
+        raw = path.read_bytes()
+        text = raw.decode("utf-8")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise DataError(
+            f"{path}: line {line}: byte {raw[error.start]:#04x} is not UTF-8; save the file as UTF-8"
+        ) from None
+    lines = pl.DataFrame({"text": pl.Series(text.split("\n"), dtype=pl.String)}).with_row_index("line", offset=1)
+    split = lines.select("line", "text", part=pl.col("text").str.extract_all(r"[^\s\x00-\x1f\x7f]+"))
+    split = split.filter(pl.col("part").list.len() > 0)
+    wrong = split.filter(pl.col("part").list.len() != len(fields))
+    if wrong.height:
+        line, found, parts = wrong.row(0)
+        raise DataError(
+            f"{path}: line {line}: {len(parts)} fields, expected {len(fields)} ({' '.join(fields)}); "
+            f"found {found.strip()[:80]!r}"
+        )
+    return split.select("line", *(pl.col("part").list.get(i).alias(name) for i, name in enumerate(fields)))
+
+
+def _number(rows: pl.DataFrame, column: str, dtype: type[pl.DataType], path: Path) -> pl.Series:
+    values = rows[column].cast(dtype, strict=False)
+    valid = values.is_not_null() & (values.cast(pl.Float64).is_finite())
+    if not valid.all():
+        at = rows.filter(~valid.fill_null(False)).row(0, named=True)
+        kind = "a finite number" if dtype == pl.Float64 else "a whole number"
+        raise DataError(f"{path}: line {at['line']}: {column} is {at[column]!r}, expected {kind}")
+    return values
+
+
+def _no_duplicates(rows: pl.DataFrame, path: Path) -> None:
+    again = rows.filter(~pl.struct("query_id", "doc_id").is_first_distinct())
+    if again.height:
+        at = again.row(0, named=True)
+        raise DataError(
+            f"{path}: line {at['line']}: doc_id {at['doc_id']!r} stands a second time under query {at['query_id']!r}; "
+            "expected each document once a query"
+        )

@@ -1,0 +1,148 @@
+"""Text on pictures: escaping, measuring, wrapping, and keeping labels off each other.
+
+A chart is laid out for print before a browser sees it, so widths are estimated from the advance widths of the
+Helvetica family (Liberation Sans, Arial); the estimate errs a little to the wide side.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff￾￿]")
+_WIDE = set("mwMW%@—…")
+_LIGHT = dict.fromkeys("iljI|.,:;'!", 0.27) | dict.fromkeys(' tf()[]{}/\\r-·`"', 0.35)
+
+
+def plain(text: object) -> str:
+    """Make any value safe to draw: one line, nothing unprintable, and no mark-up of its own.
+
+    >>> from memlab.figures._text import plain
+    >>> plain("<b>5 & 6</b>\\n")
+    '&lt;b&gt;5 &amp; 6&lt;/b&gt;'
+    """
+    return escape(clean(text))
+
+
+def clean(text: object) -> str:
+    """Put a value on one line, with a replacement character where it holds something that no font prints."""
+    return " ".join(_UNPRINTABLE.sub("�", str(text)).split())
+
+
+def escape(text: str) -> str:
+    """Escape what plotly reads as mark-up inside a text."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def text_px(text: str, size: float, *, bold: bool = False) -> float:
+    """Estimate the width of unescaped text in pixels at a font size in pixels."""
+    return sum(map(_advance, text)) * size * (1.07 if bold else 1.0)
+
+
+def _advance(char: str) -> float:
+    if char in _LIGHT:
+        return _LIGHT[char]
+    if char in _WIDE:
+        return 0.9
+    if unicodedata.combining(char):
+        return 0.0
+    if unicodedata.east_asian_width(char) in "WF":
+        return 1.05
+    return 0.7 if char.isupper() else 0.57
+
+
+def fit(text: object, px: float, size: float, *, bold: bool = False) -> str:
+    """Cut a text to a width, with an ellipsis where something was cut; the result is not yet escaped."""
+    whole = clean(text)
+    if text_px(whole, size, bold=bold) <= px:
+        return whole
+    scale, used, kept = size * (1.07 if bold else 1.0), text_px("…", size, bold=bold), 0
+    for char in whole:
+        used += _advance(char) * scale
+        if used > px:
+            break
+        kept += 1
+    return whole[:kept].rstrip() + "…"
+
+
+def wrap(text: object, px: float, size: float, *, lines: int = 2, bold: bool = False) -> list[str]:
+    """Break a text into at most ``lines`` lines of a width; the last one is cut where more would follow.
+
+    >>> from memlab.figures._text import wrap
+    >>> wrap("how many doctors did I see this year", 90, 10)
+    ['how many doctors', 'did I see this year']
+    """
+    words, done = clean(text).split(), list[str]()
+    while words and len(done) < lines - 1:
+        taken = 1
+        while taken < len(words) and text_px(" ".join(words[: taken + 1]), size, bold=bold) <= px:
+            taken += 1
+        done.append(fit(" ".join(words[:taken]), px, size, bold=bold))
+        words = words[taken:]
+    return [*done, fit(" ".join(words), px, size, bold=bold)] if words else done
+
+
+def spread(positions: Sequence[float], gap: float, *, low: float, high: float) -> np.ndarray:
+    """Move labels on a line as little as possible (in squares) until neighbours are ``gap`` apart.
+
+    Subtracting ``i · gap`` from the i-th position in order turns the problem into isotonic regression, solved by
+    pooling adjacent violators.
+    """
+    wanted = np.asarray(positions, dtype=float)
+    order = np.argsort(wanted, kind="stable")
+    pools: list[tuple[float, int]] = []
+    for i, value in enumerate(wanted[order]):
+        pool = (float(value) - i * gap, 1)
+        while pools and pools[-1][0] >= pool[0]:
+            mean, size = pools.pop()
+            pool = ((mean * size + pool[0] * pool[1]) / (size + pool[1]), size + pool[1])
+        pools.append(pool)
+    flat = np.concatenate([np.full(size, mean) for mean, size in pools]) if pools else np.zeros(0)
+    flat = np.clip(flat, low, max(low, high - gap * max(len(flat) - 1, 0)))
+    placed = np.empty(len(wanted))
+    placed[order] = flat + np.arange(len(flat)) * gap
+    return placed
+
+
+def place(
+    anchors: np.ndarray,
+    sizes: np.ndarray,
+    obstacles: np.ndarray,
+    *,
+    area: tuple[float, float],
+    radii: Sequence[float],
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
+    """Find a place for each label near its anchor: inside the area, on no other label, over few points.
+
+    Greedy, in the order given. Each label tries rings of places around its anchor and takes the cheapest.
+
+    :param anchors: (n, 2) pixels.
+    :param sizes: (n, 2) width and height of each label in pixels.
+    :param obstacles: (m, 2) pixels of what would be covered; ``weights`` (m,) says how bad each is (1 where not given).
+    :param area: width and height of the plot in pixels.
+    :param radii: distances from the anchor to try.
+    :returns: (n, 2) centres; NaN where no free place was found.
+    """
+    angles = np.linspace(0, 2 * np.pi, 16, endpoint=False)
+    ring = np.array([(r * np.cos(a), r * np.sin(a)) for r in radii for a in (angles if r else angles[:1])])
+    cost_of = np.ones(len(obstacles)) if weights is None else weights
+    centres = np.full((len(anchors), 2), np.nan)
+    for i, (anchor, size) in enumerate(zip(anchors, sizes, strict=True)):
+        offset = ring + np.sign(np.round(ring, 6)) * size / 2 * (
+            np.abs(ring) > 0.3 * np.abs(ring).max(1, keepdims=True)
+        )
+        tried = anchor + offset
+        inside = ((tried - size / 2 >= 1) & (tried + size / 2 <= np.asarray(area) - 1)).all(axis=1)
+        done = np.flatnonzero(~np.isnan(centres[:, 0]))
+        clash = (np.abs(tried[:, None] - centres[done]) < (size + sizes[done]) / 2 + 1.5).all(axis=2).any(axis=1)
+        free = np.flatnonzero(inside & ~clash)
+        if not len(free):
+            continue
+        covered = (np.abs(tried[free, None] - obstacles) < size / 2 + 2).all(axis=2) @ cost_of
+        far = np.linalg.norm(ring[free], axis=1)
+        centres[i] = tried[free[np.argmin(covered + 0.3 * far)]]
+    return centres

@@ -1,0 +1,225 @@
+"""What is in a dataset: kinds of questions, evidence, sessions over time, lengths."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from memlab.figures import style
+from memlab.figures._text import clean, escape, fit, plain, text_px
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+def question_kinds(
+    frame: pl.DataFrame, *, groups: str = "sessions that the evidence is in", title: str = ""
+) -> go.Figure:
+    """Draw the number of questions of each kind, split by the number of evidence sessions.
+
+    :param frame: ``question_type``, ``evidence_sessions`` (a number or a text such as "4+") and ``count``, a row each.
+    :param groups: what the split is called.
+
+    >>> import polars as pl
+    >>> from memlab.figures import corpus
+    >>> counts = {"question_type": ["temporal", "temporal"], "evidence_sessions": [1, 2], "count": [5, 3]}
+    >>> len(corpus.question_kinds(pl.DataFrame(counts)).data)
+    2
+    """
+    import plotly.graph_objects as go
+
+    style.need(frame, ("question_type", "evidence_sessions", "count"), "question_kinds")
+    total = (
+        frame.group_by("question_type", maintain_order=True)
+        .agg(pl.col("count").sum())
+        .sort("count", maintain_order=True)
+    )
+    kinds, sums = total["question_type"].to_list(), total["count"].to_list()
+    splits = sorted(style.series(frame, "evidence_sessions"), key=lambda v: (len(str(v).rstrip("+")), str(v)))
+    shades = [
+        style.SEQUENCE[round(i * (len(style.SEQUENCE) - 1) / max(len(splits) - 1, 1))] for i in range(len(splits))
+    ]
+    traces: list[Any] = []
+    for split, shade in zip(splits, shades, strict=True):
+        of_split = dict(frame.filter(pl.col("evidence_sessions") == split).select("question_type", "count").iter_rows())
+        traces.append(
+            go.Bar(y=list(range(len(kinds))), x=[of_split.get(kind, 0) for kind in kinds], orientation="h",
+                   name=plain(split), marker={"color": shade, "line": {"color": "white", "width": 0.5}})
+        )  # fmt: skip
+    x_top = max(sums) * 1.0
+
+    def layout_for(px: int) -> dict[str, Any]:
+        head, top = style.heading(title, px)
+        left = min(int(max(text_px(clean(kind), style.SMALL) for kind in kinds)) + 14, px * 2 // 5)
+        right = int(text_px(f"{max(sums):,}", style.SMALL)) + 14
+        legend, legend_px = style.legend_below([str(s) for s in splits], px)
+        legend |= {"traceorder": "normal",
+                   "title": {"text": plain(groups), "side": "top", "font": {"size": style.SMALL}},
+                   "entrywidth": max(text_px(str(s), style.SMALL) for s in splits) + 2}  # fmt: skip
+        legend_px += style.LEGEND_ROW_PX
+        legend["px"] = legend_px
+        texts = [
+            {
+                "text": f"{v:,}",
+                "x": v,
+                "y": i,
+                "xanchor": "left",
+                "xshift": 2,
+                "bgcolor": "rgba(255,255,255,0.85)",
+                "borderpad": 0,
+            }
+            for i, v in enumerate(sums)
+        ]
+        return {
+            "title": head, "annotations": texts, "legend": legend, "showlegend": True, "barmode": "stack",
+            "height": top + max(22 * len(kinds), 44) + 40 + legend_px,
+            "margin": {"t": top, "l": left, "r": right, "b": 40 + legend_px},
+            "xaxis": {"title": {"text": "questions"}, "range": [0, x_top], "nticks": 6},
+            "yaxis": {"tickvals": list(range(len(kinds))),
+                      "ticktext": [escape(fit(kind, left - 12, style.SMALL)) for kind in kinds],
+                      "range": [-0.5, len(kinds) - 0.5], "showgrid": False, "ticks": ""},
+        }  # fmt: skip
+
+    return style.finish(traces, layout_for)
+
+
+def evidence_histogram(frame: pl.DataFrame, *, most: int = 10, title: str = "") -> go.Figure:
+    """Draw how many pieces of evidence questions need.
+
+    :param frame: ``n_evidence``, a row a question.
+    :param most: more pieces than this share the last bar.
+    """
+    import plotly.graph_objects as go
+
+    style.need(frame, ("n_evidence",), "evidence_histogram")
+    pieces = frame["n_evidence"].drop_nulls().cast(pl.Int64)
+    last = min(int(pieces.max() or 0), most)  # type: ignore[arg-type]
+    first = min(int(pieces.min() or 0), 1)  # type: ignore[arg-type]
+    counts = np.bincount(np.minimum(pieces.to_numpy(), most), minlength=last + 1)[first:]
+    over = int((pieces > most).sum()) > 0
+    x = [f"{i}+" if over and i == most else str(i) for i in range(first, last + 1)]
+    bars = go.Bar(
+        x=x,
+        y=counts.tolist(),
+        name="questions",
+        marker={"color": style.colour(0)},
+        text=[f"{v:,}" if v else "" for v in counts],
+        textposition="outside",
+        textfont={"size": style.SMALL},
+        cliponaxis=False,
+    )
+
+    def layout_for(px: int) -> dict[str, Any]:
+        head, top = style.heading(title, px)
+        return {
+            "title": head, "showlegend": False, "height": top + 160 + 36,
+            "margin": {"t": top, "l": 46, "r": 12, "b": 36},
+            "xaxis": {"type": "category", "showgrid": False,
+                      "title": {"text": "pieces of evidence that the answer needs"}},
+            "yaxis": {"title": {"text": f"questions (n = {len(pieces):,})", "standoff": 3}, "tickformat": ",",
+                      "range": [0, float(counts.max()) * 1.14 or 1]},
+        }  # fmt: skip
+
+    return style.finish([bars], layout_for)
+
+
+_DOT = ("scope", "start", "n_turns")
+
+
+def sessions_over_time(frame: pl.DataFrame, *, most: int = 24, title: str = "") -> go.Figure:
+    """Draw each session as a dot on its scope's line, at its date, its area the number of turns.
+
+    :param frame: ``scope``, ``start`` (a date or time) and ``n_turns``, a row a session; sessions without a date are
+        left out, and counted under the picture.
+    :param most: scopes drawn, from the first; the others are counted under the picture.
+    """
+    import plotly.graph_objects as go
+
+    style.need(frame, _DOT, "sessions_over_time")
+    dated = frame.drop_nulls("start")
+    style.need(dated, (), "sessions_over_time (sessions with a date)")
+    scopes = style.series(dated, "scope")[:most]
+    held = dated.filter(pl.col("scope").is_in(scopes))
+    place = {scope: len(scopes) - 1 - i for i, scope in enumerate(scopes)}
+    largest = float(held["n_turns"].max() or 1)  # type: ignore[arg-type]
+    dots = go.Scatter(
+        x=held["start"].to_list(), y=[place[s] for s in held["scope"]], mode="markers", name="sessions",
+        marker={"size": held["n_turns"].to_list(), "sizemode": "area", "sizeref": 2 * largest / 13**2, "sizemin": 1.5,
+                "color": style.faded(style.colour(0), 0.45), "line": {"color": style.colour(0), "width": 0.6}},
+        text=[f"{plain(s)}<br>{t:%d %b %Y}: {n} turns" for s, t, n in held.select(_DOT).iter_rows()], hoverinfo="text",
+    )  # fmt: skip
+    notes = [f"dot area: turns, the largest {int(largest):,}"]
+    hidden = dated["scope"].n_unique() - len(scopes)
+    notes += [f"{hidden:,} more scopes not drawn"] if hidden else []
+    notes += [f"{frame.height - dated.height:,} sessions without a date"] if frame.height > dated.height else []
+    return style.finish([dots], _dots_layout([clean(s) for s in scopes], note="; ".join(notes), title=title))
+
+
+def _dots_layout(scopes: list[str], *, note: str, title: str) -> Any:
+    ticks = list(range(len(scopes)))[::-1]
+
+    def layout_for(px: int) -> dict[str, Any]:
+        head, top = style.heading(title, px)
+        left = min(int(max(text_px(s, style.SMALL) for s in scopes)) + 14, px // 3)
+        below = {"text": escape(fit(note, px - 16, 8)), "x": 1, "xref": "paper", "xanchor": "right",
+                 "y": 0, "yref": "paper", "yanchor": "top", "yshift": -22,
+                 "font": {"size": 8, "color": style.GREY}}  # fmt: skip
+        return {
+            "title": head, "annotations": [below], "showlegend": False, "height": top + max(17 * len(scopes), 60) + 40,
+            "margin": {"t": top, "l": left, "r": 14, "b": 40},
+            "xaxis": {"type": "date", "nticks": 5 if px < 400 else 10, "tickangle": 0},
+            "yaxis": {"tickvals": ticks, "ticktext": [escape(fit(s, left - 12, style.SMALL)) for s in scopes],
+                      "range": [-0.7, len(scopes) - 0.3], "ticks": ""},
+        }  # fmt: skip
+
+    return layout_for
+
+
+def token_lengths(frame: pl.DataFrame, *, unit: str = "turn", title: str = "") -> go.Figure:
+    """Draw the distribution of lengths in tokens on a log axis, with the median marked.
+
+    :param frame: ``tokens``, a row a text; ``role`` splits it into lines.
+    :param unit: what a row is.
+    """
+    import plotly.graph_objects as go
+
+    style.need(frame, ("tokens",), "token_lengths")
+    held = frame if "role" in frame.columns else frame.with_columns(role=pl.lit(f"{unit}s"))
+    held = held.drop_nulls(["tokens", "role"]).with_columns(tokens=pl.max_horizontal("tokens", pl.lit(1)))
+    style.need(held, (), "token_lengths")
+    longest = float(held["tokens"].max())  # type: ignore[arg-type]
+    edges = np.unique(np.round(np.geomspace(1, longest + 1, 40))) - 0.5
+    edges = np.append(edges, longest + 0.5) if edges[-1] <= longest else edges
+    traces, names, rules = list[Any](), list[str](), list[dict[str, Any]]()
+    for i, role in enumerate(style.series(held, "role")):
+        values = held.filter(pl.col("role") == role)["tokens"].to_numpy()
+        density = np.histogram(values, edges)[0] / np.diff(np.log10(edges)) / len(values)
+        middle = float(np.median(values))
+        names.append(f"{clean(role)}: median {middle:,.0f}, n = {len(values):,}")
+        traces.append(
+            go.Scatter(x=np.repeat(edges, 2).tolist(), y=[0.0, *np.repeat(density, 2), 0.0],
+                       mode="lines", fill="tozeroy", name=style.named(names[-1]), hoverinfo="name",
+                       fillcolor=style.faded(style.colour(i), 0.18),
+                       line={"color": style.colour(i), "width": 1.2, "dash": style.dash(i), "simplify": False})
+        )  # fmt: skip
+        rules.append({"type": "line", "x0": middle, "x1": middle, "yref": "paper", "y0": 0, "y1": 1,
+                      "line": {"color": style.colour(i), "width": 1, "dash": "dot"}})  # fmt: skip
+    decades = [10.0**e for e in range(int(np.ceil(np.log10(longest))) + 1)]
+    steps = (1, 2, 5) if len(decades) <= 3 else (1, 3) if len(decades) <= 5 else (1,)
+    ticks = [v * m for v in decades for m in steps if v * m <= longest * 1.05]
+
+    def layout_for(px: int) -> dict[str, Any]:
+        head, top = style.heading(title, px)
+        legend, legend_px = style.legend_below(names, px)
+        return {
+            "title": head, "legend": legend, "showlegend": True, "shapes": rules, "height": top + 150 + 36 + legend_px,
+            "margin": {"t": top, "l": 42, "r": 12, "b": 36 + legend_px},
+            "xaxis": {"type": "log", "title": {"text": f"tokens in a {plain(unit)} (log scale)"}, "tickangle": 0,
+                      "tickvals": ticks, "ticktext": [f"{t:,.0f}" for t in ticks],
+                      "range": [float(np.log10(0.5)), float(np.log10(longest * 1.1))]},
+            "yaxis": {"title": {"text": f"density of {plain(unit)}s"}, "rangemode": "tozero", "nticks": 5},
+        }  # fmt: skip
+
+    return style.finish(traces, layout_for)

@@ -1,0 +1,172 @@
+"""Curves over k and over the number of pieces of evidence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from memlab.figures import style
+from memlab.figures._text import clean, escape, fit, plain, spread, text_px
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+_NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
+_PREDICTED = "independent hits, pⁿ"
+
+
+def recall_curves(
+    frame: pl.DataFrame, *, measure: str = "recall_all@k", log_x: bool = True, title: str = ""
+) -> go.Figure:
+    """Draw a measure over the cut-off k, one line a system with its interval.
+
+    At column width the systems are named in a legend under the plot, best first; at page width beside their lines.
+
+    :param frame: ``system``, ``k``, ``mean``, ``low``, ``high``; also ``chance`` and ``ceiling``, drawn in grey.
+    :param measure: the name of the measure, on the y axis.
+
+    >>> import polars as pl
+    >>> from memlab.figures import curves
+    >>> points = {"system": ["bm25"] * 2, "k": [5, 10], "mean": [0.2, 0.4], "low": [0.1, 0.3], "high": [0.3, 0.5]}
+    >>> [trace.name for trace in curves.recall_curves(pl.DataFrame(points)).data if trace.showlegend]
+    ['bm25']
+    """
+    style.need(frame, ("system", "k", "mean", "low", "high"), "recall_curves")
+    systems = style.series(frame, "system")
+    best_first = (
+        frame.sort("k").group_by("system").agg(pl.col("mean").last()).sort("mean", "system", descending=[True, False])
+    )
+    place = {name: i for i, name in enumerate(best_first["system"])}
+    top = max(float(frame.select(pl.max_horizontal("high", "mean").max()).item()), 1e-3)
+    traces = [t for i, name in enumerate(systems) for t in _line(frame, name, i, place[name])]
+    limits = [t for t in (_limit(frame, c, top, len(systems) + i) for i, c in enumerate(("chance", "ceiling"))) if t]
+    y_top = min(1.02, max([top, *(v for t in limits for v in t.y if v is not None)]) * 1.06)
+    layout = _curves_layout([*traces, *limits], k=frame["k"], measure=measure, log_x=log_x, title=title, y_top=y_top)
+    return style.finish([*traces, *limits], layout)
+
+
+def _line(frame: pl.DataFrame, system: str, i: int, rank: int) -> list[go.Scatter]:
+    import plotly.graph_objects as go
+
+    rows = frame.filter(pl.col("system") == system).sort("k")
+    banded = rows.drop_nulls(["low", "high"])
+    band = go.Scatter(
+        x=[*banded["k"], *reversed(banded["k"])],
+        y=[*banded["high"], *reversed(banded["low"])],
+        fill="toself", fillcolor=style.faded(style.colour(i), 0.12), line={"width": 0},
+        mode="lines", hoverinfo="skip", showlegend=False, legendgroup=system, name=plain(system),
+    )  # fmt: skip
+    line = go.Scatter(
+        x=rows["k"].to_list(), y=rows["mean"].to_list(), name=style.named(system), legendgroup=system, legendrank=rank,
+        mode="lines+markers", showlegend=True, line={"color": style.colour(i), "width": 1.5, "dash": style.dash(i)},
+        marker={"symbol": style.SYMBOLS[i % len(style.SYMBOLS)], "size": 5},
+        text=[f"{plain(system)}<br>k = {k}: {m:.3f}" for k, m in rows.select("k", "mean").iter_rows()],
+        hoverinfo="text",
+    )  # fmt: skip
+    return [band, line]
+
+
+def _limit(frame: pl.DataFrame, column: str, top: float, rank: int) -> go.Scatter | None:
+    """Draw chance or the ceiling; a ceiling far above every line is only named, so that the lines keep their room."""
+    import plotly.graph_objects as go
+
+    if column not in frame.columns or frame[column].null_count() == frame.height:
+        return None
+    rows = frame.drop_nulls(column).group_by("k").agg(pl.col(column).mean()).sort("k")
+    lowest = float(rows[column].min())  # type: ignore[arg-type]
+    off_scale = column == "ceiling" and lowest > 2.5 * top
+    name = f"{column} (≥ {int(lowest * 100) / 100:.2f}, off the scale)" if off_scale else column
+    return go.Scatter(
+        x=[None] if off_scale else rows["k"].to_list(), y=[None] if off_scale else rows[column].to_list(), name=name,
+        mode="lines", line={"color": style.GREY, "width": 1, "dash": "dot" if column == "chance" else "dashdot"},
+        showlegend=True, legendrank=rank, hoverinfo="skip" if off_scale else "name+y",
+    )  # fmt: skip
+
+
+def _curves_layout(traces: list[Any], *, k: pl.Series, measure: str, log_x: bool, title: str, y_top: float) -> Any:
+    import math
+
+    shown = [t for t in traces if t.showlegend]
+    ends = [(t.legendgroup or t.name, y_top if t.y[-1] is None else t.y[-1], t.line.color) for t in shown]
+    names = [t.legendgroup or t.name for t in sorted(shown, key=lambda t: t.legendrank)]
+    ks = sorted(k.unique().to_list())
+    ticks = ks if len(ks) <= 8 else [v for v in _NICE_K if v in ks] or ks[:: len(ks) // 6]
+    low, high = (math.log10(max(ks[0], 0.5)), math.log10(ks[-1])) if log_x else (ks[0], ks[-1])
+    pad = (high - low or 1) * 0.03
+
+    def layout_for(px: int) -> dict[str, Any]:
+        head, top = style.heading(title, px)
+        beside = px > style.WIDTHS["column"]
+        legend, legend_px = ({}, 0) if beside else style.legend_below(names, px)
+        plot_px, right = (250 if beside else 190), 12
+        labels: list[dict[str, Any]] = []
+        if beside:
+            right = min(int(max(text_px(clean(n), style.SMALL) for n in names)) + 16, px // 2)
+            labels = _end_labels(ends, plot_px=plot_px, y_top=y_top, room=right - 10)
+        return {
+            "title": head, "annotations": labels, "showlegend": not beside, "legend": legend,
+            "height": top + plot_px + 36 + legend_px, "margin": {"t": top, "r": right, "b": 36 + legend_px, "l": 42},
+            "xaxis": {"title": {"text": "k (log scale)" if log_x else "k"}, "type": "log" if log_x else "linear",
+                      "tickvals": ticks, "range": [low - pad, high + pad]},
+            "yaxis": {"title": {"text": plain(measure)}, "range": [0, y_top]},
+        }  # fmt: skip
+
+    return layout_for
+
+
+def _end_labels(ends: list[tuple[str, float, str]], *, plot_px: int, y_top: float, room: float) -> list[dict[str, Any]]:
+    placed = spread([y / y_top * plot_px for _, y, _ in ends], style.LINE_PX - 1, low=4, high=plot_px)
+    return [
+        {
+            "text": escape(fit(name, room, style.SMALL)), "x": 1,
+            "xref": "paper", "xanchor": "left", "xshift": 5, "y": at / plot_px, "yref": "paper", "yanchor": "middle",
+            "font": {"size": style.SMALL, "color": style.darker(colour, 0.15)},
+        }
+        for (name, _, colour), at in zip(ends, placed, strict=True)
+    ]  # fmt: skip
+
+
+def independent_hits(
+    frame: pl.DataFrame, *, measure: str = "recall_all@10", label: str = "measured", title: str = ""
+) -> go.Figure:
+    """Draw complete recall by number of pieces of evidence, beside what independent hits would give.
+
+    If each piece were found on its own with probability p, all n would be found with pⁿ. A measured value above that
+    says that pieces are found together.
+
+    :param frame: ``n_evidence`` (a number or a text such as "4+"), ``measured``, ``low``, ``high``, ``predicted`` (pⁿ)
+        and ``n`` (the number of questions), a row each, in the order to draw.
+    :param label: what was measured: the system.
+    """
+    import plotly.graph_objects as go
+
+    style.need(frame, ("n_evidence", "measured", "low", "high", "predicted", "n"), "independent_hits")
+    pieces = [clean(v) for v in frame["n_evidence"]]
+    at = list(range(len(pieces)))
+    up, down = frame["high"] - frame["measured"], frame["measured"] - frame["low"]
+    measured = go.Scatter(
+        x=at, y=frame["measured"].to_list(), name=style.named(label), mode="lines+markers",
+        line={"color": style.colour(0), "width": 1.5}, marker={"size": 6},
+        error_y={"array": up.to_list(), "arrayminus": down.to_list(), "thickness": 1, "width": 3},
+    )  # fmt: skip
+    predicted = go.Scatter(
+        x=at, y=frame["predicted"].to_list(), name=_PREDICTED, mode="lines+markers",
+        line={"color": style.GREY, "width": 1.2, "dash": "dot"},
+        marker={"symbol": "diamond-open", "size": 7, "line": {"width": 1.2}},
+    )  # fmt: skip
+    y_top = min(1.05, float(frame.select(pl.max_horizontal("high", "measured", "predicted").max()).item()) * 1.1 or 1.0)
+    ticks = [f"{p}<br><span style='color:{style.GREY}'>n={n:,}</span>" for p, n in zip(pieces, frame["n"], strict=True)]
+
+    def layout_for(px: int) -> dict[str, Any]:
+        head, top = style.heading(title, px)
+        legend, legend_px = style.legend_below([clean(label), _PREDICTED], px)
+        return {
+            "title": head, "legend": legend, "showlegend": True, "height": top + 190 + 50 + legend_px,
+            "margin": {"t": top, "b": 50 + legend_px, "l": 42, "r": 12},
+            "xaxis": {"tickvals": at, "ticktext": ticks, "range": [-0.4, len(at) - 0.6], "showgrid": False,
+                      "title": {"text": "pieces of evidence that the answer needs"}},
+            "yaxis": {"title": {"text": plain(measure)}, "range": [0, y_top]},
+        }  # fmt: skip
+
+    return style.finish([predicted, measured], layout_for)

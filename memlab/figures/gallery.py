@@ -1,0 +1,135 @@
+"""A page of every exported figure: picture, caption, where it came from, and the lines that put it into a paper."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from memlab.errors import ExportError
+from memlab.figures.export import _put
+
+_LATEX = str.maketrans(
+    {c: f"\\{c}" for c in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "≥": r"$\geq$", "≤": r"$\leq$", "λ": r"$\lambda$", "×": r"$\times$"}
+    | {"→": r"$\to$", "−": "$-$", "★": r"$\star$", "…": r"\dots{}", "ⁿ": "$^n$"}
+)  # fmt: skip
+
+_STYLE = """
+body{font:15px/1.5 "Liberation Sans",Arial,Helvetica,sans-serif;color:#222;background:#f6f6f4;margin:0}
+main,header{max-width:1080px;margin:0 auto;padding:0 1.5rem}
+header{padding-top:2.5rem}h1{font-size:1.7rem;margin:0}header p{color:#666;margin:.3rem 0 1rem}
+nav a{display:inline-block;margin:0 .8rem .3rem 0}
+a{color:#0072b2;text-decoration:none}a:hover{text-decoration:underline}
+article{background:#fff;border:1px solid #e4e4e0;border-radius:6px;padding:1.2rem 1.5rem;margin:1.5rem 0}
+article h2{font-size:1.1rem;margin:0 0 .8rem}
+.pictures{display:flex;flex-wrap:wrap;gap:1.5rem;align-items:flex-start}
+.pictures figure{margin:0}.pictures img{max-width:100%;height:auto;border:1px solid #eee}
+figcaption{color:#777;font-size:.8rem}
+.caption{max-width:46rem}.formats{font-size:.9rem}.formats a{margin-right:.8rem}
+details{margin:.5rem 0}summary{cursor:pointer;color:#555;font-size:.9rem}
+pre,table{font:12.5px/1.45 "Liberation Mono","DejaVu Sans Mono",monospace}
+pre{background:#f6f6f4;padding:.7rem .9rem;overflow-x:auto;border-radius:4px;margin:.5rem 0}
+td{padding:.1rem 1rem .1rem 0;vertical-align:top;word-break:break-word}td:first-child{color:#777}
+"""
+
+
+def gallery(directory: str | os.PathLike[str] = "figures", *, title: str = "Figures") -> Path:
+    """Write ``index.html``: everything exported to a directory, by name.
+
+    It is read off the sidecars that :func:`memlab.figures.export` writes, links relatively, and opens without a server.
+
+    :returns: the path of the page.
+    :raises ExportError: when the directory is missing or cannot be written, or a sidecar cannot be read.
+    """
+    target = Path(directory)
+    if not target.is_dir():
+        raise ExportError(f"no directory {target} to make a gallery of; export a figure to it first")
+    cards = [card for path in sorted(target.glob("*.json")) if (card := _read(path)) is not None]
+    _put(target, {"index.html": _page(cards, title).encode("utf-8", "replace")}, stale=set())
+    return target / "index.html"
+
+
+def latex(name: str, caption: str, *, width: str = "column") -> str:
+    r"""Give the lines that include a figure: in a column, or across the page.
+
+    >>> from memlab.figures.gallery import latex
+    >>> print(latex("recall", "All of it: 5 % & more"))
+    \begin{figure}[t]
+      \centering
+      \includegraphics[width=\columnwidth]{recall.column.pdf}
+      \caption{All of it: 5 \% \& more}
+      \label{fig:recall}
+    \end{figure}
+    """
+    kind, file, measure = ("figure", f"{name}.column.pdf", r"\columnwidth")
+    if width == "full":
+        kind, file, measure = ("figure*", f"{name}.pdf", r"\textwidth")
+    lines = [
+        rf"\begin{{{kind}}}[t]", r"  \centering", rf"  \includegraphics[width={measure}]{{{file}}}",
+        rf"  \caption{{{caption.translate(_LATEX)}}}", rf"  \label{{fig:{name}}}", rf"\end{{{kind}}}",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ExportError(
+            f"{path} is not a figure's sidecar ({error}); export the figure again or remove the file"
+        ) from error
+    # Another tool may keep its own JSON here; only a sidecar names its files.
+    return fields if isinstance(fields, dict) and {"name", "caption", "files", "provenance"} <= fields.keys() else None
+
+
+def _page(cards: list[dict[str, Any]], title: str) -> str:
+    links = "".join(f'<a href="#{html.escape(c["name"])}">{html.escape(c["name"])}</a>' for c in cards)
+    body = "".join(map(_card, cards)) or "<p>Nothing has been exported yet.</p>"
+    count = (
+        f"{len(cards)} figure{'s' * (len(cards) != 1)}, each as HTML, SVG, PDF and PNG with its data and provenance."
+    )
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_STYLE}</style></head>\n'
+        f"<body><header><h1>{html.escape(title)}</h1><p>{count}</p><nav>{links}</nav></header>\n<main>{body}</main></body></html>\n"
+    )
+
+
+def _card(fields: dict[str, Any]) -> str:
+    name, files = str(fields["name"]), [str(f) for f in fields["files"]]
+    caption = str(fields["caption"])
+    pictures = "".join(_picture(name, files, *kind) for kind in (("", "7 in", 672), (".column", "3.5 in", 336)))
+    links = "".join(f'<a href="{html.escape(f)}">{html.escape(f.removeprefix(name + "."))}</a>' for f in files)
+    widths = [w for w, file in (("column", f"{name}.column.pdf"), ("full", f"{name}.pdf")) if file in files]
+    lines = "\n\n".join(latex(name, caption, width=w) for w in widths)
+    include = f"<details><summary>LaTeX</summary><pre>{html.escape(lines)}</pre></details>" if lines else ""
+    facts = {
+        **fields["provenance"],
+        **fields.get("versions", {}),
+        **({"created": fields["created_at"]} if "created_at" in fields else {}),
+    }
+    rows = "".join(
+        f"<tr><td>{html.escape(str(k))}</td><td>{html.escape(_value(v))}</td></tr>" for k, v in facts.items()
+    )
+    return (
+        f'<article id="{html.escape(name)}"><h2>{html.escape(name)}</h2><div class="pictures">{pictures}</div>'
+        f'<p class="caption">{html.escape(caption)}</p><p class="formats">{links}</p>{include}'
+        f"<details><summary>Provenance</summary><table>{rows}</table></details></article>\n"
+    )
+
+
+def _picture(name: str, files: list[str], suffix: str, said: str, px: int) -> str:
+    source = next((f"{name}{suffix}.{fmt}" for fmt in ("svg", "png") if f"{name}{suffix}.{fmt}" in files), None)
+    if source is None:
+        return ""
+    target = f"{name}.html" if f"{name}.html" in files else source
+    shown = f'<img src="{html.escape(source)}" width="{px}" alt="{html.escape(name)}, {said} wide" loading="lazy">'
+    return f'<figure><a href="{html.escape(target)}">{shown}</a><figcaption>{said}</figcaption></figure>'
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

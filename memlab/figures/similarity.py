@@ -1,0 +1,210 @@
+"""How alike the pieces of an answer are, and how alike they are to what stands in their way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.figures import style
+from memlab.figures._text import clean, escape, fit, plain, text_px, wrap
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+_ROW_PX, _SECOND_LINE_PX = 48, 12
+_RIDGE_SHARE = 0.55
+_MATRIX_MAX = 60
+
+
+def evidence_similarity(
+    frame: pl.DataFrame, *, xlabel: str = "cosine similarity", bandwidth: float | None = None, title: str = ""
+) -> go.Figure:
+    """Draw the distribution of similarities of each kind of pair, as ridges with their medians and quartiles.
+
+    The ridges are kernel densities, each scaled to the same area and cut at its least and greatest value; the bar
+    under a ridge runs from the first to the third quartile and the dot is the median.
+
+    :param frame: ``kind`` (such as "evidence–evidence, same question") and ``similarity``, a row a pair.
+    :param bandwidth: of the Gaussian kernel; Silverman's rule for each kind where not given.
+
+    >>> import polars as pl
+    >>> from memlab.figures import similarity
+    >>> pairs = pl.DataFrame({"kind": ["a", "a", "b", "b"], "similarity": [0.1, 0.3, 0.6, 0.7]})
+    >>> len(similarity.evidence_similarity(pairs).data)
+    6
+    """
+    import plotly.graph_objects as go
+
+    style.need(frame, ("kind", "similarity"), "evidence_similarity")
+    kinds = style.series(frame, "kind")
+    held = [_finite(frame.filter(pl.col("kind") == kind)["similarity"], kind) for kind in kinds]
+    ridges = [_density(values, bandwidth) for values in held]
+    tallest = max(float(density.max()) for _, density in ridges)
+    traces, labels = list[Any](), list[dict[str, Any]]()
+    for i, (kind, values, (x, density)) in enumerate(zip(kinds, held, ridges, strict=True)):
+        base, colour = float(len(kinds) - 1 - i), style.colour(i)
+        low, middle, high = (float(q) for q in np.quantile(values, (0.25, 0.5, 0.75)))
+        traces += [
+            go.Scatter(
+                x=[x[0], *x, x[-1]], y=[base, *(base + _RIDGE_SHARE * density / tallest), base],
+                fill="toself", mode="lines",
+                fillcolor=style.faded(colour, 0.3), line={"color": colour, "width": 1, "simplify": False},
+                hoverinfo="skip", name=plain(kind),
+            ),
+            go.Scatter(x=[low, high], y=[base] * 2, mode="lines", line={"color": colour, "width": 3.5},
+                       hoverinfo="x", name=plain(kind)),
+            go.Scatter(x=[middle], y=[base], mode="markers", hoverinfo="x", name=plain(kind),
+                       marker={"color": "white", "size": 6, "line": {"color": style.INK, "width": 1.2}}),
+        ]  # fmt: skip
+        labels.append(
+            {"kind": clean(kind), "said": f"median {middle:.2f}, n = {len(values):,}", "y": base, "colour": colour}
+        )
+    span = [min(float(v.min()) for v in held), max(float(v.max()) for v in held)]
+    return style.finish(traces, _ridge_layout(labels, span=span, xlabel=xlabel, title=title))
+
+
+def _finite(values: pl.Series, kind: object) -> np.ndarray:
+    array = values.cast(pl.Float64).drop_nulls().to_numpy()
+    if not len(array) or not np.isfinite(array).all():
+        raise DataError(f"kind {kind!r} has {'no similarity' if not len(array) else 'a similarity that is not finite'}")
+    return array
+
+
+def _density(values: np.ndarray, bandwidth: float | None) -> tuple[np.ndarray, np.ndarray]:
+    """Give a Gaussian kernel density over a binned sample (256 bins), within the range of the sample."""
+    low, high = float(values.min()), float(values.max())
+    spread = min(float(values.std()), float(np.subtract(*np.quantile(values, (0.75, 0.25)))) / 1.34) or float(
+        values.std()
+    )
+    width = bandwidth or max(0.9 * spread * len(values) ** -0.2, 0.005)
+    if high - low < width:
+        low, high = low - 2 * width, high + 2 * width
+    counts, edges = np.histogram(values, bins=256, range=(low, high))
+    centres = (edges[:-1] + edges[1:]) / 2
+    x = np.linspace(low, high, 120)
+    kernel = np.exp(-0.5 * ((x[:, None] - centres) / width) ** 2)
+    density = kernel @ counts
+    return x, density / (density.sum() * (x[1] - x[0]))
+
+
+def _ridge_layout(labels: list[dict[str, Any]], *, span: list[float], xlabel: str, title: str) -> Any:
+    pad = (span[1] - span[0] or 0.1) * 0.04
+
+    def layout_for(px: int) -> dict[str, Any]:
+        head, top = style.heading(title, px)
+        rooms = [px - 34 - text_px(label["said"], style.SMALL) for label in labels]
+        names = [wrap(label["kind"], room, style.SMALL, bold=True) for label, room in zip(labels, rooms, strict=True)]
+        row = _ROW_PX + _SECOND_LINE_PX * (max(map(len, names)) > 1)
+        texts = []
+        for label, lines in zip(labels, names, strict=True):
+            at = {"y": label["y"] + 1 - 6 / row, "yanchor": "top", "xref": "paper", "borderpad": 0, "showarrow": False}
+            said = "<br>".join(f"<b>{escape(line)}</b>" for line in lines)
+            tint = style.darker(label["colour"])
+            texts += [
+                {"text": said, "x": 0, "xanchor": "left", "align": "left", "font": {"color": tint}, **at},
+                {"text": label["said"], "x": 1, "xanchor": "right", "font": {"color": style.GREY}, **at},
+            ]
+        return {
+            "title": head, "annotations": texts, "showlegend": False, "height": int(top + row * len(labels) + 42),
+            "margin": {"t": top, "l": 12, "r": 12, "b": 34},
+            "xaxis": {"title": {"text": plain(xlabel)}, "range": [span[0] - pad, span[1] + pad]},
+            "yaxis": {"visible": False, "range": [-8 / row, len(labels)]},
+        }  # fmt: skip
+
+    return layout_for
+
+
+def evidence_matrix(
+    matrix: np.ndarray, names: Sequence[str], *, evidence: Sequence[bool] | None = None, title: str = ""
+) -> go.Figure:
+    """Draw the similarities among one question's evidence and its hardest distractors.
+
+    Cells are drawn as squares, since a heat map would be a raster inside an SVG. Rows are named; columns carry the
+    numbers of the rows.
+
+    :param matrix: (n, n) similarities, n ≤ 60; written into the cells up to n = 12.
+    :param names: n texts, in the order of the matrix.
+    :param evidence: which rows are evidence: marked ★ and set off by a line where the kind changes.
+    :raises DataError: when the shapes differ or the matrix is too large to read.
+    """
+    import plotly.graph_objects as go
+
+    values = np.asarray(matrix, dtype=float)
+    n = len(names)
+    if values.shape != (n, n) or not 0 < n <= _MATRIX_MAX or (evidence is not None and len(evidence) != n):
+        raise DataError(
+            f"evidence_matrix got a {values.shape} matrix and {n} names; give n × n with n names, n ≤ {_MATRIX_MAX}"
+        )
+    marks = list(evidence) if evidence is not None else [False] * n
+    off_diagonal = values[~np.eye(n, dtype=bool)] if n > 1 else values.ravel()
+    low, high = float(np.nanmin(off_diagonal)), float(np.nanmax(off_diagonal))
+    hover = [f"{i + 1} and {j + 1}: {values[i, j]:.3f}" for i in range(n) for j in range(n)]
+    points = go.Scatter(
+        x=[j for _ in range(n) for j in range(n)], y=[i for i in range(n) for _ in range(n)], mode="markers",
+        marker={"opacity": 0, "size": 8}, text=hover, hoverinfo="text", showlegend=False,
+    )  # fmt: skip
+    cells = [_cell(i, j, values[i, j], low, high) for i in range(n) for j in range(n)]
+    return style.finish([points], _matrix_layout(values, names, marks, cells=cells, title=title))
+
+
+def _cell(i: int, j: int, value: float, low: float, high: float) -> dict[str, Any]:
+    place = {"type": "rect", "x0": j - 0.5, "x1": j + 0.5, "y0": i - 0.5, "y1": i + 0.5, "layer": "below"}
+    return {**place, "fillcolor": _shade(value, low, high, i == j), "line": {"color": "white", "width": 0.8}}
+
+
+def _shade(value: float, low: float, high: float, diagonal: bool) -> str:
+    if diagonal or not np.isfinite(value):
+        return "#F2F2F2"
+    share = float(np.clip((value - low) / (high - low or 1), 0, 1))
+    white, ink = np.array([247, 251, 255]), np.array([0, 90, 150])
+    red, green, blue = np.round(white + share * (ink - white)).astype(int)
+    return f"rgb({red},{green},{blue})"
+
+
+def _matrix_layout(
+    values: np.ndarray, names: Sequence[str], marks: list[bool], *, cells: list[dict[str, Any]], title: str
+) -> Any:
+    n = len(names)
+    off = values[~np.eye(n, dtype=bool)] if n > 1 else values.ravel()
+    low, high = float(np.nanmin(off)), float(np.nanmax(off))
+    dark = low + 0.66 * (high - low)
+    turns = [i for i in range(1, n) if marks[i] != marks[i - 1]]
+    line = {"type": "line", "line": {"color": style.INK, "width": 1.2}, "layer": "above"}
+    rules = [{**line, "x0": -0.5, "x1": n - 0.5, "y0": i - 0.5, "y1": i - 0.5} for i in turns]
+    rules += [{**line, "y0": -0.5, "y1": n - 0.5, "x0": i - 0.5, "x1": i - 0.5} for i in turns]
+
+    def layout_for(px: int) -> dict[str, Any]:
+        head, top = style.heading(title, px, top=6)
+        left = int(px * (0.42 if px <= style.WIDTHS["column"] else 0.5))
+        side = min((px - left - 8) / n, 26)
+        size = min(style.SMALL - 1, side * 0.42)
+        texts = [
+            {"text": f"{values[i, j]:.2f}".replace("0.", ".", 1), "x": j, "y": i,
+             "font": {"size": size, "color": "white" if values[i, j] > dark else style.INK}}
+            for i in range(n) for j in range(n) if i != j and n <= 12 and np.isfinite(values[i, j])
+        ]  # fmt: skip
+        letters = min(style.SMALL, max(side * 0.8, 5))
+        rows = [
+            escape(fit(f"{'★ ' if m else ''}{i + 1} {clean(t)}", left - 14, letters))
+            for i, (t, m) in enumerate(zip(names, marks, strict=True))
+        ]
+        quiet = {
+            "showgrid": False,
+            "showline": False,
+            "ticks": "",
+            "tickvals": list(range(n)),
+            "range": [-0.5, n - 0.5],
+        }
+        return {
+            "title": head, "annotations": texts, "shapes": [*cells, *rules], "height": int(top + 16 + side * n + 6),
+            "margin": {"t": top + 16, "l": left, "r": int(px - left - side * n), "b": 6},
+            "xaxis": {**quiet, "ticktext": [str(i + 1) for i in range(n)], "side": "top", "tickangle": 0,
+                      "tickfont": {"size": letters}},
+            "yaxis": {**quiet, "ticktext": rows, "range": [n - 0.5, -0.5], "tickfont": {"size": letters}},
+        }  # fmt: skip
+
+    return layout_for

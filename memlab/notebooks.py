@@ -1,0 +1,46 @@
+"""Running the notebooks, each with its parameters."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from memlab.errors import DataError, ExportError, ModelError
+
+
+def run_notebooks(
+    source: str | Path, out: str | Path, parameters: Mapping[str, Any], *, only: str = ""
+) -> Iterator[tuple[Path, float]]:
+    """Execute notebooks in order of name, with papermill.
+
+    :param source: where the ``NN_name.ipynb`` are.
+    :param out: where the executed ones go.
+    :param parameters: values for the cell tagged ``parameters``.
+    :param only: run only notebooks whose name holds this.
+    :returns: the executed notebook and its seconds, each as it is done.
+    :raises DataError: when there is no such notebook.
+    :raises ExportError: when a notebook fails; says which cell of which, and where the executed part lies.
+    """
+    try:
+        import papermill
+    except ImportError as error:
+        raise ModelError('notebooks need papermill, which is not installed; run: pip install "memlab[lab]"') from error
+    found = sorted(path for path in Path(source).glob("[0-9]*.ipynb") if only in path.stem)
+    if not found:
+        named = f" whose name holds {only!r}" if only else ""
+        raise DataError(
+            f"{source} holds no notebook{named}; run memlab where the folder 'notebooks' is, or give --source"
+        )
+    Path(out).mkdir(parents=True, exist_ok=True)
+    for path in found:
+        target = Path(out) / path.name
+        started = time.perf_counter()
+        try:
+            papermill.execute_notebook(path, target, dict(parameters), cwd=str(path.parent), progress_bar=False)
+        except papermill.PapermillExecutionError as error:
+            raise ExportError(
+                f"{path}: cell {error.cell_index} failed: {error.ename}: {error.evalue}; as far as it came: {target}"
+            ) from error
+        yield target, time.perf_counter() - started

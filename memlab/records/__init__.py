@@ -1,0 +1,60 @@
+"""The shapes that conversations, questions and rankings have everywhere in memlab.
+
+A row type is a frozen dataclass that documents its columns once; many rows are one polars frame with the
+schema that :func:`schema` reads off the dataclass. Ids are strings and opaque to every scorer.
+
+========  ==========================  =================================
+row       id                          example
+========  ==========================  =================================
+turn      ``<scope>/<session>/<n>``   ``conv-26/session_1/3``
+session   ``<scope>/<session>``       ``conv-26/session_1``
+question  ``<scope>/q<i>`` or native  ``conv-26/q0``
+========  ==========================  =================================
+"""
+
+from memlab.records.dataset import Dataset, concat
+from memlab.records.rows import (
+    TIMESTAMP,
+    Annotation,
+    Issue,
+    Question,
+    Session,
+    Turn,
+    frame,
+    id_part,
+    raw_part,
+    schema,
+)
+from memlab.records.runs import (
+    LEVELS,
+    RUN_SCHEMA,
+    Level,
+    Qrels,
+    Run,
+    qrels,
+    run_from_scores,
+    strictly_decreasing,
+)
+
+__all__ = [
+    "LEVELS",
+    "RUN_SCHEMA",
+    "TIMESTAMP",
+    "Annotation",
+    "Dataset",
+    "Issue",
+    "Level",
+    "Qrels",
+    "Question",
+    "Run",
+    "Session",
+    "Turn",
+    "concat",
+    "frame",
+    "id_part",
+    "qrels",
+    "raw_part",
+    "run_from_scores",
+    "schema",
+    "strictly_decreasing",
+]

@@ -1,0 +1,89 @@
+"""Conversations and the questions over them, as frames."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.records.rows import Annotation, Issue, Question, frame
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Conversations and the questions over them.
+
+    :param name: short name, used in file names and tables.
+    :param format: ``locomo``, ``longmemeval``, ``chatlog`` or ``synthetic``.
+    :param turns: rows of :class:`Turn`, in order of scope, session and place.
+    :param sessions: rows of :class:`Session`.
+    :param questions: rows of :class:`Question`; may be empty.
+    :param annotations: rows of :class:`Annotation`; may be empty.
+    :param issues: rows of :class:`Issue`: what was odd in the source and what was done.
+    """
+
+    name: str
+    format: str
+    turns: pl.DataFrame
+    sessions: pl.DataFrame
+    questions: pl.DataFrame = field(default_factory=lambda: frame(Question))
+    annotations: pl.DataFrame = field(default_factory=lambda: frame(Annotation))
+    issues: pl.DataFrame = field(default_factory=lambda: frame(Issue))
+
+    @property
+    def scopes(self) -> list[str]:
+        """The scopes, in the order in which they first appear."""
+        return self.turns["scope"].unique(maintain_order=True).to_list()
+
+    def fingerprint(self) -> str:
+        """Give a hash of everything that a result can depend on: 16 hex digits, the same for the same content."""
+        digest = hashlib.sha256()
+        for table in (self.turns, self.sessions.drop("status"), self.questions, self.annotations):
+            digest.update(",".join(table.columns).encode())
+            digest.update(table.with_columns(pl.col(pl.List(pl.String)).list.join("\x1f")).write_ndjson().encode())
+        return digest.hexdigest()[:16]
+
+    def take(self, scopes: Iterable[str]) -> Dataset:
+        """Give the part of the dataset that belongs to some scopes."""
+        wanted = list(scopes)
+        unknown = set(wanted) - set(self.scopes)
+        if unknown:
+            raise DataError(f"no scope {sorted(unknown)[0]!r} in dataset {self.name!r}; it has {self.scopes[:5]} …")
+        parts = {t: getattr(self, t).filter(pl.col("scope").is_in(wanted)) for t in _SCOPED}
+        return replace(self, **parts)
+
+    def describe(self) -> str:
+        """Say in a line what the dataset holds.
+
+        >>> import memlab
+        >>> memlab.datasets.synthetic.generate(turns=200, seed=0).describe()
+        'synthetic...: ... turns in ... sessions of ... scopes, ... questions...'
+        """
+        text = (
+            f"{self.name} ({self.format}): {self.turns.height:,} turns in {self.sessions.height:,} sessions of "
+            f"{self.turns['scope'].n_unique():,} scopes, {self.questions.height:,} questions"
+        )
+        if self.annotations.height:
+            text += f", {self.annotations.height:,} annotations"
+        if self.issues.height:
+            text += f"; {self.issues.height:,} issues, see .issues"
+        return text
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(self.describe())}</p>" + self.questions.head(5)._repr_html_()
+
+
+_SCOPED = ("turns", "sessions", "questions", "annotations")
+
+
+def concat(parts: Iterable[Dataset]) -> Dataset:
+    """Join datasets of one stream into one; the name and format are the first part's."""
+    held = list(parts)
+    if not held:
+        raise DataError("no records to join: the source holds no conversation")
+    frames = {t: pl.concat([getattr(p, t) for p in held], rechunk=True) for t in (*_SCOPED, "issues")}
+    return replace(held[0], **frames)

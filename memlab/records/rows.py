@@ -1,0 +1,187 @@
+"""Row types, their frames, and the parts of ids."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, get_type_hints
+from urllib.parse import unquote
+
+import polars as pl
+
+from memlab.errors import DataError
+
+TIMESTAMP = pl.Datetime("us", "UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of a conversation.
+
+    :param turn_id: ``<scope>/<session>/<n>``.
+    :param scope: the memory that the turn belongs to (one user, one chat); retrieval never crosses scopes.
+    :param session_id: ``<scope>/<session>``.
+    :param n: place within the session, from 1.
+    :param speaker: the name of who speaks; the role where no name is known.
+    :param role: ``user``, ``assistant``, ``system`` or ``other``.
+    :param text: what was said, as it was said.
+    :param caption: a description of an image that came with the message.
+    :param timestamp: when, in UTC; ``None`` where the source does not say.
+    """
+
+    turn_id: str
+    scope: str
+    session_id: str
+    n: int
+    speaker: str
+    role: str
+    text: str
+    caption: str | None = None
+    timestamp: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A run of turns without a long silence, or what the source calls a session.
+
+    :param session_id: ``<scope>/<session>``.
+    :param n: place within the scope in order of time, from 1.
+    :param start: time of the first turn; the session's own date where turns have none.
+    :param end: time of the last turn.
+    :param n_turns: number of turns.
+    :param participants: the speakers, in order of first appearance.
+    :param status: ``open``, ``closed``, ``summarized``, ``failed`` or ``skipped``.
+    :param summary: a summary that the source carries or a model wrote.
+    """
+
+    session_id: str
+    scope: str
+    n: int
+    start: datetime | None
+    end: datetime | None
+    n_turns: int
+    participants: list[str]
+    status: str = "closed"
+    summary: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question over a scope, with the evidence that answers it.
+
+    :param query_id: unique in the dataset.
+    :param question_type: the source's own kind (LoCoMo's five categories by name, LongMemEval's types).
+    :param timestamp: when the question was asked, in UTC.
+    :param evidence: ids of every turn that the answer needs.
+    :param evidence_sessions: ids of every session that the answer needs.
+    :param abstention: true where the conversations do not hold the answer.
+    """
+
+    query_id: str
+    scope: str
+    text: str
+    answer: str | None
+    question_type: str
+    timestamp: datetime | None
+    evidence: list[str]
+    evidence_sessions: list[str]
+    abstention: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A statement about a session that the source carries beside the turns.
+
+    :param annotation_id: unique in the dataset.
+    :param kind: ``observation`` (a fact with evidence) or ``event``.
+    :param speaker: whom the statement is about.
+    :param evidence: ids of the turns that support it; empty where the source names none.
+    """
+
+    annotation_id: str
+    scope: str
+    session_id: str
+    kind: str
+    speaker: str
+    text: str
+    evidence: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """Something in a source that was not as expected, and what was done about it.
+
+    :param where: file, record and field.
+    :param found: what stood there.
+    :param action: what was done: ``quarantined``, ``dropped evidence``, ``repaired`` …
+    """
+
+    where: str
+    found: str
+    action: str
+
+
+_DTYPES: dict[Any, Any] = {
+    str: pl.String(),
+    int: pl.Int32(),
+    bool: pl.Boolean(),
+    float: pl.Float64(),
+    str | None: pl.String(),
+    datetime | None: TIMESTAMP,
+    list[str]: pl.List(pl.String()),
+}
+
+
+def schema(row_type: type) -> dict[str, Any]:
+    """Give the polars schema of a row type.
+
+    >>> from memlab.records import Issue, schema
+    >>> schema(Issue)
+    {'where': String, 'found': String, 'action': String}
+    """
+    hints = get_type_hints(row_type)
+    return {f.name: _DTYPES[hints[f.name]] for f in fields(row_type)}
+
+
+def frame(row_type: type, rows: Iterable[Any] = ()) -> pl.DataFrame:
+    """Turn rows of one type into a frame with that type's schema; no rows give an empty frame.
+
+    >>> from memlab.records import Issue, frame
+    >>> frame(Issue, [Issue("a.json: record 3: text", "null", "quarantined")]).shape
+    (1, 3)
+    """
+    names = list(schema(row_type))
+    return pl.DataFrame(
+        [tuple(getattr(row, name) for name in names) for row in rows], schema=schema(row_type), orient="row"
+    )
+
+
+_UNSAFE = re.compile(r"[\s/%\x00-\x1f\x7f\ud800-\udfff]")
+
+
+def id_part(raw: str) -> str:
+    """Make one part of an id: what would break ``<scope>/<session>/<n>`` or a TREC file is percent-encoded.
+
+    Injective, so two different names never meet; :func:`raw_part` undoes it.
+
+    >>> from memlab.records import id_part
+    >>> id_part("work/2026 plan")
+    'work%2F2026%20plan'
+    >>> id_part("'; --")
+    "';%20--"
+    """
+    if not raw:
+        raise DataError("an id is empty; give every scope, session and question a name")
+    return _UNSAFE.sub(lambda m: "".join(f"%{b:02X}" for b in m[0].encode("utf-8", "surrogatepass")), raw)
+
+
+def raw_part(part: str) -> str:
+    """Undo :func:`id_part`.
+
+    >>> from memlab.records import id_part, raw_part
+    >>> raw_part(id_part("50 % off/today"))
+    '50 % off/today'
+    """
+    return unquote(part, errors="surrogatepass")

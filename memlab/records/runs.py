@@ -1,0 +1,152 @@
+"""Rankings and what they are measured against."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import DataError
+
+Level = Literal["turn", "session"]
+LEVELS: tuple[Level, ...] = ("turn", "session")
+
+
+@dataclass(frozen=True)
+class Qrels:
+    """What is evidence for what.
+
+    :param frame: ``query_id``, ``doc_id``, ``relevance`` (Int32, > 0 = evidence), ``subtopic`` (the session that the
+        evidence belongs to; what alpha-nDCG counts as one aspect).
+    :param level: whether documents are turns or sessions.
+    """
+
+    frame: pl.DataFrame
+    level: Level
+
+
+def qrels(questions: pl.DataFrame, level: Level) -> Qrels:
+    """Read qrels off questions: one row for each (question, piece of evidence); abstention questions have none.
+
+    :param questions: rows of :class:`Question`.
+    :param level: ``turn`` or ``session``.
+    """
+    column = {"turn": "evidence", "session": "evidence_sessions"}[level]
+    session = pl.col("doc_id") if level == "session" else pl.col("doc_id").str.replace(r"/[^/]*$", "")
+    rows = (
+        questions.filter(~pl.col("abstention"))
+        .select("query_id", doc_id=pl.col(column).list.unique(maintain_order=True))
+        .explode("doc_id")
+        .drop_nulls("doc_id")
+        .with_columns(relevance=pl.lit(1, pl.Int32), subtopic=session)
+    )
+    return Qrels(rows, level)
+
+
+RUN_SCHEMA: dict[str, Any] = {
+    "query_id": pl.String(),
+    "doc_id": pl.String(),
+    "rank": pl.Int32(),
+    "score": pl.Float64(),
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A ranking of documents for each query.
+
+    :param frame: ``query_id``, ``doc_id``, ``rank`` (from 1), ``score`` (strictly decreasing within a query), in that
+        order of rows.
+    :param level: whether documents are turns or sessions.
+    :param name: how the run is called in tables and files, usually the pipeline's text.
+    :param provenance: what the run came from: pipeline, dataset fingerprint, encoder, table versions, seeds.
+    :param text_of: gives the text of document ids, for showing the run.
+    :param evidence: qrels to mark the evidence with when the run is shown; never read by a stage.
+    """
+
+    frame: pl.DataFrame
+    level: Level
+    name: str = "run"
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    text_of: Callable[[list[str]], list[str]] | None = field(default=None, repr=False, compare=False)
+    evidence: Qrels | None = field(default=None, repr=False, compare=False)
+
+    def top(self, k: int) -> Run:
+        """Keep the first ``k`` documents of each query."""
+        return replace(self, frame=self.frame.filter(pl.col("rank") <= k))
+
+    def _repr_html_(self) -> str:
+        shown = self.frame.head(10)
+        if self.text_of is not None:
+            shown = shown.with_columns(text=pl.Series(self.text_of(shown["doc_id"].to_list()), dtype=pl.String))
+        if self.evidence is not None:
+            marks = self.evidence.frame.select("query_id", "doc_id", evidence=pl.lit("✔"))
+            shown = shown.join(marks, on=["query_id", "doc_id"], how="left", maintain_order="left")
+        rows = (
+            "<tr>" + "".join(f"<td style='text-align:left'>{_cell(v)}</td>" for v in row) + "</tr>"
+            for row in shown.iter_rows()
+        )
+        head = "".join(f"<th>{html.escape(c)}</th>" for c in shown.columns)
+        n = self.frame["query_id"].n_unique()
+        title = f"{self.name}: {n:,} queries, {self.frame.height:,} {self.level}s ranked"
+        return f"<p>{html.escape(title)}</p><table><tr>{head}</tr>{''.join(rows)}</table>"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    text = f"{value:.4f}" if isinstance(value, float) else str(value)
+    return html.escape(text if len(text) <= 160 else text[:159] + "…")
+
+
+def run_from_scores(query_ids: np.ndarray, doc_ids: np.ndarray, scores: np.ndarray, *, level: Level, k: int) -> Run:
+    """Rank scored (query, document) pairs: best score first, ties as they are given, ``k`` kept for each query.
+
+    Ties are never broken by id: in some benchmarks an id gives the label away. Equal scores are lowered by the
+    smallest float32 step, so that tools that break ties by id read the same order.
+
+    :param query_ids: (n,) ids; order of first appearance is kept.
+    :param doc_ids: (n,) ids.
+    :param scores: (n,) finite numbers.
+    :raises DataError: when the lengths differ or a score is not finite.
+
+    >>> import numpy as np
+    >>> from memlab.records import run_from_scores
+    >>> run = run_from_scores(np.array(["q", "q"]), np.array(["b", "a"]), np.array([1.0, 1.0]), level="turn", k=5)
+    >>> run.frame["doc_id"].to_list(), run.frame["score"].is_sorted(descending=True)
+    (['b', 'a'], True)
+    """
+    if not len(query_ids) == len(doc_ids) == len(scores):
+        raise DataError(f"lengths differ: {len(query_ids)} queries, {len(doc_ids)} documents, {len(scores)} scores")
+    if not np.isfinite(scores).all():
+        raise DataError(f"score {int(np.flatnonzero(~np.isfinite(scores))[0])} is not a finite number")
+    ranked = (
+        pl.DataFrame({"query_id": pl.Series(query_ids, dtype=pl.String), "doc_id": pl.Series(doc_ids, dtype=pl.String)})
+        .with_columns(score=pl.Series(scores, dtype=pl.Float64))
+        .with_row_index("row")
+        .with_columns(first=pl.col("row").min().over("query_id"))
+        .sort("first", "score", descending=[False, True], maintain_order=True)
+        .with_columns(rank=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("first"))
+        .filter(pl.col("rank") <= k)
+    )
+    strict = strictly_decreasing(ranked["score"].to_numpy(), ranked["first"].to_numpy())
+    return Run(ranked.with_columns(score=strict).select(*RUN_SCHEMA), level)
+
+
+def strictly_decreasing(scores: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Lower each score to at least one float32 step below the one before it in its group.
+
+    float32, because trec_eval holds scores so. Floats of one sign order like their bit patterns, so "one step lower"
+    is integer arithmetic: y[i] = min over j ≤ i of x[j] − (i − j).
+    """
+    bits = scores.astype(np.float32).view(np.int32).astype(np.int64)
+    ordered = np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
+    place = np.arange(len(ordered))
+    offset = pl.DataFrame({"x": ordered + place, "g": group}).select(pl.col("x").cum_min().over("g"))["x"].to_numpy()
+    lowered = offset - place
+    back = np.where(lowered < 0, -lowered | 0x80000000, lowered).astype(np.uint32)
+    return back.view(np.float32).astype(np.float64)

@@ -1,0 +1,217 @@
+"""Sessions: where a run of messages ends, and what becomes of a session afterwards.
+
+A session ends where a silence is longer than a gap, the rule of web analytics and of chat memories alike; thirty
+minutes is the customary gap. Messages whose source names the session are never regrouped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.records import TIMESTAMP, Session, schema
+
+GAP = timedelta(minutes=30)
+
+TRANSITIONS: dict[str, frozenset[str]] = {
+    "open": frozenset({"closed"}),
+    "closed": frozenset({"summarized", "failed", "skipped", "open"}),
+    "summarized": frozenset({"closed", "open"}),
+    "failed": frozenset({"summarized", "failed", "closed", "open"}),
+    "skipped": frozenset({"closed", "open"}),
+}
+"""Status to the statuses that may follow it. A late message opens a session again; a failed one may be tried again."""
+
+
+def transition(status: str, to: str) -> str:
+    """Move a session to another status.
+
+    :param status: ``open``, ``closed``, ``summarized``, ``failed`` or ``skipped``.
+    :param to: the status to move to.
+    :returns: ``to``.
+    :raises DataError: when a status is unknown or the step is not allowed.
+
+    >>> from memlab.sessions import transition
+    >>> transition("open", "closed")
+    'closed'
+    """
+    for name in (status, to):
+        if name not in TRANSITIONS:
+            raise DataError(f"no session status {name!r}; expected one of {', '.join(TRANSITIONS)}")
+    if to not in TRANSITIONS[status]:
+        allowed = ", ".join(sorted(TRANSITIONS[status]))
+        raise DataError(f"a session that is {status} cannot become {to}; from {status} it can become: {allowed}")
+    return to
+
+
+def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:
+    """Give every message its session and its place in it.
+
+    Per scope, messages are put into order of time. A message that names its session stays there. The others start a
+    new session, ``s0001``, ``s0002`` … (names that the scope uses already are left out), where the silence since the
+    last of them is strictly longer than the gap. Equal times keep the order of the rows. A message without a time
+    stays with the one before it in the rows (among those of its own named session, or among the unnamed ones), the
+    first ones with the one after; a scope with no times at all is one session.
+
+    :param messages: columns ``scope`` and ``timestamp`` (any time zone; one without a zone is taken as UTC), and
+        ``session`` where messages may name theirs (null where they do not); other columns are kept.
+    :param gap: the longest silence within a session.
+    :returns: the messages with ``session`` (String), ``n`` (Int32, place in the session, from 1) and ``timestamp`` in
+        UTC, sorted by scope (first appearance), start of the session and ``n``.
+    :raises DataError: when a column is missing or the gap is negative.
+
+    >>> import polars as pl
+    >>> from datetime import datetime
+    >>> from memlab.sessions import sessionize
+    >>> times = [datetime(2026, 3, 1, 9, m) for m in (0, 20, 51)]
+    >>> sessionize(pl.DataFrame({"scope": ["a"] * 3, "timestamp": times}))["session"].to_list()
+    ['s0001', 's0001', 's0002']
+    """
+    if gap < timedelta(0):
+        raise DataError(f"gap is {gap}, expected a length of time that is not negative")
+    if missing := {"scope", "timestamp"} - set(messages.columns):
+        raise DataError(f"messages have no column {sorted(missing)[0]!r}; they have {messages.columns}")
+    kept = [c for c in messages.columns if c not in ("session", "n")]
+    named = "session" if "session" in messages.columns else pl.lit(None, pl.String)
+    timed = _in_utc(messages).with_columns(session=named).with_row_index("_row")
+    group = ["scope", "session"]
+    ordered = timed.with_columns(
+        _time=pl.col("timestamp").forward_fill().backward_fill().over(group),
+        _scope=pl.col("_row").min().over("scope"),
+    ).sort("_scope", "_time", "_row", nulls_last=False)
+    split = _name_gaps(ordered, gap).with_columns(
+        n=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over(group),
+    )
+    order = _session_order(
+        split.group_by(group).agg(
+            start=pl.col("_time").min(), first=pl.col("_row").min(), scope_first=pl.col("_scope").min()
+        )
+    ).with_row_index("_place")
+    placed = split.join(order.select(*group, "_place"), on=group, how="left")
+    return placed.sort("_place", "n").select(*kept, "session", "n")
+
+
+def _in_utc(messages: pl.DataFrame) -> pl.DataFrame:
+    dtype = messages.schema["timestamp"]
+    time = pl.col("timestamp")
+    if dtype == pl.Null:
+        return messages.with_columns(time.cast(TIMESTAMP))
+    if not isinstance(dtype, pl.Datetime):
+        raise DataError(
+            f"column 'timestamp' is {dtype}, expected Datetime; parse it with str.to_datetime or from_epoch"
+        )
+    zoned = time.dt.replace_time_zone("UTC") if dtype.time_zone is None else time.dt.convert_time_zone("UTC")
+    return messages.with_columns(zoned.cast(TIMESTAMP))
+
+
+def _name_gaps(ordered: pl.DataFrame, gap: timedelta) -> pl.DataFrame:
+    """Name the sessions of the messages that name none; a number whose name is taken in the scope is passed over.
+
+    The m-th free number is m plus the taken numbers t (the j-th taken, from 1) that lie before it: those with
+    t − j < m.
+    """
+    taken = (
+        ordered.filter(pl.col("session").str.contains(r"^s(\d{4}|[1-9]\d{4,})$"))
+        .select("scope", t=pl.col("session").str.slice(1).cast(pl.Int64, strict=False))
+        .filter(pl.col("t") > 0)
+        .unique()
+        .sort("scope", "t")
+        .with_columns(limit=pl.col("t") - pl.int_range(1, pl.len() + 1).over("scope"))
+    )
+    free = ordered.filter(pl.col("session").is_null()).with_columns(
+        m=(pl.col("_time").diff() > gap).fill_null(False).cast(pl.Int64).cum_sum().over("scope") + 1
+    )
+    numbers = free.select("scope", "m").unique()
+    before = (
+        numbers.join(taken, on="scope").filter(pl.col("limit") < pl.col("m")).group_by("scope", "m").agg(skip=pl.len())
+    )
+    names = numbers.join(before, on=["scope", "m"], how="left").select(
+        "scope", "m", name=pl.format("s{}", (pl.col("m") + pl.col("skip").fill_null(0)).cast(pl.String).str.zfill(4))
+    )
+    named = free.join(names, on=["scope", "m"], how="left").select("_row", "name")
+    return (
+        ordered.join(named, on="_row", how="left", maintain_order="left")
+        .with_columns(session=pl.coalesce("session", "name"))
+        .drop("name")
+    )
+
+
+def _session_order(sessions: pl.DataFrame) -> pl.DataFrame:
+    """Sort sessions (``scope``, ``scope_first``, ``start``, ``first``) by scope and start; one without times follows
+    the session that appears before it."""
+    start = pl.col("start").forward_fill().backward_fill().over("scope")
+    by_appearance = sessions.sort("scope_first", "first").with_columns(_start=start)
+    return by_appearance.sort("scope_first", "_start", "first").drop("_start")
+
+
+def sessions_of(
+    turns: pl.DataFrame,
+    *,
+    now: datetime | None = None,
+    gap: timedelta = GAP,
+    min_turns: int = 1,
+    summaries: Mapping[str, str] | None = None,
+) -> pl.DataFrame:
+    """Derive the sessions of some turns.
+
+    A session is ``open`` when its last turn lies within the gap before ``now`` (or after it), else ``summarized``
+    when it has a summary, else ``skipped`` when it has fewer than ``min_turns`` turns, else ``closed``.
+
+    :param turns: rows of :class:`~memlab.records.Turn`, in order of place within each session.
+    :param now: the present, in UTC where it has no zone; ``None`` means long after: no session is open.
+    :param gap: the silence that closes a session.
+    :param min_turns: sessions shorter than this are skipped once closed.
+    :param summaries: session id to summary.
+    :returns: rows of :class:`~memlab.records.Session`, by scope (first appearance) and start; equal starts keep the
+        order of appearance.
+    :raises DataError: when ``summaries`` names a session that the turns do not have.
+
+    >>> from memlab.records import Turn, frame
+    >>> from memlab.sessions import sessions_of
+    >>> turns = frame(Turn, [Turn("a/s0001/1", "a", "a/s0001", 1, "Ann", "user", "Hello")])
+    >>> sessions_of(turns).select("session_id", "n_turns", "status").row(0)
+    ('a/s0001', 1, 'closed')
+    """
+    times = pl.col("timestamp")
+    rows = (
+        turns.with_row_index("_row")
+        .with_columns(scope_first=pl.col("_row").min().over("scope"))
+        .group_by("session_id", maintain_order=True)
+        .agg(
+            pl.col("scope", "scope_first").first(),
+            start=times.min(),
+            end=times.max(),
+            n_turns=pl.len().cast(pl.Int32),
+            participants=pl.col("speaker").unique(maintain_order=True),
+            first=pl.col("_row").min(),
+        )
+    )
+    held = dict(summaries or {})
+    if unknown := held.keys() - set(rows["session_id"] if held else ()):
+        raise DataError(f"a summary is given for session {min(unknown)!r}, which has no turns; drop it")
+    texts = pl.DataFrame({"session_id": list(held), "summary": list(held.values())}, schema_overrides=_TEXTS)
+    ordered = _session_order(rows.join(texts, on="session_id", how="left"))
+    return ordered.with_columns(
+        n=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("scope"), status=_status(now, gap, min_turns)
+    ).select(*schema(Session))
+
+
+_TEXTS = {"session_id": pl.String(), "summary": pl.String()}
+
+
+def _status(now: datetime | None, gap: timedelta, min_turns: int) -> pl.Expr:
+    settled = (
+        pl.when(pl.col("summary").is_not_null())
+        .then(pl.lit("summarized"))
+        .when(pl.col("n_turns") < min_turns)
+        .then(pl.lit("skipped"))
+        .otherwise(pl.lit("closed"))
+    )
+    if now is None:
+        return settled
+    present = now.replace(tzinfo=UTC) if now.tzinfo is None else now.astimezone(UTC)
+    is_open = pl.col("end") >= pl.lit(present - gap, TIMESTAMP)
+    return pl.when(is_open.fill_null(False)).then(pl.lit("open")).otherwise(settled)

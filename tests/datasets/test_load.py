@@ -1,0 +1,258 @@
+"""Finding the format, arguments, and files that are no files."""
+
+from __future__ import annotations
+
+import json
+import logging
+from copy import deepcopy
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memlab import datasets
+from memlab.datasets import _json, detect, load, stream
+from memlab.datasets._json import objects
+from memlab.datasets._read import Source
+from memlab.errors import DataError
+
+MESSAGE = {"scope": "a", "sender": "A", "text": "x"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('[{"qa": [{"question": "[{", "answer": "}"}], "conversation": {}}]', "locomo"),
+        ('\ufeff \n[{"sample_id": "conv-1"', "locomo"),
+        ('[{"question_id": "q", "haystack_sessions": [', "longmemeval"),
+        ('[{"haystack_sessions": [[{"role": "user", "content": "scope", "text": 1', "longmemeval"),
+        ('{"scope": "a", "text": "x"}\n{"scope": "b"}', "chatlog"),
+        ('{"question": "x", "scope": "a"}', "chatlog"),
+        ('{"memlab": {"format": "synthetic", "seed": 0}}\n{"scope": "a"}', "synthetic"),
+        ('{"memlab": {"grouped": true}}', "chatlog"),
+    ],
+)
+def test_detect(tmp_path: Path, text: str, expected: str) -> None:
+    path = tmp_path / "x"
+    path.write_text(text, encoding="utf-8")
+    assert detect(path) == expected
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', "[]", "hello", "<html>", '{"data": {"scope": 1, "text": 2}}', "\x00\x01"])
+def test_what_is_no_format_is_said_with_its_beginning(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    with pytest.raises(
+        DataError, match=r"x.json: is none of the formats locomo, longmemeval, chatlog, synthetic: it begins"
+    ):
+        detect(path)
+
+
+def test_detect_reads_only_the_beginning_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    with path.open("wb") as file:
+        file.write(b'[{"question_id": "q1", ')
+        file.truncate(1 << 33)
+    assert detect(path) == "longmemeval"
+
+
+def write(folder: Path, *records: Any) -> Path:
+    path = folder / "log.jsonl"
+    path.write_text("\n".join(json.dumps(r) for r in records))
+    return path
+
+
+def test_load_says_what_it_saw(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "memlab"):
+        data = load(write(tmp_path, MESSAGE), name="mine")
+    assert caplog.messages == [data.describe()]
+    assert data.name == "mine"
+
+
+def test_a_missing_file_a_directory_and_an_empty_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"none.json: cannot be read \(No such file"):
+        load(tmp_path / "none.json")
+    with pytest.raises(DataError, match="is a directory, expected a file"):
+        load(tmp_path)
+    for name, content in (("empty", b""), ("mark", b"\xef\xbb\xbf")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataError, match=f"{name}: is empty"):
+            load(tmp_path / name)
+
+
+def test_wrong_arguments_are_named_at_the_call(tmp_path: Path) -> None:
+    path = write(tmp_path, MESSAGE)
+    with pytest.raises(DataError, match="format is 'csv', expected one of locomo"):
+        stream(path, format="csv")
+    with pytest.raises(DataError, match="on_error is 'ignore'"):
+        stream(path, on_error="ignore")
+    with pytest.raises(DataError, match="batch_turns is 0"):
+        stream(path, batch_turns=0)
+    with pytest.raises(DataError, match="pool=48 is for LongMemEval files, this one is chatlog"):
+        stream(path, pool=48)
+    with pytest.raises(DataError, match=r"line 1: memlab.format: found 'csv'"):
+        stream(write(tmp_path, {"memlab": {"format": "csv"}}))
+
+
+def test_a_quarantine_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    path = write(tmp_path, MESSAGE, {"scope": 1})
+    (tmp_path / "side").write_text("a file stands here")
+    with pytest.raises(DataError, match=r"could not be set aside in .* give quarantine_dir="):
+        load(path, on_error="quarantine", quarantine_dir=tmp_path / "side")
+
+
+def test_rooms_open_when_asked_for() -> None:
+    assert datasets.locomo.CATEGORIES[1] == "multi-hop"
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = datasets.nothing
+
+
+WHOLE: dict[str, list[Any]] = {
+    "locomo": [
+        {
+            "sample_id": f"c{i}",
+            "qa": [{"question": "?", "answer": "x", "evidence": ["D1:1; D1:2"], "category": 1}],
+            "conversation": {
+                "session_1_date_time": "1:56 pm on 8 May, 2023",
+                "session_1": [{"speaker": "A", "dia_id": f"D1:{n}", "text": "x", "blip_caption": "y"} for n in (1, 2)],
+            },
+            "session_summary": {"session_1_summary": "x"},
+            "observation": {"session_1_observation": {"A": [["x", "D1:1"]]}},
+            "event_summary": {"events_session_1": {"A": ["x"], "date": "8 May, 2023"}},
+        }
+        for i in range(2)
+    ],
+    "longmemeval": [
+        {
+            "question_id": f"q{i}",
+            "question_type": "x",
+            "question": "?",
+            "answer": "x",
+            "question_date": "2023/05/30 (Tue) 23:40",
+            "haystack_dates": ["2023/05/20 (Sat) 02:21"],
+            "haystack_session_ids": ["s"],
+            "haystack_sessions": [[{"role": "user", "content": "x", "has_answer": True}]],
+            "answer_session_ids": ["s"],
+        }
+        for i in range(2)
+    ],
+    "chatlog": [
+        {"memlab": {"format": "chatlog", "grouped": True}},
+        {"scope": "a", "sender": "A", "text": "x", "timestamp": 1.5, "id": "m", "session": "s", "caption": "c"},
+        {"scope": "a", "role": "user", "text": "x", "timestamp": "2026-03-01T09:00"},
+        {"question": "?", "scope": "a", "evidence": ["m", "s/1"], "evidence_sessions": ["s"], "abstention": False},
+        {"question": "?", "scope": "a", "query_id": "q", "answer": "x", "type": "t", "timestamp": "2026-03-02"},
+        {"scope": "b", "sender": "B", "text": "x"},
+    ],
+}
+JUNK = [None, True, 0, -1.5, 10**40, "", " ", "x", "a\x00b", "\udc00", "D9:9", [], {}, [[]], {"\udc00": 1}, [None]]
+
+
+def _places(value: Any) -> list[tuple[Any, Any]]:
+    """Give every (container, key) inside a piece of JSON."""
+    keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []
+    return [place for key in keys for place in ((value, key), *_places(value[key]))]
+
+
+@pytest.mark.parametrize("format", WHOLE)
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_whatever_is_broken_is_an_error_of_ours_or_set_aside(
+    tmp_path_factory: pytest.TempPathFactory, format: str, random: Random
+) -> None:
+    records = deepcopy(WHOLE[format])
+    for _ in range(random.randint(0, 2)):
+        container, key = random.choice(_places(records))
+        kind = random.choice(["drop", "rename", "replace", "replace"])
+        if kind == "drop":
+            del container[key]
+        elif kind == "rename" and isinstance(container, dict):
+            container[random.choice(["session_2", "session_01", "\udc00", "x/y"])] = container.pop(key)
+        else:
+            container[key] = deepcopy(random.choice(JUNK))
+    path = tmp_path_factory.getbasetemp() / f"{format}.json"
+    path.write_text("\n".join(map(json.dumps, records)) if format == "chatlog" else json.dumps(records))
+    side = path.with_name("side")
+    try:
+        whole = load(path, format=format)
+    except DataError as error:
+        assert str(path) in str(error).encode().decode()
+        try:
+            rest = load(path, format=format, on_error="quarantine", quarantine_dir=side)
+        except DataError as nothing:
+            assert "holds no usable" in str(nothing) or "is empty" in str(nothing)
+        else:
+            assert "quarantined" in rest.issues["action"].to_list()
+    else:
+        assert whole.fingerprint() == load(path, format=format, on_error="quarantine").fingerprint()
+        assert "quarantined" not in whole.issues["action"].to_list()
+
+
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(st.characters(exclude_categories=["Cs"]))),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4), st.dictionaries(st.text('ab\\"é𝄞', max_size=3), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.lists(JSON, min_size=1, max_size=5), st.integers(1, 9), st.booleans(), st.booleans())
+@settings(max_examples=80, deadline=None)
+def test_streamed_values_are_the_parsed_ones_wherever_the_chunks_end(
+    tmp_path_factory: pytest.TempPathFactory, values: list[Any], chunk: int, ascii_only: bool, indented: bool
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "values.json"
+    path.write_text(json.dumps(values, ensure_ascii=ascii_only, indent=2 if indented else None), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_json, "_CHUNK", chunk)
+        assert list(objects(Source(path))) == list(enumerate(values))
+
+
+RECORDS = b'[\n{"a": "\xc3\xa4b"},\n{"a": [1, true, null]}\n]'
+
+
+@pytest.mark.parametrize("chunk", [1, 1 << 20])
+@pytest.mark.parametrize("end", range(1, len(RECORDS)))
+def test_a_truncated_file_is_said_with_its_place_and_its_whole_records_are_kept(
+    tmp_path: Path, chunk: int, end: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_json, "_CHUNK", chunk)
+    path = tmp_path / "cut.json"
+    path.write_bytes(RECORDS[:end])
+    with pytest.raises(
+        DataError, match=r"record \d: found broken JSON at line \d, byte \d+: (the file ends here|a byte)"
+    ):
+        list(objects(Source(path)))
+    source = Source(path, "quarantine", tmp_path / "side")
+    whole = [{"a": "äb"}, {"a": [1, True, None]}][: (end >= 14) + (end >= 38)]
+    assert [value for _, value in objects(source)] == whole
+    assert [issue.action for issue in source.issues] == ["quarantined"]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (b'[{"a": 1} {"a": 2}]', "record 1: found broken JSON at line 1, byte 10: no comma between two records"),
+        (b'[{"a": 1}]\nmore', "record 1: found broken JSON at line 2, byte 11: something after the end of the list"),
+        (
+            b'[{"a": 1},\n {a: 2}]' + b" " * 40,
+            "record 1: found broken JSON at line 2, byte 13: Expecting property name",
+        ),
+        (
+            b'[{"a": 1},\n {"a": "\xff"}]',
+            "record 1: found broken JSON at line 2, byte 19: a byte that is not UTF-8 (0xff)",
+        ),
+        (b'[{"a": 1}, NaN, 3]', "record 1: found broken JSON at line 1, byte 11: NaN is no JSON value"),
+        (b"[" * 100_000, "record 0: found broken JSON at line 1, byte 1: "),
+    ],
+)
+def test_broken_json_is_said_with_its_place(tmp_path: Path, text: bytes, place: str) -> None:
+    path = tmp_path / "broken.json"
+    path.write_bytes(text)
+    with pytest.raises(DataError) as error:
+        list(objects(Source(path)))
+    assert str(error.value).startswith(f"{path}: {place}")

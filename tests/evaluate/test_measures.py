@@ -1,0 +1,188 @@
+"""The measures agree with ir_measures (trec_eval, ndeval), with LongMemEval's own formula and with themselves."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import ir_measures
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ir_measures import RR, P, R, Success, alpha_nDCG, nDCG
+
+from memlab.errors import DataError
+from memlab.evaluate import (
+    DEFAULT_MEASURES,
+    Measure,
+    measure,
+    mrr,
+    ndcg,
+    ndcg_longmemeval,
+    precision,
+    recall,
+    recall_all,
+    recall_any,
+    score,
+)
+from memlab.evaluate.measures import NAMES
+from memlab.records import Qrels, Run, run_from_scores
+
+SEEDS = range(12)
+
+
+def reference(run: Run, qrels: Qrels, measures: dict[str, object]) -> dict[str, dict[str, float]]:
+    judged = [
+        ir_measures.Qrel(q, d, r, s)
+        for q, d, r, s in qrels.frame.select("query_id", "doc_id", "relevance", "subtopic").iter_rows()
+    ]
+    ranked = [ir_measures.ScoredDoc(q, d, s) for q, d, s in run.frame.select("query_id", "doc_id", "score").iter_rows()]
+    found: dict[str, dict[str, float]] = {name: {} for name in measures}
+    names = {theirs: ours for ours, theirs in measures.items()}
+    for metric in ir_measures.iter_calc(list(measures.values()), judged, ranked):
+        found[names[metric.measure]][metric.query_id] = metric.value
+    return found
+
+
+def assert_equal(run: Run, qrels: Qrels, measures: dict[str, object]) -> None:
+    ours = score(run, qrels, list(measures))
+    for name, values in reference(run, qrels, measures).items():
+        mine = dict(zip(ours["query_id"], ours[name], strict=True))
+        assert mine.keys() == set(qrels.frame.filter(pl.col("relevance") > 0)["query_id"])
+        for query, value in mine.items():
+            assert value == pytest.approx(values.get(query, 0.0), abs=1e-9), (name, query)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_like_trec_eval(case, seed):
+    run, qrels = case(seed)
+    same = {f"ndcg@{k}": nDCG @ k for k in (1, 3, 10, 100)} | {f"recall@{k}": R @ k for k in (1, 5, 10, 100)}
+    same |= {f"recall_any@{k}": Success @ k for k in (1, 5, 10)} | {f"precision@{k}": P @ k for k in (1, 10, 100)}
+    same |= {f"mrr@{k}": RR @ k for k in (1, 10)} | {"mrr": RR, "ndcg": nDCG}
+    assert_equal(run, qrels, same)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_graded_ndcg_like_trec_eval(case, seed):
+    run, qrels = case(seed, graded=True)
+    assert_equal(run, qrels, {"ndcg@5": nDCG @ 5, "ndcg@20": nDCG @ 20, "ndcg": nDCG})
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_alpha_ndcg_like_ndeval(case, seed):
+    run, qrels = case(seed)
+    assert_equal(run, qrels, {f"alpha_ndcg@{k}": alpha_nDCG(alpha=0.5) @ k for k in (5, 10, 20)})
+
+
+def longmemeval(hits: list[int], relevant: int, k: int) -> float:
+    """Their definition, in words: the first gain, then each later gain over log2 of its index from 1, plus 1."""
+
+    def dcg(gains: list[int]) -> float:
+        return gains[0] + sum(g / math.log2(i + 1) for i, g in enumerate(gains) if i >= 1)
+
+    return dcg(hits[:k]) / dcg(sorted([1] * relevant + [0] * k, reverse=True)[:k])
+
+
+@settings(deadline=None)
+@given(
+    hits=st.lists(st.sampled_from([0, 1]), min_size=1, max_size=30),
+    missed=st.integers(0, 4),
+    k=st.integers(1, 35),
+)
+def test_ndcg_longmemeval_is_their_formula(hits, missed, k):
+    if sum(hits) + missed == 0:
+        return
+    docs = [f"d{i}" for i in range(len(hits))]
+    run = run_from_scores(
+        np.array(["q"] * len(docs)), np.array(docs), -np.arange(len(docs), dtype=float), level="session", k=99
+    )
+    relevant = [d for d, h in zip(docs, hits, strict=True) if h] + [f"missed{i}" for i in range(missed)]
+    judged = pl.DataFrame({"query_id": "q", "doc_id": relevant, "relevance": 1, "subtopic": relevant})
+    got = score(run, Qrels(judged, "session"), ndcg_longmemeval @ k).item(0, 1)
+    assert got == pytest.approx(longmemeval(hits + [0] * 40, len(relevant), k), abs=1e-12)
+
+
+def test_second_rank_is_not_discounted_by_longmemeval():
+    run = run_from_scores(np.array(["q", "q"]), np.array(["a", "b"]), np.array([2.0, 1.0]), level="turn", k=9)
+    judged = pl.DataFrame({"query_id": ["q"], "doc_id": ["b"], "relevance": [1], "subtopic": ["s"]})
+    row = score(run, Qrels(judged, "turn"), ["ndcg_longmemeval@5", "ndcg@5", "mrr"]).row(0)
+    assert row == ("q", 1.0, pytest.approx(1 / math.log2(3)), 0.5)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_laws(case, seed):
+    run, qrels = case(seed)
+    depths = [1, 2, 3, 5, 8, 13, 40]
+    table = score(run, qrels, [m @ k for m, k in itertools.product((recall_any, recall, recall_all), depths)])
+    for k in depths:
+        assert (table[f"recall_all@{k}"] <= table[f"recall@{k}"]).all()
+        assert (table[f"recall@{k}"] <= table[f"recall_any@{k}"]).all()
+        assert ((table[f"recall@{k}"] == 1) == (table[f"recall_all@{k}"] == 1)).all()
+    for name, (low, high) in itertools.product(("recall_any", "recall", "recall_all"), itertools.pairwise(depths)):
+        assert (table[f"{name}@{low}"] <= table[f"{name}@{high}"]).all()
+    everything = score(run, qrels, [Measure(n, 10) for n in NAMES]).drop("query_id").to_numpy()
+    assert ((everything >= 0) & (everything <= 1 + 1e-12)).all()
+
+
+def test_order_of_rows_does_not_matter(case):
+    run, qrels = case(3)
+    shuffled = replace(run, frame=run.frame.sample(fraction=1.0, shuffle=True, seed=1))
+    assert score(shuffled, qrels, DEFAULT_MEASURES["turn"]).equals(score(run, qrels, DEFAULT_MEASURES["turn"]))
+
+
+def test_missing_query_scores_zero_and_unjudged_is_ignored(case):
+    run, qrels = case(0)
+    table = score(run, qrels, ["recall_any@40", "mrr"])
+    judged = set(qrels.frame["query_id"])
+    assert table["query_id"].to_list() == list(dict.fromkeys(qrels.frame["query_id"]))
+    assert "q3" in judged
+    assert "q3" not in set(run.frame["query_id"])
+    assert table.filter(pl.col("query_id") == "q3").row(0)[1:] == (0.0, 0.0)
+    assert "q4" in set(run.frame["query_id"])
+    assert "q4" not in set(table["query_id"])
+
+
+def test_empty_run_and_empty_qrels(case):
+    run, qrels = case(1)
+    table = score(replace(run, frame=run.frame.clear()), qrels, DEFAULT_MEASURES["turn"])
+    assert table.height
+    assert table.drop("query_id").sum().row(0) == (0.0,) * 8
+    nothing = score(run, Qrels(qrels.frame.clear(), "turn"), ["mrr", "ndcg@10"])
+    assert nothing.shape == (0, 3)
+    assert nothing.schema["mrr"] == pl.Float64
+
+
+def test_measures_are_values():
+    assert recall_all @ 10 == measure("recall_all@10") == measure(Measure("recall_all", 10))
+    assert str(measure(" ndcg @ 5 ")) == "ndcg@5"
+    assert len({recall @ 10, measure("recall@10"), mrr, ndcg @ 10}) == 3
+    assert str(mrr) == "mrr"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [("recal@10", "recall_any"), ("recall@ten", "ten"), ("recall@", "recall@"), ("recall@0", "0"), ("", "''")],
+)
+def test_unknown_measures(text, names):
+    with pytest.raises(DataError, match=names):
+        measure(text)
+
+
+def test_refusals(case):
+    run, qrels = case(2)
+    with pytest.raises(DataError, match=r"ranks turns.*judge sessions"):
+        score(run, replace(qrels, level="session"), mrr)
+    with pytest.raises(DataError, match="precision@10"):
+        score(run, qrels, precision)
+    query, doc = run.frame.row(0)[:2]
+    twice = pl.concat([run.frame, run.frame.head(1).with_columns(rank=pl.lit(9999, pl.Int32))])
+    judged = qrels.frame.head(1).with_columns(query_id=pl.lit(query))
+    with pytest.raises(DataError, match=rf"'{doc}' twice for query '{query}'"):
+        score(replace(run, frame=twice), replace(qrels, frame=judged), mrr)
+    with pytest.raises(DataError, match="ranks from 2"):
+        score(replace(run, frame=run.frame.filter(pl.col("rank") > 1)), qrels, mrr)
+    with pytest.raises(DataError, match="judge document"):
+        score(run, replace(qrels, frame=pl.concat([qrels.frame, qrels.frame])), mrr)

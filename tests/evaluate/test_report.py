@@ -1,0 +1,175 @@
+"""Reports, comparisons and what they refuse."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from memlab import records
+from memlab.errors import DataError
+from memlab.evaluate import DEFAULT_MEASURES, chance, compare, evaluate, randomisation_test, score
+from memlab.evaluate.significance import by_unit
+
+
+@pytest.fixture(scope="module")
+def reports(made, run_on):
+    helped = (("random", 0.0), ("better | x", 0.3), ("best", 0.6))
+    return [evaluate(run_on(made, "session", seed=1, help_=h, name=n), made) for n, h in helped]
+
+
+def test_per_query_is_score(made, run_on):
+    for level in records.LEVELS:
+        run = run_on(made, level, seed=0, help_=0.4)
+        report = evaluate(run, made, seed=3)
+        table = score(run, records.qrels(made.questions, level), DEFAULT_MEASURES[level])
+        assert report.per_query.select(table.columns).equals(table)
+        assert (report.per_query["n_retrieved"] == report.per_query["n_docs"]).all()
+        assert report.provenance["fingerprint"] == made.fingerprint()
+        assert report.provenance["seed"] == report.seed == 3
+
+
+def test_summary_groups(reports):
+    report = reports[1]
+    whole = report.summary()
+    assert whole["measure"].to_list() == [str(m) for m in report.measures]
+    assert (whole["n"] == report.per_query.height).all()
+    assert (whole["low"] <= whole["mean"]).all()
+    assert (whole["mean"] <= whole["high"]).all()
+    assert (whole["mean"] <= whole["ceiling"] + 1e-12).all()
+    means = report.per_query.select(whole["measure"].to_list()).mean().row(0)
+    assert whole["mean"].to_list() == pytest.approx(means)
+    by_n = report.summary("evidence_sessions", measures="recall_all@10")
+    assert by_n["group"].to_list() == ["1", "2", "3", "4+", "≥ 2"]
+    sizes = dict(zip(by_n["group"], by_n["n"], strict=True))
+    assert sizes["≥ 2"] == sizes["2"] + sizes["3"] + sizes["4+"] == report.per_query.height - sizes["1"]
+    weighted = by_n.head(4).select((pl.col("mean") * pl.col("n")).sum() / pl.col("n").sum()).item()
+    assert weighted == pytest.approx(report.per_query["recall_all@10"].mean())
+    for by in ("question_type", "form", "aggregation", "scope"):
+        grouped = report.summary(by, measures="mrr")
+        assert grouped["n"].sum() == report.per_query.height
+
+
+def test_bounds_in_the_summary(reports):
+    row = reports[0].summary("evidence_sessions", measures=["recall_all@5"]).filter(group="4+").row(0, named=True)
+    part = reports[0].per_query.filter(evidence_sessions="4+")
+    assert row["ceiling"] == 1.0
+    expected = chance(part["n_docs"].to_numpy(), part["n_relevant"].to_numpy(), "recall_all@5").mean()
+    assert row["chance"] == pytest.approx(expected)
+
+
+def test_random_run_is_at_chance(made, run_on):
+    runs = [evaluate(run_on(made, "session", seed=s), made) for s in range(20)]
+    table = pl.concat([r.summary() for r in runs]).group_by("measure").agg(pl.col("mean", "chance").mean())
+    for row in table.iter_rows(named=True):
+        assert row["mean"] == pytest.approx(row["chance"], abs=0.03), row["measure"]
+
+
+def test_unknown_chance_is_null(made, run_on):
+    summary = evaluate(run_on(made, "turn", seed=0), made).summary(measures="alpha_ndcg@10")
+    assert summary["chance"].to_list() == [None]
+
+
+def test_scope_intervals_and_seeds(reports):
+    report = reports[1]
+    assert report.summary().equals(replace(report).summary())
+    other = replace(report, seed=99).summary()
+    assert not other.equals(report.summary())
+    assert other["mean"].equals(report.summary()["mean"])
+    by_scope = report.summary(unit="scope")
+    assert by_scope["mean"].equals(report.summary()["mean"])
+    assert not by_scope["low"].equals(report.summary()["low"])
+    single = report.summary("scope", unit="scope")
+    assert single["low"].null_count() == single.height
+
+
+def test_refusals(made, run_on, reports):
+    with pytest.raises(DataError, match=r"no recall@3; it has recall_any@5"):
+        reports[0].summary(measures="recall@3")
+    with pytest.raises(DataError, match="'colour'"):
+        reports[0].summary("colour")
+    run = run_on(made, "turn", seed=0)
+    elsewhere = replace(run, frame=run.frame.with_columns(query_id="x" + pl.col("query_id")))
+    with pytest.raises(DataError, match=r"none of which is a question of dataset 'made'"):
+        evaluate(elsewhere, made)
+    empty = evaluate(replace(run, frame=run.frame.clear()), made)
+    assert empty.summary()["mean"].sum() == 0
+
+
+def test_compare(reports):
+    table = compare(reports, measure="recall_all@5")
+    assert table["system"].to_list() == ["random", "better | x", "best"]
+    assert table.row(0)[3:] == (None,) * 8
+    for row, report in zip(table.iter_rows(named=True), reports, strict=True):
+        mine, base = report.per_query["recall_all@5"].to_numpy(), reports[0].per_query["recall_all@5"].to_numpy()
+        assert row["mean"] == pytest.approx(mine.mean())
+        if report is reports[0]:
+            continue
+        assert row["difference"] == pytest.approx((mine - base).mean())
+        assert row["low"] <= row["difference"] <= row["high"]
+        assert (row["win"], row["loss"]) == ((mine > base).sum(), (mine < base).sum())
+        assert row["win"] + row["tie"] + row["loss"] == row["n"] == len(mine)
+        assert row["p"] == randomisation_test(mine - base)
+        assert row["p_holm"] >= row["p"]
+    other = compare(reports, measure="recall_all@5", baseline="best")
+    assert other.filter(system="random")["difference"].item() == pytest.approx(-table["difference"][2])
+    assert other.filter(system="random")["win"].item() == table["loss"][2]
+
+
+def test_compare_part_and_by_scope(reports):
+    where = pl.col("n_evidence_sessions") >= 2
+    table = compare(reports, measure="recall@10", where=where, unit="scope")
+    held = reports[0].per_query.filter(where)
+    assert (table["n"] == held.height).all()
+    mine = reports[2].per_query.filter(where)
+    sums, _ = by_unit((mine["recall@10"] - held["recall@10"]).to_numpy()[:, None], held["scope"].to_numpy(), "scope")
+    assert table["p"][2] == pytest.approx(randomisation_test(sums[:, 0]))
+    assert table["p"][2] >= 0.25
+
+
+def test_compare_aligns_questions(reports):
+    turned = replace(reports[2], per_query=reports[2].per_query.sample(fraction=1, shuffle=True, seed=2))
+    expected = compare(reports, measure="mrr")
+    assert compare([reports[0], reports[1], turned], measure="mrr").equals(expected)
+
+
+def test_compare_with_itself(reports):
+    twin = replace(reports[0], name="twin")
+    row = compare([reports[0], twin], measure="mrr").row(1, named=True)
+    assert (row["difference"], row["low"], row["high"], row["p"], row["p_holm"]) == (0, 0, 0, 1, 1)
+    assert row["tie"] == row["n"]
+
+
+def test_compare_refuses(made, run_on, reports):
+    with pytest.raises(DataError, match="two reports are called 'random'"):
+        compare([reports[0], reports[0]], measure="mrr")
+    with pytest.raises(DataError, match="no report is called 'bm25'"):
+        compare(reports, measure="mrr", baseline="bm25")
+    with pytest.raises(DataError, match="at least one"):
+        compare([], measure="mrr")
+    turns = evaluate(run_on(made, "turn", seed=0, name="turns"), made)
+    with pytest.raises(DataError, match="level by level"):
+        compare([reports[0], turns], measure="mrr")
+    fewer = replace(reports[1], per_query=reports[1].per_query.head(5))
+    with pytest.raises(DataError, match="same questions"):
+        compare([reports[0], fewer], measure="mrr")
+    with pytest.raises(DataError, match="nothing to compare"):
+        compare(reports, measure="mrr", where=pl.col("n_evidence_sessions") > 90)
+
+
+def test_to_dict_is_json_at_full_precision(reports):
+    report = reports[1]
+    back = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert back["n"] == report.per_query.height
+    mean = next(row for row in back["summary"]["all"] if row["measure"] == "mrr")["mean"]
+    assert mean == pytest.approx(np.mean(report.per_query["mrr"].to_numpy()), rel=1e-14)
+
+
+def test_html_is_escaped(reports):
+    page = replace(reports[0], name="<script>alert(1)</script>")._repr_html_()
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert "recall_all@10" in page

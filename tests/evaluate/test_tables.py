@@ -1,0 +1,110 @@
+"""Tables say exactly what the frames hold, in characters that Markdown and LaTeX take."""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_HALF_EVEN, Decimal
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memlab.errors import DataError
+from memlab.evaluate import evaluate, groups_table, results_table, to_latex, to_markdown
+from memlab.evaluate.tables import latex_escape, number, to_html
+
+
+@pytest.fixture(scope="module")
+def reports(made, run_on):
+    helped = (("random", 0.0), ("hybrid | mmr(lambda_=0.7)", 0.5))
+    return [evaluate(run_on(made, "session", seed=1, help_=h, name=n), made) for n, h in helped]
+
+
+@settings(deadline=None)
+@given(st.floats(0, 1))
+def test_numbers_never_flatter(value):
+    text = number(value)
+    if text.startswith("<"):
+        assert 0 < value < 0.001
+    elif text.startswith(">"):
+        assert 0.999 < value < 1
+    else:
+        assert Decimal(text) == Decimal(value).quantize(Decimal("0.001"), rounding=ROUND_HALF_EVEN)
+        assert (text == "1.000") == (value == 1)
+        assert (text == "0.000") == (value == 0)
+
+
+def test_results_table(reports):
+    n = reports[0].per_query.height
+    table = results_table(reports, measures=["recall_all@5", "mrr"])
+    assert table.columns == [f"system (n = {n})", "recall_all@5", "mrr"]
+    assert table.to_series(0).to_list() == ["random", "hybrid | mmr(lambda_=0.7)", "ceiling", "chance"]
+    for i, report in enumerate(reports):
+        assert table["mrr"][i] == pytest.approx(report.per_query["mrr"].mean(), rel=1e-14)
+    assert table["mrr"][2] == 1.0
+    several = results_table(reports, by="evidence_sessions", group="≥ 2")
+    assert several.columns[0] == f"system (n = {reports[0].per_query.filter(pl.col('n_evidence_sessions') > 1).height})"
+    with pytest.raises(DataError, match=r"no group '9'.*1, 2, 3, 4\+, ≥ 2"):
+        results_table(reports, by="evidence_sessions", group="9")
+
+
+def test_groups_table(reports):
+    table = groups_table(reports, "recall_all@5", by="question_type")
+    assert [re.sub(r"\d+", "#", c) for c in table.columns] == ["system", "multi (n = #)", "single (n = #)"]
+    single = reports[1].per_query.filter(question_type="single")
+    assert table.item(1, 2) == pytest.approx(single["recall_all@5"].mean(), rel=1e-14)
+
+
+def test_markdown(reports):
+    lines = to_markdown(results_table(reports, measures=["recall_all@5", "mrr"], intervals=True)).split("\n")
+    assert lines[1] == "|:---|---:|---:|"
+    assert lines[3].startswith(r"| hybrid \| mmr(lambda_=0.7) | **0.")
+    assert re.search(r"\*\*\d\.\d{3} \[\d\.\d{3}, \d\.\d{3}\]\*\*", lines[3])
+    assert "**" not in lines[2] + lines[4] + lines[5]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {4}
+
+
+def test_markdown_survives_hostile_names():
+    text = to_markdown(pl.DataFrame({"name": ["a|b\n**c** <b> \\|"], "n": [1234], "x": [None]}))
+    assert text.split("\n")[2] == r"| a\|b \*\*c\*\* &lt;b> \\\| | 1,234 | – |"
+
+
+def test_best_is_bold_by_what_is_printed():
+    frame = pl.DataFrame({"system": ["a", "b", "c", "chance"], "mrr": [0.12341, 0.12344, 0.1, 0.9], "p": [0.5] * 4})
+    lines = to_markdown(frame).split("\n")
+    assert [("**" in line) for line in lines[2:]] == [True, True, False, False]
+    assert "**" not in to_markdown(frame.head(1))
+
+
+def test_latex(reports):
+    text = to_latex(results_table(reports), caption="≥ 2 sessions & 95 %", label="tab:x y_z")
+    for piece in (r"\toprule", r"\bottomrule", r"\caption{$\geq$ 2 sessions \& 95 \%}", r"\label{tab:x-y-z}"):
+        assert piece in text
+    assert text.count(r"\midrule") == 2
+    assert r"hybrid \textbar{} mmr(lambda\_=0.7) & \textbf{" in text
+    rows = [line for line in text.split("\n") if line.endswith(r"\\")]
+    assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {len(reports[0].measures)}
+    assert all(ord(c) < 128 for c in text)
+
+
+@settings(deadline=None)
+@given(st.text(max_size=40))
+def test_latex_escape_leaves_no_special_character(text):
+    escaped = latex_escape(text)
+    bare = re.sub(r"\\(?:[&%$#_{}]|text\w+\{\}|ldots\{\})|\$[<>]\$|\$-\$|\$\\\w+\$", "", escaped)
+    assert not re.search(r"[&%$#_{}\\^<>|]", bare)
+    assert "\n" not in escaped
+
+
+def test_negative_numbers_in_latex():
+    assert latex_escape("-0.012") == "$-$0.012"
+    assert latex_escape(">-0.001") == "$>$$-$0.001"
+    assert latex_escape("by-session") == "by-session"
+
+
+def test_html_is_escaped():
+    page = to_html(pl.DataFrame({"<a>": ["<img src=x>"], "n": [0.5]}))
+    assert "<img" not in page
+    assert "&lt;img src=x&gt;" in page
+    assert "0.500" in page

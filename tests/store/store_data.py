@@ -1,0 +1,98 @@
+"""Small datasets for the tests of the store; also read by the processes that they start."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from memlab.records import Annotation, Dataset, Issue, Question, Session, Turn, frame
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+WORDS = ["dentist", "doctor", "garden", "guitar", "violin", "bicycle", "coffee", "train", "library", "museum"]
+WORDS += ["recipe", "lasagna", "marathon", "shoes", "kitten", "puppy", "birthday", "invoice", "piano", "yoga"]
+
+
+def build(n_scopes: int = 3, n_sessions: int = 2, n_turns: int = 4, *, name: str = "small", seed: int = 0) -> Dataset:
+    rng = np.random.default_rng(seed)
+    start = datetime(2024, 5, 1, 13, 56, tzinfo=UTC)
+    turns, sessions, questions = [], [], []
+    for c in range(n_scopes):
+        scope = f"scope-{c}"
+        for s in range(n_sessions):
+            session = f"{scope}/session_{s}"
+            when = start + timedelta(days=s)
+            sessions.append(Session(session, scope, s + 1, when, when, n_turns, ["Ann", "Bo"]))
+            for n in range(1, n_turns + 1):
+                text = " ".join(rng.choice(WORDS, 6))
+                turns.append(Turn(f"{session}/{n}", scope, session, n, "Ann", "user", text, None, when))
+        evidence = [f"{scope}/session_{s}/1" for s in range(n_sessions)]
+        found_in = [f"{scope}/session_{s}" for s in range(n_sessions)]
+        questions.append(Question(f"{scope}/q0", scope, "How many?", "2", "multi-session", None, evidence, found_in))
+    return Dataset(name, "chatlog", frame(Turn, turns), frame(Session, sessions), frame(Question, questions))
+
+
+AWKWARD = ["'; --", "50%25", 'say "hi"', "it's", "emoji 🦊", "naïve-Ωmega", "a\\b", "null", "*", "_"]
+
+
+def awkward() -> Dataset:
+    """Ids, texts, lists and times that a careless store breaks."""
+    when = datetime(2024, 2, 29, 23, 59, 59, 999_999, tzinfo=UTC)
+    turns, sessions = [], []
+    for i, scope in enumerate(AWKWARD):
+        session = f"{scope}/s"
+        sessions.append(Session(session, scope, 1, None if i % 2 else when, None, 1, [] if i % 2 else [scope, "é"]))
+        text = ["", "NUL \x00 inside", " \n\t ", "🦊" * 50, "OR AND NOT (\"x' +-^~*"][i % 5]
+        caption = None if i % 3 else scope
+        turns.append(Turn(f"{session}/1", scope, session, 1, scope, "other", text, caption, None if i % 2 else when))
+    questions = [
+        Question("q'1", AWKWARD[0], "a?", None, "x", when, [], [], True),
+        Question('q"2', AWKWARD[1], "b?", "", "x", None, [turns[0].turn_id, "a/b/1"], ["it's/s"], False),
+    ]
+    notes = [Annotation("a'1", AWKWARD[0], sessions[0].session_id, "event", "Ann", "text", [])]
+    issues = [Issue("f.json: record 1: text", "'; --", "repaired"), Issue("f.json: record 2: text", "\x00", "repaired")]
+    return Dataset(
+        "it's/50%",
+        "chatlog",
+        frame(Turn, turns),
+        frame(Session, sessions),
+        frame(Question, questions),
+        frame(Annotation, notes),
+        frame(Issue, issues),
+    )
+
+
+@dataclass(frozen=True)
+class Identity:
+    name: str = "fake"
+    dim: int = 8
+    dim_in_key: bool = True
+
+    @property
+    def key(self) -> str:
+        return f"{self.name}_{self.dim}" if self.dim_in_key else self.name
+
+
+class FakeEncoder:
+    """Follows the protocol of encoders, and remembers what it was asked."""
+
+    def __init__(self, dim: int = 8, *, name: str = "fake", dim_in_key: bool = True) -> None:
+        self.identity = Identity(name, dim, dim_in_key)
+        self.dim = dim
+        self.asked: list[tuple[str, str]] = []
+        self.fail_after: int | None = None
+        self.spoil: float | None = None
+
+    def encode(self, texts: list[str], *, kind: str = "document", progress: bool = True) -> np.ndarray:
+        if self.fail_after is not None and len(self.asked) + len(texts) > self.fail_after:
+            raise KeyboardInterrupt
+        self.asked += [(kind, text) for text in texts]
+        seeds = [list(hashlib.sha256(f"{kind}:{text}".encode()).digest()) for text in texts]
+        vectors = np.array([np.random.default_rng(seed).standard_normal(self.dim) for seed in seeds])
+        vectors = vectors.reshape(len(texts), self.dim)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        if self.spoil is not None and len(vectors) > 1:
+            vectors[1, 0] = self.spoil
+        return vectors.astype(np.float32)

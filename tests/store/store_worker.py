@@ -1,0 +1,62 @@
+"""What the tests of faults run in processes of their own: ``python store_worker.py JOB PLACE …``."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from pathlib import Path
+
+from store_data import build
+
+from memlab.errors import StoreError
+from memlab.store import MemoryStore, ingest
+
+
+def ingest_together(place: str, flag: str) -> None:
+    """Ingest at the moment when the flag appears, so that several processes write the same new keys."""
+    import lancedb  # noqa: F401  before the flag, since it takes seconds
+
+    print("ready", flush=True)
+    while not Path(flag).exists():
+        time.sleep(0.005)
+    MemoryStore.open(place).ingest(build(6, 4, 20))
+
+
+def ingest_slowly(place: str) -> None:
+    """Ingest scope by scope, a batch each, and say so; to be killed on the way."""
+    ingest.BATCH_TURNS = 1
+    whole = build(30, 2, 10)
+
+    def parts() -> object:
+        for scope in whole.scopes:
+            yield whole.take([scope])
+            print(scope, flush=True)
+
+    MemoryStore.open(place).ingest(parts())  # type: ignore[arg-type]
+
+
+def ingest_with_small_files(place: str) -> None:
+    """Meet the largest allowed file size in the middle, then go on with the limit lifted."""
+    store = MemoryStore.open(place)
+    store.ingest(build())
+    versions = store.versions()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
+    try:
+        store.ingest(build(40, 10, 20, name="large"))
+    except StoreError as error:
+        print(error)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert {k: v for k, v in store.versions().items() if k != "datasets"} == {
+        k: v for k, v in versions.items() if k != "datasets"
+    }
+    assert store.dataset("small").fingerprint() == build().fingerprint()
+    store.ingest(build(40, 10, 20, name="large"))
+    assert store.dataset("large").fingerprint() == build(40, 10, 20, name="large").fingerprint()
+    print("whole")
+
+
+if __name__ == "__main__":
+    {"together": ingest_together, "slowly": ingest_slowly, "small_files": ingest_with_small_files}[sys.argv[1]](
+        *sys.argv[2:]
+    )

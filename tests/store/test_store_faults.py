@@ -1,0 +1,189 @@
+"""Full disks, forbidden places, other writers and kills leave whole tables, and an error that says what to do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from polars.testing import assert_frame_equal
+from store_data import FakeEncoder, build
+
+from memlab.errors import StoreError
+from memlab.store import MemoryStore
+from memlab.store.tables import ROWS, guarded, retried
+
+WORKER = Path(__file__).with_name("store_worker.py")
+
+
+def work(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, str(WORKER), *arguments], stdout=subprocess.PIPE, text=True)
+
+
+def test_writers_of_the_same_new_keys_make_no_copies(tmp_path: Path) -> None:
+    place, flag = tmp_path / "store", tmp_path / "go"
+    workers = [work("together", str(place), str(flag)) for _ in range(4)]
+    for worker in workers:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "ready\n"
+    flag.touch()
+    assert [worker.wait(120) for worker in workers] == [0] * 4
+    for worker in workers:
+        worker.communicate()
+    data, store = build(6, 4, 20), MemoryStore.open(place)
+    assert [store.table(t).count_rows() for t in ROWS] == [480, 24, 6, 0, 0]
+    assert store.dataset("small").fingerprint() == data.fingerprint()
+
+
+def test_a_killed_ingest_run_again_ends_in_the_same_tables(tmp_path: Path) -> None:
+    place = tmp_path / "store"
+    worker = work("slowly", str(place))
+    assert worker.stdout is not None
+    for _ in range(7):
+        assert worker.stdout.readline().startswith("scope-")
+    worker.kill()
+    worker.communicate()
+    store, data = MemoryStore.open(place), build(30, 2, 10)
+    assert 0 < store.table("turns").count_rows() < data.turns.height
+    with pytest.raises(StoreError, match="interrupted; run it again"):
+        store.dataset("small")
+    store.ingest(data.take([scope]) for scope in data.scopes)
+    clean = MemoryStore.open(tmp_path / "clean")
+    clean.ingest(data)
+    for table in ROWS:
+        ours, theirs = (s.table(table).to_arrow().sort_by("key") for s in (store, clean))
+        assert ours.equals(theirs), table
+    assert store.dataset("small").fingerprint() == data.fingerprint()
+
+
+def test_a_file_that_may_not_grow_leaves_the_tables_whole(tmp_path: Path) -> None:
+    worker = work("small_files", str(tmp_path / "store"))
+    said, _ = worker.communicate(timeout=120)
+    assert worker.returncode == 0, said
+    assert "ingesting 'large' failed in store" in said
+    assert "raise the limit, then run it again" in said
+    assert said.endswith("whole\n")
+
+
+@pytest.fixture
+def little_disk(tmp_path: Path) -> Iterator[Path]:
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(place)]
+    if (
+        sys.platform != "linux"
+        or os.geteuid() != 0
+        or subprocess.run(mount, capture_output=True, check=False).returncode
+    ):
+        pytest.skip("no right to mount a small disk")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_full_disk(little_disk: Path) -> None:
+    store = MemoryStore.open(little_disk / "store")
+    store.ingest(build())
+    store.backfill(FakeEncoder(), "small", progress=False)
+    ballast = little_disk / "ballast"
+    free = os.statvfs(little_disk)
+    ballast.write_bytes(b"x" * (free.f_bavail * free.f_frsize - 40_000))
+    large = build(40, 10, 40, name="large")
+    turns = store.versions()["turns"]
+    with pytest.raises(StoreError, match="the disk is full: free some space, then run it again"):
+        store.ingest(large)
+    with pytest.raises(StoreError, match="the disk is full"):
+        store.encode(FakeEncoder(256), [f"text {i}" for i in range(500)], progress=False)
+    assert store.versions()["turns"] == turns
+    assert store.dataset("small").fingerprint() == build().fingerprint()
+    assert store.vectors(FakeEncoder(), "small").shape == (24, 8)
+    ballast.unlink()
+    store.ingest(large)
+    assert store.dataset("large").fingerprint() == large.fingerprint()
+
+
+def test_a_place_that_cannot_be_written(little_disk: Path) -> None:
+    store = MemoryStore.open(little_disk / "store")
+    store.ingest(build())
+    remount = ["mount", "-o", "remount,ro", str(little_disk)]
+    subprocess.run(remount, check=True)
+    again = MemoryStore.open(little_disk / "store")
+    assert again.dataset("small").fingerprint() == build().fingerprint()
+    assert again.ingest(build())["inserted"].sum() == 0, "nothing new needs no write"
+    with pytest.raises(StoreError, match="cannot be written: correct its permissions or credentials, or name another"):
+        again.ingest(build(name="more"))
+    with pytest.raises(StoreError, match="cannot be written"):
+        MemoryStore.open(little_disk / "other")
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_directory_without_the_right_to_write(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(StoreError, match="cannot be written"):
+        MemoryStore.open(tmp_path / "store")
+    tmp_path.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    ("found", "advice"),
+    [
+        (OSError("LanceError(IO): No space left on device (os error 28)"), "the disk is full"),
+        (RuntimeError("Permission denied (os error 13)"), "cannot be written"),
+        (RuntimeError("Commit conflict for version 3"), "another process wrote"),
+        (ValueError("something\n  else"), "found: something else|something else.*run it again"),
+    ],
+)
+def test_errors_from_below_say_what_to_do(found: Exception, advice: str) -> None:
+    with (
+        pytest.raises(StoreError, match=f"reading failed in store here: .*({advice})") as caught,
+        guarded("reading", "here"),
+    ):
+        raise found
+    assert caught.value.__cause__ is found
+
+
+def test_a_write_that_lost_a_race_is_done_again() -> None:
+    tries: list[int] = []
+
+    def write() -> str:
+        tries.append(1)
+        if len(tries) < 3:
+            raise RuntimeError("Retryable commit conflict for version 7")
+        return "done"
+
+    assert retried(write) == "done"
+    assert len(tries) == 3
+
+    def fails() -> Any:
+        tries.append(1)
+        raise OSError("No space left on device")
+
+    tries.clear()
+    with pytest.raises(OSError, match="No space"):
+        retried(fails)
+    assert len(tries) == 1, "only a lost race is tried again"
+
+
+def test_a_fault_between_tables_is_mended_by_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from memlab.store import ingest
+
+    data, store = build(), MemoryStore.open(tmp_path / "store")
+    real, calls = ingest.merge, []
+
+    def breaks(table: Any, source: Any, **options: Any) -> None:
+        calls.append(table.name)
+        if table.name == "questions":
+            raise OSError("No space left on device (os error 28)")
+        real(table, source, **options)
+
+    monkeypatch.setattr(ingest, "merge", breaks)
+    with pytest.raises(StoreError, match="the disk is full"):
+        store.ingest(data)
+    assert calls == ["datasets", "turns", "sessions", "questions"]
+    monkeypatch.setattr(ingest, "merge", real)
+    report = store.ingest(data)
+    assert report["inserted"].to_list() == [0, 0, 3, 0, 0]
+    assert_frame_equal(store.dataset("small").questions, data.questions)

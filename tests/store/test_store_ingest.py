@@ -1,0 +1,242 @@
+"""Datasets go in and come out as they were, however often and however they are written."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from store_data import NOW, awkward, build
+
+from memlab.errors import DataError, StoreError
+from memlab.records import Dataset, Session, Turn, frame
+from memlab.store import MemoryStore, ingest
+
+TABLES = ("turns", "sessions", "questions", "annotations", "issues")
+
+
+def edited(data: Dataset, turn_id: str, text: str) -> Dataset:
+    said = pl.when(pl.col("turn_id") == turn_id).then(pl.lit(text)).otherwise("text")
+    return replace(data, turns=data.turns.with_columns(text=said))
+
+
+def assert_same(a: Dataset, b: Dataset) -> None:
+    for table in TABLES:
+        assert_frame_equal(getattr(a, table), getattr(b, table))
+    assert a.fingerprint() == b.fingerprint()
+
+
+@pytest.mark.parametrize("data", [build(), awkward()], ids=["plain", "awkward"])
+def test_a_dataset_comes_out_as_it_went_in(store: MemoryStore, data: Dataset) -> None:
+    report = store.ingest(data, now=NOW)
+    assert report["inserted"].to_list() == [getattr(data, t).height for t in TABLES]
+    assert_same(store.dataset(data.name), data)
+    row = store.datasets().row(0, named=True)
+    assert row["fingerprint"] == data.fingerprint()
+    assert (row["name"], row["format"], row["complete"], row["ingested_at"]) == (data.name, data.format, True, NOW)
+    assert (row["turns"], row["questions"]) == (data.turns.height, data.questions.height)
+
+
+def test_writing_twice_is_writing_once(store: MemoryStore) -> None:
+    data = build()
+    store.ingest(data, now=NOW)
+    versions = store.versions()
+    again = store.ingest(data, now=NOW + timedelta(days=1))
+    assert again.select("inserted", "updated").sum().row(0) == (0, 0)
+    assert again["unchanged"].to_list()[:3] == [24, 6, 3]
+    assert store.versions() == versions, "an unchanged dataset makes no new version"
+
+
+def test_a_changed_row_is_rewritten_alone(store: MemoryStore) -> None:
+    data = build()
+    store.ingest(data)
+    changed = edited(data, "scope-1/session_0/2", "something else")
+    report = store.ingest(changed)
+    assert report.filter(table="turns").row(0)[2:] == (0, 1, 23)
+    assert_same(store.dataset("small"), changed)
+    assert store.datasets()["fingerprint"].item() == changed.fingerprint()
+
+
+def test_nulls_and_empty_lists_are_told_apart_in_updates(store: MemoryStore) -> None:
+    data = build()
+    store.ingest(data)
+    emptied = data.questions.with_columns(
+        answer=pl.lit(None, pl.String), evidence=pl.lit([], pl.List(pl.String)), timestamp=pl.lit(NOW)
+    )
+    changed = replace(data, questions=emptied.cast(data.questions.schema))
+    assert store.ingest(changed).filter(table="questions")["updated"].item() == 3
+    assert_same(store.dataset("small"), changed)
+
+
+def test_rows_put_between_others_come_out_there(store: MemoryStore) -> None:
+    whole = build(n_turns=6)
+    without = replace(whole, turns=whole.turns.filter(pl.col("n") != 3))
+    store.ingest(without)
+    store.ingest(whole)
+    assert_same(store.dataset("small"), whole)
+
+
+def test_a_stream_of_parts_is_one_dataset(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingest, "BATCH_TURNS", 10)
+    whole = build(n_scopes=7)
+    report = store.ingest((whole.take([scope]) for scope in whole.scopes), now=NOW)
+    assert report.filter(table="turns")["inserted"].item() == whole.turns.height
+    assert_same(store.dataset("small"), whole)
+
+
+def test_a_later_part_goes_behind(store: MemoryStore) -> None:
+    whole = build(n_scopes=4)
+    for scopes in (whole.scopes[:2], whole.scopes[2:], whole.scopes[2:]):
+        store.ingest(whole.take(scopes))
+    assert_same(store.dataset("small"), whole)
+
+
+def test_batches_are_whole_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingest, "BATCH_TURNS", 20)
+    whole = build(n_scopes=9)
+    parts = [*(whole.take([s]) for s in whole.scopes), build(name="other")]
+    made = list(ingest.batches(parts))
+    assert [(b.name, b.turns.height) for b in made] == [("small", 16)] * 4 + [("small", 8), ("other", 24)]
+
+
+def test_datasets_with_the_same_ids_do_not_meet(store: MemoryStore) -> None:
+    one, two = build(name="a", seed=1), build(name="a/scope-0", seed=2)
+    store.ingest([one, two])
+    assert_same(store.dataset("a"), one)
+    assert_same(store.dataset("a/scope-0"), two)
+    assert store.datasets()["name"].to_list() == ["a", "a/scope-0"]
+
+
+def test_rows_of_scopes_and_columns(store: MemoryStore) -> None:
+    data = awkward()
+    store.ingest(data)
+    for scope in data.scopes:
+        got = store.turns(data.name, scopes=[scope])
+        assert_frame_equal(got, data.turns.filter(pl.col("scope") == scope))
+    assert store.turns(data.name, scopes=["'; --", "%", "' OR 1=1 --"])["scope"].to_list() == ["'; --"]
+    assert store.turns(data.name, scopes=[]).height == 0
+    assert store.sessions(data.name, columns=["participants"])["participants"].to_list()[:2] == [["'; --", "é"], []]
+    assert store.questions(data.name)["query_id"].to_list() == ["q'1", 'q"2']
+    with pytest.raises(StoreError, match="no column 'nope'; it has key"):
+        store.turns(data.name, columns=["nope"])
+
+
+def test_identical_copies_are_one_row_and_different_ones_an_error(store: MemoryStore) -> None:
+    data = build()
+    store.ingest(replace(data, turns=pl.concat([data.turns, data.turns.head(2)])))
+    assert_same(store.dataset("small"), data)
+    clash = data.turns.head(1).with_columns(text=pl.lit("other"))
+    with pytest.raises(StoreError, match=r"dataset 'b', table turns: id 'scope-0/session_0/1' stands for 2 different"):
+        store.ingest(replace(data, name="b", turns=pl.concat([data.turns, clash])))
+    assert "b" not in store.datasets()["name"]
+
+
+def test_a_message_of_5_mb(store: MemoryStore) -> None:
+    data = edited(build(), "scope-0/session_0/1", "fox 🦊 " * 500_000)
+    store.ingest(data)
+    assert_same(store.dataset("small"), data)
+    store.create_indexes()
+    hits = store.search_text(["fox " * 100_000], dataset="small", scopes=["scope-0"], k=3)
+    assert hits["doc_id"].to_list() == ["scope-0/session_0/1"]
+
+
+def test_a_time_keeps_its_instant(store: MemoryStore) -> None:
+    east = datetime(2024, 3, 10, 1, 30, tzinfo=timezone(timedelta(hours=9)))
+    data = replace(build(), turns=build().turns.with_columns(timestamp=pl.lit(east.astimezone(UTC))))
+    data = replace(data, turns=data.turns.cast(build().turns.schema))
+    store.ingest(data)
+    assert store.turns("small")["timestamp"][0] == east
+
+
+def test_questions_for_unknown_datasets_say_what_there_is(store: MemoryStore) -> None:
+    with pytest.raises(StoreError, match="no dataset 'x'; it has: none"):
+        store.dataset("x")
+    store.ingest(build())
+    with pytest.raises(StoreError, match="no dataset 'x'; it has: small"):
+        store.turns("x")
+
+
+def test_an_empty_stream_and_an_empty_dataset(store: MemoryStore) -> None:
+    assert store.ingest([]).height == 0
+    empty = Dataset("empty", "chatlog", frame(Turn), frame(Session))
+    store.ingest(empty)
+    assert_same(store.dataset("empty"), empty)
+    with pytest.raises(DataError, match="empty"):
+        store.ingest(replace(empty, name=""))
+
+
+def test_an_unfinished_dataset_is_refused_until_it_is_whole(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "BATCH_TURNS", 10)
+    whole = build(n_scopes=6)
+
+    def broken() -> object:
+        yield from (whole.take([s]) for s in whole.scopes[:4])
+        raise DataError("f.json: record 5: text: found null")
+
+    with pytest.raises(DataError, match="record 5"):
+        store.ingest(broken())  # type: ignore[arg-type]
+    assert store.datasets()["complete"].to_list() == [False]
+    with pytest.raises(StoreError, match=r"ingest of 'small' .* interrupted; run it again"):
+        store.dataset("small")
+    store.ingest(whole.take([s]) for s in whole.scopes)
+    assert_same(store.dataset("small"), whole)
+
+
+_texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    said=st.lists(st.tuples(_texts, st.none() | _texts, st.none() | st.datetimes()), min_size=1, max_size=8),
+    name=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=10),
+)
+def test_any_text_survives_writing_twice(
+    store: MemoryStore, said: list[tuple[str, str | None, datetime | None]], name: str
+) -> None:
+    turns = [
+        Turn(f"u/s/{n}", "u", "u/s", n, text, "user", text, caption, when and when.replace(tzinfo=UTC))
+        for n, (text, caption, when) in enumerate(said, 1)
+    ]
+    data = Dataset(name, "chatlog", frame(Turn, turns), frame(Session))
+    # An earlier example may have used the name; its rows would stay.
+    key = f"{name}#{len(turns)}"
+    data = replace(data, name=key)
+    store.ingest(data)
+    store.ingest(data)
+    assert_same(store.dataset(key), data)
+
+
+def test_opening(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"there is no store at .*; make it with"):
+        MemoryStore.open(tmp_path / "none", create=False)
+    assert not (tmp_path / "none").exists()
+    (tmp_path / "dir").mkdir()
+    with pytest.raises(StoreError, match="holds no memlab store"):
+        MemoryStore.open(tmp_path / "dir", create=False)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match="is a file; expected a directory"):
+        MemoryStore.open(tmp_path / "file")
+    with pytest.raises(StoreError, match="db://x is a hosted service"):
+        MemoryStore.open("db://x")
+    MemoryStore.open(tmp_path / "dir").ingest(build())
+    assert MemoryStore.open(str(tmp_path / "dir"), create=False).dataset("small").turns.height == 24
+
+
+def test_importing_the_store_does_not_import_lancedb() -> None:
+    code = "import sys, memlab.store; sys.exit('lancedb' in sys.modules or 'pyarrow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_another_handle_sees_what_was_written(store: MemoryStore) -> None:
+    other = MemoryStore.open(store.uri)
+    store.ingest(build())
+    assert other.turns("small").height == 24

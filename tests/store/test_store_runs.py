@@ -1,0 +1,161 @@
+"""Runs are kept with where they came from, and the versions that they saw stay readable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+from store_data import NOW, FakeEncoder, build
+
+from memlab.errors import StoreError
+from memlab.records import Dataset, Run, run_from_scores
+from memlab.store import MemoryStore
+
+
+def a_run(store: MemoryStore, *, name: str = "dense", seed: int = 0) -> Run:
+    rng = np.random.default_rng(seed)
+    queries, documents = np.repeat(["b'q", "a"], 5), np.tile([f"d{i}/'" for i in range(5)], 2)
+    run = run_from_scores(queries, documents, rng.random(10), level="turn", k=4)
+    provenance = {"versions": store.versions(), "seed": np.int64(seed), "dataset": {"fingerprint": "é"}}
+    return replace(run, name=name, provenance=provenance)
+
+
+def edited(data: Dataset) -> Dataset:
+    return replace(data, turns=data.turns.with_columns(text=pl.lit("all is new")))
+
+
+def test_a_run_comes_back_as_it_was(store: MemoryStore) -> None:
+    store.ingest(build())
+    run = a_run(store)
+    run_id = store.save_run(run, measures={"recall_all@10": 0.5}, now=NOW)
+    got = store.run(run_id)
+    assert got.frame.equals(run.frame)
+    assert (got.name, got.level) == ("dense", "turn")
+    assert got.provenance == {"versions": store.versions(), "seed": 0, "dataset": {"fingerprint": "é"}}
+    row = store.runs().row(0, named=True)
+    assert (row["run_id"], row["queries"], row["rows"], row["saved_at"]) == (run_id, 2, 8, NOW)
+    assert row["measures"] == '{"recall_all@10": 0.5}'
+
+
+def test_a_run_saved_twice_is_kept_once(store: MemoryStore) -> None:
+    first = store.save_run(a_run(store), now=NOW)
+    assert store.save_run(a_run(store), now=NOW + timedelta(days=1)) == first
+    assert store.save_run(a_run(store, seed=1)) != first
+    assert store.save_run(a_run(store, name="bm25")) != first
+    assert store.runs().height == 3
+    store.save_run(a_run(store), measures={"mrr": 1.0}, now=NOW + timedelta(days=2))
+    row = store.runs().filter(run_id=first).row(0, named=True)
+    assert (row["measures"], row["saved_at"]) == ('{"mrr": 1.0}', NOW)
+    assert store.table("rankings").count_rows() == 6
+
+
+def test_a_run_without_results_and_an_unknown_one(store: MemoryStore) -> None:
+    empty = replace(a_run(store), frame=a_run(store).frame.clear())
+    assert store.run(store.save_run(empty)).frame.equals(empty.frame)
+    with pytest.raises(StoreError, match="no run 'nope'; store"):
+        store.run("nope")
+
+
+def test_saving_a_run_changes_no_version_that_a_result_depends_on(store: MemoryStore) -> None:
+    store.ingest(build())
+    before = store.versions()
+    store.save_run(a_run(store))
+    assert store.versions() == before
+
+
+def test_a_tag_gives_back_what_was_there(store: MemoryStore) -> None:
+    data, encoder = build(), FakeEncoder()
+    store.ingest(data)
+    store.backfill(encoder, "small", progress=False)
+    vectors = store.vectors(encoder, "small")
+    versions = store.tag("paper-1.0")
+    assert store.tags() == {"paper-1.0": versions}
+    assert store.tag("paper-1.0") == versions
+    store.ingest(edited(data))
+    for view in (store.at("paper-1.0"), store.at(versions)):
+        assert view.dataset("small").fingerprint() == data.fingerprint()
+        np.testing.assert_array_equal(view.vectors(encoder, "small"), vectors)
+        assert view.versions() == versions
+    assert store.dataset("small").fingerprint() == edited(data).fingerprint()
+    with pytest.raises(StoreError, match=r"'paper-1.0' .* is taken"):
+        store.tag("paper-1.0")
+
+
+def test_a_view_is_read_only_and_stays_where_it_is(store: MemoryStore) -> None:
+    data, encoder = build(), FakeEncoder()
+    store.ingest(data)
+    view = store.at(store.versions())
+    writes = {
+        "ingest": lambda: view.ingest(edited(data)),
+        "backfill": lambda: view.backfill(encoder, "small"),
+        "create_indexes": view.create_indexes,
+        "tag": lambda: view.tag("x"),
+        "optimize": view.optimize,
+        "save_run": lambda: view.save_run(a_run(store)),
+    }
+    for name, write in writes.items():
+        with pytest.raises(StoreError, match=f"^{name}: this is a view on versions .* open the store itself"):
+            write()
+    assert view.encode(encoder, ["a"]).shape == (1, 8)
+    assert view.encode(encoder, ["a"]).shape == (1, 8)
+    assert len(encoder.asked) == 2, "a view remembers nothing"
+    store.ingest(edited(data))
+    assert view.dataset("small").fingerprint() == data.fingerprint()
+
+
+@pytest.mark.parametrize("name", ["", "a b", "é", "a/b", "run-1"])
+def test_names_that_a_tag_cannot_have(store: MemoryStore, name: str) -> None:
+    with pytest.raises(StoreError, match="expected letters, digits"):
+        store.tag(name)
+
+
+def test_versions_that_are_not_there(store: MemoryStore) -> None:
+    with pytest.raises(StoreError, match="no tag 'x'; it has: none"):
+        store.at("x")
+    with pytest.raises(StoreError, match=r"table turns .* has no version 99; it has 1 to 1"):
+        store.at({**store.versions(), "turns": 99})
+    with pytest.raises(StoreError, match="name no version of table 'sessions'"):
+        store.at({"turns": 1})
+
+
+def test_optimizing_keeps_what_tags_and_runs_need(store: MemoryStore) -> None:
+    data = build(6)
+    for scope in data.scopes[:3]:
+        store.ingest(data.take([scope]))
+    early = store.versions()
+    store.ingest(data.take(data.scopes[3:4]))
+    run = a_run(store)
+    seen = store.dataset("small").fingerprint()
+    run_id = store.save_run(run)
+    for scope in data.scopes[4:]:
+        store.ingest(data.take([scope]))
+    encoder = FakeEncoder()
+    store.backfill(encoder, "small", progress=False)
+    report = store.optimize()
+    turns = report.filter(table="turns").row(0, named=True)
+    assert turns["versions_after"] < turns["versions_before"]
+    assert report["table"].to_list()[0] == "annotations"
+    assert "embeddings_fake_8" in report["table"]
+    replay = store.at(store.run(run_id).provenance["versions"])
+    assert replay.dataset("small").fingerprint() == seen
+    with pytest.raises(StoreError, match="was cleaned up"):
+        store.at(early)
+    assert store.dataset("small").fingerprint() == data.fingerprint()
+    assert store.vectors(encoder, "small").shape == (48, 8)
+    assert store.tags() == {}, "what keeps a run's versions is not a tag of the user's"
+
+
+def test_the_store_at_a_glance_is_escaped(store: MemoryStore) -> None:
+    store.ingest(build(name="<script>alert(1)</script>"))
+    store.encode(FakeEncoder(), ["a"])
+    store.tag("t1")
+    shown = store._repr_html_()
+    assert "<script>" not in shown
+    assert "&lt;script&gt;" in shown
+    assert "encoders: fake_8" in shown
+    assert "tags: t1" in shown
+    assert f"<td>turns</td><td>24</td><td>{store.versions()['turns']}</td>" in shown
+    assert "read-only view" in store.at("t1")._repr_html_()

@@ -1,0 +1,205 @@
+"""Sessionization and the life of a session."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise, product
+from random import Random
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memlab.errors import DataError
+from memlab.records import Session, Turn, frame, schema
+from memlab.sessions import TRANSITIONS, sessionize, sessions_of, transition
+
+START = datetime(2026, 3, 1, 9, tzinfo=UTC)
+GAP = timedelta(minutes=30)
+
+
+def messages(rows: list[tuple[str, int | None, str | None]]) -> pl.DataFrame:
+    """Build messages of (scope, minutes after the start, session name)."""
+    times = [None if m is None else START + timedelta(minutes=m) for _, m, _ in rows]
+    return pl.DataFrame(
+        {
+            "id": [f"m{i}" for i in range(len(rows))],
+            "scope": [r[0] for r in rows],
+            "timestamp": pl.Series(times, dtype=pl.Datetime("us", "UTC")),
+            "session": pl.Series([r[2] for r in rows], dtype=pl.String),
+        }
+    )
+
+
+def found(rows: list[tuple[str, int | None, str | None]]) -> list[tuple[str, str, int]]:
+    return list(sessionize(messages(rows)).select("id", "session", "n").iter_rows())
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b"]),
+        st.one_of(st.none(), st.integers(0, 200)),
+        st.sampled_from([None, None, None, "s0001", "s0002", "trip"]),
+    ),
+    max_size=25,
+)
+
+
+def test_a_silence_of_exactly_the_gap_does_not_split() -> None:
+    assert [s for _, s, _ in found([("a", 0, None), ("a", 30, None), ("a", 61, None)])] == ["s0001", "s0001", "s0002"]
+
+
+def test_scopes_do_not_share_sessions_or_silence() -> None:
+    rows = [("a", 0, None), ("b", 10, None), ("a", 100, None), ("b", 20, None)]
+    assert found(rows) == [("m0", "s0001", 1), ("m2", "s0002", 1), ("m1", "s0001", 1), ("m3", "s0001", 2)]
+
+
+def test_out_of_order_messages_are_sorted_and_equal_times_keep_their_order() -> None:
+    rows = [("a", 20, None), ("a", 0, None), ("a", 20, None)]
+    assert found(rows) == [("m1", "s0001", 1), ("m0", "s0001", 2), ("m2", "s0001", 3)]
+
+
+def test_a_named_session_wins_and_its_name_is_not_given_again() -> None:
+    rows = [("a", 0, None), ("a", 5, "s0001"), ("a", 500, "s0001"), ("a", 600, None)]
+    assert found(rows) == [("m0", "s0002", 1), ("m1", "s0001", 1), ("m2", "s0001", 2), ("m3", "s0003", 1)]
+
+
+def test_a_message_without_a_time_stays_with_the_one_before_it() -> None:
+    rows = [("a", None, None), ("a", 0, None), ("a", 100, None), ("a", None, None), ("a", 200, None)]
+    assert found(rows) == [
+        ("m0", "s0001", 1),
+        ("m1", "s0001", 2),
+        ("m2", "s0002", 1),
+        ("m3", "s0002", 2),
+        ("m4", "s0003", 1),
+    ]
+
+
+def test_a_scope_without_times_is_one_session() -> None:
+    assert found([("a", None, None)] * 3) == [("m0", "s0001", 1), ("m1", "s0001", 2), ("m2", "s0001", 3)]
+    untyped = pl.DataFrame({"scope": ["a", "a"], "timestamp": [None, None]})
+    assert sessionize(untyped)["session"].to_list() == ["s0001", "s0001"]
+
+
+def test_time_zones_become_utc_and_naive_times_are_taken_as_utc() -> None:
+    naive = pl.DataFrame({"scope": ["a"], "timestamp": [datetime(2026, 3, 1, 9)]})
+    oslo = naive.with_columns(pl.col("timestamp").dt.replace_time_zone("Europe/Oslo"))
+    assert sessionize(naive)["timestamp"].to_list() == [START]
+    assert sessionize(oslo)["timestamp"].to_list() == [START - timedelta(hours=1)]
+
+
+def test_no_messages_give_no_sessions() -> None:
+    assert sessionize(messages([])).height == 0
+    assert sessions_of(frame(Turn)).schema == pl.Schema(schema(Session))
+
+
+def test_wrong_arguments_are_named() -> None:
+    with pytest.raises(DataError, match="no column 'timestamp'"):
+        sessionize(pl.DataFrame({"scope": ["a"]}))
+    with pytest.raises(DataError, match="expected Datetime"):
+        sessionize(pl.DataFrame({"scope": ["a"], "timestamp": ["2026"]}))
+    with pytest.raises(DataError, match="not negative"):
+        sessionize(messages([]), gap=timedelta(seconds=-1))
+
+
+@given(ROWS)
+@settings(max_examples=60, deadline=None)
+def test_every_message_is_in_exactly_one_session(rows: list[tuple[str, int | None, str | None]]) -> None:
+    result = sessionize(messages(rows))
+    assert sorted(result["id"]) == sorted(f"m{i}" for i in range(len(rows)))
+    assert result["session"].null_count() == 0
+    for (_, _), part in result.group_by("scope", "session", maintain_order=True):
+        assert part["n"].to_list() == list(range(1, part.height + 1))
+    named = {f"m{i}": s for i, (_, _, s) in enumerate(rows) if s}
+    given_names = dict(result.select("id", "session").iter_rows())
+    assert all(given_names[m] == s for m, s in named.items())
+    taken = {(scope, s) for scope, _, s in rows if s}
+    assert all(
+        (row["scope"], row["session"]) not in taken for row in result.iter_rows(named=True) if row["id"] not in named
+    )
+
+
+@given(st.lists(st.integers(0, 300), max_size=25))
+@settings(max_examples=60, deadline=None)
+def test_gap_law(minutes: list[int]) -> None:
+    result = sessionize(messages([("a", m, None) for m in minutes]))
+    times, names = result["timestamp"].to_list(), result["session"].to_list()
+    assert times == sorted(times)
+    for (t, u), (r, s) in zip(pairwise(times), pairwise(names), strict=True):
+        assert (r != s) == (u - t > GAP)
+
+
+@given(st.lists(st.integers(0, 300), max_size=20, unique=True), st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_order_of_rows_does_not_matter_when_times_differ(minutes: list[int], random: Random) -> None:
+    rows: list[tuple[str, int | None, str | None]] = [("a", m, "trip" if m % 7 == 0 else None) for m in minutes]
+    shuffled = rows.copy()
+    random.shuffle(shuffled)
+    columns = ["timestamp", "session", "n"]
+    assert sessionize(messages(rows)).select(columns).equals(sessionize(messages(shuffled)).select(columns))
+
+
+@given(ROWS)
+@settings(max_examples=100, deadline=None)
+def test_sessionizing_twice_changes_nothing(rows: list[tuple[str, int | None, str | None]]) -> None:
+    once = sessionize(messages(rows))
+    assert sessionize(once).equals(once)
+
+
+def turns(sessions: dict[str, list[int | None]]) -> pl.DataFrame:
+    rows = [
+        Turn(
+            f"a/{s}/{n}",
+            "a",
+            f"a/{s}",
+            n,
+            f"p{n % 2}",
+            "user",
+            "x",
+            None,
+            None if m is None else START + timedelta(minutes=m),
+        )
+        for s, minutes in sessions.items()
+        for n, m in enumerate(minutes, 1)
+    ]
+    return frame(Turn, rows)
+
+
+def test_sessions_are_placed_by_time_with_their_participants() -> None:
+    result = sessions_of(turns({"late": [500, 510], "early": [0, 5, 9], "untimed": [None]}))
+    assert result.select("session_id", "n", "n_turns").rows() == [
+        ("a/early", 1, 3),
+        ("a/untimed", 2, 1),
+        ("a/late", 3, 2),
+    ]
+    assert result["participants"].to_list() == [["p1", "p0"], ["p1"], ["p1", "p0"]]
+    assert result["start"].to_list() == [START, None, START + timedelta(minutes=500)]
+    assert result.schema == pl.Schema(schema(Session))
+
+
+def test_status_follows_now_summary_and_length() -> None:
+    data = turns({"one": [0], "two": [100, 101], "told": [200, 201], "now": [300, 310]})
+    result = sessions_of(
+        data, now=START + timedelta(minutes=340), min_turns=2, summaries={"a/told": "They talked.", "a/now": "Old."}
+    )
+    assert result["status"].to_list() == ["skipped", "closed", "summarized", "open"]
+    assert result["summary"].to_list() == [None, None, "They talked.", "Old."]
+    later = sessions_of(data, now=(START + timedelta(minutes=341)).replace(tzinfo=None), min_turns=2)
+    assert later["status"].to_list() == ["skipped", "closed", "closed", "closed"]
+
+
+def test_a_summary_of_no_session_is_an_error() -> None:
+    with pytest.raises(DataError, match="'a/none', which has no turns"):
+        sessions_of(turns({"one": [0]}), summaries={"a/none": "?"})
+
+
+def test_transitions_are_as_the_table_says() -> None:
+    for status, to in product(TRANSITIONS, TRANSITIONS):
+        if to in TRANSITIONS[status]:
+            assert transition(status, to) == to
+        else:
+            with pytest.raises(DataError, match=f"{status} cannot become {to}"):
+                transition(status, to)
+    with pytest.raises(DataError, match="no session status 'gone'"):
+        transition("open", "gone")
