@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from string import Formatter
+from typing import Any
 
+import polars as pl
+
+from memlab.errors import DataError
 from memlab.evaluate import (
     MULTI_SESSION,
+    Measure,
     Report,
+    compare,
     evaluate,
     file_names,
+    hard_group,
     results_table,
     to_markdown,
     write_qrels,
@@ -18,7 +26,7 @@ from memlab.evaluate import (
     write_run,
 )
 from memlab.pipelines import Pipeline, pipeline
-from memlab.records import LEVELS, Dataset, Run, qrels
+from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
 
@@ -71,12 +79,22 @@ class Experiment:
         return "\n\n".join(parts)
 
 
-def run_pipelines(pipelines: Sequence[str | Pipeline], bench: Bench, dataset: Dataset, *, seed: int = 0) -> Experiment:
-    """Run pipelines at turn and session level and measure them.
+def run_pipelines(
+    pipelines: Sequence[str | Pipeline],
+    bench: Bench,
+    dataset: Dataset,
+    *,
+    levels: Sequence[Level] = LEVELS,
+    measures: Sequence[str | Measure] | None = None,
+    seed: int = 0,
+) -> Experiment:
+    """Run pipelines and measure them, each at every level.
 
     :param pipelines: their texts; the first is the baseline of comparisons.
+    :param measures: those of the level by default.
     :param seed: of the bootstrap and the randomisation tests.
     :raises PipelineError: before anything runs, when one of them cannot be read.
+    :raises DataError: when there is none, or one stands there twice.
 
     >>> import memlab
     >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
@@ -88,7 +106,44 @@ def run_pipelines(pipelines: Sequence[str | Pipeline], bench: Bench, dataset: Da
     from tqdm.auto import tqdm
 
     read = [pipeline(text) for text in pipelines]
-    jobs = [(one, level) for one in read for level in LEVELS]
-    bar = tqdm(jobs, desc="pipelines", disable=len(bench.queries) * len(jobs) < 2_000)
+    if not read or len(set(map(str, read))) < len(read):
+        raise DataError(f"pipelines are {[str(one) for one in read]}; give at least one, and none twice")
+    jobs = [(one, level) for one in read for level in levels]
+    bar = tqdm(jobs, desc="pipelines", disable=len(bench.queries) * len(jobs) < 2_000, mininterval=1)
     runs = tuple(one.run(bench, level=level) for one, level in bar)
-    return Experiment(dataset, runs, tuple(evaluate(run, dataset, seed=seed) for run in runs))
+    return Experiment(dataset, runs, tuple(evaluate(run, dataset, measures=measures, seed=seed) for run in runs))
+
+
+def sweep(
+    template: str, values: Sequence[Any], baseline: Report, bench: Bench, dataset: Dataset, *, measure: str
+) -> pl.DataFrame:
+    """Measure one parameter of a pipeline over several values, for :func:`memlab.figures.selection.sweep`.
+
+    :param template: the pipeline with ``{parameter}`` where the value goes: ``hybrid | mmr(lambda_={lambda_})``.
+    :param baseline: what the values are held against; gives the level, the seed and the plain value.
+    :param measure: what is drawn, such as ``recall_all@10``, over the hard questions (:func:`evaluate.hard_group`).
+    :returns: ``parameter``, ``value``, ``system``, ``mean``, ``low``, ``high``, ``baseline``, ``difference``, ``p``.
+    :raises DataError: when the template does not name exactly one parameter.
+    """
+    names = [name for _, name, _, _ in Formatter().parse(template) if name]
+    if len(names) != 1:
+        raise DataError(f"{template!r} names {len(names)} parameters in braces; a sweep goes over one")
+    texts = [template.format(**{names[0]: value}) for value in values]
+    done = run_pipelines(texts, bench, dataset, levels=[baseline.level], measures=[measure], seed=baseline.seed)
+    by, group = hard_group(baseline)
+    where = pl.col("n_evidence_sessions") >= 2 if by != "all" else None
+    plain = _mean(baseline, measure, by, group)["mean"].item()
+    compared = compare([baseline, *done.reports], measure=measure, where=where, seed=baseline.seed)
+    rows = pl.concat([_mean(report, measure, by, group) for report in done.reports])
+    return rows.with_columns(
+        parameter=pl.lit(names[0].strip("_")),
+        value=pl.Series(values),
+        system=pl.lit(done.runs[0].name.split(" | ")[-1].split("(")[0]),
+        baseline=pl.lit(plain),
+        difference=compared["difference"][1:],
+        p=compared["p"][1:],
+    ).select("parameter", "value", "system", "mean", "low", "high", "baseline", "difference", "p")
+
+
+def _mean(report: Report, measure: str, by: str, group: str) -> pl.DataFrame:
+    return report.summary(by, measures=[measure]).filter(pl.col("group") == group).select("mean", "low", "high")

@@ -148,7 +148,8 @@ def _rows(service: Service, answer: Any, batch: list[str]) -> np.ndarray:
     if len(widths) != 1 or not next(iter(widths)):
         raise ModelError(f"{_where(service)} gave vectors of widths {sorted(map(str, widths))}; expected one width")
     try:
-        vectors = np.array(rows, dtype=np.float32)
+        with np.errstate(over="ignore"):
+            vectors = np.array(rows, dtype=np.float32)
     except (TypeError, ValueError):
         vectors = np.full((n, 1), math.nan, dtype=np.float32)
     if vectors.ndim != 2 or not np.isfinite(vectors).all():

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+
+ROOT = Path(__file__).parents[1]
 
 LINE = [
     ("errors", "files"),

@@ -8,8 +8,9 @@ import subprocess
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
+from pathlib import Path
 
-from conftest import ROOT
+ROOT = Path(__file__).parents[1]
 
 _PIN = re.compile(r"^([A-Za-z0-9_.-]+)\s*>=\s*([\w.]+)$")
 

@@ -74,6 +74,10 @@ class Language:
     replies: list[Entry]
     tastes: list[Entry]
 
+    def collection(self, name: str) -> Entry:
+        """Find a collection of countable things."""
+        return next(c for c in self.collections if c.name == name)
+
 
 def compile_line(text: str, rules: dict[str, list[tuple[Any, ...]]]) -> tuple[Any, ...]:
     """Compile a template; names that are no rule stay open for the caller to bind."""
@@ -128,7 +132,11 @@ def _emit(parts: tuple[Any, ...], random: Random, env: Env, out: list[str]) -> N
         if kind is str:
             out.append(part)
         elif kind is list:
-            _emit(part[int(random() * len(part))], random, env, out)
+            chosen = part[int(random() * len(part))]
+            if len(chosen) == 1 and chosen[0].__class__ is str:
+                out.append(chosen[0])
+            elif chosen:
+                _emit(chosen, random, env, out)
         else:
             text = env[part.name] if part.lines is None else say(part.lines, random, env)
             out.append(_MODIFIERS[part.modifier](text))
@@ -159,7 +167,7 @@ _MODIFIERS: dict[str, Callable[[str], str]] = {
     "a": with_article,
     "s": lambda noun: noun + ("es" if noun.endswith("s") else "s"),
 }
-_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
     *("January", "February", "March", "April", "May", "June"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import NamedTuple
 
 from memlab.datasets._synthetic_language import MONTHS, Entry, amount_answer, capital, say, with_article
@@ -128,13 +129,17 @@ def _aggregations(world: World, asked_at: datetime) -> Iterator[_Draft]:
 
 
 def _aggregate(world: World, entry: Entry, form: str, facts: list[Fact], since: datetime | None) -> _Draft:
-    span = f" since the beginning of {MONTHS[since.month - 1]} {since.year}" if since else ("", " so far")[world.pick(2)]
+    span = (
+        f" since the beginning of {MONTHS[since.month - 1]} {since.year}" if since else ("", " so far")[world.pick(2)]
+    )
     text = capital(say(entry.lines[form], world.random, {"span": span}))
     return _Draft("multi-session", text, FORMS[form](facts), Program(form, _ids(facts), since), facts)
 
 
 def _events_of(world: World, entry: Entry) -> list[Fact]:
-    return sorted((f for f in world.facts if f.predicate == entry.name and f.kind == "event"), key=lambda f: f.valid_from)
+    return sorted(
+        (f for f in world.facts if f.predicate == entry.name and f.kind == "event"), key=lambda f: f.valid_from
+    )
 
 
 def _single_events(world: World) -> list[Fact]:
@@ -150,7 +155,7 @@ def _order(world: World, asked_at: datetime) -> Iterator[_Draft]:
     for i in range(max(4, sum(world.sizes) // 40)):
         chosen = world.sample(events, 3)
         days = sorted(f.valid_from for f in chosen)
-        apart = all(b - a >= timedelta(days=2) for a, b in zip(days, days[1:], strict=False))
+        apart = all(b - a >= timedelta(days=2) for a, b in pairwise(days))
         if len(chosen) < 3 or not apart or len({f.evidence[0].rpartition("/")[0] for f in chosen}) < 3:
             continue
         x, y, z = chosen
@@ -214,11 +219,13 @@ def _details(world: World, asked_at: datetime) -> Iterator[_Draft]:
     for fact in world.sample(_single_events(world), 3):
         text = _amount_text(world, fact.predicate, fact.object)
         if text and fact.value is not None:
-            yield _Draft(kind, text, amount_answer(int(fact.value), fact.unit or ""), Program("sum", _ids([fact])), [fact])
+            yield _Draft(
+                kind, text, amount_answer(int(fact.value), fact.unit or ""), Program("sum", _ids([fact])), [fact]
+            )
 
 
 def _amount_text(world: World, collection: str, name: str) -> str | None:
-    entry = next(c for c in world.language.collections if c.name == collection)
+    entry = world.language.collection(collection)
     env = {"name": name, "item": with_article(name), "the": f"the {name}"}
     return say(entry.lines["one"], world.random, env) if "one" in entry.lines else None
 
@@ -241,22 +248,20 @@ def _tastes(world: World, asked_at: datetime) -> Iterator[_Draft]:
 
 def _unknown(world: World, asked_at: datetime) -> Iterator[_Draft]:
     """Near misses: the topic was talked about, another person's thing was, this was not."""
-    texts = []
+    texts: list[str | None] = []
     for fact in world.facts:
         if fact.kind in ("detail", "reply"):
             entry, env = world.bound[fact.fact_id]
             texts.append(say(entry.lines["not"], world.random, env))
     events = _single_events(world)
     for collection, names in world.strangers.items():
-        text = _amount_text(world, collection, names[0]) if names else None
-        if text:
-            texts += [text]
-        entry = next(c for c in world.language.collections if c.name == collection)
+        texts.append(_amount_text(world, collection, names[0]) if names else None)
+        entry = world.language.collection(collection)
         others = [f for f in events if f.predicate != collection]
         if names and others:
             known = world.refs[others[world.pick(len(others))].fact_id]
             refs = [i.ref for i in entry.items if i.name == names[-1]]
             unknown = refs[0] if refs else say(entry.lines["ref"], world.random, {"name": names[-1]})
             texts.append(f"How many days lay between {known} and {unknown}?")
-    for text in texts:
-        yield _Draft("abstention", text, UNKNOWN, Program("none", []), [])
+    for asked in filter(None, texts):
+        yield _Draft("abstention", asked, UNKNOWN, Program("none", []), [])

@@ -28,15 +28,15 @@ def write_turns(world: World) -> Iterator[Spoken]:
 class _Deck:
     """Hands out the lines of a list in random order, again from the start when it is empty."""
 
-    __slots__ = ("held", "lines", "world")
+    __slots__ = ("held", "lines", "random")
 
     def __init__(self, world: World, lines: list[Any]) -> None:
-        self.world, self.lines, self.held = world, lines, world.sample(lines, len(lines))
+        self.random, self.lines, self.held = world.random, lines, list(lines)
 
     def draw(self) -> Any:
         if not self.held:
-            self.held = self.world.sample(self.lines, len(self.lines))
-        return self.held.pop()
+            self.held = list(self.lines)
+        return self.held.pop(int(self.random() * len(self.held)))
 
 
 def _session(world: World, session: int) -> Iterator[Spoken]:
@@ -85,9 +85,7 @@ def _question(world: World, asks: _Deck, env: dict[str, str], *, fresh: bool = F
     return capital(say([asks.draw()] if new else world.language.rules["more"], world.random, env))
 
 
-def _user(
-    world: World, statement: Placed | None, place: int, ending: bool, asks: _Deck, env: dict[str, str]
-) -> str:
+def _user(world: World, statement: Placed | None, place: int, ending: bool, asks: _Deck, env: dict[str, str]) -> str:
     rules, random = world.language.rules, world.random
     if statement is not None and statement.whole:
         text = capital(statement.text)

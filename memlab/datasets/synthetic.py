@@ -7,7 +7,7 @@ kinds of LongMemEval (Wu et al., ICLR 2025, section 3) and are answered from the
 
 What counts as evidence:
 
-- *aggregations*: every turn that states a counted event, a repeat visit included also where different things are counted;
+- *aggregations*: every turn that states a counted event, repeat visits included;
 - a mention over two user turns (the thing is named in the first, "I got one yesterday" follows): both;
 - *knowledge-update*, current value: the turn of the last statement (of the correction, where it was corrected); value
   before: that of the one before as well;
@@ -34,11 +34,12 @@ from typing import Any
 import polars as pl
 
 from memlab.datasets._synthetic_language import language
+from memlab.datasets._synthetic_plan import build
 from memlab.datasets._synthetic_questions import Asked, ask
 from memlab.datasets._synthetic_talk import Spoken, write_turns
-from memlab.datasets._synthetic_world import Fact, World, build
+from memlab.datasets._synthetic_world import Fact, World
 from memlab.errors import DataError
-from memlab.records import TIMESTAMP, Dataset, Question, Session, Turn, concat, frame, schema
+from memlab.records import TIMESTAMP, Dataset, Question, Session, Turn, concat, schema
 
 FACT_SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("fact_id", "scope", "kind", "subject", "predicate", "object"), pl.String()),
@@ -70,8 +71,8 @@ class Parameters:
 
     def __post_init__(self) -> None:
         checks = (
-            ("turns", 50 <= self.turns, "a number from 50"),
-            ("turns_per_scope", 50 <= self.turns_per_scope, "a number from 50"),
+            ("turns", self.turns >= 50, "a number from 50"),
+            ("turns_per_scope", self.turns_per_scope >= 50, "a number from 50"),
             ("hazard_per_year", 0 <= self.hazard_per_year < 1_000, "a rate from 0 to 1000"),
         )
         for name, good, expected in checks:
@@ -110,9 +111,7 @@ def _scopes(parameters: Parameters) -> Iterator[_Scope]:
         done = upto
 
 
-def generate(
-    turns: int = 2_000, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_year: float = 1.5
-) -> Dataset:
+def generate(turns: int = 2_000, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_year: float = 1.5) -> Dataset:
     """Make a dataset in memory; parameters as in :class:`Parameters`.
 
     :raises DataError: when a parameter is out of range.
@@ -125,9 +124,7 @@ def generate(
     return concat(stream(turns, seed=seed, turns_per_scope=turns_per_scope, hazard_per_year=hazard_per_year))
 
 
-def stream(
-    turns: int, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_year: float = 1.5
-) -> Iterator[Dataset]:
+def stream(turns: int, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_year: float = 1.5) -> Iterator[Dataset]:
     """Make the dataset of :func:`generate` in parts of one or more whole scopes, with bounded memory."""
     parameters = Parameters(turns, seed, turns_per_scope, hazard_per_year)
     return _stream(parameters)
@@ -170,8 +167,14 @@ def _dataset(scopes: list[_Scope], name: str) -> Dataset:
             ends = times[at], times[at + size - 1]
             sessions.append(Session(session, world.scope, n, *ends, size, [world.user, "assistant"]))
             at += size
-    questions = frame(Question, [a.question for scope in scopes for a in scope.asked])
-    return Dataset(name, "synthetic", pl.DataFrame(turns, schema=schema(Turn)), frame(Session, sessions), questions)
+    asked = [a.question for scope in scopes for a in scope.asked]
+    frames = pl.DataFrame(turns, schema=schema(Turn)), _frame(Session, sessions), _frame(Question, asked)
+    return Dataset(name, "synthetic", *frames)
+
+
+def _frame(row_type: type, rows: list[Any]) -> pl.DataFrame:
+    """Build a frame by columns, several times faster than by rows."""
+    return pl.DataFrame({name: [getattr(r, name) for r in rows] for name in schema(row_type)}, schema=schema(row_type))
 
 
 def facts(turns: int, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_year: float = 1.5) -> pl.DataFrame:

@@ -29,6 +29,9 @@ _CHARS_PER_TOKEN = 16
 _MARGIN = 128
 _PROGRESS_FROM = 256
 
+# Of these only the encoder makes embeddings.
+_ENCODER_DECODERS = ("t5", "mt5", "umt5")
+
 # A tokenizer without a limit says 10**30.
 _UNLIMITED = 10**9
 _DEFAULT_LENGTH = 512
@@ -250,8 +253,7 @@ def _load_parts(path: Path, name: str) -> tuple[Any, Any]:
     options: dict[str, Any] = {"local_files_only": True, "dtype": torch.float32, "output_loading_info": True}
     try:
         config = AutoConfig.from_pretrained(path, local_files_only=True)
-        # Of an encoder-decoder model only the encoder makes embeddings.
-        kind = AutoModelForTextEncoding if getattr(config, "is_encoder_decoder", False) else AutoModel
+        kind = AutoModelForTextEncoding if config.model_type in _ENCODER_DECODERS else AutoModel
         tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
         with _quiet():
             model, info = kind.from_pretrained(path, config=config, **options)

@@ -28,6 +28,7 @@ from memlab.evaluate.report import GROUPS, Report, evaluate
 from memlab.evaluate.significance import bootstrap_interval, holm, randomisation_test
 from memlab.evaluate.tables import groups_table, results_table, to_latex, to_markdown
 from memlab.evaluate.trec import read_qrels, read_run, write_qrels, write_run
+from memlab.evaluate.views import curve, dissect, hard_group, independent_hits
 
 __all__ = [
     "DEFAULT_MEASURES",
@@ -42,11 +43,15 @@ __all__ = [
     "ceiling",
     "chance",
     "compare",
+    "curve",
     "describe_questions",
+    "dissect",
     "evaluate",
     "file_names",
     "groups_table",
+    "hard_group",
     "holm",
+    "independent_hits",
     "measure",
     "mrr",
     "ndcg",

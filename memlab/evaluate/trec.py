@@ -15,7 +15,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.evaluate.files import atomic
-from memlab.records import RUN_SCHEMA, Level, Qrels, Run, strictly_decreasing, run_from_scores
+from memlab.records import RUN_SCHEMA, Level, Qrels, Run, run_from_scores, strictly_decreasing
 
 _RUN_FIELDS = ("query_id", "Q0", "doc_id", "rank", "score", "tag")
 _QRELS_FIELDS = ("query_id", "iteration", "doc_id", "relevance")

@@ -76,7 +76,7 @@ def _limit(frame: pl.DataFrame, column: str, top: float, rank: int) -> go.Scatte
     rows = frame.drop_nulls(column).group_by("k").agg(pl.col(column).mean()).sort("k")
     lowest = float(rows[column].min())  # type: ignore[arg-type]
     off_scale = column == "ceiling" and lowest > 2.5 * top
-    name = f"{column} (≥ {int(lowest * 100) / 100:.2f}, off the scale)" if off_scale else column
+    name = f"{column} (≥ {int(lowest * 100 + 1e-9) / 100:.2f}, off the scale)" if off_scale else column
     return go.Scatter(
         x=[None] if off_scale else rows["k"].to_list(), y=[None] if off_scale else rows[column].to_list(), name=name,
         mode="lines", line={"color": style.GREY, "width": 1, "dash": "dot" if column == "chance" else "dashdot"},
@@ -94,15 +94,16 @@ def _curves_layout(traces: list[Any], *, k: pl.Series, measure: str, log_x: bool
     ticks = ks if len(ks) <= 8 else [v for v in _NICE_K if v in ks] or ks[:: len(ks) // 6]
     low, high = (math.log10(max(ks[0], 0.5)), math.log10(ks[-1])) if log_x else (ks[0], ks[-1])
     pad = (high - low or 1) * 0.03
+    widest = max(text_px(clean(name), style.SMALL) for name in names)
 
     def layout_for(px: int) -> dict[str, Any]:
         head, top = style.heading(title, px)
-        beside = px > style.WIDTHS["column"]
+        beside = px > style.WIDTHS["column"] and widest <= 0.38 * px
         legend, legend_px = ({}, 0) if beside else style.legend_below(names, px)
         plot_px, right = (250 if beside else 190), 12
         labels: list[dict[str, Any]] = []
         if beside:
-            right = min(int(max(text_px(clean(n), style.SMALL) for n in names)) + 16, px // 2)
+            right = int(widest) + 16
             labels = _end_labels(ends, plot_px=plot_px, y_top=y_top, room=right - 10)
         return {
             "title": head, "annotations": labels, "showlegend": not beside, "legend": legend,

@@ -67,8 +67,8 @@ def export(
     ``NAME.svg``, ``.pdf`` and ``.png`` are 7 in wide, ``NAME.column.svg`` and so on 3.5 in, each laid out for its
     width; ``NAME.html`` is interactive and needs no network; ``NAME.parquet`` holds what is plotted; ``NAME.json``
     says what it is, where it came from and what was written. All files are made before the first is put in its
-    place, each by an atomic rename, so a failure leaves no half of anything. The same call writes the same bytes
-    again, but for the PDF's and PNG's encoder.
+    place, each by an atomic rename, so a failure leaves no half of anything. The same call on the same machine writes
+    the same bytes.
 
     :param data: what is plotted; read from the traces where not given.
     :param provenance: anything that JSON can hold.

@@ -20,13 +20,13 @@ _LATEX = str.maketrans(
 
 _STYLE = """
 body{font:15px/1.5 "Liberation Sans",Arial,Helvetica,sans-serif;color:#222;background:#f6f6f4;margin:0}
-main,header{max-width:1080px;margin:0 auto;padding:0 1.5rem}
+main,header{max-width:1100px;margin:0 auto;padding:0 1rem}
 header{padding-top:2.5rem}h1{font-size:1.7rem;margin:0}header p{color:#666;margin:.3rem 0 1rem}
 nav a{display:inline-block;margin:0 .8rem .3rem 0}
 a{color:#0072b2;text-decoration:none}a:hover{text-decoration:underline}
-article{background:#fff;border:1px solid #e4e4e0;border-radius:6px;padding:1.2rem 1.5rem;margin:1.5rem 0}
+article{background:#fff;border:1px solid #e4e4e0;border-radius:6px;padding:1.2rem 1rem;margin:1.5rem 0}
 article h2{font-size:1.1rem;margin:0 0 .8rem}
-.pictures{display:flex;flex-wrap:wrap;gap:1.5rem;align-items:flex-start}
+.pictures{display:flex;flex-wrap:wrap;gap:1rem;align-items:flex-start}
 .pictures figure{margin:0}.pictures img{max-width:100%;height:auto;border:1px solid #eee}
 figcaption{color:#777;font-size:.8rem}
 .caption{max-width:46rem}.formats{font-size:.9rem}.formats a{margin-right:.8rem}

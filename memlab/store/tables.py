@@ -66,6 +66,10 @@ _ADVICE = (
         "the place cannot be written: correct its permissions or credentials, or name another place",
     ),
     (("conflict", "concurrent"), "another process wrote at the same time: run it again"),
+    (
+        ("failed to connect", "error sending request", "retryerror", "bucket"),
+        "the object store did not answer as one: check the URI, the network and storage_options",
+    ),
 )
 
 

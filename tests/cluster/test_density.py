@@ -40,7 +40,7 @@ def test_agrees_with_scikit_learn(min_cluster_size, min_samples):
     points, _ = blobs(1, sizes=(60, 40, 30, 20), spread=0.2)
     noisy = np.vstack([points, np.random.default_rng(2).normal(size=(30, points.shape[1]))])
     unit = noisy / np.linalg.norm(noisy, axis=1, keepdims=True)
-    counted = 1 + (min_samples or min_cluster_size)  # scikit-learn counts the point itself
+    counted = 1 + (min_samples or 3)  # scikit-learn counts the point itself
     theirs = HDBSCAN(min_cluster_size=min_cluster_size, min_samples=counted, copy=True).fit_predict(unit)
     ours = hdbscan_labels(noisy, min_cluster_size=min_cluster_size, min_samples=min_samples, n_components=None)
     assert ours.max() >= 3

@@ -31,7 +31,7 @@ TEXTS = [
     "   \n",
     "\x00\x01",
     " ".join(f"item {i} of a long list that goes on" for i in range(200)),
-    *(f"turn {i}: " + "so " * (i % 40) + "we went home" for i in range(60)),
+    *(f"turn {i}: " + "so " * (i % 40) + "we went home" for i in range(12)),
 ]
 
 
@@ -63,7 +63,13 @@ def tiny(tmp_path: Path, minilm_files: Path) -> Callable[..., Path]:
         import transformers
 
         torch.manual_seed(0)
-        sizes = {"vocab_size": 30522, "num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 32}
+        sizes = {
+            "vocab_size": 30522,
+            "num_hidden_layers": 2,
+            "num_layers": 2,
+            "num_attention_heads": 2,
+            "hidden_size": 32,
+        }
         own = {"T5": {"d_kv": 16, "d_ff": 64}, "Bert": {"intermediate_size": 64}, "Llama": {"intermediate_size": 64}}
         config = getattr(transformers, f"{kind}Config")(**sizes, **own[kind], initializer_range=0.5)
         path = tmp_path / f"tiny-{kind}"
@@ -95,7 +101,7 @@ def reference(path: Path, texts: list[str], kind: str = "document") -> np.ndarra
 
     model = SentenceTransformer(str(path), device="cpu", local_files_only=True)
     encode = model.encode_query if kind == "query" else model.encode_document
-    return encode(texts, normalize_embeddings=True, show_progress_bar=False, batch_size=1)
+    return encode(texts, normalize_embeddings=True, show_progress_bar=False)
 
 
 def assert_same(ours: np.ndarray, theirs: np.ndarray) -> None:

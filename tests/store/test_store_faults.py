@@ -133,7 +133,8 @@ def test_a_directory_without_the_right_to_write(tmp_path: Path) -> None:
         (OSError("LanceError(IO): No space left on device (os error 28)"), "the disk is full"),
         (RuntimeError("Permission denied (os error 13)"), "cannot be written"),
         (RuntimeError("Commit conflict for version 3"), "another process wrote"),
-        (ValueError("something\n  else"), "found: something else|something else.*run it again"),
+        (OSError("Failed to connect to namespace: RetryError(no answer)"), "check the URI, the network and storage_op"),
+        (ValueError("something\n  else"), "something else; no table is left half-written: run it again"),
     ],
 )
 def test_errors_from_below_say_what_to_do(found: Exception, advice: str) -> None:

@@ -231,6 +231,24 @@ def test_opening(tmp_path: Path) -> None:
     assert MemoryStore.open(str(tmp_path / "dir"), create=False).dataset("small").turns.height == 24
 
 
+def test_a_uri_instead_of_a_path(tmp_path: Path) -> None:
+    store = MemoryStore.open("memory://anywhere", storage_options={"allow_http": "true"})
+    store.ingest(build())
+    assert_same(store.dataset("small"), build())
+    MemoryStore.open((tmp_path / "store").as_uri()).ingest(build())
+    assert_same(MemoryStore.open(tmp_path / "store", create=False).dataset("small"), build())
+
+
+@pytest.mark.shared_data
+def test_locomo_comes_out_as_it_went_in(store: MemoryStore, locomo_path: Path) -> None:
+    from memlab import datasets
+
+    data = datasets.load(locomo_path)
+    store.ingest(data)
+    assert_same(store.dataset(data.name), data)
+    assert store.dataset(data.name).annotations.height == data.annotations.height > 1000
+
+
 def test_importing_the_store_does_not_import_lancedb() -> None:
     code = "import sys, memlab.store; sys.exit('lancedb' in sys.modules or 'pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

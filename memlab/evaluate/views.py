@@ -1,0 +1,103 @@
+"""Reports as the frames that charts read: curves over k, independent hits, the ranking of one question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.evaluate.groups import MULTI_SESSION
+from memlab.evaluate.measures import Measure
+from memlab.evaluate.report import Report
+from memlab.evaluate.significance import bootstrap_interval
+from memlab.records import Dataset, Run
+
+
+def hard_group(report: Report) -> tuple[str, str]:
+    """Name the questions that matter most here: evidence in two or more sessions, or all where there are none.
+
+    :returns: ``by`` and ``group`` for :meth:`Report.summary` and :func:`curve`.
+    """
+    several = (report.per_query["n_evidence_sessions"] >= 2).any()
+    return ("evidence_sessions", MULTI_SESSION) if several else ("all", "all")
+
+
+def curve(reports: Sequence[Report], *, name: str = "recall_all", by: str = "all", group: str = "all") -> pl.DataFrame:
+    """Give a measure over its cut-offs, for :func:`memlab.figures.curves.recall_curves`.
+
+    :param reports: measured at several k.
+    :param name: the measure's name, without a cut-off.
+    :param by: how questions are grouped, and which ``group`` is wanted.
+    :returns: ``system``, ``k``, ``mean``, ``low``, ``high``, ``ceiling``, ``chance``, ``n``.
+    :raises DataError: when the measure was not taken at any k, or the group is empty.
+    """
+    parts = []
+    for report in reports:
+        wanted = [measure for measure in report.measures if measure.name == name and measure.k is not None]
+        if not wanted:
+            raise DataError(f"report {report.name!r} has no {name}@k; evaluate with measures such as {name}@10")
+        rows = report.summary(by, measures=wanted).filter(pl.col("group") == group)
+        if not rows.height:
+            raise DataError(f"report {report.name!r} has no questions in group {group!r} of {by!r}")
+        cutoff = pl.col("measure").str.extract(r"@(\d+)$").cast(pl.Int64)
+        parts.append(rows.with_columns(system=pl.lit(report.name), k=cutoff))
+    return pl.concat(parts).select("system", "k", "mean", "low", "high", "ceiling", "chance", "n")
+
+
+def independent_hits(report: Report, *, k: int = 10, most: int = 5) -> pl.DataFrame:
+    """Set complete recall beside what independent hits would give: pⁿ for n pieces found with probability p each.
+
+    p is the share of all pieces of evidence that are among the first ``k``.
+
+    :param report: with ``recall@k`` and ``recall_all@k``.
+    :param most: questions with more pieces share the last row.
+    :returns: ``n_evidence`` (a text), ``measured``, ``low``, ``high``, ``predicted`` and ``n``.
+    :raises DataError: when the report lacks one of the two measures.
+    """
+    fraction, complete = str(Measure("recall", k)), str(Measure("recall_all", k))
+    lacking = {fraction, complete} - {str(measure) for measure in report.measures}
+    if lacking:
+        raise DataError(f"report {report.name!r} lacks {sorted(lacking)[0]}; evaluate with it")
+    rows = report.per_query
+    pieces = rows["n_relevant"].to_numpy()
+    p = float(rows[fraction].to_numpy() @ pieces / pieces.sum())
+    found = []
+    for n in range(1, most + 1):
+        part = rows.filter(pl.col("n_relevant") == n if n < most else pl.col("n_relevant") >= n)
+        if part.height:
+            low, high = bootstrap_interval(part[complete].to_numpy()[:, None], np.ones(part.height), seed=report.seed)
+            predicted = (p ** part["n_relevant"].to_numpy()).mean()
+            label = str(n) if n < most else f"{n}+"
+            found.append((label, part[complete].mean(), float(low[0]), float(high[0]), float(predicted), part.height))
+    return pl.DataFrame(found, schema=["n_evidence", "measured", "low", "high", "predicted", "n"], orient="row")
+
+
+def dissect(run: Run, dataset: Dataset, query_id: str, *, k: int = 10) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Take one question's ranking apart, for :func:`memlab.figures.anatomy.question_anatomy`.
+
+    :param run: a ranking of turns.
+    :returns: the first ``k`` (``rank``, ``score``, ``session``, ``evidence``, ``text``) and the evidence that is not
+        among them (``session``, ``text``, ``rank``, null where it was not retrieved).
+    :raises DataError: when the dataset has no such question, or the run ranks sessions.
+    """
+    question = dataset.questions.filter(pl.col("query_id") == query_id)
+    if not question.height or run.level != "turn":
+        raise DataError(f"no question {query_id!r} in {dataset.name!r}, or a run of sessions; give a ranking of turns")
+    evidence = question["evidence"].explode()
+    names = dataset.turns.select(
+        "turn_id", "text", session=pl.col("session_id").str.replace(r"^.*/", "").str.replace("session_", "s")
+    )
+    ranked = run.frame.filter(pl.col("query_id") == query_id)
+    placed = ranked.join(names, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left")
+    hits = placed.filter(pl.col("rank") <= k).select(
+        "rank", "score", "session", pl.col("doc_id").is_in(evidence.implode()).alias("evidence"), "text"
+    )
+    missed = names.filter(
+        pl.col("turn_id").is_in(evidence.implode())
+        & ~pl.col("turn_id").is_in(placed.filter(pl.col("rank") <= k)["doc_id"].implode())
+    )
+    ranks = ranked.select("doc_id", "rank")
+    misses = missed.join(ranks, left_on="turn_id", right_on="doc_id", how="left", maintain_order="left")
+    return hits, misses.select("session", "text", "rank").sort("rank", nulls_last=True, maintain_order=True)

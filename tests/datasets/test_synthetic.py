@@ -1,0 +1,366 @@
+"""The synthetic generator: exact sizes, exact answers and evidence, known hazard, the same bytes everywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2
+
+from memlab import records
+from memlab.datasets import chatlog, synthetic
+from memlab.datasets._synthetic_language import Slot, amount_answer, language, when_phrase
+from memlab.datasets._synthetic_plan import build
+from memlab.datasets._synthetic_questions import UNKNOWN, Asked, ask
+from memlab.datasets._synthetic_states import exponential
+from memlab.datasets._synthetic_talk import write_turns
+from memlab.errors import DataError
+
+SAMPLE = Path(__file__).parents[2] / "data" / "sample" / "sample.jsonl"
+TYPES = {
+    "single-session-user",
+    "single-session-assistant",
+    "single-session-preference",
+    "multi-session",
+    "temporal-reasoning",
+    "knowledge-update",
+    "abstention",
+}
+
+
+@pytest.fixture(scope="module")
+def data() -> records.Dataset:
+    return synthetic.generate(4_000, seed=11)
+
+
+@pytest.fixture(scope="module")
+def truth() -> pl.DataFrame:
+    return synthetic.facts(4_000, seed=11)
+
+
+def _worlds(n: int, turns: int = 400, hazard: float = 1.5):
+    return [build(f"user-{i:04d}", turns, 5, hazard, language()) for i in range(n)]
+
+
+@settings(max_examples=25, deadline=None)
+@given(turns=st.integers(50, 1_500), seed=st.integers(0, 2**40))
+def test_size_is_exact_and_sessions_are_well_formed(turns: int, seed: int) -> None:
+    made = synthetic.generate(turns, seed=seed)
+    assert made.turns.height == turns
+    assert made.turns["turn_id"].is_unique().all()
+    assert made.sessions["n_turns"].is_between(4, 24).all()
+    assert made.sessions["n_turns"].sum() == turns
+    expected = pl.format("{}/{}", "session_id", "n")
+    assert made.turns.filter(pl.col("turn_id") != expected).is_empty()
+    alternates = (pl.col("n") % 2 == 1) == (pl.col("role") == "user")
+    assert made.turns.select(alternates.all()).item()
+    waits = made.turns.select(
+        pl.col("timestamp").diff().over("scope").alias("wait"),
+        (pl.col("session_id") != pl.col("session_id").shift().over("scope")).alias("new"),
+    ).drop_nulls()
+    assert waits.filter("new")["wait"].min() is None or waits.filter("new")["wait"].min() > timedelta(minutes=30)
+    assert waits.filter(~pl.col("new"))["wait"].is_between(timedelta(0), timedelta(minutes=30), closed="right").all()
+    assert set(made.questions["evidence"].explode().drop_nulls()) <= set(made.turns["turn_id"])
+
+
+def test_stream_gives_whole_scopes_that_join_to_generate() -> None:
+    parts = list(synthetic.stream(25_000, seed=2))
+    assert len(parts) > 1
+    scopes = [scope for part in parts for scope in part.scopes]
+    assert len(scopes) == len(set(scopes))
+    joined = records.concat(parts)
+    assert joined.fingerprint() == synthetic.generate(25_000, seed=2).fingerprint()
+    assert joined.fingerprint() != synthetic.generate(25_000, seed=3).fingerprint()
+
+
+def test_every_kind_of_question_is_there(data: records.Dataset) -> None:
+    assert set(data.questions["question_type"]) == TYPES
+    multi = data.questions.filter(question_type="multi-session")
+    assert (multi["evidence_sessions"].list.len() >= 2).all()
+    single = data.questions.filter(pl.col("question_type").str.starts_with("single-session"))
+    assert (single["evidence_sessions"].list.len() == 1).all()
+    unknown = data.questions.filter("abstention")
+    assert set(unknown["question_type"]) == {"abstention"}
+    assert (unknown["evidence"].list.len() == 0).all()
+    assert set(unknown["answer"]) == {UNKNOWN}
+    for form in ("how many", "total", "all", "different", "each", "list"):
+        assert multi["text"].str.to_lowercase().str.contains(rf"\b{form}\b").any(), form
+
+
+def _derive(asked: Asked, facts: pl.DataFrame) -> str:
+    """Answer a program from the fact table alone."""
+    order = pl.DataFrame({"fact_id": asked.program.facts, "i": range(len(asked.program.facts))})
+    rows = order.join(facts, on="fact_id", how="left").sort("i")
+    by_time = rows.sort("valid_from")
+    days = by_time["valid_from"].dt.date().to_list()
+    unit = rows["unit"][0] if rows.height else None
+
+    def amount(value: float) -> str:
+        return amount_answer(int(value), unit or "")
+
+    answers = {
+        "count": lambda: str(rows["object"].n_unique()),
+        "times": lambda: str(rows.height),
+        "list": lambda: ", ".join(rows["object"].unique(maintain_order=True)),
+        "sum": lambda: amount(rows["value"].sum()),
+        "each": lambda: ", ".join(f"{r['object']}: {amount(r['value'])}" for r in rows.iter_rows(named=True)),
+        "between": lambda: f"{(days[1] - days[0]).days} days",
+        "ago": lambda: f"{(asked.question.timestamp.date() - days[0]).days} days",
+        "value": lambda: rows["object"][0],
+        "none": lambda: UNKNOWN,
+    }
+    return answers[asked.program.operation]()
+
+
+def test_every_answer_follows_from_the_fact_table_and_evidence_is_exactly_its_turns() -> None:
+    operations = set()
+    for world in _worlds(12):
+        facts = pl.DataFrame(world.facts, schema=synthetic.FACT_SCHEMA, orient="row")
+        evidence_of = dict(facts.select("fact_id", "evidence").iter_rows())
+        for asked in ask(world):
+            question, program = asked.question, asked.program
+            operations.add(program.operation)
+            if program.operation in ("first", "order"):
+                ordered = sorted(program.facts, key=lambda f: facts.row(by_predicate=pl.col("fact_id") == f)[8])
+                spoken = [question.answer.lower().find(world.refs[f].lower()) for f in ordered]
+                assert spoken[0] == 0
+                assert program.operation == "first" or spoken == sorted(spoken)
+            else:
+                assert question.answer == _derive(asked, facts), question
+            assert set(question.evidence) == {t for f in program.facts for t in evidence_of[f]}
+            if question.question_type == "multi-session":
+                events = facts.filter(kind="event").filter(pl.col("fact_id").is_in(program.facts))
+                every = facts.filter(pl.col("predicate").is_in(events["predicate"].unique().to_list()))
+                if program.since is not None:
+                    every = every.filter(pl.col("valid_from") >= program.since)
+                assert set(every["fact_id"]) == set(program.facts), "a counted event is missing"
+    assert operations >= {"count", "list", "sum", "each", "first", "order", "between", "ago", "value", "none"}
+
+
+def test_current_and_previous_values_are_the_last_two_true_ones() -> None:
+    seen = 0
+    for world in _worlds(12):
+        for asked in ask(world):
+            if asked.question.question_type == "knowledge-update":
+                mine = [f for f in world.facts if f.fact_id == asked.program.facts[0]][0]
+                true = [f for f in world.facts if f.predicate == mine.predicate and f.status == "true"]
+                assert asked.program.facts == [f.fact_id for f in true[-len(asked.program.facts) :]]
+                assert true[-1].valid_to is None
+                assert all(a.valid_to == b.valid_from for a, b in zip(true, true[1:], strict=False))
+                seen += 1
+    assert seen > 20
+
+
+def test_evidence_says_what_the_fact_table_holds(data: records.Dataset, truth: pl.DataFrame) -> None:
+    text = dict(data.turns.select("turn_id", "text").iter_rows())
+    words = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+    stated = truth.filter(pl.col("evidence").list.len() > 0)
+    assert stated.height > 500
+    for fact in stated.iter_rows(named=True):
+        said = " ".join(text[turn] for turn in fact["evidence"])
+        if fact["value"] is not None:
+            number = int(fact["value"])
+            forms = [str(number), words[number] if number < len(words) else str(number)]
+            assert any(re.search(rf"\b{form}\b", said, re.IGNORECASE) for form in forms), (fact, said)
+        if fact["kind"] in ("state", "detail", "reply"):
+            assert fact["object"].lower() in said.lower(), (fact, said)
+
+
+def test_each_event_is_stated_by_its_evidence_and_nowhere_else() -> None:
+    for world in _worlds(10):
+        stating = {world.turn_id(*at) for at, placed in world.placed.items() if placed.kind == "event"}
+        events = [f for f in world.facts if f.kind == "event"]
+        assert stating == {f.evidence[-1] for f in events}
+        assert len(stating) == len(events)
+        own = {(f.predicate, f.object) for f in events}
+        for collection, names in world.strangers.items():
+            assert not {(collection, name) for name in names} & own
+        answers = [turn.text for turn in write_turns(world) if turn.role == "assistant"]
+        for fact in events:
+            if fact.predicate in ("book", "gig", "restaurant", "wedding", "race"):
+                assert not any(fact.object in answer for answer in answers if "rainy" not in answer)
+
+
+def test_statements_follow_the_truth_in_time(data: records.Dataset, truth: pl.DataFrame) -> None:
+    times = data.turns.select("turn_id", "timestamp")
+    rows = truth.filter(pl.col("kind").is_in(["event", "state"])).explode("evidence").drop_nulls("evidence")
+    rows = rows.join(times, left_on="evidence", right_on="turn_id")
+    assert rows.height > 300
+    assert (rows["timestamp"] >= rows["valid_from"]).all()
+    held = rows.filter(pl.col("kind") == "state", pl.col("status") == "true", pl.col("valid_to").is_not_null())
+    assert (held["timestamp"] - timedelta(hours=4) < held["valid_to"]).all()
+
+
+@pytest.mark.parametrize("hazard", [0.5, 3.0])
+def test_changes_come_at_the_stated_hazard(hazard: float) -> None:
+    """Exact Poisson interval of the number of changes, given the years watched and the hazards in the table."""
+    expected, changes = 0.0, 0
+    for world in _worlds(60, hazard=hazard):
+        for name in {f.predicate for f in world.facts if f.kind == "state"}:
+            true = [f for f in world.facts if f.predicate == name and f.status == "true"]
+            years = (world.starts[-1] - true[0].valid_from) / timedelta(days=365.25)
+            expected += years * true[0].hazard_per_year
+            changes += len(true) - 1
+    low = chi2.ppf(0.0005, 2 * changes) / 2
+    high = chi2.ppf(0.9995, 2 * changes + 2) / 2
+    assert changes > 50
+    assert low <= expected <= high
+
+
+def test_no_hazard_no_change() -> None:
+    states = synthetic.facts(2_000, seed=1, hazard_per_year=0).filter(kind="state", status="true")
+    assert states.select("scope", "predicate").is_unique().all()
+    assert states["valid_to"].is_null().all()
+
+
+def test_exponential_has_mean_and_spread_one() -> None:
+    import random
+
+    draw = random.Random(4).random
+    values = pl.Series([exponential(draw) for _ in range(20_000)])
+    assert values.mean() == pytest.approx(1, abs=0.03)
+    assert values.std() == pytest.approx(1, abs=0.03)
+    assert (values > 2).mean() == pytest.approx(0.1353, abs=0.01)
+
+
+@given(day=st.dates(), lag=st.integers(0, 400), u=st.floats(0, 0.999), since=st.booleans())
+def test_a_when_phrase_names_one_day(day, lag: int, u: float, since: bool) -> None:
+    from datetime import datetime, time
+
+    if day.year > 9990:
+        return
+    phrase = when_phrase(day, datetime.combine(day + timedelta(days=lag), time(9)), lambda: u, since=since)
+    assert ("since" in phrase or "as of" in phrase) == since
+    if lag > 11 and (since or " ago" not in phrase):
+        assert re.search(rf"\b{day.day}(st|nd|rd|th)?\b", phrase)
+        assert f"{day:%B}" in phrase
+
+
+def test_every_template_binds_only_names_that_are_given() -> None:
+    lang = language()
+
+    def unbound(node) -> set[str]:
+        if isinstance(node, Slot):
+            return {node.name} if node.lines is None else set()
+        if isinstance(node, (list, tuple)):
+            return set().union(*map(unbound, node)) if node else set()
+        return set()
+
+    for entry in lang.collections:
+        given = {"name", "item", "the", "when", "since", "span"} | ({"amt"} if "unit" in entry.values else set())
+        lines = [*entry.lines.items(), *((i.name, i.say) for i in entry.items)]
+        assert set().union(*(unbound(ls) for _, ls in lines)) <= given, entry.name
+        for item in entry.items:
+            assert all("when" in unbound(m) or "since" in unbound(m) for m in item.say), item.name
+            assert "unit" not in entry.values or all("amt" in unbound(m) for m in item.say), item.name
+    for entry in (*lang.details, *lang.replies, *lang.tastes):
+        names = {name for name, _ in entry.lets}
+        assert set().union(*(unbound(ls) for ls in entry.lines.values())) <= names | {"v"} & names, entry.name
+    for entry in lang.states:
+        assert set().union(*(unbound(ls) for ls in entry.lines.values())) <= {"v", "since"}, entry.name
+
+
+def test_the_file_reads_back_as_the_same_dataset(tmp_path: Path) -> None:
+    path = synthetic.write(tmp_path / "made.jsonl", 900, seed=5)
+    read = chatlog_load(path)
+    made = synthetic.generate(900, seed=5)
+    assert read.format == "synthetic"
+    assert read.turns.equals(made.turns)
+    assert read.questions.equals(made.questions)
+    assert read.fingerprint() == made.fingerprint()
+    facts = [json.loads(line)["fact"] for line in path.read_text().splitlines() if line.startswith('{"fact"')]
+    assert [f["fact_id"] for f in facts] == synthetic.facts(900, seed=5)["fact_id"].to_list()
+
+
+def chatlog_load(path: Path) -> records.Dataset:
+    assert chatlog.__name__ == "memlab.datasets.chatlog"
+    from memlab import datasets
+
+    return datasets.load(path)
+
+
+def test_the_committed_sample_is_made_again_byte_for_byte(tmp_path: Path) -> None:
+    """In another process with another hash seed and locale, too."""
+    code = "import sys; from memlab.datasets import synthetic; synthetic.write(sys.argv[1], 1600, seed=7)"
+    environment = {**os.environ, "PYTHONHASHSEED": "12345", "LC_ALL": "C"}
+    target = tmp_path / "sample.jsonl"
+    subprocess.run([sys.executable, "-c", code, str(target)], check=True, env=environment)
+    assert target.read_bytes() == SAMPLE.read_bytes()
+    assert SAMPLE.stat().st_size < 700_000
+
+
+def test_the_sample_holds_enough_of_everything() -> None:
+    sample = synthetic.generate(1_600, seed=7)
+    assert len(sample.scopes) in (3, 4)
+    assert sample.questions.height >= 120
+    assert (sample.questions["evidence_sessions"].list.len() >= 2).sum() >= 50
+    assert (sample.questions["question_type"].value_counts()["count"] >= 12).all()
+
+
+def test_few_turns_are_said_twice() -> None:
+    texts = pl.concat([part.turns["text"] for part in synthetic.stream(20_000, seed=9)])
+    assert 1 - texts.n_unique() / len(texts) < 0.02
+
+
+def test_place_and_length_do_not_give_evidence_away(data: records.Dataset) -> None:
+    """Ids are counters, and evidence sessions are neither longer nor later than others beyond chance."""
+    assert data.turns["turn_id"].str.contains(r"^user-\d{4}/s\d{4}/\d+$").all()
+    assert data.questions["query_id"].str.contains(r"^user-\d{4}/q\d+$").all()
+    gold = data.questions.filter(question_type="multi-session").explode("evidence_sessions")
+    hit = data.sessions.join(gold, left_on="session_id", right_on="evidence_sessions")
+    turns_weighted = (data.sessions["n_turns"] ** 2).sum() / data.sessions["n_turns"].sum()
+    assert abs(hit["n_turns"].mean() - turns_weighted) < 0.2 * turns_weighted
+    assert (
+        abs((hit["n"] / data.sessions["n"].max()).mean() - (data.sessions["n"] / data.sessions["n"].max()).mean()) < 0.1
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [({"turns": 49}, "turns"), ({"turns_per_scope": 3}, "turns_per_scope"), ({"hazard_per_year": -1}, "hazard")],
+)
+def test_a_wrong_parameter_is_named(wrong: dict[str, float], field: str) -> None:
+    with pytest.raises(DataError, match=field):
+        synthetic.stream(**{"turns": 100, **wrong})
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot be written"):
+        synthetic.write(tmp_path / "file" / "out.jsonl", 100)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(synthetic, "_records", full)
+    (tmp_path / "out.jsonl").write_text("old")
+    with pytest.raises(DataError, match="No space left"):
+        synthetic.write(tmp_path / "out.jsonl", 100)
+    assert (tmp_path / "out.jsonl").read_text() == "old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "out.jsonl"]
+
+
+@pytest.mark.slow
+def test_large_streams_are_quick_and_flat_in_memory() -> None:
+    code = (
+        "import resource, time\n"
+        "from memlab.datasets import synthetic\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
+        "sum(d.turns.height for d in synthetic.stream(30_000)); small = peak(); t = time.process_time()\n"
+        "n = sum(d.turns.height for d in synthetic.stream(200_000))\n"
+        "print(n, n / (time.process_time() - t), peak() - small)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    n, per_second, growth = map(float, done.stdout.split())
+    assert n == 200_000
+    assert per_second > 8_000, "a busy machine halves the 20,000 of an idle one"
+    assert growth < 60

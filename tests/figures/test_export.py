@@ -1,0 +1,227 @@
+"""Export with a real browser, and what happens where there is none."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import plotly.graph_objects as go
+import polars as pl
+import pytest
+
+from memlab.errors import ExportError
+from memlab.figures import Exported, corpus, export, exporting, style
+from memlab.figures.export import PNG_SCALE, plotted
+
+DATA = pl.DataFrame({"n_evidence": [1, 1, 2, 4]})
+CAPTION = "All <script>alert(1)</script> of it: 5 % & λ ≥ .7"
+
+
+def chart() -> go.Figure:
+    return corpus.evidence_histogram(DATA, title="Evidence a question")
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    directory = tmp_path_factory.mktemp("figures") / "new"
+    provenance = {"dataset": "sample", "seed": 0, "path": Path("x")}
+    return export(chart(), "evidence", data=DATA, caption=CAPTION, provenance=provenance, directory=directory)
+
+
+def png_size(path: Path) -> tuple[int, int]:
+    head = path.read_bytes()[:24]
+    assert head.startswith(b"\x89PNG")
+    width, height = struct.unpack(">II", head[16:24])
+    return width, height
+
+
+def test_every_file_is_written_and_nothing_else(exported: Exported) -> None:
+    names = {f"evidence{w}.{f}" for w in ("", ".column") for f in ("svg", "pdf", "png")}
+    names |= {"evidence.html", "evidence.parquet", "evidence.json"}
+    assert set(exported.files) == names
+    assert {p.name for p in exported.directory.iterdir()} == names
+
+
+def test_png_is_as_wide_as_paper_at_print_resolution(exported: Exported) -> None:
+    for width, px in style.WIDTHS.items():
+        assert png_size(exported.path("png", width))[0] == px * PNG_SCALE
+    assert PNG_SCALE >= 3
+
+
+def test_vector_files_are_vectors(exported: Exported) -> None:
+    for width in style.WIDTHS:
+        svg = exported.path("svg", width).read_text(encoding="utf-8")
+        assert "<image" not in svg
+        assert "Evidence a question" in svg
+        pdf = exported.path("pdf", width).read_bytes()
+        assert pdf.startswith(b"%PDF")
+        assert b"/Subtype /Image" not in pdf
+        assert b"/FontFile" in pdf
+
+
+def test_pdf_is_as_wide_as_paper(exported: Exported) -> None:
+    for width, inches in (("column", 3.5), ("full", 7.0)):
+        box = re.search(rb"/MediaBox \[([\d. ]+)\]", exported.path("pdf", width).read_bytes())  # type: ignore[arg-type]
+        assert box is not None
+        assert float(box[1].split()[2]) / 72 == pytest.approx(inches, abs=0.02)
+
+
+def test_page_needs_no_network_and_escapes_its_caption(exported: Exported) -> None:
+    page = exported.path("html").read_text(encoding="utf-8")
+    assert not re.search(r'<(script|link|img)[^>]*(src|href)="https?:', page)
+    assert "Plotly.newPlot" in page
+    assert "<script>alert(1)" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; of it: 5 % &amp; λ ≥ .7" in page
+
+
+def test_sidecar_says_what_it_is(exported: Exported) -> None:
+    fields = json.loads(exported.path("json").read_text(encoding="utf-8"))
+    assert fields["caption"] == CAPTION
+    assert fields["provenance"] == {"dataset": "sample", "seed": 0, "path": "x"}
+    assert fields["data"] == {"rows": 4, "columns": {"n_evidence": "Int64"}}
+    assert set(fields["files"]) == set(exported.files)
+    assert set(fields["versions"]) == {"memlab", "plotly"}
+    assert "created_at" not in fields
+
+
+def test_data_is_read_back(exported: Exported) -> None:
+    assert pl.read_parquet(exported.path("parquet")).equals(DATA)
+
+
+def test_second_export_writes_the_same_bytes(exported: Exported, tmp_path: Path) -> None:
+    provenance = {"dataset": "sample", "seed": 0, "path": Path("x")}
+    again = export(chart(), "evidence", data=DATA, caption=CAPTION, provenance=provenance, directory=tmp_path)
+    for name in again.files:
+        assert (tmp_path / name).read_bytes() == (exported.directory / name).read_bytes(), name
+
+
+def test_pictures_of_a_width_that_is_no_longer_wanted_go(tmp_path: Path) -> None:
+    (tmp_path / "old.png").write_bytes(b"stale")
+    (tmp_path / "old.notes.txt").write_text("mine")
+    done = export(chart(), "old", directory=tmp_path, width="column")
+    assert not (tmp_path / "old.png").exists()
+    assert (tmp_path / "old.column.png").exists()
+    assert (tmp_path / "old.notes.txt").read_text() == "mine"
+    assert "old.png" not in done.files
+
+
+def test_webgl_becomes_vectors_and_a_raster_is_refused(tmp_path: Path) -> None:
+    fig = go.Figure(go.Scattergl(x=[1, 2], y=[3, 4], mode="markers"))
+    done = export(fig, "gl", directory=tmp_path, width="column")
+    assert "<image" not in done.path("svg", "column").read_text()
+    assert fig.data[0].type == "scattergl"
+    with pytest.raises(ExportError, match="scatter3d trace"):
+        export(go.Figure(go.Scatter3d(x=[1], y=[1], z=[1])), "threed", directory=tmp_path)
+    many = list(range(20_001))
+    with pytest.raises(ExportError, match="20,001 points"):
+        export(go.Figure(go.Scattergl(x=many, y=many)), "many", directory=tmp_path)
+
+
+def test_data_is_read_off_the_traces_where_none_is_given() -> None:
+    fig = go.Figure([go.Scatter(x=[1, 2], y=[0.5, None], name="a"), go.Bar(x=["u", "v"], y=[3, 4])])
+    table = plotted(fig)
+    assert table.to_dict(as_series=False) == {
+        "trace": ["a", "a", "trace 1", "trace 1"],
+        "x": ["1", "2", "u", "v"],
+        "y": [0.5, None, 3.0, 4.0],
+    }
+
+
+@pytest.mark.parametrize("name", ["", "../up", "a/b", "A", "a.b", "é", "-a", "a\n"])
+def test_bad_name_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match="cannot be called"):
+        export(chart(), name, directory=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ExportError, match=r"could not write to .*file"):
+        export(chart(), "x", directory=tmp_path / "file", width="column")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_read_only_directory_is_named(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(ExportError, match="could not write to"):
+        export(chart(), "x", directory=tmp_path, width="column")
+
+
+def test_browser_stops_with_the_session_and_starts_again(tmp_path: Path) -> None:
+    from memlab.figures import _browser
+
+    with exporting():
+        export(chart(), "a", directory=tmp_path, width="column")
+        assert _browser._held is not None
+    assert _browser._held is None
+    export(chart(), "b", directory=tmp_path, width="column")
+    assert (tmp_path / "b.column.png").exists()
+
+
+def test_browser_that_was_killed_is_started_again(tmp_path: Path) -> None:
+    from memlab.figures import _browser
+
+    export(chart(), "a", directory=tmp_path, width="column")
+    assert _browser._held is not None
+    _browser._held._kaleido.subprocess.kill()
+    export(chart(), "b", directory=tmp_path, width="column")
+    assert png_size(tmp_path / "b.column.png")[0] == 336 * PNG_SCALE
+
+
+_FAULT = """
+import sys, polars as pl
+from memlab.errors import ExportError
+from memlab.figures import corpus, export
+{before}
+try:
+    fig = corpus.evidence_histogram(pl.DataFrame({{"n_evidence": [1, 2]}}))
+    export(fig, "x", directory=sys.argv[1], width="column")
+except ExportError as error:
+    print(error)
+    sys.exit(3)
+"""
+
+
+def run_fault(directory: Path, *, before: str = "", **environment: str) -> str:
+    command = [sys.executable, "-c", _FAULT.format(before=before), str(directory)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **environment})
+    assert done.returncode == 3, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("browser", ["/no/such/chrome", "/bin/true"])
+def test_without_a_browser_page_and_data_are_written_and_the_message_says_what_to_do(
+    tmp_path: Path, browser: str
+) -> None:
+    said = run_fault(tmp_path, BROWSER_PATH=browser)
+    assert browser in said
+    assert "BROWSER_PATH" in said
+    assert {p.name for p in tmp_path.iterdir()} == {"x.html", "x.json", "x.parquet"}
+    assert json.loads((tmp_path / "x.json").read_text())["files"] == ["x.html", "x.json", "x.parquet"]
+
+
+def test_no_browser_on_the_path_names_what_was_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from choreographer.browsers.chromium import Chromium
+
+    from memlab.figures import _browser
+
+    monkeypatch.delenv("BROWSER_PATH", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(Chromium, "find_browser", lambda **_: None)
+    with pytest.raises(ExportError, match=r"PATH has none of chromium, .*apt-get install chromium"):
+        _browser.find()
+
+
+def test_disk_that_fills_up_leaves_the_last_export_whole(tmp_path: Path) -> None:
+    first = export(chart(), "x", directory=tmp_path, width="column")
+    before = {name: (tmp_path / name).read_bytes() for name in first.files}
+    # The limit lets small files through and stops the page, which carries plotly.js.
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, resource.RLIM_INFINITY))"
+    said = run_fault(tmp_path, before=limit, BROWSER_PATH="/no/such/chrome")
+    assert "could not write to" in said
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before

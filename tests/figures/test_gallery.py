@@ -1,0 +1,107 @@
+"""The page of everything exported."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from memlab.errors import ExportError
+from memlab.figures import gallery
+from memlab.figures.gallery import latex
+
+
+def sidecar(directory: Path, name: str, *, caption: str = "", **fields: object) -> None:
+    files = [f"{name}{w}.{f}" for w in ("", ".column") for f in ("svg", "pdf", "png")] + [
+        f"{name}.html",
+        f"{name}.json",
+    ]
+    known = {"name": name, "caption": caption, "provenance": {}, "files": files, **fields}
+    (directory / f"{name}.json").write_text(json.dumps(known), encoding="utf-8")
+
+
+class Reader(HTMLParser):
+    """Collects links and text, and fails where tags do not close."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.words: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+        self.links += [v or "" for k, v in attrs if k in ("href", "src")]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def read(page: Path) -> Reader:
+    reader = Reader()
+    reader.feed(page.read_text(encoding="utf-8"))
+    assert not reader.open
+    return reader
+
+
+def test_gallery_shows_every_figure_by_name_with_relative_links(tmp_path: Path) -> None:
+    sidecar(tmp_path, "zeta", caption="last")
+    sidecar(
+        tmp_path, "alpha", caption="first", provenance={"dataset": "sample", "seeds": [0, 1]}, created_at="2026-01-02"
+    )
+    reader = read(gallery(tmp_path))
+    said = " ".join(reader.words)
+    assert said.index("first") < said.index("last")
+    for expected in (
+        "dataset",
+        "sample",
+        "[0, 1]",
+        "2026-01-02",
+        r"\includegraphics[width=\columnwidth]{alpha.column.pdf}",
+    ):
+        assert expected in said
+    assert "alpha.svg" in reader.links
+    assert not [link for link in reader.links if link.startswith(("http", "/", "file:"))]
+
+
+def test_gallery_escapes_what_it_shows(tmp_path: Path) -> None:
+    sidecar(tmp_path, "a", caption='<script>alert(1)</script> "&', provenance={"<b>": "<i>"})
+    page = gallery(tmp_path)
+    assert "<script" not in page.read_text(encoding="utf-8")
+    assert '<script>alert(1)</script> "&' in read(page).words
+
+
+def test_gallery_leaves_other_json_alone_and_names_a_broken_sidecar(tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text("[1]")
+    assert "Nothing has been exported yet" in gallery(tmp_path).read_text(encoding="utf-8")
+    (tmp_path / "x.json").write_text("{")
+    with pytest.raises(ExportError, match=r"x\.json is not a figure's sidecar"):
+        gallery(tmp_path)
+
+
+def test_gallery_of_nothing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match="no directory"):
+        gallery(tmp_path / "none")
+
+
+def test_gallery_shows_only_pictures_that_were_written(tmp_path: Path) -> None:
+    sidecar(tmp_path, "a", files=["a.html", "a.json", "a.parquet"])
+    reader = read(gallery(tmp_path))
+    assert not [link for link in reader.links if link.endswith(("svg", "png", "pdf"))]
+    assert "LaTeX" not in reader.words
+
+
+def test_latex_escapes_every_special_character() -> None:
+    said = latex("a_b-c", r"100 % & $5 #1 x_y {z} ~^\ λ ≥ <")
+    assert (
+        r"100 \% \& \$5 \#1 x\_y \{z\} \textasciitilde{}\textasciicircum{}\textbackslash{} $\lambda$ $\geq$ \textless{}"
+        in said
+    )
+    assert r"\label{fig:a_b-c}" in said
+    assert r"\begin{figure*}" in latex("a", "", width="full")

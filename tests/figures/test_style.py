@@ -1,0 +1,59 @@
+"""The look of the charts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import plotly.graph_objects as go
+import plotly.io
+import pytest
+
+from memlab.figures import style
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("colour", style.PALETTE)
+def test_palette_shows_on_white_and_its_darker_shade_carries_text(colour: str) -> None:
+    assert 1.05 / (luminance(colour) + 0.05) > 2.2
+    assert 1.05 / (luminance(style.darker(colour)) + 0.05) > 3.5
+
+
+def test_ordered_shades_go_from_light_to_dark() -> None:
+    shades = [luminance(c) for c in style.SEQUENCE]
+    assert shades == sorted(shades, reverse=True)
+
+
+def test_series_stay_apart_when_the_colours_start_again() -> None:
+    looks = {(style.colour(i), style.dash(i), style.SYMBOLS[i % len(style.SYMBOLS)]) for i in range(20)}
+    assert len(looks) == 20
+
+
+def test_template_is_not_registered_and_a_figure_of_ones_own_gets_it_only_for_print() -> None:
+    before = plotly.io.templates.default
+    own = go.Figure(go.Scatter(x=[1], y=[2]), layout={"width": 800, "height": 400, "title": "mine"})
+    laid_out = style.for_width(own, "column")
+    assert (laid_out.layout.width, laid_out.layout.height) == (336, 168)
+    assert laid_out.layout.template.layout.font.size == style.TEXT
+    assert laid_out.layout.title.text == "mine"
+    assert own.layout.template.layout.font.size is None
+    assert plotly.io.templates.default == before
+
+
+def test_legend_columns_hold_the_longest_name() -> None:
+    names = ["a", "hybrid(k=200) | mmr(lambda_=0.7)"]
+    _, height = style.legend_below(names, 336)
+    assert height == style.LEGEND_ROW_PX * 2 + 10
+    wide, one_row = style.legend_below(names, 672)
+    assert one_row < height
+    assert wide["entrywidth"] > 160
+
+
+def test_import_loads_no_plotly() -> None:
+    code = "import sys, memlab.figures; sys.exit(any(m in sys.modules for m in ('plotly', 'kaleido', 'choreographer')))"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

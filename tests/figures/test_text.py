@@ -1,0 +1,90 @@
+"""Text on pictures."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from memlab.figures._text import clean, escape, fit, place, plain, spread, text_px, wrap
+
+
+@given(st.text())
+def test_plain_text_holds_no_markup_and_nothing_unprintable(text: str) -> None:
+    drawn = plain(text)
+    assert "<" not in drawn
+    assert ">" not in drawn
+    assert all(ord(c) >= 32 for c in drawn)
+    drawn.encode("utf-8")
+
+
+def test_lone_surrogates_and_nul_become_replacement_characters() -> None:
+    assert clean("a\x00b\ud800 c\n d") == "a�b� c d"
+
+
+@given(st.text(max_size=200), st.integers(30, 400))
+def test_fit_never_exceeds_its_width_and_keeps_what_fits(text: str, px: int) -> None:
+    cut = fit(text, px, 9)
+    assert text_px(cut, 9) <= px
+    if text_px(clean(text), 9) <= px:
+        assert cut == clean(text)
+
+
+@given(st.lists(st.text("abcdefgh", min_size=1, max_size=12), min_size=1, max_size=30), st.integers(1, 4))
+def test_wrap_gives_at_most_so_many_lines_and_loses_words_only_at_the_end(words: list[str], lines: int) -> None:
+    said = " ".join(words)
+    block = wrap(said, 120, 10, lines=lines)
+    assert len(block) <= lines
+    assert all(text_px(line, 10) <= 120 for line in block)
+    if not block[-1].endswith("…"):
+        assert " ".join(block) == said
+
+
+def test_escape_is_undone_by_a_browser() -> None:
+    import html
+
+    assert html.unescape(escape("<b>a & b</b> &lt;")) == "<b>a & b</b> &lt;"
+
+
+@given(st.lists(st.floats(0, 300), min_size=1, max_size=12))
+def test_spread_labels_keep_their_order_and_distance(positions: list[float]) -> None:
+    placed = spread(positions, 12, low=0, high=300)
+    ordered = placed[np.argsort(positions, kind="stable")]
+    assert (np.diff(ordered) >= 12 - 1e-6).all()
+    assert placed.min() >= -1e-9
+    assert placed.max() <= 300 + 1e-6
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.floats(50, 250), min_size=2, max_size=5))
+def test_spread_moves_labels_no_more_than_a_solver_does(positions: list[float]) -> None:
+    wanted = np.sort(positions)
+    placed = spread(wanted, 10, low=-1e6, high=1e6)
+    apart = [{"type": "ineq", "fun": lambda x, i=i: x[i + 1] - x[i] - 10} for i in range(len(wanted) - 1)]
+    start = wanted[0] + 20.0 * np.arange(len(wanted))
+    solved = minimize(lambda x: ((x - wanted) ** 2).sum(), start, constraints=apart, method="SLSQP")
+    assert ((placed - wanted) ** 2).sum() <= solved.fun + 1e-3
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 14))
+def test_placed_labels_lie_in_the_area_and_never_overlap(seed: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    area = (320.0, 260.0)
+    anchors, sizes = rng.uniform(0, 260, (n, 2)), np.column_stack([rng.uniform(20, 110, n), np.full(n, 13.0)])
+    centres = place(anchors, sizes, rng.uniform(0, 260, (50, 2)), area=area, radii=(0, 10, 30, 60))
+    done = np.flatnonzero(~np.isnan(centres[:, 0]))
+    assert (centres[done] - sizes[done] / 2 >= 0).all()
+    assert (centres[done] + sizes[done] / 2 <= area).all()
+    for i in done:
+        for j in done[done > i]:
+            assert (np.abs(centres[i] - centres[j]) >= (sizes[i] + sizes[j]) / 2 - 1e-9).any()
+
+
+def test_a_label_avoids_points_where_it_can() -> None:
+    crowd = np.random.default_rng(0).normal((150, 150), 12, (300, 2))
+    sizes = np.array([[60.0, 12.0]])
+    centre = place(np.array([[150.0, 150.0]]), sizes, crowd, area=(300, 300), radii=(0, 15, 30, 45))[0]
+    covered = (np.abs(crowd - centre) < sizes[0] / 2).all(axis=1).sum()
+    assert covered < 10
