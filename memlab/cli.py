@@ -52,18 +52,20 @@ def ingest(
     from memlab.store import MemoryStore
 
     chosen, _ = settings({"store": store, "encoder": encoder, "on_error": on_error, "seed": seed})
+    # What can be refused is refused before the store is made.
+    read = datasets.stream(dataset, format=format, on_error=chosen.on_error, pool=pool, seed=chosen.seed)
+    model = _encoder(chosen)
     memory = MemoryStore.open(chosen.store)
     names: dict[str, None] = {}
 
     def parts() -> Iterator[Dataset]:
-        for part in datasets.stream(dataset, format=format, on_error=chosen.on_error, pool=pool, seed=chosen.seed):
+        for part in read:
             typer.echo(part.describe())
             _echo_issues(part)
             names[part.name] = None
             yield part
 
     typer.echo(memory.ingest(parts(), progress=True))
-    model = _encoder(chosen)
     for name in names:
         added = memory.backfill(model, name, header=chosen.header)
         typer.echo(f"{name}: {added:,} turns newly encoded by {chosen.encoder}")

@@ -52,7 +52,10 @@ class Pipeline:
         :raises DataError: when a stage's parameter has a value that it cannot use.
         """
         first, *rest = self.stages
-        run = _apply(RETRIEVERS[first.name], first, bench, level=level)
+        place = (str(first), level)
+        if place not in bench.retrieved:
+            bench.retrieved[place] = _apply(RETRIEVERS[first.name], first, bench, level=level)
+        run = bench.retrieved[place]
         for stage in rest:
             run = _apply(TRANSFORMS[stage.name], stage, run, bench)
         return replace(run, name=str(self), provenance={**bench.provenance, "pipeline": str(self), "level": level})
@@ -63,8 +66,8 @@ def _apply(function: Callable[..., Run], stage: Stage, *data: Any, **level: Any)
         return function(*data, **level, **stage.parameters)
     except DataError as error:
         raise DataError(f"stage {str(stage)!r}: {error}") from error
-    except TypeError as error:
-        raise PipelineError(f"stage {str(stage)!r}: a parameter has the wrong type ({error})") from error
+    except (TypeError, OverflowError) as error:
+        raise PipelineError(f"stage {str(stage)!r}: a parameter has the wrong type or size ({error})") from error
 
 
 def pipeline(text: str | Pipeline) -> Pipeline:
@@ -83,11 +86,14 @@ def pipeline(text: str | Pipeline) -> Pipeline:
     """
     if isinstance(text, Pipeline):
         return text
+    if not isinstance(text, str):
+        raise PipelineError(f"a pipeline is text such as 'hybrid(k=200) | mmr', not {type(text).__name__}")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        shown = text if len(text) <= 200 else text[:199] + "…"
         raise PipelineError(
-            f"{text!r} is not a pipeline ({error}); join stages with |, as in 'hybrid(k=200) | mmr(lambda_=0.7)'"
+            f"{shown!r} is not a pipeline ({error}); join stages with |, as in 'hybrid(k=200) | mmr(lambda_=0.7)'"
         ) from error
     nodes: list[ast.expr] = []
     while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.BitOr):
@@ -102,22 +108,36 @@ def _stage(node: ast.expr, *, first: bool) -> Stage:
     if not isinstance(call.func, ast.Name):
         raise PipelineError(f"{ast.unparse(node)!r} is not a stage; a stage is name or name(key=value, …)")
     name, known = call.func.id, RETRIEVERS if first else TRANSFORMS
+    if name in RETRIEVERS.keys() | TRANSFORMS.keys() and name not in known:
+        rule = "retrieves nothing and cannot come first" if first else "retrieves and can only come first"
+        raise PipelineError(f"stage {name!r} {rule}, as in 'hybrid | mmr'; {_place(first)} {', '.join(known)}")
     if name not in known:
         near = difflib.get_close_matches(name, known, 1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
-        place = "a pipeline begins with" if first else "after the first come"
-        raise PipelineError(f"no stage is called {name!r}{hint}; {place} {', '.join(known)}")
+        raise PipelineError(f"no stage is called {name!r}{hint}; {_place(first)} {', '.join(known)}")
     if call.args:
         raise PipelineError(f"stage {name!r}: write {ast.unparse(call.args[0])!r} as key=value")
     allowed = [p for p in inspect.signature(known[name]).parameters if p not in ("run", "bench", "level")]
-    parameters = {}
+    parameters: dict[str, Any] = {}
     for keyword in call.keywords:
+        if keyword.arg in parameters:
+            raise PipelineError(f"stage {name!r}: {keyword.arg} is given twice; keep one")
         if keyword.arg not in allowed:
             raise PipelineError(f"stage {name!r} has no parameter {keyword.arg!r}; it has {', '.join(allowed)}")
-        try:
-            parameters[keyword.arg] = ast.literal_eval(keyword.value)
-        except ValueError as error:
-            raise PipelineError(
-                f"stage {name!r}: {keyword.arg}={ast.unparse(keyword.value)} is not a literal; quote text"
-            ) from error
+        parameters[keyword.arg] = _literal(keyword.value, f"stage {name!r}: {keyword.arg}")
     return Stage(name, parameters)
+
+
+def _literal(node: ast.expr, where: str) -> Any:
+    """Read a value that ``repr`` writes so that it can be read again, which inf and … are not."""
+    try:
+        value = ast.literal_eval(node)
+        if ast.literal_eval(repr(value)) == value:
+            return value
+    except (ValueError, TypeError):
+        pass
+    raise PipelineError(f"{where}={ast.unparse(node)} is not a literal; give a number, quoted text or a list of them")
+
+
+def _place(first: bool) -> str:
+    return "a pipeline begins with" if first else "after the first come"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from memlab.datasets._synthetic_language import (
     Entry,
@@ -26,9 +26,9 @@ def build(scope: str, turns: int, seed: int, hazard_per_year: float, language: L
     _events(world, max(1, round(turns / 55)))
     place_states(world, max(1, round(turns / 42)), hazard_per_year)
     _singles(world, turns)
-    _look_alikes(world, round(turns / 13))
-    for _ in range(round(turns / 18)):
-        _anywhere(world, Placed("noise", say(language.rules["noise"], world.random, {})))
+    _look_alikes(world, round(turns / 11))
+    for _ in range(round(turns / 16)):
+        _noise(world)
     return world
 
 
@@ -83,17 +83,22 @@ def _events(world: World, n: int) -> None:
         world.strangers[collection.name] = [item.name for item in items[count:]]
 
 
-def _tagged(world: World, entry: Entry, text: str) -> str:
+def _tagged(world: World, entry: Entry, kind: str, text: str) -> Placed:
     """Head some remarks with their subject, look-alikes as often as true ones."""
     if "tag" in entry.lines and world.random() < 0.45:
-        return f"{say(entry.lines['tag'], world.random, {})}: {text}"
-    return text
+        return Placed(kind, f"{say(entry.lines['tag'], world.random, {})}: {text}", tagged=True)
+    return Placed(kind, text)
+
+
+def _some_day(world: World, said: datetime) -> datetime:
+    """Choose the day that a remark is about: the same or one of the eleven before."""
+    day = said - timedelta(days=_LAGS[world.pick(len(_LAGS))])
+    return day.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _event(world: World, collection: Entry, item: Item, session: int) -> None:
     said = world.starts[session]
-    lag = _LAGS[world.pick(len(_LAGS))]
-    day = (said - timedelta(days=lag)).replace(hour=0, minute=0, second=0, microsecond=0)
+    day = _some_day(world, said)
     env, value = _item_env(world, item, collection.values.get("unit", ""))
     env["when"] = when_phrase(day.date(), said, world.random)
     env["since"] = when_phrase(day.date(), said, world.random, since=True)
@@ -109,8 +114,8 @@ def _event(world: World, collection: Entry, item: Item, session: int) -> None:
             )
         evidence = [world.turn_id(session, at), world.turn_id(session, at + 2)]
     else:
-        text = _tagged(world, collection, say(item.say, world.random, env))
-        evidence = [str(world.put(session, Placed("event", text)))]
+        text = say(item.say, world.random, env)
+        evidence = [str(world.put(session, _tagged(world, collection, "event", text)))]
     unit = collection.values.get("unit", "").partition(" ")[0] or None
     fact = world.add("event", collection.name, item.name, (day, day), value=value, unit=unit, evidence=evidence)
     world.refs[fact.fact_id] = item.ref
@@ -199,4 +204,25 @@ def _look_alikes(world: World, n: int) -> None:
             else:
                 continue
             env, _ = _item_env(world, item, entry.values.get("unit", ""))
-        _anywhere(world, Placed("near", _tagged(world, entry, say(entry.lines["near"], world.random, env))))
+        _hearsay(world, entry, env)
+
+
+def _noise(world: World) -> None:
+    """Say something of no consequence, now and then with a day, too."""
+    session = _session_for(world, "", set())
+    if session is not None:
+        said = world.starts[session]
+        env = {"when": when_phrase(_some_day(world, said).date(), said, world.random)}
+        world.put(session, Placed("noise", say(world.language.rules["noise"], world.random, env)))
+
+
+def _hearsay(world: World, entry: Entry, env: dict[str, str]) -> None:
+    """Say a look-alike, often with a day, as true events have one."""
+    session = _session_for(world, entry.values["topic"], set())
+    if session is None:
+        return
+    text = say(entry.lines["near"], world.random, env)
+    if text.startswith("my ") and world.random() < 0.6:
+        said = world.starts[session]
+        text = f"I heard {when_phrase(_some_day(world, said).date(), said, world.random)} that {text}"
+    world.put(session, _tagged(world, entry, "near", text))

@@ -217,10 +217,10 @@ def _details(world: World, asked_at: datetime) -> Iterator[_Draft]:
         if len(true) == 1 and not corrected:
             yield _value_question(world, entry, "now", true, kind)
     for fact in world.sample(_single_events(world), 3):
-        text = _amount_text(world, fact.predicate, fact.object)
-        if text and fact.value is not None:
+        price = _amount_text(world, fact.predicate, fact.object)
+        if price and fact.value is not None:
             yield _Draft(
-                kind, text, amount_answer(int(fact.value), fact.unit or ""), Program("sum", _ids([fact])), [fact]
+                kind, price, amount_answer(int(fact.value), fact.unit or ""), Program("sum", _ids([fact])), [fact]
             )
 
 

@@ -62,8 +62,10 @@ def _session(world: World, session: int) -> Iterator[Spoken]:
         since_switch += 1
 
 
-def _chat(world: World, place: int, ending: bool, asks: _Deck, env: dict[str, str]) -> str:
-    """A turn's ordinary talk: a greeting, a reaction, a question on the thread."""
+def _chat(world: World, place: int, ending: bool, asks: _Deck, env: dict[str, str], *, alone: bool) -> str:
+    """A turn's ordinary talk: a greeting, a reaction, a question on the thread; more of it where no statement follows,
+    so that length does not give statements away.
+    """
     rules, random = world.language.rules, world.random
     if ending:
         return say(rules["bye"], random, env)
@@ -73,9 +75,9 @@ def _chat(world: World, place: int, ending: bool, asks: _Deck, env: dict[str, st
             parts.append(say(rules["hello"], random, env))
     elif random() < 0.5:
         parts.append(say(rules["react"], random, env))
-    if random() < 0.14:
-        parts.append(capital(say(rules["busy"], random, env)))
-    parts.append(_question(world, asks, env, fresh=place == 0))
+    context = [capital(say(rules["busy"], random, env))] if random() < (0.8 if alone else 0.08) else []
+    question = _question(world, asks, env, fresh=place == 0)
+    parts += [*context, question] if random() < 0.5 else [question, *context]
     return " ".join(parts)
 
 
@@ -91,10 +93,12 @@ def _user(world: World, statement: Placed | None, place: int, ending: bool, asks
         text = capital(statement.text)
         if random() < 0.5:
             text = f"{say(rules['react' if place else 'hello'], random, env)} {text}"
-        return text
-    talk = _chat(world, place, ending, asks, env)
+        return f"{text} {capital(say(rules['busy'], random, env))}" if random() < 0.7 else text
+    talk = _chat(world, place, ending, asks, env, alone=statement is None)
     if statement is None:
         return talk
+    if statement.tagged:
+        return f"{talk} {capital(statement.text)}."
     if statement.leads:
         return f"{capital(statement.text)}. {say(rules['bye'], random, env) if ending else _question(world, asks, env)}"
     kind = random()

@@ -41,6 +41,7 @@ class Placed:
 
     :param kind: ``event``, ``state``, ``near``, ``noise`` … : decides how the assistant takes it.
     :param whole: the text is the user's whole turn, not a remark to weave into talk.
+    :param tagged: the remark begins with a heading and stands as a sentence of its own.
     :param leads: the remark follows from what was said just before, so it opens the turn.
     :param reply: what the assistant has to answer.
     :param topic: what the talk turns to with this statement.
@@ -50,6 +51,7 @@ class Placed:
     text: str
     whole: bool = False
     leads: bool = False
+    tagged: bool = False
     reply: str | None = None
     topic: str | None = None
 

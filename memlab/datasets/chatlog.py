@@ -36,7 +36,8 @@ A **question** line, for evaluation; anywhere in the file::
 
 The **first line** may be a header: ``{"memlab": {"format": "synthetic", "grouped": true, …}}``. ``format`` is
 ``chatlog`` or ``synthetic``; ``grouped`` promises that the lines of a scope stand together, so that the file streams
-scope by scope in bounded memory; anything else describes how the file was made. Other keys of a line are ignored.
+scope by scope in bounded memory; anything else describes how the file was made. Lines with the
+key ``fact`` hold the truth behind synthetic data and are passed over; so are other keys of a line.
 """
 
 from __future__ import annotations
@@ -117,6 +118,8 @@ def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
         try:
             if "memlab" in record:
                 log.kind, grouped = _header(record["memlab"], place)
+                continue
+            if "fact" in record:
                 continue
             scope = as_name(record.get("scope", MISSING), "scope")
             if grouped and scope != current:

@@ -84,7 +84,9 @@ class Run:
         if self.text_of is not None:
             shown = shown.with_columns(text=pl.Series(self.text_of(shown["doc_id"].to_list()), dtype=pl.String))
         if self.evidence is not None:
-            marks = self.evidence.frame.select("query_id", "doc_id", evidence=pl.lit("✔"))
+            marks = self.evidence.frame.filter(pl.col("relevance") > 0).select(
+                "query_id", "doc_id", evidence=pl.lit("✔")
+            )
             shown = shown.join(marks, on=["query_id", "doc_id"], how="left", maintain_order="left")
         rows = (
             "<tr>" + "".join(f"<td style='text-align:left'>{_cell(v)}</td>" for v in row) + "</tr>"
@@ -112,7 +114,7 @@ def run_from_scores(query_ids: np.ndarray, doc_ids: np.ndarray, scores: np.ndarr
     :param query_ids: (n,) ids; order of first appearance is kept.
     :param doc_ids: (n,) ids.
     :param scores: (n,) finite numbers.
-    :raises DataError: when the lengths differ or a score is not finite.
+    :raises DataError: when the lengths differ, a score is not finite, or ``k`` is not positive.
 
     >>> import numpy as np
     >>> from memlab.records import run_from_scores
@@ -124,6 +126,8 @@ def run_from_scores(query_ids: np.ndarray, doc_ids: np.ndarray, scores: np.ndarr
         raise DataError(f"lengths differ: {len(query_ids)} queries, {len(doc_ids)} documents, {len(scores)} scores")
     if not np.isfinite(scores).all():
         raise DataError(f"score {int(np.flatnonzero(~np.isfinite(scores))[0])} is not a finite number")
+    if k < 1:
+        raise DataError(f"k is {k}; a ranking needs at least one place")
     ranked = (
         pl.DataFrame({"query_id": pl.Series(query_ids, dtype=pl.String), "doc_id": pl.Series(doc_ids, dtype=pl.String)})
         .with_columns(score=pl.Series(scores, dtype=pl.Float64))
@@ -137,13 +141,17 @@ def run_from_scores(query_ids: np.ndarray, doc_ids: np.ndarray, scores: np.ndarr
     return Run(ranked.with_columns(score=strict).select(*RUN_SCHEMA), level)
 
 
+_LOWEST, _LARGEST = -(2.0**127), float(np.finfo(np.float32).max)
+
+
 def strictly_decreasing(scores: np.ndarray, group: np.ndarray) -> np.ndarray:
     """Lower each score to at least one float32 step below the one before it in its group.
 
     float32, because trec_eval holds scores so. Floats of one sign order like their bit patterns, so "one step lower"
-    is integer arithmetic: y[i] = min over j ≤ i of x[j] − (i − j).
+    is integer arithmetic: y[i] = min over j ≤ i of x[j] − (i − j). Numbers that float32 cannot hold are taken as its
+    largest; below −2^127 there is room for eight million more steps.
     """
-    bits = scores.astype(np.float32).view(np.int32).astype(np.int64)
+    bits = np.clip(scores, _LOWEST, _LARGEST).astype(np.float32).view(np.int32).astype(np.int64)
     ordered = np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
     place = np.arange(len(ordered))
     offset = pl.DataFrame({"x": ordered + place, "g": group}).select(pl.col("x").cum_min().over("g"))["x"].to_numpy()

@@ -82,6 +82,7 @@ class Bench:
     :param query_vectors: (n queries, d) float32 unit rows, or ``None``.
     :param provenance: dataset fingerprint, encoder identity, table versions: what every run over it carries.
     :param store: where the indexed search path looks; ``None`` for a bench held in memory alone.
+    :param retrieved: the first stages that pipelines have run, so that ten selections over one retrieval cost one.
     """
 
     name: str
@@ -94,6 +95,7 @@ class Bench:
     store: MemoryStore | None = field(default=None, repr=False)
     encoder: Encoder | None = field(default=None, repr=False)
     header: tuple[str, ...] = ()
+    retrieved: dict[tuple[str, Level], Run] = field(default_factory=dict, repr=False, compare=False)
     _shown: Mapping[Level, Qrels] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -155,7 +157,7 @@ class Bench:
             store,
             encoder,
             tuple(header),
-            {"turn": qrels(dataset.questions, "turn"), "session": qrels(dataset.questions, "session")},
+            _shown={"turn": qrels(dataset.questions, "turn"), "session": qrels(dataset.questions, "session")},
         )
 
     @cached_property
@@ -164,6 +166,10 @@ class Bench:
         placed = self.turns.with_row_index("row").join(
             order.select("session_id", "session"), on="session_id", how="left", maintain_order="left"
         )
+        homeless = placed.filter(pl.col("session").is_null())
+        if homeless.height:
+            turn, session = homeless.row(0, named=True)["turn_id"], homeless.row(0, named=True)["session_id"]
+            raise DataError(f"turn {turn!r} belongs to session {session!r}, which dataset {self.name!r} does not list")
         placed = placed.sort("session", "n", maintain_order=True)
         rows = placed["row"].to_numpy()
         session = placed["session"].to_numpy().astype(np.int64)
@@ -201,9 +207,15 @@ class Bench:
         """Give the same bench with other questions, embedded the same way.
 
         :param queries: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where absent.
+        :raises DataError: when a column is missing, or two questions have one id.
         """
         from dataclasses import replace
 
+        missing = [column for column in ("scope", "text") if column not in queries.columns]
+        if missing:
+            raise DataError(
+                f"queries have no column {missing[0]!r}; they need scope and text, and have {queries.columns}"
+            )
         filled = queries.with_columns(
             query_id=pl.col("query_id")
             if "query_id" in queries.columns
@@ -212,11 +224,16 @@ class Bench:
             if "timestamp" in queries.columns
             else pl.lit(None, self.queries.schema["timestamp"]),
         ).select("query_id", "scope", "text", "timestamp")
+        repeated = filled.filter(pl.col("query_id").is_duplicated())["query_id"]
+        if len(repeated):
+            raise DataError(f"query id {repeated[0]!r} stands for several questions; give each its own")
         vectors = None
         if self.encoder is not None:
             texts = query_texts(filled, self.turns, header=self.header)
             vectors = self.encoder.encode(texts, kind="query", progress=False)
-        return replace(self, queries=filled, query_vectors=vectors, _shown={})
+        other = replace(self, queries=filled, query_vectors=vectors, retrieved={}, _shown={})
+        other.__dict__["_documents"] = self._documents  # what cached_property fills; the documents are the same
+        return other
 
     def show(self, run: Run) -> Run:
         """Give a run that shows the texts of its documents and marks the evidence when a notebook prints it."""

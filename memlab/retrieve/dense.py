@@ -47,10 +47,23 @@ def dense_scores(bench: Bench, *, level: Level) -> Iterator[tuple[np.ndarray, sl
     if bench.query_vectors is None:
         raise DataError("the queries are not embedded; make the bench with an encoder")
     for (rows, span), (_, turn_span) in zip(bench.by_scope(level), bench.by_scope("turn"), strict=True):
-        scores = bench.query_vectors[rows] @ embeddings[turn_span].T
+        scores = cosines(bench.query_vectors[rows], embeddings[turn_span])
         if level == "session":
             scores = best_of(scores, turns.session[turn_span] - span.start, span.stop - span.start)
         yield rows, span, scores
+
+
+def cosines(queries: np.ndarray, documents: np.ndarray, *, block: int = 16_384) -> np.ndarray:
+    """Multiply unit rows: (q, d), (n, d) → (q, n) float32.
+
+    In float64, rounded afterwards: how float32 sums round depends on the shape of the batch and on the processor, and
+    equal texts would then not tie. A block of documents at a time, so that the wide copy stays small.
+    """
+    scores = np.empty((len(queries), len(documents)), np.float32)
+    wide = queries.astype(np.float64)
+    for start in range(0, len(documents), block):
+        scores[:, start : start + block] = wide @ documents[start : start + block].astype(np.float64).T
+    return scores
 
 
 def best_of(scores: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:

@@ -46,7 +46,7 @@ def hybrid(
 def rrf(runs: Sequence[Run], *, weights: Sequence[float] | None = None, k: int = 200, rrf_k: int = RRF_K) -> Run:
     """Fuse rankings: a document scores Σ weight / (rrf_k + rank) over the runs that hold it.
 
-    A document that a BM25 run lists at score 0, only to fill its places, adds nothing for that run.
+    A document that a run lists at a score of 0 or less, as BM25 does to fill its places, gains nothing from that run.
 
     :param weights: one a run, not negative; all 1 by default.
     :raises DataError: when runs are of different levels, or weights do not fit.
@@ -62,7 +62,7 @@ def rrf(runs: Sequence[Run], *, weights: Sequence[float] | None = None, k: int =
         run.frame.select(
             "query_id",
             "doc_id",
-            gain=pl.when(pl.col("score") > 0).then(weight / (rrf_k + pl.col("rank"))).otherwise(0.0),
+            gain=pl.when(pl.col("score") > 0).then(float(weight) / (float(rrf_k) + pl.col("rank"))).otherwise(0.0),
         )
         for run, weight in zip(runs, weights, strict=True)
     ]

@@ -41,8 +41,9 @@ def mmr(run: Run, bench: Bench, *, lambda_: float = 0.7, k: int = 50, candidates
 
 
 def _select(some: Candidates, vectors: np.ndarray, lambda_: float, k: int) -> list[np.ndarray]:
-    embedded = vectors[some.at]
-    similarity = embedded @ embedded.transpose(0, 2, 1)
+    # float64, then rounded: equal texts are equally similar only so, whatever the shape of the batch.
+    embedded = vectors[some.at].astype(np.float64)
+    similarity = (embedded @ embedded.transpose(0, 2, 1)).astype(np.float32)
     relevance = np.where(some.held, lambda_ * some.relevance, -np.inf)
     rows = np.arange(len(relevance))
     nearest = np.full(relevance.shape, -np.inf)

@@ -17,9 +17,7 @@ ROUNDS, TEXTS = 5, 256
 def turns() -> list[str]:
     """Short chat turns: log-normal lengths with a median of 20 words, like people's own."""
     rng = np.random.default_rng(0)
-    words = np.array(
-        "I you went doctor said the a of and to was it dentist Tuesday maybe lovely garden so then".split()
-    )
+    words = np.array(["I", "you", "doctor", "said", "the", "of", "and", "to", "dentist", "Tuesday", "lovely", "garden"])
     lengths = np.clip(rng.lognormal(3.0, 0.6, ROUNDS * TEXTS), 1, 150).astype(int)
     return [" ".join(rng.choice(words, n)) for n in lengths]
 

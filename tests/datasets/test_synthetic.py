@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -16,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from memlab import records
-from memlab.datasets import chatlog, synthetic
+from memlab import datasets, records
+from memlab.datasets import synthetic
 from memlab.datasets._synthetic_language import Slot, amount_answer, language, when_phrase
 from memlab.datasets._synthetic_plan import build
 from memlab.datasets._synthetic_questions import UNKNOWN, Asked, ask
@@ -73,13 +74,13 @@ def test_size_is_exact_and_sessions_are_well_formed(turns: int, seed: int) -> No
 
 
 def test_stream_gives_whole_scopes_that_join_to_generate() -> None:
-    parts = list(synthetic.stream(25_000, seed=2))
+    parts = list(synthetic.stream(12_000, seed=2))
     assert len(parts) > 1
     scopes = [scope for part in parts for scope in part.scopes]
     assert len(scopes) == len(set(scopes))
     joined = records.concat(parts)
-    assert joined.fingerprint() == synthetic.generate(25_000, seed=2).fingerprint()
-    assert joined.fingerprint() != synthetic.generate(25_000, seed=3).fingerprint()
+    assert joined.fingerprint() == synthetic.generate(12_000, seed=2).fingerprint()
+    assert joined.fingerprint() != synthetic.generate(12_000, seed=3).fingerprint()
 
 
 def test_every_kind_of_question_is_there(data: records.Dataset) -> None:
@@ -98,7 +99,7 @@ def test_every_kind_of_question_is_there(data: records.Dataset) -> None:
 
 def _derive(asked: Asked, facts: pl.DataFrame) -> str:
     """Answer a program from the fact table alone."""
-    order = pl.DataFrame({"fact_id": asked.program.facts, "i": range(len(asked.program.facts))})
+    order = pl.DataFrame({"fact_id": pl.Series(asked.program.facts, dtype=pl.String)}).with_row_index("i")
     rows = order.join(facts, on="fact_id", how="left").sort("i")
     by_time = rows.sort("valid_from")
     days = by_time["valid_from"].dt.date().to_list()
@@ -151,11 +152,11 @@ def test_current_and_previous_values_are_the_last_two_true_ones() -> None:
     for world in _worlds(12):
         for asked in ask(world):
             if asked.question.question_type == "knowledge-update":
-                mine = [f for f in world.facts if f.fact_id == asked.program.facts[0]][0]
+                mine = next(f for f in world.facts if f.fact_id == asked.program.facts[0])
                 true = [f for f in world.facts if f.predicate == mine.predicate and f.status == "true"]
                 assert asked.program.facts == [f.fact_id for f in true[-len(asked.program.facts) :]]
                 assert true[-1].valid_to is None
-                assert all(a.valid_to == b.valid_from for a, b in zip(true, true[1:], strict=False))
+                assert all(a.valid_to == b.valid_from for a, b in pairwise(true))
                 seen += 1
     assert seen > 20
 
@@ -264,6 +265,7 @@ def test_every_template_binds_only_names_that_are_given() -> None:
             assert "unit" not in entry.values or all("amt" in unbound(m) for m in item.say), item.name
     for entry in (*lang.details, *lang.replies, *lang.tastes):
         names = {name for name, _ in entry.lets}
+        assert not names & set(lang.rules), f"{entry.name}: a bound name is shadowed by a rule"
         assert set().union(*(unbound(ls) for ls in entry.lines.values())) <= names | {"v"} & names, entry.name
     for entry in lang.states:
         assert set().union(*(unbound(ls) for ls in entry.lines.values())) <= {"v", "since"}, entry.name
@@ -271,7 +273,7 @@ def test_every_template_binds_only_names_that_are_given() -> None:
 
 def test_the_file_reads_back_as_the_same_dataset(tmp_path: Path) -> None:
     path = synthetic.write(tmp_path / "made.jsonl", 900, seed=5)
-    read = chatlog_load(path)
+    read = datasets.load(path)
     made = synthetic.generate(900, seed=5)
     assert read.format == "synthetic"
     assert read.turns.equals(made.turns)
@@ -279,13 +281,6 @@ def test_the_file_reads_back_as_the_same_dataset(tmp_path: Path) -> None:
     assert read.fingerprint() == made.fingerprint()
     facts = [json.loads(line)["fact"] for line in path.read_text().splitlines() if line.startswith('{"fact"')]
     assert [f["fact_id"] for f in facts] == synthetic.facts(900, seed=5)["fact_id"].to_list()
-
-
-def chatlog_load(path: Path) -> records.Dataset:
-    assert chatlog.__name__ == "memlab.datasets.chatlog"
-    from memlab import datasets
-
-    return datasets.load(path)
 
 
 def test_the_committed_sample_is_made_again_byte_for_byte(tmp_path: Path) -> None:
@@ -319,9 +314,7 @@ def test_place_and_length_do_not_give_evidence_away(data: records.Dataset) -> No
     hit = data.sessions.join(gold, left_on="session_id", right_on="evidence_sessions")
     turns_weighted = (data.sessions["n_turns"] ** 2).sum() / data.sessions["n_turns"].sum()
     assert abs(hit["n_turns"].mean() - turns_weighted) < 0.2 * turns_weighted
-    assert (
-        abs((hit["n"] / data.sessions["n"].max()).mean() - (data.sessions["n"] / data.sessions["n"].max()).mean()) < 0.1
-    )
+    assert abs(hit["n"].mean() - data.sessions["n"].mean()) < 0.2 * data.sessions["n"].mean()
 
 
 @pytest.mark.parametrize(
