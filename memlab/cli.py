@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import platform
+import re
 import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -70,7 +70,7 @@ def ingest(
         added = memory.backfill(model, name, header=chosen.header)
         typer.echo(f"{name}: {added:,} turns newly encoded by {chosen.encoder}")
     typer.echo(memory.create_indexes(model, header=chosen.header))
-    typer.echo(f"store: {chosen.store}")
+    typer.echo(f"store: {_no_secret(chosen.store)}")
 
 
 @app.command()
@@ -90,18 +90,25 @@ def search(
     import polars as pl
 
     from memlab.pipelines import pipeline as read
-    from memlab.records import LEVELS
+    from memlab.records import LEVELS, id_part
     from memlab.retrieve import Bench
     from memlab.store import MemoryStore
 
     stages = read(pipeline)
+    try:
+        query.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"the query is not valid text: {query[error.start]!r} at {error.start}; write it in the terminal's encoding"
+        ) from error
     if level not in LEVELS:
         raise DataError(f"level is {level!r}; choose turn or session")
     chosen, _ = settings({"store": store, "encoder": encoder})
     memory = MemoryStore.open(chosen.store, create=False)
     name = _only(memory.datasets()["name"].to_list(), dataset, "dataset", "memlab ingest FILE puts one there")
     data = memory.dataset(name)
-    wanted = _only(data.scopes, scope, "scope", "see memlab info")
+    named = id_part(scope) if scope and scope not in data.scopes else scope
+    wanted = _only(data.scopes, named, "scope", "see memlab info")
     bench = Bench.of(data.take([wanted]), encoder=_encoder(chosen), store=memory, header=chosen.header)
     asked = bench.with_queries(pl.DataFrame({"scope": [wanted], "text": [query]}))
     run = stages.run(asked, level=level).top(k)
@@ -124,20 +131,25 @@ def evaluate(
 ) -> None:
     """Measure pipelines on a dataset, at turn and session level, and write runs, qrels and reports."""
     from memlab import datasets
-    from memlab.experiment import run_pipelines
+    from memlab.experiment import measurable, run_pipelines
+    from memlab.pipelines import pipeline as parse
     from memlab.retrieve import Bench
     from memlab.store import MemoryStore
 
     chosen, _ = settings(
         {"store": store, "encoder": encoder, "on_error": on_error, "seed": seed, "pipelines": pipeline or None}
     )
+    stages = [parse(text) for text in chosen.pipelines]
     data = datasets.load(dataset, format=format, on_error=chosen.on_error, pool=pool, seed=chosen.seed)
     typer.echo(data.describe())
     _echo_issues(data)
+    levels = measurable(data)
+    if "turn" not in levels:
+        typer.echo("no question cites turns: sessions alone are measured")
     memory = MemoryStore.open(chosen.store)
     bench = Bench.of(data, encoder=_encoder(chosen), store=memory, header=chosen.header)
     directory = out or Path(chosen.results) / data.name
-    result = run_pipelines(chosen.pipelines, bench, data, seed=chosen.seed)
+    result = run_pipelines(stages, bench, data, levels=levels, seed=chosen.seed)
     result.write(directory)
     result.save(memory)
     typer.echo(result.to_markdown())
@@ -216,29 +228,28 @@ def info(store: Store = None, encoder: EncoderName = None) -> None:
 
     chosen, origin = settings({"store": store, "encoder": encoder})
     for name, value in chosen.model_dump(exclude={"llm"}).items():
-        typer.echo(f"{name:10} {value!s:45} {origin[name]}")
+        typer.echo(f"{name:10} {_no_secret(str(value)):45} {origin[name]}")
     for name, service in chosen.llm.services.items():
-        typer.echo(f"service {name}: {service.model} at {service.base_url} {origin['llm']}")
+        typer.echo(f"service {name}: {service.model} at {_no_secret(service.base_url)} {origin['llm']}")
     typer.echo(f"\nmemlab {_version('memlab')}, Python {platform.python_version()}")
     typer.echo(", ".join(f"{p} {_version(p)}" for p in ("lancedb", "polars", "torch", "transformers", "plotly")))
     try:
         memory = MemoryStore.open(chosen.store, create=False)
     except MemlabError as error:
-        typer.echo(f"\n{error}")
+        typer.echo(f"\n{_no_secret(str(error))}")
         return
     typer.echo(f"\n{memory.datasets()}\n{memory.versions()}")
 
 
 def main() -> None:
     """Run the command line; an error that the user can mend is one line and exit code 2."""
-    logging.basicConfig(format="%(message)s", stream=sys.stderr)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         app()
     except MemlabError as error:
-        typer.echo(f"memlab: {error}", err=True)
+        typer.echo(f"memlab: {_one_line(_no_secret(str(error)))}", err=True)
         raise SystemExit(2) from None
 
 
@@ -267,9 +278,18 @@ def _echo_issues(data: Dataset, most: int = 8) -> None:
         typer.echo(f"  … and {data.issues.height - most:,} more")
 
 
+def _one_line(text: str) -> str:
+    """Escape what would break the line or steer the terminal: file names, texts and ids come from outside."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda m: repr(m[0])[1:-1], text)
+
+
 def _short(text: Any, most: int = 160) -> str:
-    plain = " ".join(str(text).split())
+    plain = _one_line(" ".join(str(text).split()))
     return plain if len(plain) <= most else plain[: most - 1] + "…"
+
+
+def _no_secret(text: str) -> str:
+    return re.sub(r"://[^/@\s]*@", "://…@", text)
 
 
 def _version(package: str) -> str:

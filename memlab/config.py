@@ -59,14 +59,14 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_nested_delimiter="__", extra="forbid")
 
-    store: str = ".memlab/store"
-    encoder: str = "minilm"
+    store: str = Field(".memlab/store", min_length=1)
+    encoder: str = Field("minilm", min_length=1)
     header: tuple[Literal["scope", "time", "participants", "topics"], ...] = ()
     pipelines: tuple[str, ...] = ("dense", "bm25", "hybrid", "hybrid | mmr", "hybrid | by_cluster")
     on_error: Literal["raise", "quarantine"] = "raise"
     seed: int = Field(0, ge=0)
-    figures: str = "figures"
-    results: str = "results"
+    figures: str = Field("figures", min_length=1)
+    results: str = Field("results", min_length=1)
     llm: LLMSettings = LLMSettings()
 
     @classmethod
@@ -102,7 +102,7 @@ def settings(flags: Mapping[str, Any] | None = None, *, directory: str | Path = 
     origin = dict.fromkeys(Settings.model_fields, "default")
     for source, layer in layers:
         for name, value in layer.items():
-            values[name] = value
+            values[name] = _joined(values.get(name), value)
             origin[name] = {str(path): FILE, PREFIX: PREFIX + name.upper()}.get(source, source)
     try:
         return Settings(**values), origin
@@ -111,16 +111,23 @@ def settings(flags: Mapping[str, Any] | None = None, *, directory: str | Path = 
         name = ".".join(map(str, first["loc"]))
         source = origin.get(str(first["loc"][0]), "?")
         known = ", ".join(Settings.model_fields)
-        raise DataError(
-            f"setting {name!r} (from {source}): {first['msg']}, found {first['input']!r}; settings are {known}"
-        ) from None
+        # A service's table may hold a key that somebody wrote into it.
+        found = "" if first["loc"][0] == "llm" else f", found {first['input']!r}"
+        raise DataError(f"setting {name!r} (from {source}): {first['msg']}{found}; settings are {known}") from None
+
+
+def _joined(before: Any, value: Any) -> Any:
+    """Lay a table over a table, so that a variable for one field of a service keeps the others of the file."""
+    if not (isinstance(before, dict) and isinstance(value, dict)):
+        return value
+    return before | {key: _joined(before.get(key), inner) for key, inner in value.items()}
 
 
 def _file(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {}
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path} is not valid TOML: {error}; mend that line or remove the file") from error
     except OSError as error:

@@ -16,6 +16,7 @@ from memlab.evaluate import (
     Measure,
     Report,
     compare,
+    describe_questions,
     evaluate,
     file_names,
     hard_group,
@@ -70,6 +71,8 @@ class Experiment:
         parts = []
         for level in LEVELS:
             held = [report for report in self.reports if report.level == level]
+            if not held:
+                continue
             n = held[0].per_query.height
             parts.append(f"{level}s, all questions with evidence (n = {n:,})\n\n{to_markdown(results_table(held))}")
             several = held[0].per_query.filter(held[0].per_query["n_evidence_sessions"] >= 2).height
@@ -77,6 +80,17 @@ class Experiment:
                 table = results_table(held, by="evidence_sessions", group=MULTI_SESSION)
                 parts.append(f"{level}s, evidence in two or more sessions (n = {several:,})\n\n{to_markdown(table)}")
         return "\n\n".join(parts)
+
+
+def measurable(dataset: Dataset) -> tuple[Level, ...]:
+    """Give the levels at which a dataset's questions have evidence: a chat log may cite sessions alone.
+
+    :raises DataError: when no question has evidence at any level.
+    """
+    levels = tuple(level for level in LEVELS if qrels(dataset.questions, level).frame.height) or LEVELS
+    for level in levels:
+        describe_questions(dataset, level)
+    return levels
 
 
 def run_pipelines(
@@ -125,7 +139,10 @@ def sweep(
     :returns: ``parameter``, ``value``, ``system``, ``mean``, ``low``, ``high``, ``baseline``, ``difference``, ``p``.
     :raises DataError: when the template does not name exactly one parameter.
     """
-    names = [name for _, name, _, _ in Formatter().parse(template) if name]
+    try:
+        names = [name for _, name, _, _ in Formatter().parse(template) if name]
+    except ValueError as error:
+        raise DataError(f"{template!r} is no template ({error}); write the value as {{parameter}}") from error
     if len(names) != 1:
         raise DataError(f"{template!r} names {len(names)} parameters in braces; a sweep goes over one")
     texts = [template.format(**{names[0]: value}) for value in values]

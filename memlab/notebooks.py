@@ -20,11 +20,12 @@ def run_notebooks(
     :param parameters: values for the cell tagged ``parameters``.
     :param only: run only notebooks whose name holds this.
     :returns: the executed notebook and its seconds, each as it is done.
-    :raises DataError: when there is no such notebook.
+    :raises DataError: when there is no such notebook, or ``out`` is where they are.
     :raises ExportError: when a notebook fails; says which cell of which, and where the executed part lies.
     """
     try:
         import papermill
+        from jupyter_client.kernelspec import NoSuchKernel
     except ImportError as error:
         raise ModelError('notebooks need papermill, which is not installed; run: pip install "memlab[lab]"') from error
     found = sorted(path for path in Path(source).glob("[0-9]*.ipynb") if only in path.stem)
@@ -33,7 +34,12 @@ def run_notebooks(
         raise DataError(
             f"{source} holds no notebook{named}; run memlab where the folder 'notebooks' is, or give --source"
         )
-    Path(out).mkdir(parents=True, exist_ok=True)
+    if Path(out).resolve() == Path(source).resolve():
+        raise DataError(f"{out} holds the notebooks themselves, which stay without outputs; name another folder")
+    try:
+        Path(out).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ExportError(f"{out}: cannot be made ({error.strerror}); name another folder") from error
     for path in found:
         target = Path(out) / path.name
         started = time.perf_counter()
@@ -42,5 +48,9 @@ def run_notebooks(
         except papermill.PapermillExecutionError as error:
             raise ExportError(
                 f"{path}: cell {error.cell_index} failed: {error.ename}: {error.evalue}; as far as it came: {target}"
+            ) from error
+        except (NoSuchKernel, OSError, ValueError, RuntimeError) as error:
+            raise ExportError(
+                f"{path}: could not be run: {error}; see that it is whole and its kernel is there"
             ) from error
         yield target, time.perf_counter() - started

@@ -15,11 +15,12 @@ from typing import Any
 
 from memlab.errors import DataError, PipelineError
 from memlab.records import Level, Run
-from memlab.retrieve import Bench, bm25, dense, hybrid
+from memlab.retrieve import Bench, bm25, dense, hybrid, sessions_from_turns
 from memlab.select import budget, by_cluster, mmr
 
 RETRIEVERS: Mapping[str, Callable[..., Run]] = {f.__name__: f for f in (dense, bm25, hybrid)}
 TRANSFORMS: Mapping[str, Callable[..., Run]] = {f.__name__: f for f in (mmr, by_cluster, budget)}
+REMEMBERED = 16
 
 
 @dataclass(frozen=True)
@@ -49,16 +50,31 @@ class Pipeline:
     def run(self, bench: Bench, *, level: Level = "turn") -> Run:
         """Rank the documents of a level for every query of the bench.
 
+        A pipeline of one stage ranks session documents at session level. Later stages choose among turns, so with
+        them sessions come in the order in which the chosen turns bring them.
+
         :raises DataError: when a stage's parameter has a value that it cannot use.
         """
-        first, *rest = self.stages
-        place = (str(first), level)
-        if place not in bench.retrieved:
-            bench.retrieved[place] = _apply(RETRIEVERS[first.name], first, bench, level=level)
-        run = bench.retrieved[place]
-        for stage in rest:
-            run = _apply(TRANSFORMS[stage.name], stage, run, bench)
+        if level == "session" and len(self.stages) > 1:
+            run = sessions_from_turns(self._ranked(bench, "turn"), bench)
+        else:
+            run = self._ranked(bench, level)
         return replace(run, name=str(self), provenance={**bench.provenance, "pipeline": str(self), "level": level})
+
+    def _ranked(self, bench: Bench, level: Level) -> Run:
+        """Run the stages, or remember them: pipelines that are compared share their beginnings."""
+        place = (str(self), level)
+        run = bench.remembered.pop(place, None)
+        if run is None:
+            *before, last = self.stages
+            if before:
+                run = _apply(TRANSFORMS[last.name], last, Pipeline(tuple(before))._ranked(bench, level), bench)
+            else:
+                run = _apply(RETRIEVERS[last.name], last, bench, level=level)
+        bench.remembered[place] = run
+        if len(bench.remembered) > REMEMBERED:
+            del bench.remembered[next(iter(bench.remembered))]
+        return run
 
 
 def _apply(function: Callable[..., Run], stage: Stage, *data: Any, **level: Any) -> Run:
@@ -91,9 +107,8 @@ def pipeline(text: str | Pipeline) -> Pipeline:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        shown = text if len(text) <= 200 else text[:199] + "…"
         raise PipelineError(
-            f"{shown!r} is not a pipeline ({error}); join stages with |, as in 'hybrid(k=200) | mmr(lambda_=0.7)'"
+            f"{_cut(text)!r} is not a pipeline ({error}); join stages with |, as in 'hybrid(k=200) | mmr(lambda_=0.7)'"
         ) from error
     nodes: list[ast.expr] = []
     while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.BitOr):
@@ -106,7 +121,7 @@ def pipeline(text: str | Pipeline) -> Pipeline:
 def _stage(node: ast.expr, *, first: bool) -> Stage:
     call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
     if not isinstance(call.func, ast.Name):
-        raise PipelineError(f"{ast.unparse(node)!r} is not a stage; a stage is name or name(key=value, …)")
+        raise PipelineError(f"{_source(node)!r} is not a stage; a stage is name or name(key=value, …)")
     name, known = call.func.id, RETRIEVERS if first else TRANSFORMS
     if name in RETRIEVERS.keys() | TRANSFORMS.keys() and name not in known:
         rule = "retrieves nothing and cannot come first" if first else "retrieves and can only come first"
@@ -116,7 +131,7 @@ def _stage(node: ast.expr, *, first: bool) -> Stage:
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise PipelineError(f"no stage is called {name!r}{hint}; {_place(first)} {', '.join(known)}")
     if call.args:
-        raise PipelineError(f"stage {name!r}: write {ast.unparse(call.args[0])!r} as key=value")
+        raise PipelineError(f"stage {name!r}: write {_source(call.args[0])!r} as key=value")
     allowed = [p for p in inspect.signature(known[name]).parameters if p not in ("run", "bench", "level")]
     parameters: dict[str, Any] = {}
     for keyword in call.keywords:
@@ -134,9 +149,20 @@ def _literal(node: ast.expr, where: str) -> Any:
         value = ast.literal_eval(node)
         if ast.literal_eval(repr(value)) == value:
             return value
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         pass
-    raise PipelineError(f"{where}={ast.unparse(node)} is not a literal; give a number, quoted text or a list of them")
+    raise PipelineError(f"{where}={_source(node)} is not a literal; give a number, quoted text or a list of them")
+
+
+def _source(node: ast.expr) -> str:
+    try:
+        return _cut(ast.unparse(node))
+    except RecursionError:
+        return "…"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 200 else text[:199] + "…"
 
 
 def _place(first: bool) -> str:

@@ -36,6 +36,8 @@ import memlab
 from memlab import evaluate
 from memlab.figures import corpus, curves, export
 
+_ = pl.Config(float_precision=3, fmt_str_lengths=80, tbl_rows=20)
+
 # %%
 data = memlab.datasets.load(dataset, pool=pool, seed=seed)
 data
@@ -58,7 +60,6 @@ kinds = questions.group_by("question_type", "evidence_sessions", maintain_order=
 fig = corpus.question_kinds(kinds)
 caption = f"Questions with evidence in {data.name} by kind and number of evidence sessions (n = {questions.height:,})."
 export(fig, "corpus-question-kinds", caption=caption, provenance=source, directory=figures)
-fig
 
 # %%
 several = pl.col("n_evidence_sessions") >= 2
@@ -72,16 +73,17 @@ questions.group_by("form").agg(
 fig = corpus.evidence_histogram(questions.select(n_evidence="n_relevant"))
 caption = f"Pieces of evidence (turns) that a question of {data.name} needs (n = {questions.height:,})."
 export(fig, "corpus-evidence", caption=caption, provenance=source, directory=figures)
-fig
 
 # %% [markdown]
 # ## The conversations
 
 # %%
-fig = corpus.sessions_over_time(data.sessions)
-caption = f"Sessions of {data.name} over time; a dot's area is its number of turns."
-export(fig, "corpus-sessions", caption=caption, provenance=source, directory=figures)
-fig
+if data.sessions["start"].is_not_null().any():
+    fig = corpus.sessions_over_time(data.sessions)
+    caption = f"Sessions of {data.name} over time; a dot's area is its number of turns."
+    export(fig, "corpus-sessions", caption=caption, provenance=source, directory=figures)
+else:
+    display(Markdown("No session of these conversations has a date."))
 
 # %%
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
@@ -92,7 +94,6 @@ lengths = lengths.join(roles, on="turn_id", how="left").filter(pl.col("tokens") 
 fig = corpus.token_lengths(lengths)
 caption = f"Length of the turns of {data.name} in words and punctuation marks (n = {lengths.height:,})."
 export(fig, "corpus-lengths", caption=caption, provenance=source, directory=figures)
-fig
 
 # %% [markdown]
 # ## Complete recall
@@ -113,7 +114,6 @@ caption = (
     f"({data.name}, n = {n_hard:,}; bands: 95 % bootstrap intervals)."
 )
 export(fig, "corpus-recall-all", data=hard, caption=caption, provenance=dict(bench.provenance), directory=figures)
-fig
 
 # %%
 hybrid = done.reports[-1]
@@ -131,7 +131,6 @@ caption = (
     f"n = {questions.height:,}) and as pⁿ for independent hits."
 )
 export(fig, "corpus-independent-hits", data=hits, caption=caption, provenance=dict(bench.provenance), directory=figures)
-fig
 
 # %% [markdown]
 # ## Answer
@@ -142,13 +141,15 @@ at10 = {
     for name in ("recall_any", "recall", "recall_all")
 }
 best = hard.filter(pl.col("k") == 10).sort("mean", descending=True).row(0, named=True)
+complete, alone = ((hits[column] * hits["n"]).sum() / hits["n"].sum() for column in ("measured", "predicted"))
+pieces = hybrid.summary(measures=["recall@10"])["mean"].item()
 display(
     Markdown(
         f"Of the {n_hard:,} questions {which}, hybrid retrieval finds *some* evidence in the first ten turns for "
         f"{at10['recall_any']:.1%}, finds {at10['recall']:.1%} of the pieces, and finds *all* of them for "
         f"{at10['recall_all']:.1%}. The best of the three plain rankings, {best['system']}, reaches "
         f"{best['mean']:.1%} [{best['low']:.1%}, {best['high']:.1%}]; chance is {best['chance']:.1%} and the ceiling "
-        f"at ten {best['ceiling']:.1%}. Complete recall is hard because pieces multiply, not because each is hard to "
-        "find."
+        f"at ten {best['ceiling']:.1%}. Over all {questions.height:,} questions, {pieces:.1%} of a question's pieces "
+        f"are found and {complete:.1%} of the questions are complete; independent hits would complete {alone:.1%}."
     )
 )

@@ -40,6 +40,8 @@ import memlab
 from memlab import cluster, evaluate
 from memlab.figures import anatomy, export, maps, selection, similarity
 
+_ = pl.Config(float_precision=3, fmt_str_lengths=80, tbl_rows=20)
+
 # %%
 data = memlab.datasets.load(dataset, pool=pool, seed=seed)
 questions = evaluate.describe_questions(data, "turn")
@@ -100,7 +102,6 @@ caption = (
 )
 shown = points.drop("text")
 export(fig, "cluster-map", data=shown, caption=caption, provenance=dict(bench.provenance), directory=figures)
-fig
 
 # %% [markdown]
 # ## How many clusters does an answer span?
@@ -145,7 +146,6 @@ caption = (
     "(rounded expectation of each question)."
 )
 export(fig, "cluster-spans", data=bars, caption=caption, provenance=dict(bench.provenance), directory=figures)
-fig
 
 # %% [markdown]
 # ## How much of the top k falls in one cluster?
@@ -179,13 +179,12 @@ once = top.filter(pl.col("draw") == 0)
 shares = pl.concat(
     [
         once.select("largest_share", system=pl.lit(f"dense, first {k}")),
-        once.select(largest_share="expected_largest_share", system=pl.lit(f"{k} random turns")),
+        once.select(largest_share="expected_largest_share", system=pl.lit(f"{k} random turns, expected")),
     ]
 )
 fig = selection.concentration(shares, k=k)
 caption = f"How much of the first {k} turns of dense retrieval lies in one cluster ({data.name}, n = {once.height})."
 export(fig, "cluster-concentration", data=shares, caption=caption, provenance=dict(bench.provenance), directory=figures)
-fig
 
 # %% [markdown]
 # ## How alike are the pieces?
@@ -200,7 +199,6 @@ caption = (
     f"Cosine of {encoder} embeddings: pieces of one answer, random turns, the question ({data.name}, n = {len(rows)})."
 )
 export(fig, "similarity-structure", data=pairs, caption=caption, provenance=dict(bench.provenance), directory=figures)
-fig
 
 # %%
 hits, misses = evaluate.dissect(run, data, query_id, k=15)
@@ -214,13 +212,11 @@ fig = similarity.evidence_matrix(
 )
 caption = f"Cosine among the evidence (★) of “{question['text']}” and the turns that dense retrieval puts first."
 export(fig, "similarity-matrix", caption=caption, provenance=dict(bench.provenance), directory=figures)
-fig
 
 # %%
 fig = anatomy.question_anatomy(hits, misses=misses, question=question["text"], system="dense")
 caption = f"The first 15 turns of dense retrieval for “{question['text']}”, and the evidence it misses."
 export(fig, "question-anatomy", caption=caption, provenance=dict(bench.provenance), directory=figures)
-fig
 
 # %% [markdown]
 # ## Answer
@@ -232,15 +228,20 @@ together, together_chance = spans["pair_share"].mean(), spans["expected_pair_sha
 other, random = median.get("evidence, other session"), median["evidence – random"]
 apart = f"{other:.2f}" if other is not None else "not defined (no answer spans sessions)"
 concentrates = share > 2 * chance
+shared = "no answer has two pieces to compare"
+if together is not None:
+    shared = (
+        f"{together:.1%} of its pairs share a cluster (chance {together_chance:.1%}), and all pieces do for "
+        f"{spans['same_cluster'].mean():.1%} of the questions"
+    )
 display(
     Markdown(
         f"Over {asked.height} questions and {n_seeds} clusterings: an answer of {spans['n_evidence'].mean():.1f} pieces "
         f"spans {spans['n_clusters'].mean():.1f} clusters (chance {spans['expected_n_clusters'].mean():.1f}); "
-        f"{together:.1%} of its pairs share a cluster (chance {together_chance:.1%}), and all pieces do for "
-        f"{spans['same_cluster'].mean():.1%} of the questions. The largest cluster holds {share:.1%} of the first {k} "
-        f"(chance {chance:.1%}). “Similarity concentrates on one cluster” is "
+        f"{shared}. The largest cluster holds {share:.1%} of the first {k} (chance {chance:.1%}). “Similarity "
+        "concentrates on one cluster” is "
         f"{'supported' if concentrates else 'not supported'} here in the sense that the top {k} is "
-        f"{share / chance:.1f} times as concentrated as chance, but half of it or more lies in one cluster for only "
+        f"{share / chance:.1f} times as concentrated as chance, and half of it or more lies in one cluster for "
         f"{(top['largest_share'] >= 0.5).mean():.1%} of the questions. {top['evidence_clusters_reached'].mean():.1%} of "
         f"the clusters that hold evidence are reached. Pieces of one answer in different sessions have a median cosine "
         f"of {apart}, random turns of {random:.2f}."

@@ -41,6 +41,8 @@ from memlab import evaluate
 from memlab.experiment import sweep
 from memlab.figures import curves, export, selection
 
+_ = pl.Config(float_precision=3, fmt_str_lengths=80, tbl_rows=20)
+
 # %%
 data = memlab.datasets.load(dataset, pool=pool, seed=seed)
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
@@ -67,7 +69,6 @@ caption = (
     f"n = {n:,}; bands: 95 % bootstrap intervals)."
 )
 export(fig, "selection-recall", data=points, caption=caption, provenance=dict(bench.provenance), directory=figures)
-fig
 
 # %% [markdown]
 # ## At an equal number of turns
@@ -87,7 +88,6 @@ caption = (
     f"n = {n:,}); grey: {base} alone."
 )
 export(fig, "selection-sweep", data=swept, caption=caption, provenance=dict(bench.provenance), directory=figures)
-fig
 
 # %%
 fixed = [
@@ -106,7 +106,6 @@ caption = (
     "filled where significant after Holm's correction."
 )
 export(fig, "selection-tests", data=tested, caption=caption, provenance=dict(bench.provenance), directory=figures)
-fig
 
 # %% [markdown]
 # ## At an equal token budget
@@ -129,7 +128,6 @@ caption = f"The same at an equal budget of {tokens} tokens ({data.name}, questio
 export(
     fig, "selection-budget", data=tested_budget, caption=caption, provenance=dict(bench.provenance), directory=figures
 )
-fig
 
 # %% [markdown]
 # ## Finding
@@ -137,13 +135,23 @@ fig
 # %%
 lines = []
 for title, table in ((f"first {k} turns", tested), (f"{tokens} tokens", tested_budget)):
-    plain_mean = table["mean"][0]
-    lines.append(f"**{title}** (n = {table['n'][0]:,}; plain {base}: {plain_mean:.3f})")
-    for row in table[1:].iter_rows(named=True):
-        verdict = "no difference shown" if row["p_holm"] >= 0.05 else ("better" if row["difference"] > 0 else "worse")
+    others = table[1:].with_columns(shown=pl.col("p_holm") < 0.05)
+    better = others.filter(pl.col("shown") & (pl.col("difference") > 0))["system"].to_list()
+    worse = others.filter(pl.col("shown") & (pl.col("difference") < 0))["system"].to_list()
+    lines.append(
+        f"**{title}**: plain {base} completes {table['mean'][0]:.1%} of the {table['n'][0]:,} questions {which}. "
+        f"Shown to be better: {', '.join(f'`{s}`' for s in better) or 'none'}; shown to be worse: "
+        f"{', '.join(f'`{s}`' for s in worse) or 'none'} (p < .05 after Holm's correction).\n"
+    )
+    for row in others.iter_rows(named=True):
         lines.append(
             f"- `{row['system']}`: {row['mean']:.3f}, difference {row['difference']:+.3f} "
             f"[{row['low']:+.3f}, {row['high']:+.3f}], win/tie/loss {row['win']}/{row['tie']}/{row['loss']}, "
-            f"p = {row['p_holm']:.3f} after Holm: **{verdict}**"
+            f"p = {row['p_holm']:.3f}"
         )
+    lines.append("")
+lines.append(
+    "Pieces of one answer resemble each other more than random turns do (`01_cluster_map`): a rule that keeps alike "
+    "turns apart also keeps the pieces apart. It helps only where what it removes is not evidence."
+)
 display(Markdown("\n".join(lines)))

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -25,3 +31,38 @@ def locomo_path() -> Path:
 @pytest.fixture(scope="session")
 def longmemeval_path() -> Path:
     return _shared("longmemeval/longmemeval_oracle_user_dev.json")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command line gave: its exit code, its output, and the lines of stderr that are no progress bar."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def messages(self) -> list[str]:
+        return [line for line in self.err.split("\n") if line and "\r" not in line]
+
+
+@pytest.fixture(scope="session")
+def memlab_cli() -> Callable[..., Outcome]:
+    """Run ``memlab …`` in this process, in a folder of its own and without variables of ours."""
+
+    def run(*arguments: object, cwd: Path, **variables: str) -> Outcome:
+        from memlab.cli import main
+
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("MEMLAB_")}
+        out, err, code = io.StringIO(), io.StringIO(), 0
+        with pytest.MonkeyPatch.context() as patch, contextlib.chdir(cwd):
+            patch.setattr(os, "environ", kept | variables)
+            patch.setattr(sys, "argv", ["memlab", *map(str, arguments)])
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                try:
+                    main()
+                except SystemExit as stop:
+                    code = int(stop.code or 0)
+        return Outcome(code, out.getvalue(), err.getvalue())
+
+    return run

@@ -118,8 +118,7 @@ def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
         try:
             if "memlab" in record:
                 log.kind, grouped = _header(record["memlab"], place)
-                continue
-            if "fact" in record:
+            if "memlab" in record or "fact" in record:
                 continue
             scope = as_name(record.get("scope", MISSING), "scope")
             if grouped and scope != current:
@@ -143,9 +142,7 @@ def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
         last = scope
         log.add(message)
     if not log.count:
-        source.fail(
-            f"holds no usable message ({len(source.issues)} issues); see memlab.datasets.chatlog for the format"
-        )
+        source.fail(f"holds no usable message ({len(source.issues)} issues); memlab.datasets.chatlog tells the format")
     yield from _datasets(log, batch_turns)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memlab.embed.base import Encoder, EncoderIdentity
 from memlab.embed.hashing import DEFAULT_DIM, HashingEncoder
@@ -26,9 +26,7 @@ _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 _KNOWN = "minilm, hashing, hashing:DIM, endpoint:NAME, a directory, or a hub id (owner/name or owner/name@revision)"
 
 
-def load(
-    spec: str = "minilm", *, services: Mapping[str, Service] | None = None, settings: Any | None = None
-) -> Encoder:
+def load(spec: str = "minilm", *, services: Mapping[str, Service] | None = None) -> Encoder:
     """Load an encoder by its short name.
 
     ==================  ==================================================================================
@@ -42,7 +40,6 @@ def load(
     ==================  ==================================================================================
 
     :param services: the known services by name, for ``endpoint:NAME``.
-    :param settings: an object whose ``services`` are used where none are given.
     :raises ModelError: when there is no such model, with what was looked for and what to do.
 
     >>> from memlab.embed import load
@@ -59,8 +56,7 @@ def load(
     if name == "endpoint":
         from memlab.embed.endpoint import load_endpoint
 
-        known = services if services is not None else getattr(settings, "services", None)
-        return load_endpoint(rest, known or {})
+        return load_endpoint(rest, services or {})
     return _load_model(spec)
 
 

@@ -63,6 +63,10 @@ class _Chromium:
         self._loop.call_soon_threadsafe(self._loop.stop)
 
 
+class NoBrowser(ExportError):
+    """No browser is installed; nothing is wrong with the figure."""
+
+
 def find() -> str:
     """Give the path of the browser: ``BROWSER_PATH`` where set, else the first of the usual names on the PATH.
 
@@ -82,7 +86,7 @@ def find() -> str:
     path = Chromium.find_browser(skip_local=False)
     if path and Path(path).is_file():
         return str(path)
-    raise ExportError(
+    raise NoBrowser(
         f"no browser to draw with: BROWSER_PATH is not set and the PATH has none of {', '.join(NAMES)}; {how}"
     )
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import html
 import io
 import json
 import os
 import re
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -40,15 +42,25 @@ class Exported:
     :param name: the name of the figure.
     :param directory: where the files are.
     :param files: their names: the sidecar, the page, the data, and a picture for each format and width.
+    :param figure: what was exported, for showing it: a notebook shows it alive, and as a picture where no script runs.
     """
 
     name: str
     directory: Path
     files: tuple[str, ...]
+    figure: go.Figure | None = field(default=None, repr=False, compare=False)
 
     def path(self, format: str, width: Width = "full") -> Path:
         """Give the path of one file: ``html``, ``parquet``, ``json``, or a picture format at a width."""
         return self.directory / _file(self.name, format, width)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = {"text/plain": repr(self)}
+        if self.figure is not None:
+            bundle["application/vnd.plotly.v1+json"] = json.loads(for_width(self.figure, "full").to_json())
+        if self.path("png").exists():
+            bundle["image/png"] = base64.b64encode(self.path("png").read_bytes()).decode()
+        return bundle
 
 
 def export(
@@ -74,8 +86,8 @@ def export(
     :param provenance: anything that JSON can hold.
     :param width: ``column`` or ``full`` where only one is wanted.
     :param created_at: noted in the sidecar where given, left out where not, so that exports repeat.
-    :raises ExportError: for a bad name, no browser (page, data and sidecar are written all the same), or a directory
-        that cannot be written.
+    :raises ExportError: for a bad name, a browser that fails (page, data and sidecar are written all the same), or a
+        directory that cannot be written. Where no browser is installed, a warning says so instead.
 
     >>> from memlab.figures import export
     >>> export(None, "Figure 1")
@@ -92,6 +104,7 @@ def export(
     files = {f"{name}.parquet": _parquet(table, name), f"{name}.html": _page(fig, name, caption)}
     failure: ExportError | None = None
     try:
+        _browser.find()
         files |= {_file(name, fmt, w): picture(fig, fmt, w) for w in widths for fmt in PICTURES}
     except ExportError as error:
         failure = error
@@ -99,8 +112,11 @@ def export(
     target = Path(directory)
     _put(target, files, stale=_pictures_of(name) - files.keys())
     if failure is not None:
-        raise ExportError(f"figure {name!r}: page and data are in {target}, pictures are not: {failure}") from failure
-    return Exported(name, target, tuple(files))
+        said = f"figure {name!r}: page and data are in {target}, pictures are not: {failure}"
+        if not isinstance(failure, _browser.NoBrowser):
+            raise ExportError(said) from failure
+        warnings.warn(said, stacklevel=2)
+    return Exported(name, target, tuple(files), fig)
 
 
 def picture(fig: go.Figure, format: str, width: Width) -> bytes:

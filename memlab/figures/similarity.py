@@ -25,11 +25,12 @@ def evidence_similarity(
 ) -> go.Figure:
     """Draw the distribution of similarities of each kind of pair, as ridges with their medians and quartiles.
 
-    The ridges are kernel densities, each scaled to the same area and cut at its least and greatest value; the bar
+    The ridges are kernel densities, each scaled to the same height and cut at its least and greatest value; the bar
     under a ridge runs from the first to the third quartile and the dot is the median.
 
     :param frame: ``kind`` (such as "evidence–evidence, same question") and ``similarity``, a row a pair.
-    :param bandwidth: of the Gaussian kernel; Silverman's rule for each kind where not given.
+    :param bandwidth: of the Gaussian kernel; where not given Silverman's rule for each kind, and at least the median
+        of the kinds.
 
     >>> import polars as pl
     >>> from memlab.figures import similarity
@@ -42,15 +43,18 @@ def evidence_similarity(
     style.need(frame, ("kind", "similarity"), "evidence_similarity")
     kinds = style.series(frame, "kind")
     held = [_finite(frame.filter(pl.col("kind") == kind)["similarity"], kind) for kind in kinds]
-    ridges = [_density(values, bandwidth) for values in held]
-    tallest = max(float(density.max()) for _, density in ridges)
+    # A kind of few pairs would be drawn as needles: none is finer than the median kind.
+    widths = [_silverman(values) for values in held]
+    ridges = [
+        _density(values, bandwidth or max(w, float(np.median(widths)))) for values, w in zip(held, widths, strict=True)
+    ]
     traces, labels = list[Any](), list[dict[str, Any]]()
     for i, (kind, values, (x, density)) in enumerate(zip(kinds, held, ridges, strict=True)):
         base, colour = float(len(kinds) - 1 - i), style.colour(i)
         low, middle, high = (float(q) for q in np.quantile(values, (0.25, 0.5, 0.75)))
         traces += [
             go.Scatter(
-                x=[x[0], *x, x[-1]], y=[base, *(base + _RIDGE_SHARE * density / tallest), base],
+                x=[x[0], *x, x[-1]], y=[base, *(base + _RIDGE_SHARE * density / density.max()), base],
                 fill="toself", mode="lines",
                 fillcolor=style.faded(colour, 0.3), line={"color": colour, "width": 1, "simplify": False},
                 hoverinfo="skip", name=plain(kind),
@@ -74,21 +78,22 @@ def _finite(values: pl.Series, kind: object) -> np.ndarray:
     return array
 
 
-def _density(values: np.ndarray, bandwidth: float | None) -> tuple[np.ndarray, np.ndarray]:
+def _silverman(values: np.ndarray) -> float:
+    deviation = float(values.std())
+    spread = min(deviation, float(np.subtract(*np.quantile(values, (0.75, 0.25)))) / 1.34) or deviation
+    return max(0.9 * spread * len(values) ** -0.2, 0.005)
+
+
+def _density(values: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
     """Give a Gaussian kernel density over a binned sample (256 bins), within the range of the sample."""
     low, high = float(values.min()), float(values.max())
-    spread = min(float(values.std()), float(np.subtract(*np.quantile(values, (0.75, 0.25)))) / 1.34) or float(
-        values.std()
-    )
-    width = bandwidth or max(0.9 * spread * len(values) ** -0.2, 0.005)
     if high - low < width:
         low, high = low - 2 * width, high + 2 * width
     counts, edges = np.histogram(values, bins=256, range=(low, high))
     centres = (edges[:-1] + edges[1:]) / 2
     x = np.linspace(low, high, 120)
     kernel = np.exp(-0.5 * ((x[:, None] - centres) / width) ** 2)
-    density = kernel @ counts
-    return x, density / (density.sum() * (x[1] - x[0]))
+    return x, kernel @ counts
 
 
 def _ridge_layout(labels: list[dict[str, Any]], *, span: list[float], xlabel: str, title: str) -> Any:

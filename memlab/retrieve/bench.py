@@ -82,7 +82,7 @@ class Bench:
     :param query_vectors: (n queries, d) float32 unit rows, or ``None``.
     :param provenance: dataset fingerprint, encoder identity, table versions: what every run over it carries.
     :param store: where the indexed search path looks; ``None`` for a bench held in memory alone.
-    :param retrieved: the first stages that pipelines have run, so that ten selections over one retrieval cost one.
+    :param remembered: the last rankings that pipelines have made, so that ten selections share one retrieval.
     """
 
     name: str
@@ -95,7 +95,7 @@ class Bench:
     store: MemoryStore | None = field(default=None, repr=False)
     encoder: Encoder | None = field(default=None, repr=False)
     header: tuple[str, ...] = ()
-    retrieved: dict[tuple[str, Level], Run] = field(default_factory=dict, repr=False, compare=False)
+    remembered: dict[tuple[str, Level], Run] = field(default_factory=dict, init=False, repr=False, compare=False)
     _shown: Mapping[Level, Qrels] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -231,7 +231,7 @@ class Bench:
         if self.encoder is not None:
             texts = query_texts(filled, self.turns, header=self.header)
             vectors = self.encoder.encode(texts, kind="query", progress=False)
-        other = replace(self, queries=filled, query_vectors=vectors, retrieved={}, _shown={})
+        other = replace(self, queries=filled, query_vectors=vectors, _shown={})
         other.__dict__["_documents"] = self._documents  # what cached_property fills; the documents are the same
         return other
 

@@ -39,7 +39,9 @@ def bm25(
 
     :param k1: term frequency saturation; by default 0.9 for turns, 1.5 for sessions.
     :param b: length normalisation; by default 0.4 for turns, 0.75 for sessions.
-    :param path: ``exact`` by ``bm25s``, ``indexed`` by LanceDB's full-text index (turns only).
+    :param path: ``exact`` by ``bm25s``, ``indexed`` by LanceDB's full-text index: turns only, its own k1 and b,
+        document frequencies of the whole table, and only documents that hold a word of the query.
+    :raises DataError: for k1 or b that BM25 or the path cannot use, or for another path.
 
     Source: Robertson and Zaragoza, The Probabilistic Relevance Framework (2009); Lù, BM25S (2024).
 
@@ -49,6 +51,8 @@ def bm25(
     3
     """
     if path == "indexed":
+        if (k1, b) != (None, None):
+            raise DataError("path='indexed' has the index's own k1 and b; leave them out, or use path='exact'")
         return from_store(bench, _search, level=level, k=k)
     if path != "exact":
         raise DataError(f"path is {path!r}; choose 'exact' or 'indexed'")
@@ -80,7 +84,7 @@ def bm25_scores(
         yield rows, span, scores
 
 
-def tokenize(texts: list[str]) -> list[list[str]]:
+def tokenize(texts: list[str], *, stem: bool = True) -> list[list[str]]:
     """Split texts into stemmed words without stop words, the same way for documents and queries.
 
     >>> from memlab.retrieve.bm25 import tokenize
@@ -89,7 +93,8 @@ def tokenize(texts: list[str]) -> list[list[str]]:
     """
     import bm25s
 
-    return bm25s.tokenize(texts, stopwords=_stop_words(), stemmer=_stemmer(), return_ids=False, show_progress=False)
+    stemmer = _stemmer() if stem else None
+    return bm25s.tokenize(texts, stopwords=_stop_words(), stemmer=stemmer, return_ids=False, show_progress=False)
 
 
 @lru_cache(maxsize=1)
@@ -108,5 +113,6 @@ def _stemmer() -> Any:
 
 
 def _search(bench: Bench, store: MemoryStore, k: int) -> pl.DataFrame:
-    texts, scopes = bench.queries["text"].to_list(), bench.queries["scope"].to_list()
-    return store.search_text(texts, dataset=bench.name, scopes=scopes, k=k)
+    # The index stems by itself, but its few stop words leave "how" and "did" in.
+    texts = [" ".join(words) for words in tokenize(bench.queries["text"].to_list(), stem=False)]
+    return store.search_text(texts, dataset=bench.name, scopes=bench.queries["scope"].to_list(), k=k)

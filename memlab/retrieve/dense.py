@@ -53,12 +53,16 @@ def dense_scores(bench: Bench, *, level: Level) -> Iterator[tuple[np.ndarray, sl
         yield rows, span, scores
 
 
-def cosines(queries: np.ndarray, documents: np.ndarray, *, block: int = 16_384) -> np.ndarray:
+def cosines(queries: np.ndarray, documents: np.ndarray, *, block: int | None = None) -> np.ndarray:
     """Multiply unit rows: (q, d), (n, d) → (q, n) float32.
 
     In float64, rounded afterwards: how float32 sums round depends on the shape of the batch and on the processor, and
-    equal texts would then not tie. A block of documents at a time, so that the wide copy stays small.
+    equal texts would then not tie.
+
+    :param block: how many documents at a time, so that the wide copy stays small.
     """
+    # For one query the copy is the work, and should fit the processor's cache; for many the product is.
+    block = block or min(16_384, 256 + 16 * len(queries))
     scores = np.empty((len(queries), len(documents)), np.float32)
     wide = queries.astype(np.float64)
     for start in range(0, len(documents), block):

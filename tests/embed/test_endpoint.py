@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -74,7 +73,7 @@ def test_vectors_are_units_in_the_order_of_the_texts(server: type[Server]) -> No
 
 def test_prompts_limits_and_empty_texts(server: type[Server]) -> None:
     service = Service("s", server.url, "letters", max_input=12, query_prompt="ask: ", document_prompt="doc: ")
-    encoder = load("endpoint:s", settings=SimpleNamespace(services={"s": service}))
+    encoder = load("endpoint:s", services={"s": service})
     del server.sent[:]
     encoder.encode(["where is it", " \n"], kind="query")
     encoder.encode([""])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -225,3 +226,22 @@ def test_disk_that_fills_up_leaves_the_last_export_whole(tmp_path: Path) -> None
     said = run_fault(tmp_path, before=limit, BROWSER_PATH="/no/such/chrome")
     assert "could not write to" in said
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+def test_a_machine_without_a_browser_gets_a_page_and_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from memlab.figures import _browser
+
+    def nowhere() -> str:
+        raise _browser.NoBrowser("no browser to draw with")
+
+    monkeypatch.setattr(_browser, "find", nowhere)
+    with pytest.warns(UserWarning, match="pictures are not: no browser"):
+        done = export(chart(), "lonely", directory=tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"lonely.html", "lonely.json", "lonely.parquet"}
+    assert "image/png" not in done._repr_mimebundle_()
+
+
+def test_a_notebook_shows_it_alive_and_as_a_picture(exported: Exported) -> None:
+    bundle = exported._repr_mimebundle_()
+    assert bundle["application/vnd.plotly.v1+json"]["data"]
+    assert base64.b64decode(bundle["image/png"]) == exported.path("png").read_bytes()

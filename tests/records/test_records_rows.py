@@ -15,7 +15,17 @@ from memlab.errors import DataError
 from memlab.records import TIMESTAMP, Annotation, Issue, Question, Session, Turn, frame, id_part, raw_part, schema
 
 ROWS = [
-    Turn("u/s/1", "u", "u/s", 1, "Mel", "user", "Hi\n\t'\"<b>🙂\u2028", "a dog", datetime(2024, 2, 29, 23, 59, tzinfo=UTC)),
+    Turn(
+        "u/s/1",
+        "u",
+        "u/s",
+        1,
+        "Mel",
+        "user",
+        "Hi\n\t'\"<b>🙂\u2028",
+        "a dog",
+        datetime(2024, 2, 29, 23, 59, tzinfo=UTC),
+    ),
     Turn("u/s/2", "u", "u/s", 2, "bot", "assistant", ""),
     Session("u/s", "u", 1, None, None, 2, ["Mel", "bot"]),
     Session("u/t", "u", 2, datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC), 0, [], "open", "short"),

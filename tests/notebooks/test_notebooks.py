@@ -1,0 +1,180 @@
+"""The notebooks: how they are kept, and that they run from the first cell to the last."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shutil
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import pytest
+
+from memlab.errors import DataError, ExportError
+from memlab.notebooks import run_notebooks
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "notebooks"
+NOTEBOOKS = sorted(SOURCE.glob("[0-9]*.ipynb"))
+each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def cells(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return found
+
+
+def exported(path: Path) -> set[str]:
+    """The names of the figures that a notebook exports."""
+    return set(re.findall(r'export\(\s*fig,\s*"([^"]+)"', path.with_suffix(".py").read_text()))
+
+
+def test_there_are_notebooks_and_none_stands_alone() -> None:
+    assert [path.stem[:3] for path in NOTEBOOKS][:3] == ["00_", "01_", "02_"]
+    assert {p.stem for p in NOTEBOOKS} == {p.stem for p in SOURCE.glob("[0-9]*.py")}
+
+
+@each
+def test_it_is_kept_without_outputs(path: Path) -> None:
+    for cell in cells(path):
+        assert not cell.get("outputs")
+        assert cell.get("execution_count") is None
+        assert not set(cell["metadata"]) - {"tags", "lines_to_next_cell"}
+
+
+@each
+def test_its_pair_says_the_same(path: Path) -> None:
+    book, script = jupytext.read(path), jupytext.read(path.with_suffix(".py"))
+    assert "ipynb,py:percent" in book.metadata["jupytext"]["formats"]
+    assert book.metadata["kernelspec"] == script.metadata["kernelspec"]
+    assert script.metadata["kernelspec"]["language"] == "python"
+
+    def told(notebook: Any) -> list[tuple[str, str, list[str]]]:
+        return [(c.cell_type, c.source, c.metadata.get("tags", [])) for c in notebook.cells]
+
+    assert told(book) == told(script), "run: jupytext --sync notebooks/*.py"
+
+
+@each
+def test_it_asks_takes_parameters_and_answers(path: Path) -> None:
+    found = cells(path)
+    assert found[0]["cell_type"] == "markdown"
+    assert "".join(found[0]["source"]).splitlines()[0].endswith("?")
+    tagged = [cell for cell in found if "parameters" in cell["metadata"].get("tags", [])]
+    assert len(tagged) == 1
+    given = ast.parse("".join(tagged[0]["source"])).body
+    names = {node.targets[0].id for node in given if isinstance(node, ast.Assign)}  # type: ignore[attr-defined]
+    assert {"dataset", "pool", "seed", "encoder", "store", "figures"} <= names
+    assert len(names) == len(given), "nothing but parameters"
+    prose = "\n".join("".join(cell["source"]) for cell in found if cell["cell_type"] == "markdown")
+    assert re.search("answer|finding", re.findall(r"^#+ .*", prose, re.MULTILINE)[-1], re.IGNORECASE)
+    assert found[-1]["cell_type"] == "code"
+    assert "Markdown" in "".join(found[-1]["source"])
+
+
+@each
+def test_it_defines_nothing_and_exports_its_figures(path: Path) -> None:
+    tree = ast.parse(path.with_suffix(".py").read_text())
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+    assert not [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    assert not [f for f in called if isinstance(f, ast.Attribute) and f.attr in ("write_image", "write_html", "show")]
+    assert len(exported(path)) >= 3
+
+
+def run(dataset: Path, folder: Path, *, undrawn: Collection[str] = (), **parameters: Any) -> dict[str, float]:
+    """Run every notebook, and check that each left its figures (but the undrawn) and an answer in words."""
+    figures, out, source = folder / "figures", folder / "out", folder / "notebooks"
+    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns(".*"))
+    kept = {path.name: path.read_bytes() for path in source.iterdir()}
+    chosen = {
+        "dataset": str(dataset),
+        "store": str(folder / "store"),
+        "figures": str(figures),
+        "seed": 0,
+        **parameters,
+    }
+    seconds = {path.stem: taken for path, taken in run_notebooks(source, out, chosen)}
+    assert {path.name: path.read_bytes() for path in source.iterdir()} == kept
+    assert list(seconds) == [path.stem for path in NOTEBOOKS]
+    for path in sorted(source.glob("[0-9]*.ipynb")):
+        book = cells(out / path.name)
+        assert all(cell["execution_count"] for cell in book if cell["cell_type"] == "code")
+        answers = [o["data"]["text/markdown"] for o in book[-1]["outputs"] if "text/markdown" in o.get("data", {})]
+        answer = "".join(answers[-1])
+        assert re.search(r"\d", answer)
+        assert not re.search(r"\b(nan|None|inf)\b", answer)
+        for name in exported(path).difference(undrawn):
+            for kind in ("html", "svg", "pdf", "png", "json", "column.pdf", "column.png", "column.svg"):
+                assert (figures / f"{name}.{kind}").stat().st_size > 0, f"{name}.{kind}"
+            sidecar = json.loads((figures / f"{name}.json").read_text())
+            assert sidecar["caption"]
+            assert sidecar["provenance"]["fingerprint"]
+    return seconds
+
+
+def test_they_run_on_a_small_dataset(tmp_path: Path, memlab_cli: Callable[..., Any]) -> None:
+    made = memlab_cli("synth", "small.jsonl", "--turns", 500, "--seed", 1, cwd=tmp_path)
+    assert made.code == 0, made.err
+    run(tmp_path / "small.jsonl", tmp_path, encoder="hashing", n_seeds=1, n_scopes=1)
+    done = memlab_cli("figures", "figures", cwd=tmp_path)
+    assert done.code == 0
+    page = (tmp_path / "figures" / "index.html").read_text()
+    assert not [name for path in NOTEBOOKS for name in exported(path) if f'id="{name}"' not in page]
+
+
+@pytest.mark.slow
+def test_they_run_on_a_log_without_times_where_no_question_spans_sessions(tmp_path: Path) -> None:
+    """A person's own log with a few questions of one piece of evidence each."""
+    records: list[dict[str, Any]] = [
+        {"scope": "me", "session": f"s{n // 8}", "sender": "Ann", "text": f"Note {n} on {topic} and the {thing}."}
+        for n, (topic, thing) in enumerate([(t, o) for t in ("cooking", "trains", "music", "work") for o in THINGS])
+    ]
+    records += [{"scope": "me", "question": f"What about the {o}?", "evidence": ["s0/1"]} for o in THINGS[:4]]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    run(tmp_path / "log.jsonl", tmp_path, undrawn={"corpus-sessions"}, encoder="hashing", n_seeds=1)
+
+
+THINGS = ("garden", "piano", "ticket", "oven", "bridge", "letter", "window", "market", "river", "lamp")
+
+
+def test_a_cell_that_fails_is_named(tmp_path: Path) -> None:
+    (tmp_path / "00_a.py").write_text('# %% tags=["parameters"]\nx = 1\n\n# %%\n1 / (x - 2)\n')
+    book = jupytext.read(tmp_path / "00_a.py")
+    book.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    jupytext.write(book, tmp_path / "00_a.ipynb")
+    with pytest.raises(ExportError, match=r"00_a\.ipynb: cell 2 failed: ZeroDivisionError: division by zero"):
+        list(run_notebooks(tmp_path, tmp_path / "out", {"x": 2}))
+    assert (tmp_path / "out" / "00_a.ipynb").exists(), "what was run so far is kept"
+    [(path, seconds)] = run_notebooks(tmp_path, tmp_path / "out", {"x": 3})
+    assert path.name == "00_a.ipynb"
+    assert 0 < seconds < 60
+    book.metadata["kernelspec"]["name"] = "fortran"
+    jupytext.write(book, tmp_path / "00_a.ipynb")
+    with pytest.raises(ExportError, match=r"00_a\.ipynb: could not be run.*fortran"):
+        list(run_notebooks(tmp_path, tmp_path / "out", {}))
+
+
+def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds the notebooks themselves"):
+        list(run_notebooks(SOURCE, SOURCE, {}))
+    with pytest.raises(DataError, match="holds no notebook whose name holds 'zz'"):
+        list(run_notebooks(SOURCE, tmp_path, {}, only="zz"))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ExportError, match="cannot be made"):
+        list(run_notebooks(SOURCE, tmp_path / "file" / "out", {}))
+
+
+@pytest.mark.slow
+def test_they_run_on_the_sample_in_under_a_minute_each(tmp_path: Path) -> None:
+    seconds = run(ROOT / "data" / "sample" / "sample.jsonl", tmp_path, encoder="minilm")
+    assert max(seconds.values()) < 60, seconds
+
+
+@pytest.mark.slow
+@pytest.mark.shared_data
+def test_they_run_on_locomo_unchanged(tmp_path: Path, locomo_path: Path) -> None:
+    run(locomo_path, tmp_path, encoder="minilm")

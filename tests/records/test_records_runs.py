@@ -1,0 +1,191 @@
+"""Rankings: their laws, and how they show themselves."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from memlab.errors import DataError
+from memlab.records import RUN_SCHEMA, Qrels, Question, Run, frame, qrels, run_from_scores, strictly_decreasing
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+AWKWARD = st.one_of(FINITE, st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1e-45, 1e300, -1e300, 3.5e38, -3.4028234e38]))
+PAIRS = st.lists(st.tuples(st.sampled_from("abc"), AWKWARD), max_size=40)
+
+
+def ranked(pairs: Sequence[tuple[str, float]], k: int = 1000) -> Run:
+    queries, scores = np.array([q for q, _ in pairs]), np.array([s for _, s in pairs], dtype=np.float64)
+    return run_from_scores(queries, np.array([f"d{i}" for i in range(len(pairs))]), scores, level="turn", k=k)
+
+
+@given(PAIRS)
+@example([("a", -1e300)] * 3)
+@example([("a", 1e300), ("a", 1e301)])
+@example([("a", 0.0), ("a", -0.0), ("a", 0.0), ("a", 5e-324)])
+@example([("a", 0.1), ("b", 0.2), ("a", 0.1 + 1e-12)])
+def test_laws_of_a_ranking(pairs: list[tuple[str, float]]) -> None:
+    run = ranked(pairs).frame
+    assert dict(run.schema) == RUN_SCHEMA
+    assert run["query_id"].unique(maintain_order=True).to_list() == list(dict.fromkeys(q for q, _ in pairs))
+    assert run["query_id"].rle().len() == run["query_id"].n_unique()
+    for (query,), rows in run.group_by("query_id"):
+        # The independent ranking: Python's stable sort, best first.
+        mine = [(f"d{i}", s) for i, (q, s) in enumerate(pairs) if q == query]
+        assert rows["doc_id"].to_list() == [d for d, _ in sorted(mine, key=lambda pair: -pair[1])]
+        assert rows["rank"].to_list() == list(range(1, len(mine) + 1))
+        held = rows["score"].to_numpy()
+        assert np.isfinite(held).all()
+        assert (held.astype(np.float32).astype(np.float64) == held).all()
+        assert (held.astype(np.float32)[1:] < held.astype(np.float32)[:-1]).all()
+
+
+@given(PAIRS, st.integers(1, 50))
+def test_k_cuts_and_changes_nothing_else(pairs: list[tuple[str, float]], k: int) -> None:
+    assert ranked(pairs, k).frame.equals(ranked(pairs).frame.filter(pl.col("rank") <= k))
+    assert ranked(pairs, k).frame.equals(ranked(pairs).top(k).frame)
+
+
+@given(st.lists(st.lists(AWKWARD, min_size=1, max_size=8), min_size=1, max_size=5), st.randoms(use_true_random=False))
+def test_queries_do_not_see_each_other(scores: list[list[float]], random: object) -> None:
+    rows = [(f"q{q}", f"d{q}/{i}", s) for q, held in enumerate(scores) for i, s in enumerate(held)]
+    order = sorted(range(len(rows)), key=lambda i: (random.random() < 0.5, i))  # type: ignore[attr-defined]
+
+    def run(chosen: list[tuple[str, str, float]]) -> pl.DataFrame:
+        columns = [np.array(column) for column in zip(*chosen, strict=True)]
+        return run_from_scores(*columns, level="turn", k=9).frame
+
+    one_by_one = pl.concat([run([r for r in rows if r[0] == f"q{q}"]) for q in range(len(scores))])
+    assert run(rows).equals(one_by_one)
+    # Interleaved with order kept within the halves: ties may swap, scores may not.
+    mixed = run([rows[i] for i in order])
+    key = ["query_id", "rank", "score"]
+    assert mixed.sort("query_id", "rank").select(key).equals(one_by_one.sort("query_id", "rank").select(key))
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False, allow_subnormal=True), max_size=30))
+def test_scores_are_lowered_no_more_than_needed(scores: list[float]) -> None:
+    given_scores = np.array(sorted(scores, reverse=True), dtype=np.float64)
+    got = strictly_decreasing(given_scores, np.zeros(len(scores)))
+    previous = np.float32(np.inf)
+    for before, after in zip(np.maximum(given_scores, -(2.0**127)).astype(np.float32), got, strict=True):
+        previous = min(before, np.nextafter(previous, np.float32(-np.inf)))
+        assert np.float32(after) == previous
+
+
+def test_distinct_scores_stay_as_they_are() -> None:
+    scores = np.array([3.0, 1.5, 0.25, -2.0])
+    assert strictly_decreasing(scores, np.zeros(4)).tolist() == scores.tolist()
+    again = strictly_decreasing(np.array([1.0, 1.0, 2.0, 2.0]), np.array([0, 0, 1, 1]))
+    assert again[2] == 2.0
+    assert again[0] == 1.0
+
+
+def test_a_long_tie_far_from_zero_and_at_zero() -> None:
+    for value in (1.0, 0.0, -1e30, -3.4e38):
+        scores = strictly_decreasing(np.full(100_000, value), np.zeros(100_000))
+        assert (np.diff(scores.astype(np.float32)) < 0).all()
+        assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float32, np.float16, bool])
+def test_scores_of_any_number_type(kind: type) -> None:
+    run = run_from_scores(np.array(["q"] * 3), np.array(list("abc")), np.array([0, 1, 0], kind), level="session", k=3)
+    assert run.frame["doc_id"].to_list() == ["b", "a", "c"]
+    assert run.level == "session"
+
+
+def test_no_scores_give_an_empty_ranking() -> None:
+    for empty in (np.array([]), np.zeros(0, object), np.zeros(0, "U1")):
+        run = run_from_scores(empty, empty, np.zeros(0), level="turn", k=1)
+        assert dict(run.frame.schema) == RUN_SCHEMA
+        assert "0 queries, 0 turns ranked" in run._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("scores", "k", "message"),
+    [
+        ([1.0, np.nan], 5, "score 1 is not a finite number"),
+        ([np.inf, 1.0], 5, "score 0 is not a finite number"),
+        ([1.0, -np.inf], 5, "score 1 is not a finite number"),
+        ([1.0], 5, "2 queries, 2 documents, 1 scores"),
+        ([1.0, 2.0], 0, "k is 0"),
+        ([1.0, 2.0], -3, "k is -3"),
+    ],
+)
+def test_what_cannot_be_ranked(scores: list[float], k: int, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        run_from_scores(np.array(["q", "q"]), np.array(["a", "b"]), np.array(scores), level="turn", k=k)
+
+
+def test_qrels_hold_each_piece_once() -> None:
+    asked = datetime(2024, 1, 1, tzinfo=UTC)
+    turns = ["u/s/2", "u/s/1", "u/s/2", "u/t%2F1/9"]
+    questions = frame(
+        Question,
+        [
+            Question("many", "u", "?", "a", "t", asked, turns, ["u/s", "u/t%2F1", "u/s"]),
+            Question("none", "u", "?", "a", "t", None, [], []),
+            Question("gone", "u", "?", None, "t", None, ["u/s/1"], ["u/s"], abstention=True),
+            Question("null", "u", "?", None, "t", None, None, None),  # type: ignore[arg-type]
+            Question("hole", "u", "?", None, "t", None, [None, "u/s/1"], ["u/s", None]),  # type: ignore[list-item]
+        ],
+    )
+    of_turns = qrels(questions, "turn")
+    assert of_turns.level == "turn"
+    assert of_turns.frame.columns == ["query_id", "doc_id", "relevance", "subtopic"]
+    assert of_turns.frame["relevance"].dtype == pl.Int32
+    assert of_turns.frame.rows() == [
+        ("many", "u/s/2", 1, "u/s"),
+        ("many", "u/s/1", 1, "u/s"),
+        ("many", "u/t%2F1/9", 1, "u/t%2F1"),
+        ("hole", "u/s/1", 1, "u/s"),
+    ]
+    assert qrels(questions, "session").frame.rows() == [
+        ("many", "u/s", 1, "u/s"),
+        ("many", "u/t%2F1", 1, "u/t%2F1"),
+        ("hole", "u/s", 1, "u/s"),
+    ]
+    assert qrels(frame(Question), "turn").frame.schema == of_turns.frame.schema
+
+
+def shown_run(n: int = 3, evidence: Qrels | None = None) -> Run:
+    ids = [f"<script>d{i}</script>" for i in range(n)]
+    texts = {d: f"<img src=x onerror=alert({i})>" + "y" * 300 for i, d in enumerate(ids)}
+    rows = pl.DataFrame(
+        [("<script>q</script>", d, i + 1, 1 / (i + 1)) for i, d in enumerate(ids)], RUN_SCHEMA, orient="row"
+    )
+    return Run(rows, "turn", "<b>name</b>", text_of=lambda held: [texts[d] for d in held], evidence=evidence)
+
+
+def test_nothing_in_the_view_is_markup() -> None:
+    shown = shown_run()._repr_html_()
+    tags = set(re.findall(r"<\s*/?\s*([a-zA-Z]+)", shown))
+    assert tags == {"p", "table", "tr", "th", "td"}
+    assert "&lt;script&gt;q&lt;/script&gt;" in shown
+    assert "&lt;b&gt;name&lt;/b&gt;: 1 queries, 3 turns ranked" in shown
+
+
+def test_the_view_cuts_long_texts_and_long_rankings() -> None:
+    shown = shown_run(30)._repr_html_()
+    assert shown.count("<tr>") == 11
+    assert "30 turns ranked" in shown
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", shown)
+    assert max(len(html.unescape(cell)) for cell in cells) == 160
+    assert sum(cell.endswith("…") for cell in cells) == 10
+
+
+def test_the_view_marks_the_evidence_and_only_the_evidence() -> None:
+    rows = [("<script>q</script>", "<script>d1</script>", 1, ""), ("<script>q</script>", "<script>d2</script>", 0, "")]
+    columns = {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int32, "subtopic": pl.String}
+    shown = shown_run(3, Qrels(pl.DataFrame(rows, columns, orient="row"), "turn"))._repr_html_()
+    marked = [("✔" in row, "d1" in row) for row in shown.split("<tr>")[2:]]
+    assert marked == [(False, False), (True, True), (False, False)]
+    assert "✔" not in shown_run()._repr_html_()

@@ -1,0 +1,95 @@
+"""A small world with everything that trips a ranking: ties, equal texts, empty texts, lone turns, empty sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+
+from memlab.datasets import synthetic
+from memlab.records import Dataset, Question, Run, Session, Turn, frame
+
+TALK = {
+    "ann": [
+        ["I saw the doctor today", "the dentist pulled a tooth", "I saw the doctor today", ""],
+        [],
+        ["I saw the doctor today", "rain again", "the dentist pulled a tooth", "we planted roses and tulips"],
+        ["roses need water", "tulips need water", "I saw the doctor today", "!!!", "the the the"],
+    ],
+    "bob": [["only one turn about a doctor"]],
+    "cyd": [["doctor doctor doctor", "no", "roses"], ["doctor", "doctor roses", "roses doctor", "water the roses"]],
+}
+ASKED = {
+    "ann": ["How many doctors did I see?", "roses tulips water", "zyzzyva qwxt", "", "the dentist pulled a tooth"],
+    "bob": ["doctor", "unknown words"],
+    "cyd": ["roses roses doctor", "water?"],
+}
+
+
+@pytest.fixture(scope="session")
+def world() -> Dataset:
+    start = datetime(2024, 1, 1, tzinfo=UTC)
+    turns, sessions, questions = [], [], []
+    for scope, talk in TALK.items():
+        for s, said in enumerate(talk, 1):
+            session = f"{scope}/s{s}"
+            at = start + timedelta(days=s)
+            sessions.append(Session(session, scope, s, at, at, len(said), ["user"]))
+            turns += [Turn(f"{session}/{n}", scope, session, n, "user", "user", t) for n, t in enumerate(said, 1)]
+        first = f"{scope}/s1"
+        asked = [(f"{scope}/q{i}", text) for i, text in enumerate(ASKED[scope])]
+        questions += [Question(q, scope, text, "", "t", None, [f"{first}/1"], [first]) for q, text in asked]
+    return Dataset("world", "chatlog", frame(Turn, turns), frame(Session, sessions), frame(Question, questions))
+
+
+@pytest.fixture(scope="session")
+def talk() -> Dataset:
+    return synthetic.generate(600, seed=0, turns_per_scope=150)
+
+
+Names = dict[str, str]
+
+
+@pytest.fixture(scope="session")
+def renamed() -> Callable[[Dataset, int], tuple[Dataset, Names]]:
+    """Give every scope, session, turn and question another opaque id, in another alphabetical order."""
+
+    def rename(data: Dataset, seed: int) -> tuple[Dataset, Names]:
+        rng = np.random.default_rng(seed)
+        names: Names = {}
+        for mark, ids in (
+            ("x", data.scopes),
+            ("answer_", data.sessions["session_id"].to_list()),
+            ("", data.turns["turn_id"].to_list()),
+            ("q-", data.questions["query_id"].to_list()),
+        ):
+            numbers = rng.permutation(len(ids))
+            names |= {old: f"{mark}{number:05d}" for old, number in zip(ids, numbers, strict=True)}
+
+        def swap(rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
+            return rows.with_columns(pl.col(column).replace_strict(names) for column in columns)
+
+        return replace(
+            data,
+            turns=swap(data.turns, "turn_id", "scope", "session_id"),
+            sessions=swap(data.sessions, "session_id", "scope"),
+            questions=swap(data.questions, "query_id", "scope").with_columns(
+                pl.col("evidence", "evidence_sessions").list.eval(pl.element().replace_strict(names))
+            ),
+        ), names
+
+    return rename
+
+
+@pytest.fixture(scope="session")
+def ranking() -> Callable[[Run], dict[str, list[str]]]:
+    """Read a run as query → documents, best first; queries in the run's order."""
+
+    def read(run: Run) -> dict[str, list[str]]:
+        return dict(run.frame.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
+
+    return read

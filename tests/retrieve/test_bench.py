@@ -1,0 +1,233 @@
+"""What a stage may look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from memlab import embed
+from memlab.embed.text import session_texts, turn_texts
+from memlab.errors import DataError, StoreError
+from memlab.records import Dataset, Question, frame
+from memlab.retrieve import Bench, bm25, dense, hybrid
+from memlab.retrieve.bench import mean_by
+from memlab.store import MemoryStore
+
+
+class Counting:
+    """An encoder that keeps count of the texts it was given."""
+
+    def __init__(self, name: str = "hashing:32") -> None:
+        self.inner = embed.load(name)
+        self.seen: list[str] = []
+
+    @property
+    def identity(self) -> Any:
+        return self.inner.identity
+
+    @property
+    def dim(self) -> int:
+        return self.inner.dim
+
+    def encode(self, texts: Iterable[str], *, kind: Any = "document", progress: bool = True) -> np.ndarray:
+        held = list(texts)
+        self.seen += held
+        return self.inner.encode(held, kind=kind, progress=progress)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> MemoryStore:
+    return MemoryStore.open(tmp_path / "store")
+
+
+@pytest.fixture(scope="module")
+def bench(world: Dataset) -> Bench:
+    return Bench.of(world, encoder="hashing:32")
+
+
+def test_the_evidence_is_out_of_reach(bench: Bench) -> None:
+    assert bench.queries.columns == ["query_id", "scope", "text", "timestamp"]
+    public = [f.name for f in fields(Bench) if not f.name.startswith("_")]
+    frames = [getattr(bench, name) for name in public if isinstance(getattr(bench, name), pl.DataFrame)]
+    assert not {c for f in frames for c in f.columns} & {"evidence", "evidence_sessions", "answer", "question_type"}
+
+
+def test_other_labels_give_the_same_rankings(world: Dataset) -> None:
+    other = world.questions.with_columns(
+        evidence=pl.lit(["cyd/s2/4"]),
+        evidence_sessions=pl.lit(["cyd/s2"]),
+        answer=pl.lit("x"),
+        question_type=pl.lit("y"),
+    )
+    for level in ("turn", "session"):
+        one, two = (
+            hybrid(Bench.of(d, encoder="hashing:32"), level=level)
+            for d in (world, replace(world, questions=other.with_columns(abstention=pl.lit(True))))
+        )
+        assert one.frame.equals(two.frame)
+
+
+def test_documents_are_grouped_by_scope_in_order_of_time(world: Dataset) -> None:
+    mixed = replace(world, turns=world.turns.sample(fraction=1.0, shuffle=True, seed=0))
+    bench = Bench.of(mixed, encoder="hashing:32")
+    turns, sessions = bench.documents("turn"), bench.documents("session")
+    assert turns.ids.tolist() == world.turns["turn_id"].to_list()
+    assert turns.texts == turn_texts(world.turns)
+    assert sessions.texts == session_texts(world.turns, world.sessions)
+    assert sessions.ids[turns.session].tolist() == world.turns["session_id"].to_list()
+    for documents in (turns, sessions):
+        for scope, (first, last) in documents.spans.items():
+            assert {d.split("/")[0] for d in documents.ids[first:last]} == {scope}
+    np.testing.assert_array_equal(turns.embeddings, embed.load("hashing:32").encode(turns.texts))
+    lengths = np.linalg.norm(sessions.embeddings, axis=1)
+    np.testing.assert_allclose(lengths, sessions.ids != "ann/s2", atol=1e-6)
+    mean = turns.embeddings[turns.session == 0].mean(axis=0)
+    np.testing.assert_allclose(sessions.embeddings[0], mean / np.linalg.norm(mean), atol=1e-6)
+
+
+def test_tokens_are_words_and_signs(bench: Bench) -> None:
+    documents = bench.documents("turn")
+    counts = dict(zip(documents.texts, documents.n_tokens.tolist(), strict=True))
+    assert counts["I saw the doctor today"] == 5
+    assert counts["!!!"] == 3
+    assert counts[""] == 0
+    assert documents.n_tokens.dtype == np.int64
+
+
+def test_places_of_ids(bench: Bench) -> None:
+    documents = bench.documents("turn")
+    assert documents.at(pl.Series(["cyd/s1/1", "ann/s1/1", "cyd/s1/1"])).tolist() == [14, 0, 14]
+    assert documents.at(pl.Series([], dtype=pl.String)).tolist() == []
+    with pytest.raises(DataError, match="document 'nowhere' is not in this bench"):
+        documents.at(pl.Series(["ann/s1/1", "nowhere"]))
+
+
+def test_mean_by_leaves_empty_groups_at_zero() -> None:
+    got = mean_by(np.eye(3, dtype=np.float32), np.array([0, 0, 2]), 4)
+    half = 0.5**0.5
+    np.testing.assert_allclose(got, [[half, half, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0]], atol=1e-7)
+    assert mean_by(np.zeros((0, 3), np.float32), np.zeros(0, np.int64), 2).tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+def test_what_cannot_be_a_bench(world: Dataset) -> None:
+    with pytest.raises(DataError, match="'world' holds no turns"):
+        Bench.of(replace(world, turns=world.turns.head(0)))
+    lost = replace(world, sessions=world.sessions.filter(pl.col("session_id") != "ann/s3"))
+    with pytest.raises(
+        DataError, match="turn 'ann/s3/1' belongs to session 'ann/s3', which dataset 'world' does not list"
+    ):
+        bm25(Bench.of(lost, encoder=None))
+    stray = replace(world, turns=world.turns.filter(pl.col("scope") != "bob"))
+    with pytest.raises(DataError, match="scope 'bob' has questions but no turns"):
+        bm25(Bench.of(stray, encoder=None))
+
+
+def test_the_header_reaches_documents_and_queries(world: Dataset) -> None:
+    encoder = Counting()
+    Bench.of(world, encoder=encoder, header=("scope",), progress=False)
+    n = world.turns.height
+    assert len(encoder.seen) == n + world.questions.height
+    assert all(text.startswith("[scope: ") for text in encoder.seen)
+    assert encoder.seen[n] == "[scope: ann] How many doctors did I see?"
+
+
+def test_provenance_says_what_the_bench_came_from(world: Dataset, store: MemoryStore) -> None:
+    bench = Bench.of(world, encoder="hashing:32", store=store, header=["time"])
+    assert bench.provenance == {
+        "dataset": "world",
+        "fingerprint": world.fingerprint(),
+        "encoder": embed.load("hashing:32").identity.describe(),
+        "header": ["time"],
+        "versions": store.versions(),
+    }
+    assert Bench.of(world, encoder=None).provenance == {"dataset": "world", "fingerprint": world.fingerprint()}
+
+
+def test_a_store_encodes_everything_once(world: Dataset, store: MemoryStore) -> None:
+    first, second = Counting(), Counting()
+    one = Bench.of(world, encoder=first, store=store, progress=False)
+    assert sorted(set(first.seen)) == sorted(set(one.documents("turn").texts) | set(one.queries["text"]))
+    two = Bench.of(world, encoder=second, store=store, progress=False)
+    assert second.seen == []
+    plain = Bench.of(world, encoder="hashing:32")
+    for bench in (one, two):
+        np.testing.assert_array_equal(bench.turn_vectors, plain.turn_vectors)
+        np.testing.assert_array_equal(bench.query_vectors, plain.query_vectors)
+        assert hybrid(bench).frame.equals(hybrid(plain).frame)
+    third = Counting()
+    Bench.of(world, encoder=third, store=store, header=("scope",), progress=False)
+    assert third.seen
+
+
+def test_a_part_of_what_the_store_holds(talk: Dataset, store: MemoryStore) -> None:
+    Bench.of(talk, encoder="hashing:32", store=store, progress=False)
+    encoder = Counting()
+    for scopes in (talk.scopes[1:2], talk.scopes[::2]):
+        part = talk.take(scopes)
+        bench = Bench.of(part, encoder=encoder, store=store, progress=False)
+        np.testing.assert_array_equal(bench.turn_vectors, Bench.of(part, encoder="hashing:32").turn_vectors)
+        assert hybrid(bench).frame.equals(hybrid(Bench.of(part, encoder="hashing:32")).frame)
+    fewer = replace(talk, turns=talk.turns.filter(pl.col("n") > 1))
+    bench = Bench.of(fewer, encoder=encoder, store=store, progress=False)
+    assert dense(bench).frame.equals(dense(Bench.of(fewer, encoder="hashing:32")).frame)
+    assert encoder.seen == []
+
+
+def test_a_store_by_its_place(world: Dataset, tmp_path: Path) -> None:
+    bench = Bench.of(world, encoder=None, store=str(tmp_path / "new"))
+    assert isinstance(bench.store, MemoryStore)
+    with pytest.raises(DataError, match="the queries are not embedded"):
+        dense(bench, path="indexed")
+    with pytest.raises(StoreError, match="no full-text index"):
+        bm25(bench, path="indexed")
+
+
+def test_other_questions(bench: Bench, world: Dataset) -> None:
+    asked = pl.DataFrame({"scope": ["cyd", "ann"], "text": ["roses roses doctor", "How many doctors did I see?"]})
+    other = bench.with_queries(asked)
+    assert other.queries["query_id"].to_list() == ["query-0", "query-1"]
+    assert other.queries.schema == bench.queries.schema
+    whole = hybrid(bench).frame
+    for new, old in (("query-0", "cyd/q0"), ("query-1", "ann/q0")):
+        rows = hybrid(other).frame.filter(pl.col("query_id") == new).drop("query_id")
+        assert rows.equals(whole.filter(pl.col("query_id") == old).drop("query_id"))
+    assert "✔" in bm25(bench)._repr_html_()
+    assert "✔" not in bm25(other)._repr_html_()
+    kept = bench.with_queries(world.questions.reverse())
+    assert kept.queries["query_id"].to_list() == world.questions["query_id"].to_list()[::-1]
+    assert kept.documents("turn") is bench.documents("turn")
+
+
+def test_other_questions_with_the_header_and_without_an_encoder(world: Dataset) -> None:
+    encoder = Counting()
+    asked = pl.DataFrame({"scope": ["bob"], "text": ["who?"]})
+    Bench.of(world, encoder=encoder, header=("scope",), progress=False).with_queries(asked)
+    assert encoder.seen[-1] == "[scope: bob] who?"
+    plain = Bench.of(world, encoder=None).with_queries(asked)
+    assert plain.query_vectors is None
+    assert bm25(plain).frame.height == 1
+    none = Bench.of(world, encoder="hashing:32").with_queries(asked.head(0))
+    assert hybrid(none).frame.height == 0
+
+
+def test_questions_that_cannot_be_asked(bench: Bench) -> None:
+    with pytest.raises(DataError, match="queries have no column 'scope'"):
+        bench.with_queries(pl.DataFrame({"text": ["?"]}))
+    twice = frame(Question, [Question("q", "ann", t, None, "t", None, [], []) for t in "ab"])
+    with pytest.raises(DataError, match="query id 'q' stands for several questions"):
+        bench.with_queries(twice)
+    with pytest.raises(DataError, match="scope 'dan' has questions but no turns"):
+        bm25(bench.with_queries(pl.DataFrame({"scope": ["dan"], "text": ["?"]})))
+
+
+def test_a_run_shows_its_texts_and_its_evidence(world: Dataset) -> None:
+    bench = Bench.of(world, encoder=None)
+    shown = bm25(bench, k=2)._repr_html_()
+    assert "I saw the doctor today" in shown
+    assert shown.count("✔") >= 1

@@ -1,0 +1,250 @@
+"""Dense and BM25 against straightforward references, on the exact path."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from memlab.errors import DataError
+from memlab.records import Dataset, Level, Run, Turn, frame
+from memlab.retrieve import Bench, bm25, dense
+from memlab.retrieve._rank import top
+from memlab.retrieve.bm25 import bm25_scores, tokenize
+from memlab.retrieve.dense import best_of, cosines, dense_scores
+
+Ranking = Callable[[Run], dict[str, list[str]]]
+
+
+@pytest.fixture(scope="module")
+def bench(talk: Dataset) -> Bench:
+    return Bench.of(talk, encoder="hashing:64")
+
+
+@pytest.fixture(scope="module")
+def odd(world: Dataset) -> Bench:
+    return Bench.of(world, encoder="hashing:64")
+
+
+def lucene(documents: list[list[str]], query: list[str], k1: float, b: float) -> list[float]:
+    """BM25 as Lucene has it since version 8, one document at a time."""
+    average = sum(map(len, documents)) / len(documents)
+    df = Counter(word for document in documents for word in set(document))
+    scores = []
+    for document in documents:
+        tf = Counter(document)
+        norm = k1 * (1 - b + b * len(document) / average) if average else k1
+        scores.append(
+            sum(
+                math.log(1 + (len(documents) - df[word] + 0.5) / (df[word] + 0.5)) * tf[word] / (tf[word] + norm)
+                for word in query
+                if tf[word]
+            )
+        )
+    return scores
+
+
+@pytest.mark.parametrize("level", ["turn", "session"])
+def test_dense_is_the_brute_force_product(bench: Bench, ranking: Ranking, level: Level) -> None:
+    turns, queries = bench.turns.with_row_index("row"), bench.queries
+    got = ranking(dense(bench, level=level, k=10_000))
+    for i, (query, scope) in enumerate(queries.select("query_id", "scope").iter_rows()):
+        mine = turns.filter(pl.col("scope") == scope)
+        cosine = bench.turn_vectors[mine["row"]].astype(np.float64) @ bench.query_vectors[i].astype(np.float64)
+        scored = mine.select(doc_id="turn_id", session="session_id", score=pl.Series(cosine.astype(np.float32)))
+        if level == "session":
+            scored = (
+                scored.group_by("session", maintain_order=True).agg(pl.col("score").max()).rename({"session": "doc_id"})
+            )
+        best = scored.sort("score", descending=True, maintain_order=True)
+        assert got[query] == best["doc_id"].to_list()
+
+
+@pytest.mark.parametrize("name", ["bench", "odd"])
+@pytest.mark.parametrize("level", ["turn", "session"])
+@pytest.mark.parametrize(("k1", "b"), [(None, None), (1.2, 0.75), (0.0, 0.0), (2.0, 1.0)])
+def test_bm25_is_lucenes(
+    request: pytest.FixtureRequest, name: str, level: Level, k1: float | None, b: float | None
+) -> None:
+    some: Bench = request.getfixturevalue(name)
+    documents, texts = tokenize(some.documents(level).texts), some.queries["text"].to_list()
+    used = {"turn": (0.9, 0.4), "session": (1.5, 0.75)}[level] if k1 is None else (k1, b)
+    rows_seen = []
+    for rows, span, scores in bm25_scores(some, level=level, k1=k1, b=b):
+        rows_seen += rows.tolist()
+        for row, got in zip(rows, scores, strict=True):
+            expected = lucene(documents[span], tokenize([texts[row]])[0], *used)
+            np.testing.assert_allclose(got, expected, rtol=2e-5, atol=1e-6)
+    assert sorted(rows_seen) == list(range(len(texts)))
+
+
+def test_bm25_ranks_by_its_scores(bench: Bench, ranking: Ranking) -> None:
+    got = ranking(bm25(bench, k=10_000))
+    ids = bench.documents("turn").ids
+    for rows, span, scores in bm25_scores(bench, level="turn"):
+        for row, score in zip(rows, scores, strict=True):
+            order = np.argsort(-score, kind="stable")
+            assert got[bench.queries["query_id"][int(row)]] == ids[span][order].tolist()
+
+
+@pytest.mark.parametrize("level", ["turn", "session"])
+@pytest.mark.parametrize("retriever", [dense, bm25])
+def test_another_scope_changes_nothing(
+    talk: Dataset, ranking: Ranking, retriever: Callable[..., Run], level: Level
+) -> None:
+    whole = retriever(Bench.of(talk, encoder="hashing:64"), level=level)
+    for scope in talk.scopes:
+        alone = retriever(Bench.of(talk.take([scope]), encoder="hashing:64"), level=level)
+        mine = whole.frame.filter(pl.col("query_id").is_in(alone.frame["query_id"].unique().implode()))
+        assert mine.equals(alone.frame)
+        in_scope = pl.col("doc_id").str.starts_with(f"{scope}/")
+        assert alone.frame.select(in_scope.all()).item()
+
+
+def test_tokens_are_the_same_for_documents_and_queries() -> None:
+    assert tokenize(["Doctors", "doctor's DOCTOR!", "how what did", "", "?!", "naïve 漢字 x 42"]) == [
+        ["doctor"],
+        ["doctor", "doctor"],
+        ["did"],
+        [],
+        [],
+        ["naïv", "漢字", "42"],
+    ]
+
+
+def test_equal_texts_stay_in_order_of_time(odd: Bench, ranking: Ranking) -> None:
+    seen = ["ann/s1/1", "ann/s1/3", "ann/s3/1", "ann/s4/3"]
+    for run in (dense(odd), bm25(odd)):
+        for query in ("ann/q0", "ann/q1", "ann/q4"):
+            assert [d for d in ranking(run)[query] if d in seen] == seen
+    # Nothing in the query is known: all tie at zero, and the whole scope follows in order of time.
+    for query in ("ann/q2", "ann/q3"):
+        assert ranking(bm25(odd))[query] == odd.turns.filter(pl.col("scope") == "ann")["turn_id"].to_list()
+    assert ranking(bm25(odd))["bob/q1"] == ["bob/s1/1"]
+
+
+def test_equal_vectors_tie_exactly_whatever_the_batch() -> None:
+    rng = np.random.default_rng(0)
+    for dim, n in ((64, 40), (384, 331), (100, 17)):
+        base = rng.standard_normal((n // 4, dim)).astype(np.float32)
+        base /= np.linalg.norm(base, axis=1, keepdims=True)
+        group = rng.integers(0, len(base), n)
+        queries = rng.standard_normal((33, dim)).astype(np.float32)
+        queries /= np.linalg.norm(queries, axis=1, keepdims=True)
+        many = cosines(queries, base[group])
+        first = np.array([np.flatnonzero(group == g)[0] for g in group])
+        assert (many == many[:, first]).all()
+        assert (many[:1] == cosines(queries[:1], base[group])).all()
+        assert (many[3:8] == cosines(queries[3:8], base[group], block=7)).all()
+
+
+@pytest.mark.parametrize("level", ["turn", "session"])
+@pytest.mark.parametrize("retriever", [dense, bm25])
+def test_one_query_alone_ranks_as_among_many(odd: Bench, retriever: Callable[..., Run], level: Level) -> None:
+    many = retriever(odd, level=level).frame
+    for row in range(odd.queries.height):
+        one = replace(odd, queries=odd.queries[[row]], query_vectors=odd.query_vectors[[row]])
+        query = odd.queries["query_id"][row]
+        assert retriever(one, level=level).frame.equals(many.filter(pl.col("query_id") == query))
+
+
+@pytest.mark.parametrize("level", ["turn", "session"])
+@pytest.mark.parametrize("retriever", [dense, bm25])
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 7, 10_000])
+def test_k_is_a_prefix(odd: Bench, retriever: Callable[..., Run], level: Level, k: int) -> None:
+    full = retriever(odd, level=level, k=200)
+    some = retriever(odd, level=level, k=k)
+    assert some.frame.equals(full.top(k).frame)
+    sizes = odd.documents(level).spans
+    counts = dict(some.frame.group_by("query_id").len().iter_rows())
+    for query, scope in odd.queries.select("query_id", "scope").iter_rows():
+        assert counts[query] == min(k, sizes[scope][1] - sizes[scope][0])
+
+
+def test_a_session_without_turns_ranks_last(odd: Bench, ranking: Ranking) -> None:
+    assert all(r[-1] == "ann/s2" for q, r in ranking(dense(odd, level="session")).items() if q.startswith("ann"))
+    assert not odd.documents("session").embeddings[1].any()
+    got = best_of(np.array([[0.5, -0.25, 0.75]]), np.array([0, 0, 2]), 4)
+    assert got.tolist() == [[0.5, -1.0, 0.75, -1.0]]
+    assert best_of(np.zeros((0, 3)), np.array([0, 0, 1]), 2).shape == (0, 2)
+
+
+def test_queries_in_another_order_give_the_same_rankings(odd: Bench, ranking: Ranking) -> None:
+    order = np.random.default_rng(1).permutation(odd.queries.height)
+    other = replace(odd, queries=odd.queries[order], query_vectors=odd.query_vectors[order])
+    for retriever in (dense, bm25):
+        got = ranking(retriever(other))
+        assert list(got) == other.queries["query_id"].to_list()
+        assert got == ranking(retriever(odd))
+
+
+def test_turns_in_another_order_give_the_same_rankings(world: Dataset) -> None:
+    """The order of time is that of ``n``, not that of the rows."""
+    mixed = replace(
+        world,
+        turns=world.turns.sample(fraction=1.0, shuffle=True, seed=3),
+        sessions=world.sessions.sample(fraction=1.0, shuffle=True, seed=4),
+    )
+    for level in ("turn", "session"):
+        for retriever in (dense, bm25):
+            one, other = (retriever(Bench.of(d, encoder="hashing:64"), level=level) for d in (world, mixed))
+            assert one.frame.equals(other.frame)
+
+
+@given(
+    hnp.arrays(np.float32, st.tuples(st.integers(1, 4), st.integers(1, 12)), elements=st.sampled_from([0, 1, 2, 0.5])),
+    st.integers(1, 14),
+)
+@settings(max_examples=60)
+def test_top_holds_the_best_and_all_that_tie(scores: np.ndarray, k: int) -> None:
+    rows, columns = top(scores, k)
+    assert np.array_equal(np.lexsort((columns, rows)), np.arange(len(rows)))
+    for i, row in enumerate(scores):
+        best = np.argsort(-row, kind="stable")[:k]
+        chosen = columns[rows == i]
+        assert set(best) <= set(chosen)
+        assert set(row[chosen]) == set(row[best])
+
+
+def test_wrong_arguments(odd: Bench, world: Dataset) -> None:
+    for retriever in (dense, bm25):
+        with pytest.raises(DataError, match="k is 0"):
+            retriever(odd, k=0)
+        with pytest.raises(DataError, match="path is 'fast'; choose 'exact' or 'indexed'"):
+            retriever(odd, path="fast")
+        with pytest.raises(DataError, match="needs a store"):
+            retriever(odd, path="indexed")
+    for wrong in ({"k1": -1.0}, {"b": 1.5}, {"b": -0.1}):
+        with pytest.raises(DataError, match="BM25 needs k1 ≥ 0 and 0 ≤ b ≤ 1"):
+            bm25(odd, **wrong)
+    with pytest.raises(DataError, match="needs embeddings"):
+        dense(Bench.of(world, encoder=None))
+
+
+def test_a_scope_with_nothing_to_say() -> None:
+    turns = [Turn(f"u/s/{n}", "u", "u/s", n, "user", "user", text) for n, text in enumerate(["", "!!!", "the"], 1)]
+    from memlab.records import Question, Session
+
+    data = Dataset(
+        "mute",
+        "chatlog",
+        frame(Turn, turns),
+        frame(Session, [Session("u/s", "u", 1, None, None, 3, ["user"])]),
+        frame(Question, [Question("q", "u", "anything", None, "t", None, [], [])]),
+    )
+    mute = Bench.of(data, encoder="hashing:16")
+    assert bm25(mute).frame["doc_id"].to_list() == ["u/s/1", "u/s/2", "u/s/3"]
+    assert dense(mute).frame.height == 3
+    assert bm25(mute, level="session").frame["doc_id"].to_list() == ["u/s"]
+    # No questions at all.
+    silent = Bench.of(replace(data, questions=frame(Question)), encoder="hashing:16")
+    assert dense(silent).frame.height == bm25(silent).frame.height == 0
+    assert len(list(dense_scores(silent, level="turn"))) == 0

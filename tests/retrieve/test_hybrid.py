@@ -1,0 +1,108 @@
+"""Fusion against reciprocal rank fusion in plain Python, and session rankings from turn rankings."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from memlab.errors import DataError
+from memlab.records import Dataset, Level, Run
+from memlab.retrieve import Bench, bm25, dense, hybrid, rrf, sessions_from_turns
+
+Ranking = Callable[[Run], dict[str, list[str]]]
+
+
+@pytest.fixture(scope="module", params=["world", "talk"])
+def bench(request: pytest.FixtureRequest) -> Bench:
+    return Bench.of(request.getfixturevalue(request.param), encoder="hashing:64")
+
+
+def fused(runs: Sequence[Run], weights: Sequence[float], rrf_k: float, k: int) -> dict[str, list[str]]:
+    """Cormack's formula, a document at a time; what a run lists at no positive score gains nothing from it."""
+    gains: dict[str, dict[str, float]] = defaultdict(dict)
+    for run, weight in zip(runs, weights, strict=True):
+        for query, document, rank, score in run.frame.iter_rows():
+            before = gains[query].get(document, 0.0)
+            gains[query][document] = before + (weight / (rrf_k + rank) if score > 0 else 0.0)
+    return {q: sorted(held, key=lambda d: -held[d])[:k] for q, held in gains.items()}
+
+
+@pytest.mark.parametrize("level", ["turn", "session"])
+@pytest.mark.parametrize(
+    ("k", "weights", "rrf_k"),
+    [
+        (200, (1.0, 1.0), 60),
+        (5, (1.0, 1.0), 60),
+        (50, (2, 1), 60),
+        (50, (0.3, 0.7), 0),
+        (9, (1, 0), 10),
+        (9, (0, 0), 1),
+    ],
+)
+def test_hybrid_is_reciprocal_rank_fusion(
+    bench: Bench, ranking: Ranking, level: Level, k: int, weights: tuple[float, float], rrf_k: int
+) -> None:
+    runs = [dense(bench, level=level, k=k), bm25(bench, level=level, k=k)]
+    got = hybrid(bench, level=level, k=k, weights=weights, rrf_k=rrf_k)
+    assert ranking(got) == fused(runs, weights, rrf_k, k)
+    assert got.level == level
+
+
+def test_a_ranking_fused_with_itself_or_alone_keeps_its_order(bench: Bench, ranking: Ranking) -> None:
+    positive = rrf([dense(bench, k=30)])
+    assert ranking(rrf([positive])) == ranking(positive)
+    assert ranking(rrf([positive, positive])) == ranking(positive)
+    assert ranking(rrf([positive] * 3, weights=[0.1, 5, 2])) == ranking(positive)
+
+
+def test_weight_zero_leaves_the_other_ranking_in_front(bench: Bench, ranking: Ranking) -> None:
+    words = bm25(bench, k=20)
+    only = ranking(hybrid(bench, k=20, weights=(0, 1)))
+    for (query,), rows in words.frame.group_by("query_id"):
+        matched = [d for d, s in rows.select("doc_id", "score").iter_rows() if s > 0]
+        assert only[query][: len(matched)] == matched
+
+
+def test_documents_that_only_fill_places_gain_nothing(world: Dataset, ranking: Ranking) -> None:
+    bench = Bench.of(world, encoder="hashing:64")
+    unknown = "ann/q2"
+    assert ranking(hybrid(bench))[unknown] == ranking(rrf([dense(bench), bm25(bench)], weights=[1, 0]))[unknown]
+
+
+def test_rankings_that_cannot_be_fused(bench: Bench) -> None:
+    turns, sessions = bm25(bench, k=3), bm25(bench, level="session", k=3)
+    with pytest.raises(DataError, match="runs of turns and runs of sessions cannot be fused"):
+        rrf([turns, sessions])
+    with pytest.raises(DataError, match="2 runs and 1 weights"):
+        rrf([turns, turns], weights=[1])
+    with pytest.raises(DataError, match="0 runs and 0 weights"):
+        rrf([])
+    for wrong in ({"weights": [-1]}, {"rrf_k": -1}):
+        with pytest.raises(DataError, match="neither may be negative"):
+            rrf([turns], **wrong)
+    with pytest.raises(DataError, match="not a finite number"):
+        rrf([turns], weights=[float("nan")])
+    with pytest.raises(DataError, match="hybrid takes two"):
+        hybrid(bench, weights=(1, 1, 1))
+
+
+def test_sessions_rank_by_their_best_turn(bench: Bench, ranking: Ranking) -> None:
+    of_turn = dict(bench.turns.select("turn_id", "session_id").iter_rows())
+    for run in (dense(bench, k=7), bm25(bench), hybrid(bench)):
+        expected = {q: list(dict.fromkeys(of_turn[d] for d in ids)) for q, ids in ranking(run).items()}
+        got = sessions_from_turns(run, bench)
+        assert ranking(got) == expected
+        assert got.level == "session"
+        assert ranking(sessions_from_turns(run, bench, k=2)) == {q: ids[:2] for q, ids in expected.items()}
+    with pytest.raises(DataError, match="ranks sessions already"):
+        sessions_from_turns(sessions_from_turns(run, bench), bench)
+
+
+def test_best_turns_of_dense_give_the_dense_ranking_of_sessions(bench: Bench, ranking: Ranking) -> None:
+    """A session's dense score is its best turn's; a session without turns is in no ranking of turns."""
+    whole = ranking(sessions_from_turns(dense(bench, k=10_000), bench))
+    got = ranking(dense(bench, level="session"))
+    empty = set(bench.sessions["session_id"]) - set(bench.turns["session_id"])
+    assert whole == {q: [d for d in ids if d not in empty] for q, ids in got.items()}

@@ -1,0 +1,78 @@
+"""Ids carry no information: in some benchmarks they give the label away, so no ranking may depend on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from memlab.pipelines import pipeline
+from memlab.records import Dataset, Level, Run
+from memlab.retrieve import Bench, sessions_from_turns
+
+PIPELINES = [
+    "dense(k=3)",
+    "dense",
+    "bm25(k=3)",
+    "bm25",
+    "hybrid(k=4)",
+    "hybrid",
+    "hybrid(k=6, weights=(2, 0))",
+    "bm25 | mmr(lambda_=0.5, k=5, candidates=9)",
+    "dense | mmr(lambda_=0.0)",
+    "hybrid | mmr",
+    "hybrid | by_cluster(n_clusters=3, candidates=6)",
+    "bm25 | by_cluster(n_clusters=4)",
+    "bm25 | budget(tokens=12)",
+    "hybrid(k=9) | mmr(k=4) | by_cluster(n_clusters=2, candidates=5) | budget(tokens=25)",
+]
+Ranking = Callable[[Run], dict[str, list[str]]]
+Renamed = Callable[[Dataset, int], tuple[Dataset, dict[str, str]]]
+
+
+@pytest.fixture(scope="module", params=["world", "talk"])
+def pairs(request: pytest.FixtureRequest, renamed: Renamed) -> list[tuple[Bench, Bench, dict[str, str]]]:
+    data = request.getfixturevalue(request.param)
+    plain = Bench.of(data, encoder="hashing:32")
+    made = [renamed(data, seed) for seed in ((1, 2, 3) if request.param == "world" else (1,))]
+    return [(plain, Bench.of(other, encoder="hashing:32"), names) for other, names in made]
+
+
+@pytest.mark.parametrize("level", ["turn", "session"])
+@pytest.mark.parametrize("text", PIPELINES)
+def test_renaming_every_id_renames_the_ranking_and_nothing_else(
+    pairs: list[tuple[Bench, Bench, dict[str, str]]], ranking: Ranking, text: str, level: Level
+) -> None:
+    for plain, other, names in pairs:
+        one, two = (pipeline(text).run(bench, level=level) for bench in (plain, other))
+        expected = {names[q]: [names[d] for d in documents] for q, documents in ranking(one).items()}
+        assert list(ranking(two).items()) == list(expected.items())
+        assert two.frame["score"].equals(one.frame["score"])
+
+
+def test_renaming_and_sessions_from_turns(pairs: list[tuple[Bench, Bench, dict[str, str]]], ranking: Ranking) -> None:
+    for plain, other, names in pairs:
+        one, two = (sessions_from_turns(pipeline("hybrid(k=7)").run(b), b, k=3) for b in (plain, other))
+        assert ranking(two) == {names[q]: [names[d] for d in ids] for q, ids in ranking(one).items()}
+
+
+def test_the_renaming_does_change_the_order_of_ids(world: Dataset, renamed: Renamed) -> None:
+    for seed in (1, 2, 3):
+        other, names = renamed(world, seed)
+        assert len(set(names.values())) == len(names)
+        for table, column in (("turns", "turn_id"), ("sessions", "session_id"), ("questions", "query_id")):
+            assert getattr(world, table)[column].is_sorted()
+            assert not getattr(other, table)[column].is_sorted()
+
+
+@pytest.mark.parametrize(
+    "text", ["hybrid", "hybrid | mmr", "bm25 | by_cluster(n_clusters=3)", "dense | budget(tokens=9)"]
+)
+def test_scopes_in_another_order_give_the_same_rankings(world: Dataset, ranking: Ranking, text: str) -> None:
+    from memlab.records import concat
+
+    backwards = concat(world.take([scope]) for scope in reversed(world.scopes))
+    assert backwards.scopes == world.scopes[::-1]
+    for level in ("turn", "session"):
+        one, two = (pipeline(text).run(Bench.of(d, encoder="hashing:32"), level=level) for d in (world, backwards))
+        assert ranking(one) == ranking(two)

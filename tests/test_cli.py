@@ -1,0 +1,373 @@
+"""The command line from end to end: every verb, what it writes, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ir_measures
+import polars as pl
+import pytest
+from ir_measures import RR, R, Success, nDCG
+
+from memlab import datasets
+from memlab.store import MemoryStore
+
+HASHING = ("--encoder", "hashing")
+VERBS = ("ingest", "search", "evaluate", "notebooks", "figures", "synth", "fetch", "info")
+PIPELINES = {
+    "dense": "dense",
+    "bm25": "bm25",
+    "hybrid": "hybrid",
+    "hybrid | mmr": "hybrid-mmr",
+    "hybrid(k=60) | by_cluster(n_clusters=3)": "hybrid-k-60-by_cluster-n_clusters-3",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., Any]) -> Path:
+    """A folder with ``talk.jsonl``: two synthetic scopes and a small one of seven turns in two sessions."""
+    place = tmp_path_factory.mktemp("cli")
+    done = memlab_cli("synth", "talk.jsonl", "--turns", 500, "--seed", 3, cwd=place)
+    assert done.code == 0, done.err
+    header, rest = (place / "talk.jsonl").read_text().split("\n", 1)
+    names = ("Abbot", "Berger", "Castro", "Dupont", "Eriksen", "Fischer", "Gomez")
+    lines = [
+        {"scope": "small", "session": f"s{n % 2}", "sender": "Ann", "text": f"I saw the dentist {name}."}
+        for n, name in enumerate(names)
+    ]
+    lines.append({"scope": "small", "question": "Which dentist?", "evidence": ["s0/1", "s1/2"], "type": "single"})
+    lines.append({"scope": "small", "question": "Which car?", "abstention": True})
+    written = "".join(json.dumps(line) + "\n" for line in lines)
+    (place / "talk.jsonl").write_text(f"{header}\n{rest}{written}")
+    return place
+
+
+@pytest.fixture(scope="module")
+def evaluated(folder: Path, memlab_cli: Callable[..., Any]) -> Path:
+    chosen = [part for text in PIPELINES for part in ("--pipeline", text)]
+    done = memlab_cli(
+        *("evaluate", "talk.jsonl", *chosen, *HASHING, "--store", "first", "--out", "out", "--seed", 1), cwd=folder
+    )
+    assert done.code == 0, done.err
+    assert "turns, all questions with evidence (n = " in done.out
+    return folder / "out"
+
+
+def one_message(done: Any) -> str:
+    """Give the message of a command that refused: one line, and nothing of Python's."""
+    assert done.code == 2, (done.out, done.err)
+    assert len(done.messages) == 1, done.err
+    assert done.messages[0].startswith("memlab: ")
+    assert "Traceback" not in done.err
+    return done.messages[0]
+
+
+@pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS)])
+def test_help(memlab_cli: Any, tmp_path: Path, verb: tuple[str, ...]) -> None:
+    done = memlab_cli(*verb, "--help", cwd=tmp_path)
+    assert done.code == 0
+    assert "Usage" in done.out
+    assert set(VERBS) <= set(done.out.split()) or verb
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("bogus",), ("ingest",), ("search",), ("search", "x", "--k", "0"), ("synth", "a", "--turns", "few")],
+)
+def test_wrong_usage_is_exit_code_2(memlab_cli: Any, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    done = memlab_cli(*arguments, cwd=tmp_path)
+    assert done.code == 2
+    assert "Usage" in done.out + done.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_installed_command_in_a_process_of_its_own(folder: Path, tmp_path: Path) -> None:
+    command = [str(Path(sys.executable).with_name("memlab"))]
+    good = subprocess.run([*command, "synth", "a.jsonl", "--turns", "50"], cwd=tmp_path, capture_output=True, text=True)
+    assert (good.returncode, good.stderr) == (0, "")
+    bad = subprocess.run(
+        [*command, "evaluate", "none.jsonl", *HASHING], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert bad.returncode == 2
+    assert re.fullmatch(r"memlab: none\.jsonl: cannot be read \(No such file or directory\).*\n", bad.stderr)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"], "a refused command leaves no store behind"
+
+
+def test_ingest_twice_writes_and_encodes_once(memlab_cli: Any, folder: Path, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    runs, versions = [], []
+    for _ in range(2):
+        done = memlab_cli("ingest", "talk.jsonl", *HASHING, "--store", store, cwd=folder)
+        assert done.code == 0, done.err
+        runs.append(done.out)
+        versions.append(MemoryStore.open(store).versions())
+    n = datasets.load(folder / "talk.jsonl").turns.height
+    assert n > 500
+    assert f"talk: {n:,} turns newly encoded by hashing" in runs[0]
+    assert "talk: 0 turns newly encoded by hashing" in runs[1]
+    assert versions[0] == versions[1]
+    held = MemoryStore.open(store).dataset("talk")
+    assert held.fingerprint() == datasets.load(folder / "talk.jsonl").fingerprint()
+
+
+def test_search_shows_the_best_first_and_leaves_the_store_as_it_is(
+    memlab_cli: Any, folder: Path, evaluated: Path
+) -> None:
+    before = MemoryStore.open(folder / "first").versions()
+    for level, shape in (("turn", r"small/s\d/\d"), ("session", r"small/s\d")):
+        done = memlab_cli(
+            *("search", "dentist Eriksen", "--scope", "small", "--level", level, "--k", 2),
+            *(*HASHING, "--store", "first"),
+            cwd=folder,
+        )
+        assert (done.code, done.err) == (0, "")
+        rows = re.findall(rf"^ *(\d+)  (\d\.\d{{4}})  ({shape})$", done.out, re.MULTILINE)
+        assert [row[0] for row in rows] == ["1", "2"]
+        assert float(rows[0][1]) >= float(rows[1][1])
+    best = memlab_cli(
+        *("search", "dentist Eriksen", "--scope", "small", "--pipeline", "bm25", *HASHING, "--store", "first"),
+        cwd=folder,
+    )
+    assert best.out.splitlines()[0].endswith("small/s0/3")
+    assert best.out.splitlines()[1].strip() == "Ann: I saw the dentist Eriksen."
+    assert MemoryStore.open(folder / "first").versions() == before
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["", "   ", "'; DROP TABLE turns; --", '"quoted', "NOT AND OR (", "a*b^2 ~field:x", "nul\x00byte", "naïve 日本 🦷"],
+)
+@pytest.mark.parametrize("path", ["exact", "indexed"])
+def test_any_text_can_be_searched_for(memlab_cli: Any, folder: Path, ingested: Path, query: str, path: str) -> None:
+    done = memlab_cli(
+        *("search", "--scope", "small", "--pipeline", f"hybrid(path={path!r})", *HASHING, "--store", ingested),
+        *("--", query),
+        cwd=folder,
+    )
+    assert (done.code, done.err) == (0, "")
+    assert "small/s" in done.out, "dense retrieval ranks every turn"
+
+
+@pytest.fixture(scope="module")
+def ingested(folder: Path, memlab_cli: Callable[..., Any]) -> Path:
+    assert memlab_cli("ingest", "talk.jsonl", *HASHING, "--store", "second", cwd=folder).code == 0
+    return folder / "second"
+
+
+def test_a_query_of_a_hundred_kilobytes(memlab_cli: Any, folder: Path, ingested: Path) -> None:
+    query = "dentist appointment " * 5_000
+    done = memlab_cli("search", query, "--scope", "small", *HASHING, "--store", ingested, cwd=folder)
+    assert done.code == 0, done.err
+    assert "small/s" in done.out.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("x",), "--scope is needed; the store has user-0001, "),
+        (("x", "--scope", "nobody"), "no scope 'nobody'; the store has user-0001, "),
+        (("x", "--scope", ""), "no scope ''"),
+        (("x", "--dataset", "none"), "no dataset 'none'; the store has talk"),
+        (("x", "--scope", "small", "--level", "word"), "level is 'word'; choose turn or session"),
+        (("x", "--scope", "small", "--pipeline", "hybrid | mrr"), "did you mean 'mmr'?"),
+        (("x", "--scope", "small", "--pipeline", "hybrid(k=0)"), "k is 0"),
+        (("x", "--scope", "small", "--store", "nowhere"), "there is no store at nowhere"),
+        (("x", "--scope", "small", "--store", "talk.jsonl"), "is a file; expected a directory"),
+        (("x", "--scope", "small", "--encoder", "nothing"), "no encoder 'nothing'"),
+        (("\udcff", "--scope", "small"), "the query is not valid text: '\\udcff' at 0"),
+    ],
+)
+def test_search_refuses(memlab_cli: Any, folder: Path, evaluated: Path, arguments: tuple[str, ...], said: str) -> None:
+    defaults = [*HASHING] if "--encoder" not in arguments else []
+    defaults += ["--store", "first"] if "--store" not in arguments else []
+    assert said in one_message(memlab_cli("search", *arguments, *defaults, cwd=folder))
+
+
+def test_evaluate_writes_every_file(evaluated: Path) -> None:
+    runs = {f"{n}.{level}.{kind}" for n in PIPELINES.values() for level in ("turn", "session") for kind in KINDS}
+    assert {p.name for p in evaluated.iterdir()} == runs | {
+        *("qrels.turn.trec", "qrels.session.trec", "report.json", "report.md", "report.tex")
+    }
+
+
+KINDS = ("trec", "parquet")
+
+
+def trec(path: Path) -> pl.DataFrame:
+    rows = [line.split(" ") for line in path.read_text().splitlines()]
+    assert {len(row) for row in rows} == {6}
+    return pl.DataFrame(rows, schema=["query_id", "Q0", "doc_id", "rank", "score", "tag"], orient="row").with_columns(
+        pl.col("rank").cast(pl.Int64), pl.col("score").cast(pl.Float64)
+    )
+
+
+@pytest.mark.parametrize("name", PIPELINES.values())
+@pytest.mark.parametrize(("level", "depth"), [("turn", 50), ("session", 10)])
+def test_runs_are_deep_enough_and_stay_in_their_scope(
+    folder: Path, evaluated: Path, name: str, level: str, depth: int
+) -> None:
+    data = datasets.load(folder / "talk.jsonl")
+    run = trec(evaluated / f"{name}.{level}.trec")
+    held = data.turns if level == "turn" else data.sessions
+    sizes = dict(held.group_by("scope").len().iter_rows())
+    assert sizes["small"] < depth < max(sizes.values())
+    scope = dict(data.questions.select("query_id", "scope").iter_rows())
+    ids = set(held[f"{level}_id"])
+    assert set(run["query_id"]) == set(scope)
+    for (query,), rows in run.group_by("query_id", maintain_order=True):
+        assert rows.height >= min(depth, sizes[scope[query]])
+        assert rows["rank"].to_list() == list(range(1, rows.height + 1))
+        assert (rows["score"].cast(pl.Float32).diff().drop_nulls() < 0).all()
+        assert rows["doc_id"].is_unique().all()
+        assert set(rows["doc_id"]) <= ids
+        assert rows["doc_id"].str.starts_with(scope[query] + "/").all()
+    assert run["tag"].unique().to_list() == [text.replace(" ", "") for text, n in PIPELINES.items() if n == name]
+
+
+@pytest.mark.parametrize("level", ["turn", "session"])
+def test_ids_are_those_of_the_house(folder: Path, evaluated: Path, level: str) -> None:
+    shape = r"(user-\d+|small)/[^/ ]+" + (r"/[1-9]\d*" if level == "turn" else "")
+    for path in evaluated.glob(f"*.{level}.trec"):
+        for line in path.read_text().splitlines():
+            query, _, document = line.split(" ")[:3]
+            assert re.fullmatch(r"(user-\d+|small)/q\d+", query)
+            assert re.fullmatch(shape, document)
+    wanted = datasets.load(folder / "talk.jsonl").questions.filter(~pl.col("abstention"))
+    column = "evidence" if level == "turn" else "evidence_sessions"
+    judged = [line.split(" ") for line in (evaluated / f"qrels.{level}.trec").read_text().splitlines()]
+    expected = {(q, doc) for q, docs in wanted.select("query_id", column).iter_rows() for doc in docs}
+    assert {(q, doc) for q, _, doc, relevance in judged if relevance == "1"} == expected
+    assert len(judged) == len(expected)
+
+
+@pytest.mark.parametrize("level", ["turn", "session"])
+@pytest.mark.parametrize("text", PIPELINES)
+def test_another_tool_reads_the_same_numbers_off_the_files(evaluated: Path, level: str, text: str) -> None:
+    judged = list(ir_measures.read_trec_qrels(str(evaluated / f"qrels.{level}.trec")))
+    run = list(ir_measures.read_trec_run(str(evaluated / f"{PIPELINES[text]}.{level}.trec")))
+    cutoffs = (10, 20) if level == "turn" else (5, 10)
+    theirs = ir_measures.calc_aggregate([nDCG @ 10, RR, R @ 10, Success @ cutoffs[0]], judged, run)
+    per_query = list(ir_measures.iter_calc([R @ k for k in cutoffs], judged, run))
+    report = json.loads((evaluated / "report.json").read_text())
+    mine = next(r for r in report["reports"] if (r["name"], r["level"]) == (text, level))
+    ours = {row["measure"]: row["mean"] for row in mine["summary"]["all"]}
+    assert mine["n"] == len({q.query_id for q in judged})
+    for ir, own in ((nDCG @ 10, "ndcg@10"), (RR, "mrr"), (R @ 10, "recall@10")):
+        assert ours[own] == pytest.approx(theirs[ir], abs=1e-6), own
+    assert ours[f"recall_any@{cutoffs[0]}"] == pytest.approx(theirs[Success @ cutoffs[0]], abs=1e-6)
+    for k in cutoffs:
+        complete = [m.value == 1.0 for m in per_query if m.measure == R @ k]
+        assert ours[f"recall_all@{k}"] == pytest.approx(sum(complete) / len(complete), abs=1e-9)
+    table = pl.read_parquet(evaluated / f"{PIPELINES[text]}.{level}.parquet")
+    assert table.height == mine["n"]
+    for name, mean in ours.items():
+        assert table[name].mean() == pytest.approx(mean)
+
+
+def test_reports_say_what_they_were_measured_on(folder: Path, evaluated: Path) -> None:
+    report = json.loads((evaluated / "report.json").read_text())
+    data = datasets.load(folder / "talk.jsonl")
+    assert [r["level"] for r in report["reports"]].count("turn") == len(PIPELINES)
+    for one in report["reports"]:
+        assert one["provenance"]["fingerprint"] == data.fingerprint()
+        assert one["provenance"]["pipeline"] == one["name"]
+        assert one["provenance"]["seed"] == 1
+        assert one["provenance"]["encoder"].startswith("hashing ")
+    markdown, latex = (evaluated / "report.md").read_text(), (evaluated / "report.tex").read_text()
+    for text in PIPELINES:
+        assert text.replace("|", r"\|") in markdown
+    assert latex.count(r"\toprule") == latex.count(r"\bottomrule") >= 2
+
+
+def test_evaluating_again_writes_the_same_bytes(memlab_cli: Any, folder: Path, evaluated: Path) -> None:
+    chosen = [part for text in PIPELINES for part in ("--pipeline", text)]
+    for store, out in (("first", "again"), ("fresh", "elsewhere")):
+        arguments = ("evaluate", "talk.jsonl", *chosen, *HASHING, "--store", store, "--out", out, "--seed", 1)
+        assert memlab_cli(*arguments, cwd=folder).code == 0
+    for path in evaluated.iterdir():
+        assert (folder / "again" / path.name).read_bytes() == path.read_bytes(), path.name
+        if path.suffix in (".trec", ".parquet"):
+            assert (folder / "elsewhere" / path.name).read_bytes() == path.read_bytes(), path.name
+    saved = MemoryStore.open(folder / "first").runs()
+    assert saved.height == 2 * len(PIPELINES), "the same run is kept once"
+
+
+def test_settings_choose_what_is_compared(memlab_cli: Any, folder: Path) -> None:
+    (folder / "memlab.toml").write_text('pipelines = ["bm25(k=30)"]\nencoder = "hashing:64"\nresults = "res"\n')
+    try:
+        done = memlab_cli("evaluate", "talk.jsonl", cwd=folder, MEMLAB_STORE="third")
+    finally:
+        (folder / "memlab.toml").unlink()
+    assert done.code == 0, done.err
+    assert (folder / "res" / "talk" / "bm25-k-30.turn.trec").is_file()
+    assert "turns" in MemoryStore.open(folder / "third").versions()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--pipeline", "mmr"), "a pipeline begins with dense, bm25, hybrid"),
+        (("--pipeline", "bm25", "--pipeline", " bm25 "), "none twice"),
+        (("--pipeline", "dense(k=-1)"), "k is -1"),
+        (("--pipeline", "dense", "--out", "talk.jsonl"), "talk.jsonl/dense.turn.trec: cannot be written"),
+        (("--pool", "5"), "pool=5 is for LongMemEval files, this one is synthetic"),
+        (("--format", "locomo"), "talk.jsonl: "),
+        (("--seed", "-1"), "setting 'seed' (from flag)"),
+    ],
+)
+def test_evaluate_refuses(
+    memlab_cli: Any, folder: Path, evaluated: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    done = memlab_cli("evaluate", "talk.jsonl", *arguments, *HASHING, "--store", "first", cwd=folder)
+    assert said in one_message(done)
+
+
+def test_synth_gives_the_same_bytes_and_refuses(memlab_cli: Any, tmp_path: Path) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        done = memlab_cli("synth", name, "--turns", 60, "--seed", 5, cwd=tmp_path)
+        assert (done.code, done.out) == (0, f"{name}: {(tmp_path / name).stat().st_size:,} bytes\n")
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+    assert "turns is 7" in one_message(memlab_cli("synth", "c.jsonl", "--turns", 7, cwd=tmp_path))
+    assert "cannot be written" in one_message(memlab_cli("synth", ".", "--turns", 60, cwd=tmp_path))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl"]
+
+
+def test_fetch_names_what_there_is(memlab_cli: Any, tmp_path: Path) -> None:
+    message = one_message(memlab_cli("fetch", "nope", cwd=tmp_path))
+    assert "'nope'; choose one of locomo, longmemeval" in message
+    assert not list(tmp_path.iterdir())
+
+
+def test_figures_of_an_empty_and_of_a_missing_folder(memlab_cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "figures").mkdir()
+    done = memlab_cli("figures", cwd=tmp_path)
+    assert (done.code, done.out) == (0, "figures/index.html\n")
+    assert "Nothing has been exported yet" in (tmp_path / "figures" / "index.html").read_text()
+    assert "no directory elsewhere" in one_message(memlab_cli("figures", "elsewhere", cwd=tmp_path))
+
+
+def test_info_shows_the_store(memlab_cli: Any, folder: Path, evaluated: Path) -> None:
+    done = memlab_cli("info", "--store", "first", cwd=folder)
+    assert (done.code, done.err) == (0, "")
+    assert re.search(r"memlab \S+, Python \d", done.out)
+    assert re.search(r"talk +┆ synthetic", done.out)
+    assert "there is no store at nowhere" in memlab_cli("info", "--store", "nowhere", cwd=folder).out
+    assert not (folder / "nowhere").exists()
+
+
+def test_notebooks_refuse(memlab_cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "notebooks").mkdir()
+    assert "notebooks holds no notebook" in one_message(memlab_cli("notebooks", "x.jsonl", cwd=tmp_path))
+    (tmp_path / "notebooks" / "00_a.ipynb").write_text("{")
+    assert "whose name holds 'zz'" in one_message(memlab_cli("notebooks", "x.jsonl", "--only", "zz", cwd=tmp_path))
+    assert "00_a.ipynb: could not be run" in one_message(memlab_cli("notebooks", "x.jsonl", cwd=tmp_path))
+    again = memlab_cli("notebooks", "x.jsonl", "--out", "notebooks", cwd=tmp_path)
+    assert "holds the notebooks themselves" in one_message(again)
+    assert (tmp_path / "notebooks" / "00_a.ipynb").read_text() == "{"

@@ -1,0 +1,180 @@
+"""Settings: which source wins, where each value came from, and what cannot be used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memlab.config import FILE, Settings, settings
+from memlab.errors import DataError
+
+SERVICE = '[llm.services.local]\nbase_url = "http://127.0.0.1:1/v1"\nmodel = "m"\n'
+
+
+@pytest.fixture(autouse=True)
+def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    for name in [name for name in os.environ if name.startswith("MEMLAB_")]:
+        monkeypatch.delenv(name)
+
+
+def in_force(folder: Path, text: str | None = None, **flags: Any) -> tuple[Settings, dict[str, str]]:
+    if text is not None:
+        (folder / FILE).write_text(text, encoding="utf-8")
+    return settings(flags, directory=folder)
+
+
+def refused(folder: Path, text: str | None = None, **flags: Any) -> str:
+    with pytest.raises(DataError) as caught:
+        in_force(folder, text, **flags)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "variable", "flag", "expected", "origin"),
+    [
+        (None, None, None, 0, "default"),
+        (1, None, None, 1, "memlab.toml"),
+        (None, 2, None, 2, "MEMLAB_SEED"),
+        (1, 2, None, 2, "MEMLAB_SEED"),
+        (1, None, 3, 3, "flag"),
+        (None, 2, 3, 3, "flag"),
+        (1, 2, 3, 3, "flag"),
+        (1, 2, 0, 0, "flag"),
+        (1, 0, None, 0, "MEMLAB_SEED"),
+    ],
+)
+def test_later_sources_win(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    file: int | None,
+    variable: int | None,
+    flag: int | None,
+    expected: int,
+    origin: str,
+) -> None:
+    if variable is not None:
+        monkeypatch.setenv("MEMLAB_SEED", str(variable))
+    found, origins = in_force(tmp_path, None if file is None else f"seed = {file}\n", seed=flag)
+    assert (found.seed, origins["seed"]) == (expected, origin)
+    assert {origins[name] for name in Settings.model_fields if name != "seed"} == {"default"}
+
+
+def test_every_setting_can_come_from_the_file(tmp_path: Path) -> None:
+    values = {
+        "store": "s3://bucket/store",
+        "encoder": "hashing:64",
+        "header": ["time", "scope"],
+        "pipelines": ["bm25", "hybrid(k=20) | mmr"],
+        "on_error": "quarantine",
+        "seed": 5,
+        "figures": "f",
+        "results": "r",
+    }
+    text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items()) + SERVICE
+    found, origins = in_force(tmp_path, text)
+    assert json.loads(found.model_dump_json(exclude={"llm"})) == values
+    assert found.llm.services["local"].model == "m"
+    assert set(origins.values()) == {"memlab.toml"}
+
+
+def test_variables_hold_lists_as_json_and_services_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMLAB_PIPELINES", '["bm25", "dense"]')
+    monkeypatch.setenv("MEMLAB_LLM__SERVICES__LOCAL__TIMEOUT", "5")
+    monkeypatch.setenv("MEMLAB_LLM__SERVICES__OTHER", '{"base_url": "http://x/v1", "model": "n"}')
+    found, origins = in_force(tmp_path, SERVICE)
+    assert found.pipelines == ("bm25", "dense")
+    local, other = found.llm.services["local"], found.llm.services["other"]
+    assert (local.base_url, local.model, local.timeout) == ("http://127.0.0.1:1/v1", "m", 5.0), "the file's table stays"
+    assert other.model == "n"
+    assert origins["pipelines"] == "MEMLAB_PIPELINES"
+    assert origins["llm"] == "MEMLAB_LLM"
+
+
+def test_flags_that_were_not_given_count_for_nothing(tmp_path: Path) -> None:
+    found, origins = in_force(tmp_path, 'store = "mine"\n', store=None, encoder=None)
+    assert (found.store, origins["store"], origins["encoder"]) == ("mine", "memlab.toml", "default")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("seed = \n", "memlab.toml is not valid TOML"),
+        ("\x00", "memlab.toml is not valid TOML"),
+        ("sede = 1\n", "setting 'sede' (from memlab.toml)"),
+        ('seed = "many"\n', "setting 'seed' (from memlab.toml)"),
+        ("seed = -1\n", "greater than or equal to 0, found -1"),
+        ('pipelines = "bm25"\n', "setting 'pipelines' (from memlab.toml)"),
+        ('header = ["time", "weather"]\n', "found 'weather'"),
+        ('on_error = "ignore"\n', "'raise' or 'quarantine', found 'ignore'"),
+        ('store = ""\n', "setting 'store' (from memlab.toml)"),
+        ("[llm.services.local]\nmodel = 1\n", "setting 'llm.services.local."),
+        (SERVICE + "timeout = 0\n", "setting 'llm.services.local.timeout'"),
+        ("[llm]\nservices = 1\n", "setting 'llm.services'"),
+    ],
+)
+def test_what_cannot_be_used_is_named_with_its_source(tmp_path: Path, text: str, said: str) -> None:
+    message = refused(tmp_path, text)
+    assert said in message
+    assert "memlab.toml" in message
+
+
+def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b'store = "\xff"\n')
+    assert "is not valid TOML" in refused(tmp_path)
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / FILE).mkdir()
+    assert refused(tmp_path) == f"{tmp_path / FILE} cannot be read: Is a directory"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("MEMLAB_SEDE", "1", "variable MEMLAB_SEDE names no setting; there are MEMLAB_ENCODER"),
+        ("MEMLAB_SEED", "x", "setting 'seed' (from MEMLAB_SEED)"),
+        ("MEMLAB_SEED", "", "setting 'seed' (from MEMLAB_SEED)"),
+        ("MEMLAB_PIPELINES", "bm25", "write lists and tables as JSON"),
+        ("MEMLAB_LLM__SERVICE__X__MODEL", "m", "setting 'llm.service' (from MEMLAB_LLM)"),
+        ("MEMLAB_STORE", "", "setting 'store' (from MEMLAB_STORE)"),
+    ],
+)
+def test_wrong_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str) -> None:
+    monkeypatch.setenv(name, value)
+    assert said in refused(tmp_path)
+
+
+def test_a_wrong_flag(tmp_path: Path) -> None:
+    assert "setting 'on_error' (from flag)" in refused(tmp_path, on_error="skip")
+    assert "setting 'bogus' (from flag)" in refused(tmp_path, bogus=1)
+
+
+@pytest.mark.parametrize(
+    "table", ["api_key = 'sk-secret'\n" + SERVICE.split("\n", 1)[1], "api_key = 'sk-secret'\n", "model = ['sk-secret']"]
+)
+def test_a_key_in_a_wrong_table_is_not_repeated(tmp_path: Path, table: str) -> None:
+    message = refused(tmp_path, "[llm.services.local]\n" + table)
+    assert "llm.services.local" in message
+    assert "sk-secret" not in message
+
+
+def test_info_prints_every_setting_with_its_origin_and_no_secret(memlab_cli: Any, tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text(
+        'figures = "pictures"\n[llm.services.hosted]\nmodel = "m"\napi_key_env = "HOSTED_KEY"\n'
+        'base_url = "https://ann:sk-inside@host.invalid/v1"\n'
+    )
+    done = memlab_cli(
+        *("info", "--store", "az://account:sk-store@place"), cwd=tmp_path, HOSTED_KEY="sk-outside", MEMLAB_SEED="3"
+    )
+    assert done.code == 0, done.err
+    printed = {line.split()[0]: line.split()[-1] for line in done.out.splitlines() if line.strip()}
+    origins = {"store": "flag", "encoder": "default", "seed": "MEMLAB_SEED", "figures": "memlab.toml"}
+    assert origins.items() <= printed.items()
+    assert set(Settings.model_fields) - {"llm"} <= printed.keys()
+    assert "service hosted: m at https://…@host.invalid/v1 memlab.toml" in done.out
+    assert "sk-" not in done.out + done.err

@@ -1,0 +1,132 @@
+"""Many pipelines over one bench: the same as each alone, and one parameter swept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from memlab import Bench, Dataset, MemoryStore, datasets, evaluate, pipeline, run_pipelines
+from memlab.errors import DataError, PipelineError
+from memlab.evaluate import Report
+from memlab.experiment import Experiment, measurable, sweep
+
+TEXTS = ("bm25", "hybrid | mmr(lambda_=0.7)", "dense | budget(tokens=60)")
+MEASURE = "recall_all@10"
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return datasets.synthetic.generate(turns=400, seed=2)
+
+
+@pytest.fixture(scope="module")
+def bench(data: Dataset) -> Bench:
+    return Bench.of(data, encoder="hashing", progress=False)
+
+
+@pytest.fixture(scope="module")
+def done(data: Dataset, bench: Bench) -> Experiment:
+    return run_pipelines(TEXTS, bench, data, seed=4)
+
+
+def test_each_pipeline_gives_what_it_gives_alone(data: Dataset, bench: Bench, done: Experiment) -> None:
+    assert [(run.name, run.level) for run in done.runs] == [(t, level) for t in TEXTS for level in ("turn", "session")]
+    for run, report in zip(done.runs, done.reports, strict=True):
+        alone = pipeline(run.name).run(bench, level=run.level)
+        assert_frame_equal(run.frame, alone.frame)
+        assert_frame_equal(report.per_query, evaluate.evaluate(alone, data, seed=4).per_query)
+        assert (report.name, report.level, report.seed) == (run.name, run.level, 4)
+
+
+def test_pipelines_that_were_read_before_are_taken(data: Dataset, bench: Bench, done: Experiment) -> None:
+    again = run_pipelines([pipeline(TEXTS[0])], bench, data, levels=["session"], measures=[MEASURE])
+    assert [run.level for run in again.runs] == ["session"]
+    assert_frame_equal(again.runs[0].frame, done.runs[1].frame)
+    assert [str(m) for m in again.reports[0].measures] == [MEASURE]
+
+
+def test_tables_for_the_levels_there_are(data: Dataset, bench: Bench, done: Experiment) -> None:
+    both = done.to_markdown()
+    assert both.count("turns, ") == both.count("sessions, ") == 2
+    turns = run_pipelines(["bm25"], bench, data, levels=["turn"]).to_markdown()
+    assert "turns, all questions with evidence (n = " in turns
+    assert "sessions, " not in turns
+
+
+@pytest.mark.parametrize("chosen", [[], ["bm25", "bm25"], ["bm25(k=5)", " bm25( k = 5 ) "]])
+def test_none_or_one_twice(data: Dataset, bench: Bench, chosen: list[str]) -> None:
+    with pytest.raises(DataError, match="give at least one, and none twice"):
+        run_pipelines(chosen, bench, data)
+
+
+def test_every_pipeline_is_read_before_one_runs(data: Dataset, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    import memlab.pipelines
+
+    ran: list[str] = []
+    monkeypatch.setitem(memlab.pipelines.RETRIEVERS, "bm25", lambda *_, **__: ran.append("bm25"))
+    with pytest.raises(PipelineError, match="'mrr'"):
+        run_pipelines(["bm25", "bm25 | mrr"], bench, data)
+    assert not ran
+
+
+def test_another_dataset_than_the_benchs(bench: Bench) -> None:
+    other = datasets.synthetic.generate(turns=60, seed=9)
+    renamed = replace(other, questions=other.questions.with_columns(query_id=pl.col("query_id") + "x"))
+    with pytest.raises(DataError, match="evaluate it on the dataset that it was made from"):
+        run_pipelines(["bm25"], bench, renamed)
+
+
+def test_saved_runs_come_back_and_are_kept_once(data: Dataset, done: Experiment, tmp_path: Path) -> None:
+    store = MemoryStore.open(tmp_path / "store")
+    ids = done.save(store)
+    assert done.save(store) == ids
+    assert store.runs().height == len(set(ids)) == len(done.runs)
+    for run_id, run in zip(ids, done.runs, strict=True):
+        back = store.run(run_id)
+        assert_frame_equal(back.frame, run.frame)
+        assert (back.name, back.level) == (run.name, run.level)
+
+
+def test_measurable_levels(data: Dataset) -> None:
+    assert measurable(data) == ("turn", "session")
+    none = pl.lit([], pl.List(pl.String()))
+    sessions_only = replace(data, questions=data.questions.with_columns(evidence=none))
+    assert measurable(sessions_only) == ("session",)
+    with pytest.raises(DataError, match="none with evidence"):
+        measurable(replace(sessions_only, questions=sessions_only.questions.with_columns(evidence_sessions=none)))
+    with pytest.raises(DataError, match="has 0 questions"):
+        measurable(replace(data, questions=data.questions.clear()))
+
+
+@pytest.fixture(scope="module")
+def plain(data: Dataset, bench: Bench) -> Report:
+    return run_pipelines(["hybrid"], bench, data, levels=["turn"], measures=[MEASURE], seed=4).reports[0]
+
+
+def test_a_sweep_holds_each_value_against_the_baseline(data: Dataset, bench: Bench, plain: Report) -> None:
+    values = [1.0, 0.5, 0.0]
+    swept = sweep("hybrid | mmr(lambda_={lambda_})", values, plain, bench, data, measure=MEASURE)
+    hard = plain.per_query["n_evidence_sessions"] >= 2
+    assert swept["value"].to_list() == values
+    assert swept["parameter"].unique().to_list() == ["lambda"]
+    assert swept["system"].unique().to_list() == ["mmr"]
+    assert swept["baseline"].unique().to_list() == [pytest.approx(plain.per_query.filter(hard)[MEASURE].mean())]
+    for value, mean in swept.select("value", "mean").iter_rows():
+        alone = pipeline(f"hybrid | mmr(lambda_={value})").run(bench)
+        table = evaluate.evaluate(alone, data, measures=[MEASURE]).per_query
+        assert mean == pytest.approx(table.filter(table["n_evidence_sessions"] >= 2)[MEASURE].mean())
+    assert (swept["mean"] - swept["baseline"] - swept["difference"]).abs().max() < 1e-12
+    assert swept["difference"][0] == 0, "λ = 1 is the plain ranking"
+    assert ((swept["low"] <= swept["mean"]) & (swept["mean"] <= swept["high"])).all()
+
+
+@pytest.mark.parametrize(
+    "template", ["hybrid", "hybrid(k={k}) | mmr(lambda_={l})", "hybrid | mmr(lambda_={", "hybrid(k={})"]
+)
+def test_a_template_names_one_parameter(data: Dataset, bench: Bench, plain: Report, template: str) -> None:
+    with pytest.raises(DataError, match=r"parameter|template"):
+        sweep(template, [1], plain, bench, data, measure=MEASURE)

@@ -1,0 +1,282 @@
+"""The pipeline language: what is written is what is run."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import memlab
+from memlab import pipelines, retrieve, select
+from memlab.datasets import synthetic
+from memlab.errors import DataError, PipelineError
+from memlab.pipelines import REMEMBERED, RETRIEVERS, TRANSFORMS, Pipeline, Stage, pipeline
+from memlab.retrieve import Bench
+
+LITERALS = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+    | st.binary(max_size=5)
+    | st.complex_numbers(allow_nan=False, allow_infinity=False),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+def stages(registry: Any) -> st.SearchStrategy[Stage]:
+    def of(name: str) -> st.SearchStrategy[Stage]:
+        keys = [p for p in inspect.signature(registry[name]).parameters if p not in ("run", "bench", "level")]
+        return st.dictionaries(st.sampled_from(keys), LITERALS).map(lambda held: Stage(name, held))
+
+    return st.sampled_from(sorted(registry)).flatmap(of)
+
+
+@pytest.fixture(scope="module")
+def bench() -> Bench:
+    return Bench.of(synthetic.generate(60, seed=0), encoder="hashing:32")
+
+
+@given(stages(RETRIEVERS), st.lists(stages(TRANSFORMS), max_size=4))
+@example(Stage("hybrid", {"weights": (1,), "path": "a | b'\"\n)\ud800"}), [])
+def test_what_is_written_can_be_read(first: Stage, rest: list[Stage]) -> None:
+    made = Pipeline((first, *rest))
+    # ``-0j`` and the like are literals whose text is an expression of two: equal values are what counts.
+    read = pipeline(str(made))
+    assert read == made
+    assert str(pipeline(str(read))) == str(read)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hybrid(k=200)|mmr(lambda_=0.7)",
+        "  hybrid (k = 200)\t|   mmr( lambda_ = .7 ,)  ",
+        "(hybrid(k=200)) | (mmr(lambda_=7e-1))",
+        "hybrid(\n  k=200\n) | mmr(lambda_=0.7)\n",
+    ],
+)
+def test_space_does_not_matter(text: str) -> None:
+    assert str(pipeline(text)) == "hybrid(k=200) | mmr(lambda_=0.7)"
+
+
+def test_a_pipeline_is_read_once_and_names_alone_are_enough() -> None:
+    made = pipeline("bm25() | budget()")
+    assert pipeline(made) is made
+    assert str(made) == "bm25 | budget"
+    assert made.stages == (Stage("bm25", {}), Stage("budget", {}))
+    assert memlab.pipeline is pipeline
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hybrid | mrr", r"no stage is called 'mrr' \(did you mean 'mmr'\?\); after the first come mmr, by_cluster"),
+        ("hibrid", r"'hibrid' \(did you mean 'hybrid'\?\); a pipeline begins with dense, bm25, hybrid"),
+        ("zzz", r"no stage is called 'zzz'; a pipeline begins with"),
+        ("mmr | hybrid", "'mmr' retrieves nothing and cannot come first"),
+        ("hybrid | dense", "'dense' retrieves and can only come first"),
+        ("hybrid(kk=3)", "stage 'hybrid' has no parameter 'kk'; it has k, weights, rrf_k, path"),
+        ("hybrid(level='turn')", "no parameter 'level'"),
+        ("hybrid | mmr(bench=1)", "no parameter 'bench'"),
+        ("hybrid(**{'k': 1})", "no parameter"),
+        ("hybrid(200)", "stage 'hybrid': write '200' as key=value"),
+        ("hybrid(k=1, k=2)", "k is given twice"),
+        ("hybrid(k=n)", "stage 'hybrid': k=n is not a literal"),
+        ("bm25(path=exact)", "path=exact is not a literal; give a number, quoted text"),
+        ("hybrid(k=2*3)", "is not a literal"),
+        ("hybrid(k=1e999)", "is not a literal"),
+        ("hybrid(k=...)", "is not a literal"),
+        ("hybrid(weights={[1]: 2})", "is not a literal"),
+        ("hybrid(k=__import__('os').getpid())", "is not a literal"),
+        ("", "'' is not a pipeline .* join stages with |"),
+        ("   ", "is not a pipeline"),
+        ("|", "is not a pipeline"),
+        ("hybrid |", "is not a pipeline"),
+        ("hybrid || mmr", "is not a pipeline"),
+        ("hybrid mmr", "is not a pipeline"),
+        ("hybrid(k=1", "is not a pipeline"),
+        ("hybrid; mmr", "is not a pipeline"),
+        ("x = hybrid", "is not a pipeline"),
+        ("hybrid\x00", "is not a pipeline"),
+        ("hybrid | (mmr | budget)", r"'mmr \| budget' is not a stage; a stage is name or name\(key=value"),
+        ("hybrid, mmr", "is not a stage"),
+        ("'hybrid'", "is not a stage"),
+        ("retrieve.hybrid(k=1)", "is not a stage"),
+        ("hybrid()()", "is not a stage"),
+        ("lambda: 1", "is not a stage"),
+        ("3", "is not a stage"),
+        ("-" * 50_000 + "1", "is not a pipeline"),
+        ("(" * 5_000 + "hybrid" + ")" * 5_000, "is not a pipeline"),
+        (" | ".join(["hybrid"] * 20_000), "is not a pipeline"),
+        ("hybrid(k=" + "[" * 250 + "]" * 250 + ")", "is not a pipeline"),
+        ("hybrid(k=" + "-" * 900 + "1)", "is not a"),
+        ("hybrid(k=" + "-" * 400 + "1)", "is not a literal"),
+        ("hybrid" + "()" * 600, "is not a"),
+        ("hybrid(" + "1" * 3_000 + ")", "write '1"),
+        ("hybrid(k=[" + "n, " * 9_000 + "])", "is not a literal"),
+        ("hybrid(k=" + "9" * 10_000 + ")", "is not a pipeline"),
+    ],
+)
+def test_what_is_no_pipeline(text: str, message: str) -> None:
+    with pytest.raises(PipelineError, match=message) as caught:
+        pipeline(text)
+    assert len(str(caught.value)) < 1_000
+
+
+@given(st.text(st.sampled_from("hybrid mmr|(),=[]{}'\"01.:*\n#"), max_size=40))
+def test_nonsense_is_read_or_refused(text: str) -> None:
+    try:
+        made = pipeline(text)
+    except PipelineError:
+        return
+    assert pipeline(str(made)) == made
+
+
+@pytest.mark.parametrize("thing", [None, 3, b"hybrid", ["hybrid"], Stage("hybrid", {})])
+def test_what_is_no_text(thing: Any) -> None:
+    with pytest.raises(PipelineError, match="a pipeline is text such as"):
+        pipeline(thing)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dense(k='5')",
+        "dense(k=None)",
+        "dense(k=2.5)",
+        "hybrid(weights=3)",
+        "hybrid(weights='ab')",
+        "hybrid(weights=(None, 1))",
+        "bm25(k1='a')",
+        "hybrid | mmr(lambda_='high')",
+        "hybrid | mmr(k=1.5)",
+        "hybrid | by_cluster(seed='x')",
+        "hybrid | by_cluster(seed=-1)",
+        "hybrid | by_cluster(n_clusters=2.5)",
+        "hybrid | budget(tokens=None)",
+    ],
+)
+def test_a_value_of_the_wrong_type_names_its_stage(bench: Bench, text: str) -> None:
+    last = str(pipeline(text).stages[-1])
+    with pytest.raises(PipelineError, match="a parameter has the wrong type or size") as caught:
+        pipeline(text).run(bench)
+    assert f"stage {last!r}: " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hybrid(k=0)", "k is 0"),
+        ("hybrid(weights=(1, 2, 3))", "hybrid takes two"),
+        ("hybrid(path='fast')", "path is 'fast'"),
+        ("hybrid | mmr(lambda_=2)", "lambda_ is 2"),
+        ("hybrid | mmr(k=0)", "k is 0"),
+        ("hybrid | mmr(candidates=0)", "candidates is 0"),
+        ("hybrid | by_cluster(n_clusters=0)", "n_clusters is 0"),
+        ("hybrid | budget(tokens=0)", "tokens is 0"),
+    ],
+)
+def test_a_value_out_of_range_names_its_stage(bench: Bench, text: str, message: str) -> None:
+    last = str(pipeline(text).stages[-1])
+    with pytest.raises(DataError, match=message) as caught:
+        pipeline(text).run(bench)
+    assert f"stage {last!r}: " in str(caught.value)
+
+
+@pytest.mark.parametrize("huge", [2**31, 2**63, 10**30])
+def test_huge_counts_mean_everything(bench: Bench, huge: int) -> None:
+    text = (
+        f"hybrid(k={huge}) | mmr(k={huge}, candidates={huge}) | by_cluster(candidates={huge}) | budget(tokens={huge})"
+    )
+    assert pipeline(text).run(bench).frame.height == bench.queries.height * bench.turns.height
+    assert pipeline(f"hybrid(rrf_k={huge}, weights=({huge}, 1))").run(bench).frame.height
+
+
+@pytest.mark.parametrize("level", ["turn", "session"])
+def test_a_run_says_what_it_came_from(bench: Bench, level: Any) -> None:
+    made = pipeline("hybrid(k=20)|mmr(k=5)|by_cluster(n_clusters=2)|budget(tokens=400)")
+    run = made.run(bench, level=level)
+    assert run.name == str(made)
+    assert run.level == level
+    assert run.provenance == {**bench.provenance, "pipeline": str(made), "level": level}
+    assert pipeline(run.provenance["pipeline"]) == made
+    assert run.text_of is not None
+    assert run.evidence is not None
+    assert run.evidence.level == level
+
+
+def test_a_pipeline_is_its_stages_one_after_another(bench: Bench) -> None:
+    by_hand = select.budget(select.mmr(retrieve.bm25(bench, k=30), bench, lambda_=0.4), bench, tokens=100)
+    run = pipeline("bm25(k=30) | mmr(lambda_=0.4) | budget(tokens=100)").run(bench)
+    assert run.frame.equals(by_hand.frame)
+    assert pipeline("bm25(k=30)").run(bench).frame.equals(retrieve.bm25(bench, k=30).frame)
+
+
+def test_later_stages_choose_among_turns_and_sessions_follow(bench: Bench) -> None:
+    text = "hybrid | mmr(lambda_=0.3) | budget(tokens=300)"
+    chosen = pipeline(text).run(bench)
+    of_turn = dict(bench.turns.select("turn_id", "session_id").iter_rows())
+    got = pipeline(text).run(bench, level="session").frame
+    for (query,), rows in chosen.frame.group_by("query_id", maintain_order=True):
+        expected = list(dict.fromkeys(of_turn[d] for d in rows["doc_id"]))
+        assert got.filter(query_id=query)["doc_id"].to_list() == expected
+    alone = pipeline("hybrid").run(bench, level="session")
+    assert alone.frame.equals(retrieve.hybrid(bench, level="session").frame)
+
+
+def test_what_is_remembered_is_never_stale(bench: Bench) -> None:
+    texts = [f"hybrid(k={k}) | mmr(lambda_={x}, k=4)" for k in (5, 9, 20) for x in (0.1, 0.5, 0.9, 1)] * 2
+    shared = [pipeline(text).run(bench).frame for text in texts]
+    assert len(bench.remembered) <= REMEMBERED
+    for text, frame in zip(texts, shared, strict=True):
+        fresh = replace(bench)
+        assert not fresh.remembered
+        assert pipeline(text).run(fresh).frame.equals(frame)
+    some = slice(0, 2)
+    fewer = replace(bench, queries=bench.queries[some], query_vectors=bench.query_vectors[some])
+    asked = bench.with_queries(bench.queries[some])
+    for other in (fewer, asked):
+        assert (
+            pipeline("hybrid").run(other).frame["query_id"].unique(maintain_order=True).to_list()
+            == (bench.queries["query_id"].to_list()[some])
+        )
+
+
+def test_what_comes_before_is_run_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    def counted(*data: Any, **parameters: Any) -> Any:
+        calls.append("hybrid")
+        return retrieve.hybrid(*data, **parameters)
+
+    monkeypatch.setattr(pipelines, "RETRIEVERS", {**RETRIEVERS, "hybrid": counted})
+    monkeypatch.setattr(counted, "__signature__", inspect.signature(retrieve.hybrid), raising=False)
+    fresh = replace(bench)
+    for text in ("hybrid", "hybrid | mmr", "hybrid | mmr | budget", "hybrid", "hybrid | budget(tokens=50)"):
+        pipeline(text).run(fresh)
+    assert calls == ["hybrid"]
+    with pytest.raises(DataError):
+        pipeline("hybrid(k=0)").run(fresh)
+    with pytest.raises(DataError):  # an error is not remembered as a ranking
+        pipeline("hybrid(k=0)").run(fresh)
+
+
+def test_every_parameter_in_the_registry_can_be_given(bench: Bench) -> None:
+    for registry, before in ((RETRIEVERS, ""), (TRANSFORMS, "hybrid | ")):
+        for name, function in registry.items():
+            parameters = inspect.signature(function).parameters
+            given_all = {key: p.default for key, p in parameters.items() if key not in ("run", "bench", "level")}
+            assert inspect.Parameter.empty not in given_all.values()
+            run = pipeline(before + str(Stage(name, given_all))).run(bench)
+            assert run.frame.equals(pipeline(before + name).run(bench).frame)
