@@ -37,7 +37,7 @@ import polars as pl
 from IPython.display import Markdown, display
 
 import memlab
-from memlab import evaluate
+from memlab import cluster, evaluate
 from memlab.experiment import sweep
 from memlab.figures import curves, export, selection
 
@@ -143,15 +143,25 @@ for title, table in ((f"first {k} turns", tested), (f"{tokens} tokens", tested_b
         f"Shown to be better: {', '.join(f'`{s}`' for s in better) or 'none'}; shown to be worse: "
         f"{', '.join(f'`{s}`' for s in worse) or 'none'} (p < .05 after Holm's correction).\n"
     )
-    for row in others.iter_rows(named=True):
-        lines.append(
-            f"- `{row['system']}`: {row['mean']:.3f}, difference {row['difference']:+.3f} "
-            f"[{row['low']:+.3f}, {row['high']:+.3f}], win/tie/loss {row['win']}/{row['tie']}/{row['loss']}, "
-            f"p = {row['p_holm']:.3f}"
-        )
+    lines.extend(
+        f"- `{row['system']}`: {row['mean']:.3f}, difference {row['difference']:+.3f} "
+        f"[{row['low']:+.3f}, {row['high']:+.3f}], win/tie/loss {row['win']}/{row['tie']}/{row['loss']}, "
+        f"p = {row['p_holm']:.3f}"
+        for row in others.iter_rows(named=True)
+    )
     lines.append("")
-lines.append(
-    "Pieces of one answer resemble each other more than random turns do (`01_cluster_map`): a rule that keeps alike "
-    "turns apart also keeps the pieces apart. It helps only where what it removes is not evidence."
-)
+turns = bench.documents("turn")
+pairs = cluster.pair_similarity(turns.vectors(), turns.ids.tolist(), data.questions, seed=seed)
+median = dict(pairs.group_by("kind").agg(pl.col("similarity").median()).iter_rows())
+together, apart = median.get("evidence, other session"), median["evidence – random"]
+if together is not None:
+    lines.append(
+        f"Why: two pieces of one answer in different sessions have a median cosine of {together:.2f}, a piece and a "
+        f"random turn {apart:.2f}. "
+        + (
+            "A rule that keeps alike turns apart keeps the pieces of an answer apart too."
+            if together > apart
+            else "Here the pieces are no more alike than random turns, so spreading the choice costs nothing by itself."
+        )
+    )
 display(Markdown("\n".join(lines)))

@@ -210,12 +210,12 @@ def test_any_name_goes_in_and_comes_out(memlab_cli: Any, tmp_path: Path) -> None
     assert memlab_cli("ingest", "talk.jsonl", *HASHING, cwd=tmp_path).code == 0
     held = MemoryStore.open(tmp_path / ".memlab" / "store").dataset("talk")
     assert held.fingerprint() == datasets.load(tmp_path / "talk.jsonl").fingerprint()
-    for name in NAMES:
-        for scope, path in ((name, "exact"), (id_part(name), "indexed")):
-            chosen = ("--scope", scope, "--pipeline", f"bm25(path={path!r})")
-            done = memlab_cli("search", "florist", *chosen, *HASHING, cwd=tmp_path)
-            assert (done.code, done.err) == (0, ""), (name, done.err)
-            assert done.out.splitlines()[0].endswith(f"  {id_part(name)}/{id_part(name)}/1")
+    for n, name in enumerate(NAMES):
+        scope, path = (name, "indexed") if n % 2 else (id_part(name), "exact")
+        chosen = ("--scope", scope, "--pipeline", f"bm25(path={path!r})")
+        done = memlab_cli("search", "florist", *chosen, *HASHING, cwd=tmp_path)
+        assert (done.code, done.err) == (0, ""), (name, done.err)
+        assert done.out.splitlines()[0].endswith(f"  {id_part(name)}/{id_part(name)}/1")
     done = memlab_cli("evaluate", "talk.jsonl", *HASHING, "--pipeline", "bm25", "--out", "out", cwd=tmp_path)
     assert done.code == 0, done.err
     judged = list(ir_measures.read_trec_qrels(str(tmp_path / "out" / "qrels.turn.trec")))
@@ -306,7 +306,7 @@ def test_places_that_cannot_be_written(memlab_cli: Any, tmp_path: Path, sealed: 
     assert "sealed/out" in out
     assert "cannot be written" in out
     assert "cannot be written" in message(memlab_cli("synth", sealed / "a.jsonl", "--turns", 50, cwd=tmp_path))
-    assert "cannot be written" in message(memlab_cli("figures", sealed, cwd=tmp_path))
+    assert "could not write to" in message(memlab_cli("figures", sealed, cwd=tmp_path))
 
 
 @pytest.mark.parametrize("arguments", [("ingest", "talk.jsonl"), ("evaluate", "talk.jsonl"), ("search", "x")])

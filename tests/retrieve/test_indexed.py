@@ -76,9 +76,9 @@ def test_bm25_finds_the_same_words(many: Bench, one: Bench, ranking: Ranking) ->
     """In one scope the statistics are those of the table too; tokenizers, stop words, k1 and b still differ."""
     exact, indexed = ranking(bm25(one, k=10)), ranking(bm25(one, k=10, path="indexed"))
     overlap = np.array([len(set(exact[q]) & set(indexed[q])) / len(indexed[q]) for q in indexed])
-    # Measured over seeds 0 to 4: 0.72 to 0.79, and 0.85 to 0.94 of the first places.
-    assert overlap.mean() > 0.65
-    assert np.mean([exact[q][0] in indexed[q] for q in indexed]) > 0.8
+    # Measured over seeds 0 to 4: 0.83 to 0.88, and 0.91 to 0.99 of the first places.
+    assert overlap.mean() > 0.75
+    assert np.mean([exact[q][0] in indexed[q] for q in indexed]) > 0.85
     # A query without a known word finds nothing here, and the first turns at score 0 there.
     matched = bm25(one, k=10).frame.filter(pl.col("score") > 0)["query_id"].unique()
     assert set(indexed) <= set(exact)
@@ -114,8 +114,8 @@ def test_hybrid_is_the_fusion_of_both(one: Bench, ranking: Ranking) -> None:
 def test_a_pipeline_goes_on_from_the_index(one: Bench) -> None:
     run = pipeline("hybrid(k=30, path='indexed') | mmr(k=5) | budget(tokens=300)").run(one)
     assert run.frame["query_id"].n_unique() == one.queries.height
-    assert run.provenance["versions"] == one.store.versions() or run.provenance["versions"]
-    assert "✔" in dense(one, path="indexed")._repr_html_() or run.text_of is not None
+    assert run.provenance["versions"] == one.provenance["versions"]
+    assert run.text_of(run.frame["doc_id"].head(1).to_list())[0] in one.documents("turn").texts
 
 
 def test_turns_that_the_bench_does_not_hold_are_left_out(talk: Dataset, many: Bench) -> None:
