@@ -173,7 +173,7 @@ def _forest_layout(
         texts = []
         for label, lines in zip(labels, names, strict=True):
             common = {"y": label["y"] - 8 / row, "yanchor": "top", "xref": "paper", "borderpad": 0}
-            common |= {"showarrow": False, "bgcolor": "rgba(255,255,255,0.75)"}
+            common |= {"showarrow": False, "bgcolor": "white"}
             name = "<br>".join(map(escape, lines))
             texts += [
                 {"text": name, "x": 0, "xanchor": "left", "align": "left", **common},

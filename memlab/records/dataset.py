@@ -13,7 +13,7 @@ from memlab.errors import DataError
 from memlab.records.rows import Annotation, Issue, Question, frame
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dataset:
     """Conversations and the questions over them.
 

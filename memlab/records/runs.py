@@ -16,7 +16,7 @@ Level = Literal["turn", "session"]
 LEVELS: tuple[Level, ...] = ("turn", "session")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Qrels:
     """What is evidence for what.
 
@@ -55,7 +55,7 @@ RUN_SCHEMA: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """A ranking of documents for each query.
 

@@ -199,7 +199,7 @@ class MemoryStore:
         :param scopes: the scope of each query.
         :param exact: do not use the vector index.
         :returns: ``query`` (row of the query), ``doc_id``, ``score`` (cosine similarity); by query, best first, ties
-            by id.
+            in the dataset's order.
         :raises StoreError: for a wrong width, a NaN, or an unknown column.
         """
         _reading.known(self, dataset)
@@ -213,7 +213,7 @@ class MemoryStore:
         Every sign in a query is text, never an operator. Word weights are those of the whole table, so scores
         differ from BM25 over one scope alone.
 
-        :returns: ``query``, ``doc_id``, ``score``; by query, best first, ties by id.
+        :returns: ``query``, ``doc_id``, ``score``; by query, best first, ties in the dataset's order.
         :raises StoreError: when there is no full-text index: see :meth:`create_indexes`.
         """
         _reading.known(self, dataset)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +49,19 @@ def test_renaming_every_id_renames_the_ranking_and_nothing_else(
         expected = {names[q]: [names[d] for d in documents] for q, documents in ranking(one).items()}
         assert list(ranking(two).items()) == list(expected.items())
         assert two.frame["score"].equals(one.frame["score"])
+
+
+@pytest.mark.parametrize("text", ["dense(k=3, path='indexed')", "bm25(k=3, path='indexed')"])
+def test_renaming_on_the_indexed_path(
+    tmp_path: Path, world: Dataset, renamed: Renamed, ranking: Ranking, text: str
+) -> None:
+    other, names = renamed(world, 1)
+    runs = []
+    for name, data in (("one", world), ("two", other)):
+        bench = Bench.of(data, encoder="hashing:32", store=str(tmp_path / name))
+        bench.store.create_indexes(bench.encoder)
+        runs.append(ranking(pipeline(text).run(bench)))
+    assert runs[1] == {names[q]: [names[d] for d in documents] for q, documents in runs[0].items()}
 
 
 def test_renaming_and_sessions_from_turns(pairs: list[tuple[Bench, Bench, dict[str, str]]], ranking: Ranking) -> None:
