@@ -29,6 +29,7 @@ class Documents:
     :param spans: scope → (first, last + 1) place of its documents.
     :param embeddings: (n, d) float32 unit rows; for sessions the normalised mean of their turns; ``None`` where no
         encoder was given.
+    :param indexes: what BM25 has built over them, by its parameters and the scope's place.
     """
 
     ids: np.ndarray
@@ -36,6 +37,7 @@ class Documents:
     session: np.ndarray
     spans: Mapping[str, tuple[int, int]]
     embeddings: np.ndarray | None
+    indexes: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
     def place(self) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from memlab.errors import DataError
 from memlab.records import Level, Run
 from memlab.retrieve._indexed import from_store
 from memlab.retrieve._rank import rank
-from memlab.retrieve.bench import Bench
+from memlab.retrieve.bench import Bench, Documents
 
 if TYPE_CHECKING:
     from memlab.store import MemoryStore
@@ -63,25 +63,34 @@ def bm25_scores(
     bench: Bench, *, level: Level, k1: float | None = None, b: float | None = None
 ) -> Iterator[tuple[np.ndarray, slice, np.ndarray]]:
     """Give the BM25 scores of each scope: rows of the queries, place of the documents, scores (q, n) float32."""
-    import bm25s
-
     k1 = DEFAULTS[level][0] if k1 is None else k1
     b = DEFAULTS[level][1] if b is None else b
     if k1 < 0 or not 0 <= b <= 1:
         raise DataError(f"k1={k1}, b={b}; BM25 needs k1 ≥ 0 and 0 ≤ b ≤ 1")
-    documents = tokenize(bench.documents(level).texts)
     queries = tokenize(bench.queries["text"].to_list())
     for rows, span in bench.by_scope(level):
-        corpus = documents[span]
-        scores = np.zeros((len(rows), len(corpus)), np.float32)
-        if any(corpus):
-            index = bm25s.BM25(k1=k1, b=b, method="lucene")
-            index.index(corpus, show_progress=False)
+        scores = np.zeros((len(rows), span.stop - span.start), np.float32)
+        index = _index(bench.documents(level), span, k1, b)
+        if index is not None:
             for i, row in enumerate(rows):
                 known = [token for token in queries[row] if token in index.vocab_dict]
                 if known:
                     scores[i] = index.get_scores(known)
         yield rows, span, scores
+
+
+def _index(documents: Documents, span: slice, k1: float, b: float) -> Any:
+    """Build the index of one scope, once; ``None`` where its documents hold no word."""
+    import bm25s
+
+    key = (k1, b, span.start)
+    if key not in documents.indexes:
+        corpus = tokenize(documents.texts[span])
+        index = bm25s.BM25(k1=k1, b=b, method="lucene") if any(corpus) else None
+        if index is not None:
+            index.index(corpus, show_progress=False)
+        documents.indexes[key] = index
+    return documents.indexes[key]
 
 
 def tokenize(texts: list[str], *, stem: bool = True) -> list[list[str]]:
