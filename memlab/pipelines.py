@@ -11,7 +11,9 @@ import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
 
 from memlab.errors import DataError, PipelineError
 from memlab.records import Level, Run
@@ -139,8 +141,20 @@ def _stage(node: ast.expr, *, first: bool) -> Stage:
             raise PipelineError(f"stage {name!r}: {keyword.arg} is given twice; keep one")
         if keyword.arg not in allowed:
             raise PipelineError(f"stage {name!r} has no parameter {keyword.arg!r}; it has {', '.join(allowed)}")
-        parameters[keyword.arg] = _literal(keyword.value, f"stage {name!r}: {keyword.arg}")
+        value = _literal(keyword.value, f"stage {name!r}: {keyword.arg}")
+        parameters[keyword.arg] = _fitting(value, known[name], keyword.arg, f"stage {name!r}: {keyword.arg}")
     return Stage(name, parameters)
+
+
+def _fitting(value: Any, function: Callable[..., Run], parameter: str, where: str) -> Any:
+    """Refuse a value that is not of the parameter's type: 1.5 or True for a count."""
+    hint = get_type_hints(function).get(parameter, Any)
+    try:
+        TypeAdapter(hint).validate_python(value, strict=True)
+    except ValidationError:
+        expected = inspect.signature(function).parameters[parameter].annotation
+        raise PipelineError(f"{where} is {_cut(repr(value))}; expected {expected}") from None
+    return value
 
 
 def _literal(node: ast.expr, where: str) -> Any:

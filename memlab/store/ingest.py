@@ -68,7 +68,7 @@ def ingest(
 
     state: dict[str, _Progress] = {}
     stream = batches([parts] if isinstance(parts, Dataset) else parts)
-    with tqdm(desc="ingest", unit=" turns", disable=not progress) as bar:
+    with tqdm(desc="ingest", unit=" turns", disable=not progress, delay=2) as bar:
         for batch in stream:
             at = state.setdefault(batch.name, _Progress(batch))
             with guarded(f"ingesting {batch.name!r}", store.uri):
@@ -84,11 +84,7 @@ def _write(store: MemoryStore, batch: Dataset, at: _Progress) -> None:
     for name in ROWS:
         table = store.table(name)
         rows = _keyed(batch, name)
-        if name not in at.next_position:
-            at.next_position[name] = _first_position(table, batch.name, rows)
-        start = at.next_position[name]
-        at.next_position[name] = start + rows.height
-        rows = rows.with_columns(position=pl.int_range(start, start + pl.len(), dtype=pl.Int64))
+        rows = _placed(table, batch.name, rows, at.next_position)
         new, changed = _difference(table, rows, name=name, dataset=batch.name)
         same = rows.height - new.height - changed.height
         if same < rows.height:
@@ -132,18 +128,25 @@ def _without_copies(rows: pl.DataFrame, *, table: str) -> pl.DataFrame:
     return single
 
 
-def _first_position(table: Any, dataset: str, rows: pl.DataFrame) -> int:
-    """Say where in the dataset a stream begins: where its first known row stands, or behind everything there is.
+def _placed(table: Any, dataset: str, rows: pl.DataFrame, next_position: dict[str, int]) -> pl.DataFrame:
+    """Give each row its place in the dataset.
 
-    So a stream that was interrupted, or that is read again, gives each row the same place as before.
+    Rows that are all there in this order, such as those of some scopes alone, keep their places. A stream begins where
+    its first known row stands, or behind everything there is: one that was interrupted, or is read again, gives each
+    row the same place as before.
     """
     there = read(table, ["key", "position"], where=in_dataset(dataset))
-    if not there.height:
-        return 0
-    known = rows.select("key").with_row_index("row").join(there, on="key", maintain_order="left")
-    if known.height:
-        return max(0, int(known["position"][0]) - int(known["row"][0]))
-    return int(there.select(pl.col("position").max()).item()) + 1
+    kept = rows.select("key").join(there, on="key", how="left", maintain_order="left")["position"]
+    name = table.name
+    if name not in next_position:
+        known = kept.is_not_null().arg_max() if there.height and kept.len() > kept.null_count() else None
+        behind = int(there.select(pl.col("position").max()).item()) + 1 if there.height else 0
+        next_position[name] = behind if known is None else max(0, int(kept[known]) - known)
+    start = next_position[name]
+    next_position[name] = start + rows.height
+    if kept.null_count() == 0 and kept.is_sorted():
+        return rows.with_columns(position=kept.cast(pl.Int64))
+    return rows.with_columns(position=pl.int_range(start, start + pl.len(), dtype=pl.Int64))
 
 
 def _difference(table: Any, rows: pl.DataFrame, *, name: str, dataset: str) -> tuple[pl.DataFrame, pl.DataFrame]:

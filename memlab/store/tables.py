@@ -62,7 +62,7 @@ _ADVICE = (
     (("file too large", "os error 27"), "the largest allowed file size is reached: raise the limit, then run it again"),
     (("quota", "os error 122"), "the disk quota is used up: free some space, then run it again"),
     (
-        ("permission denied", "read-only", "os error 13", "os error 30", "access denied", "forbidden"),
+        ("permission denied", "not permitted", "read-only", "os error 13", "os error 30", "access denied", "forbidden"),
         "the place cannot be written: correct its permissions or credentials, or name another place",
     ),
     (("conflict", "concurrent"), "another process wrote at the same time: run it again"),
