@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import platform
-import re
 import sys
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +14,7 @@ import typer
 
 from memlab.config import Settings, settings
 from memlab.errors import DataError, MemlabError
+from memlab.terminal import issue_lines, no_secret, one_line, only, package_version, short
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
@@ -53,7 +53,7 @@ def ingest(
 
     chosen, _ = settings({"store": store, "encoder": encoder, "on_error": on_error, "seed": seed})
     # What can be refused is refused before the store is made.
-    read = datasets.stream(dataset, format=format, on_error=chosen.on_error, pool=pool, seed=chosen.seed)
+    read = datasets.stream(dataset, format=format, pool=pool, **_reading(chosen))
     model = _encoder(chosen)
     memory = MemoryStore.open(chosen.store)
     names: dict[str, None] = {}
@@ -61,7 +61,8 @@ def ingest(
     def parts() -> Iterator[Dataset]:
         for part in read:
             typer.echo(part.describe())
-            _echo_issues(part)
+            for line in issue_lines(part):
+                typer.echo(line)
             names[part.name] = None
             yield part
 
@@ -70,7 +71,7 @@ def ingest(
         added = memory.backfill(model, name, header=chosen.header)
         typer.echo(f"{name}: {added:,} turns newly encoded by {chosen.encoder}")
     typer.echo(memory.create_indexes(model, header=chosen.header))
-    typer.echo(f"store: {_no_secret(chosen.store)}")
+    typer.echo(f"store: {no_secret(chosen.store)}")
 
 
 @app.command()
@@ -105,16 +106,16 @@ def search(
         raise DataError(f"level is {level!r}; choose turn or session")
     chosen, _ = settings({"store": store, "encoder": encoder})
     memory = MemoryStore.open(chosen.store, create=False)
-    name = _only(memory.datasets()["name"].to_list(), dataset, "dataset", "memlab ingest FILE puts one there")
+    name = only(memory.datasets()["name"].to_list(), dataset, "dataset", "memlab ingest FILE puts one there")
     data = memory.dataset(name)
     named = id_part(scope) if scope and scope not in data.scopes else scope
-    wanted = _only(data.scopes, named, "scope", "see memlab info")
+    wanted = only(data.scopes, named, "scope", "see memlab info")
     bench = Bench.of(data.take([wanted]), encoder=_encoder(chosen), store=memory, header=chosen.header)
     asked = bench.with_queries(pl.DataFrame({"scope": [wanted], "text": [query]}))
     run = stages.run(asked, level=level).top(k)
     texts = run.text_of(run.frame["doc_id"].to_list()) if run.text_of else []
     for (rank, score, doc_id), text in zip(run.frame.select("rank", "score", "doc_id").iter_rows(), texts, strict=True):
-        typer.echo(f"{rank:>3}  {score:.4f}  {doc_id}\n     {_short(text)}")
+        typer.echo(f"{rank:>3}  {score:.4f}  {doc_id}\n     {short(text)}")
 
 
 @app.command()
@@ -127,6 +128,7 @@ def evaluate(
     format: Format = None,
     on_error: OnError = None,
     pool: Pool = None,
+    scope: Annotated[list[str] | None, typer.Option(help="Only this memory; may be repeated.")] = None,
     seed: Seed = None,
 ) -> None:
     """Measure pipelines on a dataset, at turn and session level, and write runs, qrels and reports."""
@@ -140,9 +142,11 @@ def evaluate(
         {"store": store, "encoder": encoder, "on_error": on_error, "seed": seed, "pipelines": pipeline or None}
     )
     stages = [parse(text) for text in chosen.pipelines]
-    data = datasets.load(dataset, format=format, on_error=chosen.on_error, pool=pool, seed=chosen.seed)
+    data = datasets.load(dataset, format=format, pool=pool, **_reading(chosen))
+    data = data.take(scope) if scope else data
     typer.echo(data.describe())
-    _echo_issues(data)
+    for line in issue_lines(data):
+        typer.echo(line)
     levels = measurable(data)
     if "turn" not in levels:
         typer.echo("no question cites turns: sessions alone are measured")
@@ -228,15 +232,15 @@ def info(store: Store = None, encoder: EncoderName = None) -> None:
 
     chosen, origin = settings({"store": store, "encoder": encoder})
     for name, value in chosen.model_dump(exclude={"llm"}).items():
-        typer.echo(f"{name:10} {_no_secret(str(value)):45} {origin[name]}")
+        typer.echo(f"{name:10} {no_secret(str(value)):45} {origin[name]}")
     for name, service in chosen.llm.services.items():
-        typer.echo(f"service {name}: {service.model} at {_no_secret(service.base_url)} {origin['llm']}")
-    typer.echo(f"\nmemlab {_version('memlab')}, Python {platform.python_version()}")
-    typer.echo(", ".join(f"{p} {_version(p)}" for p in ("lancedb", "polars", "torch", "transformers", "plotly")))
+        typer.echo(f"service {name}: {service.model} at {no_secret(service.base_url)} {origin['llm']}")
+    typer.echo(f"\nmemlab {package_version('memlab')}, Python {platform.python_version()}")
+    typer.echo(", ".join(f"{p} {package_version(p)}" for p in ("lancedb", "polars", "torch", "transformers", "plotly")))
     try:
         memory = MemoryStore.open(chosen.store, create=False)
     except MemlabError as error:
-        typer.echo(f"\n{_no_secret(str(error))}")
+        typer.echo(f"\n{no_secret(str(error))}")
         return
     typer.echo(f"\n{memory.datasets()}\n{memory.versions()}")
 
@@ -249,8 +253,12 @@ def main() -> None:
     try:
         app()
     except MemlabError as error:
-        typer.echo(f"memlab: {_one_line(_no_secret(str(error)))}", err=True)
+        typer.echo(f"memlab: {one_line(no_secret(str(error)))}", err=True)
         raise SystemExit(2) from None
+
+
+def _reading(chosen: Settings) -> dict[str, Any]:
+    return {"on_error": chosen.on_error, "seed": chosen.seed, "gap": timedelta(minutes=chosen.gap_minutes)}
 
 
 def _encoder(chosen: Settings) -> Encoder:
@@ -259,41 +267,3 @@ def _encoder(chosen: Settings) -> Encoder:
 
     services = {name: Service(name, **service.model_dump()) for name, service in chosen.llm.services.items()}
     return load(chosen.encoder, services=services)
-
-
-def _only(names: list[str], given: str | None, what: str, otherwise: str) -> str:
-    if given is not None and given in names:
-        return given
-    if given is None and len(names) == 1:
-        return names[0]
-    shown = ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
-    found = f"no {what} {given!r}" if given is not None else f"--{what} is needed"
-    raise DataError(f"{found}; the store has {shown or f'none: {otherwise}'}")
-
-
-def _echo_issues(data: Dataset, most: int = 8) -> None:
-    for where, found, action in data.issues.head(most).iter_rows():
-        typer.echo(f"  {where}: {_short(found)}: {action}")
-    if data.issues.height > most:
-        typer.echo(f"  … and {data.issues.height - most:,} more")
-
-
-def _one_line(text: str) -> str:
-    """Escape what would break the line or steer the terminal: file names, texts and ids come from outside."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda m: repr(m[0])[1:-1], text)
-
-
-def _short(text: Any, most: int = 160) -> str:
-    plain = _one_line(" ".join(str(text).split()))
-    return plain if len(plain) <= most else plain[: most - 1] + "…"
-
-
-def _no_secret(text: str) -> str:
-    return re.sub(r"://[^/@\s]*@", "://…@", text)
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "(not installed)"

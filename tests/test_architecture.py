@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 LINE = [
     ("errors", "files"),
     ("config", "records"),
-    ("sessions",),
+    ("sessions", "terminal"),
     ("llm",),
     ("datasets",),
     ("embed",),

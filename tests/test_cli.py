@@ -371,3 +371,18 @@ def test_notebooks_refuse(memlab_cli: Any, tmp_path: Path) -> None:
     again = memlab_cli("notebooks", "x.jsonl", "--out", "notebooks", cwd=tmp_path)
     assert "holds the notebooks themselves" in one_message(again)
     assert (tmp_path / "notebooks" / "00_a.ipynb").read_text() == "{"
+
+
+def test_evaluate_some_memories_alone(memlab_cli, tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    assert memlab_cli("synth", log, "--turns", 900, "--seed", 3, cwd=tmp_path).code == 0
+    told = memlab_cli(
+        "evaluate", log, "--scope", "user-0001", "--encoder", "hashing", "--pipeline", "bm25", cwd=tmp_path
+    )
+    assert told.code == 0
+    ranked = (tmp_path / "results" / "log" / "bm25.turn.trec").read_text()
+    assert "user-0001/" in ranked
+    assert "user-0002/" not in ranked
+    missing = memlab_cli("evaluate", log, "--scope", "nobody", "--encoder", "hashing", cwd=tmp_path)
+    assert missing.code == 2
+    assert "no scope 'nobody'" in missing.err

@@ -13,6 +13,7 @@ import logging
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,6 +22,7 @@ from memlab.datasets._read import QUARANTINE, Source
 from memlab.datasets.longmemeval import pool, pooled_batches
 from memlab.errors import DataError
 from memlab.records import Dataset, concat
+from memlab.sessions import GAP
 
 __all__ = ["FORMATS", "detect", "load", "pool", "stream"]
 
@@ -102,6 +104,7 @@ def load(
     pool: int | None = None,
     seed: int = 0,
     name: str | None = None,
+    gap: timedelta = GAP,
     quarantine_dir: str | Path = QUARANTINE,
 ) -> Dataset:
     """Load conversations and the questions over them; what was seen is logged in one line (logger ``memlab``).
@@ -113,6 +116,7 @@ def load(
     :param pool: make every LongMemEval question a haystack of this many sessions, see :func:`pool`.
     :param seed: of the pooling.
     :param name: the dataset's name; by default the file's, with ``-pool<n>-seed<seed>`` when pooled.
+    :param gap: the silence that ends a session of a chat log that does not name its sessions.
     :param quarantine_dir: where the quarantine file goes.
     :raises DataError: naming file, record and field, when something cannot be used.
 
@@ -126,7 +130,14 @@ def load(
     'log (chatlog): 1 turns in 1 sessions of 1 scopes, 0 questions'
     """
     parts = stream(
-        path, format=format, on_error=on_error, pool=pool, seed=seed, name=name, quarantine_dir=quarantine_dir
+        path,
+        format=format,
+        on_error=on_error,
+        pool=pool,
+        seed=seed,
+        name=name,
+        gap=gap,
+        quarantine_dir=quarantine_dir,
     )
     data = concat(parts)
     _log.info("%s", data.describe())
@@ -142,6 +153,7 @@ def stream(
     pool: int | None = None,
     seed: int = 0,
     name: str | None = None,
+    gap: timedelta = GAP,
     quarantine_dir: str | Path = QUARANTINE,
 ) -> Iterator[Dataset]:
     """Load a file in batches of whole scopes; joined by :func:`memlab.records.concat` they are what :func:`load` gives.
@@ -156,7 +168,7 @@ def stream(
         raise DataError(f'on_error is {on_error!r}, expected "raise" or "quarantine"')
     if batch_turns < 1:
         raise DataError(f"batch_turns is {batch_turns}, expected at least 1")
-    source = Source(Path(path), on_error, Path(quarantine_dir))
+    source = Source(Path(path), on_error, Path(quarantine_dir), gap)
     kind = format or detect(path)
     if kind not in FORMATS:
         where = "format is" if format else f"{path}: line 1: memlab.format: found"

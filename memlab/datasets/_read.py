@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from memlab.errors import DataError
 from memlab.records import TIMESTAMP, Annotation, Dataset, Issue, Question, Turn, frame, schema
-from memlab.sessions import sessions_of
+from memlab.sessions import GAP, sessions_of
 
 QUARANTINE = Path(".memlab") / "quarantine"
 MISSING: Any = object()
@@ -42,11 +42,13 @@ class Source:
     :param on_error: ``raise`` or ``quarantine``.
     :param quarantine_dir: where the side file goes; it is only ever added to, and a line that it holds already is
         not written again, so that a second load neither loses nor repeats a record.
+    :param gap: the silence that ends a session, where the file does not name sessions.
     """
 
     path: Path
     on_error: str = "raise"
     quarantine_dir: Path = QUARANTINE
+    gap: timedelta = GAP
     issues: list[Issue] = field(default_factory=list)
     told: set[str] = field(default_factory=set)
     _held: set[str] | None = None

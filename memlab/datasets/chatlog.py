@@ -210,7 +210,7 @@ def _datasets(log: _Log, batch_turns: int) -> Iterator[Dataset]:
 def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
     stamped = messages.with_columns(pl.col("timestamp").cast(pl.Datetime("us")).dt.replace_time_zone("UTC"))
     placed = (
-        sessionize(stamped)
+        sessionize(stamped, gap=log.source.gap)
         .with_columns(raw=pl.col("session"), raw_scope=pl.col("scope"))
         .with_columns(_encoded("scope"), _encoded("session"))
         .with_columns(session_id=pl.format("{}/{}", "scope", "session"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -250,3 +250,14 @@ def test_nothing_usable_is_an_error_even_in_quarantine(tmp_path: Path) -> None:
 def test_session_order_within_a_named_session_is_as_written(tmp_path: Path) -> None:
     data = read(tmp_path, *(message(0, session="s", text=t) for t in "abc"))
     assert data.turns.sort("n").select(pl.col("text").str.join("")).item() == "abc"
+
+
+def test_the_gap_that_ends_a_session_can_be_chosen(tmp_path: Path) -> None:
+    lines = [
+        {"scope": "a", "sender": "Ann", "text": f"message {i}", "timestamp": f"2026-03-01T09:{20 * i:02}:00Z"}
+        for i in range(3)
+    ]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    assert load(path).sessions.height == 1
+    assert load(path, gap=timedelta(minutes=15)).sessions.height == 3

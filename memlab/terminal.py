@@ -1,0 +1,57 @@
+"""Words for a terminal: one line each, nothing that steers it, no secrets."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from memlab.errors import DataError
+
+if TYPE_CHECKING:
+    from memlab.records import Dataset
+
+
+def only(names: list[str], given: str | None, what: str, otherwise: str) -> str:
+    """Choose the one that was named, or the one that there is.
+
+    :raises DataError: for a name that is not there, or none where there are several.
+    """
+    if given is not None and given in names:
+        return given
+    if given is None and len(names) == 1:
+        return names[0]
+    shown = ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
+    found = f"no {what} {given!r}" if given is not None else f"--{what} is needed"
+    raise DataError(f"{found}; the store has {shown or f'none: {otherwise}'}")
+
+
+def issue_lines(data: Dataset, *, most: int = 8) -> list[str]:
+    """Say what was odd in a source: a line an issue, the first of them."""
+    lines = [f"  {where}: {short(found)}: {action}" for where, found, action in data.issues.head(most).iter_rows()]
+    more = data.issues.height - most
+    return [*lines, f"  … and {more:,} more"] if more > 0 else lines
+
+
+def one_line(text: str) -> str:
+    """Escape what would break the line or steer the terminal: file names, texts and ids come from outside."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda m: repr(m[0])[1:-1], text)
+
+
+def short(text: Any, most: int = 160) -> str:
+    """Cut a text to one short line."""
+    plain = one_line(" ".join(str(text).split()))
+    return plain if len(plain) <= most else plain[: most - 1] + "…"
+
+
+def no_secret(text: str) -> str:
+    """Mask user and password in addresses."""
+    return re.sub(r"://[^/@\s]*@", "://…@", text)
+
+
+def package_version(package: str) -> str:
+    """Give the version of an installed package."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "(not installed)"
