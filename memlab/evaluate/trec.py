@@ -34,14 +34,14 @@ def write_run(run: Run, path: str | Path) -> Path:
         run.frame.with_row_index("row").with_columns(first=pl.col("row").min().over("query_id")).sort("first", "rank")
     )
     _check_ids(rows, f"run {run.name!r}")
-    with np.errstate(over="ignore", invalid="ignore"):
-        strict = strictly_decreasing(rows["score"].to_numpy(), rows["first"].to_numpy())
-    if not np.isfinite(strict).all():
-        at = rows.row(int(np.flatnonzero(~np.isfinite(strict))[0]), named=True)
+    carried = np.abs(rows["score"].to_numpy()) <= np.finfo(np.float32).max
+    if not carried.all():
+        at = rows.row(int(np.flatnonzero(~carried)[0]), named=True)
         raise DataError(
             f"run {run.name!r}: the score of document {at['doc_id']!r} for query {at['query_id']!r} is {at['score']}; "
             "expected a finite number within the range of float32"
         )
+    strict = strictly_decreasing(rows["score"].to_numpy(), rows["first"].to_numpy())
     tag = re.sub(_BLANK, "", run.name) or "memlab"
     table = rows.select(
         *("query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank"),

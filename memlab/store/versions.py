@@ -85,11 +85,25 @@ def optimize(store: MemoryStore) -> pl.DataFrame:
         table = store.database.open_table(name)
         before = len(table.list_versions())
         table.optimize(cleanup_older_than=timedelta(days=36_500))
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*removes every version except the latest.*")
-            table.optimize(cleanup_older_than=_age_of_oldest_needed(table))
+        _clean(table)
         rows.append((name, before, len(table.list_versions())))
     return pl.DataFrame(rows, schema=["table", "versions_before", "versions_after"], orient="row")
+
+
+def _clean(table: Any) -> None:
+    """Remove the versions before the oldest one that is needed.
+
+    The age of a version grows until LanceDB looks at it, by more on a busy machine: it is asked again with more room.
+    """
+    for room in (0.001, 0.1, 10.0, 1_000.0):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*removes every version except the latest.*")
+            try:
+                table.optimize(cleanup_older_than=_age_of_oldest_needed(table, timedelta(seconds=room)))
+                return
+            except RuntimeError as error:
+                if "tagged version" not in str(error):
+                    raise
 
 
 def _pin_runs(store: MemoryStore) -> None:
@@ -110,11 +124,11 @@ def pin_run(store: MemoryStore, run_id: str, provenance: Mapping[str, Any]) -> N
     pin(store, name, {t: v for t, v in missing.items() if v in there[t]})
 
 
-def _age_of_oldest_needed(table: Any) -> timedelta:
+def _age_of_oldest_needed(table: Any, room: timedelta) -> timedelta:
     """Say how old a version must be to go. LanceDB refuses to clean past a tag, so all after the oldest tag stay."""
     tagged = {int(t["version"]) for t in table.tags.list().values()}
     times = {int(v["version"]): v["timestamp"] for v in table.list_versions()}
     oldest = min((times[v] for v in tagged if v in times), default=None)
     if oldest is None:
         return timedelta(0)
-    return datetime.now(oldest.tzinfo) - oldest + timedelta(milliseconds=1)
+    return datetime.now(oldest.tzinfo) - oldest + room

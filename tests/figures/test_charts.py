@@ -266,7 +266,7 @@ def test_ridge_is_a_density_near_scipys() -> None:
 
 @pytest.mark.parametrize("values", [np.full(5, 0.5), np.array([0.5]), np.array([0.1, 0.9])])
 def test_ridge_of_few_or_equal_values_is_finite(values: np.ndarray) -> None:
-    x, density = similarity._density(values, None)
+    x, density = similarity._density(values, similarity._silverman(values))
     assert np.isfinite(x).all()
     assert np.isfinite(density).all()
 
