@@ -13,7 +13,7 @@ from memlab.errors import DataError
 from memlab.records.rows import Annotation, Issue, Question, frame
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """Conversations and the questions over them.
 
@@ -72,6 +72,9 @@ class Dataset:
         if self.issues.height:
             text += f"; {self.issues.height:,} issues, see .issues"
         return text
+
+    def __repr__(self) -> str:
+        return f"<Dataset {self.describe()}>"
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(self.describe())}</p>" + self.questions.head(5)._repr_html_()
