@@ -146,7 +146,7 @@ for title, table in ((f"first {k} turns", tested), (f"{tokens} tokens", tested_b
     lines.extend(
         f"- `{row['system']}`: {row['mean']:.3f}, difference {row['difference']:+.3f} "
         f"[{row['low']:+.3f}, {row['high']:+.3f}], win/tie/loss {row['win']}/{row['tie']}/{row['loss']}, "
-        f"p = {row['p_holm']:.3f}"
+        f"p {'< 0.001' if row['p_holm'] < 0.001 else '= ' + format(row['p_holm'], '.3f')}"
         for row in others.iter_rows(named=True)
     )
     lines.append("")
