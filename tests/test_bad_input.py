@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -166,7 +165,6 @@ def test_a_message_of_five_megabytes(memlab_cli: Any, tmp_path: Path) -> None:
     (tmp_path / "talk.jsonl").write_text(
         lines(MESSAGE | {"text": f"{words} zanzibar"}, MESSAGE | {"id": "m2", "text": "Hello."}, QUESTION)
     )
-    started = time.perf_counter()
     assert memlab_cli("ingest", "talk.jsonl", *HASHING, cwd=tmp_path).code == 0
     for pipeline in ("bm25", "bm25(path='indexed')"):
         done = memlab_cli("search", "zanzibar", "--pipeline", pipeline, *HASHING, cwd=tmp_path)
@@ -175,7 +173,6 @@ def test_a_message_of_five_megabytes(memlab_cli: Any, tmp_path: Path) -> None:
         assert len(done.out) < 1_000
     done = memlab_cli("evaluate", "talk.jsonl", *HASHING, cwd=tmp_path)
     assert done.code == 0, done.err
-    assert time.perf_counter() - started < 120
 
 
 NAMES = [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -92,13 +90,3 @@ def test_hostile_texts_and_many_batches() -> None:
     vectors = load("hashing:32").encode(texts, progress=False)
     assert np.isfinite(vectors).all()
     np.testing.assert_array_equal(vectors[8000], load("hashing:32").encode([texts[8000]])[0])
-
-
-def test_it_is_fast() -> None:
-    """20,000 texts a second on a quiet machine; a tenth of that is asked of a busy one."""
-    texts = [f"I went to see doctor number {i} today and she told me to rest for {i} days" for i in range(8000)]
-    encoder = load("hashing")
-    encoder.encode(texts[:100])
-    start = time.perf_counter()
-    encoder.encode(texts, progress=False)
-    assert len(texts) / (time.perf_counter() - start) > 2000

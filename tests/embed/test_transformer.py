@@ -6,7 +6,6 @@ import json
 import logging
 import re
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -369,9 +368,6 @@ def test_cutting_a_very_long_text_changes_no_token(minilm: transformer.Transform
     assert minilm._tokenize([text]) == whole
 
 
-def test_a_message_of_five_megabytes_takes_no_seconds(minilm: Encoder) -> None:
-    texts = ["a doctor called me " * 270_000, "Q" * 5_000_000]
-    minilm.encode(["warm up"])
-    start = time.process_time()
-    assert np.isfinite(minilm.encode(texts)).all()
-    assert time.process_time() - start < 4
+def test_a_message_of_five_megabytes_is_read_like_its_beginning(minilm: Encoder) -> None:
+    long, short = minilm.encode(["a doctor called me " * 270_000, "a doctor called me " * 200])
+    np.testing.assert_allclose(long, short, atol=1e-5)

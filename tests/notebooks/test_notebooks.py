@@ -169,9 +169,8 @@ def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_they_run_on_the_sample_in_under_a_minute_each(tmp_path: Path) -> None:
-    seconds = run(ROOT / "data" / "sample" / "sample.jsonl", tmp_path, encoder="minilm")
-    assert max(seconds.values()) < 60, seconds
+def test_they_run_on_the_sample(tmp_path: Path) -> None:
+    run(ROOT / "data" / "sample" / "sample.jsonl", tmp_path, encoder="minilm")
 
 
 @pytest.mark.slow
