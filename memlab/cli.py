@@ -216,13 +216,14 @@ def synth(
 
 @app.command()
 def fetch(
-    name: Annotated[str, typer.Argument(help="locomo or longmemeval (see memlab fetch --help for variants).")],
+    name: Annotated[str, typer.Argument(help="locomo, longmemeval (the oracle file), longmemeval-s, longmemeval-m.")],
     directory: Annotated[Path, typer.Option(help="Where the file goes.")] = Path("data"),
 ) -> None:
     """Download a published dataset; resumes, and checks the checksum."""
+    from memlab.datasets.fetch import SOURCES
     from memlab.datasets.fetch import fetch as download
 
-    typer.echo(download(name, directory=directory))
+    typer.echo(f"{download(name, directory=directory)}  (licence: {SOURCES[name].license})")
 
 
 @app.command()
@@ -232,7 +233,7 @@ def info(store: Store = None, encoder: EncoderName = None) -> None:
 
     chosen, origin = settings({"store": store, "encoder": encoder})
     for name, value in chosen.model_dump(exclude={"llm"}).items():
-        typer.echo(f"{name:10} {no_secret(str(value)):45} {origin[name]}")
+        typer.echo(f"{name:12} {no_secret(str(value)):45} {origin[name]}")
     for name, service in chosen.llm.services.items():
         typer.echo(f"service {name}: {service.model} at {no_secret(service.base_url)} {origin['llm']}")
     typer.echo(f"\nmemlab {package_version('memlab')}, Python {platform.python_version()}")
