@@ -94,7 +94,7 @@ def fetch(name: str, *, directory: str | Path = "data", url: str | None = None, 
     >>> from memlab.datasets.fetch import SOURCES, fetch
     >>> sorted(SOURCES)
     ['locomo', 'longmemeval', 'longmemeval-m', 'longmemeval-oracle', 'longmemeval-s']
-    >>> fetch("locomo11")  # doctest: +ELLIPSIS
+    >>> fetch("locomo11")
     Traceback (most recent call last):
         ...
     memlab.errors.DataError: no published data set 'locomo11'; choose one of locomo, longmemeval, ...

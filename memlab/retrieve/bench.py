@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -211,8 +211,6 @@ class Bench:
         :param queries: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where absent.
         :raises DataError: when a column is missing, or two questions have one id.
         """
-        from dataclasses import replace
-
         missing = [column for column in ("scope", "text") if column not in queries.columns]
         if missing:
             raise DataError(
@@ -239,8 +237,6 @@ class Bench:
 
     def show(self, run: Run) -> Run:
         """Give a run that shows the texts of its documents and marks the evidence when a notebook prints it."""
-        from dataclasses import replace
-
         documents = self.documents(run.level)
         texts = documents.texts
         return replace(
