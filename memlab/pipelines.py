@@ -17,10 +17,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from memlab.errors import DataError, PipelineError
 from memlab.records import Level, Run
-from memlab.retrieve import Bench, bm25, dense, hybrid, sessions_from_turns
+from memlab.retrieve import Bench, bm25, combsum, dense, hybrid, sessions_from_turns
 from memlab.select import budget, by_cluster, mmr
 
-RETRIEVERS: Mapping[str, Callable[..., Run]] = {f.__name__: f for f in (dense, bm25, hybrid)}
+RETRIEVERS: Mapping[str, Callable[..., Run]] = {f.__name__: f for f in (dense, bm25, hybrid, combsum)}
 TRANSFORMS: Mapping[str, Callable[..., Run]] = {f.__name__: f for f in (mmr, by_cluster, budget)}
 REMEMBERED = 16
 
@@ -53,15 +53,20 @@ class Pipeline:
         """Rank the documents of a level for every query of the bench.
 
         A pipeline of one stage ranks session documents at session level. Later stages choose among turns, so with
-        them sessions come in the order in which the chosen turns bring them.
+        them sessions come in the order in which the chosen turns bring them, unless the last stage ranks sessions
+        itself.
 
         :raises DataError: when a stage's parameter has a value that it cannot use.
         """
-        if level == "session" and len(self.stages) > 1:
+        if level == "session" and len(self.stages) > 1 and not self._ranks_sessions():
             run = sessions_from_turns(self._ranked(bench, "turn"), bench)
         else:
             run = self._ranked(bench, level)
         return replace(run, name=str(self), provenance={**bench.provenance, "pipeline": str(self), "level": level})
+
+    def _ranks_sessions(self) -> bool:
+        """Say whether the last stage is one that takes turns and can give sessions."""
+        return "level" in inspect.signature(TRANSFORMS[self.stages[-1].name]).parameters
 
     def _ranked(self, bench: Bench, level: Level) -> Run:
         """Run the stages, or remember them: pipelines that are compared share their beginnings."""
@@ -70,7 +75,9 @@ class Pipeline:
         if run is None:
             *before, last = self.stages
             if before:
-                run = _apply(TRANSFORMS[last.name], last, Pipeline(tuple(before))._ranked(bench, level), bench)
+                wanted = {"level": level} if self._ranks_sessions() else {}
+                turns = Pipeline(tuple(before))._ranked(bench, "turn")
+                run = _apply(TRANSFORMS[last.name], last, turns, bench, **wanted)
             else:
                 run = _apply(RETRIEVERS[last.name], last, bench, level=level)
         bench.remembered[place] = run

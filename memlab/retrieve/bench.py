@@ -230,7 +230,10 @@ class Bench:
         vectors = None
         if self.encoder is not None:
             texts = query_texts(filled, self.turns, header=self.header)
-            vectors = self.encoder.encode(texts, kind="query", progress=False)
+            if self.store is None:
+                vectors = self.encoder.encode(texts, kind="query", progress=False)
+            else:
+                vectors = self.store.encode(self.encoder, texts, kind="query", progress=False)
         other = replace(self, queries=filled, query_vectors=vectors, _shown={})
         other.__dict__["_documents"] = self._documents  # what cached_property fills; the documents are the same
         return other

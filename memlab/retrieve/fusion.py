@@ -1,0 +1,142 @@
+"""Fusion: several rankings, or several scores, into one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.records import Level, Run, run_from_scores
+from memlab.retrieve._rank import rank
+from memlab.retrieve.bench import Bench
+from memlab.retrieve.bm25 import bm25_scores
+from memlab.retrieve.dense import best_of, dense_scores
+
+RRF_K = 60
+GUARD = {1: 0.05, 2: 0.02, 3: 0.02}
+
+
+def rrf(
+    runs: Sequence[Run],
+    *,
+    weights: Sequence[float] | None = None,
+    k: int = 200,
+    rrf_k: int = RRF_K,
+    guard: bool = False,
+) -> Run:
+    """Fuse rankings: a document scores Σ weight / (rrf_k + rank) over the runs that hold it, ranks from 1.
+
+    A document that a run lists at a score of 0 or less, as BM25 does to fill its places, gains nothing from that run.
+
+    :param weights: one a run, not negative; all 1 by default. Usual for expansions: 2 for the run of the original
+        query, 1 for that of an expansion.
+    :param guard: add .05 to the first and .02 to the second and third document of the first run, so that the other
+        runs cannot dilute an exact match.
+    :raises DataError: when runs are of different levels, or weights do not fit.
+
+    Source: Cormack, Clarke and Büttcher, Reciprocal Rank Fusion (SIGIR 2009); the guard is that of the search tool qmd.
+
+    >>> import numpy as np
+    >>> from memlab.records import run_from_scores
+    >>> from memlab.retrieve import rrf
+    >>> q, scores = np.array(["q"] * 3), np.array([3.0, 2.0, 1.0])
+    >>> original = run_from_scores(q, np.array(["a", "b", "c"]), scores, level="turn", k=9)
+    >>> expansion = run_from_scores(q, np.array(["c", "d", "b"]), scores, level="turn", k=9)
+    >>> rrf([original, expansion]).frame["doc_id"].to_list()
+    ['c', 'b', 'a', 'd']
+    >>> rrf([original, expansion], weights=(2, 1), guard=True).frame["doc_id"].to_list()
+    ['a', 'c', 'b', 'd']
+    """
+    weights = [1.0] * len(runs) if weights is None else list(weights)
+    if len(weights) != len(runs) or not runs:
+        raise DataError(f"{len(runs)} runs and {len(weights)} weights; give one weight a run")
+    if len({run.level for run in runs}) > 1:
+        raise DataError("runs of turns and runs of sessions cannot be fused; rank at one level")
+    if min(weights) < 0:
+        raise DataError(f"weights={weights}; none may be negative")
+    lists = [run.frame.with_columns(weight=pl.lit(float(w))) for run, w in zip(runs, weights, strict=True)]
+    return rrf_lists(pl.concat(lists), runs[0], k=k, rrf_k=rrf_k, guard=guard)
+
+
+def rrf_lists(lists: pl.DataFrame, original: Run, *, k: int = 200, rrf_k: int = RRF_K, guard: bool = True) -> Run:
+    """Fuse any number of lists a query, as :func:`rrf` does.
+
+    :param lists: ``query_id``, ``doc_id``, ``rank``, ``score``, ``weight``: a row for every place of every list, the
+        original's among them; a query may have more lists than another.
+    :param original: the run whose first places ``guard`` protects, and whose level is meant.
+    """
+    if rrf_k < 0:
+        raise DataError(f"rrf_k={rrf_k}; it may not be negative")
+    gain = pl.when(pl.col("score") > 0).then(pl.col("weight") / (float(rrf_k) + pl.col("rank"))).otherwise(0.0)
+    parts = [lists.select("query_id", "doc_id", gain=gain)]
+    if guard:
+        first = original.frame.filter((pl.col("rank") <= max(GUARD)) & (pl.col("score") > 0))
+        bonus = pl.col("rank").replace_strict(GUARD, return_dtype=pl.Float64)
+        parts.append(first.select("query_id", "doc_id", gain=bonus))
+    fused = pl.concat(parts).group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("gain").sum())
+    ids, documents, scores = (fused[column].to_numpy() for column in ("query_id", "doc_id", "gain"))
+    return run_from_scores(ids, documents, scores, level=original.level, k=k)
+
+
+def combsum(
+    bench: Bench, *, level: Level = "turn", k: int = 200, weights: Sequence[float] = (1.0, 1.0, 1.0, 1.0)
+) -> Run:
+    """Rank by the weighted sum of scores standardised per query, over turn and session evidence together.
+
+    A turn is worth its own scores and those of the session that it stands in; a session, its own scores and those of
+    its best turn. Scores keep how much better one document is than the next, which ranks forget: on LoCoMo and
+    LongMemEval this beats reciprocal rank fusion.
+
+    :param weights: of the dense and the BM25 score of the turn (for sessions: of its best turn), and of the dense
+        (best turn) and the BM25 score of the session.
+    :raises DataError: for other than four weights, a negative one, or without embeddings.
+
+    Source: CombSUM, Fox and Shaw, Combination of Multiple Searches (TREC-2, 1994); standardised scores: Renda and
+    Straccia, Web Metasearch: Rank vs. Score Based Rank Aggregation (SAC 2003).
+
+    >>> from memlab import datasets, retrieve
+    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
+    >>> retrieve.combsum(bench, k=5).frame["rank"].max()
+    5
+    """
+    if len(weights) != 4 or min(weights) < 0:
+        raise DataError(
+            f"weights={tuple(weights)}; combsum takes four, none negative: dense and BM25 of turns, then of sessions"
+        )
+    return rank(bench, _combined(bench, level, weights), level=level, k=k)
+
+
+def _combined(bench: Bench, level: Level, weights: Sequence[float]) -> Iterator[tuple[np.ndarray, slice, np.ndarray]]:
+    scored = (
+        dense_scores(bench, level="turn"),
+        bm25_scores(bench, level="turn"),
+        dense_scores(bench, level="session"),
+        bm25_scores(bench, level="session"),
+    )
+    session_of = bench.documents("turn").session
+    for parts in zip(*scored, strict=True):
+        rows, turns, _ = parts[0]
+        sessions = parts[2][1]
+        group, n_sessions = session_of[turns] - sessions.start, sessions.stop - sessions.start
+        scores = [part[2] for part in parts]
+        if level == "session":
+            scores[:2] = [best_of(of_turn, group, n_sessions) for of_turn in scores[:2]]
+        weighted = [weight * standardised(one) for weight, one in zip(weights, scores, strict=True)]
+        if level == "turn":
+            weighted[2:] = [of_session[:, group] for of_session in weighted[2:]]
+        yield rows, turns if level == "turn" else sessions, np.sum(weighted, axis=0)
+
+
+def standardised(scores: np.ndarray) -> np.ndarray:
+    """Give each row mean 0 and standard deviation 1; a row of equal scores gives zeros.
+
+    >>> import numpy as np
+    >>> from memlab.retrieve.fusion import standardised
+    >>> standardised(np.array([[1.0, 3.0], [5.0, 5.0]])).tolist()
+    [[-1.0, 1.0], [0.0, 0.0]]
+    """
+    centred = scores - scores.mean(axis=1, keepdims=True, dtype=np.float64)
+    spread = centred.std(axis=1, keepdims=True)
+    return np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 1e-12)

@@ -1,0 +1,84 @@
+"""Asking a memory something else on a question's behalf: its rewritings, its parts, what its first hits mention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.records import Run
+from memlab.retrieve.bench import Bench
+from memlab.retrieve.bm25 import bm25
+from memlab.retrieve.dense import dense
+from memlab.retrieve.fusion import combsum, rrf_lists
+from memlab.retrieve.hybrid import hybrid
+
+RETRIEVERS: Mapping[str, Callable[..., Run]] = {f.__name__: f for f in (dense, bm25, hybrid, combsum)}
+
+
+def ask(bench: Bench, asked: pl.DataFrame, *, retriever: str = "hybrid", k: int = 200) -> pl.DataFrame:
+    """Search turns with other texts than the questions' own, all of them in one batch.
+
+    :param asked: ``query_id`` and ``text``: any number of rows a question, in the order in which they are asked.
+    :param retriever: ``dense``, ``bm25``, ``hybrid`` or ``combsum``.
+    :returns: ``query_id``, ``part`` (the row of ``asked``), ``doc_id``, ``rank``, ``score``.
+    :raises DataError: for an unknown retriever, or a question that the bench does not hold.
+
+    >>> import polars as pl
+    >>> from memlab import datasets, retrieve
+    >>> from memlab.retrieve.subqueries import ask
+    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
+    >>> question = bench.queries["query_id"][0]
+    >>> asked = pl.DataFrame({"query_id": [question] * 2, "text": ["a new bike", "the old bike"]})
+    >>> ask(bench, asked, retriever="bm25", k=3)["part"].to_list()
+    [0, 0, 0, 1, 1, 1]
+    """
+    if retriever not in RETRIEVERS:
+        raise DataError(f"retriever is {retriever!r}; choose from {', '.join(RETRIEVERS)}")
+    parts = asked.select("query_id", "text").with_row_index("part")
+    queries = parts.join(
+        bench.queries.select("query_id", "scope", "timestamp"), on="query_id", how="left", maintain_order="left"
+    )
+    unknown = queries.filter(pl.col("scope").is_null())["query_id"]
+    if len(unknown):
+        raise DataError(f"question {unknown[0]!r} is not in this bench")
+    named = queries.with_columns(query_id=pl.col("part").cast(pl.String))
+    found = RETRIEVERS[retriever](bench.with_queries(named), level="turn", k=k).frame
+    return (
+        found.with_columns(part=pl.col("query_id").cast(pl.UInt32))
+        .drop("query_id")
+        .join(parts.select("part", "query_id"), on="part", how="left", maintain_order="left")
+        .select("query_id", "part", "doc_id", "rank", "score")
+    )
+
+
+def joined(
+    run: Run, bench: Bench, found: pl.DataFrame, *, weight: float = 0.5, guard: bool = True, k: int = 200
+) -> Run:
+    """Fuse a run with what other queries found for its questions, by guarded reciprocal rank fusion.
+
+    :param found: what :func:`ask` gave; ``weight`` may stand in it for each row, else ``weight`` goes for all.
+    :param weight: of an expansion's list; the run's own list weighs 1.
+    :raises DataError: for a negative weight.
+    """
+    if weight < 0:
+        raise DataError(f"weight is {weight}; it may not be negative")
+    if "weight" not in found.columns:
+        found = found.with_columns(weight=pl.lit(float(weight)))
+    columns = ["query_id", "doc_id", "rank", "score", "weight"]
+    lists = pl.concat([run.frame.with_columns(weight=pl.lit(1.0)).select(columns), found.select(columns)])
+    return bench.show(rrf_lists(lists, run, k=k, guard=guard))
+
+
+def texts_of(run: Run, bench: Bench, k: int) -> pl.DataFrame:
+    """Give the first ``k`` turns of each question with their place among the documents: what an expansion reads.
+
+    :returns: ``query_id``, ``doc_id``, ``rank``, ``score``, ``at``, ``text``.
+    """
+    documents = bench.documents("turn")
+    first = run.frame.filter(pl.col("rank") <= k)
+    at = documents.at(first["doc_id"])
+    texts = pl.Series("text", np.array(documents.texts, dtype=object)[at].tolist(), dtype=pl.String)
+    return first.with_columns(pl.Series("at", at), texts)
