@@ -30,6 +30,8 @@ class ServiceSettings(BaseModel):
     max_input: int | None = Field(None, gt=0)
     query_prompt: str = ""
     document_prompt: str = ""
+    max_output: int | None = Field(1024, gt=0)
+    cache: str | None = ".memlab/answers.jsonl"
 
 
 class LLMSettings(BaseModel):

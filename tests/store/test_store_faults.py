@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import store_data
 from polars.testing import assert_frame_equal
 from store_data import FakeEncoder, build
 
@@ -17,7 +18,7 @@ from memlab.errors import StoreError
 from memlab.store import MemoryStore
 from memlab.store.tables import ROWS, guarded, retried
 
-WORKER = Path(__file__).with_name("store_worker.py")
+WORKER = Path(store_data.__file__).with_name("store_worker.py")
 
 
 def work(*arguments: str) -> subprocess.Popen[str]:

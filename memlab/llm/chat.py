@@ -1,0 +1,197 @@
+"""Asking a language model for answers of a given shape."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from tqdm import tqdm
+
+from memlab.errors import DataError, ModelError
+from memlab.llm.service import Service, client, explain, redact, where
+
+THREADS = 4
+ATTEMPTS = 2
+SEED = 0
+
+# Of a bad answer, when it is shown to the model again: one that never ended may be long.
+SHOWN_CHARS = 2_000
+
+_PROGRESS_FROM = 32
+_LOCK = Lock()
+
+Answer = TypeVar("Answer", bound=BaseModel)
+
+
+def chat(
+    service: Service,
+    prompts: Sequence[str],
+    schema: type[Answer],
+    *,
+    system: str = "",
+    required: bool = True,
+) -> list[Answer | None]:
+    """Ask a model for JSON of a schema, many prompts at once; temperature 0 and a fixed seed.
+
+    The schema goes with the request, for servers that hold the model to it, and the answer is checked against it. A
+    bad answer is shown to the model with what is wrong, and asked for once more. Equal prompts are asked once. With
+    ``service.cache``, good answers are kept as they come, so that an experiment that stops goes on where it was, and
+    one that is repeated reads the same answers.
+
+    :param prompts: n texts; of a longer one than ``service.max_input``, the beginning is sent.
+    :param schema: a pydantic model; ``extra="forbid"`` and no defaults suit servers that are strict.
+    :param system: what the model is told before each prompt.
+    :param required: whether a prompt without a good answer, or one that takes too long, is an error; otherwise its
+        answer is ``None``, and one warning says how many there are.
+    :returns: an answer for each prompt, in their order.
+    :raises ModelError: when the service fails after its retries, or an answer that is required is not good.
+    """
+    asked = {_key(service, prompt, schema, system): prompt[: service.max_input] for prompt in prompts}
+    known = _remembered(service.cache, schema) if service.cache and asked else {}
+    new = {key: prompt for key, prompt in asked.items() if key not in known}
+    if new:
+        request = _Request(service, client(service), schema, system)
+        failures = []
+        with (
+            ThreadPoolExecutor(THREADS) as threads,
+            tqdm(total=len(new), unit="answer", desc=service.model, disable=len(new) < _PROGRESS_FROM) as bar,
+        ):
+            for key, (answer, failure) in zip(new, threads.map(request.answer, new, new.values()), strict=True):
+                bar.update()
+                if answer is not None:
+                    known[key] = answer
+                elif required:
+                    raise ModelError(f"{where(service)}: {failure}")
+                else:
+                    failures.append(failure)
+        if failures:
+            found = f"{len(failures):,} of {len(new):,} prompts have no answer; the first: {failures[0]}"
+            warnings.warn(f"{where(service)}: {found}", stacklevel=2)
+    return [known.get(_key(service, prompt, schema, system)) for prompt in prompts]
+
+
+@dataclass(frozen=True)
+class _Request(Generic[Answer]):
+    """What all prompts of a batch share."""
+
+    service: Service
+    client: Any
+    schema: type[Answer]
+    system: str
+
+    def answer(self, key: str, prompt: str) -> tuple[Answer | None, str]:
+        """Ask one prompt and keep the answer: the answer, or what was wrong with the last attempt.
+
+        :raises ModelError: when the service itself fails.
+        """
+        messages = [{"role": "system", "content": self.system}] if self.system else []
+        messages.append({"role": "user", "content": prompt})
+        failure = ""
+        for _ in range(ATTEMPTS):
+            text, failure = self._ask(messages)
+            if text is None:
+                break
+            answer, wrong = _read(text, self.schema)
+            if answer is not None:
+                _remember(self.service, key, prompt, answer)
+                return answer, ""
+            failure = f"the answer does not fit {self.schema.__name__} ({failure or wrong})"
+            again = f"That does not fit: {failure or wrong}. Answer again, with JSON of the schema and nothing else."
+            messages = [
+                *messages,
+                {"role": "assistant", "content": text[:SHOWN_CHARS]},
+                {"role": "user", "content": again},
+            ]
+        return None, redact(self.client.api_key, failure)
+
+    def _ask(self, messages: list[dict[str, str]]) -> tuple[str | None, str]:
+        """Send one request: the text of the answer, and what is odd about it; no text when it took too long."""
+        from openai import APITimeoutError, OpenAIError
+
+        shape = {"name": self.schema.__name__, "schema": self.schema.model_json_schema(), "strict": True}
+        bound = {} if self.service.max_output is None else {"max_tokens": self.service.max_output}
+        try:
+            raw = self.client.chat.completions.with_raw_response.create(
+                model=self.service.model,
+                messages=messages,
+                response_format={"type": "json_schema", "json_schema": shape},
+                temperature=0,
+                seed=SEED,
+                **bound,
+            )
+            return _content(raw.http_response.json())
+        except APITimeoutError as error:
+            return None, explain(error)
+        except OpenAIError as error:
+            failure = explain(error)
+        except ValueError as error:
+            failure = f"an answer that is no JSON ({error})"
+        # Outside the handlers, so that no chained exception shows the request with its key.
+        raise ModelError(f"{where(self.service)} failed: {redact(self.client.api_key, failure)}")
+
+
+def _content(body: Any) -> tuple[str, str]:
+    """Take the text out of a completion."""
+    try:
+        choice = body["choices"][0]
+        text, reason = choice["message"].get("content"), choice.get("finish_reason")
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return "", "the server sent no choices with a message"
+    if not isinstance(text, str):
+        return "", "the message has no text"
+    return text, "cut at the longest output: raise max_output" if reason == "length" else ""
+
+
+def _read(text: str, schema: type[Answer]) -> tuple[Answer | None, str]:
+    """Read an answer, or say what is wrong; models that are not held to JSON put words or a fence around it."""
+    first, last = text.find("{"), text.rfind("}")
+    try:
+        return schema.model_validate_json(text[first : last + 1] if 0 <= first < last else text), ""
+    except ValidationError as error:
+        # Never the answer itself, which may echo the request.
+        wrong = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        place = ".".join(map(str, wrong["loc"]))
+        return None, f"{place}: {wrong['msg']}" if place else wrong["msg"]
+
+
+def _key(service: Service, prompt: str, schema: type[BaseModel], system: str) -> str:
+    """Name what an answer depends on."""
+    sent = (prompt[: service.max_input], system, schema.model_json_schema(), service.max_output)
+    text = json.dumps([service.name, service.model, *sent], sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _remembered(file: str, schema: type[Answer]) -> dict[str, Answer]:
+    """Read the answers that are kept; a line that was cut when a run was killed is skipped."""
+    try:
+        lines = Path(file).read_text(encoding="utf-8", errors="replace").split("\n")
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise DataError(f"the answers in {file} cannot be read ({error.strerror}); set another cache") from error
+    known = {}
+    for line in lines:
+        try:
+            row = json.loads(line)
+            known[row["key"]] = _read(row["answer"], schema)[0]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return {key: answer for key, answer in known.items() if answer is not None}
+
+
+def _remember(service: Service, key: str, prompt: str, answer: BaseModel) -> None:
+    if not service.cache:
+        return
+    row = {"key": key, "model": service.model, "prompt": prompt, "answer": answer.model_dump_json()}
+    with _LOCK:
+        Path(service.cache).parent.mkdir(parents=True, exist_ok=True)
+        with Path(service.cache).open("a", encoding="utf-8") as out:
+            out.write(json.dumps(row) + "\n")

@@ -1,0 +1,45 @@
+"""What the test of an interrupted grid runs in a process of its own: ``python grid_worker.py STORE STOP``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from functools import wraps
+from typing import Any
+
+import memlab.grid as grid
+from memlab import MemoryStore, datasets, pipelines
+
+TEXTS = ("bm25", "dense", "dense | mmr(k=5)")
+
+
+def made() -> list[Any]:
+    return [datasets.synthetic.generate(turns=200, seed=seed) for seed in (1, 2)]
+
+
+def run(place: str, stop: int) -> None:
+    """Run the grid; say which retriever ranks what, and hang at the retrieval of that number."""
+    counted = 0
+
+    def telling(function: Any) -> Any:
+        @wraps(function)
+        def told(bench: Any, **parameters: Any) -> Any:
+            nonlocal counted
+            counted += 1
+            print(bench.name, function.__name__, parameters["level"], flush=True)
+            if counted == stop:
+                time.sleep(600)
+            return function(bench, **parameters)
+
+        return told
+
+    # Somebody may edit memlab while the test runs, and then the second process would be right to start anew.
+    grid.code = lambda: "the same"  # type: ignore[assignment]
+    for name in ("bm25", "dense"):
+        pipelines.RETRIEVERS[name] = telling(pipelines.RETRIEVERS[name])  # type: ignore[index]
+    done = grid.run_grid(TEXTS, made(), store=MemoryStore.open(place), encoder="hashing:32", name="killed")
+    print("read", done.cells["read"].sum(), flush=True)
+
+
+if __name__ == "__main__":
+    run(sys.argv[1], int(sys.argv[2]))

