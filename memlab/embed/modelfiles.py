@@ -163,10 +163,11 @@ def _digest(path: str, size: int, mtime_ns: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def fetch(spec: str) -> Path:
+def fetch(spec: str, *, what: str = "encoder") -> Path:
     """Find a hub model in the hub's local cache, or download it there.
 
     :param spec: ``owner/name`` or ``owner/name@revision``.
+    :param what: the kind of model, for messages.
     :returns: a directory named after the revision.
     :raises ModelError: when it is neither cached nor to be had.
     """
@@ -189,7 +190,7 @@ def fetch(spec: str) -> Path:
     except Exception as error:
         said = (str(error).splitlines() or ["no message"])[0]
         raise ModelError(
-            f"no encoder {spec!r}: there is no such directory, and the hub did not give it "
+            f"no {what} {spec!r}: there is no such directory, and the hub did not give it "
             f"({type(error).__name__}: {said}); check the name and the network, or download the model elsewhere and "
             "give its directory"
         ) from error

