@@ -16,7 +16,11 @@ from memlab.records import Dataset, Level, Qrels, Run, qrels
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
+    from memlab.embed.base import Kind
     from memlab.store import MemoryStore
+
+TOKEN = r"\w+|[^\w\s]"
+"""What counts as a token where no model counts them: a word or a punctuation mark."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,8 @@ class Documents:
     :param spans: scope → (first, last + 1) place of its documents.
     :param embeddings: (n, d) float32 unit rows; for sessions the normalised mean of their turns; ``None`` where no
         encoder was given.
-    :param indexes: what BM25 has built over them, by its parameters and the scope's place.
+    :param indexes: what was built over them: BM25's, by its parameters and the scope's place; summaries' vectors;
+        sentences.
     """
 
     ids: np.ndarray
@@ -47,7 +52,7 @@ class Documents:
     @cached_property
     def n_tokens(self) -> np.ndarray:
         """Count each document's words and punctuation marks: (n,) a token count that needs no model."""
-        return pl.Series(self.texts, dtype=pl.String).str.count_matches(r"\w+|[^\w\s]").to_numpy().astype(np.int64)
+        return pl.Series(self.texts, dtype=pl.String).str.count_matches(TOKEN).to_numpy().astype(np.int64)
 
     def at(self, doc_ids: pl.Series) -> np.ndarray:
         """Give the places of ids.
@@ -113,7 +118,8 @@ class Bench:
         """Make a bench of a dataset; with a store, what it has encoded before is not encoded again.
 
         :param encoder: an encoder or its name; ``None`` for BM25 alone.
-        :param store: a store or its URI; ``None`` keeps everything in memory.
+        :param store: a store or its URI; ``None`` keeps everything in memory. A view on earlier versions is read as it
+            is; its versions, and the scopes where it holds more of them, are noted in the provenance.
         :param header: fields of the contextual header, see :mod:`memlab.embed.text`.
         :raises DataError: when the dataset is empty.
 
@@ -135,7 +141,7 @@ class Bench:
             store = MemoryStore.open(store)
         provenance: dict[str, Any] = {"dataset": dataset.name, "fingerprint": dataset.fingerprint()}
         turn_vectors = query_vectors = None
-        if store is not None:
+        if store is not None and not store.read_only:
             store.ingest(dataset)
         if encoder is not None:
             provenance |= {"encoder": encoder.identity.describe(), "header": list(header)}
@@ -148,6 +154,8 @@ class Bench:
                 query_vectors = store.encode(encoder, queries, kind="query", progress=progress)
         if store is not None:
             provenance["versions"] = store.versions()
+            if store.turns(dataset.name, columns=["scope"])["scope"].n_unique() > len(dataset.scopes):
+                provenance["scopes"] = dataset.scopes
         return cls(
             dataset.name,
             dataset.turns,
@@ -196,6 +204,18 @@ class Bench:
         """Give the documents of a level."""
         return self._documents[level]
 
+    def encode(self, texts: list[str], *, kind: Kind = "document") -> np.ndarray:
+        """Embed more texts the way the bench's own were; where there is a store, it remembers them.
+
+        :returns: (n, d) float32 unit rows.
+        :raises DataError: when the bench was made without an encoder.
+        """
+        if self.encoder is None:
+            raise DataError("this bench has no encoder to embed texts with; make it with one, such as encoder='minilm'")
+        if self.store is None:
+            return self.encoder.encode(texts, kind=kind)
+        return self.store.encode(self.encoder, texts, kind=kind)
+
     def by_scope(self, level: Level) -> Iterator[tuple[np.ndarray, slice]]:
         """Go through the scopes that have queries: rows of the queries, and where the scope's documents are."""
         spans = self.documents(level).spans
@@ -227,13 +247,8 @@ class Bench:
         repeated = filled.filter(pl.col("query_id").is_duplicated())["query_id"]
         if len(repeated):
             raise DataError(f"query id {repeated[0]!r} stands for several questions; give each its own")
-        vectors = None
-        if self.encoder is not None:
-            texts = query_texts(filled, self.turns, header=self.header)
-            if self.store is None:
-                vectors = self.encoder.encode(texts, kind="query", progress=False)
-            else:
-                vectors = self.store.encode(self.encoder, texts, kind="query", progress=False)
+        texts = query_texts(filled, self.turns, header=self.header)
+        vectors = None if self.encoder is None else self.encode(texts, kind="query")
         other = replace(self, queries=filled, query_vectors=vectors, _shown={})
         other.__dict__["_documents"] = self._documents  # what cached_property fills; the documents are the same
         return other
@@ -253,7 +268,8 @@ def _stored_vectors(
     store: MemoryStore, encoder: Encoder, dataset: Dataset, header: tuple[str, ...], progress: bool
 ) -> np.ndarray:
     """Read the dataset's vectors from the store, which may hold more turns under the same name than the dataset."""
-    store.backfill(encoder, dataset.name, header=header, progress=progress)
+    if not store.read_only:
+        store.backfill(encoder, dataset.name, header=header, progress=progress)
     vectors = store.vectors(encoder, dataset.name, header=header)
     held = store.turns(dataset.name, columns=["turn_id"]).with_row_index("at")
     rows = dataset.turns.select("turn_id").join(held, on="turn_id", how="left", maintain_order="left")["at"].to_numpy()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,9 +14,11 @@ from memlab.retrieve._rank import rank
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.dense import best_of, dense_scores
+from memlab.retrieve.late import late_scores
 
 RRF_K = 60
 GUARD = {1: 0.05, 2: 0.02, 3: 0.02}
+SCORERS: Mapping[str, Callable[..., Any]] = {"dense": dense_scores, "bm25": bm25_scores, "late": late_scores}
 
 
 def rrf(
@@ -81,7 +84,12 @@ def rrf_lists(lists: pl.DataFrame, original: Run, *, k: int = 200, rrf_k: int = 
 
 
 def combsum(
-    bench: Bench, *, level: Level = "turn", k: int = 200, weights: Sequence[float] = (1.0, 1.0, 1.0, 1.0)
+    bench: Bench,
+    *,
+    level: Level = "turn",
+    k: int = 200,
+    turn: Sequence[float] = (1.0, 1.0, 0.0),
+    session: Sequence[float] = (1.0, 1.0, 0.0),
 ) -> Run:
     """Rank by the weighted sum of scores standardised per query, over turn and session evidence together.
 
@@ -89,9 +97,10 @@ def combsum(
     its best turn. Scores keep how much better one document is than the next, which ranks forget: on LoCoMo and
     LongMemEval this beats reciprocal rank fusion.
 
-    :param weights: of the dense and the BM25 score of the turn (for sessions: of its best turn), and of the dense
-        (best turn) and the BM25 score of the session.
-    :raises DataError: for other than four weights, a negative one, or without embeddings.
+    :param turn: weights of the turn's dense, BM25 and late-interaction scores (for sessions: of the best turn's).
+    :param session: weights of the session's dense (best turn), BM25 (of the whole session) and late-interaction (best
+        turn) scores.
+    :raises DataError: for other than three weights, a negative one or none above 0, or without embeddings.
 
     Source: CombSUM, Fox and Shaw, Combination of Multiple Searches (TREC-2, 1994); standardised scores: Renda and
     Straccia, Web Metasearch: Rank vs. Score Based Rank Aggregation (SAC 2003).
@@ -101,32 +110,36 @@ def combsum(
     >>> retrieve.combsum(bench, k=5).frame["rank"].max()
     5
     """
-    if len(weights) != 4 or min(weights) < 0:
-        raise DataError(
-            f"weights={tuple(weights)}; combsum takes four, none negative: dense and BM25 of turns, then of sessions"
-        )
-    return rank(bench, _combined(bench, level, weights), level=level, k=k)
+    for name, weights in (("turn", turn), ("session", session)):
+        if len(weights) != len(SCORERS) or min(weights) < 0:
+            raise DataError(
+                f"{name}={tuple(weights)}; combsum takes three weights, none negative: {', '.join(SCORERS)}"
+            )
+    if not any((*turn, *session)):
+        raise DataError("every weight of combsum is 0; give at least one")
+    return rank(bench, _combined(bench, level, turn, session), level=level, k=k)
 
 
-def _combined(bench: Bench, level: Level, weights: Sequence[float]) -> Iterator[tuple[np.ndarray, slice, np.ndarray]]:
-    scored = (
-        dense_scores(bench, level="turn"),
-        bm25_scores(bench, level="turn"),
-        dense_scores(bench, level="session"),
-        bm25_scores(bench, level="session"),
-    )
-    session_of = bench.documents("turn").session
-    for parts in zip(*scored, strict=True):
-        rows, turns, _ = parts[0]
-        sessions = parts[2][1]
-        group, n_sessions = session_of[turns] - sessions.start, sessions.stop - sessions.start
-        scores = [part[2] for part in parts]
-        if level == "session":
-            scores[:2] = [best_of(of_turn, group, n_sessions) for of_turn in scores[:2]]
-        weighted = [weight * standardised(one) for weight, one in zip(weights, scores, strict=True)]
-        if level == "turn":
-            weighted[2:] = [of_session[:, group] for of_session in weighted[2:]]
-        yield rows, turns if level == "turn" else sessions, np.sum(weighted, axis=0)
+def _combined(
+    bench: Bench, level: Level, turn: Sequence[float], session: Sequence[float]
+) -> Iterator[tuple[np.ndarray, slice, np.ndarray]]:
+    used = {name: weights for name, *weights in zip(SCORERS, turn, session, strict=True) if any(weights)}
+    of_turns = [SCORERS[name](bench, level="turn") for name in used]
+    of_sessions = bm25_scores(bench, level="session") if session[1] else None
+    number = bench.documents("turn").session
+    for (rows, turns), (_, sessions), *scored in zip(
+        bench.by_scope("turn"), bench.by_scope("session"), *of_turns, strict=True
+    ):
+        group, n_sessions = number[turns] - sessions.start, sessions.stop - sessions.start
+        span = turns if level == "turn" else sessions
+        total = np.zeros((len(rows), span.stop - span.start))
+        for (name, (of_turn, of_session)), (_, _, scores) in zip(used.items(), scored, strict=True):
+            best = best_of(scores, group, n_sessions)
+            total += of_turn * standardised(scores if level == "turn" else best)
+            if of_session:
+                whole = standardised(next(of_sessions)[2] if name == "bm25" and of_sessions else best)
+                total += of_session * (whole[:, group] if level == "turn" else whole)
+        yield rows, span, total
 
 
 def standardised(scores: np.ndarray) -> np.ndarray:

@@ -14,15 +14,16 @@ from memlab.retrieve.bm25 import bm25
 from memlab.retrieve.dense import dense
 from memlab.retrieve.fusion import combsum, rrf_lists
 from memlab.retrieve.hybrid import hybrid
+from memlab.retrieve.late import late
 
-RETRIEVERS: Mapping[str, Callable[..., Run]] = {f.__name__: f for f in (dense, bm25, hybrid, combsum)}
+RETRIEVERS: Mapping[str, Callable[..., Run]] = {f.__name__: f for f in (dense, bm25, late, hybrid, combsum)}
 
 
 def ask(bench: Bench, asked: pl.DataFrame, *, retriever: str = "hybrid", k: int = 200) -> pl.DataFrame:
     """Search turns with other texts than the questions' own, all of them in one batch.
 
     :param asked: ``query_id`` and ``text``: any number of rows a question, in the order in which they are asked.
-    :param retriever: ``dense``, ``bm25``, ``hybrid`` or ``combsum``.
+    :param retriever: ``dense``, ``bm25``, ``late``, ``hybrid`` or ``combsum``.
     :returns: ``query_id``, ``part`` (the row of ``asked``), ``doc_id``, ``rank``, ``score``.
     :raises DataError: for an unknown retriever, or a question that the bench does not hold.
 

@@ -1,0 +1,161 @@
+"""Decomposition: a question that takes several pieces is asked part by part."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+from pydantic import BaseModel
+
+from memlab.errors import DataError
+from memlab.records import Run
+from memlab.retrieve.bench import Bench
+from memlab.retrieve.facets import is_aggregation, question_parts
+from memlab.retrieve.subqueries import ask, joined
+
+__all__ = ["contributions", "decompose", "is_aggregation", "parts", "question_parts"]
+
+# Of what a language model writes: more parts than these are not parts of one question.
+MOST = 8
+
+_TASK = (
+    "A question is asked of a long conversation. If its answer needs several things to be looked up, such as each of "
+    "two people, each item of a list or both sides of a comparison, write one short question for each of them. If one "
+    "look-up is enough, write none."
+)
+
+
+def parts(bench: Bench, *, windows: int = 8, service: str | None = None) -> pl.DataFrame:
+    """Show what :func:`decompose` asks on each question's behalf.
+
+    :param windows: stretches of equally many sessions that the time of each scope is cut into, for questions of
+        :func:`is_aggregation`; 0 for none, at most one a session.
+    :param service: name of a language model of the settings that splits the questions; ``None`` for the rules.
+    :returns: ``query_id``, ``part``, ``text``, ``kind`` (``facet``, ``name`` or ``window``), and ``window``, which is
+        null but for windows, numbered from 0 in order of time. Questions that are asked as they are have no rows.
+    """
+    if windows < 0:
+        raise DataError(f"windows is {windows}; give how many, or 0 for none")
+    split = _written(bench.queries, service) if service else question_parts(bench.queries)
+    split = split.filter(pl.col("kind").is_in(["facet", "name"]))
+    lengths = bench.sessions.group_by("scope").agg(n_sessions=pl.len())
+    timed = (
+        bench.queries.filter(is_aggregation())
+        .join(lengths, on="scope", maintain_order="left")
+        .join(pl.DataFrame({"window": pl.int_range(windows, eager=True)}), how="cross")
+        .filter(pl.col("window") < pl.col("n_sessions"))
+        .select("query_id", "text", pl.lit("window").alias("kind"), "window")
+    )
+    both = [split.select("query_id", "text", "kind", window=pl.lit(None, pl.Int64)), timed]
+    place = pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over("query_id")
+    order = bench.queries.select("query_id").join(pl.concat(both), on="query_id", maintain_order="left_right")
+    return order.select("query_id", place.alias("part"), "text", "kind", "window")
+
+
+def decompose(
+    run: Run,
+    bench: Bench,
+    *,
+    retriever: str = "hybrid",
+    weight: float = 0.5,
+    windows: int = 8,
+    depth: int = 5,
+    service: str | None = None,
+) -> Run:
+    """Ask for the parts of a question, and fuse the union of what they find with the run.
+
+    A question that joins, compares or lists several things is asked once for each (:func:`question_parts`), so that
+    one of them cannot fill the first places alone. A question of :func:`is_aggregation` is asked once more within each
+    stretch of the scope's time, which brings its best turn of that stretch. A turn that several parts find gains from
+    each. Every other question keeps its ranking.
+
+    :param retriever: what answers the parts: ``dense``, ``bm25``, ``hybrid`` or ``combsum``.
+    :param weight: of all facets together and of all windows together, against 1 for the run.
+    :param windows: stretches of equally many sessions; 0 for none.
+    :param depth: turns that a facet may bring.
+    :param service: name of a language model of the settings that splits the questions; ``None`` for the rules.
+    :raises DataError: for a ranking of sessions, or counts or a weight that cannot be used.
+
+    Source: Perez, Lewis, Yih, Cho and Kiela, Unsupervised Question Decomposition (EMNLP 2020), for the parts;
+    Santos, Macdonald and Ounis, Exploiting Query Reformulations for Web Search Result Diversification (WWW 2010), for
+    fusing what they find.
+
+    >>> from memlab import datasets, retrieve
+    >>> from memlab.retrieve.decompose import decompose
+    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
+    >>> plain = retrieve.hybrid(bench)
+    >>> decompose(plain, bench, weight=0.0).frame["doc_id"].equals(plain.frame["doc_id"])
+    True
+    """
+    found = contributions(run, bench, retriever=retriever, windows=windows, depth=depth, service=service)
+    lists = pl.col("part").n_unique().over("query_id", pl.col("kind") == "window")
+    fused = joined(run, bench, found.with_columns(weight=weight / lists), weight=weight, k=_depth(run))
+    return replace(fused, name=run.name, provenance=run.provenance)
+
+
+def contributions(
+    run: Run,
+    bench: Bench,
+    *,
+    retriever: str = "hybrid",
+    windows: int = 8,
+    depth: int = 5,
+    service: str | None = None,
+) -> pl.DataFrame:
+    """Show which part of a question found which turns, and in how many parts each turn was found.
+
+    :returns: ``query_id``, ``part`` and ``kind`` of :func:`parts`, ``doc_id``, ``rank``, ``score``, ``n_parts``; the
+        union without duplicates is ``.unique(["query_id", "doc_id"])``.
+    :raises DataError: as :func:`decompose` does.
+    """
+    if run.level != "turn":
+        raise DataError("decompose asks for turns, and the run ranks sessions; give it a ranking of turns")
+    if depth < 1:
+        raise DataError(f"depth is {depth}; a part brings at least one turn")
+    asked = parts(bench, windows=windows, service=service).join(run.frame, on="query_id", how="semi")
+    facets = asked.filter(pl.col("window").is_null())
+    columns = ["query_id", "part", "kind", "doc_id", "rank", "score"]
+    best = _windowed(run, bench, windows).join(asked, on=["query_id", "window"], maintain_order="right")
+    hits = ask(bench, facets, retriever=retriever, k=depth).rename({"part": "row"})
+    found = hits.join(facets.with_row_index("row").drop("query_id"), on="row", maintain_order="left")
+    both = pl.concat([found.select(columns), best.select(columns)])
+    return both.with_columns(n_parts=pl.len().over("query_id", "doc_id"))
+
+
+def _depth(run: Run) -> int:
+    return int(run.frame["rank"].to_numpy().max(initial=1))
+
+
+def _windowed(run: Run, bench: Bench, windows: int) -> pl.DataFrame:
+    """Take the run's best turn of each window, as first of a list of its own."""
+    sessions, turns = bench.documents("session"), bench.documents("turn")
+    spans = pl.DataFrame(
+        [(scope, first, end - first) for scope, (first, end) in sessions.spans.items()],
+        schema={"scope": pl.String, "first": pl.Int64, "n": pl.Int64},
+        orient="row",
+    )
+    stretch = (pl.col("session") - pl.col("first")) * pl.min_horizontal("n", pl.lit(windows)) // pl.col("n")
+    return (
+        run.frame.with_columns(session=pl.Series(turns.session[turns.at(run.frame["doc_id"])], dtype=pl.Int64))
+        .join(bench.queries.select("query_id", "scope"), on="query_id", how="left", maintain_order="left")
+        .join(spans, on="scope", how="left", maintain_order="left")
+        .with_columns(window=stretch)
+        .unique(["query_id", "window"], keep="first", maintain_order=True)
+        .with_columns(rank=pl.lit(1, pl.Int32))
+    )
+
+
+class _Split(BaseModel, extra="forbid"):
+    """What a language model answers."""
+
+    questions: list[str]
+
+
+def _written(queries: pl.DataFrame, service: str) -> pl.DataFrame:
+    """Let a language model split questions; one that it gives no good answer to is asked as it is."""
+    from memlab.llm import chat, configured
+
+    answers = chat(configured(service), queries["text"].to_list(), _Split, system=_TASK, required=False)
+    split = [[] if answer is None else answer.questions[:MOST] for answer in answers]
+    said = pl.Series("text", split, dtype=pl.List(pl.String))
+    return queries.select("query_id", said, kind=pl.lit("facet")).explode("text").filter(pl.col("text") != "")

@@ -1,0 +1,194 @@
+"""Multi-hop retrieval: retrieve, read, ask for what is missing, again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+from pydantic import BaseModel
+
+from memlab.errors import DataError
+from memlab.records import Run
+from memlab.retrieve.bench import Bench
+from memlab.retrieve.bm25 import tokenize
+from memlab.retrieve.feedback import term_scores
+from memlab.retrieve.subqueries import ask, joined, texts_of
+
+# A name leads to other turns more surely than a word as rare.
+NAME = 1.5
+
+_WORD = r"[\p{L}][\p{L}\p{N}'’-]+"
+# A capital after the first word of a sentence; "Mel: " before a turn opens one too.
+_NAMES = r"[^.!?:\s][\s\"'“‘(]+\p{Lu}[\p{L}\p{N}'’-]+"
+
+_TASK = (
+    "You search the turns of a long conversation for every piece of the answer to a question. Read the turns found so "
+    "far. If something that the answer needs is not in them, write one short search query for it, with the names and "
+    "words that its turn would hold. If nothing is missing, leave the query empty."
+)
+
+
+def multi_hop(
+    run: Run,
+    bench: Bench,
+    *,
+    hops: int = 1,
+    reads: int = 5,
+    n_mentions: int = 10,
+    weight: float = 0.25,
+    retriever: str = "hybrid",
+    service: str | None = None,
+) -> Run:
+    """Read the first turns of each question, ask for what they mention, and fuse what comes back; again for each hop.
+
+    Offline, the follow-up is the question with the ``n_mentions`` names and rare words that the turns hold and the
+    question does not (:func:`mentions`); a later hop leaves out what was asked before. A language model reads the
+    same turns and writes the follow-up itself, or says that nothing is missing, which ends the hops of that question.
+    The run's own list weighs 1 and its first three places are guarded.
+
+    :param hops: follow-ups a question, at most.
+    :param reads: turns read before each.
+    :param n_mentions: names and words added to the question.
+    :param weight: of the list of each follow-up.
+    :param retriever: what answers them: ``dense``, ``bm25``, ``hybrid`` or ``combsum``.
+    :param service: name of a language model of the settings; ``None`` for the follow-ups built offline.
+    :raises DataError: for a ranking of sessions, or counts or a weight that cannot be used.
+
+    Source: Trivedi, Balasubramanian, Khot and Sabharwal, Interleaving Retrieval with Chain-of-Thought Reasoning
+    (ACL 2023); Qi, Lin, Mehr, Wang and Manning, Answering Complex Open-domain Questions Through Iterative Query
+    Generation (EMNLP 2019), for follow-ups from what the hits say.
+
+    >>> from memlab import datasets, retrieve
+    >>> from memlab.retrieve.multi_hop import multi_hop
+    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
+    >>> plain = retrieve.bm25(bench)
+    >>> multi_hop(plain, bench, weight=0.0, retriever="bm25").frame["doc_id"].equals(plain.frame["doc_id"])
+    True
+    """
+    if run.level != "turn":
+        raise DataError("multi_hop reads turns, and the run ranks sessions; give it a ranking of turns")
+    if min(hops, reads, n_mentions) < 1:
+        raise DataError(f"hops={hops}, reads={reads}, n_mentions={n_mentions}; each is at least 1")
+    depth = int(run.frame["rank"].to_numpy().max(initial=1))
+    asked, found, fused = bench.queries.select("query_id", "text"), [], run
+    now = run
+    for _ in range(hops):
+        if service is None:
+            follow = _built(now, bench, reads, n_mentions, asked)
+        else:
+            follow = _written(now, bench, reads, service, asked)
+        found.append(ask(bench, follow, retriever=retriever, k=depth))
+        if not follow.height:
+            break
+        asked = pl.concat([asked, follow])
+        fused = joined(run, bench, pl.concat(found), weight=weight, k=depth)
+        # Only what was asked for again is read again.
+        now = replace(fused, frame=fused.frame.join(follow, on="query_id", how="semi", maintain_order="left"))
+    return replace(fused, name=run.name, provenance=run.provenance)
+
+
+def mentions(
+    run: Run, bench: Bench, *, reads: int = 5, n_mentions: int = 10, known: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """List what the first turns of each question mention and the question does not.
+
+    A word is worth its inverse document frequency in the scope, summed over the turns that hold it, each divided by
+    its rank; half as much again for a name, told by its capital. Words of one turn alone lead nowhere and are left out.
+
+    :param reads: turns read.
+    :param n_mentions: words given for each question.
+    :param known: ``query_id`` and ``text``: what was asked already, the questions themselves by default.
+    :returns: ``query_id``, ``mention``, ``worth``; best first.
+    """
+    first = texts_of(run, bench, reads).join(
+        bench.queries.select("query_id", "scope"), on="query_id", how="left", maintain_order="left"
+    )
+    said = _words(first)
+    asked = _words(bench.queries if known is None else known).select("query_id", "token")
+    new = (
+        said.join(asked, on=["query_id", "token"], how="anti", maintain_order="left")
+        .group_by("query_id", "scope", "token", "rank", maintain_order=True)
+        .agg(pl.col("word").first(), pl.col("name").any())
+        .group_by("query_id", "scope", "token", maintain_order=True)
+        .agg(pl.col("word").first(), pl.col("name").any(), near=(1 / pl.col("rank")).sum())
+    )
+    worth = pl.col("idf") * pl.col("near") * pl.when("name").then(NAME).otherwise(1.0)
+    return (
+        new.join(_idf(bench, new), on=["scope", "token"], maintain_order="left")
+        .select("query_id", mention="word", worth=worth, order=pl.col("query_id").rle_id())
+        .sort("order", "worth", descending=[False, True], maintain_order=True)
+        .group_by("query_id", maintain_order=True)
+        .head(n_mentions)
+        .drop("order")
+    )
+
+
+def _words(texts: pl.DataFrame) -> pl.DataFrame:
+    """Split texts into ``word``, its BM25 ``token``, and whether it is a ``name``; stop words are left out."""
+    names = pl.col("text").str.extract_all(_NAMES).list.eval(pl.element().str.extract(f"({_WORD})$"))
+    words = (
+        texts.with_columns(names=names, word=pl.col("text").str.extract_all(_WORD))
+        .explode("word")
+        .drop_nulls("word")
+        .with_columns(pl.col("word").str.replace("['’]s?$", ""), name=pl.col("word").is_in("names"))
+        # Contractions, which no list of stop words has whole.
+        .filter(~pl.col("word").str.contains("['’]"))
+        .drop("names", "text")
+    )
+    spoken = words["word"].unique(maintain_order=True)
+    tokens = pl.Series("token", tokenize(spoken.to_list()) if len(spoken) else [], dtype=pl.List(pl.String))
+    token = pl.DataFrame([spoken, tokens.list.first()]).drop_nulls()
+    return words.join(token, on="word", maintain_order="left")
+
+
+def _idf(bench: Bench, words: pl.DataFrame) -> pl.DataFrame:
+    """Give the inverse document frequency of each scope's tokens that stand in two turns or more."""
+    parts = [pl.DataFrame(schema={"scope": pl.String, "token": pl.String, "idf": pl.Float64})]
+    by_scope = words.group_by("scope", maintain_order=True).agg(pl.col("token").unique(maintain_order=True))
+    for scope, tokens in by_scope.iter_rows():
+        span = slice(*bench.documents("turn").spans[scope])
+        n, df = span.stop - span.start, (term_scores(bench, span, tokens) > 0).sum(axis=1)
+        idf = np.log1p((n - df + 0.5) / (df + 0.5))
+        parts.append(
+            pl.DataFrame({"scope": [scope] * len(tokens), "token": tokens, "idf": idf}).filter(pl.Series(df >= 2))
+        )
+    return pl.concat(parts)
+
+
+def _built(run: Run, bench: Bench, reads: int, n_mentions: int, asked: pl.DataFrame) -> pl.DataFrame:
+    """Put what the first turns mention behind each question."""
+    said = mentions(run, bench, reads=reads, n_mentions=n_mentions, known=asked)
+    added = said.group_by("query_id", maintain_order=True).agg(pl.col("mention").str.join(" "))
+    text = pl.concat_str("text", "mention", separator=" ")
+    return added.join(bench.queries, on="query_id", maintain_order="left").select("query_id", text=text)
+
+
+class _FollowUp(BaseModel, extra="forbid"):
+    """What a language model answers."""
+
+    query: str
+
+
+def _written(run: Run, bench: Bench, reads: int, service: str, asked: pl.DataFrame) -> pl.DataFrame:
+    """Let a language model read the first turns and write each follow-up, or none where nothing is missing."""
+    from memlab.llm import chat, configured
+
+    read = (
+        texts_of(run, bench, reads).group_by("query_id", maintain_order=True).agg(turns=pl.col("text").str.join("\n- "))
+    )
+    before = asked.group_by("query_id", maintain_order=True).agg(
+        question=pl.col("text").first(), searched=pl.col("text").slice(1).str.join("; ")
+    )
+    shown = read.join(before, on="query_id", maintain_order="left").select(
+        "query_id",
+        prompt=pl.format(
+            "Question: {}\nSearched already: {}\nTurns found:\n- {}",
+            "question",
+            pl.col("searched").replace("", "nothing but the question"),
+            "turns",
+        ),
+    )
+    answers = chat(configured(service), shown["prompt"].to_list(), _FollowUp, system=_TASK, required=False)
+    text = pl.Series("text", ["" if answer is None else answer.query.strip() for answer in answers], dtype=pl.String)
+    return shown.select("query_id", text).filter(pl.col("text") != "")

@@ -1,0 +1,194 @@
+"""Two-stage retrieval: the query finds sessions, then turns within them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.records import Level, Run
+from memlab.retrieve._rank import rank
+from memlab.retrieve.bench import Bench
+from memlab.retrieve.bm25 import bm25_scores
+from memlab.retrieve.dense import best_of, cosines, dense_scores
+from memlab.retrieve.fusion import standardised
+
+KEYS = ("summary", "document", "turn", "fused")
+
+
+def two_stage(
+    bench: Bench,
+    *,
+    level: Level = "turn",
+    k: int = 10,
+    sessions: int = 5,
+    turns: int = 3,
+    by: str = "fused",
+    rerank: bool = True,
+) -> Run:
+    """Find the best sessions, then the best turns within each of them, then rank these turns together.
+
+    A turn is worth its dense and BM25 score, standardised per query and added up. Reranking adds the score of its
+    session, standardised too, at equal weight. The other turns of the scope follow by the same sum, so that a ``k``
+    above ``sessions`` × ``turns`` can be compared with other retrievers.
+
+    At session level this is the ranking of the first stage: all sessions, up to ``k``.
+
+    :param k: places kept for each query: of turns after the reranking, or of sessions.
+    :param sessions: how many sessions the first stage gives to the second.
+    :param turns: how many turns each of these sessions gives at most.
+    :param by: what finds a session: ``summary`` (cosine with the embedding of its summary), ``document`` (BM25 over the
+        session), ``turn`` (dense and BM25 score of its best turn), or ``fused``: the sum of all of these, each
+        standardised; without summaries, of the others.
+    :param rerank: whether to rank the chosen turns together; if not, they come in order of session, then turn.
+    :raises DataError: for a count below 1, another ``by``, ``summary`` where no session has one, or without embeddings.
+
+    Source: Liu et al., Dense Hierarchical Retrieval for Open-Domain Question Answering (Findings of EMNLP 2021); the
+    sums: Fox and Shaw, Combination of Multiple Searches (TREC-2, 1994).
+
+    >>> from memlab import datasets, retrieve
+    >>> from memlab.retrieve.two_stage import two_stage
+    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
+    >>> two_stage(bench, sessions=2, turns=2).frame["rank"].max()
+    10
+    """
+    if sessions < 1 or turns < 1:
+        raise DataError(f"sessions={sessions}, turns={turns}; both stages take at least one")
+    if by not in KEYS:
+        raise DataError(f"by is {by!r}; choose from {', '.join(KEYS)}")
+    scored = _scored(bench, by)
+    if level == "session":
+        return rank(bench, ((one.queries, one.sessions, one.of_sessions) for one in scored), level=level, k=k)
+    return rank(
+        bench, ((one.queries, one.turns, _staged(one, sessions, turns, rerank)) for one in scored), level=level, k=k
+    )
+
+
+class _Scored(NamedTuple):
+    """The scores of one scope.
+
+    :param queries: (q,) rows of the scope's queries.
+    :param turns: place of the scope's n turns.
+    :param sessions: place of the scope's m sessions.
+    :param group: (n,) number of each turn's session within the scope.
+    :param of_turns: (q, n).
+    :param of_sessions: (q, m).
+    """
+
+    queries: np.ndarray
+    turns: slice
+    sessions: slice
+    group: np.ndarray
+    of_turns: np.ndarray
+    of_sessions: np.ndarray
+
+
+def _scored(bench: Bench, by: str) -> Iterator[_Scored]:
+    summaries = summary_vectors(bench) if by in ("summary", "fused") else None
+    if by == "summary" and summaries is None:
+        raise DataError(f"no session of {bench.name!r} has a summary; choose by='fused', 'document' or 'turn'")
+    documents = bm25_scores(bench, level="session")
+    by_session = bench.by_scope("session")
+    session_of = bench.documents("turn").session
+    for (rows, turns, dense), (_, _, words) in zip(
+        dense_scores(bench, level="turn"), bm25_scores(bench, level="turn"), strict=True
+    ):
+        _, sessions = next(by_session)
+        group, n_sessions = session_of[turns] - sessions.start, sessions.stop - sessions.start
+        keys = []
+        if by in ("turn", "fused"):
+            keys += [best_of(dense, group, n_sessions), best_of(words, group, n_sessions)]
+        if by in ("document", "fused"):
+            keys.append(next(documents)[2])
+        if summaries is not None and bench.query_vectors is not None:
+            keys.append(cosines(bench.query_vectors[rows], summaries[sessions]))
+        of_turns = standardised(dense) + standardised(words)
+        yield _Scored(rows, turns, sessions, group, of_turns, np.sum([standardised(key) for key in keys], axis=0))
+
+
+def _staged(one: _Scored, sessions: int, turns: int, rerank: bool) -> np.ndarray:
+    """Give the scores of the ranking (q, n): the turns that both stages chose before the others."""
+    # A session without turns has nothing to give to the second stage.
+    occupied = np.isin(np.arange(one.of_sessions.shape[1]), one.group)
+    session_place = _places(np.where(occupied, one.of_sessions, -np.inf))[:, one.group]
+    turn_place = places_within(one.of_turns, one.group)
+    chosen = (session_place < sessions) & (turn_place < turns)
+    fused = standardised(one.of_turns) + standardised(one.of_sessions)[:, one.group]
+    value = fused if rerank else -(session_place * fused.shape[1] + turn_place).astype(np.float64)
+    lowest = np.where(chosen, value, np.inf).min(axis=1, keepdims=True)
+    return np.where(chosen, value - lowest + fused.max(axis=1, keepdims=True) + 1, fused)
+
+
+def _places(scores: np.ndarray) -> np.ndarray:
+    """Give the place of each column in its row, from 0 for the best; ties as they stand: (q, n) → (q, n)."""
+    return np.argsort(np.argsort(-scores, axis=1, kind="stable"), axis=1, kind="stable")
+
+
+def places_within(scores: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Give the place of each column among the columns of its group, from 0 for the best; ties as they stand.
+
+    :param scores: (q, n).
+    :param group: (n,) ascending group numbers: the columns of a group are neighbours.
+
+    >>> import numpy as np
+    >>> from memlab.retrieve.two_stage import places_within
+    >>> places_within(np.array([[0.1, 0.3, 0.3, 0.9, 0.2]]), np.array([0, 0, 0, 1, 1])).tolist()
+    [[2, 0, 1, 0, 1]]
+    """
+    order = np.argsort(-scores, axis=1, kind="stable")
+    order = np.take_along_axis(order, np.argsort(group[order], axis=1, kind="stable"), axis=1)
+    # Sorted by group, the columns of a group fill the same places in every row.
+    start = np.searchsorted(group, group)
+    places = np.empty_like(order)
+    np.put_along_axis(places, order, np.broadcast_to(np.arange(len(group)) - start, order.shape), axis=1)
+    return places
+
+
+def summary_vectors(bench: Bench) -> np.ndarray | None:
+    """Embed the sessions' summaries, once for a bench; a session without one has the vector of its document.
+
+    :returns: (n sessions, d) float32 unit rows in the order of the session documents; ``None`` where no session has a
+        summary.
+    :raises DataError: when the bench was made without an encoder.
+    """
+    made = bench.documents("session").indexes
+    if "summaries" not in made:
+        texts = _summaries(bench)
+        present = texts != ""
+        vectors: np.ndarray | None = None
+        if present.any():
+            vectors = bench.documents("session").vectors().copy()
+            vectors[present.to_numpy()] = bench.encode(texts.filter(present).to_list())
+        made["summaries"] = vectors
+    return made["summaries"]
+
+
+def _summaries(bench: Bench) -> pl.Series:
+    """Read the summaries in the order of the session documents; empty where there is none."""
+    return bench.sessions.sort("scope", "n", maintain_order=True)["summary"].fill_null("").str.strip_chars()
+
+
+def summary_storage(bench: Bench) -> pl.DataFrame:
+    """Count the bytes of turns and what summaries add to them: texts in UTF-8, vectors as the bench holds them.
+
+    :returns: ``what`` (``turns``, ``summaries``), ``n``, ``text_bytes``, ``vector_bytes``, ``share`` (of the bytes of
+        the turns).
+
+    >>> from memlab import datasets, retrieve
+    >>> from memlab.retrieve.two_stage import summary_storage
+    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing:64")
+    >>> summary_storage(bench).select("what", "n", "vector_bytes", "share").rows()
+    [('turns', 60, 15360, 1.0), ('summaries', 0, 0, 0.0)]
+    """
+    documents = bench.documents("turn")
+    summaries = _summaries(bench)
+    n = np.array([len(documents.ids), (summaries != "").sum()])
+    held = (pl.Series(documents.texts, dtype=pl.String), summaries)
+    text_bytes = np.array([texts.str.len_bytes().sum() for texts in held])
+    vector_bytes = n * (0 if documents.embeddings is None else documents.embeddings[:1].nbytes)
+    total = text_bytes + vector_bytes
+    columns = {"n": n, "text_bytes": text_bytes, "vector_bytes": vector_bytes, "share": total / total[0]}
+    return pl.DataFrame({"what": ["turns", "summaries"], **columns})

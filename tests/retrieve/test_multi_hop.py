@@ -1,0 +1,134 @@
+"""Retrieve, read, ask for what is missing, again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+import pytest
+
+from memlab import llm, retrieve
+from memlab.errors import DataError, ModelError
+from memlab.records import Dataset, Run, Session, Turn, frame
+from memlab.retrieve import Bench
+from memlab.retrieve.multi_hop import mentions, multi_hop
+
+Ranking = Callable[[Run], dict[str, list[str]]]
+
+SAID = [
+    ["Sam: My sister moved to Lisbon last spring.", "Sam: Rain again."],
+    ["Sam: The tram in Lisbon broke down, and the parrot was late.", "Sam: Nothing new."],
+    ["Sam: A parrot bit me.", "Sam: Nothing new."],
+]
+
+
+@pytest.fixture(scope="module")
+def trip() -> Bench:
+    turns = [
+        Turn(f"u/{s}/{n}", "u", f"u/{s}", n, "user", "user", text)
+        for s, talk in enumerate(SAID, 1)
+        for n, text in enumerate(talk, 1)
+    ]
+    sessions = [Session(f"u/{s}", "u", s, None, None, len(talk), []) for s, talk in enumerate(SAID, 1)]
+    data = Dataset("trip", "chatlog", frame(Turn, turns), frame(Session, sessions))
+    asked = pl.DataFrame({"query_id": ["q"], "scope": ["u"], "text": ["Where does my sister live?"]})
+    return Bench.of(data, encoder=None).with_queries(asked)
+
+
+@pytest.fixture(scope="module")
+def bench(world: Dataset) -> Bench:
+    return Bench.of(world, encoder="hashing:32")
+
+
+def test_a_hit_leads_to_the_next(trip: Bench, ranking: Ranking) -> None:
+    """The question finds the sister; only what is said of her names the city, and the city the parrot."""
+    run = retrieve.bm25(trip)
+    plain = {"reads": 1, "n_mentions": 1, "retriever": "bm25"}
+    assert ranking(run)["q"][:2] == ["u/1/1", "u/1/2"]
+    assert ranking(multi_hop(run, trip, hops=1, **plain))["q"][:2] == ["u/1/1", "u/2/1"]
+    assert ranking(multi_hop(run, trip, hops=2, **{**plain, "reads": 2}))["q"][:3] == ["u/1/1", "u/2/1", "u/3/1"]
+
+
+def test_mentions_are_rare_new_and_lead_somewhere(trip: Bench) -> None:
+    run = retrieve.bm25(trip)
+    first = mentions(run, trip, reads=1, n_mentions=9)
+    # "sister" is in the question, "moved" and "spring" stand in no other turn.
+    assert first["mention"].to_list() == ["Lisbon", "Sam"]
+    assert first["worth"].is_sorted(descending=True)
+    known = pl.DataFrame({"query_id": ["q", "q"], "text": ["Where does my sister live?", "Lisbon's trams"]})
+    assert mentions(run, trip, reads=1, n_mentions=9, known=known)["mention"].to_list() == ["Sam"]
+    assert mentions(run, trip, reads=1, n_mentions=1)["mention"].to_list() == ["Lisbon"]
+    assert mentions(replace(run, frame=run.frame.head(0)), trip).height == 0
+
+
+@pytest.mark.parametrize("k", [1, 3, 200])
+@pytest.mark.parametrize("first", [retrieve.bm25, retrieve.hybrid, retrieve.combsum])
+def test_no_weight_no_change(bench: Bench, ranking: Ranking, first: Callable[..., Run], k: int) -> None:
+    run = first(bench, k=k)
+    assert ranking(multi_hop(run, bench, weight=0.0, hops=2)) == ranking(run)
+    assert multi_hop(run, bench).frame["rank"].max() <= k
+
+
+def test_a_question_alone_ranks_as_among_many(talk: Dataset) -> None:
+    bench = Bench.of(talk, encoder="hashing:32")
+    run = retrieve.hybrid(bench, k=30)
+    many = multi_hop(run, bench, hops=2).frame
+    assert not many["doc_id"].equals(run.frame["doc_id"])
+    for query in bench.queries["query_id"].gather_every(17):
+        own = bench.with_queries(bench.queries.filter(pl.col("query_id") == query))
+        alone = multi_hop(replace(run, frame=run.frame.filter(pl.col("query_id") == query)), own, hops=2).frame
+        assert alone.equals(many.filter(pl.col("query_id") == query))
+
+
+def test_what_leads_nowhere_stays_as_it_was(bench: Bench, ranking: Ranking) -> None:
+    run = retrieve.bm25(bench)
+    some = replace(run, name="mine", frame=run.frame.filter(pl.col("query_id").is_in(["bob/q0", "ann/q0"])))
+    got = multi_hop(some, bench)
+    assert ranking(got)["bob/q0"] == ranking(run)["bob/q0"]
+    assert list(ranking(got)) == ["ann/q0", "bob/q0"]
+    assert (got.name, got.provenance, got.text_of is not None) == ("mine", run.provenance, True)
+    none = replace(run, frame=run.frame.head(0))
+    assert multi_hop(none, bench).frame.equals(none.frame)
+
+
+def test_a_language_model_asks_until_it_has_enough(trip: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = trip.with_queries(pl.DataFrame({"scope": ["u"] * 3, "text": ["my sister", "rain", "parrot"]}))
+    prompts: list[list[str]] = []
+
+    def chat(service: str, asked: list[str], schema: type, **others: Any) -> list[Any]:
+        assert (service, others["required"]) == ("the service lab", False)
+        prompts.append(asked)
+        answers = [{"query": "the tram"}, {"query": " "}, None] if len(prompts) == 1 else [{"query": "bit"}]
+        return [answer and schema(**answer) for answer in answers]
+
+    monkeypatch.setattr(llm, "configured", "the service {}".format)
+    monkeypatch.setattr(llm, "chat", chat)
+    run = retrieve.bm25(ours)
+    got = multi_hop(run, ours, hops=2, reads=1, retriever="bm25", service="lab")
+    assert [len(asked) for asked in prompts] == [3, 1]
+    assert "Question: my sister" in prompts[0][0]
+    assert "- Sam: My sister moved" in prompts[0][0]
+    assert "Searched already: the tram" in prompts[1][0]
+    places = got.frame.filter(pl.col("query_id") == "query-0")["doc_id"].to_list()
+    assert set(places[:3]) == {"u/1/1", "u/2/1", "u/3/1"}
+    others = [frame.filter(pl.col("query_id") != "query-0")["doc_id"] for frame in (got.frame, run.frame)]
+    assert others[0].equals(others[1])
+
+
+def test_wrong_arguments(bench: Bench) -> None:
+    run = retrieve.bm25(bench)
+    for wrong, message in (
+        ({"hops": 0}, "hops=0, reads=5"),
+        ({"reads": 0}, "reads=0"),
+        ({"n_mentions": 0}, "n_mentions=0"),
+        ({"weight": -0.1}, "weight is -0.1"),
+        ({"retriever": "mmr"}, "retriever is 'mmr'; choose from dense"),
+    ):
+        with pytest.raises(DataError, match=message):
+            multi_hop(run, bench, **wrong)
+    with pytest.raises(DataError, match="give it a ranking of turns"):
+        multi_hop(retrieve.bm25(bench, level="session"), bench)
+    with pytest.raises(ModelError, match=r"llm\.services\.nowhere"):
+        multi_hop(run, bench, service="nowhere")
