@@ -1,34 +1,156 @@
-"""A token budget instead of a number of documents."""
+"""A token budget instead of a number of documents, spent on whole documents or on a part of each."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from itertools import chain
 
+import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Run
-from memlab.retrieve.bench import Bench
+from memlab.retrieve.bench import TOKEN, Bench, Documents
+from memlab.retrieve.bm25 import tokenize
+
+CONTENTS = ("whole", "head", "sentences")
+
+_SHORT = ("Dr", "Mr", "Mrs", "Ms", "St", "vs", r"[ap]\.m")
+# White space behind a stop, or a stop and a closing quote, that ends no abbreviation; and every new line.
+_BREAK = re.compile(
+    r"(?:(?<=[.!?…])|(?<=[.!?…][\"'”’)\]]))" + "".join(rf"(?<!\b{word}\.)" for word in _SHORT) + r"\s+|\s*\n\s*"
+)
 
 
-def budget(run: Run, bench: Bench, *, tokens: int = 1000) -> Run:
+def budget(run: Run, bench: Bench, *, tokens: int = 1000, content: str = "whole", limit: int = 200) -> Run:
     """Keep the first documents of each query that together fit a number of tokens.
 
     The ranking is cut at the first document that does not fit: a shorter one further down does not jump the queue.
-    Tokens are words and punctuation marks, counted without a model.
+    Tokens are words and punctuation marks, counted without a model. A document costs what is kept of it, so that
+    more fit when each is shortened; a shortened one may no longer hold its answer, which
+    :func:`memlab.evaluate.kept.kept` measures. :func:`kept_text` gives the texts.
 
     :param tokens: the budget of each query.
-    :raises DataError: when the budget is not positive.
+    :param content: ``whole`` documents, the ``head`` of each, or its best ``sentences``; see :func:`kept_text`.
+    :param limit: characters kept of a document; ``whole`` ignores it.
+    :raises DataError: when the budget or the limit is not positive, or for another content.
 
     >>> from memlab import datasets, retrieve, select
     >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
     >>> full = retrieve.bm25(bench)
-    >>> select.budget(full, bench, tokens=200).frame.height < full.frame.height
+    >>> fitting = [select.budget(full, bench, tokens=200, content=c, limit=40) for c in ("whole", "head")]
+    >>> fitting[0].frame.height < fitting[1].frame.height < full.frame.height
     True
     """
     if tokens < 1:
         raise DataError(f"tokens is {tokens}; a budget is at least one token")
-    documents = bench.documents(run.level)
-    counts = pl.Series("n_tokens", documents.n_tokens[documents.at(run.frame["doc_id"])])
+    _check(content, limit)
+    if content == "whole":
+        documents = bench.documents(run.level)
+        counts = pl.Series("n_tokens", documents.n_tokens[documents.at(run.frame["doc_id"])])
+    else:
+        counts = kept_text(run, bench, content=content, limit=limit)["n_tokens"]
     spent = run.frame.with_columns(counts).with_columns(spent=pl.col("n_tokens").cum_sum().over("query_id"))
     return replace(run, frame=spent.filter(pl.col("spent") <= tokens).drop("n_tokens", "spent"))
+
+
+def kept_text(run: Run, bench: Bench, *, content: str = "whole", limit: int = 200) -> pl.DataFrame:
+    """Give what is kept of each ranked document's text.
+
+    A text of at most ``limit`` characters stays as it is. Of a longer one ``head`` keeps the beginning, and
+    ``sentences`` those that share most with the question, in their own order, as many as fit: each word in common,
+    stemmed and without stop words, counts its inverse document frequency in the scope. Equal sentences come as they
+    stand; one sentence is always kept, to its first ``limit`` characters.
+
+    :param content: ``whole``, ``head`` or ``sentences``.
+    :param limit: characters kept of a document; ``whole`` ignores it.
+    :returns: a row for each row of the run, in its order: ``query_id``, ``doc_id``, ``rank``, ``text``, ``n_tokens``.
+    :raises DataError: when the limit is not positive, or for another content.
+
+    >>> from memlab import datasets, retrieve
+    >>> from memlab.select.budget import kept_text
+    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
+    >>> texts = kept_text(retrieve.bm25(bench), bench, content="head", limit=20)["text"]
+    >>> texts.str.len_chars().max()
+    20
+    """
+    _check(content, limit)
+    documents = bench.documents(run.level)
+    at = documents.at(run.frame["doc_id"])
+    text = pl.Series("text", np.array(documents.texts, dtype=object)[at].tolist(), dtype=pl.String)
+    rows = run.frame.select("query_id", "doc_id", "rank").with_columns(text)
+    if content == "head":
+        rows = rows.with_columns(pl.col("text").str.slice(0, limit))
+    elif content == "sentences":
+        rows = rows.with_columns(pl.Series("at", at, dtype=pl.UInt32)).with_row_index("row")
+        long = rows.filter(pl.col("text").str.len_chars() > limit).select("row", "query_id", "at")
+        short = _best_sentences(long, bench, documents, limit)
+        rows = rows.join(short, on="row", how="left", maintain_order="left").with_columns(
+            text=pl.coalesce("best", "text")
+        )
+    return rows.select("query_id", "doc_id", "rank", "text", n_tokens=pl.col("text").str.count_matches(TOKEN))
+
+
+def _check(content: str, limit: int) -> None:
+    if content not in CONTENTS:
+        raise DataError(f"content is {content!r}; choose from {', '.join(CONTENTS)}")
+    if limit < 1:
+        raise DataError(f"limit is {limit}; at least one character of a document is kept")
+
+
+def _best_sentences(long: pl.DataFrame, bench: Bench, documents: Documents, limit: int) -> pl.DataFrame:
+    """Shorten documents to their best sentences: ``row``, ``best``."""
+    sentences, words, weights = _sentences(documents)
+    asked = _flat("row", "word", tokenize(bench.queries["text"].to_list())).unique()
+    asked = bench.queries.select("query_id", "scope").with_row_index("row").join(asked, on="row")
+    asked = asked.join(weights, on=["scope", "word"])
+    overlap = (
+        long.join(asked.select("query_id", "word", "weight"), on="query_id")
+        .join(words, on=["at", "word"])
+        .group_by("row", "place")
+        # Sums of floats depend on their order, and that of a join is not promised.
+        .agg(score=pl.col("weight").sort().sum())
+    )
+    return (
+        long.join(sentences, on="at")
+        .join(overlap, on=["row", "place"], how="left")
+        .sort("row", pl.col("score").fill_null(0.0), "place", descending=[False, True, False])
+        .with_columns(used=(pl.col("length") + 1).cum_sum().over("row") - 1, nth=pl.int_range(pl.len()).over("row"))
+        .filter((pl.col("used") <= limit) | (pl.col("nth") == 0))
+        .sort("row", "place")
+        .group_by("row", maintain_order=True)
+        .agg(best=pl.col("sentence").str.join(" ").str.slice(0, limit))
+    )
+
+
+def _sentences(documents: Documents) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Split the documents into sentences, once.
+
+    :returns: the sentences (``at``, ``place``, ``sentence``, ``length``), their different words (``at``, ``place``,
+        ``word``), and the inverse document frequency of each word in each scope (``scope``, ``word``, ``weight``).
+    """
+    if "sentences" not in documents.indexes:
+        parts = [[part for part in _BREAK.split(text.strip()) if part] or [""] for text in documents.texts]
+        sentences = _flat("at", "sentence", parts).with_columns(
+            place=pl.int_range(pl.len()).over("at"), length=pl.col("sentence").str.len_chars()
+        )
+        words = _flat("row", "word", tokenize(sentences["sentence"].to_list())).unique()
+        words = sentences.select("at", "place").with_row_index("row").join(words, on="row").drop("row")
+        scopes = [(scope, last - first) for scope, (first, last) in documents.spans.items()]
+        spans = pl.DataFrame(scopes, schema=["scope", "n"], orient="row").select(pl.all().repeat_by("n").explode())
+        df = pl.col("at").n_unique()
+        weights = (
+            words.join(spans.with_row_index("at"), on="at")
+            .group_by("scope", "word")
+            .agg(weight=((pl.col("n").first() - df + 0.5) / (df + 0.5)).log1p())
+        )
+        documents.indexes["sentences"] = sentences, words, weights
+    kept: tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame] = documents.indexes["sentences"]
+    return kept
+
+
+def _flat(at: str, value: str, lists: list[list[str]]) -> pl.DataFrame:
+    """Give lists as rows: the number of the list, and the text."""
+    numbers = np.repeat(np.arange(len(lists), dtype=np.uint32), [len(inner) for inner in lists])
+    return pl.DataFrame({at: numbers, value: pl.Series(list(chain.from_iterable(lists)), dtype=pl.String)})

@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import numpy as np
 
-from memlab.errors import DataError
 from memlab.records import Run
 from memlab.retrieve.bench import Bench
-from memlab.select._candidates import chunks, reordered
+from memlab.select._candidates import reordered
+from memlab.select._each import each
+from memlab.select._groups import check, groups
 
 
-def by_cluster(run: Run, bench: Bench, *, n_clusters: int = 10, candidates: int = 50, seed: int = 0) -> Run:
-    """Group the first candidates by k-means over their embeddings, then take the best of each group in turn.
+def by_cluster(
+    run: Run,
+    bench: Bench,
+    *,
+    n_clusters: int = 10,
+    candidates: int = 50,
+    clustering: str = "kmeans",
+    min_cluster_size: int = 5,
+    seed: int = 0,
+) -> Run:
+    """Group the first candidates by their embeddings, then take the best of each group in turn.
 
-    In a round, groups come in the order of their best remaining candidate.
+    In a round, groups come in the order of their best remaining candidate. :func:`expand_cluster` does the opposite.
 
-    :param n_clusters: how many groups; as many as there are candidates where those are fewer.
+    :param n_clusters: how many groups k-means makes; as many as there are different candidates where those are fewer.
     :param candidates: how many of the run's first documents to group; the rest follow as they were.
+    :param clustering: ``kmeans``, or ``hdbscan``, where each candidate that is in no dense group is a group of its own:
+        only what is very much alike waits for a later round.
+    :param min_cluster_size: of HDBSCAN: the least members of a group.
     :param seed: of k-means.
-    :raises DataError: for a count below 1, or without embeddings.
+    :raises DataError: for a count out of range, an unknown clustering, or without embeddings.
 
     >>> from memlab import datasets, retrieve, select
     >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
@@ -27,24 +40,20 @@ def by_cluster(run: Run, bench: Bench, *, n_clusters: int = 10, candidates: int 
     >>> one_group.frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
-    from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
-    from tqdm.auto import tqdm
-
-    if n_clusters < 1:
-        raise DataError(f"n_clusters is {n_clusters}; make at least one group")
+    check(clustering, n_clusters, min_cluster_size)
     vectors = bench.documents(run.level).vectors()
-    n_queries = run.frame["query_id"].n_unique()
-    chosen: list[np.ndarray] = []
-    # k-means over fifty rows is too small for threads: starting them costs more than the work.
-    with threadpool_limits(1), tqdm(total=n_queries, desc="clustering candidates", disable=n_queries < 500) as bar:
-        for _, some in chunks(run, bench, candidates):
-            for at, held in zip(some.at, some.held, strict=True):
-                points = vectors[at[held]]
-                groups = min(n_clusters, len(np.unique(points, axis=0)))
-                labels = KMeans(groups, n_init=1, random_state=seed).fit_predict(points) if groups > 1 else None
-                chosen.append(np.arange(len(points)) if labels is None else round_robin(labels))
-                bar.update()
+    chosen = [
+        round_robin(
+            groups(
+                vectors[at],
+                clustering=clustering,
+                n_clusters=n_clusters,
+                min_cluster_size=min_cluster_size,
+                seed=seed,
+            )
+        )
+        for at, _ in each(run, bench, candidates, task="clustering candidates")
+    ]
     return reordered(run, bench, chosen)
 
 

@@ -92,6 +92,23 @@ def test_the_best_of_each_clear_group_come_first(random_run: Make) -> None:
     assert set(group[documents.at(got)][:4]) == {0, 1, 2, 3}
 
 
+def test_density_makes_what_is_alike_wait(random_run: Make) -> None:
+    """Two tight groups of ten among twenty loners: the loners and the best of each group come first."""
+    run, bench = random_run(40, 1, dim=40)
+    rng = np.random.default_rng(0)
+    group = np.r_[np.zeros(10, int), np.ones(10, int), np.arange(2, 22)]
+    vectors = np.eye(40, dtype=np.float32)[group]
+    vectors[:20] += rng.standard_normal((20, 40)).astype(np.float32) * 0.001
+    clear = replace(bench, turn_vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+    before = group[clear.documents("turn").at(run.frame["doc_id"])]
+    got = by_cluster(run, clear, clustering="hdbscan", min_cluster_size=5)
+    expected = run.frame["doc_id"].to_numpy()[taken_in_turn(before.tolist())]
+    assert got.frame["doc_id"].to_list() == expected.tolist()
+    apart = replace(bench, turn_vectors=np.eye(40, dtype=np.float32))
+    assert by_cluster(run, apart, clustering="hdbscan").frame["doc_id"].equals(run.frame["doc_id"])
+    assert by_cluster(run.top(1), apart, clustering="hdbscan").frame["doc_id"].equals(run.top(1).frame["doc_id"])
+
+
 def test_the_same_seed_gives_the_same_order(random_run: Make) -> None:
     run, bench = random_run(60, 4)
     one, two = (by_cluster(run, bench, n_clusters=6, seed=3).frame for _ in range(2))
@@ -123,6 +140,10 @@ def test_no_candidates_and_wrong_arguments(random_run: Make) -> None:
     assert by_cluster(none, bench).frame.equals(none.frame)
     with pytest.raises(DataError, match="n_clusters is 0; make at least one group"):
         by_cluster(run, bench, n_clusters=0)
+    with pytest.raises(DataError, match="clustering is 'k-means'; choose from kmeans, hdbscan"):
+        by_cluster(run, bench, clustering="k-means")
+    with pytest.raises(DataError, match="min_cluster_size is 1; a group has at least 2 members"):
+        by_cluster(run, bench, clustering="hdbscan", min_cluster_size=1)
     with pytest.raises(DataError, match="candidates is -1"):
         by_cluster(run, bench, candidates=-1)
     with pytest.raises(DataError, match="needs embeddings"):

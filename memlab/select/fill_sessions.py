@@ -1,0 +1,50 @@
+"""Fill the first places with distinct sessions."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.records import Run
+from memlab.retrieve.bench import Bench
+from memlab.select._candidates import reordered
+
+
+def fill_sessions(run: Run, bench: Bench, *, sessions: int = 5, per_session: int = 1, candidates: int = 50) -> Run:
+    """Walk down the ranking and put the first hits of each new session in front, until enough sessions are there.
+
+    A question whose evidence lies in several sessions needs a turn of each, and one long talk about the subject can
+    fill every place. The rest follows in its old order. A run of sessions stays as it is.
+
+    :param sessions: how many distinct sessions come in front.
+    :param per_session: how many turns of each.
+    :param candidates: how many of the run's first documents to walk down; a session first seen later is not worth it.
+    :raises DataError: for a count below 1.
+
+    >>> from memlab import datasets, retrieve
+    >>> from memlab.select.fill_sessions import fill_sessions
+    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
+    >>> plain = retrieve.bm25(bench)
+    >>> [run.top(3).frame["doc_id"].head(3).to_list() for run in (plain, fill_sessions(plain, bench, sessions=3))]
+    [['user-0001/s0001/3', 'user-0001/s0004/1', 'user-0001/s0004/6'],
+     ['user-0001/s0001/3', 'user-0001/s0004/1', 'user-0001/s0002/1']]
+    """
+    for name, value in (("sessions", sessions), ("per_session", per_session), ("candidates", candidates)):
+        if value < 1:
+            raise DataError(f"{name} is {value}; expected at least 1")
+    documents = bench.documents(run.level)
+    session = pl.Series("session", documents.session[documents.at(run.frame["doc_id"])])
+    within = ["query_id", "session"]
+    front = (
+        (pl.col("rank") <= candidates)
+        & (pl.col("nth") < per_session)
+        & (pl.col("first").rank("dense").over("query_id") <= sessions)
+    )
+    promoted = (
+        run.frame.with_columns(session)
+        .with_columns(nth=pl.int_range(pl.len()).over(within), first=pl.col("rank").min().over(within))
+        .filter(front)
+        .group_by("query_id", maintain_order=True)
+        .agg(pl.col("rank") - 1)
+    )
+    return reordered(run, bench, [ranks.to_numpy() for ranks in promoted["rank"]])
