@@ -12,11 +12,12 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.evaluate.comparison import compare
-from memlab.evaluate.files import atomic, file_names
+from memlab.evaluate.files import file_names
 from memlab.evaluate.groups import MULTI_SESSION
 from memlab.evaluate.measures import Measure
 from memlab.evaluate.report import Report
 from memlab.evaluate.tables import groups_table, results_table, to_latex, to_markdown
+from memlab.files import atomic
 from memlab.records import LEVELS, Level
 
 _SEVERAL = pl.col("n_evidence_sessions") >= 2

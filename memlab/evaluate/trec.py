@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.evaluate.files import atomic
+from memlab.files import atomic
 from memlab.records import RUN_SCHEMA, Level, Qrels, Run, run_from_scores, strictly_decreasing
 
 _RUN_FIELDS = ("query_id", "Q0", "doc_id", "rank", "score", "tag")

@@ -1,0 +1,19 @@
+"""Reranking: the same candidates, scored again with what retrieval does not look at."""
+
+from memlab.rerank.blend import position_aware
+from memlab.rerank.cross_encoder import cross_encoder
+from memlab.rerank.learned import learned
+from memlab.rerank.light import light
+from memlab.rerank.model import Model
+from memlab.rerank.training import cross_validate, train, training_lists
+
+__all__ = [
+    "Model",
+    "cross_encoder",
+    "cross_validate",
+    "learned",
+    "light",
+    "position_aware",
+    "train",
+    "training_lists",
+]

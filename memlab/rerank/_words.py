@@ -1,0 +1,204 @@
+"""The words of turns and questions, and what kind of turn or question they make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.sparse import csr_array
+
+from memlab.retrieve import Bench
+from memlab.retrieve.bm25 import tokenize
+
+_ROLES = ("user", "assistant", "system", "other")
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+_TIME = (
+    r"(?i)\b(?:yesterday|today|tomorrow|tonight|last|next|ago|since|recently|soon|weeks?|weekend|months?|years?|days?|morning"
+    r"|evening|(?:mon|tues|wednes|thurs|fri|satur|sun)day|\d+)\b"
+)
+TURN_SHAPES = {
+    "asks": r"\?",
+    "exclaims": "!",
+    "digits": r"\d+",
+    "time_words": _TIME + "|" + r"\b(?:" + "|".join(_MONTHS) + r")\b",
+    "first_person": r"\b(?:I|me|my|mine|we|our|us)\b",
+    "second_person": r"(?i)\b(?:you|your|yours)\b",
+    "capitalised": r"[\p{Ll},] \p{Lu}\p{Ll}+",
+}
+_FORMS = {
+    **{
+        f"asks_{word}": rf"(?i)^\W*(?:[^?]*, )?{word}\b"
+        for word in ("what", "which", "who", "where", "when", "why", "how")
+    },
+    "asks_how_many": r"(?i)\bhow (?:many|much|often)\b",
+    "asks_yes_no": r"(?i)^\W*(?:do|does|did|is|are|was|were|has|have|had|can|could|will|would)\b",
+    "asks_time": r"(?i)\b(?:when|how long|(?:what|which) (?:date|day|month|year|time))\b",
+    "asks_plural": r"(?i)\b(?:what|which)(?: \w+){0,2} \w+s\b|"
+    r"\b(?:all|both|each|every|many|list|different|types?|kinds?)\b",
+    "asks_opinion": r"(?i)\b(?:would|might|could|likely|probably|considered)\b",
+    "names_date": r"\b(?:20\d\d|" + "|".join(_MONTHS) + r")\b",
+}
+
+
+@dataclass(frozen=True)
+class Words:
+    """Which words stand in which turn and question.
+
+    :param turns: (n turns, v) 1 where the turn holds the word.
+    :param questions: (n queries, v) 1 where the question holds it, names of speakers left out.
+    """
+
+    turns: csr_array
+    questions: csr_array
+
+    def overlaps(
+        self, rows: np.ndarray, turns: slice, session: np.ndarray
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Compare questions with the turns of a scope.
+
+        :returns: shares (q, n) of the question's words, weighed by rarity, that stand in the turn, in it and the one
+            before, within two turns, in its session; and for each question (q,) how much its words weigh.
+        """
+        asked = self.questions[rows]
+        used = np.unique(asked.indices)
+        here = self.turns[turns][:, used].toarray().astype(bool)
+        asked = asked[:, used].toarray().astype(np.float32)
+        n = len(here)
+        frequency = here.sum(axis=0)
+        weights = asked * np.log1p((n - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
+        total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-6)
+        near = {step: _moved(here, session, step) for step in (1, -1, 2, -2)}
+        first = np.flatnonzero(np.r_[True, session[1:] != session[:-1]])
+        within = np.repeat(np.logical_or.reduceat(here, first, axis=0), np.diff(np.r_[first, n]), axis=0)
+        known = (weights * (frequency > 0)).sum(axis=1, keepdims=True)
+        places = {
+            "words": here,
+            "words_with_previous": here | near[1],
+            "words_within_two": here | near[1] | near[-1] | near[2] | near[-2],
+            "words_of_session": within,
+        }
+        shares = {name: weights @ found.T.astype(np.float32) / total for name, found in places.items()}
+        shares["n_words"] = asked @ here.T.astype(np.float32)
+        shares["words_of_known"] = shares["words"] * total / np.maximum(known, 1e-6)
+        return shares, {"question_weight": total[:, 0], "question_known": (known / total)[:, 0]}
+
+
+def words_of(bench: Bench) -> Words:
+    """Count the words of a bench's turns and questions; names of the scope's speakers are no words of a question."""
+    documents = bench.documents("turn")
+    texts = tokenize(documents.texts)
+    number: dict[str, int] = {}
+    turns = _counted(texts, number)
+    names = {scope: {w for name in held for w in tokenize([name])[0]} for scope, held in _speakers(bench).items()}
+    asked = zip(tokenize(bench.queries["text"].to_list()), bench.queries["scope"], strict=True)
+    questions = _counted([[w for w in words if w not in names[scope]] for words, scope in asked], number)
+    turns.resize((turns.shape[0], questions.shape[1]))
+    return Words(turns, questions)
+
+
+def _counted(texts: list[list[str]], number: dict[str, int]) -> csr_array:
+    rows = [np.unique([number.setdefault(word, len(number)) for word in words]).astype(np.int64) for words in texts]
+    start = np.r_[0, np.cumsum([len(row) for row in rows])]
+    columns = np.concatenate([*rows, np.zeros(0, np.int64)])
+    return csr_array((np.ones(len(columns), np.float32), columns, start), shape=(len(texts), max(1, len(number))))
+
+
+def _moved(here: np.ndarray, session: np.ndarray, step: int) -> np.ndarray:
+    moved = np.zeros_like(here)
+    if abs(step) < len(here):
+        to, of = (slice(step, None), slice(None, -step)) if step > 0 else (slice(None, step), slice(-step, None))
+        moved[to] = here[of] & (session[to] == session[of])[:, None]
+    return moved
+
+
+def _speakers(bench: Bench) -> dict[str, list[str]]:
+    """Give the named speakers of each scope that has questions."""
+    named = bench.turns.filter(~pl.col("speaker").is_in(_ROLES)).group_by("scope").agg(pl.col("speaker").unique())
+    speakers: dict[str, list[str]] = {scope: [] for scope in bench.queries["scope"]}
+    return speakers | dict(named.iter_rows())
+
+
+def _turns(bench: Bench) -> pl.DataFrame:
+    """Give the turns in the order of the documents, with their shapes; made once."""
+    documents = bench.documents("turn")
+    if "shapes" not in documents.indexes:
+        rows = pl.DataFrame({"turn_id": pl.Series(documents.ids, dtype=pl.String)})
+        ordered = rows.join(bench.turns, on="turn_id", how="left", maintain_order="left")
+        counts = [
+            pl.col("text").str.count_matches(pattern).log1p().alias(name) for name, pattern in TURN_SHAPES.items()
+        ]
+        documents.indexes["shapes"] = ordered.select("speaker", "caption", *counts).with_columns(
+            length=pl.Series(documents.n_tokens).log1p()
+        )
+    return documents.indexes["shapes"]
+
+
+def turn_shapes(bench: Bench, turns: slice) -> dict[str, np.ndarray]:
+    """Describe the turns of a scope: (n,) each. Counts are log(1 + n)."""
+    held = _turns(bench)[turns]
+    shapes = {name: held[name].to_numpy().astype(np.float32) for name in (*TURN_SHAPES, "length")}
+    shapes["captioned"] = held["caption"].is_not_null().to_numpy().astype(np.float32)
+    session = bench.documents("turn").session[turns]
+    asks = shapes["asks"]
+    shapes["answers"] = np.r_[0.0, np.where(session[1:] == session[:-1], asks[:-1], 0.0)].astype(np.float32)
+    return shapes
+
+
+def question_shapes(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray) -> dict[str, np.ndarray]:
+    """Describe the questions, and how the turns' speakers and dates fit them: (q, 1) or (q, n) each."""
+    text = bench.queries["text"][rows]
+    shapes: dict[str, Any] = {
+        name: text.str.contains(pattern).to_numpy().astype(np.float32)[:, None] for name, pattern in _FORMS.items()
+    }
+    shapes["question_length"] = text.str.count_matches(r"\w+").log1p().to_numpy().astype(np.float32)[:, None]
+    speaker = _turns(bench)["speaker"][turns]
+    people = [name for name in speaker.unique(maintain_order=True) if name not in _ROLES]
+    lowered = text.str.to_lowercase()
+    named = [lowered.str.contains(name.lower(), literal=True).to_numpy() for name in people]
+    called = np.array(named, np.float32).reshape(len(people), len(rows)).T
+    speaks = np.array([(speaker == name).to_numpy() for name in people], np.float32).reshape(len(people), len(speaker))
+    shapes["speaker_named"] = called @ speaks
+    shapes["n_named"] = called.sum(axis=1, keepdims=True)
+    shapes["other_named"] = shapes["n_named"] - shapes["speaker_named"]
+    return shapes | {name: values[:, session] for name, values in _dates(bench, text, turns, session).items()}
+
+
+def _dates(bench: Bench, text: pl.Series, turns: slice, session: np.ndarray) -> Mapping[str, np.ndarray]:
+    """Compare a month or day that a question names with the dates of the scope's sessions: (q, n_sessions) each."""
+    numbers = bench.documents("turn").session[turns]
+    start = int(numbers[0] - session[0])  # of the scope, whose first sessions may be empty
+    ordered = bench.sessions.sort("scope", "n", maintain_order=True)[start : int(numbers[-1]) + 1]
+    when = ordered.select(
+        month=pl.col("start").dt.month(), year=pl.col("start").dt.year(), day=pl.col("start").dt.epoch("d")
+    ).with_columns(pl.all().cast(pl.Float64).fill_null(float("nan")))
+    months = "|".join(_MONTHS)
+    asked = pl.DataFrame({"text": text}).select(
+        month=pl.col("text").str.extract(rf"\b({months})\b").replace_strict(_MONTHS, range(1, 13), default=None),
+        year=pl.col("text").str.extract(r"\b(20\d\d)\b").cast(pl.Int64),
+        day=pl.coalesce(
+            pl.col("text").str.extract(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?:{months})\b"),
+            pl.col("text").str.extract(rf"\b(?:{months}) (\d{{1,2}})\b"),
+        ).cast(pl.Int64),
+    )
+    month, year, day = (
+        asked[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()[:, None] for name in asked.columns
+    )
+    of_month, of_year, of_day = (when[name].to_numpy()[None, :] for name in ("month", "year", "day"))
+    same_year = np.isnan(year) | (year == of_year)
+    # Days since 1970 of the day that is named, in the year of the session where none is named.
+    named_year = np.where(np.isnan(year), of_year, year)
+    months_since = (named_year - 1970) * 12 + month - 1
+    known = np.isfinite(months_since) & np.isfinite(day)
+    epoch = np.where(known, months_since, 0).astype("datetime64[M]").astype("datetime64[D]").astype(np.float64)
+    distance = np.where(known, of_day - (epoch + np.where(known, day, 1) - 1), np.nan)
+    return {
+        "month_named": ((month == of_month) & same_year).astype(np.float32),
+        "date_near": np.nan_to_num(np.exp(-np.abs(distance) / 7)).astype(np.float32),
+        "date_before": np.nan_to_num(np.clip(distance, -30, 30) / 30).astype(np.float32),
+    }

@@ -1,0 +1,206 @@
+"""What a learned reranker knows about a question and a turn: scores, neighbourhood, session, words, dates.
+
+Everything is of the scope alone: its own documents, its own statistics, and the question as it was asked. Nothing
+depends on other questions, and ids are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.rerank._words import Words, question_shapes, turn_shapes, words_of
+from memlab.retrieve import Bench
+from memlab.retrieve.bm25 import bm25_scores
+from memlab.retrieve.dense import best_of, cosines, dense_scores
+from memlab.retrieve.fusion import combsum, standardised
+from memlab.retrieve.late import late_scores
+from memlab.retrieve.two_stage import summary_vectors
+
+BLOCK = 4_000_000
+"""Pairs of question and turn that are looked at together, so that a large memory does not need large arrays."""
+
+SIMILAR_TO = (5, 10)
+NEIGHBOURS = (1, -1, 2, -2)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The candidates of some questions of one scope, with what is known about them.
+
+    :param rows: (q,) rows of the questions in the bench.
+    :param at: (q, c) places of the candidates among the turns of the bench; repeated where padded.
+    :param held: (q, c) whether there is a candidate.
+    :param session: (q, c) number of the candidate's session within the scope.
+    :param n_sessions: sessions of the scope.
+    :param values: (q, c, f) float32, in the order of ``names``.
+    :param names: (f,) names of the features.
+    """
+
+    rows: np.ndarray
+    at: np.ndarray
+    held: np.ndarray
+    session: np.ndarray
+    n_sessions: int
+    values: np.ndarray
+    names: tuple[str, ...]
+
+    def value(self, name: str) -> np.ndarray:
+        """Give one feature: (q, c)."""
+        return self.values[..., self.names.index(name)]
+
+
+def candidates(bench: Bench, places: np.ndarray, held: np.ndarray) -> Iterator[Candidates]:
+    """Look at candidates, scope by scope and some questions at a time.
+
+    :param places: (n queries, c) places of each question's candidates among the turns, padded at the end.
+    :param held: (n queries, c) whether there is a candidate.
+    :raises DataError: when the bench's encoder gives no token embeddings.
+    """
+    words, summaries = words_of(bench), summary_vectors(bench)
+    scored = zip(
+        dense_scores(bench, level="turn"),
+        bm25_scores(bench, level="turn"),
+        late_scores(bench, level="turn"),
+        bm25_scores(bench, level="session"),
+        strict=True,
+    )
+    for (rows, turns, dense), (_, _, bm25), (_, _, late), (_, sessions, of_sessions) in scored:
+        size = max(1, BLOCK // max(1, turns.stop - turns.start))
+        for start in range(0, len(rows), size):
+            part = slice(start, start + size)
+            scope = _Scope(bench, words, rows[part], turns, sessions)
+            scope.scores(dense[part], bm25[part], late[part], of_sessions[part])
+            scope.summaries(summaries)
+            scope.words()
+            scope.shapes()
+            asked = rows[part]
+            at = np.where(held[asked], places[asked] - turns.start, 0)
+            values = np.stack([np.take_along_axis(column, at, axis=1) for column in scope.columns.values()], axis=-1)
+            yield Candidates(
+                asked, at + turns.start, held[asked], scope.session[at], scope.n_sessions, values, tuple(scope.columns)
+            )
+
+
+def first_places(bench: Bench, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Choose candidates by the sum of standardised dense, BM25 and late scores of turn and session.
+
+    :returns: places (n queries, c) and whether there is a candidate; c ≤ n.
+    """
+    run = combsum(bench, k=n, turn=(1.0, 1.0, 2.0), session=(1.0, 1.0, 2.0))
+    return run_places(run.frame, bench)
+
+
+def run_places(frame: pl.DataFrame, bench: Bench) -> tuple[np.ndarray, np.ndarray]:
+    """Lay a ranking of turns out as one row a question of the bench; see :func:`candidates`.
+
+    :raises DataError: for a question that the bench does not hold.
+    """
+    row = frame.select("query_id").join(
+        bench.queries.select("query_id").with_row_index("row"), on="query_id", how="left", maintain_order="left"
+    )["row"]
+    width = int(frame["rank"].max() or 1)  # type: ignore[arg-type]
+    if row.null_count():
+        unknown = frame["query_id"].filter(row.is_null())[0]
+        raise DataError(f"query {unknown!r} is not in this bench; rerank on the bench that the run was made on")
+    places, held = np.zeros((len(bench.queries), width), np.int64), np.zeros((len(bench.queries), width), bool)
+    cell = row.to_numpy(), frame["rank"].to_numpy() - 1
+    places[cell], held[cell] = bench.documents("turn").at(frame["doc_id"]), True
+    return places, held
+
+
+class _Scope:
+    """Features of every question (rows) and every turn (columns) of a scope, by name."""
+
+    def __init__(self, bench: Bench, words: Words, rows: np.ndarray, turns: slice, sessions: slice) -> None:
+        self.bench, self.all_words, self.rows, self.turns, self.of_sessions = bench, words, rows, turns, sessions
+        self.session = bench.documents("turn").session[turns] - sessions.start
+        self.n_sessions = sessions.stop - sessions.start
+        self.shape = (len(rows), turns.stop - turns.start)
+        self.first = np.flatnonzero(np.r_[True, self.session[1:] != self.session[:-1]])
+        self.count = np.diff(np.r_[self.first, self.shape[1]])
+        self.columns: dict[str, np.ndarray] = {}
+
+    def add(self, name: str, values: np.ndarray) -> None:
+        self.columns[name] = np.broadcast_to(np.asarray(values, np.float32), self.shape)
+
+    def scores(self, dense: np.ndarray, bm25: np.ndarray, late: np.ndarray, of_sessions: np.ndarray) -> None:
+        """How well turn, neighbours and session match, by each scorer; and how alike the turn is to the first hits."""
+        total = np.zeros(self.shape)
+        for name, scores in (("dense", dense), ("bm25", bm25), ("late", late)):
+            best = best_of(scores, self.session, self.n_sessions)
+            of_turn, of_best = standardised(scores), standardised(best)[:, self.session]
+            total += of_turn + of_best
+            if name != "bm25":  # whose scale depends on the scope
+                self.add(name, scores)
+                self.add(f"{name}_below_first", scores - scores.max(axis=1, keepdims=True))
+            self.add(f"{name}_z", of_turn)
+            self.add(f"{name}_best_of_session", of_best)
+            self.add(f"{name}_three_of_session", standardised(self.three_best(scores))[:, self.session])
+            self.add(
+                f"{name}_below_best_of_session",
+                of_turn - best_of(of_turn, self.session, self.n_sessions)[:, self.session],
+            )
+            for step in NEIGHBOURS:
+                self.add(f"{name}_at{-step:+d}", self.neighbour(of_turn, step))
+        session = standardised(of_sessions)[:, self.session]
+        total += session
+        self.add("bm25_of_session", session)
+        self.add("sum", total)
+        vectors = self.bench.documents("turn").vectors()[self.turns]
+        order = np.argsort(-total, axis=1, kind="stable")
+        for n in SIMILAR_TO:
+            self.add(f"similar_to_first_{n}", cosines(vectors[order[:, :n]].mean(axis=1), vectors))
+
+    def three_best(self, scores: np.ndarray) -> np.ndarray:
+        """Average the three best turns of each session: (q, n_sessions)."""
+        order = np.lexsort((-scores, np.broadcast_to(self.session, self.shape)), axis=1)
+        ordered = np.take_along_axis(scores, order, axis=1)
+        depth = np.arange(self.shape[1]) - np.repeat(self.first, self.count)
+        kept = np.where(depth < 3, ordered, 0.0)
+        lowest = scores.min(axis=1, keepdims=True, initial=0.0)  # of a session without turns
+        means = np.repeat(lowest.astype(np.float64), self.n_sessions, axis=1)
+        means[:, self.session[self.first]] = np.add.reduceat(kept, self.first, axis=1) / np.minimum(self.count, 3)
+        return means
+
+    def neighbour(self, values: np.ndarray, step: int) -> np.ndarray:
+        """Give each turn the value of the turn ``step`` places before it in its session; −3 where there is none."""
+        moved = np.full_like(values, -3.0)
+        if abs(step) >= values.shape[1]:
+            return moved
+        here, there = (slice(step, None), slice(None, -step)) if step > 0 else (slice(None, step), slice(-step, None))
+        moved[:, here] = np.where(self.session[here] == self.session[there], values[:, there], -3.0)
+        return moved
+
+    def summaries(self, vectors: np.ndarray | None) -> None:
+        """How well the session's summary matches, where there is one."""
+        queries = self.bench.query_vectors
+        if vectors is None or queries is None:
+            self.add("summary", np.zeros(1))
+        else:
+            scores = cosines(queries[self.rows], vectors[self.of_sessions])
+            self.add("summary", standardised(scores)[:, self.session])
+
+    def words(self) -> None:
+        """Which of the question's words, weighed by rarity in the scope, stand in turn, neighbourhood and session."""
+        overlaps, totals = self.all_words.overlaps(self.rows, self.turns, self.session)
+        for name, values in overlaps.items():
+            self.add(name, values)
+        for name, values in totals.items():
+            self.add(name, values[:, None])
+
+    def shapes(self) -> None:
+        """What kind of turn and of question it is, who speaks, and whether a date that the question names fits."""
+        for name, values in turn_shapes(self.bench, self.turns).items():
+            self.add(name, values[None, :])
+        for name, values in question_shapes(self.bench, self.rows, self.turns, self.session).items():
+            self.add(name, values)
+        place = np.arange(self.shape[1]) - np.repeat(self.first, self.count)
+        self.add("place_in_session", np.log1p(place)[None, :])
+        self.add("share_of_session", (place / np.repeat(self.count, self.count))[None, :])
+        self.add("turns_of_session", np.log1p(np.repeat(self.count, self.count))[None, :])
+        self.add("age", (self.session / max(1, self.n_sessions - 1))[None, :])

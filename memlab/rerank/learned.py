@@ -1,0 +1,130 @@
+"""The learned reranker: turns from what is known of them, sessions from their turns, and turns again from both."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from memlab.errors import DataError, ModelError
+from memlab.records import Level, Run, run_from_scores
+from memlab.rerank._second import alike_elsewhere, relative, session_values, turn_values
+from memlab.rerank.features import Candidates, candidates, run_places
+from memlab.rerank.listwise import predict
+from memlab.rerank.model import Model, scope_fingerprints
+from memlab.retrieve import Bench
+
+
+def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", candidates: int = 200) -> Run:
+    """Rank candidates by a trained model.
+
+    Three small networks: one scores turns by about seventy features of question, turn, neighbourhood, session and
+    scope; the next ranks sessions by the scores of their turns; the last scores turns again, knowing how their
+    neighbours and sessions did. The score that a turn had before does not matter, only that it is a candidate.
+
+    :param model: a file that ``memlab train`` wrote, or the folder of a cross-validation: each scope is then ranked by
+        a model that did not learn from it.
+    :param candidates: how many of the run's first documents to rank; the rest is left out.
+    :raises DataError: when the run ranks sessions, the encoder gives no token embeddings, or no model of a folder held
+        a scope out.
+    :raises ModelError: without a model, or for one that was trained with another encoder or another memlab.
+
+    Source: the features are those of learning to rank (Liu, Learning to Rank for Information Retrieval, 2009) over
+    conversations; feeding sessions back to turns is the second stage of stacking (Wolpert, 1992).
+
+    >>> import memlab
+    >>> from memlab.rerank import learned, train, training_lists
+    >>> data = memlab.datasets.synthetic.generate(turns=120, seed=0)
+    >>> bench = memlab.Bench.of(data, encoder="minilm", progress=False)
+    >>> train(training_lists(bench, data)).save("results/doctest.safetensors")
+    >>> run = memlab.retrieve.hybrid(bench)
+    >>> learned(run, bench, model="results/doctest.safetensors", level="session").level
+    'session'
+    """
+    if run.level != "turn":
+        raise DataError("learned takes a ranking of turns, and gives turns or sessions")
+    if candidates < 1:
+        raise DataError(f"candidates is {candidates}; rank at least one")
+    if not model:
+        raise ModelError(
+            "learned needs a model: write learned(model='FILE') with a file that memlab train wrote, or measure with "
+            "memlab evaluate --cross-validate scope, which trains its own"
+        )
+    models = _models(Path(model), bench)
+    vectors = bench.documents("turn").vectors()
+    places, held = run_places(run.top(candidates).frame, bench)
+    rows, at, scores = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+    first = {scope: span[0] for scope, span in bench.documents("session").spans.items()}
+    for found in _looked_at(bench, places, held):
+        scope = bench.queries["scope"][int(found.rows[0])]
+        if list(found.names) != list(models[scope].about["features"]):
+            raise ModelError(f"model {model!r} was trained with other features, by another memlab; train it again")
+        turns, sessions, there = apply(models[scope], found, vectors)
+        shown = found.held if level == "turn" else there
+        row, column = np.nonzero(shown)
+        rows.append(found.rows[row])
+        at.append(found.at[row, column] if level == "turn" else first[scope] + column)
+        scores.append((turns if level == "turn" else sessions)[row, column].astype(np.float64))
+    row, place = np.concatenate(rows), np.concatenate(at)
+    order = np.lexsort((place, row))
+    ids = bench.queries["query_id"].to_numpy()[row[order]], bench.documents(level).ids[place[order]]
+    ranked = run_from_scores(*ids, np.concatenate(scores)[order], level=level, k=max(candidates, 200))
+    return bench.show(ranked)
+
+
+_looked_at = candidates
+
+
+def apply(model: Model, found: Candidates, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Score candidates.
+
+    :param vectors: (n, d) embeddings of all turns of the bench.
+    :returns: scores of turns (q, c) and of sessions (q, s), and whether a session has a candidate (q, s).
+    """
+    scores = relative(predict(model.turns, found.values), found.held)
+    alike = alike_elsewhere(found, scores, vectors)
+    values, held = session_values(found, scores, alike)
+    sessions = relative(predict(model.sessions, values), held)
+    turns = predict(model.second, turn_values(found, scores, sessions, alike))
+    return turns, sessions, held
+
+
+def _models(path: Path, bench: Bench) -> dict[str, Model]:
+    """Give the model of each scope that has questions."""
+    scopes = bench.queries["scope"].unique(maintain_order=True).to_list()
+    if not path.is_dir():
+        return dict.fromkeys(scopes, _fitting(path, bench))
+    of_dataset = path / str(bench.provenance.get("fingerprint"))
+    path = of_dataset if of_dataset.is_dir() else path
+    models = [_fitting(file, bench) for file in sorted(path.glob("*.safetensors"))]
+    if not models:
+        raise ModelError(
+            f"folder {str(path)!r} holds no models of this data; make them: memlab evaluate --cross-validate scope"
+        )
+    prints = scope_fingerprints(bench.turns, scopes)
+    honest = {scope: [m for m in models if prints.get(scope) not in m.about["scopes"]] for scope in scopes}
+    seen = [scope for scope in scopes if not honest[scope]]
+    if seen:
+        raise DataError(
+            f"each of {len(models)} models in {str(path)!r} learned from scope {seen[0]!r} ({len(seen)} such scopes); "
+            "cross-validate on these conversations again"
+        )
+    return {scope: held[0] for scope, held in honest.items()}
+
+
+def _fitting(path: Path, bench: Bench) -> Model:
+    """Load a model and see that it was trained with the bench's encoder."""
+    state = path.stat() if path.is_file() else None
+    model = _load(str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0)
+    encoder = bench.provenance.get("encoder")
+    if model.about.get("encoder") != encoder:
+        raise ModelError(
+            f"model {str(path)!r} was trained with encoder {model.about.get('encoder')!r}; the bench has {encoder!r}"
+        )
+    return model
+
+
+@lru_cache(maxsize=32)
+def _load(path: str, changed: int, size: int) -> Model:
+    return Model.load(path)

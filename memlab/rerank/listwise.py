@@ -1,0 +1,115 @@
+"""Small networks that learn to rank a list: an ensemble of perceptrons with a listwise loss."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+ENSEMBLE = 3
+HIDDEN = 64
+EPOCHS = 12
+BATCH = 32
+RATE = 2e-3
+DECAY = 0.05
+DROPOUT = (0.1, 0.3, 0.3)
+CLIP = 4.0
+
+Network = Mapping[str, np.ndarray]
+"""The weights of an ensemble by name, with the mean and the spread of every feature."""
+
+
+def fit(values: np.ndarray, positive: np.ndarray, held: np.ndarray, *, seed: int = 0) -> Network:
+    """Learn to put the positive items of each list first.
+
+    The loss of a list is the cross-entropy between its positives, at equal weight, and the softmax of the scores:
+    what matters is the order within a list, and a list counts the same however long it is.
+
+    :param values: (q, c, f) features, padded to one length.
+    :param positive: (q, c) which items are to come first; each list needs one.
+    :param held: (q, c) whether there is an item.
+    :returns: what :func:`predict` reads.
+
+    Source: Cao et al., Learning to Rank: From Pairwise Approach to Listwise Approach (ICML 2007), top-one ListNet.
+
+    >>> import numpy as np
+    >>> from memlab.rerank.listwise import fit, predict
+    >>> values = np.random.default_rng(0).normal(size=(40, 8, 2)).astype(np.float32)
+    >>> best = values[..., 0] == values[..., 0].max(axis=1, keepdims=True)
+    >>> scores = predict(fit(values, best, np.ones_like(best)), values)
+    >>> float((scores.argmax(axis=1) == values[..., 0].argmax(axis=1)).mean()) > 0.5
+    True
+    """
+    import torch
+
+    seen = values[held]
+    mean, spread = seen.mean(axis=0), seen.std(axis=0) + 1e-6
+    items = torch.from_numpy(_scaled(values, mean, spread))
+    wanted = torch.from_numpy((positive & held).astype(np.float32))
+    wanted /= wanted.sum(1, keepdim=True)
+    empty = torch.from_numpy(np.where(held, 0.0, -1e4).astype(np.float32))
+    generator = torch.Generator().manual_seed(seed)
+    weights = _initial(values.shape[2], generator)
+    optimiser = torch.optim.AdamW(weights.values(), lr=RATE, weight_decay=DECAY)
+    steps = EPOCHS * -(-len(items) // BATCH)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps + 1)
+    for _ in range(EPOCHS):
+        for rows in torch.randperm(len(items), generator=generator).split(BATCH):
+            scores = _forward(weights, items[rows], generator) + empty[rows]
+            loss = -(torch.log_softmax(scores, dim=-1) * wanted[rows]).sum(-1).mean(1).sum()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            schedule.step()
+    return {"mean": mean, "spread": spread} | {name: w.detach().numpy() for name, w in weights.items()}
+
+
+def predict(network: Network, values: np.ndarray) -> np.ndarray:
+    """Score items by the mean over the ensemble: (q, c, f) → (q, c) float32. Only differences within a list count."""
+    import torch
+
+    weights = {name: torch.from_numpy(np.array(w)) for name, w in network.items() if name not in ("mean", "spread")}
+    items = torch.from_numpy(_scaled(values, network["mean"], network["spread"]))
+    with torch.inference_mode():
+        parts = [_forward(weights, part, None).mean(0) for part in items.split(BATCH)]
+        return torch.cat(parts).numpy() if parts else np.zeros(values.shape[:2], np.float32)
+
+
+def _scaled(values: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    return np.clip((values - mean) / spread, -CLIP, CLIP).astype(np.float32)
+
+
+def shapes(n_features: int) -> dict[str, tuple[int, ...]]:
+    """Give the shapes of the weights of an ensemble: (members, in, out) and (members, 1, out) for each layer."""
+    sizes = itertools.pairwise((n_features, HIDDEN, HIDDEN // 2, 1))
+    layers = ({f"weight_{i}": (ENSEMBLE, n, m), f"bias_{i}": (ENSEMBLE, 1, m)} for i, (n, m) in enumerate(sizes))
+    return {name: shape for layer in layers for name, shape in layer.items()}
+
+
+def _initial(n_features: int, generator: Any) -> dict[str, Any]:
+    """Draw the weights of the ensemble, as :class:`torch.nn.Linear` would."""
+    import torch
+
+    made = shapes(n_features)
+    inputs = {layer: made[f"weight_{layer}"][1] for layer in range(len(DROPOUT))}
+    return {
+        name: ((torch.rand(shape, generator=generator) * 2 - 1) / inputs[int(name[-1])] ** 0.5).requires_grad_()
+        for name, shape in made.items()
+    }
+
+
+def _forward(weights: Mapping[str, Any], items: Any, generator: Any) -> Any:
+    """Score lists by every member: (q, c, f) → (members, q, c); with a generator, some inputs are dropped."""
+    import torch
+
+    shape = items.shape[:2]
+    hidden = items.reshape(1, -1, items.shape[2]).expand(ENSEMBLE, -1, -1)
+    for layer, rate in enumerate(DROPOUT):
+        if layer:
+            hidden = torch.nn.functional.gelu(hidden)
+        if generator is not None:
+            hidden = hidden * (torch.rand(hidden.shape, generator=generator) >= rate) / (1 - rate)
+        hidden = torch.baddbmm(weights[f"bias_{layer}"], hidden, weights[f"weight_{layer}"])
+    return hidden.reshape(ENSEMBLE, *shape)

@@ -1,0 +1,104 @@
+"""A trained reranker and its file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import ModelError
+from memlab.files import atomic
+from memlab.rerank.listwise import Network, shapes
+
+FORMAT = 1
+NETWORKS = ("turns", "sessions", "second")
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A trained reranker.
+
+    :param turns: scores turns by their features.
+    :param sessions: scores sessions by the scores of their turns.
+    :param second: scores turns again, with the scores of neighbours and sessions.
+    :param about: ``features``, ``encoder``, ``scopes`` (what it learned from, as :func:`scope_fingerprints` names
+        them), ``questions``, ``seed``: what is needed to judge and to repeat it.
+    """
+
+    turns: Network
+    sessions: Network
+    second: Network
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as safetensors, all of it or nothing: numbers and a JSON header, no code.
+
+        :raises ExportError: when the file cannot be written.
+        """
+        from safetensors.numpy import save
+
+        tensors = {
+            f"{part}.{name}": np.ascontiguousarray(w) for part in NETWORKS for name, w in getattr(self, part).items()
+        }
+        about = json.dumps({"format": FORMAT, **self.about}, ensure_ascii=False)
+        with atomic(Path(path)) as file:
+            file.write(save(tensors, metadata={"memlab": about}))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Model:
+        """Read a model.
+
+        :raises ModelError: when there is none, or it is damaged or of another version.
+        """
+        from safetensors import safe_open
+
+        if not Path(path).is_file():
+            raise ModelError(f"no model {str(path)!r}; make one: memlab train DATASET --out {path}")
+        try:
+            with safe_open(str(path), framework="numpy") as file:
+                about = json.loads((file.metadata() or {})["memlab"])
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            version = about.pop("format", None)
+        except Exception as error:
+            raise ModelError(
+                f"model {str(path)!r} cannot be read ({type(error).__name__}: {error}); "
+                "expected what memlab train writes"
+            ) from error
+        if version != FORMAT:
+            raise ModelError(f"model {str(path)!r} is of another version of memlab; train it again")
+        parts = {
+            part: {n.partition(".")[2]: w for n, w in tensors.items() if n.startswith(part + ".")} for part in NETWORKS
+        }
+        wrong = [part for part in NETWORKS if not _whole(parts[part])]
+        if wrong or not {"features", "encoder", "scopes"} <= set(about):
+            raise ModelError(f"model {str(path)!r} lacks {wrong[0] if wrong else 'its description'}; train it again")
+        return cls(**parts, about=about)
+
+
+def _whole(network: Network) -> bool:
+    """Say whether a network has every weight, in its shape and finite."""
+    n_features = len(np.atleast_1d(network["mean"])) if "mean" in network else 0
+    wanted = {"mean": (n_features,), "spread": (n_features,), **shapes(n_features)}
+    return {n: w.shape for n, w in network.items()} == wanted and all(np.isfinite(w).all() for w in network.values())
+
+
+def scope_fingerprints(turns: pl.DataFrame, scopes: Sequence[str]) -> dict[str, str]:
+    """Name conversations by what was said in them, whatever their ids are.
+
+    >>> import memlab
+    >>> from memlab.rerank.model import scope_fingerprints
+    >>> data = memlab.datasets.synthetic.generate(turns=60, seed=0)
+    >>> len(scope_fingerprints(data.turns, data.scopes)[data.scopes[0]])
+    16
+    """
+    said = turns.filter(pl.col("scope").is_in(list(scopes))).group_by("scope").agg("speaker", "text")
+    return {
+        scope: hashlib.blake2b(json.dumps([speakers, texts]).encode(), digest_size=8).hexdigest()
+        for scope, speakers, texts in said.iter_rows()
+    }
