@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from string import Formatter
+from time import perf_counter
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
@@ -93,6 +96,18 @@ def measurable(dataset: Dataset) -> tuple[Level, ...]:
     return levels
 
 
+def distinct(pipelines: Sequence[str | Pipeline]) -> list[Pipeline]:
+    """Read pipelines that are to be compared.
+
+    :raises PipelineError: when one of them cannot be read.
+    :raises DataError: when there is none, or one stands there twice.
+    """
+    read = [pipeline(text) for text in pipelines]
+    if not read or len(set(map(str, read))) < len(read):
+        raise DataError(f"pipelines are {[str(one) for one in read]}; give at least one, and none twice")
+    return read
+
+
 def run_pipelines(
     pipelines: Sequence[str | Pipeline],
     bench: Bench,
@@ -119,10 +134,7 @@ def run_pipelines(
     """
     from tqdm.auto import tqdm
 
-    read = [pipeline(text) for text in pipelines]
-    if not read or len(set(map(str, read))) < len(read):
-        raise DataError(f"pipelines are {[str(one) for one in read]}; give at least one, and none twice")
-    jobs = [(one, level) for one in read for level in levels]
+    jobs = [(one, level) for one in distinct(pipelines) for level in levels]
     bar = tqdm(jobs, desc="pipelines", disable=len(bench.queries) * len(jobs) < 2_000, mininterval=1)
     runs = tuple(one.run(bench, level=level) for one, level in bar)
     return Experiment(dataset, runs, tuple(evaluate(run, dataset, measures=measures, seed=seed) for run in runs))
@@ -160,6 +172,55 @@ def sweep(
         difference=compared["difference"][1:],
         p=compared["p"][1:],
     ).select("parameter", "value", "system", "mean", "low", "high", "baseline", "difference", "p")
+
+
+def latency(pipelines: Sequence[str | Pipeline], bench: Bench, *, queries: int = 50, seed: int = 0) -> pl.DataFrame:
+    """Time pipelines over turns: many questions at once, and one at a time.
+
+    The indexes are warm, and no ranking is remembered from one run to the next. Left out is the encoding of the
+    question itself, which is the same for every pipeline; what a stage encodes on its behalf counts, and is not read
+    from a store's cache.
+
+    :param queries: how many questions are drawn.
+    :param seed: of the draw.
+    :returns: ``system``, ``n`` (questions), ``batch_ms`` (milliseconds a question, the median of three runs) and
+        ``single_ms`` (the median over the questions).
+    :raises DataError: when the bench has no questions, or ``queries`` is not positive.
+
+    >>> import memlab
+    >>> from memlab.experiment import latency
+    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> latency(["bm25"], memlab.Bench.of(data, encoder=None), queries=3)["n"].item()
+    3
+    """
+    read = distinct(pipelines)
+    if queries < 1 or not bench.queries.height:
+        raise DataError(f"queries is {queries} and the bench has {bench.queries.height}; nothing can be timed")
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.choice(bench.queries.height, min(queries, bench.queries.height), replace=False))
+    measured = []
+    for one in read:
+        # The indexed path lives in the store; any other would find there what it encoded when it warmed up.
+        store = bench.store if "path='indexed'" in str(one) else None
+        one.run(_asking(bench, rows, store))
+        batch = [_seconds(one, _asking(bench, rows, store)) for _ in range(3)]
+        single = [_seconds(one, _asking(bench, rows[[i]], store)) for i in range(len(rows))]
+        measured.append((str(one), len(rows), 1000 * median(batch) / len(rows), 1000 * median(single)))
+    return pl.DataFrame(measured, schema=["system", "n", "batch_ms", "single_ms"], orient="row")
+
+
+def _asking(bench: Bench, rows: np.ndarray, store: MemoryStore | None) -> Bench:
+    """Give a bench with some of the questions, the same documents and no remembered rankings."""
+    vectors = None if bench.query_vectors is None else bench.query_vectors[rows]
+    part = replace(bench, queries=bench.queries[rows], query_vectors=vectors, store=store)
+    part.__dict__["_documents"] = bench._documents
+    return part
+
+
+def _seconds(one: Pipeline, bench: Bench) -> float:
+    start = perf_counter()
+    one.run(bench)
+    return perf_counter() - start
 
 
 def _mean(report: Report, measure: str, by: str, group: str) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_type_hints
 
@@ -17,11 +17,35 @@ from pydantic import TypeAdapter, ValidationError
 
 from memlab.errors import DataError, PipelineError
 from memlab.records import Level, Run
-from memlab.retrieve import Bench, bm25, combsum, dense, hybrid, sessions_from_turns
-from memlab.select import budget, by_cluster, mmr
+from memlab.rerank import cross_encoder, learned, light, position_aware
+from memlab.retrieve import (
+    Bench,
+    bm25,
+    combsum,
+    decompose,
+    dense,
+    expand,
+    hybrid,
+    hyde,
+    late,
+    multi_hop,
+    negative_feedback,
+    prf,
+    sessions_from_turns,
+    two_stage,
+)
+from memlab.select import (
+    adaptive,
+    budget,
+    by_cluster,
+    coverage,
+    dpp,
+    expand_cluster,
+    fill_sessions,
+    mmr,
+    msd,
+)
 
-RETRIEVERS: Mapping[str, Callable[..., Run]] = {f.__name__: f for f in (dense, bm25, hybrid, combsum)}
-TRANSFORMS: Mapping[str, Callable[..., Run]] = {f.__name__: f for f in (mmr, by_cluster, budget)}
 REMEMBERED = 16
 
 
@@ -95,6 +119,48 @@ def _apply(function: Callable[..., Run], stage: Stage, *data: Any, **level: Any)
         raise PipelineError(f"stage {str(stage)!r}: a parameter has the wrong type or size ({error})") from error
 
 
+def blend(
+    run: Run,
+    bench: Bench,
+    *,
+    reranker: str = "light",
+    weights: Sequence[float] = (0.75, 0.60, 0.40),
+    by: str = "score",
+) -> Run:
+    """Trust a reranker the less, the higher retrieval put a document; see :func:`memlab.rerank.position_aware`.
+
+    :param reranker: a stage that reranks, as it would be written in a pipeline: ``"light(half_life_hours=24.0)"``.
+
+    >>> import memlab
+    >>> str(memlab.pipeline("bm25 | blend(reranker='light(window=2)')"))
+    "bm25 | blend(reranker='light(window=2)')"
+    """
+    return position_aware(run, _reranking(reranker)(run, bench), bench, weights=weights, by=by)
+
+
+def _reranking(text: str) -> Callable[[Run, Bench], Run]:
+    """Read the stages that a stage is to apply."""
+    stages = pipeline(f"bm25 | {text}").stages[1:]
+
+    def apply(run: Run, bench: Bench) -> Run:
+        for stage in stages:
+            run = _apply(TRANSFORMS[stage.name], stage, run, bench)
+        return run
+
+    return apply
+
+
+RETRIEVERS: Mapping[str, Callable[..., Run]] = {f.__name__: f for f in (dense, bm25, late, hybrid, combsum, two_stage)}
+TRANSFORMS: Mapping[str, Callable[..., Run]] = {
+    f.__name__: f
+    for f in (
+        *(prf, decompose, negative_feedback, multi_hop, expand, hyde),
+        *(light, blend, cross_encoder, learned),
+        *(mmr, dpp, msd, by_cluster, expand_cluster, fill_sessions, coverage, adaptive, budget),
+    )
+}
+
+
 def pipeline(text: str | Pipeline) -> Pipeline:
     """Read a pipeline.
 
@@ -141,7 +207,8 @@ def _stage(node: ast.expr, *, first: bool) -> Stage:
         raise PipelineError(f"no stage is called {name!r}{hint}; {_place(first)} {', '.join(known)}")
     if call.args:
         raise PipelineError(f"stage {name!r}: write {_source(call.args[0])!r} as key=value")
-    allowed = [p for p in inspect.signature(known[name]).parameters if p not in ("run", "bench", "level")]
+    named = inspect.signature(known[name]).parameters
+    allowed = [p for p in named if p not in ("run", "bench", "level")]
     parameters: dict[str, Any] = {}
     for keyword in call.keywords:
         if keyword.arg in parameters:
@@ -149,7 +216,13 @@ def _stage(node: ast.expr, *, first: bool) -> Stage:
         if keyword.arg not in allowed:
             raise PipelineError(f"stage {name!r} has no parameter {keyword.arg!r}; it has {', '.join(allowed)}")
         value = _literal(keyword.value, f"stage {name!r}: {keyword.arg}")
+        if (name, keyword.arg) == ("blend", "reranker") and isinstance(value, str):
+            _reranking(value)
         parameters[keyword.arg] = _fitting(value, known[name], keyword.arg, f"stage {name!r}: {keyword.arg}")
+    needed = [p for p in allowed if named[p].kind is named[p].KEYWORD_ONLY and named[p].default is named[p].empty]
+    missing = [p for p in needed if p not in parameters]
+    if missing:
+        raise PipelineError(f"stage {name!r} needs {missing[0]}: write {name}({missing[0]}=…)")
     return Stage(name, parameters)
 
 

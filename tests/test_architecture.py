@@ -11,7 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LINE = [
-    ("errors", "files"),
+    ("errors",),
+    ("files",),
     ("config", "records"),
     ("sessions", "terminal"),
     ("llm",),
@@ -25,6 +26,9 @@ LINE = [
     ("pipelines",),
     ("evaluate",),
     ("experiment",),
+    ("replay",),
+    ("grid",),
+    ("crossval",),
     ("figures",),
     ("notebooks",),
     ("cli",),
@@ -35,7 +39,7 @@ DOORS = {
     "lance": {"store"},
     "hdbscan": {"cluster"},
     "umap": {"cluster"},
-    "torch": {"embed"},
+    "torch": {"embed", "rerank"},
     "transformers": {"embed"},
     "openai": {"llm"},
     "plotly": {"figures"},

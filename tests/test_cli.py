@@ -313,7 +313,7 @@ def test_settings_choose_what_is_compared(memlab_cli: Any, folder: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--pipeline", "mmr"), "a pipeline begins with dense, bm25, hybrid"),
+        (("--pipeline", "mmr"), "a pipeline begins with dense, "),
         (("--pipeline", "bm25", "--pipeline", " bm25 "), "none twice"),
         (("--pipeline", "dense(k=-1)"), "k is -1"),
         (("--pipeline", "dense", "--out", "talk.jsonl"), "talk.jsonl/dense.turn.trec: cannot be written"),
@@ -386,3 +386,47 @@ def test_evaluate_some_memories_alone(memlab_cli, tmp_path: Path) -> None:
     missing = memlab_cli("evaluate", log, "--scope", "nobody", "--encoder", "hashing", cwd=tmp_path)
     assert missing.code == 2
     assert "no scope 'nobody'" in missing.err
+
+
+def test_several_files_are_one_comparison_that_goes_on(memlab_cli: Any, tmp_path: Path) -> None:
+    for name, seed in (("a", 1), ("b", 2)):
+        assert memlab_cli("synth", f"{name}.jsonl", "--turns", 200, "--seed", seed, cwd=tmp_path).code == 0
+    chosen = ("--pipeline", "bm25", "--pipeline", "dense(k=50)", *HASHING, "--store", "store")
+    one = memlab_cli("evaluate", "a.jsonl", *chosen, "--out", "one", cwd=tmp_path)
+    assert "comparison 'a' in the store: 0 of 4 runs were there before" in one.out
+    both = memlab_cli("evaluate", "a.jsonl", "b.jsonl", *chosen, "--out", "both", "--name", "mine", cwd=tmp_path)
+    assert both.code == 0, both.err
+    assert "comparison 'mine' in the store: 4 of 8 runs were there before" in both.out
+    assert re.findall(r"^## (\w+)$", both.out, re.MULTILINE) == ["a", "b"]
+    assert {p.name for p in (tmp_path / "both").iterdir()} == {"a", "b"}
+    for path in (tmp_path / "one").iterdir():
+        assert (tmp_path / "both" / "a" / path.name).read_bytes() == path.read_bytes(), path.name
+    tables = [part for part in one.out.split("\n\n") if part.startswith("|")]
+    assert all(table.split("\nruns, ")[0] in both.out for table in tables)
+    twice = memlab_cli("evaluate", "a.jsonl", tmp_path / "a.jsonl", *chosen, cwd=tmp_path)
+    assert "give at least one, and each its own name" in one_message(twice)
+
+
+def test_a_pool_is_for_the_files_that_can_be_pooled(memlab_cli: Any, tmp_path: Path) -> None:
+    assert memlab_cli("synth", "talk.jsonl", "--turns", 100, cwd=tmp_path).code == 0
+    records = [
+        {
+            "question_id": f"q{i}",
+            "question_type": "multi-session",
+            "question": "How many?",
+            "answer": 2,
+            "question_date": "2023/05/30 (Tue) 23:40",
+            "haystack_dates": ["2023/05/09 (Tue) 02:21"],
+            "haystack_session_ids": [f"s{i}"],
+            "haystack_sessions": [[{"role": "user", "content": f"fact {i}", "has_answer": True}]],
+            "answer_session_ids": [f"s{i}"],
+        }
+        for i in range(4)
+    ]
+    (tmp_path / "long.json").write_text(json.dumps(records))
+    arguments = ("--pool", 3, "--pipeline", "bm25", *HASHING, "--store", "store")
+    done = memlab_cli("evaluate", "talk.jsonl", "long.json", *arguments, cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "long-pool3-seed0 (longmemeval): 12 turns in 12 sessions of 4 scopes" in done.out
+    alone = memlab_cli("evaluate", "talk.jsonl", *arguments, cwd=tmp_path)
+    assert "pool=3 is for LongMemEval files" in one_message(alone)

@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 from memlab import Bench, Dataset, MemoryStore, datasets, evaluate, pipeline, run_pipelines
 from memlab.errors import DataError, PipelineError
 from memlab.evaluate import Report
-from memlab.experiment import Experiment, measurable, sweep
+from memlab.experiment import Experiment, latency, measurable, sweep
 
 TEXTS = ("bm25", "hybrid | mmr(lambda_=0.7)", "dense | budget(tokens=60)")
 MEASURE = "recall_all@10"
@@ -130,3 +130,31 @@ def test_a_sweep_holds_each_value_against_the_baseline(data: Dataset, bench: Ben
 def test_a_template_names_one_parameter(data: Dataset, bench: Bench, plain: Report, template: str) -> None:
     with pytest.raises(DataError, match=r"parameter|template"):
         sweep(template, [1], plain, bench, data, measure=MEASURE)
+
+
+def test_latency_asks_one_by_one_and_remembers_nothing(
+    data: Dataset, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import memlab.pipelines
+
+    asked: list[list[str]] = []
+    plain = memlab.pipelines.RETRIEVERS["bm25"]
+
+    def telling(bench: Bench, *, level: str = "turn", k: int = 200) -> object:
+        asked.append(bench.queries["query_id"].to_list())
+        return plain(bench, level=level, k=k)
+
+    monkeypatch.setitem(memlab.pipelines.RETRIEVERS, "bm25", telling)
+    table = latency(["bm25(k=5)", "dense | mmr(k=5)"], bench, queries=4, seed=3)
+    assert table["system"].to_list() == ["bm25(k=5)", "dense | mmr(k=5)"]
+    assert table["n"].to_list() == [4, 4]
+    assert (table.select("batch_ms", "single_ms").min_horizontal() > 0).all()
+    assert [len(ids) for ids in asked] == [4, 4, 4, 4, 1, 1, 1, 1], "once to warm up, three times, one by one"
+    assert [ids[0] for ids in asked[4:]] == asked[0]
+    assert not bench.remembered.keys() & {("bm25(k=5)", "turn")}
+    before = list(asked)
+    assert latency(["bm25"], bench, queries=10_000)["n"].item() == bench.queries.height
+    assert latency(["bm25(k=5)"], bench, queries=4, seed=3).height
+    assert asked[-8:] == before
+    with pytest.raises(DataError, match="nothing can be timed"):
+        latency(["bm25"], bench, queries=0)

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from memlab.errors import StoreError
-from memlab.records import RUN_SCHEMA, Run
+from memlab.records import RUN_SCHEMA, TIMESTAMP, Run
 from memlab.store.ingest import merge
-from memlab.store.tables import SCHEMAS, arrow_schema, read, to_arrow
+from memlab.store.tables import SCHEMAS, arrow_schema, guarded, open_table, read, to_arrow
 from memlab.store.versions import pin_run, tags
 
 if TYPE_CHECKING:
     from memlab.store.memory import MemoryStore
+
+GRIDS: dict[str, Any] = {**dict.fromkeys(("key", "content"), pl.String()), "saved_at": TIMESTAMP}
+"""The table of comparisons: which runs stand in one, by its name. Made with the first of them."""
 
 
 def _plain(value: Any) -> Any:
@@ -99,6 +102,28 @@ def _of(id_: str) -> Any:
     from lancedb.expr import col, lit
 
     return col("run_id") == lit(id_)
+
+
+def save_grid(store: MemoryStore, name: str, content: Mapping[str, Any], *, now: datetime) -> None:
+    """Keep which runs stand in a comparison; one of the same name is replaced, its runs stay."""
+    row = pl.DataFrame([{"key": name, "content": _json(content), "saved_at": now}], schema=GRIDS)
+    with guarded(f"saving grid {name!r}", store.uri):
+        merge(open_table(store.database, "grids", arrow_schema(GRIDS)), to_arrow(row, arrow_schema(GRIDS)))
+
+
+def load_grid(store: MemoryStore, name: str) -> dict[str, Any]:
+    """Read what :func:`save_grid` kept.
+
+    :raises StoreError: when there is no comparison of that name.
+    """
+    with guarded("reading grids", store.uri):
+        there = "grids" in store.table_names()
+        held = read(store.database.open_table("grids"), ["key", "content"]).rows() if there else []
+    known = dict(sorted(held))
+    if name not in known:
+        raise StoreError(f"store {store.uri} has no grid {name!r}; it has: {', '.join(known) or 'none'}")
+    content: dict[str, Any] = json.loads(known[name])
+    return content
 
 
 def overview(store: MemoryStore) -> str:

@@ -1,0 +1,27 @@
+"""The command line ``memlab``: thin, every verb is one public function or a few."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+
+import typer
+
+from memlab.cli import data, measure
+from memlab.cli._options import app
+from memlab.errors import MemlabError
+from memlab.terminal import no_secret, one_line
+
+__all__ = ["app", "data", "main", "measure"]
+
+
+def main() -> None:
+    """Run the command line; an error that the user can mend is one line and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        app()
+    except MemlabError as error:
+        typer.echo(f"memlab: {one_line(no_secret(str(error)))}", err=True)
+        raise SystemExit(2) from None

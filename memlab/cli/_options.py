@@ -1,0 +1,60 @@
+"""What the verbs share: the app, their options, and reading the settings."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memlab.config import Settings
+from memlab.errors import DataError
+
+if TYPE_CHECKING:
+    from memlab.embed import Encoder
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="A workbench for chat memory."
+)
+
+Path_ = Annotated[Path, typer.Argument(help="A LoCoMo, LongMemEval or chat-log file.", show_default=False)]
+Store = Annotated[str | None, typer.Option(help="Directory or URI of the store.", show_default=False)]
+EncoderName = Annotated[
+    str | None, typer.Option("--encoder", help="minilm, hashing, endpoint:NAME, a directory, a hub id.")
+]
+Format = Annotated[str | None, typer.Option(help="locomo, longmemeval or chatlog; found from the file by default.")]
+OnError = Annotated[str | None, typer.Option(help="raise or quarantine.", show_default=False)]
+Pool = Annotated[int | None, typer.Option(help="Pool a LongMemEval file to this many sessions a question.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of everything that draws.", show_default=False)]
+Pipelines = Annotated[
+    list[str] | None,
+    typer.Option("--pipeline", help="For example 'hybrid | mmr', or @FILE with one a line; may be repeated."),
+]
+Out = Annotated[Path | None, typer.Option(help="Directory for what is written.", show_default=False)]
+
+
+def reading(chosen: Settings) -> dict[str, Any]:
+    return {"on_error": chosen.on_error, "seed": chosen.seed, "gap": timedelta(minutes=chosen.gap_minutes)}
+
+
+def load_encoder(chosen: Settings) -> Encoder:
+    from memlab.embed import load
+    from memlab.llm import Service
+
+    services = {name: Service(name, **service.model_dump()) for name, service in chosen.llm.services.items()}
+    return load(chosen.encoder, services=services)
+
+
+def pipeline_lines(given: str) -> list[str]:
+    """Give a pipeline, or those of a file named as ``@FILE``: one a line, empty lines and comments left out.
+
+    :raises DataError: when the file cannot be read.
+    """
+    if not given.startswith("@"):
+        return [given]
+    try:
+        lines = Path(given[1:]).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"pipelines {given}: {error}; give a text file with one pipeline a line") from error
+    return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]

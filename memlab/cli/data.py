@@ -1,0 +1,100 @@
+"""Verbs that bring data in and show what is there."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memlab.cli._options import EncoderName, Format, OnError, Path_, Pool, Seed, Store, app, load_encoder, reading
+from memlab.config import settings
+from memlab.errors import MemlabError
+from memlab.terminal import issue_lines, no_secret, package_version
+
+if TYPE_CHECKING:
+    from memlab.records import Dataset
+
+
+@app.command()
+def ingest(
+    dataset: Path_,
+    store: Store = None,
+    encoder: EncoderName = None,
+    format: Format = None,
+    on_error: OnError = None,
+    pool: Pool = None,
+    seed: Seed = None,
+) -> None:
+    """Load conversations into the store, encode what is new, and build the indexes."""
+    from memlab import datasets
+    from memlab.store import MemoryStore
+
+    chosen, _ = settings({"store": store, "encoder": encoder, "on_error": on_error, "seed": seed})
+    # What can be refused is refused before the store is made.
+    read = datasets.stream(dataset, format=format, pool=pool, **reading(chosen))
+    model = load_encoder(chosen)
+    memory = MemoryStore.open(chosen.store)
+    names: dict[str, None] = {}
+
+    def parts() -> Iterator[Dataset]:
+        for part in read:
+            typer.echo(part.describe())
+            for line in issue_lines(part):
+                typer.echo(line)
+            names[part.name] = None
+            yield part
+
+    typer.echo(memory.ingest(parts(), progress=True))
+    for name in names:
+        added = memory.backfill(model, name, header=chosen.header)
+        typer.echo(f"{name}: {added:,} turns newly encoded by {chosen.encoder}")
+    typer.echo(memory.create_indexes(model, header=chosen.header))
+    typer.echo(f"store: {no_secret(chosen.store)}")
+
+
+@app.command()
+def synth(
+    path: Annotated[Path, typer.Argument(help="The JSONL file to write.")],
+    turns: Annotated[int, typer.Option(help="How many turns, 50 to 1,000,000.")] = 2000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
+) -> None:
+    """Write synthetic conversations with questions and exact evidence."""
+    from memlab.datasets import synthetic
+
+    synthetic.write(path, turns, seed=seed)
+    typer.echo(f"{path}: {path.stat().st_size:,} bytes")
+
+
+@app.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="locomo, longmemeval (the oracle file), longmemeval-s, longmemeval-m.")],
+    directory: Annotated[Path, typer.Option(help="Where the file goes.")] = Path("data"),
+) -> None:
+    """Download a published dataset; resumes, and checks the checksum."""
+    from memlab.datasets.fetch import SOURCES
+    from memlab.datasets.fetch import fetch as download
+
+    typer.echo(f"{download(name, directory=directory)}  (licence: {SOURCES[name].license})")
+
+
+@app.command()
+def info(store: Store = None, encoder: EncoderName = None) -> None:
+    """Print the settings in force with their origin, versions, and what the store holds."""
+    from memlab.store import MemoryStore
+
+    chosen, origin = settings({"store": store, "encoder": encoder})
+    for name, value in chosen.model_dump(exclude={"llm"}).items():
+        typer.echo(f"{name:12} {no_secret(str(value)):45} {origin[name]}")
+    for name, service in chosen.llm.services.items():
+        typer.echo(f"service {name}: {service.model} at {no_secret(service.base_url)} {origin['llm']}")
+    typer.echo(f"\nmemlab {package_version('memlab')}, Python {platform.python_version()}")
+    typer.echo(", ".join(f"{p} {package_version(p)}" for p in ("lancedb", "polars", "torch", "transformers", "plotly")))
+    try:
+        memory = MemoryStore.open(chosen.store, create=False)
+    except MemlabError as error:
+        typer.echo(f"\n{no_secret(str(error))}")
+        return
+    typer.echo(f"\n{memory.datasets()}\n{memory.versions()}")

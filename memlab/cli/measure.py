@@ -1,0 +1,222 @@
+"""Verbs that search, train and measure, and what shows the results."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memlab.cli._options import (
+    EncoderName,
+    Format,
+    OnError,
+    Out,
+    Path_,
+    Pipelines,
+    Pool,
+    Seed,
+    Store,
+    app,
+    load_encoder,
+    pipeline_lines,
+    reading,
+)
+from memlab.config import settings
+from memlab.errors import DataError
+from memlab.terminal import issue_lines, only, short
+
+if TYPE_CHECKING:
+    from memlab.records import Dataset
+
+
+@app.command()
+def search(
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    dataset: Annotated[
+        str | None, typer.Option(help="Name of a dataset in the store; the only one by default.")
+    ] = None,
+    scope: Annotated[str | None, typer.Option(help="Whose memory; the only one by default.")] = None,
+    pipeline: Annotated[str, typer.Option(help="The pipeline.")] = "hybrid",
+    level: Annotated[str, typer.Option(help="turn or session.")] = "turn",
+    k: Annotated[int, typer.Option(help="How many results.", min=1)] = 10,
+    store: Store = None,
+    encoder: EncoderName = None,
+) -> None:
+    """Search one memory of the store."""
+    import polars as pl
+
+    from memlab.pipelines import pipeline as read
+    from memlab.records import LEVELS, id_part
+    from memlab.retrieve import Bench
+    from memlab.store import MemoryStore
+
+    stages = read(pipeline)
+    try:
+        query.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"the query is not valid text: {query[error.start]!r} at {error.start}; write it in the terminal's encoding"
+        ) from error
+    if level not in LEVELS:
+        raise DataError(f"level is {level!r}; choose turn or session")
+    chosen, _ = settings({"store": store, "encoder": encoder})
+    memory = MemoryStore.open(chosen.store, create=False)
+    name = only(memory.datasets()["name"].to_list(), dataset, "dataset", "memlab ingest FILE puts one there")
+    data = memory.dataset(name)
+    named = id_part(scope) if scope and scope not in data.scopes else scope
+    wanted = only(data.scopes, named, "scope", "see memlab info")
+    bench = Bench.of(data.take([wanted]), encoder=load_encoder(chosen), store=memory, header=chosen.header)
+    asked = bench.with_queries(pl.DataFrame({"scope": [wanted], "text": [query]}))
+    run = stages.run(asked, level=level).top(k)
+    texts = run.text_of(run.frame["doc_id"].to_list()) if run.text_of else []
+    for (rank, score, doc_id), text in zip(run.frame.select("rank", "score", "doc_id").iter_rows(), texts, strict=True):
+        typer.echo(f"{rank:>3}  {score:.4f}  {doc_id}\n     {short(text)}")
+
+
+@app.command()
+def evaluate(
+    dataset: Annotated[list[Path], typer.Argument(help="LoCoMo, LongMemEval or chat-log files.", show_default=False)],
+    pipeline: Pipelines = None,
+    out: Out = None,
+    store: Store = None,
+    encoder: EncoderName = None,
+    format: Format = None,
+    on_error: OnError = None,
+    pool: Pool = None,
+    scope: Annotated[list[str] | None, typer.Option(help="Only this memory; may be repeated.")] = None,
+    seed: Seed = None,
+    name: Annotated[str | None, typer.Option(help="Name of the comparison in the store.", show_default=False)] = None,
+    cross_validate: Annotated[
+        str | None, typer.Option(help="scope: train `learned` on all conversations but the one that it ranks.")
+    ] = None,
+) -> None:
+    """Measure pipelines on datasets, at turn and session level; write runs, qrels and reports.
+
+    Each run is kept in the store when it is there. The same command, also after an interruption, reads those back
+    and runs the rest.
+    """
+    from memlab import datasets
+    from memlab.crossval import train_folds, untrained, with_models
+    from memlab.experiment import distinct, measurable
+    from memlab.grid import run_grid
+    from memlab.retrieve import Bench
+    from memlab.store import MemoryStore
+
+    given = [text for one in pipeline or [] for text in pipeline_lines(one)]
+    chosen, _ = settings(
+        {"store": store, "encoder": encoder, "on_error": on_error, "seed": seed, "pipelines": given or None}
+    )
+    stages = distinct(chosen.pipelines)
+    if cross_validate not in (None, "scope"):
+        raise DataError(f"--cross-validate is {cross_validate!r}; what there is: scope (by conversation)")
+    if untrained(stages) and not cross_validate:
+        raise DataError("learned has no model: add --cross-validate scope, or name one as learned(model='FILE')")
+    held: list[Dataset] = []
+    for path in dataset:
+        # Among several files the pool is for those that can be pooled.
+        fits = len(dataset) == 1 or format is not None or datasets.detect(path) == "longmemeval"
+        data = datasets.load(path, format=format, pool=pool if fits else None, **reading(chosen))
+        held.append(data.take(scope) if scope else data)
+        typer.echo(held[-1].describe())
+        for line in issue_lines(data):
+            typer.echo(line)
+        if "turn" not in measurable(held[-1]):
+            typer.echo("no question cites turns: sessions alone are measured")
+    memory = MemoryStore.open(chosen.store)
+    model = load_encoder(chosen)
+    if cross_validate:
+        folds = Path(chosen.results) / "cross-validated"
+        for data in held:
+            bench = Bench.of(data, encoder=model, store=memory, header=chosen.header)
+            typer.echo(f"models of {data.name}: {train_folds(bench, data, folds, seed=chosen.seed)}")
+        stages = with_models(stages, folds)
+    grid = run_grid(stages, held, store=memory, encoder=model, header=chosen.header, name=name, seed=chosen.seed)
+    several = len(held) > 1
+    directory = out or Path(chosen.results) / ("" if several else held[0].name)
+    shown = grid if several else grid.experiments[0]
+    shown.write(directory)
+    typer.echo(shown.to_markdown())
+    typer.echo(f"runs, qrels, per-query results and reports: {directory}")
+    there = grid.cells["read"].sum()
+    typer.echo(f"comparison {grid.name!r} in the store: {there} of {grid.cells.height} runs were there before")
+
+
+@app.command()
+def train(
+    dataset: Annotated[list[Path], typer.Argument(help="Files whose questions name evidence.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="The file of the model.")] = Path("results/model.safetensors"),
+    store: Store = None,
+    encoder: EncoderName = None,
+    format: Format = None,
+    on_error: OnError = None,
+    pool: Pool = None,
+    seed: Seed = None,
+) -> None:
+    """Train the learned reranker on all conversations of the files, for use as `learned(model='FILE')`."""
+    from memlab import datasets
+    from memlab.rerank import train as fit
+    from memlab.rerank import training_lists
+    from memlab.retrieve import Bench
+    from memlab.store import MemoryStore
+
+    chosen, _ = settings({"store": store, "encoder": encoder, "on_error": on_error, "seed": seed})
+    model, memory = load_encoder(chosen), MemoryStore.open(chosen.store)
+    lists, about = [], []
+    for path in dataset:
+        fits = len(dataset) == 1 or format is not None or datasets.detect(path) == "longmemeval"
+        data = datasets.load(path, format=format, pool=pool if fits else None, **reading(chosen))
+        bench = Bench.of(data, encoder=model, store=memory, header=chosen.header)
+        lists += training_lists(bench, data)
+        about.append({"name": data.name, "fingerprint": data.fingerprint()})
+        typer.echo(data.describe())
+    made = fit(lists, seed=chosen.seed)
+    made = replace(made, about={**made.about, "data": about})
+    made.save(out)
+    typer.echo(
+        f"learned from {made.about['questions']:,} questions of {len(made.about['scopes']):,} conversations: {out}"
+    )
+    for name, value in made.about["scores"].items():
+        typer.echo(f"  {name} {value:.3f}  (each conversation by a first stage that did not learn from it)")
+
+
+@app.command()
+def notebooks(
+    dataset: Path_ = Path("data/sample/sample.jsonl"),
+    out: Out = None,
+    source: Annotated[Path, typer.Option(help="Where the notebooks are.")] = Path("notebooks"),
+    only: Annotated[str, typer.Option(help="Run only notebooks whose name holds this.")] = "",
+    store: Store = None,
+    encoder: EncoderName = None,
+    pool: Pool = None,
+    seed: Seed = None,
+) -> None:
+    """Run the notebooks on a dataset; the executed ones are kept, figures are exported."""
+    from memlab.notebooks import run_notebooks
+
+    chosen, _ = settings({"store": store, "encoder": encoder, "seed": seed})
+    parameters = {
+        "dataset": str(dataset.resolve()),
+        "pool": pool,
+        "seed": chosen.seed,
+        "encoder": chosen.encoder,
+        "store": chosen.store if "://" in chosen.store else str(Path(chosen.store).resolve()),
+        "figures": str(Path(chosen.figures).resolve()),
+    }
+    directory = out or Path(chosen.results) / "notebooks"
+    for path, seconds in run_notebooks(source, directory, parameters, only=only):
+        typer.echo(f"{path}  {seconds:.0f} s")
+
+
+@app.command()
+def figures(
+    directory: Annotated[
+        Path | None, typer.Argument(help="Where figures were exported to.", show_default=False)
+    ] = None,
+) -> None:
+    """Make the gallery of all exported figures."""
+    from memlab.figures import gallery
+
+    chosen, _ = settings({"figures": str(directory) if directory else None})
+    typer.echo(gallery(chosen.figures))

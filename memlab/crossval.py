@@ -1,0 +1,66 @@
+"""Measuring learned stages honestly: each conversation is ranked by a model that did not learn from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from memlab.files import atomic
+from memlab.grid import code
+from memlab.pipelines import Pipeline, Stage
+from memlab.records import Dataset
+from memlab.rerank import cross_validate, training_lists
+from memlab.retrieve import Bench
+
+
+def untrained(stages: Sequence[Pipeline]) -> bool:
+    """Say whether a pipeline has a learned stage without a model.
+
+    >>> import memlab
+    >>> from memlab.crossval import untrained
+    >>> untrained([memlab.pipeline("hybrid | learned")]), untrained([memlab.pipeline("hybrid")])
+    (True, False)
+    """
+    return any(_open(stage) for one in stages for stage in one.stages)
+
+
+def with_models(stages: Sequence[Pipeline], directory: str | Path) -> list[Pipeline]:
+    """Give each learned stage without a model those of a folder.
+
+    >>> import memlab
+    >>> from memlab.crossval import with_models
+    >>> [str(one) for one in with_models([memlab.pipeline("hybrid | learned")], "folds")]
+    ["hybrid | learned(model='folds')"]
+    """
+    model = Path(directory).as_posix()
+    return [
+        Pipeline(tuple(Stage(s.name, {"model": model, **s.parameters}) if _open(s) else s for s in one.stages))
+        for one in stages
+    ]
+
+
+def train_folds(bench: Bench, dataset: Dataset, directory: str | Path, *, seed: int = 0) -> Path:
+    """Cross-validate by conversation on a dataset, or find that this was done with the same data, encoder and code.
+
+    :param directory: of all datasets; this one's models stand in a folder named by its fingerprint, which
+        :func:`memlab.rerank.learned` looks for.
+    :raises DataError: when the dataset has one conversation with evidence only.
+    """
+    place = Path(directory) / dataset.fingerprint()
+    about = {**{name: bench.provenance.get(name) for name in ("encoder", "header")}, "code": code(), "seed": seed}
+    made = place / "about.json"
+    try:
+        if json.loads(made.read_text()) == about:
+            return place
+    except (OSError, ValueError):
+        pass
+    made.unlink(missing_ok=True)
+    cross_validate(training_lists(bench, dataset), place, seed=seed)
+    with atomic(made) as file:  # last: what has it is whole
+        file.write(json.dumps(about).encode())
+    return place
+
+
+def _open(stage: Stage) -> bool:
+    return stage.name == "learned" and not stage.parameters.get("model")

@@ -1,0 +1,246 @@
+"""Many pipelines over many datasets: the same as each alone, resumed after a kill, opened again from the store."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import grid_worker
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import memlab.grid
+from memlab import Bench, Dataset, MemoryStore, datasets, embed, run_pipelines
+from memlab.errors import DataError, PipelineError, StoreError
+from memlab.grid import Grid, code, reopen, run_grid
+
+WORKER = Path(grid_worker.__file__)
+TEXTS = ("bm25", "hybrid | mmr(lambda_=0.7)")
+LEVELS = ("turn", "session")
+
+
+class Counting:
+    """An encoder that counts the texts that it is asked for."""
+
+    def __init__(self, dim: int = 32) -> None:
+        self.inner = embed.load(f"hashing:{dim}")
+        self.identity, self.dim, self.asked = self.inner.identity, dim, 0
+
+    def encode(self, texts: Iterable[str], *, kind: Any = "document", progress: bool = True) -> np.ndarray:
+        held = list(texts)
+        self.asked += len(held)
+        return self.inner.encode(held, kind=kind, progress=progress)
+
+
+@pytest.fixture(scope="module")
+def two() -> list[Dataset]:
+    return [datasets.synthetic.generate(turns=240, seed=seed) for seed in (1, 2)]
+
+
+@pytest.fixture(scope="module")
+def done(two: list[Dataset], tmp_path_factory: pytest.TempPathFactory) -> tuple[Grid, MemoryStore]:
+    store = MemoryStore.open(tmp_path_factory.mktemp("grid") / "store")
+    return run_grid(TEXTS, two, store=store, encoder="hashing:32", name="pair", seed=4), store
+
+
+def assert_same(one: Grid, other: Grid) -> None:
+    assert one.to_markdown() == other.to_markdown()
+    assert one.cells.drop("read", "run_id").equals(other.cells.drop("read", "run_id"))
+    for a, b in zip(one.experiments, other.experiments, strict=True):
+        assert a.dataset.fingerprint() == b.dataset.fingerprint()
+        for run, again in zip(a.runs, b.runs, strict=True):
+            assert_frame_equal(run.frame, again.frame)
+        for report, again in zip(a.reports, b.reports, strict=True):
+            assert_frame_equal(report.per_query, again.per_query)
+            assert (report.name, report.level, report.seed) == (again.name, again.level, again.seed)
+
+
+def test_each_cell_is_what_it_is_alone(two: list[Dataset], done: tuple[Grid, MemoryStore]) -> None:
+    grid, store = done
+    cells = [(data.name, text, level) for data in two for text in TEXTS for level in LEVELS]
+    assert grid.cells.select("dataset", "pipeline", "level").rows() == cells
+    assert not grid.cells["read"].any()
+    assert set(grid.cells["run_id"]) == set(store.runs()["run_id"])
+    for data, experiment in zip(two, grid.experiments, strict=True):
+        alone = run_pipelines(TEXTS, Bench.of(data, encoder="hashing:32"), data, seed=4)
+        assert grid[data.name] is experiment
+        for run, other in zip(experiment.runs, alone.runs, strict=True):
+            assert_frame_equal(run.frame, other.frame)
+        for report, other in zip(experiment.reports, alone.reports, strict=True):
+            assert_frame_equal(report.per_query, other.per_query)
+        assert alone.to_markdown() in grid.to_markdown()
+    with pytest.raises(DataError, match="no dataset 'none'; it has synthetic"):
+        grid["none"]
+
+
+def test_comparisons_stand_side_by_side(two: list[Dataset], done: tuple[Grid, MemoryStore]) -> None:
+    table = done[0].compare("recall_all@10", level="session", where=pl.col("n_evidence_sessions") >= 2)
+    assert table["dataset"].to_list() == [data.name for data in two for _ in TEXTS]
+    assert table["system"].to_list() == [*TEXTS, *TEXTS]
+    assert table["difference"].null_count() == 2, "the baseline of each dataset"
+    turns = replace(done[0], experiments=tuple(replace(one, reports=one.reports[:1]) for one in done[0].experiments))
+    with pytest.raises(DataError, match="ranks no sessions"):
+        turns.compare("mrr", level="session")
+
+
+def test_what_was_run_is_read_and_nothing_is_encoded(two: list[Dataset], done: tuple[Grid, MemoryStore]) -> None:
+    grid, store = done
+    counting, rows = Counting(), store.runs().height
+    again = run_grid(TEXTS, two, store=store, encoder=counting, name="pair", seed=4)
+    assert again.cells["read"].all()
+    assert (counting.asked, store.runs().height) == (0, rows)
+    assert again.cells["run_id"].equals(grid.cells["run_id"])
+    assert_same(grid, again)
+    for experiment, other in zip(grid.experiments, again.experiments, strict=True):
+        for report, read in zip(experiment.reports, other.reports, strict=True):
+            assert str(report.to_dict()) == str(read.to_dict()), "a report does not show that its run was read"
+
+
+def test_only_what_is_new_is_run(two: list[Dataset], done: tuple[Grid, MemoryStore], tmp_path: Path) -> None:
+    store = done[1]
+    more = run_grid(["dense", *TEXTS], two[:1], store=store, encoder="hashing:32")
+    assert dict(more.cells.group_by("pipeline").agg(pl.col("read").all()).iter_rows()) == {
+        "dense": False,
+        **dict.fromkeys(TEXTS, True),
+    }
+    assert more.name == two[0].name
+
+
+def test_a_run_of_something_else_is_not_read(
+    two: list[Dataset], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MemoryStore.open(tmp_path / "store")
+    data = two[0]
+
+    def read(**changed: Any) -> bool:
+        settings: dict[str, Any] = {"encoder": "hashing:32", "header": ()} | changed
+        held = settings.pop("data", data)
+        cells = run_grid(["dense"], [held], store=store, levels=["turn"], **settings).cells
+        return bool(cells["read"].item())
+
+    assert not read()
+    assert read()
+    assert not read(encoder="hashing:64")
+    assert not read(header=("participants",))
+    assert read(header=("participants",))
+    asked = data.questions.with_columns(text=pl.col("text") + " Say it.")
+    assert not read(data=replace(data, questions=asked))
+    monkeypatch.setattr(memlab.grid, "code", lambda: "memlab 99 (abc)")
+    assert not read()
+    monkeypatch.undo()
+    assert read()
+
+
+def test_the_code_is_part_of_what_a_run_depends_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    package = tmp_path / "memlab"
+    for room in ("retrieve", "figures"):
+        (package / room).mkdir(parents=True)
+        (package / room / "a.py").write_text("1")
+    (package / "__init__.py").touch()
+    monkeypatch.setattr(memlab.grid.memlab, "__file__", str(package / "__init__.py"))
+    names = []
+    for room in ("", "figures", "retrieve"):
+        if room:
+            (package / room / "a.py").write_text("2")
+        names.append(code.__wrapped__())
+    assert names[0] == names[1], "a chart changes no ranking"
+    assert names[1] != names[2]
+
+
+def test_an_indexed_run_is_made_each_time(two: list[Dataset], tmp_path: Path) -> None:
+    store, encoder = MemoryStore.open(tmp_path / "store"), embed.load("hashing:32")
+    Bench.of(two[0], encoder=encoder, store=store)
+    store.create_indexes(encoder)
+    texts = ["bm25(path='indexed')", "bm25"]
+    for expected in ([False, False], [False, True]):
+        grid = run_grid(texts, two[:1], store=store, encoder=encoder, levels=["turn"])
+        assert grid.cells["read"].to_list() == expected
+
+
+def test_a_grid_is_opened_again_from_the_store_alone(two: list[Dataset], tmp_path: Path) -> None:
+    place = tmp_path / "store"
+    store = MemoryStore.open(place)
+    grid = run_grid(TEXTS, two, store=store, encoder="hashing:32", name="kept", seed=3)
+    changed = replace(two[0], turns=two[0].turns.with_columns(text=pl.lit("all is new")))
+    store.ingest(changed)
+    again = reopen(MemoryStore.open(place, create=False), "kept")
+    assert_same(grid, again)
+    assert again.cells["read"].all()
+    assert again.compare("recall_all@10").equals(grid.compare("recall_all@10"))
+    for folder, one in (("one", grid), ("two", again)):
+        one.write(tmp_path / folder)
+    files = sorted(p.relative_to(tmp_path / "one") for p in (tmp_path / "one").rglob("*.*"))
+    assert {p.parts[0] for p in files} == {data.name for data in two}
+    for file in files:
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes(), file
+    with pytest.raises(StoreError, match=r"no grid 'other'; it has: kept$"):
+        reopen(store, "other")
+    with pytest.raises(StoreError, match="it has: none"):
+        reopen(MemoryStore.open(tmp_path / "empty"), "kept")
+
+
+def test_some_scopes_and_then_all_of_them(tmp_path: Path) -> None:
+    data = datasets.synthetic.generate(400, seed=1, turns_per_scope=200)
+    store = MemoryStore.open(tmp_path / "store")
+    part = data.take(data.scopes[1:])
+    grids = [
+        run_grid(["bm25"], [held], store=store, encoder=None, name=name)
+        for name, held in (("first", part), ("all", data), ("again", data.take(data.scopes[:1])), ("last", part))
+    ]
+    assert [grid.cells["read"].all() for grid in grids] == [False, False, False, True]
+    for grid in grids:
+        assert_same(grid, reopen(store, grid.name))
+
+
+@pytest.mark.parametrize(
+    ("texts", "names", "said"),
+    [
+        ([], ["a"], "give at least one, and none twice"),
+        (["bm25", " bm25 "], ["a"], "give at least one, and none twice"),
+        (["bm25"], [], "each its own name"),
+        (["bm25"], ["a", "a"], "each its own name"),
+        (["bm25"], ["a", "without"], "none with evidence"),
+    ],
+)
+def test_what_is_refused_before_anything_runs(
+    two: list[Dataset], tmp_path: Path, texts: list[str], names: list[str], said: str
+) -> None:
+    store = MemoryStore.open(tmp_path / "store")
+    held = [replace(two[0], name=name) for name in names]
+    held = [replace(d, questions=d.questions.clear()) if d.name == "without" else d for d in held]
+    with pytest.raises(DataError, match=said):
+        run_grid(texts, held, store=store, encoder=None)
+    with pytest.raises(PipelineError, match="'mrr'"):
+        run_grid(["bm25", "bm25 | mrr"], two, store=store, encoder=None)
+    assert store.runs().height == store.datasets().height == 0
+
+
+def test_a_killed_grid_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    command = [sys.executable, str(WORKER), str(tmp_path / "killed")]
+    quiet: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    undisturbed = run_grid(
+        grid_worker.TEXTS, grid_worker.made(), store=MemoryStore.open(tmp_path / "whole"), encoder="hashing:32"
+    )
+    names = [one.dataset.name for one in undisturbed.experiments]
+    # The turns of "dense | mmr" are those that "dense" has ranked, and its sessions come from its turns.
+    calls = [f"{name} {f} {level}" for name in names for f in ("bm25", "dense") for level in LEVELS]
+    with subprocess.Popen([*command, "6"], **quiet) as process:
+        assert process.stdout is not None
+        begun = [process.stdout.readline().strip() for _ in range(6)]
+        process.kill()
+    assert begun == calls[:6], "it hangs in the sixth"
+    assert process.returncode == -9
+    store = MemoryStore.open(tmp_path / "killed")
+    assert store.runs().height == 7, "six of the first dataset, one of the second"
+    with pytest.raises(StoreError, match="no grid 'killed'"):
+        reopen(store, "killed")
+    rest = subprocess.run([*command, "0"], check=True, **quiet).stdout.splitlines()
+    assert rest == [*calls[5:], "read 7"], "what was done is not done again"
+    assert_same(reopen(store, "killed"), undisturbed)
+    assert store.runs().height == 12

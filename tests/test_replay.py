@@ -1,0 +1,177 @@
+"""A saved run is made again on what it saw, whatever was written since; or it is said why it cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import memlab.pipelines
+from memlab import Bench, Dataset, MemoryStore, Run, datasets, embed, pipeline
+from memlab.embed import EncoderIdentity
+from memlab.errors import StoreError
+from memlab.replay import _name, model_files, replay
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> MemoryStore:
+    return MemoryStore.open(tmp_path / "store")
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return datasets.synthetic.generate(400, seed=2, turns_per_scope=200)
+
+
+def changed(data: Dataset) -> Dataset:
+    return replace(data, turns=data.turns.with_columns(text=pl.col("text").str.reverse()))
+
+
+def saved(store: MemoryStore, data: Dataset, text: str, *, level: Any = "turn", **settings: Any) -> tuple[str, Run]:
+    run = pipeline(text).run(Bench.of(data, **{"encoder": "hashing:32", **settings}, store=store), level=level)
+    return store.save_run(run), run
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        ("bm25", "session"),
+        ("dense(k=7)", "turn"),
+        ("hybrid | mmr(k=5) | budget(tokens=80, content='sentences')", "turn"),
+        ("hybrid | mmr(k=5)", "session"),
+    ],
+)
+def test_the_same_ranks_after_the_store_went_on(store: MemoryStore, data: Dataset, text: str, level: Any) -> None:
+    run_id, run = saved(store, data, text, level=level)
+    now = Bench.of(changed(data), encoder="hashing:32", store=store)
+    assert not pipeline(text).run(now, level=level).frame.equals(run.frame)
+    store.optimize()
+    again = replay(store, run_id)
+    assert_frame_equal(again.frame, run.frame)
+    assert (again.name, again.level, again.provenance) == (run.name, run.level, run.provenance)
+    assert again.text_of is not None
+    assert again.text_of(run.frame["doc_id"][:3].to_list()) == run.text_of(run.frame["doc_id"][:3].to_list())
+
+
+def test_with_a_header_without_an_encoder_and_of_some_scopes(store: MemoryStore, data: Dataset) -> None:
+    whole = saved(store, data, "dense", header=("participants", "time"))
+    part = saved(store, data.take(data.scopes[1:]), "bm25", encoder=None)
+    assert "scopes" not in whole[1].provenance
+    assert part[1].provenance["scopes"] == data.scopes[1:]
+    for run_id, run in (whole, part):
+        assert replay(store, run_id).provenance == run.provenance
+        assert_frame_equal(replay(store, run_id).frame, run.frame)
+
+
+def test_on_the_indexed_path(store: MemoryStore, data: Dataset) -> None:
+    encoder = embed.load("hashing:32")
+    Bench.of(data, encoder=encoder, store=store)
+    store.create_indexes(encoder)
+    run_id, run = saved(store, data, "hybrid(path='indexed')")
+    other = datasets.synthetic.generate(300, seed=9)
+    store.ingest(other)
+    store.create_indexes(encoder)
+    assert_frame_equal(replay(store, run_id).frame, run.frame)
+
+
+def test_a_run_that_does_not_say_how_it_was_made(store: MemoryStore, data: Dataset) -> None:
+    run = pipeline("bm25").run(Bench.of(data, encoder=None))
+    with pytest.raises(StoreError, match="does not say its versions"):
+        replay(store, store.save_run(run))
+    with pytest.raises(StoreError, match="does not say its pipeline"):
+        replay(store, store.save_run(replace(run, provenance={})))
+    with pytest.raises(StoreError, match="no run 'none'"):
+        replay(store, "none")
+
+
+def test_another_encoder(store: MemoryStore, data: Dataset) -> None:
+    run_id, run = saved(store, data, "dense")
+    assert replay(store, run_id, encoder="hashing:32").frame.equals(run.frame)
+    with pytest.raises(StoreError, match=r"the run saw encoder 'hashing .* 32-d.*; this is 'hashing .* 64-d"):
+        replay(store, run_id, encoder="hashing:64")
+    local = replace(run, provenance={**run.provenance, "encoder": "transformer my-model (0a1b), 384-d, mean pooling"})
+    with pytest.raises(StoreError, match=r"cannot be loaded by a name; give it: replay\(…, encoder=…\)"):
+        replay(store, store.save_run(local))
+
+
+@pytest.mark.parametrize(
+    ("described", "name"),
+    [
+        ("hashing words-bigrams-trigrams (1), 64-d, sum pooling", "hashing:64"),
+        ("transformer minilm (53aa51172d14), 384-d, mean pooling, at most 256 tokens", "minilm"),
+        ("transformer BAAI/bge-small-en (5c38ec7c405e), 384-d, cls pooling", "BAAI/bge-small-en"),
+        ("transformer my-model (5c38ec7c405e), 384-d, cls pooling", None),
+        ("endpoint owner/name, 768-d, server pooling", None),
+        ("something else", None),
+    ],
+)
+def test_names_of_described_encoders(described: str, name: str | None) -> None:
+    assert _name(described) == name
+
+
+def test_a_description_leads_back_to_the_encoder() -> None:
+    assert _name(embed.load("hashing:48").identity.describe()) == "hashing:48"
+    hub = EncoderIdentity("transformer", "a/b", "0a1b", "mean (assumed)", "q: ", "", 512, True, 384)
+    assert _name(hub.describe()) == "a/b"
+
+
+def test_rows_of_an_earlier_file_of_the_name(store: MemoryStore, data: Dataset) -> None:
+    store.ingest(data)
+    shorter = replace(data, turns=data.turns.filter(pl.col("n") <= 5))
+    run_id, _ = saved(store, shorter, "bm25")
+    with pytest.raises(StoreError, match=r"the run saw fingerprint .* perhaps with rows of an earlier file"):
+        replay(store, run_id)
+
+
+def test_ranks_that_differ(store: MemoryStore, data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_id, _ = saved(store, data, "bm25(k=9)")
+
+    def other(bench: Bench, *, level: Any = "turn", k: int = 200) -> Run:
+        return memlab.retrieve.bm25(bench, level=level, k=k, b=1.0, k1=0.1)
+
+    monkeypatch.setitem(memlab.pipelines.RETRIEVERS, "bm25", other)
+    with pytest.raises(StoreError, match="ranks otherwise now, on the same data"):
+        replay(store, run_id)
+
+
+@pytest.fixture
+def with_model(monkeypatch: pytest.MonkeyPatch) -> Callable[[Run, Bench], Run]:
+    def toy(run: Run, bench: Bench, *, model: str = "") -> Run:
+        return run
+
+    monkeypatch.setitem(memlab.pipelines.TRANSFORMS, "toy", toy)
+    return toy
+
+
+def test_a_model_file_is_what_is_in_it(
+    store: MemoryStore, data: Dataset, tmp_path: Path, with_model: Callable[..., Run]
+) -> None:
+    from memlab.grid import run_grid
+
+    file = tmp_path / "model.bin"
+    file.write_text("one")
+    stages = pipeline(f"bm25 | toy(model={str(file)!r}) | toy(model='a/name')")
+    assert list(model_files(stages)) == [str(file)]
+    grids = [run_grid([stages], [data], store=store, encoder=None, levels=["turn"]) for _ in range(2)]
+    assert [grid.cells["read"].item() for grid in grids] == [False, True]
+    run_id = grids[0].cells["run_id"].item()
+    assert replay(store, run_id).frame.height
+    file.write_text("two")
+    assert not run_grid([stages], [data], store=store, encoder=None, levels=["turn"]).cells["read"].item()
+    with pytest.raises(StoreError, match=r"model '.*model\.bin' is gone or is not the one"):
+        replay(store, run_id)
+
+
+def test_a_model_directory_is_its_files(tmp_path: Path, with_model: Callable[..., Run]) -> None:
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "a").write_text("one")
+    stages = pipeline(f"bm25 | toy(model={str(tmp_path / 'm')!r})")
+    before = model_files(stages)
+    (tmp_path / "m" / "a").rename(tmp_path / "m" / "b")
+    assert before.keys() == model_files(stages).keys()
+    assert before != model_files(stages)
