@@ -126,7 +126,7 @@ def evaluate(
             typer.echo("no question cites turns: sessions alone are measured")
     memory = MemoryStore.open(chosen.store)
     model = load_encoder(chosen)
-    if cross_validate:
+    if cross_validate and untrained(stages):
         folds = Path(chosen.results) / "cross-validated"
         for data in held:
             bench = Bench.of(data, encoder=model, store=memory, header=chosen.header)

@@ -183,7 +183,7 @@ def _dates(bench: Bench, text: pl.Series, turns: slice, session: np.ndarray) -> 
         year=pl.col("text").str.extract(r"\b(20\d\d)\b").cast(pl.Int64),
         day=pl.coalesce(
             pl.col("text").str.extract(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?:{months})\b"),
-            pl.col("text").str.extract(rf"\b(?:{months}) (\d{{1,2}})\b"),
+            pl.col("text").str.extract(rf"\b(?:{months}) (\d{{1,2}})(?:st|nd|rd|th)?\b"),
         ).cast(pl.Int64),
     )
     month, year, day = (

@@ -33,13 +33,14 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
     Source: the features are those of learning to rank (Liu, Learning to Rank for Information Retrieval, 2009) over
     conversations; feeding sessions back to turns is the second stage of stacking (Wolpert, 1992).
 
-    >>> import memlab
+    >>> import tempfile, memlab
     >>> from memlab.rerank import learned, train, training_lists
     >>> data = memlab.datasets.synthetic.generate(turns=120, seed=0)
     >>> bench = memlab.Bench.of(data, encoder="minilm", progress=False)
-    >>> train(training_lists(bench, data)).save("results/doctest.safetensors")
+    >>> path = f"{tempfile.mkdtemp()}/model.safetensors"
+    >>> train(training_lists(bench, data)).save(path)
     >>> run = memlab.retrieve.hybrid(bench)
-    >>> learned(run, bench, model="results/doctest.safetensors", level="session").level
+    >>> learned(run, bench, model=path, level="session").level
     'session'
     """
     if run.level != "turn":
