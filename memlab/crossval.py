@@ -35,7 +35,12 @@ def with_models(stages: Sequence[Pipeline], directory: str | Path) -> list[Pipel
     """
     model = Path(directory).as_posix()
     return [
-        Pipeline(tuple(Stage(s.name, {"model": model, **s.parameters}) if _open(s) else s for s in one.stages))
+        Pipeline(
+            tuple(
+                Stage(s.name, {"model": model, **s.parameters} | {"model": model}) if _open(s) else s
+                for s in one.stages
+            )
+        )
         for one in stages
     ]
 

@@ -430,3 +430,94 @@ def test_a_pool_is_for_the_files_that_can_be_pooled(memlab_cli: Any, tmp_path: P
     assert "long-pool3-seed0 (longmemeval): 12 turns in 12 sessions of 4 scopes" in done.out
     alone = memlab_cli("evaluate", "talk.jsonl", *arguments, cwd=tmp_path)
     assert "pool=3 is for LongMemEval files" in one_message(alone)
+
+
+@pytest.fixture(scope="module")
+def learnable(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., Any]) -> Path:
+    """A folder with ``talk.jsonl``, whose two memories of fifty turns MiniLM reads, and a model of it."""
+    place = tmp_path_factory.mktemp("learned")
+    datasets.synthetic.write(place / "talk.jsonl", 100, seed=0, turns_per_scope=50)
+    done = memlab_cli("train", "talk.jsonl", "--out", "deep/model.safetensors", "--store", "store", cwd=place)
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert re.match(r"talk \(synthetic\): \d+ turns in \d+ sessions of 2 scopes", lines[0])
+    assert re.match(r"learned from \d+ questions of 2 conversations: deep/model\.safetensors$", lines[-3])
+    assert [line.split()[0] for line in lines[-2:]] == ["recall_all@10", "recall_all@20"]
+    return place
+
+
+def test_a_trained_model_ranks_and_says_what_it_learned_from(memlab_cli: Any, learnable: Path) -> None:
+    from memlab.rerank import Model
+
+    data = datasets.load(learnable / "talk.jsonl")
+    about = Model.load(learnable / "deep" / "model.safetensors").about
+    assert about["data"] == [{"name": "talk", "fingerprint": data.fingerprint()}]
+    learned = "hybrid | learned(model='deep/model.safetensors')"
+    arguments = ("search", "What do I like?", "--scope", data.scopes[0], "--store", "store", "--k", 3)
+    for level in ("turn", "session"):
+        done = memlab_cli(*arguments, "--pipeline", learned, "--level", level, cwd=learnable)
+        assert done.code == 0, done.err
+        assert len(re.findall(rf"^ +\d  -?\d+\.\d{{4}}  {data.scopes[0]}/", done.out, re.MULTILINE)) == 3
+    other = memlab_cli(*arguments, "--pipeline", learned, *HASHING, cwd=learnable)
+    assert other.code == 2
+    assert "Traceback" not in other.err
+
+
+def test_cross_validation_trains_once_and_leaves_each_conversation_out(memlab_cli: Any, learnable: Path) -> None:
+    from memlab.rerank import Model
+
+    chosen = ("--pipeline", "hybrid", "--pipeline", "hybrid | learned", "--cross-validate", "scope", "--store", "store")
+    done = memlab_cli("evaluate", "talk.jsonl", *chosen, "--out", "out", cwd=learnable)
+    assert done.code == 0, done.err
+    data = datasets.load(learnable / "talk.jsonl")
+    folder = Path("results") / "cross-validated" / data.fingerprint()
+    assert f"models of talk: {folder}\n" in done.out
+    assert "0 of 4 runs were there before" in done.out
+    seen = [Model.load(path).about["scopes"] for path in sorted((learnable / folder).glob("*.safetensors"))]
+    assert [len(scopes) for scopes in seen] == [1, 1]
+    assert seen[0] != seen[1]
+    assert list((learnable / "out").glob("hybrid-learned*.turn.trec"))
+    again = memlab_cli("evaluate", "talk.jsonl", *chosen, "--out", "again", cwd=learnable)
+    assert "4 of 4 runs were there before" in again.out
+    for path in (learnable / "out").iterdir():
+        assert (learnable / "again" / path.name).read_bytes() == path.read_bytes(), path.name
+    seeded = memlab_cli("evaluate", "talk.jsonl", *chosen, "--out", "seeded", "--seed", 5, cwd=learnable)
+    assert "2 of 4 runs were there before" in seeded.out, "models of another seed rank anew"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("evaluate", "talk.jsonl", "--cross-validate", "turns"), "--cross-validate is 'turns'; what there is: scope"),
+        (("evaluate", "talk.jsonl", "--pipeline", "hybrid | learned"), "learned has no model: add --cross-validate"),
+        (
+            ("evaluate", "talk.jsonl", "--pipeline", "hybrid | learned(model='no')"),
+            "no model 'no'; make one: memlab tr",
+        ),
+        (("evaluate", "talk.jsonl", "--pipeline", "hybrid | learned(model='talk.jsonl')"), "'talk.jsonl' cannot be re"),
+        (
+            ("evaluate", "talk.jsonl", "--pipeline", "hybrid | learned(candidates=0)", "--cross-validate", "scope"),
+            "is 0",
+        ),
+        (("train", "asked.jsonl"), "no question of 'asked' names a turn as evidence; there is nothing to learn from"),
+        (("train", "silent.jsonl"), "no question of 'silent' names a turn as evidence; there is nothing to learn from"),
+        (("train", "none.jsonl"), "none.jsonl"),
+        (("train", "talk.jsonl", *HASHING), "late interaction needs token embeddings"),
+        (("train", "talk.jsonl", "--out", "talk.jsonl/m.safetensors"), "talk.jsonl/m.safetensors: cannot be written"),
+        (("train", "talk.jsonl", "--pool", 3), "pool=3 is for LongMemEval files"),
+    ],
+)
+def test_training_and_cross_validation_refuse_in_one_message(
+    memlab_cli: Any, learnable: Path, arguments: tuple[Any, ...], said: str
+) -> None:
+    lines = [{"scope": "a", "session": "s", "sender": "Ann", "text": "hello"}]
+    for name, asked in (("silent", []), ("asked", [{"scope": "a", "question": "Who?", "abstention": True}])):
+        (learnable / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in [*lines, *asked]))
+    assert said in one_message(memlab_cli(*arguments, "--store", "store", cwd=learnable))
+
+
+def test_a_single_conversation_cannot_be_cross_validated(memlab_cli: Any, learnable: Path) -> None:
+    chosen = ("--pipeline", "hybrid | learned", "--cross-validate", "scope", "--store", "store")
+    scope = datasets.load(learnable / "talk.jsonl").scopes[0]
+    done = memlab_cli("evaluate", "talk.jsonl", "--scope", scope, *chosen, cwd=learnable)
+    assert "cross-validation by scope needs two conversations" in one_message(done)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -55,8 +56,8 @@ def fit(values: np.ndarray, positive: np.ndarray, held: np.ndarray, *, seed: int
     optimiser = torch.optim.AdamW(weights.values(), lr=RATE, weight_decay=DECAY)
     steps = EPOCHS * -(-len(items) // BATCH)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps + 1)
-    for _ in range(EPOCHS):
-        for rows in torch.randperm(len(items), generator=generator).split(BATCH):
+    with _one_thread():
+        for rows in (r for _ in range(EPOCHS) for r in torch.randperm(len(items), generator=generator).split(BATCH)):
             scores = _forward(weights, items[rows], generator) + empty[rows]
             loss = -(torch.log_softmax(scores, dim=-1) * wanted[rows]).sum(-1).mean(1).sum()
             optimiser.zero_grad()
@@ -75,6 +76,22 @@ def predict(network: Network, values: np.ndarray) -> np.ndarray:
     with torch.inference_mode():
         parts = [_forward(weights, part, None).mean(0) for part in items.split(BATCH)]
         return torch.cat(parts).numpy() if parts else np.zeros(values.shape[:2], np.float32)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Keep torch to one thread: on so small arrays threads wait for each other, and sums would depend on their number.
+
+    On two cores that others use too, one thread takes a fifth of the time of two.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _scaled(values: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:

@@ -1,0 +1,375 @@
+"""The learned reranker: its file, what it may not know, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from remembering import minilm
+from safetensors.numpy import load_file, save_file
+
+from memlab import DataError, ModelError, pipeline
+from memlab.records import Dataset, Level, Run, run_from_scores
+from memlab.rerank import Model, cross_validate, learned, train, training_lists
+from memlab.rerank.model import scope_fingerprints
+from memlab.rerank.training import Lists
+from memlab.retrieve import Bench, bm25, hybrid
+
+LEVELS: tuple[Level, ...] = ("turn", "session")
+Renamed = Callable[[Dataset], tuple[Dataset, dict[str, str]]]
+
+
+@pytest.fixture(scope="module")
+def lists(small: Dataset, bench: Bench) -> list[Lists]:
+    return training_lists(bench, small)
+
+
+@pytest.fixture(scope="module")
+def model(lists: list[Lists], tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("models") / "model.safetensors"
+    train(lists).save(path)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def folder(lists: list[Lists], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return cross_validate(lists, tmp_path_factory.mktemp("models") / "folds")
+
+
+def ranking(run: Run) -> dict[str, list[str]]:
+    return dict(run.frame.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
+
+
+# --- ranking
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_same_candidates_in_another_order(bench: Bench, small: Dataset, model: str, level: Level) -> None:
+    run = hybrid(bench, k=20)
+    done = learned(run, bench, model=model, level=level)
+    assert done.level == level
+    assert done.frame["score"].is_finite().all()
+    before, after = ranking(run), ranking(done)
+    session_of = dict(small.turns.select("turn_id", "session_id").iter_rows())
+    for query, turns in before.items():
+        expected = set(turns) if level == "turn" else {session_of[turn] for turn in turns}
+        assert set(after[query]) == expected
+        assert len(after[query]) == len(expected)
+    assert after != before
+    cut = learned(run, bench, model=model, level=level, candidates=5)
+    assert cut.frame.equals(learned(run.top(5), bench, model=model, level=level).frame)
+
+
+def test_evidence_comes_first_where_the_answers_were_learned(bench: Bench, small: Dataset, model: str) -> None:
+    from memlab.evaluate import evaluate
+
+    run = bm25(bench)
+    of = {
+        name: evaluate(one, small, measures=["recall@5"]).summary()["mean"][0]
+        for name, one in (("bm25", run), ("learned", learned(run, bench, model=model)))
+    }
+    assert of["learned"] > of["bm25"] + 0.1
+
+
+def test_the_order_of_the_candidates_does_not_matter(bench: Bench, model: str) -> None:
+    run = hybrid(bench, k=20)
+    frame = run.frame
+    backwards = run_from_scores(
+        frame["query_id"].to_numpy(), frame["doc_id"].to_numpy(), -frame["score"].to_numpy(), level="turn", k=99
+    )
+    for level in LEVELS:
+        one, two = (learned(r, bench, model=model, level=level).frame for r in (run, backwards))
+        both = one.join(two, on=["query_id", "doc_id"], suffix="_other")
+        np.testing.assert_allclose(both["score"], both["score_other"], atol=1e-4)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_question_ranks_alone_as_among_others(small: Dataset, bench: Bench, model: str, level: Level) -> None:
+    """Also where others have more candidates, none, or a much longer list."""
+    run = hybrid(bench)
+    few = pl.col("query_id").is_in(bench.queries["query_id"].gather_every(2).to_list())
+    mixed = replace(run, frame=run.frame.filter((pl.col("rank") <= 3) | ~few))
+    whole = learned(mixed, bench, model=model, level=level).frame
+    for query in small.questions.gather_every(3).iter_slices(1):
+        of_it = pl.col("query_id") == query["query_id"][0]
+        alone = Bench.of(replace(small, questions=query), encoder=minilm())
+        one = learned(replace(run, frame=mixed.frame.filter(of_it)), alone, model=model, level=level).frame
+        assert one["doc_id"].equals(whole.filter(of_it)["doc_id"])
+        np.testing.assert_allclose(one["score"], whole.filter(of_it)["score"], atol=1e-4)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_few_or_no_candidates(bench: Bench, model: str, level: Level) -> None:
+    run = hybrid(bench, k=4)
+    queries = bench.queries["query_id"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        some = run.frame.filter(pl.col("query_id") != queries[0])
+        done = learned(replace(run, frame=some), bench, model=model, level=level)
+        assert set(done.frame["query_id"]) == set(queries[1:])
+        assert done.frame["score"].is_finite().all()
+        one = learned(run.top(1), bench, model=model, level=level)
+        assert one.frame.height == len(queries)
+        assert learned(replace(run, frame=run.frame.clear()), bench, model=model, level=level).frame.is_empty()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("whose", ["model", "folder"])
+def test_ids_are_not_read(
+    request: pytest.FixtureRequest, small: Dataset, bench: Bench, renamed: Renamed, whose: str, level: Level
+) -> None:
+    stages = pipeline(f"hybrid | learned(model={str(request.getfixturevalue(whose))!r})")
+    data, names = renamed(small)
+    one, two = (stages.run(b, level=level) for b in (bench, Bench.of(data, encoder=minilm())))
+    expected = {names[q]: [names[d] for d in documents] for q, documents in ranking(one).items()}
+    assert list(ranking(two).items()) == list(expected.items())
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_evidence_is_not_read(
+    small: Dataset, bench: Bench, without_labels: Callable[[Dataset], Dataset], model: str, level: Level
+) -> None:
+    hidden = Bench.of(without_labels(small), encoder=minilm())
+    one, two = (learned(hybrid(b), b, model=model, level=level) for b in (bench, hidden))
+    assert one.frame.equals(two.frame)
+
+
+# --- training
+
+
+def test_the_same_seed_gives_the_same_model(lists: list[Lists]) -> None:
+    one, two, other = (train(lists, seed=seed) for seed in (0, 0, 1))
+    for part in ("turns", "sessions", "second"):
+        a, b, c = (getattr(m, part) for m in (one, two, other))
+        assert all(np.array_equal(a[name], b[name]) for name in a)
+        assert not np.array_equal(a["weight_0"], c["weight_0"])
+    assert one.about == two.about
+
+
+def test_what_a_model_says_of_itself(small: Dataset, bench: Bench, lists: list[Lists], model: str) -> None:
+    about = Model.load(model).about
+    prints = scope_fingerprints(small.turns, small.scopes)
+    asked = small.questions.filter(pl.col("evidence").list.len() > 0)
+    assert about["scopes"] == sorted(prints[scope] for scope in asked["scope"].unique())
+    assert about["questions"] == asked.height == sum(len(one.turns) for one in lists)
+    assert about["encoder"] == bench.provenance["encoder"]
+    assert about["features"] == list(lists[0].found.names)
+    assert set(about["scores"]) == {"recall_all@10", "recall_all@20"}
+
+
+def test_lists_hold_the_evidence(small: Dataset, bench: Bench, lists: list[Lists]) -> None:
+    ids = bench.documents("turn").ids
+    of_session = bench.documents("session").ids
+    seen = []
+    for one in lists:
+        for i, row in enumerate(one.found.rows):
+            query = small.questions.row(int(row), named=True)
+            assert {ids[place] for place in one.found.at[i][one.turns[i]]} == set(query["evidence"])
+            first = bench.documents("session").spans[query["scope"]][0]
+            assert {of_session[first + n] for n in np.flatnonzero(one.sessions[i])} == set(query["evidence_sessions"])
+            assert one.n_evidence[i] == len(set(query["evidence"]))
+            seen.append(query["query_id"])
+    assert set(seen) == set(small.questions.filter(pl.col("evidence").list.len() > 0)["query_id"])
+
+
+def test_one_conversation_is_enough_to_train_and_not_to_cross_validate(small: Dataset, tmp_path: Path) -> None:
+    one = small.take(small.scopes[:1])
+    bench = Bench.of(one, encoder=minilm())
+    lists = training_lists(bench, one)
+    train(lists).save(tmp_path / "one.safetensors")
+    assert learned(hybrid(bench), bench, model=str(tmp_path / "one.safetensors")).frame.height
+    with pytest.raises(DataError, match="cross-validation by scope needs two conversations"):
+        cross_validate(lists, tmp_path / "folds")
+
+
+def test_nothing_to_learn_from(
+    small: Dataset, bench: Bench, without_labels: Callable[[Dataset], Dataset], lists: list[Lists]
+) -> None:
+    for data in (without_labels(small), replace(small, questions=small.questions.clear())):
+        with pytest.raises(DataError, match="names a turn as evidence; there is nothing to learn from"):
+            training_lists(Bench.of(data, encoder=minilm()), data)
+    with pytest.raises(DataError, match="no questions to learn from"):
+        train([])
+    missed = [replace(one, turns=np.zeros_like(one.turns)) for one in lists]
+    with pytest.raises(DataError, match="no question has its evidence among its candidates"):
+        train(missed)
+    with pytest.raises(DataError, match="late interaction needs token embeddings"):
+        training_lists(Bench.of(small, encoder="hashing:32"), small)
+
+
+# --- cross-validation
+
+
+def held_out(folder: Path) -> dict[str, list[str]]:
+    return {path.name: Model.load(path).about["scopes"] for path in folder.glob("*.safetensors")}
+
+
+def test_each_conversation_is_ranked_by_a_model_that_did_not_learn_from_it(
+    small: Dataset, bench: Bench, folder: Path
+) -> None:
+    prints = scope_fingerprints(small.turns, small.scopes)
+    seen = held_out(folder)
+    assert len(seen) == len(prints) == 3
+    whole = ranking(learned(hybrid(bench), bench, model=str(folder)))
+    for scope, name in prints.items():
+        (file,) = (file for file, learned_from in seen.items() if name not in learned_from)
+        by_it = ranking(learned(hybrid(bench), bench, model=str(folder / file)))
+        queries = small.questions.filter(scope=scope)["query_id"]
+        assert {q: whole[q] for q in queries} == {q: by_it[q] for q in queries}
+
+
+def test_labels_of_a_conversation_do_not_reach_its_own_ranking(
+    small: Dataset, bench: Bench, folder: Path, tmp_path: Path
+) -> None:
+    """Give one conversation wrong evidence: its ranking stays, bit for bit, and that of the others changes."""
+    scope = small.scopes[1]
+    turns = small.turns.filter(scope=scope)
+    last = turns.row(-1, named=True)
+    wrong = pl.col("scope") == scope
+    questions = small.questions.with_columns(
+        evidence=pl.when(wrong).then(pl.lit([last["turn_id"]])).otherwise("evidence"),
+        evidence_sessions=pl.when(wrong).then(pl.lit([last["session_id"]])).otherwise("evidence_sessions"),
+    )
+    data = replace(small, questions=questions)
+    other = Bench.of(data, encoder=minilm())
+    misled = cross_validate(training_lists(other, data), tmp_path / "folds")
+    for level in LEVELS:
+        one, two = (
+            learned(hybrid(b), b, model=str(f), level=level).frame.join(
+                small.questions.select("query_id", "scope"), on="query_id", maintain_order="left"
+            )
+            for b, f in ((bench, folder), (other, misled))
+        )
+        assert one.filter(wrong).equals(two.filter(wrong))
+        assert not one.filter(~wrong).equals(two.filter(~wrong))
+
+
+def test_a_conversation_that_all_models_learned_from_is_refused(bench: Bench, model: str, tmp_path: Path) -> None:
+    (tmp_path / "fold-0.safetensors").write_bytes(Path(model).read_bytes())
+    with pytest.raises(DataError, match=r"each of 1 models .* learned from scope .*\(3 such scopes\)"):
+        learned(hybrid(bench), bench, model=str(tmp_path))
+
+
+def test_the_same_conversation_under_another_id_is_the_same(small: Dataset, renamed: Renamed, folder: Path) -> None:
+    data, names = renamed(small)
+    one, two = (scope_fingerprints(d.turns, d.scopes) for d in (small, data))
+    assert {names[scope]: name for scope, name in one.items()} == two
+    assert len(set(one.values())) == 3
+
+
+def test_fewer_folds_and_stale_ones(lists: list[Lists], tmp_path: Path) -> None:
+    (tmp_path / "fold-7.safetensors").write_bytes(b"of an earlier time")
+    cross_validate(lists, tmp_path, folds=2)
+    seen = held_out(tmp_path)
+    assert sorted(seen) == ["fold-0.safetensors", "fold-1.safetensors"]
+    assert sorted(map(len, seen.values())) == [1, 2]
+
+
+# --- the file
+
+
+def test_a_model_comes_back_as_it_was(bench: Bench, model: str, tmp_path: Path) -> None:
+    held = Model.load(model)
+    held.save(tmp_path / "deep" / "again.safetensors")
+    again = Model.load(tmp_path / "deep" / "again.safetensors")
+    assert again.about == held.about
+    run = hybrid(bench)
+    for level in LEVELS:
+        one, two = (
+            learned(run, bench, model=str(path), level=level).frame
+            for path in (model, tmp_path / "deep" / "again.safetensors")
+        )
+        assert one.equals(two)
+
+
+def test_a_model_that_was_written_again_is_read_again(lists: list[Lists], bench: Bench, tmp_path: Path) -> None:
+    path, runs = tmp_path / "model.safetensors", []
+    for seed in (0, 1):
+        train(lists, seed=seed).save(path)
+        runs.append(learned(hybrid(bench), bench, model=str(path)).frame)
+    assert not runs[0].equals(runs[1])
+
+
+def about_of(path: Path) -> dict[str, Any]:
+    from safetensors import safe_open
+
+    with safe_open(str(path), framework="numpy") as file:
+        return json.loads(file.metadata()["memlab"])
+
+
+def rewrite(path: Path, *, about: Any = None, **changes: Any) -> None:
+    tensors = load_file(path)
+    for name, value in changes.items():
+        tensors.pop(name)
+        if value is not None:
+            tensors[name] = value
+    save_file(tensors, path, {"memlab": json.dumps(about_of(path) if about is None else about)})
+
+
+def spoil(name: str, value: float) -> Callable[[Path], None]:
+    return lambda path: rewrite(path, **{name: np.full_like(load_file(path)[name], value)})
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (lambda p: p.unlink(), "no model .* memlab train DATASET"),
+        (lambda p: p.write_bytes(b""), "cannot be read"),
+        (lambda p: p.write_bytes(b"\x80\x04\x95pickle" * 9), "cannot be read"),
+        (lambda p: p.write_bytes(p.read_bytes()[:-1000]), "cannot be read"),
+        (lambda p: p.write_bytes(p.read_bytes()[:40]), "cannot be read"),
+        (lambda p: save_file({"weight": np.ones(3)}, p), "cannot be read .*expected what memlab train writes"),
+        (lambda p: save_file({"weight": np.ones(3)}, p, {"format": "pt"}), "cannot be read"),
+        (lambda p: save_file({"weight": np.ones(3)}, p, {"memlab": "{"}), "cannot be read"),
+        (lambda p: save_file({"weight": np.ones(3)}, p, {"memlab": "[1]"}), "cannot be read"),
+        (lambda p: save_file({"weight": np.ones(3)}, p, {"memlab": '{"format": 1}'}), "lacks turns; train it again"),
+        (lambda p: rewrite(p, about={**about_of(p), "format": 99}), "another version of memlab"),
+        (lambda p: rewrite(p, about={"format": 1}), "lacks its description"),
+        (lambda p: rewrite(p, **{"second.weight_1": None}), "lacks second"),
+        (lambda p: rewrite(p, **{"sessions.mean": np.ones(3, np.float32)}), "lacks sessions"),
+        (spoil("turns.weight_0", np.nan), "lacks turns"),
+        (lambda p: rewrite(p, about={**about_of(p), "encoder": "other"}), "was trained with encoder 'other'"),
+        (lambda p: rewrite(p, about={**about_of(p), "features": ["a"]}), "trained with other features"),
+    ],
+)
+def test_what_is_no_model_is_refused_in_one_message(
+    bench: Bench, model: str, tmp_path: Path, harm: Callable[[Path], None], said: str
+) -> None:
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(Path(model).read_bytes())
+    harm(path)
+    with pytest.raises(ModelError, match=said) as error:
+        learned(hybrid(bench), bench, model=str(path))
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_another_encoder_is_refused(small: Dataset, model: str) -> None:
+    other = Bench.of(small, encoder="hashing:32")
+    with pytest.raises(ModelError, match=r"was trained with encoder .*minilm.*; the bench has .*"):
+        learned(hybrid(other), other, model=model)
+
+
+def test_a_folder_without_models_is_refused(bench: Bench, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"holds no models of this data; make them: memlab evaluate --cross-validate"):
+        learned(hybrid(bench), bench, model=str(tmp_path))
+
+
+def test_bad_values_are_refused(small: Dataset, bench: Bench, model: str) -> None:
+    run = hybrid(bench)
+    with pytest.raises(ModelError, match=r"learned needs a model: write learned\(model='FILE'\)"):
+        learned(run, bench)
+    with pytest.raises(DataError, match="learned takes a ranking of turns"):
+        learned(hybrid(bench, level="session"), bench, model=model)
+    with pytest.raises(DataError, match="candidates is 0"):
+        learned(run, bench, model=model, candidates=0)
+    other = Bench.of(small.take(small.scopes[:1]), encoder=minilm())
+    with pytest.raises(DataError, match="is not in this bench"):
+        learned(run, other, model=model)

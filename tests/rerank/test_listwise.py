@@ -1,0 +1,119 @@
+"""Small networks that learn to rank lists."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from memlab.rerank.listwise import BATCH, ENSEMBLE, fit, predict, shapes
+
+
+def planted(n: int = 80, c: int = 10, f: int = 5, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Make lists whose positives are the two items of greatest x0 − 2·x1, on features of unlike scales."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(n, c, f)).astype(np.float32)
+    worth = values[..., 0] - 2 * values[..., 1]
+    positive = worth >= np.sort(worth, axis=1)[:, [-2]]
+    return values * np.array([1, 100, 1, 0.01, 1], np.float32) + 7, positive, np.ones((n, c), bool)
+
+
+def test_a_planted_rule_is_learned() -> None:
+    values, positive, held = planted(300)
+    network = fit(values, positive, held)
+    values, positive, _ = planted(100, seed=1)
+    scores = predict(network, values)
+    assert scores.dtype == np.float32
+    first = np.argsort(-scores, axis=1)[:, :2]
+    found = np.take_along_axis(positive, first, axis=1).mean()
+    assert found > 0.9  # by chance 0.2
+
+
+def test_the_seed_gives_the_weights_and_torchs_own_state_is_left_alone() -> None:
+    import torch
+
+    torch.manual_seed(5)
+    before = torch.random.get_rng_state()
+    one = fit(*planted(), seed=3)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    torch.manual_seed(6)
+    np.random.seed(1)  # noqa: NPY002
+    again, other = fit(*planted(), seed=3), fit(*planted(), seed=4)
+    assert all(np.array_equal(one[name], again[name]) for name in one)
+    assert not np.array_equal(one["weight_0"], other["weight_0"])
+
+
+def test_the_number_of_threads_changes_no_weight_and_is_left_as_it_was() -> None:
+    import torch
+
+    before, networks = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            networks.append(fit(*planted()))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    one, two = networks
+    assert all(np.array_equal(one[name], two[name]) for name in one)
+
+
+def test_the_weights_have_their_shapes_and_members_differ() -> None:
+    network = fit(*planted())
+    assert {n: w.shape for n, w in network.items() if n not in ("mean", "spread")} == shapes(5)
+    assert network["mean"].shape == network["spread"].shape == (5,)
+    assert all(w.dtype == np.float32 for w in network.values())
+    assert len(np.unique(network["weight_2"][:, 0, 0])) == ENSEMBLE
+
+
+def test_padding_changes_nothing() -> None:
+    """Items that are not there do not count, whatever stands in their place."""
+    values, positive, held = planted()
+    network = fit(values, positive, held)
+    rubbish = np.full((len(values), 4, 5), 1e6, np.float32)
+    padded = np.concatenate([values, rubbish], axis=1)
+    none = np.zeros((len(values), 4), bool)
+    other = fit(padded, np.concatenate([positive, ~none], axis=1), np.concatenate([held, none], axis=1))
+    np.testing.assert_array_equal(other["mean"], network["mean"])
+    np.testing.assert_allclose(predict(network, padded)[:, :10], predict(network, values), atol=1e-5)
+    scores = predict(other, planted(100, seed=1)[0])
+    rubbish_before = np.concatenate([planted(100, seed=1)[0], rubbish[:1].repeat(100, axis=0)], axis=1)
+    np.testing.assert_allclose(predict(other, rubbish_before)[:, :10], scores, atol=1e-5)
+
+
+def test_what_stands_in_the_padding_changes_no_weight() -> None:
+    values, positive, held = planted()
+    held[:, 7:] = False
+    positive[:, 0] = True
+    networks = []
+    for rubbish in (0.0, 1e3):
+        values[:, 7:] = rubbish
+        networks.append(fit(values, positive, held))
+    one, two = networks
+    np.testing.assert_array_equal(one["mean"], two["mean"])
+    for name in shapes(5):
+        np.testing.assert_allclose(one[name], two[name], atol=1e-4)
+
+
+def test_lists_are_scored_alone() -> None:
+    network = fit(*planted())
+    values = planted(BATCH + 3, seed=2)[0]
+    whole = predict(network, values)
+    for i in (0, BATCH - 1, BATCH, BATCH + 2):
+        np.testing.assert_allclose(predict(network, values[i : i + 1])[0], whole[i], atol=1e-5)
+    order = np.random.default_rng(0).permutation(values.shape[1])
+    np.testing.assert_allclose(predict(network, values[:, order]), whole[:, order], atol=1e-5)
+    assert predict(network, values[:0]).shape == (0, values.shape[1])
+
+
+@pytest.mark.parametrize("far", [1e30, -1e30])
+def test_a_value_far_from_all_that_was_learned_is_clipped(far: float) -> None:
+    network = fit(*planted())
+    values = planted(2, seed=1)[0]
+    values[0, 0, 2] = far
+    assert np.isfinite(predict(network, values)).all()
+
+
+def test_a_constant_feature_and_a_single_list() -> None:
+    values, positive, held = planted(1)
+    values[..., 3] = 5
+    assert np.isfinite(predict(fit(values, positive, held), values)).all()

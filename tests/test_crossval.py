@@ -1,0 +1,151 @@
+"""Cross-validated measuring: finished folds are used again, and only where nothing that they depend on changed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+from remembering import minilm
+
+from memlab import DataError, crossval, pipeline, rerank
+from memlab.crossval import train_folds, untrained, with_models
+from memlab.datasets import synthetic
+from memlab.records import Dataset
+from memlab.rerank import learned, training
+from memlab.retrieve import Bench, hybrid
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return synthetic.generate(150, seed=0, turns_per_scope=50)
+
+
+@pytest.fixture(scope="module")
+def bench(data: Dataset) -> Bench:
+    return Bench.of(data, encoder=minilm())
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """List the seeds of every model that is trained, in place of the training."""
+    seeds: list[int] = []
+    real = training.train
+
+    def count(lists: list[training.Lists], *, seed: int = 0) -> rerank.Model:
+        seeds.append(seed)
+        return real(lists, seed=seed)
+
+    monkeypatch.setattr(training, "train", count)
+    return seeds
+
+
+def test_finished_folds_are_used_again(data: Dataset, bench: Bench, tmp_path: Path, trained: list[int]) -> None:
+    place = train_folds(bench, data, tmp_path)
+    assert place == tmp_path / data.fingerprint()
+    assert sorted(p.name for p in place.iterdir()) == ["about.json", *(f"fold-{i}.safetensors" for i in range(3))]
+    assert trained == [0, 0, 0]
+    written = {p: p.stat().st_mtime_ns for p in place.iterdir()}
+    assert train_folds(Bench.of(data, encoder=minilm()), data, tmp_path) == place
+    assert trained == [0, 0, 0]
+    assert {p: p.stat().st_mtime_ns for p in place.iterdir()} == written
+    assert learned(hybrid(bench), bench, model=str(tmp_path)).frame.equals(
+        learned(hybrid(bench), bench, model=str(place)).frame
+    )
+
+
+def test_what_they_depend_on_is_trained_again(
+    data: Dataset, bench: Bench, tmp_path: Path, trained: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = train_folds(bench, data, tmp_path)
+    train_folds(bench, data, tmp_path, seed=1)
+    assert trained == [0] * 3 + [1] * 3
+    assert json.loads((place / "about.json").read_text())["seed"] == 1
+    headed = replace(bench, provenance={**bench.provenance, "header": ["time"]})
+    train_folds(headed, data, tmp_path, seed=1)
+    assert len(trained) == 9
+    other = replace(bench, provenance={**bench.provenance, "encoder": "other"})
+    train_folds(other, data, tmp_path, seed=1)
+    assert len(trained) == 12
+    monkeypatch.setattr(crossval, "code", lambda: "memlab of tomorrow")
+    train_folds(other, data, tmp_path, seed=1)
+    assert len(trained) == 15
+    less = replace(data, questions=data.questions.filter(pl.int_range(pl.len()) > 0))
+    assert train_folds(Bench.of(less, encoder=minilm()), less, tmp_path, seed=1) != place
+    assert len(trained) == 18
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", "\x00"])
+def test_a_note_that_cannot_be_read_is_no_note(
+    data: Dataset, bench: Bench, tmp_path: Path, trained: list[int], content: str
+) -> None:
+    (tmp_path / data.fingerprint()).mkdir()
+    (tmp_path / data.fingerprint() / "about.json").write_text(content)
+    train_folds(bench, data, tmp_path)
+    assert len(trained) == 3
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["first", "over finished folds"])
+def test_a_kill_between_folds_leaves_no_note(
+    data: Dataset, bench: Bench, tmp_path: Path, before: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if before:
+        train_folds(bench, data, tmp_path, seed=7)
+    real, done = training.train, []
+
+    def stop(lists: list[training.Lists], *, seed: int = 0) -> rerank.Model:
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(seed)
+        return real(lists, seed=seed)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "train", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train_folds(bench, data, tmp_path)
+    place = tmp_path / data.fingerprint()
+    assert sorted(p.name for p in place.iterdir()) == ["fold-0.safetensors", "fold-1.safetensors"]
+    train_folds(bench, data, tmp_path)
+    assert (place / "about.json").is_file()
+    assert learned(hybrid(bench), bench, model=str(tmp_path)).frame.height
+
+
+def test_one_conversation_cannot_be_cross_validated(data: Dataset, tmp_path: Path) -> None:
+    one = data.take(data.scopes[:1])
+    with pytest.raises(DataError, match="needs two conversations with evidence"):
+        train_folds(Bench.of(one, encoder=minilm()), one, tmp_path)
+    assert not list(tmp_path.rglob("about.json"))
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["hybrid"], False),
+        (["hybrid", "bm25 | learned"], True),
+        (["bm25 | learned(model='m.safetensors')"], False),
+        (["bm25 | learned(model='')"], True),
+        (["bm25 | learned(candidates=50)"], True),
+        ([], False),
+    ],
+)
+def test_untrained(texts: list[str], expected: bool) -> None:
+    assert untrained([pipeline(text) for text in texts]) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("hybrid | mmr", "hybrid | mmr"),
+        ("hybrid | learned", "hybrid | learned(model='a/b')"),
+        ("hybrid | learned(candidates=9) | mmr", "hybrid | learned(model='a/b', candidates=9) | mmr"),
+        ("hybrid | learned(model='c')", "hybrid | learned(model='c')"),
+        ("hybrid | learned(model='', candidates=9)", "hybrid | learned(model='a/b', candidates=9)"),
+    ],
+)
+def test_with_models(text: str, expected: str) -> None:
+    (made,) = with_models([pipeline(text)], Path("a") / "b")
+    assert str(made) == str(pipeline(expected))
+    assert not untrained([made])
