@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,7 @@ from memlab.errors import DataError
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
+    from memlab.records import Dataset
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="A workbench for chat memory."
@@ -44,6 +46,15 @@ def load_encoder(chosen: Settings) -> Encoder:
 
     services = {name: Service(name, **service.model_dump()) for name, service in chosen.llm.services.items()}
     return load(chosen.encoder, services=services)
+
+
+def load_files(files: list[Path], chosen: Settings, *, format: str | None, pool: int | None) -> Iterator[Dataset]:
+    """Load files one after the other; among several the pool is for those that can be pooled."""
+    from memlab import datasets
+
+    for path in files:
+        fits = len(files) == 1 or format is not None or datasets.detect(path) == "longmemeval"
+        yield datasets.load(path, format=format, pool=pool if fits else None, **reading(chosen))
 
 
 def pipeline_lines(given: str) -> list[str]:

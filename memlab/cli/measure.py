@@ -20,8 +20,8 @@ from memlab.cli._options import (
     Store,
     app,
     load_encoder,
+    load_files,
     pipeline_lines,
-    reading,
 )
 from memlab.config import settings
 from memlab.errors import DataError
@@ -97,7 +97,6 @@ def evaluate(
     Each run is kept in the store when it is there. The same command, also after an interruption, reads those back
     and runs the rest.
     """
-    from memlab import datasets
     from memlab.crossval import train_folds, untrained, with_models
     from memlab.experiment import distinct, measurable
     from memlab.grid import run_grid
@@ -114,10 +113,7 @@ def evaluate(
     if untrained(stages) and not cross_validate:
         raise DataError("learned has no model: add --cross-validate scope, or name one as learned(model='FILE')")
     held: list[Dataset] = []
-    for path in dataset:
-        # Among several files the pool is for those that can be pooled.
-        fits = len(dataset) == 1 or format is not None or datasets.detect(path) == "longmemeval"
-        data = datasets.load(path, format=format, pool=pool if fits else None, **reading(chosen))
+    for data in load_files(dataset, chosen, format=format, pool=pool):
         held.append(data.take(scope) if scope else data)
         typer.echo(held[-1].describe())
         for line in issue_lines(data):
@@ -155,7 +151,6 @@ def train(
     seed: Seed = None,
 ) -> None:
     """Train the learned reranker on all conversations of the files, for use as `learned(model='FILE')`."""
-    from memlab import datasets
     from memlab.rerank import train as fit
     from memlab.rerank import training_lists
     from memlab.retrieve import Bench
@@ -164,9 +159,7 @@ def train(
     chosen, _ = settings({"store": store, "encoder": encoder, "on_error": on_error, "seed": seed})
     model, memory = load_encoder(chosen), MemoryStore.open(chosen.store)
     lists, about = [], []
-    for path in dataset:
-        fits = len(dataset) == 1 or format is not None or datasets.detect(path) == "longmemeval"
-        data = datasets.load(path, format=format, pool=pool if fits else None, **reading(chosen))
+    for data in load_files(dataset, chosen, format=format, pool=pool):
         bench = Bench.of(data, encoder=model, store=memory, header=chosen.header)
         lists += training_lists(bench, data)
         about.append({"name": data.name, "fingerprint": data.fingerprint()})

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Encoder", "EncoderIdentity", "load"]
 
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 _KNOWN = "minilm, hashing, hashing:DIM, endpoint:NAME, a directory, or a hub id (owner/name or owner/name@revision)"
 
 
@@ -67,11 +65,12 @@ def _dim(spec: str, text: str) -> int:
 
 
 def _load_model(spec: str) -> Encoder:
+    from memlab.embed.modelfiles import HUB_ID
     from memlab.embed.transformer import load_directory, load_hub
 
     path = Path(spec).expanduser()
     if spec and path.is_dir():
         return load_directory(path)
-    if _HUB_ID.fullmatch(spec) and not spec.startswith("."):
+    if HUB_ID.fullmatch(spec):
         return load_hub(spec)
     raise ModelError(f"no encoder {spec!r}: there is no such directory, and no such name; expected {_KNOWN}")

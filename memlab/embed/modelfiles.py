@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,6 +15,9 @@ from memlab.embed.pooling import MODES
 from memlab.errors import ModelError
 
 logger = logging.getLogger(__name__)
+
+HUB_ID = re.compile(r"\w[\w.-]*/[\w.-]+(@[\w./-]+)?")
+"""How a hub model is named: owner/name, or owner/name@revision."""
 
 _WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
 _LEGACY = {

@@ -16,7 +16,7 @@ from memlab.records import raw_part
 HEADER_FIELDS = ("scope", "time", "participants", "topics")
 
 _DAY = "%-d %B %Y"
-_ROLES = ("user", "assistant", "system", "other")
+ROLES = ("user", "assistant", "system", "other")
 
 
 def turn_texts(turns: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
@@ -90,7 +90,7 @@ def query_texts(questions: pl.DataFrame, turns: pl.DataFrame, *, header: Sequenc
 
 def _named(form: str) -> pl.Expr:
     """Write the speaker into a form; nothing where the speaker is only a role."""
-    return pl.when(pl.col("speaker").is_in(_ROLES)).then(pl.lit("")).otherwise(pl.format(form, "speaker"))
+    return pl.when(pl.col("speaker").is_in(ROLES)).then(pl.lit("")).otherwise(pl.format(form, "speaker"))
 
 
 def _bodies(turns: pl.DataFrame, caption: pl.Expr) -> pl.Series:

@@ -41,8 +41,7 @@ def session_values(found: Candidates, scores: np.ndarray, alike: np.ndarray) -> 
     for k in range(BEST):
         these = order[inside & (depth == k)]
         best[group[these], k] = scores.ravel()[these]
-    held = best[:, 0] > -np.inf
-    held &= np.bincount(group[found.held.ravel()], minlength=q * s)[: q * s] > 0
+    held = np.bincount(group[found.held.ravel()], minlength=q * s) > 0
     share = np.exp(scores) * found.held
     share /= np.maximum(share.sum(axis=1, keepdims=True), 1e-9)  # a question may have no candidate
     shares = np.bincount(group, weights=share.ravel(), minlength=q * s + 1)[: q * s].reshape(q, s)

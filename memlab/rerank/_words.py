@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 from scipy.sparse import csr_array
 
+from memlab.embed.text import ROLES
 from memlab.retrieve import Bench
 from memlab.retrieve.bm25 import tokenize
 
-_ROLES = ("user", "assistant", "system", "other")
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -119,7 +119,7 @@ def _moved(here: np.ndarray, session: np.ndarray, step: int) -> np.ndarray:
 
 def _speakers(bench: Bench) -> dict[str, list[str]]:
     """Give the named speakers of each scope that has questions."""
-    named = bench.turns.filter(~pl.col("speaker").is_in(_ROLES)).group_by("scope").agg(pl.col("speaker").unique())
+    named = bench.turns.filter(~pl.col("speaker").is_in(ROLES)).group_by("scope").agg(pl.col("speaker").unique())
     speakers: dict[str, list[str]] = {scope: [] for scope in bench.queries["scope"]}
     return speakers | dict(named.iter_rows())
 
@@ -158,7 +158,7 @@ def question_shapes(bench: Bench, rows: np.ndarray, turns: slice, session: np.nd
     }
     shapes["question_length"] = text.str.count_matches(r"\w+").log1p().to_numpy().astype(np.float32)[:, None]
     speaker = _turns(bench)["speaker"][turns]
-    people = [name for name in speaker.unique(maintain_order=True) if name not in _ROLES]
+    people = [name for name in speaker.unique(maintain_order=True) if name not in ROLES]
     lowered = text.str.to_lowercase()
     named = [lowered.str.contains(name.lower(), literal=True).to_numpy() for name in people]
     called = np.array(named, np.float32).reshape(len(people), len(rows)).T

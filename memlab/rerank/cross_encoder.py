@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -13,14 +12,13 @@ import polars as pl
 
 from memlab.embed.base import check_texts
 from memlab.embed.loading import load_parts, longest
-from memlab.embed.modelfiles import fetch, weights_digest
+from memlab.embed.modelfiles import HUB_ID, fetch, weights_digest
 from memlab.embed.transformer import token_batches
 from memlab.errors import DataError, ModelError
 from memlab.records import Run
 from memlab.rerank.blend import rescored
 from memlab.retrieve.bench import Bench
 
-_HUB_ID = re.compile(r"\w[\w.-]*/[\w.-]+(@[\w./-]+)?")
 _RELEVANT = "relevant"
 _PROGRESS_FROM = 500
 
@@ -129,7 +127,7 @@ def load(spec: str) -> CrossEncoder:
     path = Path(spec).expanduser()
     if spec and path.is_dir():
         return _loaded(path.resolve(), path.resolve().name, weights_digest(path))
-    if not _HUB_ID.fullmatch(spec):
+    if not HUB_ID.fullmatch(spec):
         raise ModelError(
             f"no cross-encoder {spec!r}: there is no such directory; expected a directory that transformers saved, or "
             "a hub id (owner/name or owner/name@revision)"

@@ -9,8 +9,9 @@ import numpy as np
 
 from memlab.errors import DataError, ModelError
 from memlab.records import Level, Run, run_from_scores
+from memlab.rerank import features
 from memlab.rerank._second import alike_elsewhere, relative, session_values, turn_values
-from memlab.rerank.features import Candidates, candidates, run_places
+from memlab.rerank.features import Candidates, run_places
 from memlab.rerank.listwise import predict
 from memlab.rerank.model import Model, scope_fingerprints
 from memlab.retrieve import Bench
@@ -57,7 +58,7 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
     places, held = run_places(run.top(candidates).frame, bench)
     rows, at, scores = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
     first = {scope: span[0] for scope, span in bench.documents("session").spans.items()}
-    for found in _looked_at(bench, places, held):
+    for found in features.candidates(bench, places, held):
         scope = bench.queries["scope"][int(found.rows[0])]
         if list(found.names) != list(models[scope].about["features"]):
             raise ModelError(f"model {model!r} was trained with other features, by another memlab; train it again")
@@ -72,9 +73,6 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
     ids = bench.queries["query_id"].to_numpy()[row[order]], bench.documents(level).ids[place[order]]
     ranked = run_from_scores(*ids, np.concatenate(scores)[order], level=level, k=max(candidates, 200))
     return bench.show(ranked)
-
-
-_looked_at = candidates
 
 
 def apply(model: Model, found: Candidates, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

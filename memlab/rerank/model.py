@@ -28,7 +28,8 @@ class Model:
     :param sessions: scores sessions by the scores of their turns.
     :param second: scores turns again, with the scores of neighbours and sessions.
     :param about: ``features``, ``encoder``, ``scopes`` (what it learned from, as :func:`scope_fingerprints` names
-        them), ``questions``, ``seed``: what is needed to judge and to repeat it.
+        them), ``questions``, ``seed``, ``scores`` of the first stage on conversations it did not learn from, and from
+        ``memlab train`` ``data``: names and fingerprints.
     """
 
     turns: Network

@@ -70,7 +70,7 @@ def bm25_scores(
     queries = tokenize(bench.queries["text"].to_list())
     for rows, span in bench.by_scope(level):
         scores = np.zeros((len(rows), span.stop - span.start), np.float32)
-        index = _index(bench.documents(level), span, k1, b)
+        index = index_of(bench.documents(level), span, k1, b)
         if index is not None:
             for i, row in enumerate(rows):
                 known = [token for token in queries[row] if token in index.vocab_dict]
@@ -79,7 +79,7 @@ def bm25_scores(
         yield rows, span, scores
 
 
-def _index(documents: Documents, span: slice, k1: float, b: float) -> Any:
+def index_of(documents: Documents, span: slice, k1: float, b: float) -> Any:
     """Build the index of one scope, once; ``None`` where its documents hold no word."""
     import bm25s
 

@@ -14,7 +14,7 @@ from memlab.errors import DataError
 from memlab.records import Run, run_from_scores
 from memlab.retrieve._rank import rank
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.bm25 import DEFAULTS, _index, tokenize
+from memlab.retrieve.bm25 import DEFAULTS, index_of, tokenize
 from memlab.retrieve.dense import cosines
 from memlab.retrieve.subqueries import ask, joined
 
@@ -214,7 +214,7 @@ def _rm3_scores(
     for rows, span in bench.by_scope("turn"):
         n = span.stop - span.start
         scores = np.zeros((len(rows), n), np.float32)
-        index = _index(documents, span, *DEFAULTS["turn"])
+        index = index_of(documents, span, *DEFAULTS["turn"])
         if index is not None:
             held = index.scores
             postings = csc_array((held["data"], held["indices"], held["indptr"])).astype(np.float64)

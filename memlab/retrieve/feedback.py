@@ -12,7 +12,7 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.records import Run, run_from_scores
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.bm25 import DEFAULTS, _index, tokenize
+from memlab.retrieve.bm25 import DEFAULTS, index_of, tokenize
 from memlab.retrieve.dense import cosines
 from memlab.retrieve.fusion import standardised
 
@@ -173,7 +173,7 @@ def term_scores(bench: Bench, span: slice, tokens: Sequence[str]) -> Any:
     """
     from scipy.sparse import csr_array
 
-    index = _index(bench.documents("turn"), span, *DEFAULTS["turn"])
+    index = index_of(bench.documents("turn"), span, *DEFAULTS["turn"])
     known = {} if index is None else index.vocab_dict
     none = np.zeros(0)
     scores = [index.get_scores([token]) if token in known else none for token in tokens]
