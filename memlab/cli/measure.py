@@ -151,8 +151,8 @@ def train(
     seed: Seed = None,
 ) -> None:
     """Train the learned reranker on all conversations of the files, for use as `learned(model='FILE')`."""
+    from memlab.rerank import held_out_scores, training_lists
     from memlab.rerank import train as fit
-    from memlab.rerank import training_lists
     from memlab.retrieve import Bench
     from memlab.store import MemoryStore
 
@@ -165,13 +165,13 @@ def train(
         about.append({"name": data.name, "fingerprint": data.fingerprint()})
         typer.echo(data.describe())
     made = fit(lists, seed=chosen.seed)
-    made = replace(made, about={**made.about, "data": about})
+    made = replace(made, about={**made.about, "data": about, "scores": held_out_scores(lists, seed=chosen.seed)})
     made.save(out)
     typer.echo(
         f"learned from {made.about['questions']:,} questions of {len(made.about['scopes']):,} conversations: {out}"
     )
     for name, value in made.about["scores"].items():
-        typer.echo(f"  {name} {value:.3f}  (each conversation by a first stage that did not learn from it)")
+        typer.echo(f"  {name} {value:.3f}  (each conversation by a model that did not learn from it)")
 
 
 @app.command()

@@ -5,12 +5,13 @@ from memlab.rerank.cross_encoder import cross_encoder
 from memlab.rerank.learned import learned
 from memlab.rerank.light import light
 from memlab.rerank.model import Model
-from memlab.rerank.training import cross_validate, train, training_lists
+from memlab.rerank.training import cross_validate, held_out_scores, train, training_lists
 
 __all__ = [
     "Model",
     "cross_encoder",
     "cross_validate",
+    "held_out_scores",
     "learned",
     "light",
     "position_aware",

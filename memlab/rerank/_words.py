@@ -73,7 +73,7 @@ class Words:
         frequency = here.sum(axis=0)
         weights = asked * np.log1p((n - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
         total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-6)
-        near = {step: _moved(here, session, step) for step in (1, -1, 2, -2)}
+        near = {step: neighbour(here.T, session, step, absent=False).T for step in (1, -1, 2, -2)}
         first = np.flatnonzero(np.r_[True, session[1:] != session[:-1]])
         within = np.repeat(np.logical_or.reduceat(here, first, axis=0), np.diff(np.r_[first, n]), axis=0)
         known = (weights * (frequency > 0)).sum(axis=1, keepdims=True)
@@ -92,14 +92,17 @@ class Words:
 def words_of(bench: Bench) -> Words:
     """Count the words of a bench's turns and questions; names of the scope's speakers are no words of a question."""
     documents = bench.documents("turn")
-    texts = tokenize(documents.texts)
-    number: dict[str, int] = {}
-    turns = _counted(texts, number)
-    names = {scope: {w for name in held for w in tokenize([name])[0]} for scope, held in _speakers(bench).items()}
+    if "words" not in documents.indexes:
+        known: dict[str, int] = {}
+        documents.indexes["words"] = _counted(tokenize(documents.texts), known), known
+    turns, known = documents.indexes["words"]
+    number = dict(known)  # words that only questions hold are theirs
+    names = {scope: {w for name in held for w in tokenize([name])[0]} for scope, held in speakers(bench).items()}
     asked = zip(tokenize(bench.queries["text"].to_list()), bench.queries["scope"], strict=True)
     questions = _counted([[w for w in words if w not in names[scope]] for words, scope in asked], number)
-    turns.resize((turns.shape[0], questions.shape[1]))
-    return Words(turns, questions)
+    wider = turns.copy()
+    wider.resize((turns.shape[0], questions.shape[1]))
+    return Words(wider, questions)
 
 
 def _counted(texts: list[list[str]], number: dict[str, int]) -> csr_array:
@@ -109,19 +112,23 @@ def _counted(texts: list[list[str]], number: dict[str, int]) -> csr_array:
     return csr_array((np.ones(len(columns), np.float32), columns, start), shape=(len(texts), max(1, len(number))))
 
 
-def _moved(here: np.ndarray, session: np.ndarray, step: int) -> np.ndarray:
-    moved = np.zeros_like(here)
-    if abs(step) < len(here):
+def neighbour(values: np.ndarray, session: np.ndarray, step: int, *, absent: float) -> np.ndarray:
+    """Give each turn what the turn ``step`` places before it in its session has: (q, n), of the same type.
+
+    :param absent: for a turn that has no such neighbour.
+    """
+    moved = np.full_like(values, absent)
+    if abs(step) < values.shape[1]:
         to, of = (slice(step, None), slice(None, -step)) if step > 0 else (slice(None, step), slice(-step, None))
-        moved[to] = here[of] & (session[to] == session[of])[:, None]
+        moved[:, to] = np.where(session[to] == session[of], values[:, of], moved[:, to])
     return moved
 
 
-def _speakers(bench: Bench) -> dict[str, list[str]]:
+def speakers(bench: Bench) -> dict[str, list[str]]:
     """Give the named speakers of each scope that has questions."""
     named = bench.turns.filter(~pl.col("speaker").is_in(ROLES)).group_by("scope").agg(pl.col("speaker").unique())
-    speakers: dict[str, list[str]] = {scope: [] for scope in bench.queries["scope"]}
-    return speakers | dict(named.iter_rows())
+    none: dict[str, list[str]] = {scope: [] for scope in bench.queries["scope"]}
+    return none | dict(named.iter_rows())
 
 
 def _turns(bench: Bench) -> pl.DataFrame:

@@ -12,20 +12,24 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from memlab.embed.tokens import TokenVectors
 from memlab.errors import DataError
-from memlab.rerank._words import Words, question_shapes, turn_shapes, words_of
+from memlab.rerank._matches import RAW, first_person, matches
+from memlab.rerank._words import Words, neighbour, question_shapes, turn_shapes, words_of
 from memlab.retrieve import Bench
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.dense import best_of, cosines, dense_scores
 from memlab.retrieve.fusion import combsum, standardised
-from memlab.retrieve.late import late_scores
+from memlab.retrieve.late import ScopeTokens, query_tokens, scope_tokens, totals
 from memlab.retrieve.two_stage import summary_vectors
 
-BLOCK = 4_000_000
+BLOCK = 1_000_000
 """Pairs of question and turn that are looked at together, so that a large memory does not need large arrays."""
 
 SIMILAR_TO = (5, 10)
 NEIGHBOURS = (1, -1, 2, -2)
+ABSENT = -3.0
+"""What a neighbour scores that is not there: less than nearly all, in standard deviations."""
 
 
 @dataclass(frozen=True)
@@ -62,19 +66,24 @@ def candidates(bench: Bench, places: np.ndarray, held: np.ndarray) -> Iterator[C
     :raises DataError: when the bench's encoder gives no token embeddings.
     """
     words, summaries = words_of(bench), summary_vectors(bench)
+    rewritten = first_person(bench)
+    asked_tokens = query_tokens(bench), query_tokens(rewritten)
     scored = zip(
         dense_scores(bench, level="turn"),
+        dense_scores(rewritten, level="turn"),
         bm25_scores(bench, level="turn"),
-        late_scores(bench, level="turn"),
         bm25_scores(bench, level="session"),
         strict=True,
     )
-    for (rows, turns, dense), (_, _, bm25), (_, _, late), (_, sessions, of_sessions) in scored:
+    for (rows, turns, dense), (_, _, own_dense), (_, _, bm25), (_, sessions, of_sessions) in scored:
+        tokens = scope_tokens(bench, turns)
         size = max(1, BLOCK // max(1, turns.stop - turns.start))
         for start in range(0, len(rows), size):
             part = slice(start, start + size)
             scope = _Scope(bench, words, rows[part], turns, sessions)
-            scope.scores(dense[part], bm25[part], late[part], of_sessions[part])
+            late = scope.late(tokens, *(held.take(rows[part]) for held in asked_tokens))
+            scope.own("dense", own_dense[part])
+            scope.scores(dense[part], bm25[part], late, of_sessions[part])
             scope.summaries(summaries)
             scope.words()
             scope.shapes()
@@ -128,6 +137,24 @@ class _Scope:
     def add(self, name: str, values: np.ndarray) -> None:
         self.columns[name] = np.broadcast_to(np.asarray(values, np.float32), self.shape)
 
+    def late(self, tokens: ScopeTokens, asked: TokenVectors, rewritten: TokenVectors) -> np.ndarray:
+        """How the words of the question match those of turn, neighbours and session; gives late interaction's score."""
+        found = matches(tokens, asked, self.session)
+        for name, scores in found.items():
+            if name != "late":
+                self.add(f"{name}_z", standardised(scores))
+            if name in RAW:
+                self.add(name, scores)
+        self.own("late", totals(tokens.best(rewritten), tokens.weights(rewritten), rewritten))
+        return found["late"]
+
+    def own(self, name: str, scores: np.ndarray) -> None:
+        """How well the turn matches the question as its speaker would put it."""
+        of_turn = standardised(scores)
+        best = best_of(of_turn, self.session, self.n_sessions)
+        self.add(f"{name}_first_person_z", of_turn)
+        self.add(f"{name}_first_person_best_of_session", standardised(best)[:, self.session])
+
     def scores(self, dense: np.ndarray, bm25: np.ndarray, late: np.ndarray, of_sessions: np.ndarray) -> None:
         """How well turn, neighbours and session match, by each scorer; and how alike the turn is to the first hits."""
         total = np.zeros(self.shape)
@@ -146,7 +173,7 @@ class _Scope:
                 of_turn - best_of(of_turn, self.session, self.n_sessions)[:, self.session],
             )
             for step in NEIGHBOURS:
-                self.add(f"{name}_at{-step:+d}", self.neighbour(of_turn, step))
+                self.add(f"{name}_at{-step:+d}", neighbour(of_turn, self.session, step, absent=ABSENT))
         session = standardised(of_sessions)[:, self.session]
         total += session
         self.add("bm25_of_session", session)
@@ -166,15 +193,6 @@ class _Scope:
         means = np.repeat(lowest.astype(np.float64), self.n_sessions, axis=1)
         means[:, self.session[self.first]] = np.add.reduceat(kept, self.first, axis=1) / np.minimum(self.count, 3)
         return means
-
-    def neighbour(self, values: np.ndarray, step: int) -> np.ndarray:
-        """Give each turn the value of the turn ``step`` places before it in its session; −3 where there is none."""
-        moved = np.full_like(values, -3.0)
-        if abs(step) >= values.shape[1]:
-            return moved
-        here, there = (slice(step, None), slice(None, -step)) if step > 0 else (slice(None, step), slice(-step, None))
-        moved[:, here] = np.where(self.session[here] == self.session[there], values[:, there], -3.0)
-        return moved
 
     def summaries(self, vectors: np.ndarray | None) -> None:
         """How well the session's summary matches, where there is one."""

@@ -1,4 +1,4 @@
-"""The learned reranker: turns from what is known of them, sessions from their turns, and turns again from both."""
+"""The learned reranker: turns from what is known of them, and sessions from their turns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from memlab.errors import DataError, ModelError
 from memlab.records import Level, Run, run_from_scores
 from memlab.rerank import features
-from memlab.rerank._second import alike_elsewhere, relative, session_values, turn_values
 from memlab.rerank.features import Candidates, run_places
 from memlab.rerank.listwise import predict
 from memlab.rerank.model import Model, scope_fingerprints
@@ -20,9 +19,9 @@ from memlab.retrieve import Bench
 def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", candidates: int = 200) -> Run:
     """Rank candidates by a trained model.
 
-    Three small networks: one scores turns by about seventy features of question, turn, neighbourhood, session and
-    scope; the next ranks sessions by the scores of their turns; the last scores turns again, knowing how their
-    neighbours and sessions did. The score that a turn had before does not matter, only that it is a candidate.
+    Two small networks score turns by about ninety features of question, turn, neighbourhood, session and scope: one
+    learned to put turns first, the other also to put sessions first, which rank by the shares of their turns together.
+    The score that a turn had before does not matter, only that it is a candidate.
 
     :param model: a file that ``memlab train`` wrote, or the folder of a cross-validation: each scope is then ranked by
         a model that did not learn from it.
@@ -32,7 +31,7 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
     :raises ModelError: without a model, or for one that was trained with another encoder or another memlab.
 
     Source: the features are those of learning to rank (Liu, Learning to Rank for Information Retrieval, 2009) over
-    conversations; feeding sessions back to turns is the second stage of stacking (Wolpert, 1992).
+    conversations; what is learned, and how, :func:`memlab.rerank.listwise.fit`.
 
     >>> import tempfile, memlab
     >>> from memlab.rerank import learned, train, training_lists
@@ -54,7 +53,6 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
             "memlab evaluate --cross-validate scope, which trains its own"
         )
     models = _models(Path(model), bench)
-    vectors = bench.documents("turn").vectors()
     places, held = run_places(run.top(candidates).frame, bench)
     rows, at, scores = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
     first = {scope: span[0] for scope, span in bench.documents("session").spans.items()}
@@ -62,12 +60,11 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
         scope = bench.queries["scope"][int(found.rows[0])]
         if list(found.names) != list(models[scope].about["features"]):
             raise ModelError(f"model {model!r} was trained with other features, by another memlab; train it again")
-        turns, sessions, there = apply(models[scope], found, vectors)
-        shown = found.held if level == "turn" else there
-        row, column = np.nonzero(shown)
+        values = apply(models[scope], found, level=level)
+        row, column = np.nonzero(np.isfinite(values))
         rows.append(found.rows[row])
         at.append(found.at[row, column] if level == "turn" else first[scope] + column)
-        scores.append((turns if level == "turn" else sessions)[row, column].astype(np.float64))
+        scores.append(values[row, column])
     row, place = np.concatenate(rows), np.concatenate(at)
     order = np.lexsort((place, row))
     ids = bench.queries["query_id"].to_numpy()[row[order]], bench.documents(level).ids[place[order]]
@@ -75,18 +72,21 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
     return bench.show(ranked)
 
 
-def apply(model: Model, found: Candidates, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Score candidates.
+def apply(model: Model, found: Candidates, *, level: Level = "turn") -> np.ndarray:
+    """Score candidates, or the sessions that they stand in.
 
-    :param vectors: (n, d) embeddings of all turns of the bench.
-    :returns: scores of turns (q, c) and of sessions (q, s), and whether a session has a candidate (q, s).
+    :returns: (q, c) scores of turns or (q, s) of sessions, float64; −inf where there is none.
     """
-    scores = relative(predict(model.turns, found.values), found.held)
-    alike = alike_elsewhere(found, scores, vectors)
-    values, held = session_values(found, scores, alike)
-    sessions = relative(predict(model.sessions, values), held)
-    turns = predict(model.second, turn_values(found, scores, sessions, alike))
-    return turns, sessions, held
+    network = model.turns if level == "turn" else model.sessions
+    scores = np.where(found.held, predict(network, found.values), -np.inf).astype(np.float64)
+    if level == "turn":
+        return scores
+    first = np.maximum(scores.max(axis=1, keepdims=True), -1e9)  # a question may have no candidate
+    cell = found.session + np.arange(len(scores))[:, None] * found.n_sessions
+    n = len(scores) * found.n_sessions
+    shares = np.bincount(cell.ravel(), np.exp(scores - first).ravel(), minlength=n).reshape(len(scores), -1)
+    held = np.bincount(cell[found.held], minlength=n).reshape(shares.shape) > 0
+    return np.where(held, np.log(np.maximum(shares, 1e-300)), -np.inf)
 
 
 def _models(path: Path, bench: Bench) -> dict[str, Model]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-ENSEMBLE = 3
+ENSEMBLE = 4
 HIDDEN = 64
 EPOCHS = 12
 BATCH = 32
@@ -22,15 +22,24 @@ Network = Mapping[str, np.ndarray]
 """The weights of an ensemble by name, with the mean and the spread of every feature."""
 
 
-def fit(values: np.ndarray, positive: np.ndarray, held: np.ndarray, *, seed: int = 0) -> Network:
+def fit(
+    values: np.ndarray,
+    positive: np.ndarray,
+    held: np.ndarray,
+    *,
+    group: np.ndarray | None = None,
+    seed: int = 0,
+) -> Network:
     """Learn to put the positive items of each list first.
 
     The loss of a list is the cross-entropy between its positives, at equal weight, and the softmax of the scores:
-    what matters is the order within a list, and a list counts the same however long it is.
+    what matters is the order within a list, and a list counts the same however long it is. With groups, such as the
+    sessions that turns stand in, the same loss over groups is added; the softmax of a group is the sum of its items'.
 
     :param values: (q, c, f) features, padded to one length.
     :param positive: (q, c) which items are to come first; each list needs one.
     :param held: (q, c) whether there is an item.
+    :param group: (q, c) number of each item's group within its list.
     :returns: what :func:`predict` reads.
 
     Source: Cao et al., Learning to Rank: From Pairwise Approach to Listwise Approach (ICML 2007), top-one ListNet.
@@ -48,8 +57,8 @@ def fit(values: np.ndarray, positive: np.ndarray, held: np.ndarray, *, seed: int
     seen = values[held]
     mean, spread = seen.mean(axis=0), seen.std(axis=0) + 1e-6
     items = torch.from_numpy(_scaled(values, mean, spread))
-    wanted = torch.from_numpy((positive & held).astype(np.float32))
-    wanted /= wanted.sum(1, keepdim=True)
+    wanted = _shares(positive & held)
+    groups = None if group is None else (torch.from_numpy(group.astype(np.int64)), _of_groups(group, positive & held))
     empty = torch.from_numpy(np.where(held, 0.0, -1e4).astype(np.float32))
     generator = torch.Generator().manual_seed(seed)
     weights = _initial(values.shape[2], generator)
@@ -59,12 +68,39 @@ def fit(values: np.ndarray, positive: np.ndarray, held: np.ndarray, *, seed: int
     with _one_thread():
         for rows in (r for _ in range(EPOCHS) for r in torch.randperm(len(items), generator=generator).split(BATCH)):
             scores = _forward(weights, items[rows], generator) + empty[rows]
-            loss = -(torch.log_softmax(scores, dim=-1) * wanted[rows]).sum(-1).mean(1).sum()
+            shares = torch.log_softmax(scores, dim=-1)
+            loss = -(shares * wanted[rows]).sum(-1).mean(1).sum()
+            if groups is not None:
+                loss = loss - (_summed(shares, groups[0][rows], groups[1]) * groups[1][rows]).sum(-1).mean(1).sum()
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
             schedule.step()
     return {"mean": mean, "spread": spread} | {name: w.detach().numpy() for name, w in weights.items()}
+
+
+def _shares(wanted: np.ndarray) -> Any:
+    """Give what is wanted of each list equal shares: (q, n) float32."""
+    import torch
+
+    shares = torch.from_numpy(wanted.astype(np.float32))
+    return shares / shares.sum(1, keepdim=True)
+
+
+def _of_groups(group: np.ndarray, wanted: np.ndarray) -> Any:
+    """Give the groups that hold what is wanted equal shares: (q, groups)."""
+    there = np.zeros((len(group), int(group.max(initial=0)) + 1), bool)
+    row, column = np.nonzero(wanted)
+    there[row, group[row, column]] = True
+    return _shares(there)
+
+
+def _summed(shares: Any, group: Any, of_groups: Any) -> Any:
+    """Add up log shares within groups: (members, q, c) → (members, q, groups)."""
+    import torch
+
+    sums = torch.zeros((*shares.shape[:2], of_groups.shape[1]))
+    return torch.log(sums.scatter_add(2, group.expand_as(shares), shares.exp()) + 1e-9)
 
 
 def predict(network: Network, values: np.ndarray) -> np.ndarray:

@@ -16,8 +16,8 @@ from memlab.errors import ModelError
 from memlab.files import atomic
 from memlab.rerank.listwise import Network, shapes
 
-FORMAT = 1
-NETWORKS = ("turns", "sessions", "second")
+FORMAT = 2
+NETWORKS = ("turns", "sessions")
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,16 +25,14 @@ class Model:
     """A trained reranker.
 
     :param turns: scores turns by their features.
-    :param sessions: scores sessions by the scores of their turns.
-    :param second: scores turns again, with the scores of neighbours and sessions.
+    :param sessions: scores turns so that they add up to their sessions.
     :param about: ``features``, ``encoder``, ``scopes`` (what it learned from, as :func:`scope_fingerprints` names
-        them), ``questions``, ``seed``, ``scores`` of the first stage on conversations it did not learn from, and from
-        ``memlab train`` ``data``: names and fingerprints.
+        them), ``questions``, ``seed``, and from ``memlab train`` ``data`` (names and fingerprints) and ``scores`` of
+        each conversation by a model that did not learn from it.
     """
 
     turns: Network
     sessions: Network
-    second: Network
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def save(self, path: str | Path) -> None:

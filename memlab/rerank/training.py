@@ -11,16 +11,16 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Dataset, qrels
-from memlab.rerank._second import alike_elsewhere, relative, session_values, turn_values
 from memlab.rerank.features import Candidates, candidates, first_places
-from memlab.rerank.listwise import Network, fit, predict
+from memlab.rerank.learned import apply
+from memlab.rerank.listwise import fit
 from memlab.rerank.model import Model, scope_fingerprints
 from memlab.retrieve import Bench
 
 CANDIDATES = 200
 HARD = 50
 SOME = 0.15
-INNER = 5
+HELD_OUT = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,6 @@ class Lists:
 
     :param found: of one scope.
     :param scope: its fingerprint.
-    :param vectors: (n, d) embeddings of all turns of the bench.
     :param encoder: what made them.
     :param turns: (q, c) whether a candidate is evidence.
     :param n_evidence: (q,) pieces of evidence, among the candidates or not.
@@ -38,7 +37,6 @@ class Lists:
 
     found: Candidates
     scope: str
-    vectors: np.ndarray
     encoder: str
     turns: np.ndarray
     n_evidence: np.ndarray
@@ -88,7 +86,6 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[Lists]:
                 Lists(
                     kept,
                     prints[scope],
-                    documents.vectors(),
                     str(bench.provenance.get("encoder")),
                     turns[keep],
                     counts[part.rows[keep]],
@@ -99,48 +96,56 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[Lists]:
 
 
 def train(lists: Sequence[Lists], *, seed: int = 0) -> Model:
-    """Learn from questions with evidence.
+    """Learn from questions with evidence: of each the evidence, the hardest others, and some of the rest.
 
-    The second stage must see first-stage scores as honest as it will get later: each conversation is scored by a
-    first stage that did not learn from it.
-
-    :raises DataError: when there are no lists.
+    :raises DataError: when there are no lists, or no question has its evidence among its candidates.
     """
     if not lists:
         raise DataError("there are no questions to learn from; give conversations whose questions name evidence turns")
-    folds = _folds([one.scope for one in lists])
-    scores: list[np.ndarray] = [np.zeros(0)] * len(lists)
-    for fold in range(int(folds.max()) + 1):
-        inside = [one for one, f in zip(lists, folds, strict=True) if f != fold] or list(lists)
-        network = _first(inside, seed)
-        for i in np.flatnonzero(folds == fold).tolist():
-            scores[i] = relative(predict(network, lists[i].found.values), lists[i].found.held)
-    alike = [alike_elsewhere(one.found, s, one.vectors) for one, s in zip(lists, scores, strict=True)]
-    described = [session_values(one.found, s, a) for one, s, a in zip(lists, scores, alike, strict=True)]
-    sessions = _fit([v for v, _ in described], [one.sessions for one in lists], [held for _, held in described], seed)
-    of_sessions = [relative(predict(sessions, v), held) for v, held in described]
-    again = [turn_values(one.found, s, o, a) for one, s, o, a in zip(lists, scores, of_sessions, alike, strict=True)]
-    second = _fit(again, [one.turns for one in lists], [one.found.held for one in lists], seed)
+    rng = np.random.default_rng(seed)
+    parts = []
+    for one in lists:
+        c = one.found.held.shape[1]
+        hard = (np.arange(c) < HARD) | (rng.random((len(one.turns), c)) < SOME) | one.turns
+        seen = hard & one.found.held
+        order = np.argsort(~seen, axis=1, kind="stable")[:, : int(seen.sum(axis=1).max(initial=1))]
+        values = np.take_along_axis(one.found.values, order[..., None], axis=1)
+        parts.append((values, *(np.take_along_axis(x, order, axis=1) for x in (one.turns, seen, one.found.session))))
+    width = max(values.shape[1] for values, *_ in parts)
+    items, wanted, held, session = (np.concatenate([_wider(p[i], width) for p in parts]) for i in range(4))
+    learnable = (wanted & held).any(axis=1)
+    if not learnable.any():
+        raise DataError("no question has its evidence among its candidates; there is nothing to learn from")
     about = {
         "features": list(lists[0].found.names),
         "encoder": lists[0].encoder,
         "scopes": sorted({one.scope for one in lists}),
         "questions": sum(len(one.turns) for one in lists),
         "seed": seed,
-        "scores": _scores(lists, scores),
     }
-    return Model(_first(lists, seed), sessions, second, about)
+    items, wanted, held, session = (x[learnable] for x in (items, wanted, held, session))
+    return Model(fit(items, wanted, held, seed=seed), fit(items, wanted, held, group=session, seed=seed), about)
 
 
-def _scores(lists: Sequence[Lists], scores: Sequence[np.ndarray]) -> dict[str, float]:
-    """Measure first-stage scores of conversations that the stage did not learn from, by all their evidence."""
+def _wider(part: np.ndarray, width: int) -> np.ndarray:
+    return np.pad(part, [(0, 0), (0, width - part.shape[1])] + [(0, 0)] * (part.ndim - 2))
+
+
+def held_out_scores(lists: Sequence[Lists], *, seed: int = 0) -> dict[str, float]:
+    """Measure complete recall of conversations by models that did not learn from them.
+
+    :returns: recall_all at 10 and 20 turns; empty where there is one conversation alone.
+    """
+    number = np.unique([one.scope for one in lists], return_inverse=True)[1] % HELD_OUT
     complete: dict[int, list[np.ndarray]] = {10: [], 20: []}
-    for one, score in zip(lists, scores, strict=True):
-        rank = np.argsort(np.argsort(-score, axis=1, kind="stable"), axis=1, kind="stable")
-        for k, found in complete.items():
-            inside = (one.turns & (rank < k)).sum(axis=1) == one.n_evidence
-            found.append(inside)
-    return {f"recall_all@{k}": float(np.concatenate(found).mean()) for k, found in complete.items()}
+    for fold in np.unique(number) if number.max(initial=0) else []:
+        model = train([one for one, f in zip(lists, number, strict=True) if f != fold], seed=seed)
+        for one in (one for one, f in zip(lists, number, strict=True) if f == fold):
+            order = np.argsort(-apply(model, one.found), axis=1, kind="stable")
+            found = np.take_along_axis(one.turns, order, axis=1)
+            for k, held in complete.items():
+                held.append(found[:, :k].sum(axis=1) == one.n_evidence)
+    return {f"recall_all@{k}": float(np.concatenate(held).mean()) for k, held in complete.items() if held}
 
 
 def cross_validate(lists: Sequence[Lists], directory: str | Path, *, folds: int = 10, seed: int = 0) -> Path:
@@ -163,40 +168,3 @@ def cross_validate(lists: Sequence[Lists], directory: str | Path, *, folds: int 
         model = train([one for one in lists if fold_of[one.scope] != fold], seed=seed)
         model.save(directory / f"fold-{fold}.safetensors")
     return directory
-
-
-def _folds(scopes: Sequence[str]) -> np.ndarray:
-    """Put scopes into at most five folds; the lists of one scope stay together unless there is only one scope."""
-    number = np.unique(np.array(scopes), return_inverse=True)[1]
-    return (number if number.max(initial=0) else np.arange(len(scopes))) % INNER
-
-
-def _first(lists: Sequence[Lists], seed: int) -> Network:
-    """Train the first stage on the evidence, the hardest others, and some of the rest."""
-    rng = np.random.default_rng(seed)
-    values, positive, held = [], [], []
-    for one in lists:
-        c = one.found.held.shape[1]
-        hard = (np.arange(c) < HARD) | (rng.random((len(one.turns), c)) < SOME) | one.turns
-        order = np.argsort(~(hard & one.found.held), axis=1, kind="stable")
-        width = int((hard & one.found.held).sum(axis=1).max(initial=1))
-        order = order[:, :width]
-        values.append(np.take_along_axis(one.found.values, order[..., None], axis=1))
-        positive.append(np.take_along_axis(one.turns, order, axis=1))
-        held.append(np.take_along_axis(hard & one.found.held, order, axis=1))
-    return _fit(values, positive, held, seed)
-
-
-def _fit(
-    values: Sequence[np.ndarray], positive: Sequence[np.ndarray], held: Sequence[np.ndarray], seed: int
-) -> Network:
-    width = max(v.shape[1] for v in values)
-
-    def padded(parts: Sequence[np.ndarray]) -> np.ndarray:
-        return np.concatenate([np.pad(p, [(0, 0), (0, width - p.shape[1])] + [(0, 0)] * (p.ndim - 2)) for p in parts])
-
-    items, wanted, there = padded(values), padded(positive), padded(held)
-    learnable = (wanted & there).any(axis=1)
-    if not learnable.any():
-        raise DataError("no question has its evidence among its candidates; there is nothing to learn from")
-    return fit(items[learnable], wanted[learnable], there[learnable], seed=seed)

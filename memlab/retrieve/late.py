@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,8 +20,13 @@ from memlab.retrieve._rank import rank
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.dense import best_of
 
-BLOCK = 256
-"""Tokens of queries that are compared at a time, so that the matrix of similarities stays small."""
+BLOCK = 200_000
+"""Pairs of question and turn that are compared at a time, so that the matrices stay small."""
+
+TOKENS = 256
+"""Tokens of questions that are compared at a time with all tokens of a scope."""
+
+REMEMBERED = 4
 
 
 def late(bench: Bench, *, level: Level = "turn", k: int = 200, context: int = 2) -> Run:
@@ -42,49 +52,78 @@ def late(bench: Bench, *, level: Level = "turn", k: int = 200, context: int = 2)
 
 def late_scores(bench: Bench, *, level: Level, context: int = 2) -> Iterator[tuple[np.ndarray, slice, np.ndarray]]:
     """Give the scores of each scope: rows of the queries, place of the documents, scores (q, n) float32."""
-    documents, of = _document_tokens(bench, context)
-    queries = _query_tokens(bench)
+    queries = query_tokens(bench)
     session = bench.documents("turn").session
     for (rows, span), (_, turns) in zip(bench.by_scope(level), bench.by_scope("turn"), strict=True):
-        distinct, inverse = np.unique(of[turns], return_inverse=True)
-        held = documents.take(distinct)
-        counts = np.bincount(inverse, minlength=len(distinct))
-        asked = queries.take(rows)
-        size = 1 + max(int(asked.ids.max(initial=0)), int(held.ids.max(initial=0)))
-        scores = _max_sim(asked, held, _rarity(held, counts, size))[:, inverse]
+        scope = scope_tokens(bench, turns, context=context)
+        size = max(1, BLOCK // (turns.stop - turns.start))
+        parts = (queries.take(rows[start : start + size]) for start in range(0, len(rows), size))
+        scores = np.concatenate([totals(scope.best(part), scope.weights(part), part) for part in parts])
         if level == "session":
             scores = best_of(scores, session[turns] - span.start, span.stop - span.start)
         yield rows, span, scores
 
 
-def _max_sim(queries: TokenVectors, documents: TokenVectors, rarity: np.ndarray) -> np.ndarray:
-    """Compare every query with every document: (q, n) float32.
+@dataclass(frozen=True, eq=False)
+class ScopeTokens:
+    """The token embeddings of the turns of one scope.
 
-    :param rarity: weight of each token of the vocabulary.
+    :param texts: of the distinct texts.
+    :param inverse: (n,) which of them each turn is.
+    :param rarity: (v,) weight of each token of the vocabulary.
     """
-    filled = np.flatnonzero(np.diff(documents.start))
-    scores = np.zeros((len(queries), len(documents)), np.float32)
-    if not len(filled) or not len(queries.ids):
-        return scores
-    tokens = documents.vectors.astype(np.float32).T
-    best = np.empty((len(queries.ids), len(filled)), np.float32)
-    for start in range(0, len(queries.ids), BLOCK):
-        block = queries.vectors[start : start + BLOCK].astype(np.float32)
-        best[start : start + BLOCK] = np.maximum.reduceat(block @ tokens, documents.start[filled], axis=1)
-    weights = rarity[queries.ids]
-    asked = np.flatnonzero(np.diff(queries.start))
-    total = np.add.reduceat(weights[:, None] * best, queries.start[asked], axis=0)
-    weight = np.add.reduceat(weights, queries.start[asked])
-    scores[np.ix_(asked, filled)] = total / weight[:, None]
+
+    texts: TokenVectors
+    inverse: np.ndarray
+    rarity: np.ndarray
+
+    def best(self, asked: TokenVectors) -> np.ndarray:
+        """Give the best cosine of each token of some questions with a token of each turn: (t, n) float32."""
+        filled = np.flatnonzero(np.diff(self.texts.start))
+        best = np.zeros((len(asked.ids), len(self.texts)), np.float32)
+        if len(filled):
+            for start in range(0, len(asked.ids), TOKENS):
+                part = slice(start, start + TOKENS)
+                cosines = asked.vectors[part].astype(np.float32) @ self.tokens
+                best[part, filled] = np.maximum.reduceat(cosines, self.texts.start[filled], axis=1)
+        return best[:, self.inverse]
+
+    @cached_property
+    def tokens(self) -> np.ndarray:
+        """Give the vectors of all tokens as columns: (d, tokens) float32."""
+        return np.ascontiguousarray(self.texts.vectors.T, dtype=np.float32)
+
+    def weights(self, asked: TokenVectors) -> np.ndarray:
+        """Weigh the tokens of questions by their rarity in the scope: (t,), 1 in all for each question."""
+        weights = self.rarity[np.minimum(asked.ids, len(self.rarity) - 1)]
+        question = np.repeat(np.arange(len(asked)), np.diff(asked.start))
+        return (weights / np.bincount(question, weights, minlength=len(asked))[question]).astype(np.float32)
+
+
+def totals(best: np.ndarray, weights: np.ndarray, asked: TokenVectors) -> np.ndarray:
+    """Add up what the tokens of each question found: (t, n) → (q, n); a question without tokens gets 0."""
+    scores = np.zeros((len(asked), best.shape[1]), np.float32)
+    filled = np.flatnonzero(np.diff(asked.start))
+    if len(filled):
+        scores[filled] = np.add.reduceat(weights[:, None] * best, asked.start[filled], axis=0)
     return scores
 
 
-def _rarity(documents: TokenVectors, counts: np.ndarray, size: int) -> np.ndarray:
+def scope_tokens(bench: Bench, turns: slice, *, context: int = 2) -> ScopeTokens:
+    """Give the token embeddings of a scope's turns, each read after ``context`` turns before it."""
+    documents, of = _document_tokens(bench, context)
+    distinct, inverse = np.unique(of[turns], return_inverse=True)
+    held = documents.take(distinct)
+    return ScopeTokens(held, inverse, _rarity(held, np.bincount(inverse, minlength=len(distinct))))
+
+
+def _rarity(documents: TokenVectors, counts: np.ndarray) -> np.ndarray:
     """Weigh each token of the vocabulary by its inverse document frequency, as BM25 does.
 
     :param counts: how many documents each text stands for.
-    :param size: of the vocabulary.
+    :returns: (v + 1,) the last for all tokens that stand in no document.
     """
+    size = 2 + int(documents.ids.max(initial=-1))
     text = np.repeat(np.arange(len(documents)), np.diff(documents.start))
     pairs = np.unique(np.stack([text, documents.ids]), axis=1)
     frequency = np.bincount(pairs[1], weights=counts[pairs[0]], minlength=size)
@@ -110,12 +149,16 @@ def _document_tokens(bench: Bench, context: int) -> tuple[TokenVectors, np.ndarr
     return documents.indexes[key]
 
 
-def _query_tokens(bench: Bench) -> TokenVectors:
-    """Embed the tokens of the questions; those of the last questions asked are remembered."""
-    texts, held = bench.queries["text"].to_list(), bench.documents("turn").indexes
-    if held.get("asked") != texts:
-        held["asked tokens"], held["asked"] = _encode(bench, texts, None, "query"), texts
-    return held["asked tokens"]
+def query_tokens(bench: Bench) -> TokenVectors:
+    """Embed the tokens of the questions; the last ones asked are remembered."""
+    texts = bench.queries["text"].to_list()
+    held: dict[str, Any] = bench.documents("turn").indexes.setdefault("asked", {})
+    key = hashlib.blake2b(json.dumps(texts).encode()).hexdigest()
+    if key not in held:
+        while len(held) >= REMEMBERED:
+            del held[next(iter(held))]
+        held[key] = _encode(bench, texts, None, "query")
+    return held[key]
 
 
 def _encode(bench: Bench, texts: list[str], before: list[str] | None, kind: Kind) -> TokenVectors:

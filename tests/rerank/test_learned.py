@@ -17,7 +17,9 @@ from safetensors.numpy import load_file, save_file
 
 from memlab import DataError, ModelError, pipeline
 from memlab.records import Dataset, Level, Run, run_from_scores
-from memlab.rerank import Model, cross_validate, learned, train, training_lists
+from memlab.rerank import Model, cross_validate, held_out_scores, learned, train, training_lists
+from memlab.rerank.learned import apply
+from memlab.rerank.listwise import predict
 from memlab.rerank.model import scope_fingerprints
 from memlab.rerank.training import Lists
 from memlab.retrieve import Bench, bm25, hybrid
@@ -141,12 +143,28 @@ def test_evidence_is_not_read(
     assert one.frame.equals(two.frame)
 
 
+def test_a_session_ranks_by_the_shares_of_its_turns(lists: list[Lists], model: str) -> None:
+    trained = Model.load(model)
+    for one in lists:
+        found = one.found
+        turns = predict(trained.sessions, found.values).astype(np.float64)
+        ours = apply(trained, found, level="session")
+        for row in range(len(ours)):
+            held = found.held[row]
+            sums = np.zeros(found.n_sessions)
+            np.add.at(sums, found.session[row][held], np.exp(turns[row][held]))
+            with np.errstate(divide="ignore"):
+                theirs = np.log(sums)
+            np.testing.assert_allclose(ours[row] - ours[row].max(), theirs - theirs.max(), atol=1e-6)
+        assert np.array_equal(np.isfinite(apply(trained, found)), found.held)
+
+
 # --- training
 
 
 def test_the_same_seed_gives_the_same_model(lists: list[Lists]) -> None:
     one, two, other = (train(lists, seed=seed) for seed in (0, 0, 1))
-    for part in ("turns", "sessions", "second"):
+    for part in ("turns", "sessions"):
         a, b, c = (getattr(m, part) for m in (one, two, other))
         assert all(np.array_equal(a[name], b[name]) for name in a)
         assert not np.array_equal(a["weight_0"], c["weight_0"])
@@ -161,7 +179,15 @@ def test_what_a_model_says_of_itself(small: Dataset, bench: Bench, lists: list[L
     assert about["questions"] == asked.height == sum(len(one.turns) for one in lists)
     assert about["encoder"] == bench.provenance["encoder"]
     assert about["features"] == list(lists[0].found.names)
-    assert set(about["scores"]) == {"recall_all@10", "recall_all@20"}
+
+
+def test_a_measure_of_what_was_not_learned_from(lists: list[Lists]) -> None:
+    scores = held_out_scores(lists)
+    assert list(scores) == ["recall_all@10", "recall_all@20"]
+    assert 0 < scores["recall_all@10"] <= scores["recall_all@20"] <= 1
+    assert held_out_scores(lists[:1]) == {}
+    wrong = [replace(one, turns=np.roll(one.turns, 100, axis=1)) for one in lists]
+    assert held_out_scores(wrong)["recall_all@10"] < scores["recall_all@10"]
 
 
 def test_lists_hold_the_evidence(small: Dataset, bench: Bench, lists: list[Lists]) -> None:
@@ -329,10 +355,11 @@ def spoil(name: str, value: float) -> Callable[[Path], None]:
         (lambda p: save_file({"weight": np.ones(3)}, p, {"format": "pt"}), "cannot be read"),
         (lambda p: save_file({"weight": np.ones(3)}, p, {"memlab": "{"}), "cannot be read"),
         (lambda p: save_file({"weight": np.ones(3)}, p, {"memlab": "[1]"}), "cannot be read"),
-        (lambda p: save_file({"weight": np.ones(3)}, p, {"memlab": '{"format": 1}'}), "lacks turns; train it again"),
+        (lambda p: save_file({"weight": np.ones(3)}, p, {"memlab": '{"format": 2}'}), "lacks turns; train it again"),
         (lambda p: rewrite(p, about={**about_of(p), "format": 99}), "another version of memlab"),
-        (lambda p: rewrite(p, about={"format": 1}), "lacks its description"),
-        (lambda p: rewrite(p, **{"second.weight_1": None}), "lacks second"),
+        (lambda p: rewrite(p, about={"format": 2}), "lacks its description"),
+        (lambda p: rewrite(p, about={**about_of(p), "format": 1}), "another version of memlab"),
+        (lambda p: rewrite(p, **{"sessions.weight_1": None}), "lacks sessions"),
         (lambda p: rewrite(p, **{"sessions.mean": np.ones(3, np.float32)}), "lacks sessions"),
         (spoil("turns.weight_0", np.nan), "lacks turns"),
         (lambda p: rewrite(p, about={**about_of(p), "encoder": "other"}), "was trained with encoder 'other'"),

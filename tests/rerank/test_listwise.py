@@ -28,6 +28,22 @@ def test_a_planted_rule_is_learned() -> None:
     assert found > 0.9  # by chance 0.2
 
 
+def test_groups_are_learned_by_the_sum_of_their_items() -> None:
+    """The positive item is the only one of a kind in its list; all items of its group share a mark."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(300, 12, 3)).astype(np.float32)
+    group = np.tile(np.repeat(np.arange(4), 3), (300, 1))
+    wanted = rng.integers(0, 4, 300)
+    values[..., 0] += 3 * (group == wanted[:, None])
+    positive = np.zeros((300, 12), bool)
+    positive[np.arange(300), wanted * 3 + rng.integers(0, 3, 300)] = True
+    network = fit(values[:200], positive[:200], np.ones((200, 12), bool), group=group[:200])
+    shares = np.exp(predict(network, values[200:])).reshape(100, 4, 3).sum(axis=2)
+    assert (shares.argmax(axis=1) == wanted[200:]).mean() > 0.9  # by chance 0.25
+    alone = fit(values[:200], positive[:200], np.ones((200, 12), bool))
+    assert not np.array_equal(network["weight_0"], alone["weight_0"])
+
+
 def test_the_seed_gives_the_weights_and_torchs_own_state_is_left_alone() -> None:
     import torch
 
