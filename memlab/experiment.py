@@ -141,14 +141,23 @@ def run_pipelines(
 
 
 def sweep(
-    template: str, values: Sequence[Any], baseline: Report, bench: Bench, dataset: Dataset, *, measure: str
+    template: str,
+    values: Sequence[Any],
+    baseline: Report,
+    bench: Bench,
+    dataset: Dataset,
+    *,
+    measure: str | Sequence[str],
 ) -> pl.DataFrame:
-    """Measure one parameter of a pipeline over several values, for :func:`memlab.figures.selection.sweep`.
+    """Measure one parameter of a pipeline over several values, for :func:`memlab.figures.sweeps.sweep`.
 
     :param template: the pipeline with ``{parameter}`` where the value goes: ``hybrid | mmr(lambda_={lambda_})``.
     :param baseline: what the values are held against; gives the level, the seed and the plain value.
-    :param measure: what is drawn, such as ``recall_all@10``, over the hard questions (:func:`evaluate.hard_group`).
-    :returns: ``parameter``, ``value``, ``system``, ``mean``, ``low``, ``high``, ``baseline``, ``difference``, ``p``.
+    :param measure: what is drawn, such as ``recall_all@10``, or several, over the hard questions
+        (:func:`evaluate.hard_group`).
+    :returns: a row a measure and value: ``measure``, ``parameter``, ``value``, ``system``, ``mean`` with its 95 %
+        interval ``low``, ``high``, ``baseline``, the paired ``difference`` with its interval ``difference_low``,
+        ``difference_high``, and ``p``, not corrected for the number of values.
     :raises DataError: when the template does not name exactly one parameter.
     """
     try:
@@ -157,21 +166,31 @@ def sweep(
         raise DataError(f"{template!r} is no template ({error}); write the value as {{parameter}}") from error
     if len(names) != 1:
         raise DataError(f"{template!r} names {len(names)} parameters in braces; a sweep goes over one")
+    measures = [measure] if isinstance(measure, str) else list(measure)
     texts = [template.format(**{names[0]: value}) for value in values]
-    done = run_pipelines(texts, bench, dataset, levels=[baseline.level], measures=[measure], seed=baseline.seed)
+    done = run_pipelines(texts, bench, dataset, levels=[baseline.level], measures=measures, seed=baseline.seed)
+    parameter, system = names[0].strip("_"), done.runs[0].name.split(" | ")[-1].split("(")[0]
+    rows = pl.concat(
+        _held_against(baseline, done.reports, one).with_columns(value=pl.Series(values)) for one in measures
+    )
+    return rows.with_columns(parameter=pl.lit(parameter), system=pl.lit(system)).select(
+        "measure", "parameter", "value", "system", "mean", "low", "high", "baseline",
+        "difference", "difference_low", "difference_high", "p",
+    )  # fmt: skip
+
+
+def _held_against(baseline: Report, reports: Sequence[Report], measure: str) -> pl.DataFrame:
     by, group = hard_group(baseline)
     where = pl.col("n_evidence_sessions") >= 2 if by != "all" else None
-    plain = _mean(baseline, measure, by, group)["mean"].item()
-    compared = compare([baseline, *done.reports], measure=measure, where=where, seed=baseline.seed)
-    rows = pl.concat([_mean(report, measure, by, group) for report in done.reports])
-    return rows.with_columns(
-        parameter=pl.lit(names[0].strip("_")),
-        value=pl.Series(values),
-        system=pl.lit(done.runs[0].name.split(" | ")[-1].split("(")[0]),
-        baseline=pl.lit(plain),
-        difference=compared["difference"][1:],
-        p=compared["p"][1:],
-    ).select("parameter", "value", "system", "mean", "low", "high", "baseline", "difference", "p")
+    compared = compare([baseline, *reports], measure=measure, where=where, seed=baseline.seed)[1:]
+    return pl.concat([_mean(report, measure, by, group) for report in reports]).with_columns(
+        measure=pl.lit(measure),
+        baseline=pl.lit(_mean(baseline, measure, by, group)["mean"].item()),
+        difference=compared["difference"],
+        difference_low=compared["low"],
+        difference_high=compared["high"],
+        p=compared["p"],
+    )
 
 
 def latency(pipelines: Sequence[str | Pipeline], bench: Bench, *, queries: int = 50, seed: int = 0) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -40,9 +41,13 @@ def run_notebooks(
         Path(out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ExportError(f"{out}: cannot be made ({error.strerror}); name another folder") from error
+    # It warns of every parameter whose text holds "=", as a pipeline's does.
+    inspector = logging.getLogger("papermill.translators")
     for path in found:
         target = Path(out) / path.name
         started = time.perf_counter()
+        level = inspector.level
+        inspector.setLevel(logging.ERROR)
         try:
             papermill.execute_notebook(path, target, dict(parameters), cwd=str(path.parent), progress_bar=False)
         except papermill.PapermillExecutionError as error:
@@ -53,4 +58,6 @@ def run_notebooks(
             raise ExportError(
                 f"{path}: could not be run: {error}; see that it is whole and its kernel is there"
             ) from error
+        finally:
+            inspector.setLevel(level)
         yield target, time.perf_counter() - started

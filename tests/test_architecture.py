@@ -29,6 +29,7 @@ LINE = [
     ("replay",),
     ("grid",),
     ("crossval",),
+    ("learning",),
     ("figures",),
     ("notebooks",),
     ("cli",),

@@ -124,6 +124,18 @@ def test_a_sweep_holds_each_value_against_the_baseline(data: Dataset, bench: Ben
     assert ((swept["low"] <= swept["mean"]) & (swept["mean"] <= swept["high"])).all()
 
 
+def test_a_sweep_of_several_measures_is_each_of_them_below_the_other(data: Dataset, bench: Bench) -> None:
+    both = [MEASURE, "recall_all@20"]
+    plain = run_pipelines(["hybrid"], bench, data, levels=["turn"], measures=both).reports[0]
+    values = [0.9, 0.3]
+    swept = sweep("hybrid | mmr(lambda_={lambda_})", values, plain, bench, data, measure=both)
+    assert swept["measure"].to_list() == [one for one in both for _ in values]
+    alone = [sweep("hybrid | mmr(lambda_={l})", values, plain, bench, data, measure=one) for one in both]
+    assert_frame_equal(swept.drop("parameter"), pl.concat(alone).drop("parameter"))
+    inside = (swept["difference_low"] <= swept["difference"]) & (swept["difference"] <= swept["difference_high"])
+    assert inside.all()
+
+
 @pytest.mark.parametrize(
     "template", ["hybrid", "hybrid(k={k}) | mmr(lambda_={l})", "hybrid | mmr(lambda_={", "hybrid(k={})"]
 )

@@ -6,7 +6,7 @@ recall_all@10
 """
 
 from memlab.evaluate.bounds import ceiling, chance
-from memlab.evaluate.comparison import compare
+from memlab.evaluate.comparison import climb, compare
 from memlab.evaluate.files import file_names
 from memlab.evaluate.groups import FORMS, MULTI_SESSION, aggregation, describe_questions, question_form
 from memlab.evaluate.measures import (
@@ -23,6 +23,7 @@ from memlab.evaluate.measures import (
     recall_any,
     score,
 )
+from memlab.evaluate.misses import CAUSES, by_cause, misses
 from memlab.evaluate.publish import write_reports
 from memlab.evaluate.report import GROUPS, Report, evaluate
 from memlab.evaluate.significance import bootstrap_interval, holm, randomisation_test
@@ -31,6 +32,7 @@ from memlab.evaluate.trec import read_qrels, read_run, write_qrels, write_run
 from memlab.evaluate.views import curve, dissect, hard_group, independent_hits
 
 __all__ = [
+    "CAUSES",
     "DEFAULT_MEASURES",
     "FORMS",
     "GROUPS",
@@ -40,8 +42,10 @@ __all__ = [
     "aggregation",
     "alpha_ndcg",
     "bootstrap_interval",
+    "by_cause",
     "ceiling",
     "chance",
+    "climb",
     "compare",
     "curve",
     "describe_questions",
@@ -53,6 +57,7 @@ __all__ = [
     "holm",
     "independent_hits",
     "measure",
+    "misses",
     "mrr",
     "ndcg",
     "ndcg_longmemeval",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -35,30 +36,73 @@ def compare(
     :raises DataError: when reports share a name, differ in level or questions, or nothing is left to compare.
     """
     names, base = comparable(reports, baseline)
+    asked, values = _values(reports, measure, where)
+    tested = _paired(values, np.full(len(names), base), asked["scope"].to_numpy(), unit, seed)
+    return pl.DataFrame({**_means(names, values), **tested})
+
+
+def climb(
+    reports: Sequence[Report],
+    *,
+    measure: str | Measure,
+    where: pl.Expr | None = None,
+    unit: Unit = "query",
+    seed: int = 0,
+) -> pl.DataFrame:
+    """Compare each system with the one before it: what does each step of a ladder add?
+
+    :param reports: in the order of the steps.
+    :param measure: one that every report has.
+    :param where: keeps some questions, as in :func:`compare`.
+    :param unit: what the bootstrap draws and the test flips: questions or whole scopes.
+    :returns: the columns of :func:`compare`, with ``difference`` and its test against the row above, ``p_holm`` over
+        all steps, and the 95 % interval of the mean, ``mean_low`` and ``mean_high``. The first row's tests are null.
+    :raises DataError: as :func:`compare` does.
+    """
+    names, _ = comparable(reports)
+    asked, values = _values(reports, measure, where)
+    scopes = asked["scope"].to_numpy()
+    tested = _paired(values, np.maximum(np.arange(len(names)) - 1, 0), scopes, unit, seed)
+    low, high = bootstrap_interval(*by_unit(values, scopes, unit), seed=seed)
+    return pl.DataFrame({**_means(names, values), "mean_low": low, "mean_high": high, **tested}).fill_nan(None)
+
+
+def _means(names: list[str], values: np.ndarray) -> dict[str, Any]:
+    return {"system": names, "n": [len(values)] * len(names), "mean": values.mean(axis=0)}
+
+
+def _values(
+    reports: Sequence[Report], measure: str | Measure, where: pl.Expr | None
+) -> tuple[pl.DataFrame, np.ndarray]:
+    """Give the questions that are compared, and what each report reached on them: (questions, reports)."""
     wanted = reports[0].pick(measure)[0]
-    columns, first = [], reports[0].per_query if where is None else reports[0].per_query.filter(where)
+    first = reports[0].per_query if where is None else reports[0].per_query.filter(where)
     if not first.height:
         raise DataError("no question passes `where`; nothing to compare: loosen it")
+    columns = []
     for report in reports:
         report.pick(wanted)
         aligned = first.select("query_id").join(
             report.per_query.select("query_id", str(wanted)), on="query_id", how="left", maintain_order="left"
         )
         columns.append(aligned[str(wanted)].to_numpy())
-    values = np.stack(columns, axis=1)
-    differences = values - values[:, [base]]
+    return first, np.stack(columns, axis=1)
+
+
+def _paired(
+    values: np.ndarray, reference: np.ndarray, scopes: np.ndarray, unit: Unit, seed: int
+) -> dict[str, pl.Series]:
+    """Test each column against its reference column; null for a column that is its own."""
+    differences = values - values[:, reference]
     differences[np.abs(differences) < 1e-12] = 0.0
-    sums, sizes = by_unit(differences, first["scope"].to_numpy(), unit)
+    sums, sizes = by_unit(differences, scopes, unit)
     low, high = bootstrap_interval(sums, sizes, seed=seed)
-    others = np.arange(len(names)) != base
+    others = reference != np.arange(len(reference))
     p = np.array([randomisation_test(column, seed=seed) for column in sums.T])
-    p_holm = np.full(len(names), np.nan)
+    p_holm = np.full(len(p), np.nan)
     p_holm[others] = holm(p[others])
     table = pl.DataFrame(
         {
-            "system": names,
-            "n": [first.height] * len(names),
-            "mean": values.mean(axis=0),
             "difference": differences.mean(axis=0),
             "low": low,
             "high": high,
@@ -69,9 +113,7 @@ def compare(
             "loss": (differences < 0).sum(0),
         }
     )
-    own = ("difference", "low", "high", "p", "p_holm", "win", "tie", "loss")
-    keep = pl.Series(others)
-    return table.with_columns(pl.when(keep).then(pl.col(own)).otherwise(None)).fill_nan(None)
+    return table.with_columns(pl.when(pl.Series(others)).then(pl.all())).fill_nan(None).to_dict()
 
 
 def comparable(reports: Sequence[Report], baseline: str | None = None) -> tuple[list[str], int]:

@@ -85,6 +85,16 @@ def wrap(text: object, px: float, size: float, *, lines: int = 2, bold: bool = F
     return [*done, fit(" ".join(words), px, size, bold=bold)] if words else done
 
 
+def p_text(value: float) -> str:
+    """Write a p-value for a figure."""
+    return "p<.001" if value < 0.001 else "p=" + f"{value:.3f}".removeprefix("0")
+
+
+def signed(value: float) -> str:
+    """Write a difference for a figure, with its sign and no nought before the point."""
+    return f"{value:+.3f}".replace("+0.", "+.").replace("-0.", "−.").replace("-", "−")
+
+
 def spread(positions: Sequence[float], gap: float, *, low: float, high: float) -> np.ndarray:
     """Move labels on a line as little as possible (in squares) until neighbours are ``gap`` apart.
 

@@ -1,4 +1,4 @@
-"""Selection strategies: sweeps over a parameter, paired differences, and where the top of a ranking lies."""
+"""Selection strategies: paired differences, what is exchanged, and where the top of a ranking lies."""
 
 from __future__ import annotations
 
@@ -8,106 +8,12 @@ import numpy as np
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text import clean, escape, plain, text_px, wrap
+from memlab.figures._text import clean, escape, p_text, plain, signed, text_px, wrap
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-_ROW_PX, _SECOND_LINE_PX = 32, 12
-
-
-def sweep(
-    frame: pl.DataFrame, *, measure: str = "recall_all@10", reference: str = "plain top-k", title: str = ""
-) -> go.Figure:
-    """Draw a measure over a parameter of a selection, with the plain ranking as a grey line to beat.
-
-    Several parameters give a panel each: one under the other at column width, side by side at page width.
-
-    :param frame: ``parameter`` (its name), ``value``, ``system``, ``mean``, ``low``, ``high``, and ``baseline`` (the
-        value of the plain ranking, the same in every row of a panel; leave it out where there is none).
-    :param reference: what the baseline is called.
-
-    >>> import polars as pl
-    >>> from memlab.figures import selection
-    >>> measured = {"mean": [0.1, 0.2], "low": [0.0, 0.1], "high": [0.2, 0.3]}
-    >>> rows = pl.DataFrame({"parameter": "λ", "value": [0.5, 1.0], "system": "mmr", **measured})
-    >>> len(selection.sweep(rows).data)
-    1
-    """
-    style.need(frame, ("parameter", "value", "system", "mean", "low", "high"), "sweep")
-    parameters, systems = style.series(frame, "parameter"), style.series(frame, "system")
-    traces, named = list[Any](), set[str]()
-    for p, parameter in enumerate(parameters):
-        rows = frame.filter(pl.col("parameter") == parameter)
-        for i, system in enumerate(systems):
-            points = rows.filter(pl.col("system") == system).sort("value")
-            if points.height:
-                traces.append(_swept(points, system, i, panel=p, legend=system not in named))
-                named.add(system)
-        if "baseline" in frame.columns and rows["baseline"].drop_nulls().len():
-            traces.append(_reference(rows, reference, panel=p, legend=reference not in named))
-            named.add(reference)
-    bounds = frame.select(pl.max_horizontal(*(c for c in ("high", "mean", "baseline") if c in frame.columns)).max())
-    y_top = min(1.02, float(bounds.item()) * 1.1 or 1.0)
-    names = [n for n in [*map(str, systems), reference] if n in named]
-    return style.finish(traces, _sweep_layout(parameters, names, measure=measure, title=title, y_top=y_top))
-
-
-def _axes(panel: int) -> dict[str, str]:
-    return {"xaxis": f"x{panel + 1 if panel else ''}", "yaxis": f"y{panel + 1 if panel else ''}"}
-
-
-def _swept(points: pl.DataFrame, system: str, i: int, *, panel: int, legend: bool) -> go.Scatter:
-    import plotly.graph_objects as go
-
-    return go.Scatter(
-        x=points["value"].to_list(), y=points["mean"].to_list(), name=style.named(system), legendgroup=system,
-        showlegend=legend, mode="lines+markers", line={"color": style.colour(i), "width": 1.5, "dash": style.dash(i)},
-        marker={"symbol": style.SYMBOLS[i % len(style.SYMBOLS)], "size": 5},
-        error_y={"array": (points["high"] - points["mean"]).to_list(), "thickness": 0.8, "width": 2,
-                 "arrayminus": (points["mean"] - points["low"]).to_list()},
-        **_axes(panel),
-    )  # fmt: skip
-
-
-def _reference(rows: pl.DataFrame, name: str, *, panel: int, legend: bool) -> go.Scatter:
-    import plotly.graph_objects as go
-
-    ends = [rows["value"].min(), rows["value"].max()]
-    return go.Scatter(
-        x=ends, y=[rows["baseline"].mean()] * 2, name=plain(name), legendgroup=name, legendrank=2000, showlegend=legend,
-        mode="lines", line={"color": style.GREY, "width": 1.2, "dash": "dash"}, **_axes(panel),
-    )  # fmt: skip
-
-
-def _sweep_layout(parameters: list[str], names: list[str], *, measure: str, title: str, y_top: float) -> Any:
-    panels = len(parameters)
-
-    def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
-        legend, legend_px = style.legend_below(names, px)
-        beside = px > style.WIDTHS["column"] or panels == 1
-        plot_px = 190 if beside else 160 * panels + 40 * (panels - 1)
-        layout: dict[str, Any] = {
-            "title": head, "legend": legend, "showlegend": True, "height": top + plot_px + 36 + legend_px,
-            "margin": {"t": top, "l": 42, "r": 12, "b": 36 + legend_px},
-        }  # fmt: skip
-        for p, parameter in enumerate(parameters):
-            gap = (36 / (px - 54) if beside else 40 / plot_px) if panels > 1 else 0
-            size = (1 - gap * (panels - 1)) / panels
-            first = p * (size + gap)
-            share, whole = [first, min(first + size, 1.0)], [0.0, 1.0]
-            across, up = (share, whole) if beside else (whole, [max(0.0, 1 - first - size), 1 - first])
-            key = str(p + 1) if p else ""
-            layout[f"xaxis{key}"] = {"domain": across, "anchor": f"y{key}", "title": {"text": plain(parameter)}}
-            quiet = beside and p > 0
-            layout[f"yaxis{key}"] = {
-                "domain": up, "anchor": f"x{key}", "range": [0, y_top], "showticklabels": not quiet,
-                "title": {"text": "" if quiet else plain(measure)},
-            }  # fmt: skip
-        return layout
-
-    return layout_for
+_ROW_PX, _SECOND_LINE_PX, _LANE_PX = 32, 12, 10
 
 
 def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float = 0.05, title: str = "") -> go.Figure:
@@ -117,70 +23,100 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float 
     neither.
 
     :param frame: a row a system: ``system``, ``difference``, ``low``, ``high``, ``p_holm``, ``n`` and ``baseline``
-        (the baseline's name), in the order to draw from the top. The baseline's own row is left out.
+        (the baseline's name), in the order to draw from the top. The baseline's own row is left out. With ``measure``,
+        a row a system and measure: each measure has a mark of its own shape.
+    :param measure: what the differences are in; of several measures what they have in common, such as
+        ``recall_all@k``.
     """
-    import plotly.graph_objects as go
-
     style.need(frame, ("system", "difference", "low", "high", "p_holm", "n", "baseline"), "forest")
     frame = frame.drop_nulls(["difference", "p_holm"]).filter(pl.col("system") != pl.col("baseline"))
     style.need(frame, (), "forest (without the baseline's own row)")
-    rows = frame.with_columns(at=frame.height - 1.0 - pl.int_range(pl.len())).to_dicts()
-    traces, labels = list[Any](), list[dict[str, Any]]()
-    for row in rows:
+    several = "measure" in frame.columns and frame["measure"].n_unique() > 1
+    measures = style.series(frame, "measure") if several else [measure]
+    marks = []
+    for row in frame.to_dicts():
         sure = row["p_holm"] < alpha
         tint = (style.PALETTE[0] if row["difference"] > 0 else style.PALETTE[1]) if sure else style.GREY
-        said = f"{_signed(row['difference'])} [{_signed(row['low'])}, {_signed(row['high'])}] {_p(row['p_holm'])}"
-        traces.append(
-            go.Scatter(
-                x=[row["difference"]], y=[row["at"]], mode="markers", name=plain(row["system"]), showlegend=False,
-                marker={"color": tint if sure else "white", "size": 7, "line": {"color": tint, "width": 1.5}},
-                error_x={"array": [row["high"] - row["difference"]], "arrayminus": [row["difference"] - row["low"]],
-                         "thickness": 1.5, "width": 0, "color": tint},
-                text=[f"{plain(row['system'])}<br>{said}"], hoverinfo="text",
-            )
-        )  # fmt: skip
-        labels.append({"name": clean(row["system"]), "said": said, "y": row["at"] + 1})
-    ends = [0.0, *frame["low"], *frame["high"]]
+        said = f"{signed(row['difference'])} [{signed(row['low'])}, {signed(row['high'])}] {p_text(row['p_holm'])}"
+        symbol = style.SYMBOLS[measures.index(row["measure"]) if several else 0]
+        marks.append({"name": row["system"], "x": row["difference"], "low": row["low"], "high": row["high"],
+                      "said": said, "tint": tint, "fill": tint if sure else "white", "symbol": symbol})  # fmt: skip
     counts = sorted(set(frame["n"].to_list()))
     n = f"n = {counts[0]:,}" if len(counts) == 1 else f"n = {counts[0]:,}–{counts[-1]:,}"
     xlabel = f"difference in {measure} to {clean(frame['baseline'][0])} ({n})"
-    return style.finish(
-        traces, _forest_layout(labels, span=(min(ends), max(ends)), xlabel=xlabel, alpha=alpha, title=title)
-    )
+    key = f"filled: p < {alpha:g} after Holm's correction"
+    if several:
+        shapes = zip(("●", "■", "◆", "▲"), measures, strict=False)
+        key = f"{', '.join(f'{shape} {clean(name)}' for shape, name in shapes)}; {key}"
+    return _marked_rows(marks, xlabel=xlabel, key=key, title=title)
 
 
-def _p(value: float) -> str:
-    return "p<.001" if value < 0.001 else "p=" + f"{value:.3f}".removeprefix("0")
+def _marked_rows(
+    marks: list[dict[str, Any]], *, xlabel: str, key: str, title: str, ticks: list[dict[str, Any]] | None = None
+) -> go.Figure:
+    """Draw rows of marks with intervals, each row under its name, its numbers on the right.
+
+    :param marks: ``name`` (of the row), ``x``, ``low``, ``high``, ``said``, ``tint``, ``fill`` and ``symbol``.
+    :param ticks: ``name``, ``x`` and ``nth`` (of the mark in its row) of small grey ticks.
+    """
+    import plotly.graph_objects as go
+
+    names = list(dict.fromkeys(mark["name"] for mark in marks))
+    deep = max(sum(mark["name"] == name for mark in marks) for name in names)
+    lane = _LANE_PX / (_ROW_PX + _SECOND_LINE_PX + (deep - 1) * _LANE_PX)
+    labels: list[dict[str, Any]] = [
+        {"name": clean(name), "said": [], "y": float(len(names) - i)} for i, name in enumerate(names)
+    ]
+    traces = list[Any]()
+    for mark in marks:
+        label = labels[names.index(mark["name"])]
+        at = label["y"] - 1 + lane * (deep - 1 - len(label["said"]))
+        label["said"].append(mark["said"])
+        traces.append(
+            go.Scatter(
+                x=[mark["x"]], y=[at], mode="markers", name=plain(mark["name"]), showlegend=False,
+                marker={"color": mark["fill"], "size": 7, "symbol": mark["symbol"],
+                        "line": {"color": mark["tint"], "width": 1.5}},
+                error_x={"array": [mark["high"] - mark["x"]], "arrayminus": [mark["x"] - mark["low"]],
+                         "thickness": 1.5, "width": 0, "color": mark["tint"]},
+                text=[f"{plain(mark['name'])}<br>{mark['said']}"], hoverinfo="text",
+            )
+        )  # fmt: skip
+    for tick in ticks or ():
+        at = labels[names.index(tick["name"])]["y"] - 1 + lane * (deep - 1 - tick["nth"])
+        traces.append(
+            go.Scatter(x=[tick["x"]], y=[at], mode="markers", hoverinfo="x", showlegend=False, name="expected",
+                       marker={"symbol": "line-ns", "size": 9, "line": {"color": style.INK, "width": 1.5}})
+        )  # fmt: skip
+    ends = [0.0, *(mark[end] for mark in marks for end in ("low", "high", "x"))]
+    layout = _rows_layout(labels, span=(min(ends), max(ends)), deep=deep, xlabel=xlabel, key=key, title=title)
+    return style.finish(traces, layout)
 
 
-def _signed(value: float) -> str:
-    return f"{value:+.3f}".replace("+0.", "+.").replace("-0.", "−.").replace("-", "−")
-
-
-def _forest_layout(
-    labels: list[dict[str, Any]], *, span: tuple[float, float], xlabel: str, alpha: float, title: str
+def _rows_layout(
+    labels: list[dict[str, Any]], *, span: tuple[float, float], deep: int, xlabel: str, key: str, title: str
 ) -> Any:
     pad = (span[1] - span[0] or 0.01) * 0.05
-    said_px = max(text_px(label["said"], style.SMALL) for label in labels) + 6
-    key = f"filled: p < {alpha:g} after Holm's correction"
+    said_px = max(text_px(said, style.SMALL) for label in labels for said in label["said"]) + 6
 
     def layout_for(px: int) -> dict[str, Any]:
         head, top = style.heading(title, px)
         names = [wrap(label["name"], px - 20 - said_px, style.SMALL) for label in labels]
-        row = _ROW_PX + _SECOND_LINE_PX * (max(map(len, names)) > 1)
-        below = wrap(xlabel, px - 20, style.TEXT)
-        bottom = 36 + 12 * len(below)
+        row = _ROW_PX + _SECOND_LINE_PX * (deep > 1 or max(map(len, names)) > 1) + (deep - 1) * _LANE_PX
+        below, keys = wrap(xlabel, px - 20, style.TEXT), wrap(key, px - 20, 8)
+        bottom = 26 + 12 * len(below) + 10 * len(keys)
         texts = []
         for label, lines in zip(labels, names, strict=True):
             common = {"y": label["y"] - 8 / row, "yanchor": "top", "xref": "paper", "borderpad": 0}
             common |= {"showarrow": False, "bgcolor": "white"}
-            name = "<br>".join(map(escape, lines))
+            name, said = ("<br>".join(map(escape, part)) for part in (lines, label["said"]))
             texts += [
                 {"text": name, "x": 0, "xanchor": "left", "align": "left", **common},
-                {"text": label["said"], "x": 1, "xanchor": "right", "font": {"color": style.GREY}, **common},
+                {"text": said, "x": 1, "xanchor": "right", "align": "right", "font": {"color": style.GREY}, **common},
             ]
-        texts.append({"text": key, "x": 1, "xref": "paper", "xanchor": "right", "y": 0, "yref": "paper",
-                      "yanchor": "top", "yshift": 15 - bottom, "font": {"size": 8, "color": style.GREY}})  # fmt: skip
+        texts.append({"text": "<br>".join(map(escape, keys)), "x": 1, "xref": "paper", "xanchor": "right", "y": 0,
+                      "yref": "paper", "yanchor": "bottom", "align": "right", "yshift": 3 - bottom,
+                      "font": {"size": 8, "color": style.GREY}})  # fmt: skip
         return {
             "title": head, "annotations": texts, "height": top + row * len(labels) + 10 + bottom,
             "margin": {"t": top, "l": 10, "r": 10, "b": bottom}, "showlegend": False,
@@ -190,6 +126,45 @@ def _forest_layout(
         }  # fmt: skip
 
     return layout_for
+
+
+def exchange(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
+    """Draw how much evidence is among what a selection throws out of the first k, and among what it brings in.
+
+    A selection gains where the filled mark lies right of the open one. The small tick is what the same ranks hold on
+    average: how far a mark lies from its tick is what the selection knows beyond the rank.
+
+    :param frame: a row a system and side, as :func:`memlab.evaluate.exchange.exchange` gives them: ``system``,
+        ``side`` (``out``, ``in``), ``n``, ``share``, ``low``, ``high``, ``expected`` and ``likeness``; systems that
+        exchange nothing are left out.
+
+    >>> import polars as pl
+    >>> from memlab.figures import selection
+    >>> sides = {"side": ["out", "in"], "n": 9, "share": [0.3, 0.1], "low": [0.2, 0.0], "high": [0.4, 0.2]}
+    >>> rows = pl.DataFrame({"system": "mmr", **sides, "expected": [0.2, 0.1], "likeness": [0.7, 0.4]})
+    >>> len(selection.exchange(rows).data)
+    4
+    """
+    style.need(frame, ("system", "side", "n", "share", "low", "high", "expected", "likeness"), "exchange")
+    frame = frame.filter(pl.col("n") > 0)
+    style.need(frame, (), "exchange (of systems that exchange something)")
+    marks, ticks = [], []
+    for row in frame.sort("side", descending=True, maintain_order=True).to_dicts():
+        name, out = row["system"], row["side"] == "out"
+        tint = style.GREY if out else style.PALETTE[0]
+        cosine = "" if row["likeness"] is None else f", cosine {row['likeness']:.2f}".replace("0.", ".")
+        word = "out" if out else "in"
+        ends = {end: row["share"] if row[end] is None else row[end] for end in ("low", "high")}
+        said = f"{row['n']:,} {word}: {row['share']:.1%}{cosine}"
+        marks.append({"name": name, "x": row["share"], **ends, "said": said, "tint": tint,
+                      "fill": "white" if out else tint, "symbol": "circle"})  # fmt: skip
+        if row["expected"] is not None:
+            ticks.append({"name": name, "x": row["expected"], "nth": 0 if out else 1})
+    order = {name: i for i, name in enumerate(style.series(frame, "system"))}
+    marks.sort(key=lambda mark: order[mark["name"]])
+    xlabel = f"evidence among turns out of and into the first {k}"
+    key = "○ out, ● in; | what the ranks that they come from hold on average"
+    return _marked_rows(marks, xlabel=xlabel, key=key, title=title, ticks=ticks)
 
 
 def spans(

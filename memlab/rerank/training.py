@@ -12,8 +12,7 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.records import Dataset, qrels
 from memlab.rerank.features import Candidates, candidates, first_places
-from memlab.rerank.learned import apply
-from memlab.rerank.listwise import fit
+from memlab.rerank.listwise import fit, predict
 from memlab.rerank.model import Model, scope_fingerprints
 from memlab.retrieve import Bench
 
@@ -96,9 +95,25 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[Lists]:
 
 
 def train(lists: Sequence[Lists], *, seed: int = 0) -> Model:
-    """Learn from questions with evidence: of each the evidence, the hardest others, and some of the rest.
+    """Learn from questions with evidence.
 
     :raises DataError: when there are no lists, or no question has its evidence among its candidates.
+    """
+    values, wanted, held, session = _examples(lists, seed)
+    about = {
+        "features": list(lists[0].found.names),
+        "encoder": lists[0].encoder,
+        "scopes": sorted({one.scope for one in lists}),
+        "questions": sum(len(one.turns) for one in lists),
+        "seed": seed,
+    }
+    return Model(fit(values, wanted, held, seed=seed), fit(values, wanted, held, group=session, seed=seed), about)
+
+
+def _examples(lists: Sequence[Lists], seed: int) -> list[np.ndarray]:
+    """Give of each question the evidence, the hardest others, and some of the rest.
+
+    :returns: features (q, c, f), whether a candidate is evidence, whether there is one, and its session: (q, c).
     """
     if not lists:
         raise DataError("there are no questions to learn from; give conversations whose questions name evidence turns")
@@ -112,19 +127,11 @@ def train(lists: Sequence[Lists], *, seed: int = 0) -> Model:
         values = np.take_along_axis(one.found.values, order[..., None], axis=1)
         parts.append((values, *(np.take_along_axis(x, order, axis=1) for x in (one.turns, seen, one.found.session))))
     width = max(values.shape[1] for values, *_ in parts)
-    items, wanted, held, session = (np.concatenate([_wider(p[i], width) for p in parts]) for i in range(4))
+    values, wanted, held, session = (np.concatenate([_wider(p[i], width) for p in parts]) for i in range(4))
     learnable = (wanted & held).any(axis=1)
     if not learnable.any():
         raise DataError("no question has its evidence among its candidates; there is nothing to learn from")
-    about = {
-        "features": list(lists[0].found.names),
-        "encoder": lists[0].encoder,
-        "scopes": sorted({one.scope for one in lists}),
-        "questions": sum(len(one.turns) for one in lists),
-        "seed": seed,
-    }
-    items, wanted, held, session = (x[learnable] for x in (items, wanted, held, session))
-    return Model(fit(items, wanted, held, seed=seed), fit(items, wanted, held, group=session, seed=seed), about)
+    return [x[learnable] for x in (values, wanted, held, session)]
 
 
 def _wider(part: np.ndarray, width: int) -> np.ndarray:
@@ -132,20 +139,21 @@ def _wider(part: np.ndarray, width: int) -> np.ndarray:
 
 
 def held_out_scores(lists: Sequence[Lists], *, seed: int = 0) -> dict[str, float]:
-    """Measure complete recall of conversations by models that did not learn from them.
+    """Measure complete recall of conversations, each ranked by a network that did not learn from it.
 
     :returns: recall_all at 10 and 20 turns; empty where there is one conversation alone.
     """
     number = np.unique([one.scope for one in lists], return_inverse=True)[1] % HELD_OUT
     complete: dict[int, list[np.ndarray]] = {10: [], 20: []}
     for fold in np.unique(number) if number.max(initial=0) else []:
-        model = train([one for one, f in zip(lists, number, strict=True) if f != fold], seed=seed)
+        values, wanted, held, _ = _examples([one for one, f in zip(lists, number, strict=True) if f != fold], seed)
+        network = fit(values, wanted, held, seed=seed)
         for one in (one for one, f in zip(lists, number, strict=True) if f == fold):
-            order = np.argsort(-apply(model, one.found), axis=1, kind="stable")
-            found = np.take_along_axis(one.turns, order, axis=1)
-            for k, held in complete.items():
-                held.append(found[:, :k].sum(axis=1) == one.n_evidence)
-    return {f"recall_all@{k}": float(np.concatenate(held).mean()) for k, held in complete.items() if held}
+            scores = np.where(one.found.held, predict(network, one.found.values), -np.inf)
+            found = np.take_along_axis(one.turns, np.argsort(-scores, axis=1, kind="stable"), axis=1)
+            for k, counted in complete.items():
+                counted.append(found[:, :k].sum(axis=1) == one.n_evidence)
+    return {f"recall_all@{k}": float(np.concatenate(counted).mean()) for k, counted in complete.items() if counted}
 
 
 def cross_validate(lists: Sequence[Lists], directory: str | Path, *, folds: int = 10, seed: int = 0) -> Path:

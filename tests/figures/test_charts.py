@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from memlab.errors import DataError
-from memlab.figures import anatomy, corpus, curves, maps, selection, similarity, style
+from memlab.figures import anatomy, corpus, curves, maps, selection, similarity, style, sweeps
 from memlab.figures.export import picture
 
 LONG = "hybrid(k=200) | mmr(lambda_=0.7)"
@@ -116,7 +116,7 @@ CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
     "evidence": (lambda: corpus.evidence_histogram(pl.DataFrame({"n_evidence": [1, 1, 2, 14]})), ["10+", "n = 4"]),
     "sessions": (lambda: corpus.sessions_over_time(SESSIONS), ["1 sessions without a date", "largest 9"]),
     "tokens": (lambda: corpus.token_lengths(pl.DataFrame({"tokens": [1, 5, 40, 900]})), ["turns: median 22, n = 4"]),
-    "sweep": (lambda: selection.sweep(swept()), ["λ", "clusters", "plain top-k", LONG]),
+    "sweep": (lambda: sweeps.sweep(swept()), ["λ", "clusters", "plain top-k", LONG]),
     "forest": (lambda: selection.forest(compared()), ["+.051 [+.020, +.080] p<.001", "−.020", "(n = 332)", LONG]),
     "spans": (
         lambda: selection.spans(pl.DataFrame({"clusters": ["1", "2"], "count": [3, 1200], "expected": [9.0, 2.0]})),
@@ -173,7 +173,7 @@ def test_same_frame_gives_the_same_figure() -> None:
         (anatomy.question_anatomy, hits()),
         (corpus.question_kinds, KINDS),
         (corpus.sessions_over_time, SESSIONS),
-        (selection.sweep, swept()),
+        (sweeps.sweep, swept()),
         (selection.forest, compared()),
     ],
 )

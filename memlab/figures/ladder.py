@@ -1,0 +1,253 @@
+"""A ladder of pipelines, what weak first results look like, and why evidence is missed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from memlab.evaluate.tables import number
+from memlab.figures import style
+from memlab.figures._text import clean, escape, p_text, plain, signed, text_px, wrap
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+_LINE, _MARK = 12, 18
+_CAUSES_AXIS = "share of missed pieces (bars), of lost answers<br>that miss pieces for this cause only (marks)"
+
+
+def climb(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float = 0.05, title: str = "") -> go.Figure:
+    """Draw how a measure climbs from step to step, a panel for each group of questions.
+
+    A mark is the mean of a step with its interval. Beside its name stands what it gains on the step before, with the
+    paired interval and p. Filled: significant after Holm's correction; blue better, vermilion worse, grey neither.
+
+    :param frame: a row a step and group, in the order to draw from the top: ``group``, ``system``, ``n``, ``mean``,
+        ``mean_low``, ``mean_high``, ``difference``, ``low``, ``high``, ``p_holm`` (null in the first row), ``chance``
+        and ``ceiling`` (the same for a group), and ``ms`` (milliseconds for one question).
+
+    >>> import polars as pl
+    >>> from memlab.figures import ladder
+    >>> step = {"group": ["all"], "system": ["bm25"], "n": [10], "mean": [0.5], "mean_low": [0.3], "mean_high": [0.7]}
+    >>> test = dict.fromkeys(("difference", "low", "high", "p_holm"), [None])
+    >>> len(ladder.climb(pl.DataFrame({**step, **test, "chance": [0.1], "ceiling": [1.0], "ms": [2.0]})).data)
+    2
+    """
+    columns = ("group", "system", "n", "mean", "mean_low", "mean_high", "difference", "low", "high", "p_holm", "chance")
+    style.need(frame, (*columns, "ceiling", "ms"), "climb")
+    groups, traces, panels = style.series(frame, "group"), list[Any](), list[dict[str, Any]]()
+    for i, group in enumerate(groups):
+        rows = frame.filter(pl.col("group") == group).to_dicts()
+        for step, row in enumerate(rows):
+            row["at"] = float(len(rows) - 1 - step)
+        traces += _steps(rows, panel=i, alpha=alpha)
+        panels.append({"name": f"{clean(group)} ({_about(rows[0])})", "rows": rows})
+    return style.finish(traces, _climb_layout(panels, measure=measure, alpha=alpha, title=title))
+
+
+def _about(row: dict[str, Any]) -> str:
+    about = f"n = {row['n']:,}, chance {number(row['chance'])}"
+    return about if row["ceiling"] > 0.9995 else f"{about}, ceiling {number(row['ceiling'])}"
+
+
+def _steps(rows: list[dict[str, Any]], *, panel: int, alpha: float) -> list[Any]:
+    import plotly.graph_objects as go
+
+    axes = {"xaxis": f"x{panel + 1 if panel else ''}", "yaxis": f"y{panel + 1 if panel else ''}", "showlegend": False}
+    means, at = [row["mean"] for row in rows], [row["at"] for row in rows]
+    path = go.Scatter(x=means, y=at, mode="lines", hoverinfo="skip", line={"color": style.NOISE, "width": 1}, **axes)
+    marks = []
+    for row in rows:
+        sure = row["p_holm"] is not None and row["p_holm"] < alpha
+        tint = style.GREY if not sure else style.PALETTE[0] if row["difference"] > 0 else style.PALETTE[1]
+        low, high = (row["mean"] if row[end] is None else row[end] for end in ("mean_low", "mean_high"))
+        marks.append(
+            go.Scatter(
+                x=[row["mean"]], y=[row["at"]], mode="markers", name=plain(row["system"]),
+                marker={"color": tint if sure else "white", "size": 7, "line": {"color": tint, "width": 1.5}},
+                error_x={"array": [high - row["mean"]], "arrayminus": [row["mean"] - low], "thickness": 1.5,
+                         "width": 0, "color": tint},
+                text=[f"{plain(row['system'])}<br>{row['mean']:.3f} [{low:.3f}, {high:.3f}]"], hoverinfo="text", **axes,
+            )
+        )  # fmt: skip
+    return [path, *marks]
+
+
+def _gain(row: dict[str, Any]) -> str:
+    if row["difference"] is None:
+        return ""
+    span = "" if row["low"] is None else f" [{signed(row['low'])}, {signed(row['high'])}]"
+    return f"{signed(row['difference'])}{span} {p_text(row['p_holm'])}"
+
+
+def _climb_layout(panels: list[dict[str, Any]], *, measure: str, alpha: float, title: str) -> Any:
+    top_of = [max(row["mean_high"] or row["mean"] for row in panel["rows"]) for panel in panels]
+    keys = [
+        f"filled: p < {alpha:g} against the step before, after Holm's correction",
+        "ms: median time of one question",
+    ]
+
+    def layout_for(px: int) -> dict[str, Any]:
+        head, top = style.heading(title, px)
+        beside = px > style.WIDTHS["column"] and len(panels) > 1
+        across = (px - 36) // 2 if beside else px - 20
+        names, deepest = list[dict[str, Any]](), 1
+        for panel in panels:
+            for row in panel["rows"]:
+                room = across - text_px(_gain(row), style.SMALL) - 8
+                row["lines"] = wrap(f"{clean(row['system'])}, {_ms(row['ms'])}", room, style.SMALL)
+                deepest = max(deepest, len(row["lines"]))
+        row_px = _MARK + _LINE * deepest
+        plot = row_px * max(len(panel["rows"]) for panel in panels) + 6
+        gap, foot = 52, 36 + 12 * (1 if beside else 2)
+        stacked = 1 if beside else len(panels)
+        inside = plot * stacked + gap * (stacked - 1)
+        layout: dict[str, Any] = {
+            "title": head, "showlegend": False, "height": top + 16 + inside + foot, "annotations": names,
+            "margin": {"t": top + 16, "l": 10, "r": 10, "b": foot},
+        }  # fmt: skip
+        for i, panel in enumerate(panels):
+            key = str(i + 1) if i else ""
+            wide = across / (px - 20)
+            left = (1 - wide) * i if beside else 0.0
+            upper = 1.0 if beside else 1 - i * (plot + gap) / inside
+            layout[f"xaxis{key}"] = {
+                "domain": [left, min(left + wide, 1.0)], "anchor": f"y{key}", "range": [0, top_of[i] * 1.16],
+                "title": {"text": plain(measure)}, "nticks": 6,
+            }  # fmt: skip
+            layout[f"yaxis{key}"] = {
+                "domain": [max(upper - plot / inside, 0.0), upper], "anchor": f"x{key}", "visible": False,
+                "range": [-12 / row_px, plot / row_px - 12 / row_px],
+            }  # fmt: skip
+            names += _climb_texts(panel, key, row_px, deepest)
+        note = {"x": 0, "xref": "paper", "xanchor": "left", "y": 0, "yref": "paper", "yanchor": "top", "align": "left"}
+        note |= {"yshift": -32, "font": {"size": 8, "color": style.GREY}}
+        names.append({"text": escape("; ".join(keys)) if beside else "<br>".join(map(escape, keys)), **note})
+        return layout
+
+    return layout_for
+
+
+def _climb_texts(panel: dict[str, Any], key: str, row_px: int, deepest: int) -> list[dict[str, Any]]:
+    common = {"xref": f"x{key} domain", "yref": f"y{key}", "borderpad": 0, "showarrow": False}
+    head = {**common, "yref": f"y{key} domain", "y": 1, "yanchor": "bottom", "x": 0, "xanchor": "left"}
+    texts: list[dict[str, Any]] = [{"text": f"<b>{escape(panel['name'])}</b>", **head}]
+    for row in panel["rows"]:
+        above = {**common, "y": row["at"] + (6 + _LINE * deepest) / row_px, "yanchor": "top", "bgcolor": "white"}
+        texts += [
+            {"text": "<br>".join(map(escape, row["lines"])), "x": 0, "xanchor": "left", "align": "left", **above},
+            {"text": _gain(row), "x": 1, "xanchor": "right", "font": {"color": style.GREY}, **above},
+            {**common, "xref": f"x{key}", "text": f"{row['mean']:.3f}".lstrip("0"), "y": row["at"], "xanchor": "left",
+             "x": row["mean_high"] or row["mean"], "xshift": 5},
+        ]  # fmt: skip
+    return texts
+
+
+def _ms(value: float | None) -> str:
+    return "" if value is None else f"{value:,.1f} ms" if value < 10 else f"{value:,.0f} ms"
+
+
+def weak_results(frame: pl.DataFrame, *, threshold: float, title: str = "") -> go.Figure:
+    """Draw how weak the first results are where the first one is right and where it is wrong.
+
+    The height of a line at the threshold is the share of those questions that would be called weak.
+
+    :param frame: ``value`` (weakness, larger is weaker) and ``right`` (a truth value), a row a question.
+    :param threshold: above it a result is called weak.
+    """
+    import plotly.graph_objects as go
+
+    style.need(frame, ("value", "right"), "weak_results")
+    ends = [float(v) for v in (frame["value"].min(), frame["value"].max())]  # type: ignore[arg-type]
+    low, high = min(ends[0], threshold) - 0.2, max(ends[1], threshold) + 0.2
+    traces, names = list[Any](), list[str]()
+    for i, right in enumerate((True, False)):
+        values = np.sort(frame.filter(pl.col("right") == right)["value"].to_numpy())
+        if not len(values):
+            continue
+        weak = (values > threshold).mean()
+        names.append(f"first result {'right' if right else 'wrong'} (n = {len(values):,}): {weak:.0%} weak")
+        traces.append(
+            go.Scatter(
+                x=[low, *values, high], y=[1.0, *(1 - np.arange(1, len(values) + 1) / len(values)), 0.0], mode="lines",
+                name=names[-1],
+                line={"color": style.colour(i), "width": 1.6, "shape": "hv", "dash": ("solid", "dash")[i]},
+            )
+        )  # fmt: skip
+    traces.append(
+        go.Scatter(
+            x=[threshold] * 2, y=[0, 1], mode="lines", line={"color": style.GREY, "width": 1.2, "dash": "dot"},
+            name=f"threshold {threshold:g}".replace("-", "−"),
+        )
+    )  # fmt: skip
+    names.append(traces[-1].name)
+
+    def layout_for(px: int) -> dict[str, Any]:
+        head, top = style.heading(title, px)
+        legend, legend_px = style.legend_below(names, px)
+        return {
+            "title": head, "legend": legend, "showlegend": True, "height": top + 180 + 36 + legend_px,
+            "margin": {"t": top, "b": 36 + legend_px, "l": 42, "r": 12},
+            "xaxis": {"title": {"text": "weakness of the first results"}, "range": [low, high]},
+            "yaxis": {"title": {"text": "share of questions above"}, "range": [0, 1.02]},
+        }  # fmt: skip
+
+    return style.finish(traces, layout_for)
+
+
+def causes(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
+    """Draw what share of the missed evidence each cause has, and what share of lost answers it alone holds back.
+
+    Numbers at the right are the pieces missed. Causes that took nothing are left out.
+
+    :param frame: a row a cause and group, in the order to draw from the top: ``group``, ``cause``, ``n``, ``share`` and
+        ``alone``, as :func:`memlab.evaluate.by_cause` gives them.
+    """
+    import plotly.graph_objects as go
+
+    style.need(frame, ("group", "cause", "n", "share", "alone"), "causes")
+    if frame["n"].sum():
+        frame = frame.filter(pl.col("n").sum().over("cause") > 0)
+    groups, names = style.series(frame, "group"), style.series(frame, "cause")
+    step = 0.8 / len(groups)
+    traces, counts = list[Any](), list[dict[str, Any]]()
+    for i, group in enumerate(groups):
+        rows = frame.filter(pl.col("group") == group)
+        at = [len(names) - 1 - names.index(cause) + 0.4 - step * (i + 0.5) for cause in rows["cause"]]
+        shown = {"color": style.colour(i), "symbol": style.SYMBOLS[(2, 1)[i % 2]]}
+        traces.append(
+            go.Bar(
+                x=rows["share"].to_list(), y=at, width=step * 0.9, orientation="h", name=plain(f"{group}: pieces"),
+                marker={"color": style.faded(style.colour(i), 0.45)},
+            )
+        )  # fmt: skip
+        traces.append(
+            go.Scatter(
+                x=rows["alone"].to_list(), y=at, mode="markers", name=plain(f"{group}: answers"),
+                marker={**shown, "size": 6, "line": {"color": "white", "width": 0.8}}, cliponaxis=False,
+            )
+        )  # fmt: skip
+        counts += [
+            {"text": f"{n:,}", "x": 1, "xref": "paper", "xanchor": "right", "y": y, "borderpad": 0,
+             "font": {"size": 8, "color": style.darker(style.colour(i), 0.15)}}
+            for n, y in zip(rows["n"], at, strict=True)
+        ]  # fmt: skip
+    most = float(frame.select(pl.max_horizontal("share", "alone").max()).item())
+    left = round(max(text_px(clean(name), style.SMALL) for name in names)) + 16
+    row = 12 * len(groups) + 6
+
+    def layout_for(px: int) -> dict[str, Any]:
+        head, top = style.heading(title, px)
+        legend, legend_px = style.legend_below([trace.name for trace in traces], px)
+        return {
+            "title": head, "legend": legend, "showlegend": True, "barmode": "overlay", "annotations": counts,
+            "height": top + row * len(names) + 50 + legend_px,
+            "margin": {"t": top, "b": 50 + legend_px, "l": left, "r": 12},
+            "xaxis": {"title": {"text": _CAUSES_AXIS}, "tickformat": ".0%", "range": [0, most * 1.18 or 1]},
+            "yaxis": {"tickvals": [len(names) - 1 - i for i in range(len(names))], "ticktext": list(map(plain, names)),
+                      "range": [-0.6, len(names) - 0.4], "showgrid": False, "ticks": ""},
+        }  # fmt: skip
+
+    return style.finish(traces, layout_for)

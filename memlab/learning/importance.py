@@ -1,0 +1,123 @@
+"""Which features carry the learned reranker: what is lost when they say nothing any more."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.evaluate import bootstrap_interval
+from memlab.learning._lists import complete, held_out, subsets
+from memlab.rerank import Model
+from memlab.rerank.features import Candidates
+from memlab.rerank.training import Lists
+
+_GROUPS = {
+    "summary": r"summary",
+    "dates": r"month_named|date_\w+",
+    "speaker": r"speaker_named|other_named|n_named",
+    "question shape": r"asks_\w+|names_date|question_\w+",
+    "first person": r"\w+_first_person_\w+",
+    "neighbours": r"\w+_at[+-]\d+|words_with_previous|words_within_two|late_with\w*",
+    "session": r"\w+_of_session(?:_words)?(?:_z)?|late_near_best\w*|age",
+    "words": r"words\w*|n_words",
+    "dense": r"dense\w*",
+    "BM25": r"bm25\w*",
+    "late": r"late\w*",
+    "sum of scores": r"sum",
+    "like the first hits": r"similar_to_\w+",
+    "turn shape": r"asks|exclaims|digits|time_words|\w+_person|capitalised|length|captioned|answers|\w+_in_session",
+}
+
+
+def group_of(feature: str) -> str:
+    """Name the group of a feature: what correlated features have in common.
+
+    >>> from memlab.learning import group_of
+    >>> group_of("late_z"), group_of("late_at-1"), group_of("late_best_of_session")
+    ('late', 'neighbours', 'session')
+    """
+    return next((name for name, pattern in _GROUPS.items() if re.fullmatch(pattern, feature)), "other")
+
+
+def importance(
+    lists: Sequence[Lists], models: Sequence[Model], *, k: int = 10, repeats: int = 3, seed: int = 0
+) -> pl.DataFrame:
+    """Measure what is lost in complete recall when a feature, or a group of features, says nothing any more.
+
+    The values of a feature are permuted over all candidates of all questions of a conversation, and a model that did
+    not learn from the conversation ranks again. Correlated features stand in for each other, so that
+    each alone may seem to be worth nothing: read the groups first. A group is permuted as one. What is the same all
+    over a conversation, such as the shape of its only question, cannot be permuted and loses nothing.
+
+    :param models: of a cross-validation, or of other data.
+    :param repeats: permutations, over which the loss of a question is averaged.
+    :param seed: of the permutations, which are the same for all features.
+    :returns: a row a group and a feature (``kind``, ``name``, ``group``) and ``questions`` (``all``, ``≥ 2``), with
+        ``n``, ``plain`` (complete recall with all features) and ``loss`` with its 95 % interval over questions,
+        ``low``, ``high``; the largest loss first.
+    :raises DataError: when a model learned from what it is to rank, or ``repeats`` is not positive.
+
+    Source: Breiman, Random Forests (2001), section 10; groups: Fisher, Rudin & Dominici, All Models are Wrong, but Many
+    are Useful (JMLR 2019).
+    """
+    if repeats < 1:
+        raise DataError(f"repeats is {repeats}; permute at least once")
+    chosen = held_out(lists, models)
+    names = lists[0].found.names
+    groups: dict[str, list[int]] = {}
+    for i, name in enumerate(names):
+        groups.setdefault(group_of(name), []).append(i)
+    columns = [*groups.values(), *([i] for i in range(len(names)))]
+    said = {
+        "kind": ["group"] * len(groups) + ["feature"] * len(names),
+        "name": [*groups, *names],
+        "group": [*groups, *map(group_of, names)],
+    }
+    plain, losses = _losses(lists, chosen, columns, k=k, repeats=repeats, seed=seed)
+    tables = []
+    for subset, mask in subsets(lists).items():
+        low, high = bootstrap_interval(losses[mask], np.ones(mask.sum()), seed=seed)
+        measured = {"loss": losses[mask].mean(axis=0), "low": low, "high": high}
+        table = pl.DataFrame(said).with_columns(
+            pl.lit(subset).alias("questions"), n=int(mask.sum()), plain=pl.lit(plain[mask].mean())
+        )
+        tables.append(
+            table.with_columns(pl.Series(name, values) for name, values in measured.items()).sort(
+                "kind", "loss", descending=True, maintain_order=True
+            )
+        )
+    return pl.concat(tables).fill_nan(None)
+
+
+def _losses(
+    lists: Sequence[Lists], models: Sequence[Model], columns: Sequence[list[int]], *, k: int, repeats: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give for each question whether it is complete (q,), and the mean loss from permuting some columns (q, parts)."""
+    from tqdm.auto import tqdm
+
+    bar = tqdm(total=len(lists) * len(columns), desc="permuting features", mininterval=1)
+    plain, losses = [], []
+    for number, (one, model) in enumerate(zip(lists, models, strict=True)):
+        n, before = int(one.found.held.sum()), complete(model, one, k=k)
+        orders = [np.random.default_rng([seed, number, repeat]).permutation(n) for repeat in range(repeats)]
+        loss = np.empty((len(before), len(columns)))
+        for part, moved in enumerate(columns):
+            after = [complete(model, one, k=k, found=_permuted(one.found, moved, order)) for order in orders]
+            loss[:, part] = before - np.mean(after, axis=0)
+            bar.update()
+        plain.append(before)
+        losses.append(loss)
+    bar.close()
+    return np.concatenate(plain), np.concatenate(losses)
+
+
+def _permuted(found: Candidates, columns: list[int], order: np.ndarray) -> Candidates:
+    values = found.values.reshape(-1, found.values.shape[2]).copy()
+    rows = np.flatnonzero(found.held.ravel())[:, None]
+    values[rows, columns] = values[rows[order], columns]
+    return replace(found, values=values.reshape(found.values.shape))

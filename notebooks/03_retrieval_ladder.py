@@ -1,0 +1,365 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # How far does each step climb, and what is still missed?
+#
+# From BM25 to the best pipeline, one change a step: what it gains on the step before, with the paired interval and
+# test, and what it costs in time. Then the steps that lead aside, what a weak first result looks like, and why the best
+# pipeline still misses evidence.
+
+# %% tags=["parameters"]
+dataset = "../data/sample/sample.jsonl"
+pool = None
+seed = 0
+encoder = "minilm"
+store = "../.memlab/store"
+figures = "../figures"
+models = "../results/cross-validated"
+k = 10
+scores = "combsum(turn=(1, 1, 0), session=(0, 0, 0))"
+late = "combsum(turn=(1, 1, 2), session=(1, 1, 2))"
+steps = {
+    "BM25": "bm25",
+    "+ dense, ranks fused": "hybrid",
+    "scores instead of ranks": scores,
+    "+ evidence of the session": "combsum",
+    "+ late interaction": late,
+    "+ learned reranker": f"{late} | learned",
+}
+aside = ["prf", "decompose", "multi_hop", "negative_feedback"]
+threshold = -3.0
+timed = 10
+
+# %%
+from dataclasses import replace
+
+import polars as pl
+from IPython.display import Markdown, display
+
+import memlab
+from memlab import evaluate
+from memlab.crossval import train_folds, untrained, with_models
+from memlab.experiment import latency
+from memlab.figures import export, ladder
+from memlab.retrieve.hyde import weakness
+from memlab.retrieve.two_stage import summary_storage
+
+_ = pl.Config(float_precision=3, fmt_str_lengths=80, tbl_rows=30, tbl_cols=20, tbl_width_chars=200)
+
+# %%
+data = memlab.datasets.load(dataset, pool=pool, seed=seed)
+memory = memlab.MemoryStore.open(store)
+bench = memlab.Bench.of(data, encoder=encoder, store=memory)
+data
+
+# %% [markdown]
+# ## The steps
+#
+# A learned step is cross-validated: each conversation is ranked by a model that learned from others. What cannot run
+# on this data is left out and named: late interaction needs token embeddings, cross-validation a second conversation.
+
+# %%
+one_question = bench.with_queries(bench.queries.head(1))
+pipelines, left_out = {}, {}
+for name, text in steps.items():
+    stages = [memlab.pipeline(text)]
+    try:
+        if untrained(stages):
+            train_folds(bench, data, models, seed=seed)
+            stages = with_models(stages, models)
+        stages[0].run(one_question)
+        pipelines[name] = stages[0]
+    except memlab.DataError as error:
+        left_out[name] = str(error)
+left_out
+
+# %% [markdown]
+# The grid keeps each run in the store, so a second call reads it back, and the comparison can be opened again later.
+
+# %%
+grid = memlab.run_grid(
+    list(pipelines.values()), [data], store=memory, encoder=bench.encoder, name=f"ladder-{data.name}", seed=seed
+)
+runs = memlab.reopen(memory, grid.name)[data.name].runs
+reports = {
+    level: [
+        evaluate.evaluate(replace(run, name=name), data, measures=[f"recall_all@{n}" for n in cutoffs], seed=seed)
+        for name, run in zip(pipelines, [run for run in runs if run.level == level], strict=True)
+    ]
+    for level, cutoffs in {"turn": (k, 2 * k), "session": (5, k)}.items()
+}
+times = latency(list(pipelines.values()), bench, queries=timed, seed=seed)
+times = times.select("n", "batch_ms", "single_ms", system=pl.Series(list(pipelines)))
+times
+
+# %%
+measure = f"recall_all@{k}"
+asked = reports["turn"][0].per_query
+groups = {"all questions": None}
+if (asked["n_evidence_sessions"] >= 2).any():
+    groups["evidence in ≥ 2 sessions"] = pl.col("n_evidence_sessions") >= 2
+climbs = {}
+for level, shown in (("turn", measure), ("session", "recall_all@5")):
+    parts = []
+    for group, where in groups.items():
+        by, label = ("all", "all") if where is None else ("evidence_sessions", evaluate.MULTI_SESSION)
+        bounds = reports[level][0].summary(by, measures=shown).filter(pl.col("group") == label)
+        table = evaluate.climb(reports[level], measure=shown, where=where, seed=seed)
+        chance, ceiling = bounds["chance"].item(), bounds["ceiling"].item()
+        parts.append(table.select(pl.lit(group).alias("group"), pl.all(), chance=chance, ceiling=ceiling))
+    climbs[level] = pl.concat(parts).join(
+        times.select("system", "batch_ms", ms="single_ms"), on="system", how="left", maintain_order="left"
+    )
+climbs["turn"]
+
+# %%
+fig = ladder.climb(climbs["turn"], measure=measure)
+caption = (
+    f"Complete recall in the first {k} turns, one change a step ({data.name}, n = {asked.height:,}; bars: 95 % bootstrap "
+    "intervals). Beside each step: its gain on the step before, with the paired interval and p after Holm's correction."
+)
+export(fig, "ladder-turns", data=climbs["turn"], caption=caption, provenance=dict(bench.provenance), directory=figures)
+
+# %%
+fig = ladder.climb(climbs["session"], measure="recall_all@5")
+caption = (
+    f"Complete recall in the first 5 sessions, as in the figure of turns ({data.name}, n = {asked.height:,}); times are "
+    "those of ranking turns."
+)
+export(
+    fig,
+    "ladder-sessions",
+    data=climbs["session"],
+    caption=caption,
+    provenance=dict(bench.provenance),
+    directory=figures,
+)
+
+# %%
+evaluate.climb(reports["turn"], measure=f"recall_all@{2 * k}", where=list(groups.values())[-1], seed=seed)
+
+# %% [markdown]
+# ## Steps aside
+#
+# What did not become a step: expansions after the best step that needs no training, and retrieval in two stages. All
+# against that step.
+
+# %%
+hard = list(groups.values())[-1]
+plain = climbs["turn"].filter(
+    (pl.col("group") == list(groups)[-1])
+    & pl.col("system").is_in([name for name, text in steps.items() if not untrained([memlab.pipeline(text)])])
+)
+best_plain = plain.sort("mean", descending=True, maintain_order=True)["system"][0]
+base = str(pipelines[best_plain])
+tried = [base, *(f"{base} | {stage}" for stage in aside), "two_stage(k=200)"]
+turns = memlab.run_pipelines(tried, bench, data, levels=["turn"], measures=[measure], seed=seed)
+beside = pl.concat(
+    [
+        evaluate.compare(turns.reports, measure=measure, where=where, seed=seed).select(
+            pl.lit(group).alias("group"), pl.all()
+        )
+        for group, where in groups.items()
+    ]
+).join(latency(tried, bench, queries=max(timed // 3, 1), seed=seed).drop("n"), on="system", maintain_order="left")
+beside.with_columns(pl.col("system").str.replace(base, "…", literal=True))
+
+# %%
+sessions = memlab.run_pipelines(
+    [base, "two_stage"], bench, data, levels=["session"], measures=["recall@5", "recall_all@5"], seed=seed
+)
+of_sessions = evaluate.compare(sessions.reports, measure="recall@5", seed=seed)
+of_sessions
+
+# %%
+storage = summary_storage(bench)
+storage
+
+# %% [markdown]
+# ## Weak first results
+#
+# A language model that writes a hypothetical answer (HyDE) costs seconds, and can lead away from what was found. So
+# `hyde` asks for one only where the first turns score little above the average of the scope: weakness is minus their
+# mean standardised score. Does that tell wrong first results from right ones?
+
+# %%
+run = turns.runs[0]
+first = evaluate.evaluate(run, data, measures=["precision@1", measure], seed=seed).per_query
+weak = (
+    weakness(run, bench).join(first, on="query_id", maintain_order="left").with_columns(right=pl.col("precision@1") > 0)
+)
+n_right, n_wrong = weak["right"].sum(), (~weak["right"]).sum()
+ranks = weak.with_columns(place=pl.col("value").rank()).filter(~pl.col("right"))["place"].sum()
+auc = (ranks - n_wrong * (n_wrong + 1) / 2) / (n_right * n_wrong) if n_right and n_wrong else None
+called = (
+    weak.with_columns(called=pl.col("value") > threshold)
+    .group_by("called")
+    .agg(questions=pl.len(), first_right=pl.col("right").mean(), complete=pl.col(measure).mean())
+    .sort("called")
+)
+called
+
+# %%
+fig = ladder.weak_results(weak, threshold=threshold)
+caption = (
+    f"Weakness of the first three turns of the step “{best_plain}”, where the first turn is evidence and where it is not "
+    f"({data.name}, n = {weak.height:,}): share of questions above a weakness; `hyde` is called above the threshold."
+)
+export(
+    fig,
+    "ladder-weakness",
+    data=weak.select("query_id", "value", "right"),
+    caption=caption,
+    provenance=dict(bench.provenance),
+    directory=figures,
+)
+
+# %% [markdown]
+# ## What is still missed
+#
+# Each missed piece gets the first cause whose rule holds. The rules compare words, so that anyone can check them:
+
+# %%
+of_hard = climbs["turn"].filter(pl.col("group") == list(groups)[-1]).sort("mean", descending=True, maintain_order=True)
+best = of_hard["system"][0]
+best_run = [run for run in runs if run.level == "turn"][list(pipelines).index(best)]
+missed = evaluate.misses(best_run, data, k=k)
+display(Markdown("\n".join(f"1. **{cause}**: {rule}" for cause, rule in evaluate.CAUSES.items())))
+missed.select("cause", "rank", "question", "answer", "text")
+
+# %%
+causes = pl.concat(
+    [
+        evaluate.by_cause(missed if where is None else missed.filter(where)).select(
+            pl.lit(group).alias("group"), pl.all()
+        )
+        for group, where in groups.items()
+    ]
+)
+causes
+
+# %%
+fig = ladder.causes(causes)
+caption = (
+    f"Why “{best}” misses evidence in the first {k} turns ({data.name}): {missed.height:,} pieces of "
+    f"{missed['query_id'].n_unique():,} lost answers by cause (bars, with counts), and the share of lost answers that "
+    "would be complete if that cause alone were solved (marks)."
+)
+export(fig, "ladder-misses", data=causes, caption=caption, provenance=dict(bench.provenance), directory=figures)
+
+# %% [markdown]
+# Some of each:
+
+# %%
+cut = [
+    pl.col(c).str.slice(0, n) + pl.when(pl.col(c).str.len_chars() > n).then(pl.lit("…")).otherwise(pl.lit(""))
+    for c, n in (("question", 120), ("answer", 80), ("text", 200))
+]
+examples = missed.sample(fraction=1, shuffle=True, seed=seed).group_by("cause", maintain_order=True).head(2)
+order = pl.Enum(list(evaluate.CAUSES))
+display(
+    Markdown(
+        evaluate.to_markdown(
+            examples.sort(pl.col("cause").cast(order), maintain_order=True)
+            .with_columns(*cut)
+            .select("cause", "rank", "question", "answer", "text")
+        )
+    )
+)
+
+# %% [markdown]
+# ## Finding
+
+# %%
+lines = []
+for group, where in groups.items():
+    rows = climbs["turn"].filter(pl.col("group") == group)
+    tested = rows.drop_nulls("p_holm")
+    sure = tested.filter(pl.col("p_holm") < 0.05)
+    better, worse = (
+        sure.filter(sign)["system"].to_list() for sign in (pl.col("difference") > 0, pl.col("difference") < 0)
+    )
+    top = rows["mean"].arg_max()
+    climbed = (
+        f"climbs from {rows['mean'][0]:.3f} ({rows['system'][0]}) to {rows['mean'][top]:.3f} ({rows['system'][top]})"
+        if top
+        else f"is {rows['mean'][0]:.3f} for {rows['system'][0]}, and no step reaches more"
+    )
+    lines.append(
+        f"**{group}** (n = {rows['n'][0]:,}): {measure} {climbed}. Shown to help on the step before: "
+        f"{', '.join(better) or 'none'}; shown to hurt: {', '.join(worse) or 'none'} (p < .05 after Holm's correction)."
+    )
+    whole = evaluate.compare(reports["turn"], measure=measure, where=where, seed=seed).row(top, named=True)
+    if whole["low"] is not None:
+        lines.append(
+            f"The whole climb: {whole['difference']:+.3f} [{whole['low']:+.3f}, {whole['high']:+.3f}], "
+            f"win/tie/loss {whole['win']}/{whole['tie']}/{whole['loss']}."
+        )
+    lines.append("")
+for name, why in left_out.items():
+    lines.append(f"Left out, “{name}”: {why}.\n")
+slow = times.sort("single_ms", descending=True).row(0, named=True)
+lines.append(
+    f"Time of one question: {times['single_ms'][0]:.1f} ms for {times['system'][0]}, {slow['single_ms']:.1f} ms for the "
+    f"slowest step, {slow['system']}.\n"
+)
+others = beside.filter(pl.col("group") == list(groups)[-1]).drop_nulls("p_holm")
+helped = others.filter((pl.col("p_holm") < 0.05) & (pl.col("difference") > 0))["system"].to_list()
+two = of_sessions.row(1, named=True)
+added = storage.filter(pl.col("what") == "summaries").row(0, named=True)
+lines.append(
+    f"Aside, against “{best_plain}” ({list(groups)[-1]}): "
+    + "; ".join(
+        f"`{row['system'].replace(base + ' | ', '')}` {row['difference']:+.3f} (p = {row['p_holm']:.3f}, "
+        f"{row['single_ms']:.0f} ms)"
+        for row in others.iter_rows(named=True)
+    )
+    + f". Shown to help: {', '.join(f'`{text}`' for text in helped) or 'none'}. Two stages find "
+    f"{two['mean']:.3f} of the evidence sessions in the first five, the step {of_sessions['mean'][0]:.3f}; summaries "
+    + (f"add {added['share']:.1%} to what is stored.\n" if added["n"] else "are not in this data, and add nothing.\n")
+)
+share = (weak["value"] > threshold).mean()
+lines.append(
+    f"**Weak first results**: HyDE would be called for {share:.0%} of the questions. "
+    + (
+        f"A wrong first result is weaker than a right one in {auc:.0%} of pairs (AUC; a coin gives 50%), so the test "
+        + ("hardly tells" if auc < 0.6 else "tells a little" if auc < 0.75 else "tells well")
+        + " which is which here."
+        if auc is not None
+        else "All first results are right or all wrong, so how well the test tells them apart cannot be said."
+    )
+    + "\n"
+)
+done = dict(called.select("called", "complete").iter_rows())
+if len(done) == 2:
+    lines.append(f"Of the weak ones “{best_plain}” completes {done[True]:.1%}, of the others {done[False]:.1%}.\n")
+lost = missed["query_id"].n_unique()
+ordered = causes.filter(pl.col("group") == list(groups)[-1]).sort("n", descending=True, maintain_order=True)
+if missed.height:
+    near = (missed["rank"] <= 2 * k).sum() / missed.height
+    lines.append(
+        f"**What is missed**: “{best}” loses {lost:,} of {asked.height:,} answers, {missed.height:,} pieces; {near:.0%} of "
+        f"them rank up to {2 * k}. By cause ({list(groups)[-1]}): "
+        + ", ".join(
+            f"{row['cause']} {row['share']:.0%}" for row in ordered.filter(pl.col("n") > 0).iter_rows(named=True)
+        )
+        + ". Solved alone, the cause that completes most answers there is "
+        + (most := ordered.sort("alone", descending=True, maintain_order=True).row(0, named=True))["cause"]
+        + f", {most['alone']:.0%} of the lost ones."
+    )
+else:
+    lines.append(f"**What is missed**: nothing in the first {k} turns; all {asked.height:,} answers are complete.")
+display(Markdown("\n".join(lines)))

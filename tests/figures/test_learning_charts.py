@@ -1,0 +1,117 @@
+"""Charts of what a reranker learned: their words, their order, and what they refuse."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+import pytest
+
+from memlab.errors import DataError
+from memlab.figures import learning, style
+from memlab.figures.export import picture
+
+
+def worth(n: int = 20) -> pl.DataFrame:
+    rows = [
+        (kind, f"{kind[0]}_{i}", questions, size, 0.1 - 0.01 * i + shift)
+        for questions, size, shift in (("all", 1155, 0.0), ("≥ 2", 201, 0.02))
+        for kind in ("group", "feature")
+        for i in range(n if kind == "feature" else 4)
+    ]
+    frame = pl.DataFrame(rows, schema=["kind", "name", "questions", "n", "loss"], orient="row")
+    return frame.with_columns(low=pl.col("loss") - 0.03, high=pl.col("loss") + 0.02)
+
+
+def grown() -> pl.DataFrame:
+    rows = [
+        (size, questions, n, base + size / 100, base - 0.02, base + 0.1, base + 0.02)
+        for questions, n, base in (("all", 1155, 0.7), ("≥ 2", 201, 0.2))
+        for size in (1, 2, 5)
+    ]
+    names = ["conversations", "questions", "n", "mean", "low", "high", "untrained"]
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
+    "importance": (
+        lambda: learning.importance(worth(), title="<b>t</b>"),
+        ["<b>t</b>", "groups of features", "single features", "f_14", "g_3", "all questions (n = 1,155)",
+         "evidence in ≥ 2 sessions (n = 201)", "loss in recall_all@10 when permuted"],
+    ),
+    "curve": (
+        lambda: learning.learning_curve(grown()),
+        ["all questions (n = 1,155)", "evidence in ≥ 2 sessions (n = 201)", "untrained sum", "recall_all@10",
+         "conversations learned from (log scale)", "learned, on other conversations"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_it_is_drawn_with_its_words_on_it(name: str) -> None:
+    make, expected = CHARTS[name]
+    svg = picture(make(), "svg", "column").decode()
+    lines = re.findall(r"<text[^>]*>(.*?)</text>", svg, flags=re.DOTALL)
+    said = " ".join(" ".join(html.unescape(re.sub(r"<[^>]+>", " ", line)).split()) for line in lines)
+    for text in expected:
+        assert text in said, f"{text!r} not drawn; drawn: {said}"
+    assert "f_15" not in said
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_it_has_a_layout_for_each_width(name: str) -> None:
+    fig = CHARTS[name][0]()
+    for width, px in style.WIDTHS.items():
+        layout = style.for_width(fig, width).layout
+        margin = layout.margin
+        assert layout.width == px
+        assert 60 < layout.height < 3 * px
+        assert px - margin.l - margin.r > 60
+        for axis in (layout.xaxis, layout.xaxis2, layout.yaxis, layout.yaxis2):
+            assert 0 <= axis.domain[0] < axis.domain[1] <= 1
+
+
+def test_bars_follow_the_first_group_of_questions() -> None:
+    frame = worth().with_columns(
+        loss=pl.when(pl.col("questions") == "all").then(pl.col("loss")).otherwise(-pl.col("loss"))
+    )
+    first, _, second, _ = learning.importance(frame, features=3).data
+    assert list(first.x) == sorted(first.x, reverse=True)
+    assert list(second.x) == sorted(second.x)
+    fig = learning.importance(frame, features=3)
+    assert [len(t.x) for t in fig.data] == [4, 3, 4, 3]
+    assert list(fig.layout.yaxis2.ticktext) == ["f_0", "f_1", "f_2"]
+
+
+def test_intervals_reach_where_they_should() -> None:
+    bar = learning.importance(worth()).data[0]
+    assert bar.x[0] - bar.error_x.arrayminus[0] == pytest.approx(0.07)
+    assert bar.x[0] + bar.error_x.array[0] == pytest.approx(0.12)
+
+
+def test_curve_holds_all_that_it_draws() -> None:
+    fig = learning.learning_curve(grown())
+    for p, axis in enumerate((fig.layout.yaxis, fig.layout.yaxis2)):
+        for trace in fig.data[3 * p : 3 * p + 3]:
+            assert axis.range[0] <= min(trace.y) <= max(trace.y) <= axis.range[1]
+    one = learning.learning_curve(grown().filter(conversations=2, questions="all"))
+    assert one.layout.xaxis.range[0] < one.layout.xaxis.range[1]
+
+
+@pytest.mark.parametrize(("chart", "frame"), [(learning.importance, worth()), (learning.learning_curve, grown())])
+def test_missing_column_and_no_rows_are_named(chart: Callable[..., Any], frame: pl.DataFrame) -> None:
+    gone = frame.columns[0]
+    with pytest.raises(DataError, match=rf"{chart.__name__} needs the column\(s\) {gone}; the frame has"):
+        chart(frame.drop(gone))
+    with pytest.raises(DataError, match="nothing to draw"):
+        chart(frame.clear())
+
+
+def test_intervals_that_are_not_known_are_left_out() -> None:
+    none = pl.lit(None, pl.Float64)
+    assert learning.importance(worth().with_columns(low=none, high=none)).data
+    assert learning.learning_curve(grown().with_columns(low=none, high=none)).data

@@ -1,0 +1,39 @@
+"""Three small synthetic conversations and the models of their cross-validation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from remembering import minilm
+
+from memlab.datasets import synthetic
+from memlab.records import Dataset
+from memlab.rerank import Model, cross_validate, training_lists
+from memlab.rerank.training import Lists
+from memlab.retrieve import Bench
+
+
+@pytest.fixture(scope="session")
+def asked() -> Dataset:
+    return synthetic.generate(150, seed=0, turns_per_scope=50)
+
+
+@pytest.fixture(scope="session")
+def read(asked: Dataset) -> Bench:
+    return Bench.of(asked, encoder=minilm())
+
+
+@pytest.fixture(scope="session")
+def lists(asked: Dataset, read: Bench) -> list[Lists]:
+    return training_lists(read, asked)
+
+
+@pytest.fixture(scope="session")
+def folds(lists: list[Lists], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return cross_validate(lists, tmp_path_factory.mktemp("learning") / "folds")
+
+
+@pytest.fixture(scope="session")
+def models(folds: Path) -> list[Model]:
+    return [Model.load(path) for path in sorted(folds.glob("*.safetensors"))]
