@@ -119,7 +119,7 @@ def run(dataset: Path, folder: Path, *, undrawn: Collection[str] = (), **paramet
 def test_they_run_on_a_small_dataset(tmp_path: Path, memlab_cli: Callable[..., Any]) -> None:
     made = memlab_cli("synth", "small.jsonl", "--turns", 500, "--seed", 1, cwd=tmp_path)
     assert made.code == 0, made.err
-    run(tmp_path / "small.jsonl", tmp_path, encoder="hashing", n_seeds=1, n_scopes=1)
+    run(tmp_path / "small.jsonl", tmp_path, encoder="hashing", n_seeds=1, n_scopes=1, **FEW)
     done = memlab_cli("figures", "figures", cwd=tmp_path)
     assert done.code == 0
     page = (tmp_path / "figures" / "index.html").read_text()
@@ -135,8 +135,11 @@ def test_they_run_on_a_log_without_times_where_no_question_spans_sessions(tmp_pa
     ]
     records += [{"scope": "me", "question": f"What about the {o}?", "evidence": ["s0/1"]} for o in THINGS[:4]]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    run(tmp_path / "log.jsonl", tmp_path, undrawn={"corpus-sessions"}, encoder="hashing", n_seeds=1)
+    run(tmp_path / "log.jsonl", tmp_path, undrawn={"corpus-sessions"}, encoder="hashing", n_seeds=1, **FEW)
 
+
+# What a run is small with: synthetic conversations to learn from, sizes of training, timed questions.
+FEW = {"synthetic_turns": 200, "synthetic_turns_per_scope": 100, "sizes": [1], "timed": 3, "timed_queries": 3}
 
 THINGS = ("garden", "piano", "ticket", "oven", "bridge", "letter", "window", "market", "river", "lamp")
 
@@ -176,4 +179,4 @@ def test_they_run_on_the_sample(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.shared_data
 def test_they_run_on_locomo_unchanged(tmp_path: Path, locomo_path: Path) -> None:
-    run(locomo_path, tmp_path, encoder="minilm")
+    run(locomo_path, tmp_path, encoder="minilm", **FEW)
