@@ -113,14 +113,14 @@ def _models(path: Path, bench: Bench) -> dict[str, Model]:
 
 
 def _fitting(path: Path, bench: Bench) -> Model:
-    """Load a model and see that it was trained with the bench's encoder."""
+    """Load a model and see that it was trained with the bench's encoder and header."""
     state = path.stat() if path.is_file() else None
     model = _load(str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0)
-    encoder = bench.provenance.get("encoder")
-    if model.about.get("encoder") != encoder:
-        raise ModelError(
-            f"model {str(path)!r} was trained with encoder {model.about.get('encoder')!r}; the bench has {encoder!r}"
-        )
+    for name, found in (("encoder", bench.provenance.get("encoder")), ("header", list(bench.header))):
+        if model.about[name] != found:
+            raise ModelError(
+                f"model {str(path)!r} was trained with {name} {model.about[name]!r}; the bench has {found!r}"
+            )
     return model
 
 

@@ -26,9 +26,9 @@ class Model:
 
     :param turns: scores turns by their features.
     :param sessions: scores turns so that they add up to their sessions.
-    :param about: ``features``, ``encoder``, ``scopes`` (what it learned from, as :func:`scope_fingerprints` names
-        them), ``questions``, ``seed``, and from ``memlab train`` ``data`` (names and fingerprints) and ``scores`` of
-        each conversation by a model that did not learn from it.
+    :param about: ``features``, ``encoder``, ``header``, ``scopes`` (what it learned from, as
+        :func:`scope_fingerprints` names them), ``questions``, ``seed``, and from ``memlab train`` ``data`` (names and
+        fingerprints) and ``scores`` of each conversation by a network that did not learn from it.
     """
 
     turns: Network
@@ -75,7 +75,7 @@ class Model:
             part: {n.partition(".")[2]: w for n, w in tensors.items() if n.startswith(part + ".")} for part in NETWORKS
         }
         wrong = [part for part in NETWORKS if not _whole(parts[part])]
-        if wrong or not {"features", "encoder", "scopes"} <= set(about):
+        if wrong or not {"features", "encoder", "header", "scopes"} <= set(about):
             raise ModelError(f"model {str(path)!r} lacks {wrong[0] if wrong else 'its description'}; train it again")
         return cls(**parts, about=about)
 

@@ -28,7 +28,8 @@ class Lists:
 
     :param found: of one scope.
     :param scope: its fingerprint.
-    :param encoder: what made them.
+    :param encoder: what the bench's vectors were made with.
+    :param header: the fields of its contextual header.
     :param turns: (q, c) whether a candidate is evidence.
     :param n_evidence: (q,) pieces of evidence, among the candidates or not.
     :param sessions: (q, s) whether a session holds evidence.
@@ -37,6 +38,7 @@ class Lists:
     found: Candidates
     scope: str
     encoder: str
+    header: tuple[str, ...]
     turns: np.ndarray
     n_evidence: np.ndarray
     sessions: np.ndarray
@@ -86,6 +88,7 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[Lists]:
                     kept,
                     prints[scope],
                     str(bench.provenance.get("encoder")),
+                    bench.header,
                     turns[keep],
                     counts[part.rows[keep]],
                     np.isin(numbers[keep], of_session),
@@ -103,6 +106,7 @@ def train(lists: Sequence[Lists], *, seed: int = 0) -> Model:
     about = {
         "features": list(lists[0].found.names),
         "encoder": lists[0].encoder,
+        "header": list(lists[0].header),
         "scopes": sorted({one.scope for one in lists}),
         "questions": sum(len(one.turns) for one in lists),
         "seed": seed,

@@ -384,6 +384,12 @@ def test_another_encoder_is_refused(small: Dataset, model: str) -> None:
         learned(hybrid(other), other, model=model)
 
 
+def test_another_header_is_refused(small: Dataset, model: str) -> None:
+    other = Bench.of(small, encoder=minilm(), header=("time",))
+    with pytest.raises(ModelError, match=r"was trained with header \[\]; the bench has \['time'\]"):
+        learned(bm25(other), other, model=model)
+
+
 def test_a_folder_without_models_is_refused(bench: Bench, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"holds no models of this data; make them: memlab evaluate --cross-validate"):
         learned(hybrid(bench), bench, model=str(tmp_path))
