@@ -24,7 +24,6 @@ LINE = [
     ("rerank",),
     ("select",),
     ("pipelines",),
-    ("knowledge",),
     ("evaluate",),
     ("experiment",),
     ("replay",),

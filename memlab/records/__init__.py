@@ -16,7 +16,6 @@ from memlab.records.dataset import Dataset, concat
 from memlab.records.rows import (
     TIMESTAMP,
     Annotation,
-    Fact,
     Issue,
     Question,
     Session,
@@ -43,7 +42,6 @@ __all__ = [
     "TIMESTAMP",
     "Annotation",
     "Dataset",
-    "Fact",
     "Issue",
     "Level",
     "Qrels",
