@@ -23,7 +23,7 @@ _EXPORTS: dict[str, str] = {
     "MemoryStore": "memlab.store",
     "Pipeline": "memlab.pipelines",
     "pipeline": "memlab.pipelines",
-    **dict.fromkeys(("Dataset", "Qrels", "Question", "Run", "Session", "Turn", "qrels"), "memlab.records"),
+    **dict.fromkeys(("Dataset", "Fact", "Qrels", "Question", "Run", "Session", "Turn", "qrels"), "memlab.records"),
 }
 _ROOMS = (
     "cluster",
@@ -33,6 +33,8 @@ _ROOMS = (
     "errors",
     "evaluate",
     "figures",
+    "knowledge",
+    "learning",
     "llm",
     "records",
     "rerank",

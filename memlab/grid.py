@@ -43,6 +43,7 @@ _NO_PART_OF_A_RANKING = {
         "experiment",
         "figures",
         "grid",
+        "knowledge",
         "learning",
         "notebooks",
         "replay",

@@ -24,6 +24,7 @@ LINE = [
     ("rerank",),
     ("select",),
     ("pipelines",),
+    ("knowledge",),
     ("evaluate",),
     ("experiment",),
     ("replay",),

@@ -6,7 +6,7 @@ writes one with its data and provenance, :func:`gallery` makes a page of all tha
 
 from __future__ import annotations
 
-from memlab.figures import anatomy, corpus, curves, ladder, learning, maps, selection, similarity, style, sweeps
+from memlab.figures import anatomy, corpus, curves, decay, ladder, learning, maps, selection, similarity, style, sweeps
 from memlab.figures._browser import exporting
 from memlab.figures._browser import find as browser
 from memlab.figures.export import Exported, export
@@ -18,6 +18,7 @@ __all__ = [
     "browser",
     "corpus",
     "curves",
+    "decay",
     "export",
     "exporting",
     "gallery",

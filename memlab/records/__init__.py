@@ -16,6 +16,7 @@ from memlab.records.dataset import Dataset, concat
 from memlab.records.rows import (
     TIMESTAMP,
     Annotation,
+    Fact,
     Issue,
     Question,
     Session,
@@ -42,6 +43,7 @@ __all__ = [
     "TIMESTAMP",
     "Annotation",
     "Dataset",
+    "Fact",
     "Issue",
     "Level",
     "Qrels",

@@ -1,0 +1,230 @@
+"""Decay of confidence: curves over time, families compared on facts held out, and whether stated chances are true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from memlab.figures import style
+from memlab.figures._text import clean, escape, fit, plain, signed, text_px
+from memlab.figures.curves import _end_labels
+from memlab.figures.selection import _rows_layout
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+_STRIP, _HEAD_PX, _FOOT_PX, _WIDEST_PX = 0.22, 28, 38, 280
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
+_DIAGONAL, _SHARE, _COUNT = "chance = share", "share still true, with interval", "facts per bin"
+
+
+def decay_curves(
+    frame: pl.DataFrame, *, measure: str = "confidence", events: Sequence[float] = (), title: str = ""
+) -> go.Figure:
+    """Draw confidence over time, one line a family, with repetitions as jumps.
+
+    At column width the families are named in a legend under the plot, at page width beside their lines.
+
+    :param frame: what :func:`memlab.knowledge.confidence.trajectory` gives: ``family``, ``day`` and the column named by
+        ``measure``.
+    :param measure: the column to draw: ``confidence`` or ``retention``.
+    :param events: the days on which the fact was heard again, marked under the plot.
+
+    >>> from memlab.figures import decay
+    >>> from memlab.knowledge import confidence
+    >>> from memlab.knowledge.decay import Exponential, PlateauLinear
+    >>> curves = {"plateau_linear": PlateauLinear(), "exponential": Exponential()}
+    >>> [line.name for line in decay.decay_curves(confidence.trajectory(curves)).data]
+    ['plateau_linear', 'exponential']
+    """
+    import plotly.graph_objects as go
+
+    style.need(frame, ("family", "day", measure), "decay_curves")
+    lines, ends = [], []
+    for i, name in enumerate(style.series(frame, "family")):
+        rows = frame.filter(pl.col("family") == name).sort("day", maintain_order=True)
+        lines.append(
+            go.Scatter(
+                x=rows["day"].to_list(), y=rows[measure].to_list(), name=style.named(name), mode="lines",
+                line={"color": style.colour(i), "width": 1.6, "dash": _DASHES[i % len(_DASHES)], "simplify": False},
+                text=[f"{plain(name)}<br>day {d:g}: {v:.3f}" for d, v in rows.select("day", measure).iter_rows()],
+                hoverinfo="text",
+            )
+        )  # fmt: skip
+        ends.append((clean(name), float(rows[measure][-1]), style.colour(i)))
+    if events:
+        lines.append(
+            go.Scatter(x=[*events], y=[0.0] * len(events), mode="markers", name="heard again", hoverinfo="name+x",
+                       cliponaxis=False, marker={"symbol": "triangle-up", "size": 8, "color": style.INK})
+        )  # fmt: skip
+    first, last = float(frame["day"].min()), float(frame["day"].max())  # type: ignore[arg-type]
+    return style.finish(lines, _curves_layout(lines, ends, measure, (first, last), title))
+
+
+def _curves_layout(
+    lines: list[Any], ends: list[tuple[str, float, str]], measure: str, days: tuple[float, float], title: str
+) -> Any:
+    widest = max(text_px(name, style.SMALL) for name, _, _ in ends)
+    again = lines[-1].name == "heard again"
+
+    def layout_for(px: int) -> dict[str, Any]:
+        head, top = style.heading(title, px)
+        beside = px > style.WIDTHS["column"] and widest < 0.3 * px
+        # Beside the lines only the marks still need a legend, and a legend of one is a note.
+        legend, legend_px = ({}, 0) if beside else style.legend_below([clean(line.name) for line in lines], px)
+        plot_px, right = 200, int(widest) + 16 if beside else 12
+        notes = _end_labels(ends, plot_px=plot_px, y_top=1.03, room=right - 10) if beside else []
+        if beside and again:
+            notes.append({"text": "▲ heard again", "x": 1, "xref": "paper", "xanchor": "right", "y": 0, "yref": "paper",
+                          "yanchor": "top", "yshift": -19, "showarrow": False})  # fmt: skip
+        return {
+            "title": head, "annotations": notes, "showlegend": not beside, "legend": legend,
+            "height": top + plot_px + 38 + legend_px, "margin": {"t": top, "r": right, "b": 38 + legend_px, "l": 42},
+            "xaxis": {"title": {"text": "days"}, "range": [days[0], days[1]], "nticks": 9},
+            "yaxis": {"title": {"text": plain(measure)}, "range": [0, 1.03]},
+        }  # fmt: skip
+
+    return layout_for
+
+
+def reliability(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
+    """Draw the share still true over the stated chance, a panel a curve, with the number of facts in each bin.
+
+    A curve is calibrated where its marks lie on the diagonal; above it, facts last longer than it says. Bars under a
+    panel are the bins' sizes, on a scale of its own.
+
+    :param frame: what :func:`memlab.knowledge.calibration.reliability` gives: ``bin``, ``n``, ``chance``, ``share``,
+        ``low``, ``high``; a panel for each ``family`` and ``fit`` where there are those.
+    """
+    import plotly.graph_objects as go
+
+    style.need(frame, ("bin", "n", "chance", "share", "low", "high"), "reliability")
+    keys = [c for c in ("family", "fit") if c in frame.columns]
+    several = "fit" in keys and frame["fit"].n_unique() > 1
+    parts = frame.partition_by(keys, maintain_order=True) if keys else [frame]
+    traces, heads = list[Any](), list[str]()
+    for p, rows in enumerate(parts):
+        name = f"{rows['family'][0]}, {rows['fit'][0]}" if several else rows["family"][0] if keys else ""
+        heads.append(f"{clean(name)}<{int(rows['n'].sum()):,}")
+        axes = {"xaxis": f"x{p + 1 if p else ''}", "yaxis": f"y{p + 1 if p else ''}", "showlegend": p == 0}
+        most = max(rows["n"].to_list())
+        said = [
+            f"{n:,} facts: said {c:.2f}, true {s:.2f}" for n, c, s in rows.select("n", "chance", "share").iter_rows()
+        ]
+        traces += [
+            go.Scatter(x=[0, 1], y=[0, 1], mode="lines", name=_DIAGONAL, legendgroup="d", hoverinfo="skip",
+                       line={"color": style.GREY, "width": 1, "dash": "dash"}, **axes),
+            go.Bar(x=rows["chance"].to_list(), y=[n / most * (_STRIP - 0.04) for n in rows["n"]], base=-_STRIP,
+                   width=0.05, name=_COUNT, legendgroup="n", marker={"color": style.NOISE}, text=said,
+                   textposition="none", hoverinfo="text", **axes),
+            go.Scatter(x=rows["chance"].to_list(), y=rows["share"].to_list(), mode="markers", name=_SHARE,
+                       legendgroup="s", marker={"color": style.colour(0), "size": 5}, text=said, hoverinfo="text",
+                       error_y={"array": (rows["high"] - rows["share"]).to_list(), "thickness": 1, "width": 0,
+                                "arrayminus": (rows["share"] - rows["low"]).to_list()}, **axes),
+        ]  # fmt: skip
+    return style.finish(traces, _panels(heads, [max(rows["n"].to_list()) for rows in parts], title))
+
+
+def _panels(heads: list[str], most: list[int], title: str) -> Any:
+    def layout_for(px: int) -> dict[str, Any]:
+        head, top = style.heading(title, px)
+        legend, legend_px = style.legend_below([_DIAGONAL, _SHARE, _COUNT], px)
+        columns = min(len(heads), 2 if px <= style.WIDTHS["column"] else 4)
+        rows = -(-len(heads) // columns)
+        across, gap_px = px - 44 - 12, 14
+        wide = min((across - gap_px * (columns - 1)) / columns, _WIDEST_PX)
+        high = wide * (1 + _STRIP)
+        area = rows * (_HEAD_PX + high + _FOOT_PX) - _FOOT_PX
+        layout: dict[str, Any] = {
+            "title": head, "legend": legend, "showlegend": True, "annotations": [], "barmode": "overlay",
+            "height": top + area + _FOOT_PX + legend_px,
+            "margin": {"t": top, "l": 44, "r": 12, "b": _FOOT_PX + legend_px},
+        }  # fmt: skip
+        for p, (said, tallest) in enumerate(zip(heads, most, strict=True)):
+            row, column = divmod(p, columns)
+            left = column * (wide + gap_px) / across
+            up = 1 - (row * (_HEAD_PX + high + _FOOT_PX) + _HEAD_PX) / area
+            key = str(p + 1) if p else ""
+            below = p + columns >= len(heads)
+            layout[f"xaxis{key}"] = {
+                "domain": [left, min(1.0, left + wide / across)], "anchor": f"y{key}", "range": [-0.02, 1.02],
+                "tickvals": [0, 0.5, 1], "title": {"text": "stated chance" if below else ""},
+            }  # fmt: skip
+            layout[f"yaxis{key}"] = {
+                "domain": [max(0.0, up - high / area), up], "anchor": f"x{key}", "range": [-_STRIP, 1.03],
+                "tickvals": [0, 0.25, 0.5, 0.75, 1], "showticklabels": column == 0,
+                "title": {"text": "share still true" if column == 0 else ""},
+            }  # fmt: skip
+            name, n = said.rsplit("<", 1)
+            lines = [f"<b>{escape(fit(name, wide, style.SMALL, bold=True))}</b>"] if name else []
+            lines.append(escape(f"n = {n}, fullest bin {tallest:,}"))
+            layout["annotations"].append(
+                {"text": "<br>".join(lines), "x": left, "xref": "paper", "xanchor": "left", "align": "left", "y": up,
+                 "yref": "paper", "yanchor": "bottom", "showarrow": False, "borderpad": 0, "yshift": 2,
+                 "font": {"size": 8}}
+            )  # fmt: skip
+        return layout
+
+    return layout_for
+
+
+def families(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") -> go.Figure:
+    """Draw the held-out log-loss of decay families with intervals, and say how far each is behind the best.
+
+    Open: surely worse than the best, since the interval of the paired difference lies above 0. The intervals on the
+    plot are much wider than those of the differences: all candidates share the same hard facts.
+
+    :param frame: what :func:`memlab.knowledge.tuning.compare` gives as ``table``, or its rows of one predicate:
+        ``family``, ``fit``, ``n``, ``log_loss``, ``low``, ``high``, ``difference``, ``difference_low``,
+        ``difference_high``; where there is ``predicate``, the rows over all (null) are drawn if there are some.
+    :param confidence: of the intervals, named under the plot.
+    """
+    import plotly.graph_objects as go
+
+    columns = ("family", "fit", "n", "log_loss", "low", "high", "difference", "difference_low", "difference_high")
+    style.need(frame, columns, "families")
+    if "predicate" in frame.columns and frame["predicate"].null_count():
+        frame = frame.filter(pl.col("predicate").is_null())
+    several = frame["fit"].n_unique() > 1
+    rows = frame.sort("log_loss", maintain_order=True).to_dicts()
+    labels, traces = list[dict[str, Any]](), list[Any]()
+    for i, row in enumerate(rows):
+        name = f"{row['family']}, {row['fit']}" if several and row["family"] not in _NOT_FITTED else row["family"]
+        worse = (row["difference_low"] or 0) > 0
+        tint = style.GREY if row["family"] in _NOT_FITTED else style.colour(0)
+        low, high = (row["log_loss"] if row[end] is None else row[end] for end in ("low", "high"))
+        behind = "best" if not row["difference"] else _behind(row)
+        labels.append({"name": clean(name), "said": [f"{row['log_loss']:.3f}  {behind}"], "y": float(len(rows) - i)})
+        traces.append(
+            go.Scatter(
+                x=[row["log_loss"]], y=[len(rows) - i - 1.0], mode="markers", name=plain(name), showlegend=False,
+                marker={"size": 7, "color": "white" if worse else tint, "line": {"color": tint, "width": 1.5},
+                        "symbol": "diamond" if row["fit"] == "per predicate" else "circle"},
+                error_x={"array": [high - row["log_loss"]], "arrayminus": [row["log_loss"] - low], "thickness": 1.5,
+                         "width": 0, "color": tint},
+                text=[f"{plain(name)}<br>{row['log_loss']:.4f} [{low:.4f}, {high:.4f}]"], hoverinfo="text",
+            )
+        )  # fmt: skip
+    span = (min(t.x[0] - t.error_x.arrayminus[0] for t in traces), max(t.x[0] + t.error_x.array[0] for t in traces))
+    xlabel = f"held-out log-loss in nats, {confidence:.0%} intervals (n = {rows[0]['n']:,}; less is better)"
+    key = "right: difference to the best, paired; open: surely worse; grey: not fitted"
+    key += "; ◆ a curve for each predicate" * several
+    layout_for = _rows_layout(labels, span=span, deep=1, xlabel=xlabel, key=key, title=title)
+
+    def without_zero(px: int) -> dict[str, Any]:
+        layout = layout_for(px)
+        return {**layout, "xaxis": {**layout["xaxis"], "zeroline": False, "nticks": 6}}
+
+    return style.finish(traces, without_zero)
+
+
+_NOT_FITTED = ("constant", "default")
+
+
+def _behind(row: dict[str, Any]) -> str:
+    ends = [row[end] for end in ("difference", "difference_low", "difference_high")]
+    if None in ends:
+        return signed(ends[0])
+    return "{} [{}, {}]".format(*map(signed, ends))

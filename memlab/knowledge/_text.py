@@ -1,0 +1,264 @@
+"""Reading a statement: what it does, and the normal form of its subject, predicate and object."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from typing import Any, NamedTuple
+
+USER = "user"
+ASSERT, END, CORRECT, HINT, UPDATE = "assert", "end", "correct", "hint", "update"
+
+_SELF = {"i", "me", "myself", "user", "speaker", "my", "mine"}
+_ARTICLES = {"a", "an", "the"}
+_ADVERBS = {
+    "now", "currently", "still", "already", "also", "really", "just", "recently", "always", "usually",
+    "nowadays", "presently", "actually",
+}  # fmt: skip
+_AUXILIARIES = {
+    "is", "are", "am", "was", "were", "be", "been", "being", "has", "have", "had", "do", "does", "did", "will",
+    "would", "can", "could", "may", "might",
+}  # fmt: skip
+_POSSESSIVES = {"my", "our", "your", "his", "her", "their", "its"}
+_COMPANY = {"inc", "ltd", "llc", "corp", "gmbh", "co", "city"}
+_IRREGULAR = {
+    "went": "go", "gone": "go", "bought": "buy", "sold": "sell", "lost": "lose", "found": "find", "made": "make",
+    "took": "take", "taken": "take", "got": "get", "saw": "see", "seen": "see", "wrote": "write", "written": "write",
+    "drove": "drive", "driven": "drive", "spoke": "speak", "spoken": "speak", "taught": "teach", "thought": "think",
+    "felt": "feel", "met": "meet", "kept": "keep", "knew": "know", "known": "know", "began": "begin", "ran": "run",
+    "ate": "eat", "gave": "give", "given": "give", "came": "come", "became": "become", "held": "hold", "won": "win",
+    "colour": "color", "favourite": "favorite", "mum": "mother", "mom": "mother", "dad": "father", "tv": "television",
+}  # fmt: skip
+_WRITTEN = "two three four five six seven eight nine ten eleven twelve"
+_NUMBERS = {word: str(n) for n, word in enumerate(_WRITTEN.split(" "), 2)}
+_CURRENCY = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "usd": "dollar", "eur": "euro", "gbp": "pound"}
+_SHORT_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_MONTHS = {month: n for n, month in enumerate(_SHORT_MONTHS.split("|"), 1)}
+_MONTH = rf"({_SHORT_MONTHS})[a-z]*\.?"
+_DAY_FIRST = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? {_MONTH},? (\d{{4}})\b", re.I)
+_MONTH_FIRST = re.compile(rf"\b{_MONTH} (\d{{1,2}})(?:st|nd|rd|th)?,? (\d{{4}})\b", re.I)
+_MONEY = re.compile(r"([$€£¥])\s*(\d[\d,]*(?:\.\d+)?)")
+_THOUSANDS = re.compile(r"\b\d{1,3}(?:,\d{3})+\b")
+_CODE = re.compile(r"[^\W_]+(?:[._@/:\-–][^\W_]+)*|[\w\-]+")
+_PHONE = re.compile(r"[\d\-().+ ]+")
+
+_ENDING = re.compile(
+    r"\bno longer\b|\bnot\b(?! only)|\bnever\b|\bany ?more\b|\bany longer\b|\bstopped\b"
+    r"|\bgave up\b|\bceased to\b|\bformerly\b"
+    r"|(?<!\bis )(?<!\bare )(?<!\bam )(?<!\bget )(?<!\bgot )(?<!\bgetting )\bused to\b",
+    re.I,
+)
+_TRAILING = re.compile(r",?\s*\b(?:any ?more|any longer|no longer)\b[\s.!]*$", re.I)
+_NO_LONGER = re.compile(r"\bno longer\b[\s.!]*$", re.I)
+_MEANT = re.compile(
+    r"\bI meant\b|\bI mean\b|\bmisspoke\b|\bmy mistake\b|\bcorrection\b|\bgot (?:it|that) wrong\b|\bI was wrong\b", re.I
+)
+_ACTUALLY = re.compile(r"^\W*(?:actually|wait|no)\b", re.I)
+_NEW = re.compile(r"\bnow\b|\bnowadays\b|\bthese days\b|\bswitched\b|\bchanged\b", re.I)
+_LEADING_NOW = re.compile(r"^(?:now|actually|currently)\b,?\s*|,?\s+(?:now|these days|nowadays)[.!]?$", re.I)
+_SHAPES = (
+    (re.compile(r"^not (?P<old>.+?),? but (?P<new>.+)$", re.I), CORRECT),
+    (re.compile(r"^(?P<new>.+?)(?:,| and) not (?P<old>.+)$", re.I), CORRECT),
+    (re.compile(r"^(?P<new>.+?),? rather than (?P<old>.+)$", re.I), CORRECT),
+    (re.compile(r"^(?P<new>.+?),? instead of (?P<old>.+)$", re.I), UPDATE),
+    (re.compile(r"^from (?P<old>.+?) to (?P<new>.+)$", re.I), UPDATE),
+)
+_CONTRACTIONS = (
+    ("can't", "cannot"),
+    ("won't", "will not"),
+    ("n't", " not"),
+    ("'re", " are"),
+    ("'m", " am"),
+    ("'ve", " have"),
+)
+
+
+class Reading(NamedTuple):
+    """What a statement does, and its predicate and object without the words that say so.
+
+    ``hint`` is a bare "actually", which corrects only where one value can be true.
+    """
+
+    kind: str
+    predicate: str
+    object: str
+    instead_of: str | None
+
+
+def read(predicate: str, obj: str, text: str | None) -> Reading:
+    """Find the cue words of ends, corrections and updates."""
+    said = _plain(predicate)
+    value = _plain(obj).strip()
+    kind = ASSERT
+    if _MEANT.search(f"{said} {value} {text or ''}"):
+        kind = CORRECT
+    elif _NEW.search(said) or _LEADING_NOW.search(value):
+        kind = UPDATE
+    elif _ACTUALLY.search(said) or _ACTUALLY.search(value) or _ACTUALLY.search(text or ""):
+        kind = HINT
+    value = _LEADING_NOW.sub("", _MEANT.sub("", value)).strip(" ,") or value
+    old = None
+    for shape, means in _SHAPES:
+        found = shape.match(value)
+        if found and (not value.lower().startswith("from ") or _NEW.search(said) or "moved" in said):
+            old, value, kind = found["old"].strip(), found["new"].strip(), means
+            break
+    # A trailing "any more" says nothing without its "not"; that stands in the predicate.
+    ending = _ENDING.search(said) or _NO_LONGER.search(value)
+    if ending and old is None:
+        # A denial beside a correction ("no, she does not work there") is an end as well.
+        kind = END
+    value = _TRAILING.sub("", value).strip() or value
+    said = _MEANT.sub(" ", _ENDING.sub(" ", said))
+    return Reading(kind, " ".join(said.split()), value, old)
+
+
+def owner(subject: str, predicate: str, speaker: str | None) -> tuple[str, str]:
+    """Resolve "I", "my" and "the user" to the speaker, and "my API key | is" to "speaker | API key"."""
+    me = " ".join(_words(speaker)) if speaker else USER
+    words = _plain(subject).replace("’", "'").split()
+    while words and words[0].casefold() in _ARTICLES:
+        words = words[1:]
+    if words and words[0].casefold().strip(".,") in _SELF:
+        if len(words) == 1 or words[1:] == ["'s"]:
+            return me, predicate
+        holder, rest = me, words[1:]
+    else:
+        at = next((i for i, word in enumerate(words) if word.endswith(("'s", "s'"))), None)
+        if at is None or at == len(words) - 1:
+            return " ".join(words) if words else me, predicate
+        name = re.sub(r"'s?$", "", " ".join(words[: at + 1]))
+        holder, rest = (me if name.casefold() in _SELF else name), words[at + 1 :]
+    if not set(_words(predicate)) - _AUXILIARIES - _ADVERBS:
+        return holder, " ".join(rest)
+    return f"{holder} {' '.join(rest)}", predicate
+
+
+@cache
+def relation(predicate: str) -> str:
+    """Give the normal form of a predicate: stems without auxiliaries, articles and adverbs.
+
+    >>> from memlab.knowledge._text import relation
+    >>> relation("is working at"), relation("worked at the"), relation("API key is"), relation("is")
+    ('work at', 'work at', 'api key', 'be')
+    """
+    words = _words(predicate)
+    kept = [w for w in words if w not in _ADVERBS | _ARTICLES | _POSSESSIVES | _AUXILIARIES | {"that"}]
+    if not kept:
+        return "have" if {"has", "have", "had"} & set(words) else "be"
+    return " ".join(_stems(kept))
+
+
+class Value(NamedTuple):
+    """An object in normal form: its numbers and codes, compared as values, and its other words."""
+
+    exact: tuple[str, ...]
+    words: tuple[str, ...]
+    names: frozenset[str]
+    initials: str = ""
+
+
+@cache
+def value(text: str) -> Value:
+    """Take an object or a subject apart.
+
+    >>> from memlab.knowledge._text import value
+    >>> value("$1,250.00").exact == value("1250 dollars").exact, value("3 May 1990") == value("1990-05-03")
+    (True, True)
+    >>> value("sk-AB12").exact == value("sk-AB13").exact
+    False
+    """
+    plain = _DAY_FIRST.sub(lambda m: _date(m[3], m[2], m[1]), _plain(text))
+    plain = _MONTH_FIRST.sub(lambda m: _date(m[3], m[1], m[2]), plain)
+    plain = _THOUSANDS.sub(lambda m: m[0].replace(",", ""), _MONEY.sub(r"\2 \1", plain))
+    plain = re.sub(r"['’]s\b", "", plain)
+    if re.search(r"\d", plain) and _PHONE.fullmatch(plain):
+        plain = re.sub(r"[^\d.]+", " ", plain)
+    plain = re.sub(r"[$€£¥]", lambda m: f" {_CURRENCY[m[0]]} ", plain)
+    exact, words, names, initials = [], [], set(), ""
+    for token in _CODE.findall(plain):
+        low = token.casefold()
+        low = _NUMBERS.get(low, low)
+        if re.fullmatch(r"\d+\.?\d*", low):
+            # A leading zero belongs to a number that is dialled, not counted.
+            exact.append(low if low.startswith("0") else f"{float(low):.10g}" if len(low) < 12 else low)
+        elif "@" in low:
+            exact.append(low)
+        elif _is_code(token):
+            exact.append(token)
+        else:
+            for part in re.split(r"[^\w]+", low):
+                initials += part[:1] if part not in _ARTICLES else ""
+                if part and part not in _ARTICLES | _POSSESSIVES | _COMPANY:
+                    words.append(_CURRENCY.get(part, part))
+            if token[0].isupper():
+                names.update(_stems([low]))
+    return Value(tuple(exact), tuple(_stems(words)), frozenset(names), initials)
+
+
+def apart(a: Value, b: Value) -> bool:
+    """Say whether two objects cannot be the same, however near their vectors are.
+
+    Another number or code, another name ("Toyota Corolla", "Toyota Camry"), and another member of a small closed
+    series (weekday, month, colour, relative) make another object.
+    """
+    if a.exact != b.exact:
+        return True
+    # Both sides: a capital alone may only begin a sentence.
+    if a.names - set(b.words) and b.names - set(a.words) and not abbreviated(a, b):
+        return True
+    return any((set(a.words) & series) != (set(b.words) & series) for series in _series())
+
+
+def abbreviated(a: Value, b: Value) -> bool:
+    """Say whether one is the initials of the other: "NYC", "New York City"."""
+    return any(
+        len(short.words) == 1 < len(long.words) and len(long.initials) > 1 and short.words[0] == long.initials
+        for short, long in ((a, b), (b, a))
+    )
+
+
+@cache
+def _series() -> tuple[set[str], ...]:
+    lines = (
+        "monday tuesday wednesday thursday friday saturday sunday",
+        "january february march april may june july august september october november december",
+        "red orange yellow green blue purple violet black white brown grey gray pink",
+        "mother father sister brother son daughter wife husband uncle aunt cousin grandmother grandfather niece nephew",
+        "north south east west left right upper lower",
+        "morning afternoon evening night",
+    )
+    return tuple(set(_stems(line.split())) for line in lines)
+
+
+def _is_code(token: str) -> bool:
+    # Mixed case alone may be a brand ("iPhone", "GmbH"); a key changes case often.
+    return bool(re.search(r"\d|_", token)) or len(re.findall(r"[a-z][A-Z]", token)) > 1
+
+
+def _date(year: str, month: str, day: str) -> str:
+    return f"{year}-{_MONTHS[month[:3].casefold()]:02d}-{int(day):02d}"
+
+
+def _plain(text: str) -> str:
+    text = unicodedata.normalize("NFKC", text).replace("’", "'")
+    for short, long in _CONTRACTIONS:
+        text = text.replace(short, long)
+    return text
+
+
+def _words(text: str | None) -> list[str]:
+    return re.findall(r"[^\W_]+(?:'[^\W_]+)?", _plain(text or "").casefold())
+
+
+def _stems(words: list[str]) -> list[str]:
+    stems: list[str] = _stemmer().stemWords([_IRREGULAR.get(w, w) for w in words])
+    return stems
+
+
+@cache
+def _stemmer() -> Any:
+    import Stemmer
+
+    return Stemmer.Stemmer("english")

@@ -1,0 +1,222 @@
+"""How sure a fact still is: computed when it is read, from its source, its repetitions and its age."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+import numpy as np
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, ValidationError
+
+from memlab.errors import DataError
+from memlab.knowledge.decay import Accesses, AnyCurve, PlateauLinear
+
+_DAY_US = 86_400_000_000
+Share = Annotated[float, Field(ge=0, le=1)]
+CurveSetting = Annotated[AnyCurve, Discriminator("family")]
+
+
+class SourceSettings(BaseModel):
+    """How sure a fact is when it is new, by how it was established."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    stated: Share = 1.0
+    system: Share = 0.9
+    observed: Share = 0.7
+    inferred: Share = 0.5
+
+
+class ConfidenceSettings(BaseModel):
+    """Every constant of the score: the table ``[confidence]`` of ``memlab.toml``.
+
+    :param base: confidence by source, the table ``[confidence.base]``.
+    :param reinforcement_step: what each repetition adds to the factor.
+    :param reinforcement_limit: the most that the factor becomes.
+    :param undated: staleness of a fact whose last access is not known; 1 lets it not decay.
+    :param decay: the curve of staleness: ``family`` and its parameters.
+    :param decay_by_predicate: curves of their own for some predicates; the others have ``decay``.
+
+    >>> from memlab.knowledge.confidence import ConfidenceSettings
+    >>> ConfidenceSettings.of({"decay": {"family": "exponential", "half_life_days": 90}}).decay
+    Exponential(half_life_days=90.0, family='exponential')
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    base: SourceSettings = SourceSettings()
+    reinforcement_step: float = Field(default=0.1, ge=0, allow_inf_nan=False)
+    reinforcement_limit: float = Field(default=1.5, ge=1, allow_inf_nan=False)
+    undated: Share = 1.0
+    decay: CurveSetting = PlateauLinear()
+    decay_by_predicate: dict[str, CurveSetting] = {}
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any]) -> ConfidenceSettings:
+        """Read the settings from a table, such as ``[confidence]`` in ``memlab.toml``.
+
+        :raises DataError: for an unknown name or a wrong value, naming it.
+        """
+        try:
+            return cls.model_validate(dict(table))
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = ".".join(map(str, ("confidence", *first["loc"])))
+            known = ", ".join(cls.model_fields)
+            raise DataError(f"setting {name!r}: {first['msg']}; the table [confidence] has {known}") from None
+
+
+def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | None = None) -> pl.DataFrame:
+    """Say how sure each fact is at ``now``: base(source) · reinforcement · staleness, and 0 if superseded.
+
+    The product is clipped to [0, 1]: reinforcement can lift it above 1, so for a stated and fresh fact repetition
+    changes nothing, and later it makes up for staleness. The score is for ranking; it is a probability only where base
+    and reinforcement are 1 and the curve was fitted.
+
+    What happened after ``now`` is not yet known: such accesses do not count, and a ``last_access`` later than ``now``
+    (a clock that was off) is an age of 0. Without any time the staleness is the setting ``undated``.
+
+    :param facts: ``source``, ``n_reinforced`` (repetitions after the first), ``last_access``, ``superseded``; also
+        ``predicate`` where settings have curves by predicate, and ``accesses`` (a list of times, read where there is
+        one: its latest stands in for a missing ``last_access``, and base-level activation takes all).
+    :param now: when the facts are read; with a time zone if the column has one.
+    :param settings: the constants; those of memlab where not given.
+    :returns: the facts in their order with ``age_days`` (null where not known), ``base``, ``reinforcement``,
+        ``staleness`` and ``confidence``.
+    :raises DataError: for a missing column, an unknown source, a missing or negative count, or times that are zoned on
+        one side only.
+
+    >>> from datetime import datetime
+    >>> import polars as pl
+    >>> from memlab.knowledge import confidence
+    >>> facts = pl.DataFrame({"source": ["stated", "inferred"], "n_reinforced": [0, 2], "superseded": [False, False]})
+    >>> facts = facts.with_columns(last_access=pl.lit(datetime(2026, 1, 1)))
+    >>> confidence.score(facts, now=datetime(2026, 1, 8))["confidence"].to_list()
+    [1.0, 0.6]
+    >>> confidence.score(facts, now=datetime(2028, 1, 1))["confidence"].to_list()
+    [0.5, 0.3]
+    """
+    held = settings or ConfidenceSettings()
+    _check(facts, now, held)
+    seen, age = _ages(facts, now)
+    known = ~np.isnan(age)
+    fresh = np.where(known, age, 0.0)
+    staleness = held.decay.retention(fresh, seen)
+    for predicate, curve in held.decay_by_predicate.items():
+        its = facts["predicate"].eq_missing(pl.Series([predicate])).to_numpy()
+        staleness = np.where(its, curve.retention(fresh, seen), staleness)
+    staleness = np.where(known, staleness, held.undated)
+    base = facts["source"].cast(pl.String).replace_strict(held.base.model_dump(), return_dtype=pl.Float64).to_numpy()
+    lift = reinforcement(facts["n_reinforced"].to_numpy(), held)
+    value = np.where(facts["superseded"].to_numpy(), 0.0, np.clip(base * lift * staleness, 0.0, 1.0))
+    return facts.with_columns(
+        pl.Series("age_days", age).fill_nan(None),
+        pl.Series("base", base),
+        pl.Series("reinforcement", lift),
+        pl.Series("staleness", staleness),
+        pl.Series("confidence", value),
+    )
+
+
+def reinforcement(n_reinforced: np.ndarray, settings: ConfidenceSettings) -> np.ndarray:
+    """Give the factor min(1 + step · count, limit) that repetition earns."""
+    return np.minimum(1.0 + settings.reinforcement_step * n_reinforced, settings.reinforcement_limit)
+
+
+def trajectory(
+    curves: Mapping[str, AnyCurve],
+    *,
+    accesses_days: Sequence[float] = (0.0,),
+    source: str = "stated",
+    days: int = 365,
+    settings: ConfidenceSettings | None = None,
+) -> pl.DataFrame:
+    """Follow the confidence of one fact over time under several curves, with its repetitions as jumps.
+
+    :param curves: curves by the name to show.
+    :param accesses_days: when the fact was heard, in days; the first is when it became known, the others reinforce.
+    :param source: how it was established.
+    :param days: how long to follow it.
+    :param settings: base and reinforcement; the curves in it are not read.
+    :returns: ``family``, ``day``, ``n_reinforced``, ``retention`` and ``confidence``; two rows at a jump.
+    :raises DataError: for an unknown source or no access.
+
+    >>> from memlab.knowledge import confidence
+    >>> from memlab.knowledge.decay import Exponential
+    >>> path = confidence.trajectory({"a": Exponential(100)}, accesses_days=(0, 100), days=200)
+    >>> path.filter(day=100)["confidence"].to_list()
+    [0.5, 1.0]
+    """
+    held = settings or ConfidenceSettings()
+    heard = np.sort(np.asarray(accesses_days, dtype=np.float64))
+    if heard.size == 0 or source not in SourceSettings.model_fields:
+        known = ", ".join(SourceSettings.model_fields)
+        raise DataError(f"a trajectory needs an access and one source of {known}; found {heard.size} and {source!r}")
+    jumps = np.unique(heard[1:][heard[1:] <= heard[0] + days])
+    grid = np.setdiff1d(np.arange(heard[0], heard[0] + days + 1), jumps)
+    # A jump is a row that does not know of the access yet, and a row that does.
+    day = np.concatenate([grid, jumps, jumps])
+    after = np.repeat([True, False, True], [len(grid), len(jumps), len(jumps)])
+    order = np.lexsort((after, day))
+    day, after = day[order], after[order]
+    heard_by = (heard < day[:, None]) | ((heard == day[:, None]) & after[:, None])
+    row, which = np.nonzero(heard_by)
+    seen = Accesses(row, day[row] - heard[which])
+    n = heard_by.sum(axis=1) - 1
+    age = day - heard[n]
+    lift = getattr(held.base, source) * reinforcement(n, held)
+    paths = []
+    for name, curve in curves.items():
+        left = curve.retention(age, seen)
+        values = {"day": day, "n_reinforced": n, "retention": left, "confidence": np.clip(lift * left, 0.0, 1.0)}
+        paths.append(pl.DataFrame(values).select(pl.lit(name).alias("family"), pl.all()))
+    return pl.concat(paths)
+
+
+def _check(facts: pl.DataFrame, now: datetime, settings: ConfidenceSettings) -> None:
+    needed = ["source", "n_reinforced", "last_access", "superseded", *["predicate"] * bool(settings.decay_by_predicate)]
+    missing = [name for name in needed if name not in facts.columns]
+    if missing:
+        held = ", ".join(facts.columns)
+        raise DataError(f"confidence needs the column(s) {', '.join(missing)}; the frame has {held}")
+    known = list(SourceSettings.model_fields)
+    strange = facts.filter(~pl.col("source").cast(pl.String).is_in(known).fill_null(False))["source"]
+    if strange.len():
+        raise DataError(f"source is {strange[0]!r} in {strange.len()} facts; expected one of {', '.join(known)}")
+    counts = facts.filter(pl.col("n_reinforced").is_null() | (pl.col("n_reinforced") < 0))["n_reinforced"]
+    if counts.len():
+        raise DataError(f"n_reinforced is {counts[0]} in {counts.len()} facts; expected a count from 0")
+    if facts["superseded"].null_count():
+        raise DataError(f"superseded is null in {facts['superseded'].null_count()} facts; expected true or false")
+    for name in ("last_access", "accesses"):
+        kind: Any = facts.schema.get(name, pl.Null())
+        kind = kind.inner if isinstance(kind, pl.List) else kind
+        if isinstance(kind, pl.Null):
+            continue
+        if not isinstance(kind, pl.Datetime):
+            raise DataError(f"{name} is of type {kind}; expected times")
+        if (kind.time_zone is None) != (now.tzinfo is None):
+            zone = kind.time_zone or "no time zone"
+            raise DataError(f"{name} has {zone} and now is {now.isoformat()}; give both with a time zone or neither")
+
+
+def _ages(facts: pl.DataFrame, now: datetime) -> tuple[Accesses | None, np.ndarray]:
+    """Give all accesses up to now (``None`` where the frame has no list), and the age of the last, NaN if unknown."""
+    days = (pl.lit(now) - pl.col("at")).dt.total_microseconds() / _DAY_US
+    last = facts.select(at="last_access")
+    unknown = last["at"].dtype == pl.Null
+    age = np.full(facts.height, np.nan) if unknown else last.select(age=days)["age"].fill_null(np.nan).to_numpy()
+    if facts.schema.get("accesses") is None or facts["accesses"].dtype in (pl.Null, pl.List(pl.Null)):
+        return None, np.maximum(age, 0.0)
+    flat = facts.select(at="accesses").with_row_index("row").explode("at").drop_nulls("at")
+    flat = flat.with_columns(age=days).filter(pl.col("age") >= 0)
+    row, each = flat["row"].to_numpy().astype(np.int64), flat["age"].to_numpy()
+    latest = np.full(facts.height, np.inf)
+    np.minimum.at(latest, row, each)
+    heard = np.isfinite(latest)
+    age = np.where(heard & ~(age >= 0), latest, np.maximum(age, 0.0))
+    # A fact without a list has one access: its last.
+    alone = np.flatnonzero(~heard)
+    return Accesses(np.append(row, alone), np.append(each, np.nan_to_num(age[alone]))), age

@@ -1,0 +1,284 @@
+"""Decay curves: what share of facts is still to be believed so long after they were last accessed.
+
+Every family is a frozen dataclass with ``retention``: arrays of ages in days in, arrays in [0, 1] out. All but the
+plateau are given by their half-life, the age at which half is left, so that they can be compared at a glance and
+fitted well: half-life and shape are nearly independent of each other, scale and shape are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+
+import numpy as np
+from pydantic import ConfigDict
+
+from memlab.errors import DataError
+
+_STRICT = ConfigDict(extra="forbid")
+
+
+class Accesses(NamedTuple):
+    """Every access to every fact, flat.
+
+    :param row: (m,) the fact of each access, from 0.
+    :param age_days: (m,) how long ago it was.
+    """
+
+    row: np.ndarray
+    age_days: np.ndarray
+
+    @classmethod
+    def of(cls, each: Sequence[Sequence[float]]) -> Accesses:
+        """Flatten a list of ages for each fact.
+
+        >>> from memlab.knowledge.decay import Accesses
+        >>> Accesses.of([[3.0], [9.0, 2.0]]).row.tolist()
+        [0, 1, 1]
+        """
+        row = np.repeat(np.arange(len(each)), [len(one) for one in each])
+        return cls(row, np.array([age for one in each for age in one], dtype=np.float64))
+
+
+class Curve(Protocol):
+    """What every decay family can do; parameters are its fields."""
+
+    @property
+    def family(self) -> str:
+        """The name in settings, reports and figures."""
+
+    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
+        """Give the share left, (n,) in [0, 1], never rising with age.
+
+        :param age_days: (n,) days since the last access; an age below 0 counts as 0.
+        :param accesses: all accesses; only base-level activation reads them.
+        :raises DataError: for an age that is not a number.
+        """
+
+
+@dataclass(frozen=True)
+class PlateauLinear:
+    """1 on a plateau, then a straight line down to a floor: the default.
+
+    :param plateau_days: how long nothing is lost.
+    :param end_days: when the floor is reached.
+    :param floor: what is left from then on.
+    :raises DataError: for a parameter out of range.
+
+    >>> import numpy as np
+    >>> from memlab.knowledge.decay import PlateauLinear
+    >>> PlateauLinear().retention(np.array([0.0, 30.0, 197.5, 365.0, 9000.0])).tolist()
+    [1.0, 1.0, 0.75, 0.5, 0.5]
+    """
+
+    plateau_days: float = 30.0
+    end_days: float = 365.0
+    floor: float = 0.5
+    family: Literal["plateau_linear"] = "plateau_linear"
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    def __post_init__(self) -> None:
+        _within(self, "plateau_days", 0, np.inf)
+        _within(self, "end_days", 0, np.inf)
+        _within(self, "floor", 0, 1)
+        if self.end_days <= self.plateau_days:
+            raise DataError(
+                f"end_days is {self.end_days:g}; it must come after the plateau of plateau_days {self.plateau_days:g}"
+            )
+
+    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
+        """Give the share left; see :class:`Curve`."""
+        past = (_days(age_days) - self.plateau_days) / (self.end_days - self.plateau_days)
+        return 1.0 - (1.0 - self.floor) * np.clip(past, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """2^(−age / half-life): the same share is lost every day, whatever the age.
+
+    :param half_life_days: the age at which half is left.
+    :raises DataError: for a parameter out of range.
+
+    Source: Ebbinghaus, Über das Gedächtnis (1885), tried it first; as a survival function it is the constant hazard.
+
+    >>> import numpy as np
+    >>> from memlab.knowledge.decay import Exponential
+    >>> Exponential(half_life_days=100).retention(np.array([0.0, 100.0, 200.0])).tolist()
+    [1.0, 0.5, 0.25]
+    """
+
+    half_life_days: float = 365.0
+    family: Literal["exponential"] = "exponential"
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    def __post_init__(self) -> None:
+        _positive(self, "half_life_days")
+
+    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
+        """Give the share left; see :class:`Curve`."""
+        return np.exp2(-_days(age_days) / self.half_life_days)
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """(1 + age / scale)^(−exponent), with scale = half-life / (2^(1/exponent) − 1): what is old hardly ages any more.
+
+    As the exponent grows the curve becomes the exponential one, so a large exponent is never known well.
+
+    :param half_life_days: the age at which half is left.
+    :param exponent: how fast the tail falls.
+    :raises DataError: for a parameter out of range.
+
+    Source: Wickelgren, Single-trace fragility theory of memory dynamics (Memory & Cognition 1974); Wixted and Ebbesen,
+    On the form of forgetting (Psychological Science 1991).
+
+    >>> import numpy as np
+    >>> from memlab.knowledge.decay import PowerLaw
+    >>> PowerLaw(half_life_days=100, exponent=1).retention(np.array([0.0, 100.0, 300.0])).tolist()
+    [1.0, 0.5, 0.25]
+    """
+
+    half_life_days: float = 365.0
+    exponent: float = 0.5
+    family: Literal["power_law"] = "power_law"
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    def __post_init__(self) -> None:
+        _positive(self, "half_life_days")
+        _within(self, "exponent", 0.01, 1000)
+
+    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
+        """Give the share left; see :class:`Curve`."""
+        grown = _days(age_days) / self.half_life_days * np.expm1(np.log(2) / self.exponent)
+        return np.exp(-self.exponent * np.log1p(grown))
+
+
+@dataclass(frozen=True)
+class Weibull:
+    """2^(−(age / half-life)^shape): a shape above 1 wears out with age, below 1 the young die first, 1 is exponential.
+
+    :param half_life_days: the age at which half is left.
+    :param shape: above 1 the hazard rises with age.
+    :raises DataError: for a parameter out of range.
+
+    Source: Weibull, A statistical distribution function of wide applicability (J. Appl. Mech. 1951).
+
+    >>> import numpy as np
+    >>> from memlab.knowledge.decay import Weibull
+    >>> Weibull(half_life_days=100, shape=2).retention(np.array([0.0, 100.0, 200.0])).tolist()
+    [1.0, 0.5, 0.0625]
+    """
+
+    half_life_days: float = 365.0
+    shape: float = 1.5
+    family: Literal["weibull"] = "weibull"
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    def __post_init__(self) -> None:
+        _positive(self, "half_life_days")
+        _within(self, "shape", 0.01, 100)
+
+    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
+        """Give the share left; see :class:`Curve`."""
+        with np.errstate(over="ignore"):
+            return np.exp2(-((_days(age_days) / self.half_life_days) ** self.shape))
+
+
+@dataclass(frozen=True)
+class BaseLevel:
+    """Base-level activation over all accesses, squashed by the logistic: often and lately used facts stay.
+
+    ACT-R's activation is A = ln Σ age^(−decay), and its chance of retrieval is logistic((A − threshold) / noise). The
+    three are not known apart from facts that were accessed once, which only show decay / noise and threshold / decay.
+    So the parameters are those: the half-life after one access, exp(−threshold / decay), and slope = decay / noise;
+    what is left is logistic(slope / decay · ln Σ (age / half-life)^(−decay)). Without ``accesses`` there is one.
+
+    :param half_life_days: the age at which half is left of a fact that was accessed once.
+    :param slope: the log-odds lost as the logarithm of the age grows by 1.
+    :param decay: how little older accesses count beside the last; ACT-R takes 0.5.
+    :raises DataError: for a parameter out of range.
+
+    Source: Anderson and Schooler, Reflections of the environment in memory (Psychological Science 1991); Petrov,
+    Computationally efficient approximation of the base-level learning equation in ACT-R (ICCM 2006).
+
+    >>> import numpy as np
+    >>> from memlab.knowledge.decay import Accesses, BaseLevel
+    >>> curve, age = BaseLevel(half_life_days=100), np.array([100.0, 100.0])
+    >>> curve.retention(age).tolist()
+    [0.5, 0.5]
+    >>> curve.retention(age, Accesses.of([[100.0], [100.0, 100.0]])).round(3).tolist()
+    [0.5, 0.8]
+    """
+
+    half_life_days: float = 365.0
+    slope: float = 1.0
+    decay: float = 0.5
+    family: Literal["base_level"] = "base_level"
+    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
+
+    def __post_init__(self) -> None:
+        _positive(self, "half_life_days")
+        _within(self, "slope", 0.01, 100)
+        _within(self, "decay", 0.01, 20)
+
+    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
+        """Give the share left; see :class:`Curve`."""
+        age = _days(age_days)
+        row, each = (np.arange(len(age)), age) if accesses is None else (accesses.row, _days(accesses.age_days))
+        # The age of 0 is certain: its power is infinite, and the logistic of infinity is 1.
+        with np.errstate(divide="ignore", over="ignore"):
+            strength = (each / self.half_life_days) ** -self.decay
+            total = np.bincount(row, weights=strength, minlength=len(age))
+            return 1.0 / (1.0 + np.exp(-self.slope / self.decay * np.log(total)))
+
+
+AnyCurve = PlateauLinear | Exponential | PowerLaw | Weibull | BaseLevel
+FAMILIES: dict[str, type[AnyCurve]] = {
+    "plateau_linear": PlateauLinear,
+    "exponential": Exponential,
+    "power_law": PowerLaw,
+    "weibull": Weibull,
+    "base_level": BaseLevel,
+}
+
+
+def family(name: str) -> type[AnyCurve]:
+    """Look up a family by its name.
+
+    :raises DataError: for a name that is none.
+    """
+    try:
+        return FAMILIES[name]
+    except KeyError:
+        raise DataError(f"{name!r} is no decay family; there are {', '.join(FAMILIES)}") from None
+
+
+def parameters(curve: AnyCurve) -> dict[str, float]:
+    """Give a curve's parameters by name.
+
+    >>> from memlab.knowledge.decay import Weibull, parameters
+    >>> parameters(Weibull(100, shape=2))
+    {'half_life_days': 100, 'shape': 2}
+    """
+    return {name: value for name, value in asdict(curve).items() if name != "family"}
+
+
+def _days(age_days: np.ndarray) -> np.ndarray:
+    age = np.asarray(age_days, dtype=np.float64)
+    if np.isnan(age).any():
+        raise DataError(f"age {int(np.isnan(age).argmax())} of {age.size} is not a number; give days since the access")
+    return np.maximum(age, 0.0)
+
+
+def _positive(curve: Any, name: str) -> None:
+    value = getattr(curve, name)
+    if not (np.isfinite(value) and value > 0):
+        raise DataError(f"{name} of {curve.family} is {value}; give days above 0")
+
+
+def _within(curve: Any, name: str, low: float, high: float) -> None:
+    value = getattr(curve, name)
+    if not (np.isfinite(value) and low <= value <= high):
+        said = f"from {low:g} to {high:g}" if np.isfinite(high) else f"of at least {low:g}"
+        raise DataError(f"{name} of {curve.family} is {value}; give a number {said}")

@@ -1,0 +1,278 @@
+"""Decay curves fitted to labelled observations by maximum likelihood, with intervals from the profile likelihood.
+
+An observation is one fact at one age, and whether it was still true then. The chance of "still true" is the curve
+read as a survival function, so the likelihood is Bernoulli (current-status data). The profile likelihood, not the
+curvature at the top, gives the intervals: it does not depend on how a parameter is written, may be skew, and ends at
+a bound where the data do not limit a parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.knowledge.decay import Accesses, AnyCurve, family
+
+CLIP = 1e-6
+"""Chances are kept this far from 0 and 1: a curve that is sure and wrong costs 13.8 nats, not infinity."""
+MIN_OBSERVATIONS = 20
+_SCREENED, _STARTS = 64, 3
+
+
+class Parameter(NamedTuple):
+    """A parameter and the range in which it is sought, on a logarithmic scale or a plain one."""
+
+    name: str
+    low: float
+    high: float
+    log: bool = True
+
+
+_HALF_LIFE = Parameter("half_life_days", 0.1, 36_500)
+SPACE: dict[str, tuple[Parameter, ...]] = {
+    "plateau_linear": (
+        Parameter("plateau_days", 0.01, 3_650),
+        Parameter("end_days", 0.1, 36_500),
+        Parameter("floor", 0.0, 0.999, log=False),
+    ),
+    "exponential": (_HALF_LIFE,),
+    "power_law": (_HALF_LIFE, Parameter("exponent", 0.05, 50)),
+    "weibull": (_HALF_LIFE, Parameter("shape", 0.05, 20)),
+    "base_level": (_HALF_LIFE, Parameter("slope", 0.05, 20), Parameter("decay", 0.05, 5)),
+}
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted curve.
+
+    :param curve: the curve of greatest likelihood.
+    :param intervals: ``parameter``, ``estimate``, ``low``, ``high`` and ``bounded`` (false where an end is only the
+        edge of what was sought: the data do not limit the parameter on that side); empty where none were asked for.
+    :param log_likelihood: in nats, at the top.
+    :param n: observations; ``n_true`` of them still true.
+    """
+
+    curve: AnyCurve
+    intervals: pl.DataFrame
+    log_likelihood: float
+    n: int
+    n_true: int
+
+    @property
+    def aic(self) -> float:
+        """Akaike's criterion: less is better."""
+        return 2 * len(SPACE[self.curve.family]) - 2 * self.log_likelihood
+
+
+class Observed(NamedTuple):
+    """Observations as arrays."""
+
+    age: np.ndarray
+    true: np.ndarray
+    accesses: Accesses | None
+
+
+def observed(observations: pl.DataFrame) -> Observed:
+    """Check observations and give them as arrays.
+
+    :raises DataError: for a missing column, an age or label that is missing or out of range.
+    """
+    missing = [name for name in ("age_days", "still_true") if name not in observations.columns]
+    if missing:
+        said = ", ".join(observations.columns)
+        raise DataError(f"observations need the column(s) {', '.join(missing)}; the frame has {said}")
+    age = observations["age_days"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    wrong = np.flatnonzero(~((age >= 0) & np.isfinite(age)))
+    if wrong.size:
+        raise DataError(f"age_days is {age[wrong[0]]} in row {wrong[0]}; expected a number of days from 0")
+    label = observations["still_true"]
+    if label.dtype != pl.Boolean or label.null_count():
+        raise DataError(
+            f"still_true is {label.dtype} with {label.null_count()} nulls; expected true or false in each row"
+        )
+    return Observed(age, label.to_numpy(), _accesses(observations, age))
+
+
+def _accesses(observations: pl.DataFrame, age: np.ndarray) -> Accesses | None:
+    if "accesses_days" not in observations.columns:
+        return None
+    lists = observations.select(each="accesses_days").with_row_index("row").explode("each")
+    # Without a list there is one access: the last.
+    flat = lists.with_columns(pl.col("each").cast(pl.Float64).fill_null(pl.lit(pl.Series(age)).gather("row")))
+    each = flat["each"].to_numpy()
+    if not ((each >= 0) & np.isfinite(each)).all():
+        raise DataError("accesses_days holds a number below 0 or none at all; expected lists of days from 0")
+    return Accesses(flat["row"].to_numpy().astype(np.int64), each)
+
+
+def chances(curve: AnyCurve, data: Observed) -> np.ndarray:
+    """Give P(still true) of each observation under a curve, clipped by :data:`CLIP`."""
+    return np.clip(curve.retention(data.age, data.accesses), CLIP, 1 - CLIP)
+
+
+def losses(chance: np.ndarray, true: np.ndarray) -> np.ndarray:
+    """Give the log-loss of each observation in nats."""
+    return -np.log(np.where(true, chance, 1 - chance))
+
+
+def fit(
+    observations: pl.DataFrame, name: str, *, intervals: bool = True, confidence: float = 0.9, seed: int = 0
+) -> Fit:
+    """Fit a decay family by maximum likelihood.
+
+    The best of 64 places drawn within the bounds start a Nelder–Mead search each, since the plateau has corners. An
+    observation counts as independent of the others: with many of one fact the intervals are too narrow.
+
+    :param observations: ``age_days`` and ``still_true``; ``accesses_days`` (a list of ages) for base-level activation.
+    :param name: the family: plateau_linear, exponential, power_law, weibull or base_level.
+    :param intervals: whether to find intervals too, which takes most of the time.
+    :param confidence: of the intervals.
+    :param seed: of the places drawn.
+    :raises DataError: for fewer than 20 observations, all of one label, or a bad column.
+
+    >>> from memlab.knowledge import likelihood, tuning
+    >>> from memlab.knowledge.decay import Exponential
+    >>> found = likelihood.fit(tuning.simulate(Exponential(200), n=2000, seed=0), "exponential")
+    >>> low, high = found.intervals.select("low", "high").row(0)
+    >>> 180 < low < 200 < high < 225
+    True
+    """
+    if not 0 < confidence < 1:
+        raise DataError(f"confidence is {confidence}; it lies between 0 and 1, such as 0.9")
+    kind: Callable[..., AnyCurve] = family(name)
+    space = SPACE[name]
+    data = observed(observations)
+    n, n_true = len(data.true), int(data.true.sum())
+    if n < MIN_OBSERVATIONS or n_true in (0, n):
+        raise DataError(
+            f"{n} observations, {n_true} of them still true, do not determine a {name} curve; give at least "
+            f"{MIN_OBSERVATIONS}, of both kinds"
+        )
+
+    def curve(z: np.ndarray) -> AnyCurve:
+        return kind(**{p.name: _value(p, one) for p, one in zip(space, z, strict=True)})
+
+    def loss(z: np.ndarray) -> float:
+        if name == "plateau_linear" and z[0] >= z[1] - 1e-6:
+            return np.inf
+        return float(losses(chances(curve(z), data), data.true).sum())
+
+    bounds = np.array([[_inner(p, p.low), _inner(p, p.high)] for p in space])
+    top = _top(loss, bounds, data.age, space, seed)
+    rows: list[tuple[str, float, float, float, bool]] = []
+    if intervals:
+        top, ends = _profiles(loss, top, bounds, confidence)
+        for p, z, (low, high) in zip(space, top, ends, strict=True):
+            inside = low > _inner(p, p.low) and high < _inner(p, p.high)
+            rows.append((p.name, _value(p, z), _value(p, low), _value(p, high), inside))
+    schema = {"parameter": pl.String, "estimate": pl.Float64, "low": pl.Float64, "high": pl.Float64}
+    table = pl.DataFrame(rows, schema=schema | {"bounded": pl.Boolean}, orient="row")
+    return Fit(curve(top), table, -loss(top), n, n_true)
+
+
+def _inner(parameter: Parameter, value: float) -> float:
+    return float(np.log(value)) if parameter.log else value
+
+
+def _value(parameter: Parameter, inner: float) -> float:
+    value = float(np.exp(inner)) if parameter.log else float(inner)
+    return min(max(value, parameter.low), parameter.high)
+
+
+def _top(
+    loss: Callable[[np.ndarray], float],
+    bounds: np.ndarray,
+    age: np.ndarray,
+    space: tuple[Parameter, ...],
+    seed: int,
+) -> np.ndarray:
+    from scipy.stats import qmc
+
+    # Days are drawn where there are ages; the search itself may leave them.
+    box = bounds.copy()
+    seen = np.log(np.quantile(age, [0.02, 1.0]).clip(0.1) * [0.5, 2.0])
+    for i, p in enumerate(space):
+        if p.name.endswith("_days"):
+            box[i] = np.clip(seen, *bounds[i])
+    drawn = qmc.scale(
+        qmc.Sobol(len(box), rng=np.random.default_rng(seed)).random(_SCREENED), box[:, 0], box[:, 1] + 1e-9
+    )
+    drawn = np.clip(drawn, bounds[:, 0], bounds[:, 1])
+    ranked = drawn[np.argsort([loss(z) for z in drawn], kind="stable")]
+    found = [_minimise(loss, z, bounds, step=0.3) for z in ranked[:_STARTS]]
+    best = min(found, key=loss)
+    return _minimise(loss, best, bounds, step=0.05)
+
+
+def _minimise(loss: Callable[[np.ndarray], float], start: np.ndarray, bounds: np.ndarray, *, step: float) -> np.ndarray:
+    from scipy.optimize import minimize
+
+    if not len(start):
+        return start
+    # The simplex points inwards, so that it keeps its size at a bound.
+    shift = np.where(start + step * np.ones(len(start)) > bounds[:, 1], -step, step)
+    simplex = np.vstack([start, start + np.diag(shift)])
+    options = {"initial_simplex": simplex, "xatol": 1e-3, "fatol": 1e-4, "maxiter": 400}
+    return minimize(loss, start, method="Nelder-Mead", bounds=bounds, options=options).x
+
+
+def _profiles(
+    loss: Callable[[np.ndarray], float], top: np.ndarray, bounds: np.ndarray, confidence: float
+) -> tuple[np.ndarray, list[tuple[float, float]]]:
+    """Find where the best that can be done with a parameter held falls short of the top by half a chi-square.
+
+    A better top that comes to light on the way replaces the first one, and the search begins again.
+    """
+    from scipy.stats import chi2
+
+    for _ in range(3):
+        limit = loss(top) + float(chi2.ppf(confidence, 1)) / 2
+        best = [top]
+        ends = [
+            (_end(loss, best, bounds, i, bounds[i, 0], limit), _end(loss, best, bounds, i, bounds[i, 1], limit))
+            for i in range(len(top))
+        ]
+        if loss(best[0]) > loss(top) - 1e-3:
+            break
+        top = _minimise(loss, best[0], bounds, step=0.05)
+    return top, ends
+
+
+def _end(
+    loss: Callable[[np.ndarray], float], best: list[np.ndarray], bounds: np.ndarray, i: int, bound: float, limit: float
+) -> float:
+    """Follow the profile of parameter i from the top towards a bound until it crosses the limit."""
+    from scipy.optimize import brentq
+
+    top = best[0]
+    others = np.delete(np.arange(len(top)), i)
+    warm = top[others]
+
+    def excess(value: float) -> float:
+        nonlocal warm
+
+        def held(rest: np.ndarray) -> float:
+            return loss(np.insert(rest, i, value))
+
+        rest = _minimise(held, warm, bounds[others], step=0.1)
+        found = held(rest)
+        if np.isfinite(found):
+            warm = rest
+        if found < loss(best[0]):
+            best[0] = np.insert(rest, i, value)
+        return min(found, 1e9) - limit
+
+    side = 1.0 if bound > top[i] else -1.0
+    inner, step = float(top[i]), 0.05
+    while inner != bound:
+        outer = min(max(inner + side * step, bounds[i, 0]), bounds[i, 1])
+        if excess(outer) > 0:
+            return float(brentq(excess, inner, outer, xtol=1e-3)) if excess(inner) < 0 else inner
+        inner, step = outer, step * 2
+    return bound

@@ -1,0 +1,282 @@
+"""Decay tuned to labelled observations: simulate, compare families on facts held out, and recommend a setting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.knowledge import _toml
+from memlab.knowledge.calibration import scores
+from memlab.knowledge.confidence import ConfidenceSettings
+from memlab.knowledge.decay import FAMILIES, Accesses, AnyCurve, PlateauLinear, parameters
+from memlab.knowledge.likelihood import MIN_OBSERVATIONS, SPACE, Fit, chances, fit, observed
+
+CONSTANT, DEFAULT = "constant", "default"
+POOLED, OWN = "pooled", "per predicate"
+MIN_LABELS = 100
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Curves of one family: one for all predicates, and one of their own for those with enough labels.
+
+    :param pooled: fitted to every observation.
+    :param own: fits by predicate.
+    :param too_few: predicates with too few labels, or of one kind only, which are given the pooled curve.
+    """
+
+    pooled: Fit
+    own: dict[str, Fit] = field(default_factory=dict)
+    too_few: tuple[str, ...] = ()
+
+    def chances(self, observations: pl.DataFrame) -> np.ndarray:
+        """Give P(still true) of each observation, under its predicate's own curve where there is one."""
+        data = observed(observations)
+        chance = chances(self.pooled.curve, data)
+        for predicate, one in self.own.items():
+            its = observations["predicate"].eq_missing(pl.Series([predicate])).to_numpy()
+            chance = np.where(its, chances(one.curve, data), chance)
+        return chance
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Families compared on facts held out.
+
+    :param table: what :func:`memlab.knowledge.calibration.scores` gives.
+    :param predictions: every observation under every candidate: ``family``, ``fit``, ``group``, ``predicate``,
+        ``age_days``, ``still_true`` and ``chance``, said by curves that saw nothing of its group.
+    :param too_few: predicates that had too few labels in some fold for a curve of their own there.
+    """
+
+    table: pl.DataFrame
+    predictions: pl.DataFrame
+    too_few: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """A setting for ``memlab.toml``.
+
+    :param curves: the curves, fitted to all observations.
+    :param why: the reason in a sentence.
+    :param comparison: what it rests on.
+    """
+
+    curves: Curves
+    why: str
+    comparison: Comparison
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """The keys ``decay`` and ``decay_by_predicate`` of the table ``[confidence]``."""
+        own = {predicate: _rounded(one.curve) for predicate, one in self.curves.own.items()}
+        return {"decay": _rounded(self.curves.pooled.curve), "decay_by_predicate": own}
+
+    @property
+    def settings(self) -> ConfidenceSettings:
+        """The settings of memlab with these curves."""
+        return ConfidenceSettings.of(self.table)
+
+    def write(self, path: str | Path = "memlab.toml") -> Path:
+        """Write the curves into a settings file; every other setting and comment in it stays as it is.
+
+        :raises DataError: when the file is not valid TOML, or the curves cannot be written without touching more.
+        :raises ExportError: when the file cannot be written.
+        """
+        return _toml.write(Path(path), ("confidence",), self.table)
+
+
+def simulate(
+    curve: AnyCurve,
+    *,
+    n: int,
+    seed: int = 0,
+    max_age_days: float = 730.0,
+    max_accesses: int = 6,
+    predicate: str = "simulated",
+) -> pl.DataFrame:
+    """Draw labelled observations whose chance of "still true" is exactly the curve.
+
+    Ages of the last access are uniform. Before it each fact was accessed up to ``max_accesses`` − 1 times more, at
+    ages that are uniform between the last access and twice the maximum.
+
+    :param max_age_days: the greatest age of a last access.
+    :param max_accesses: the greatest number of accesses, each number as likely.
+    :returns: ``fact_id``, ``predicate``, ``age_days``, ``accesses_days`` and ``still_true``.
+    :raises DataError: for sizes below 1.
+
+    >>> from memlab.knowledge import tuning
+    >>> from memlab.knowledge.decay import Exponential
+    >>> float(tuning.simulate(Exponential(100), n=4000, max_age_days=100, seed=0)["still_true"].mean().__round__(2))
+    0.72
+    """
+    if n < 1 or max_accesses < 1 or max_age_days <= 0:
+        raise DataError(f"n is {n}, max_accesses {max_accesses}, max_age_days {max_age_days}; all must be positive")
+    rng = np.random.default_rng(seed)
+    age = rng.uniform(0, max_age_days, n)
+    older = rng.integers(0, max_accesses, n)
+    row = np.repeat(np.arange(n), older)
+    earlier = rng.uniform(age[row], 2 * max_age_days)
+    rows, each = np.concatenate([np.arange(n), row]), np.concatenate([age, earlier])
+    true = rng.uniform(size=n) < curve.retention(age, Accesses(rows, each))
+    lists = pl.DataFrame({"row": rows, "each": each}).group_by("row", maintain_order=True).agg("each").sort("row")
+    return pl.DataFrame(
+        {
+            "fact_id": [f"{predicate}/{i}" for i in range(n)],
+            "predicate": [predicate] * n,
+            "age_days": age,
+            "accesses_days": lists["each"],
+            "still_true": true,
+        }
+    )
+
+
+def fit_curves(
+    observations: pl.DataFrame,
+    name: str,
+    *,
+    min_labels: int = MIN_LABELS,
+    intervals: bool = True,
+    seed: int = 0,
+) -> Curves:
+    """Fit a family to all observations, and to each predicate that has enough of them.
+
+    :param min_labels: how many labels, and of both kinds, a predicate needs for a curve of its own.
+    :raises DataError: see :func:`memlab.knowledge.likelihood.fit`; also without the column ``predicate``.
+    """
+    if "predicate" not in observations.columns:
+        raise DataError(
+            f"curves by predicate need the column predicate; the frame has {', '.join(observations.columns)}"
+        )
+    pooled = fit(observations, name, intervals=intervals, seed=seed)
+    own, too_few = dict[str, Fit](), list[str]()
+    for (predicate,), part in observations.drop_nulls("predicate").group_by("predicate", maintain_order=True):
+        if part.height >= max(min_labels, MIN_OBSERVATIONS) and part["still_true"].n_unique() == 2:
+            own[str(predicate)] = fit(part, name, intervals=intervals, seed=seed)
+        else:
+            too_few.append(str(predicate))
+    return Curves(pooled, own, tuple(too_few))
+
+
+def compare(
+    observations: pl.DataFrame,
+    *,
+    families: Sequence[str] = tuple(FAMILIES),
+    folds: int = 5,
+    group: str = "fact_id",
+    min_labels: int = MIN_LABELS,
+    seed: int = 0,
+) -> Comparison:
+    """Predict each fact by curves fitted without it, for every family, pooled and by predicate.
+
+    Beside the families stand ``constant``, the share still true whatever the age, which a curve must beat to say
+    anything, and ``default``, the plateau-linear curve of memlab as it is, not fitted.
+
+    :param observations: ``predicate``, ``age_days``, ``still_true``, the column named by ``group``, and
+        ``accesses_days`` where known.
+    :param folds: how many parts.
+    :param group: what is never split between fitting and testing: ``fact_id``, or ``scope`` to carry over to other
+        people.
+    :param min_labels: see :func:`fit_curves`.
+    :param seed: of the folds and of the fits.
+    :raises DataError: for a missing column, fewer groups than folds, or a fold without enough to fit.
+    """
+    missing = [name for name in ("predicate", "age_days", "still_true", group) if name not in observations.columns]
+    if missing:
+        columns = ", ".join(observations.columns)
+        raise DataError(f"a comparison needs the column(s) {', '.join(missing)}; the frame has {columns}")
+    groups = observations[group].unique(maintain_order=True)
+    if not 2 <= folds <= groups.len():
+        raise DataError(
+            f"folds is {folds} with {groups.len()} different {group}; give at least 2, and at most as many as those"
+        )
+    drawn = pl.DataFrame({group: groups, "_fold": np.random.default_rng(seed).permutation(groups.len()) % folds})
+    fold = observations.join(drawn, on=group, how="left", nulls_equal=True, maintain_order="left")["_fold"].to_numpy()
+    by_predicate = observations["predicate"].n_unique() > 1
+    enough = min_labels if by_predicate else observations.height + 1
+    chance: dict[tuple[str, str], np.ndarray] = {}
+    too_few = set[str]()
+    for i in range(folds):
+        test = fold == i
+        said = _held_out(observations.filter(~test), observations.filter(test), families, enough, seed)
+        too_few.update(said[1])
+        for key, values in said[0].items():
+            if key[1] == POOLED or by_predicate:
+                chance.setdefault(key, np.zeros(observations.height))[test] = values
+    kept = observations.select(pl.col(group).alias("group"), "predicate", "age_days", "still_true")
+    parts = [
+        kept.select(pl.lit(name).alias("family"), pl.lit(how).alias("fit"), pl.all(), pl.Series("chance", values))
+        for (name, how), values in chance.items()
+    ]
+    predictions = pl.concat(parts)
+    return Comparison(scores(predictions), predictions, tuple(sorted(too_few)) if by_predicate else ())
+
+
+def _held_out(
+    train: pl.DataFrame, test: pl.DataFrame, families: Sequence[str], min_labels: int, seed: int
+) -> tuple[dict[tuple[str, str], np.ndarray], set[str]]:
+    share = float(train["still_true"].mean())  # type: ignore[arg-type]
+    too_few = set[str]()
+    said = {(CONSTANT, POOLED): np.full(test.height, share)}
+    said[DEFAULT, POOLED] = chances(PlateauLinear(), observed(test))
+    for name in families:
+        curves = fit_curves(train, name, min_labels=min_labels, intervals=False, seed=seed)
+        said[name, POOLED] = chances(curves.pooled.curve, observed(test))
+        said[name, OWN] = curves.chances(test)
+        too_few.update(curves.too_few)
+    return said, too_few
+
+
+def recommend(
+    observations: pl.DataFrame,
+    *,
+    comparison: Comparison | None = None,
+    min_labels: int = MIN_LABELS,
+    seed: int = 0,
+) -> Recommendation:
+    """Choose the simplest family that is not surely worse than the best, and fit it to all observations.
+
+    Not surely worse: the 90 % interval of its held-out log-loss over the best one's includes 0. Simplest: fewest
+    parameters, counted over all its curves; then the lower log-loss.
+
+    :param comparison: what :func:`compare` gave for these observations; made here where not given.
+    :raises DataError: see :func:`compare`.
+
+    >>> from memlab.knowledge import tuning
+    >>> from memlab.knowledge.decay import Exponential
+    >>> found = tuning.recommend(tuning.simulate(Exponential(100), n=300, seed=0))
+    >>> found.table["decay"]["family"], found.settings.decay.family
+    ('exponential', 'exponential')
+    """
+    held = comparison or compare(observations, min_labels=min_labels, seed=seed)
+    fitted = held.table.filter(pl.col("predicate").is_null(), pl.col("family").is_in(list(FAMILIES)))
+    own = observations["predicate"].drop_nulls().value_counts().filter(pl.col("count") >= min_labels).height
+    size = {name: len(space) for name, space in SPACE.items()}
+    fitted = fitted.with_columns(
+        parameters=pl.col("family").replace_strict(size) * pl.when(pl.col("fit") == OWN).then(1 + own).otherwise(1)
+    ).sort("log_loss")
+    best = fitted.row(0, named=True)
+    near = fitted.filter(pl.col("difference_low").fill_null(0) <= 0)
+    chosen = near.sort("parameters", "log_loss", maintain_order=True).row(0, named=True)
+    enough = min_labels if chosen["fit"] == OWN else observations.height + 1
+    curves = fit_curves(observations, chosen["family"], min_labels=enough, seed=seed)
+    if chosen["fit"] == POOLED:
+        curves = Curves(curves.pooled, {}, ())
+    said = "the best of all" if chosen == best else f"not surely worse than {best['family']} ({best['fit']})"
+    why = (
+        f"{chosen['family']} ({chosen['fit']}): held-out log-loss {chosen['log_loss']:.4f}, {said}, with "
+        f"{chosen['parameters']} parameters, on {chosen['n']:,} observations"
+    )
+    return Recommendation(curves, why, held)
+
+
+def _rounded(curve: AnyCurve) -> dict[str, Any]:
+    """Give four significant digits: more than any data know, and readable in a file."""
+    return {"family": curve.family} | {k: float(f"{v:.4g}") for k, v in parameters(curve).items()}

@@ -1,0 +1,133 @@
+"""Charts of decay: their words, their marks, and what they refuse."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+import pytest
+
+from memlab.errors import DataError
+from memlab.figures import decay, style
+from memlab.figures.export import picture
+from memlab.knowledge import confidence
+from memlab.knowledge.decay import FAMILIES
+
+
+def path(heard: tuple[float, ...] = (0.0, 60.0)) -> pl.DataFrame:
+    return confidence.trajectory({name: make() for name, make in FAMILIES.items()}, accesses_days=heard)
+
+
+def bins() -> pl.DataFrame:
+    rows = [
+        (family, fit, i, 10 * (i + 1), i / 10 + 0.05, i / 10 + 0.08, i / 10 + 0.02, i / 10 + 0.1)
+        for family, fit in (("constant", "pooled"), ("weibull", "pooled"), ("weibull", "per predicate"))
+        for i in range(2, 9)
+    ]
+    names = ["family", "fit", "bin", "n", "chance", "share", "low", "high"]
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+def scored() -> pl.DataFrame:
+    rows = [
+        (None, "constant", "pooled", 1040, 0.69, 0.1, 0.08),
+        (None, "weibull", "per predicate", 1040, 0.59, 0.0, 0.0),
+        (None, "<b>", "pooled", 1040, 0.6, 0.01, -0.002),
+        ("likes", "weibull", "pooled", 40, 0.1, 0.0, 0.0),
+    ]
+    names = ["predicate", "family", "fit", "n", "log_loss", "difference", "difference_low"]
+    frame = pl.DataFrame(rows, schema=names, orient="row")
+    spread = {"low": pl.col("log_loss") - 0.03, "high": pl.col("log_loss") + 0.03}
+    return frame.with_columns(**spread, difference_high=pl.col("difference") + 0.02)
+
+
+CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
+    "curves": (
+        lambda: decay.decay_curves(path(), events=[60], title="<b>t</b>"),
+        ["<b>t</b>", "days", "confidence", *FAMILIES, "heard again"],
+    ),
+    "reliability": (
+        lambda: decay.reliability(bins(), title="t"),
+        ["constant, pooled", "weibull, per predicate", "n = 420, fullest bin 90", "stated chance", "share still true",
+         "facts per bin"],
+    ),
+    "families": (
+        lambda: decay.families(scored()),
+        ["constant", "weibull, per predicate", "<b>, pooled", "0.590 best", "0.690 +.100 [+.080, +.120]",
+         "held-out log-loss in nats, 90% intervals (n = 1,040; less is better)", "open: surely worse"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_it_is_drawn_with_its_words_on_it(name: str) -> None:
+    make, expected = CHARTS[name]
+    svg = picture(make(), "svg", "column").decode()
+    assert "<image" not in svg
+    lines = re.findall(r"<text[^>]*>(.*?)</text>", svg, flags=re.DOTALL)
+    said = " ".join(" ".join(html.unescape(re.sub(r"<[^>]+>", " ", line)).split()) for line in lines)
+    for text in expected:
+        assert text in said, f"{text!r} not drawn; drawn: {said}"
+    assert "likes" not in said
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_it_has_a_layout_for_each_width(name: str) -> None:
+    fig = CHARTS[name][0]()
+    for width, px in style.WIDTHS.items():
+        layout = style.for_width(fig, width).layout
+        margin = layout.margin
+        assert layout.width == px
+        assert 60 < layout.height < 3 * px
+        assert px - margin.l - margin.r > 60
+        assert layout.height - margin.t - margin.b > 40
+
+
+def test_a_repetition_is_a_vertical_step() -> None:
+    line = decay.decay_curves(path()).data[1]
+    at = [i for i, day in enumerate(line.x) if day == 60]
+    assert len(at) == 2
+    assert line.y[at[0]] < line.y[at[1]]
+    assert line.line.simplify is False
+    retained = decay.decay_curves(path(), measure="retention").data[1]
+    assert retained.y[at[1]] == 1
+
+
+def test_families_are_in_the_order_of_their_loss_and_open_where_surely_worse() -> None:
+    marks = decay.families(scored()).data
+    assert [mark.x[0] for mark in marks] == [0.59, 0.6, 0.69]
+    assert [mark.marker.color == "white" for mark in marks] == [False, False, True]
+    assert [mark.marker.symbol for mark in marks] == ["diamond", "circle", "circle"]
+    assert decay.families(scored().filter(predicate="likes")).data[0].x[0] == 0.1
+
+
+def test_reliability_draws_each_bin_in_its_panel() -> None:
+    fig = decay.reliability(bins())
+    assert len(fig.data) == 9
+    mark, bar = fig.data[8], fig.data[7]
+    assert mark.xaxis == bar.xaxis == "x3"
+    assert list(mark.x) == bins().filter(fit="per predicate")["chance"].to_list()
+    assert mark.y[0] + mark.error_y.array[0] == pytest.approx(0.3)
+    assert max(bar.y) < 0.22
+    one = decay.reliability(bins().filter(fit="per predicate").drop("family", "fit"))
+    assert len(one.data) == 3
+
+
+@pytest.mark.parametrize(
+    ("chart", "frame"), [(decay.decay_curves, path()), (decay.reliability, bins()), (decay.families, scored())]
+)
+def test_missing_column_and_no_rows_are_named(chart: Callable[..., Any], frame: pl.DataFrame) -> None:
+    gone = "n" if "n" in frame.columns else "day"
+    with pytest.raises(DataError, match=rf"{chart.__name__} needs the column\(s\) {gone}; the frame has"):
+        chart(frame.drop(gone))
+    with pytest.raises(DataError, match="nothing to draw"):
+        chart(frame.clear())
+
+
+def test_intervals_that_are_not_known_are_left_out() -> None:
+    none = pl.lit(None, pl.Float64)
+    assert decay.families(scored().with_columns(low=none, high=none, difference_low=none, difference_high=none)).data

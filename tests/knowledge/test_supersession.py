@@ -1,0 +1,236 @@
+"""What supersedes what: the rules, one story each, and laws that hold for any facts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memlab.errors import DataError
+from memlab.knowledge.supersession import Resolved, believed, redo, resolve, undo
+from memlab.records import Fact, frame
+
+DAY0 = datetime(2025, 1, 1, tzinfo=UTC)
+ONE = {"works at": "one", "lives in": "one"}
+
+
+def _facts(*rows: tuple, late: dict[int, int] | None = None) -> pl.DataFrame:
+    """Rows of (day, predicate, object) about one person; ``late``: place → days until it was recorded."""
+    made = []
+    for i, (day, predicate, obj, *text) in enumerate(rows):
+        said = DAY0 + timedelta(days=day)
+        recorded = said + timedelta(days=(late or {}).get(i, 0))
+        evidence = [f"u/s/{i}"]
+        made.append(
+            Fact(f"f{i}", "u", "Ann", predicate, obj, "stated", evidence, said, recorded, "Ann", *(text or [None]))
+        )
+    return frame(Fact, made)
+
+
+def _held(resolved: Resolved, day: float | None = None) -> list[str]:
+    as_of = None if day is None else DAY0 + timedelta(days=day)
+    return believed(resolved, as_of=as_of)["object"].to_list()
+
+
+def _status(resolved: Resolved) -> list[str]:
+    return resolved.facts["status"].to_list()
+
+
+def test_one_value_supersedes_and_the_same_reinforces() -> None:
+    resolved = resolve(
+        _facts((0, "works at", "Acme"), (9, "is working at", "the ACME"), (20, "works at", "Bolt")), cardinality=ONE
+    )
+    assert _status(resolved) == ["superseded", "repeat", "active"]
+    assert resolved.facts["n_reinforced"].to_list() == [1, 0, 0]
+    assert resolved.facts["last_access"][0] == DAY0 + timedelta(days=9)
+    assert resolved.log.select("old", "new", "at", "evidence", "by").row(0) == (
+        "f0", "f2", DAY0 + timedelta(days=20), ["u/s/2"], "Ann",
+    )  # fmt: skip
+
+
+def test_unknown_predicates_invalidate_nothing() -> None:
+    resolved = resolve(_facts((0, "enjoys", "chess"), (9, "enjoys", "golf"), (20, "enjoys", "tea")))
+    assert _held(resolved) == ["chess", "golf", "tea"]
+    assert resolved.log.is_empty()
+
+
+def test_now_replaces_only_where_the_cardinality_is_unknown() -> None:
+    rows = ((0, "favourite tea is", "mint"), (9, "favourite tea is now", "sage"))
+    assert _held(resolve(_facts(*rows))) == ["sage"]
+    assert _held(resolve(_facts(*rows), cardinality={"favourite tea is": "many"})) == ["mint", "sage"]
+
+
+def test_a_late_older_statement_is_superseded_from_the_start() -> None:
+    facts = _facts((0, "works at", "Acme"), (50, "works at", "Bolt"), (20, "works at", "Cord"), late={2: 100})
+    resolved = resolve(facts, cardinality=ONE)
+    assert _held(resolved) == ["Bolt"]
+    assert _held(resolved, 30) == ["Cord"]
+    assert "arrived late" in resolved.log.filter(pl.col("old") == "f2")["rule"][0]
+    then = DAY0 + timedelta(days=30)
+    assert believed(resolve(facts, cardinality=ONE, as_of=then), as_of=then)["object"].to_list() == ["Acme"]
+
+
+@pytest.mark.parametrize(
+    ("predicate", "obj"),
+    [
+        ("no longer works at", "Acme"),
+        ("used to work at", "Acme"),
+        ("does not work at", "Acme any more"),
+        ("doesn't work at", "Acme"),
+    ],
+)
+def test_an_end_without_a_new_value(predicate: str, obj: str) -> None:
+    resolved = resolve(_facts((0, "works at", "Acme"), (9, predicate, obj)))
+    assert _status(resolved) == ["ended", "closing"]
+    assert _held(resolved, 5) == ["Acme"]
+    assert _held(resolved) == []
+
+
+def test_an_end_names_its_value() -> None:
+    resolved = resolve(
+        _facts((0, "works at", "Acme"), (9, "works at", "Bolt"), (20, "used to work at", "Acme")), cardinality=ONE
+    )
+    assert _held(resolved) == ["Bolt"]
+    assert resolved.log["new"].to_list() == ["f1"]
+
+
+def test_used_to_something_is_no_end() -> None:
+    assert _held(resolve(_facts((0, "is used to", "noise")))) == ["noise"]
+
+
+@pytest.mark.parametrize(
+    "correction",
+    [(3, "lives in", "not Oslo, but Bergen"), (3, "lives in", "Bergen, not Oslo"),
+     (3, "lives in", "Bergen", "Sorry, I meant Bergen."),
+     (3, "lives in", "Bergen", "Actually I live in Bergen.")],
+)  # fmt: skip
+def test_a_correction_holds_in_the_past_too(correction: tuple) -> None:
+    facts = _facts((0, "lives in", "Oslo"), correction)
+    resolved = resolve(facts)
+    assert _status(resolved) == ["corrected", "active"]
+    assert len(_held(resolved, 1)) == 1
+    assert resolved.facts["superseded_by"][0] == "f1"
+    assert believed(resolved, as_of=DAY0 + timedelta(days=1))["fact_id"].to_list() == ["f1"]
+    before = resolve(facts, as_of=DAY0 + timedelta(days=1))
+    assert _held(before) == ["Oslo"]
+
+
+def test_a_correction_of_a_correction_goes_back_to_the_first() -> None:
+    facts = _facts(
+        (0, "lives in", "Oslo"), (1, "lives in", "not Oslo but Bergen"), (2, "lives in", "not Bergen but Turku")
+    )
+    resolved = resolve(facts)
+    assert _status(resolved) == ["corrected", "corrected", "active"]
+    assert resolved.facts["valid_from"][2] == DAY0
+
+
+def test_instead_of_replaces_one_of_many() -> None:
+    resolved = resolve(_facts((0, "enjoys", "chess"), (1, "enjoys", "tea"), (9, "enjoys", "golf instead of chess")))
+    assert sorted(_held(resolved)) == ["golf instead of chess", "tea"]
+
+
+def test_undo_and_redo() -> None:
+    resolved = resolve(
+        _facts((0, "works at", "Acme"), (9, "works at", "Bolt"), (20, "works at", "Cord")), cardinality=ONE
+    )
+    back = undo(resolved, "f0", "f1", now=DAY0, why="two jobs")
+    assert back.undone.select("old", "new", "why").row(0) == ("f0", "f1", "two jobs")
+    assert _held(back, 15) == ["Acme", "Bolt"]
+    assert sorted(back.log.select("old", "new").rows()) == [("f0", "f2"), ("f1", "f2")]
+    again = redo(back, "f0", "f1")
+    assert again.log.equals(resolved.log)
+    assert again.facts.equals(resolved.facts)
+    with pytest.raises(DataError, match="no row"):
+        undo(resolved, "f0", "f2", now=DAY0)
+    with pytest.raises(DataError, match="was not undone"):
+        redo(resolved, "f0", "f1")
+
+
+def test_undoing_an_end_or_a_correction_keeps_the_fact() -> None:
+    ended = resolve(
+        _facts((0, "works at", "Acme"), (9, "no longer works at", "Acme"), (20, "works at", "Acme")), cardinality=ONE
+    )
+    assert _held(undo(ended, "f0", "f1", now=DAY0), 15) == ["Acme"]
+    assert undo(ended, "f0", "f1", now=DAY0).facts["status"].to_list() == ["active", "closing", "repeat"]
+    wrong = resolve(_facts((0, "lives in", "Oslo"), (1, "lives in", "not Oslo but Bergen")))
+    assert len(_held(undo(wrong, "f0", "f1", now=DAY0))) == 2
+
+
+def test_cardinality_is_learned() -> None:
+    one, many = [], []
+    for i in range(12):
+        one += [(i * 20, "manages", f"Team {i}"), (i * 20 + 9, "manages", f"Team {i}")]
+        many += [(i * 20, "likes", f"Tea {i % 3}"), (i * 20 + 9, "likes", f"Tea {(i + 1) % 3}")]
+    resolved = resolve(_facts(*one))
+    assert resolved.facts["cardinality"].unique().to_list() == ["one"]
+    assert _held(resolved) == ["Team 11"]
+    assert resolve(_facts(*many)).facts["cardinality"].unique().to_list() == ["many"]
+
+
+def test_numbers_are_values() -> None:
+    resolved = resolve(
+        _facts((0, "rent is", "$1,250"), (5, "rent is", "1250.00 dollars"), (9, "rent is", "$1,260")),
+        cardinality={"rent": "one"},
+    )
+    assert _status(resolved) == ["superseded", "repeat", "active"]
+
+
+def test_scopes_and_order_of_rows_do_not_matter() -> None:
+    facts = _facts((0, "works at", "Acme"), (9, "works at", "Bolt"), (12, "no longer works at", "Bolt"))
+    other = facts.with_columns(scope=pl.lit("v"), fact_id="v" + pl.col("fact_id"))
+    alone = resolve(facts, cardinality=ONE)
+    both = resolve(pl.concat([other, facts.reverse()]), cardinality=ONE)
+    state = ["fact_id", "status", "superseded_by", "valid_to"]
+    assert (
+        both.facts.filter(pl.col("scope") == "u")
+        .select(state)
+        .sort("fact_id")
+        .equals(alone.facts.select(state).sort("fact_id"))
+    )
+
+
+def test_an_empty_frame_resolves() -> None:
+    resolved = resolve(frame(Fact))
+    assert resolved.facts.is_empty()
+    assert resolved.log.is_empty()
+
+
+def test_bad_facts_are_refused() -> None:
+    facts = _facts((0, "works at", "Acme"))
+    with pytest.raises(DataError, match="no column 'object'"):
+        resolve(facts.drop("object"))
+    with pytest.raises(DataError, match="stands twice"):
+        resolve(pl.concat([facts, facts]))
+    with pytest.raises(DataError, match="source 'gossip'"):
+        resolve(facts.with_columns(source=pl.lit("gossip")))
+    with pytest.raises(DataError, match="has no time"):
+        resolve(facts.with_columns(asserted_at=None, recorded_at=None))
+    with pytest.raises(DataError, match="declare 'one' or 'many'"):
+        resolve(facts, cardinality={"works at": "two"})
+
+
+_ROW = st.tuples(
+    st.integers(0, 60),
+    st.sampled_from(["works at", "no longer works at", "now works at", "enjoys", "used to enjoy"]),
+    st.sampled_from(["Acme", "Bolt", "Cord", "not Acme but Bolt", "Cord instead of Bolt"]),
+)
+
+
+@settings(max_examples=12, deadline=None)
+@given(rows=st.lists(_ROW, min_size=1, max_size=12), day=st.integers(0, 60))
+def test_laws(rows: list[tuple], day: int) -> None:
+    resolved = resolve(_facts(*rows), cardinality=ONE)
+    facts = resolved.facts
+    assert facts["fact_id"].to_list() == [f"f{i}" for i in range(len(rows))]
+    # Nothing holds before it began, one employer holds at a time, each closing is logged once and closes something
+    # earlier.
+    assert facts.filter(pl.col("valid_to") < pl.col("valid_from")).is_empty()
+    held = believed(resolved, as_of=DAY0 + timedelta(days=day, hours=1))
+    assert held.filter(pl.col("predicate_key") == "work at").height <= 1
+    closed = facts.filter(pl.col("status").is_in(["superseded", "ended"]))["fact_id"].to_list()
+    assert set(closed) <= set(resolved.log["old"])
+    assert resolved.log.filter(pl.col("rule") != "corrected")["old"].is_unique().all()
+    assert sum(facts["n_reinforced"]) == facts.filter(pl.col("status") == "repeat").height
