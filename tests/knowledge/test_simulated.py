@@ -64,5 +64,5 @@ def test_precision_and_recall_on_ten_thousand_facts() -> None:
     assert found["precision"][0] >= 0.95
     assert found["recall"][0] >= 0.90
     status = scoring.status([(d, resolve(facts, encoder=encoder, as_of=d)) for d in AS_OF], facts, truth)
-    assert status["precision"].min() >= 0.8  # measured: .82 to .88; what is missed of endings in other words stays
+    assert status["precision"].min() >= 0.8  # measured: .82 to .88
     assert status["recall"].min() >= 0.9
