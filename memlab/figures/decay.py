@@ -10,7 +10,7 @@ import polars as pl
 from memlab.figures import style
 from memlab.figures._text import clean, escape, fit, plain, signed, text_px
 from memlab.figures.curves import _end_labels
-from memlab.figures.selection import _rows_layout
+from memlab.figures.selection import rows_layout
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -211,7 +211,7 @@ def families(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") -
     xlabel = f"held-out log-loss in nats, {confidence:.0%} intervals (n = {rows[0]['n']:,}; less is better)"
     key = "right: difference to the best, paired; open: surely worse; grey: not fitted"
     key += "; ◆ a curve for each predicate" * several
-    layout_for = _rows_layout(labels, span=span, deep=1, xlabel=xlabel, key=key, title=title)
+    layout_for = rows_layout(labels, span=span, deep=1, xlabel=xlabel, key=key, title=title)
 
     def without_zero(px: int) -> dict[str, Any]:
         layout = layout_for(px)

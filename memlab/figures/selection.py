@@ -89,11 +89,11 @@ def _marked_rows(
                        marker={"symbol": "line-ns", "size": 9, "line": {"color": style.INK, "width": 1.5}})
         )  # fmt: skip
     ends = [0.0, *(mark[end] for mark in marks for end in ("low", "high", "x"))]
-    layout = _rows_layout(labels, span=(min(ends), max(ends)), deep=deep, xlabel=xlabel, key=key, title=title)
+    layout = rows_layout(labels, span=(min(ends), max(ends)), deep=deep, xlabel=xlabel, key=key, title=title)
     return style.finish(traces, layout)
 
 
-def _rows_layout(
+def rows_layout(
     labels: list[dict[str, Any]], *, span: tuple[float, float], deep: int, xlabel: str, key: str, title: str
 ) -> Any:
     pad = (span[1] - span[0] or 0.01) * 0.05
