@@ -42,6 +42,48 @@ class LLMSettings(BaseModel):
     services: dict[str, ServiceSettings] = {}
 
 
+class IndexSettings(BaseModel):
+    """The table ``[index]``: what is made of a session once it is closed; see :mod:`memlab.indexing`.
+
+    :param service: what makes it: ``extractive`` (no model), or the name of a service of ``[llm.services]``.
+    :param version: raise it to make everything anew.
+    :param min_turns: a session with fewer turns is skipped.
+    :param max_input: characters of a session that are read; of a longer one, its first turns.
+    :param batch: sessions that are written at once.
+    :param summaries: whether sessions are summarised.
+    :param facts: whether entities, facts and relations are extracted.
+    :param observations: whether statements that the source carries count as facts.
+    :param ner: a token-classification model for entities: a directory or a hub id.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    service: str = Field(default="extractive", min_length=1)
+    version: int = Field(default=1, ge=0)
+    min_turns: int = Field(default=4, ge=1)
+    max_input: int = Field(default=40_000, ge=200)
+    batch: int = Field(default=32, ge=1)
+    summaries: bool = True
+    facts: bool = True
+    observations: bool = True
+    ner: str | None = None
+
+
+class RecallSettings(BaseModel):
+    """The table ``[recall]``: what a fact's rank is made of; see :mod:`memlab.knowledge.recall`.
+
+    :param vector: weight of the similarity of question and fact.
+    :param graph: weight of the fact's nearness to the question's entities in the graph.
+    :param confidence: weight of how sure the fact is.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    vector: float = Field(default=0.4, ge=0, allow_inf_nan=False)
+    graph: float = Field(default=0.3, ge=0, allow_inf_nan=False)
+    confidence: float = Field(default=0.3, ge=0, allow_inf_nan=False)
+
+
 class Settings(BaseSettings):
     """Everything that can be set.
 
@@ -54,6 +96,10 @@ class Settings(BaseSettings):
     :param seed: of everything that draws.
     :param figures: where figures are exported to.
     :param results: where evaluations and executed notebooks go.
+    :param llm: language-model services.
+    :param index: what is made of finished sessions.
+    :param recall: how facts are ranked.
+    :param confidence: how sure a fact is; see :class:`memlab.knowledge.ConfidenceSettings`.
 
     >>> from memlab.config import Settings
     >>> Settings().encoder
@@ -72,6 +118,9 @@ class Settings(BaseSettings):
     figures: str = Field("figures", min_length=1)
     results: str = Field("results", min_length=1)
     llm: LLMSettings = LLMSettings()
+    index: IndexSettings = IndexSettings()
+    recall: RecallSettings = RecallSettings()
+    confidence: dict[str, Any] = {}
 
     @classmethod
     def settings_customise_sources(

@@ -64,6 +64,17 @@ def test_later_sources_win(
     assert {origins[name] for name in Settings.model_fields if name != "seed"} == {"default"}
 
 
+TABLES = """
+[index]
+service = "local"
+facts = false
+[recall]
+graph = 0.5
+[confidence]
+undated = 0.5
+"""
+
+
 def test_every_setting_can_come_from_the_file(tmp_path: Path) -> None:
     values = {
         "store": "s3://bucket/store",
@@ -76,9 +87,11 @@ def test_every_setting_can_come_from_the_file(tmp_path: Path) -> None:
         "figures": "f",
         "results": "r",
     }
-    text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items()) + SERVICE
+    text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items()) + SERVICE + TABLES
     found, origins = in_force(tmp_path, text)
-    assert json.loads(found.model_dump_json(exclude={"llm"})) == values
+    assert json.loads(found.model_dump_json(include=set(values))) == values
+    assert (found.index.service, found.index.facts, found.index.min_turns) == ("local", False, 4)
+    assert (found.recall.graph, found.recall.vector, found.confidence) == (0.5, 0.4, {"undated": 0.5})
     assert found.llm.services["local"].model == "m"
     assert set(origins.values()) == {"memlab.toml"}
 
@@ -137,7 +150,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("MEMLAB_SEDE", "1", "variable MEMLAB_SEDE names no setting; there are MEMLAB_ENCODER"),
+        ("MEMLAB_SEDE", "1", "variable MEMLAB_SEDE names no setting; there are MEMLAB_CONFIDENCE, MEMLAB_ENCODER"),
         ("MEMLAB_SEED", "x", "setting 'seed' (from MEMLAB_SEED)"),
         ("MEMLAB_SEED", "", "setting 'seed' (from MEMLAB_SEED)"),
         ("MEMLAB_PIPELINES", "bm25", "write lists and tables as JSON"),

@@ -1,7 +1,18 @@
 """Language-model services: any OpenAI-compatible HTTP endpoint, and nothing unless the user named one."""
 
-from memlab.llm.chat import chat
+from memlab.llm.chat import Outcome, answers, chat
 from memlab.llm.embeddings import BATCH_CHARS, BATCH_TEXTS, batches, embeddings
 from memlab.llm.service import Service, client, configured
 
-__all__ = ["BATCH_CHARS", "BATCH_TEXTS", "Service", "batches", "chat", "client", "configured", "embeddings"]
+__all__ = [
+    "BATCH_CHARS",
+    "BATCH_TEXTS",
+    "Outcome",
+    "Service",
+    "answers",
+    "batches",
+    "chat",
+    "client",
+    "configured",
+    "embeddings",
+]

@@ -20,15 +20,34 @@ from memlab.llm.service import Service, client, explain, redact, where
 
 THREADS = 4
 ATTEMPTS = 2
+PATIENCE = 8
 SEED = 0
 
 # Of a bad answer, when it is shown to the model again: one that never ended may be long.
 SHOWN_CHARS = 2_000
 
+# Longer than any answer that was asked for; a schema bounds its own texts.
+MAX_CHARS = 200_000
+
 _PROGRESS_FROM = 32
 _LOCK = Lock()
 
 Answer = TypeVar("Answer", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[Answer]):
+    """What came of one prompt.
+
+    :param answer: the answer, or ``None``.
+    :param failure: why there is none.
+    :param kind: ``content`` where the model answered badly, also when asked again; ``timeout`` or ``service`` where no
+        answer came: those are worth another try later.
+    """
+
+    answer: Answer | None
+    failure: str = ""
+    kind: str = ""
 
 
 def chat(
@@ -39,6 +58,29 @@ def chat(
     system: str = "",
     required: bool = True,
 ) -> list[Answer | None]:
+    """Ask a model for JSON of a schema, many prompts at once, as :func:`answers` does, and give the answers alone.
+
+    :param required: whether a prompt without a good answer, or one that takes too long, is an error; otherwise its
+        answer is ``None``, and one warning says how many there are.
+    :returns: an answer for each prompt, in their order.
+    :raises ModelError: when the service fails after its retries, or an answer that is required is not good.
+    """
+    stops = ("service", "timeout", "content") if required else ("service",)
+    outcomes = _outcomes(service, prompts, schema, system, _Patience(1, stops))
+    failed = {prompt: one for prompt, one in zip(prompts, outcomes, strict=True) if one.answer is None}
+    for one in failed.values():
+        if required or one.kind == "service":
+            raise ModelError(f"{where(service)}: {one.failure}")
+    if failed:
+        first = next(iter(failed.values())).failure
+        found = f"{len(failed):,} of {len(set(prompts)):,} prompts have no answer; the first: {first}"
+        warnings.warn(f"{where(service)}: {found}", stacklevel=2)
+    return [one.answer for one in outcomes]
+
+
+def answers(
+    service: Service, prompts: Sequence[str], schema: type[Answer], *, system: str = ""
+) -> list[Outcome[Answer]]:
     """Ask a model for JSON of a schema, many prompts at once; temperature 0 and a fixed seed.
 
     The schema goes with the request, for servers that hold the model to it, and the answer is checked against it. A
@@ -49,33 +91,46 @@ def chat(
     :param prompts: n texts; of a longer one than ``service.max_input``, the beginning is sent.
     :param schema: a pydantic model; ``extra="forbid"`` and no defaults suit servers that are strict.
     :param system: what the model is told before each prompt.
-    :param required: whether a prompt without a good answer, or one that takes too long, is an error; otherwise its
-        answer is ``None``, and one warning says how many there are.
-    :returns: an answer for each prompt, in their order.
-    :raises ModelError: when the service fails after its retries, or an answer that is required is not good.
+    :returns: an outcome for each prompt, in their order. After :data:`PATIENCE` failures of the service in a row the
+        rest is not asked, and has the last failure.
+    :raises ModelError: when the service cannot be asked at all: no client, no address, no key.
     """
+    return _outcomes(service, prompts, schema, system, _Patience(PATIENCE, ("service", "timeout")))
+
+
+def _outcomes(
+    service: Service, prompts: Sequence[str], schema: type[Answer], system: str, patience: _Patience
+) -> list[Outcome[Answer]]:
     asked = {_key(service, prompt, schema, system): prompt[: service.max_input] for prompt in prompts}
     known = _remembered(service.cache, schema) if service.cache and asked else {}
+    outcomes = {key: Outcome(known[key]) for key in asked if key in known}
     new = {key: prompt for key, prompt in asked.items() if key not in known}
     if new:
-        request = _Request(service, client(service), schema, system)
-        failures = []
+        request = _Request(service, client(service), schema, system, patience)
         with (
             ThreadPoolExecutor(THREADS) as threads,
             tqdm(total=len(new), unit="answer", desc=service.model, disable=len(new) < _PROGRESS_FROM) as bar,
         ):
-            for key, (answer, failure) in zip(new, threads.map(request.answer, new, new.values()), strict=True):
+            for key, outcome in zip(new, threads.map(request.answer, new, new.values()), strict=True):
+                outcomes[key] = outcome
                 bar.update()
-                if answer is not None:
-                    known[key] = answer
-                elif required:
-                    raise ModelError(f"{where(service)}: {failure}")
-                else:
-                    failures.append(failure)
-        if failures:
-            found = f"{len(failures):,} of {len(new):,} prompts have no answer; the first: {failures[0]}"
-            warnings.warn(f"{where(service)}: {found}", stacklevel=2)
-    return [known.get(_key(service, prompt, schema, system)) for prompt in prompts]
+    return [outcomes[_key(service, prompt, schema, system)] for prompt in prompts]
+
+
+@dataclass
+class _Patience:
+    """Counts failures of some kinds in a row; after the most of them, the rest is not asked."""
+
+    most: int
+    kinds: tuple[str, ...]
+    failures: int = 0
+    last: Outcome[Any] | None = None
+
+    def note(self, outcome: Outcome[Any]) -> None:
+        with _LOCK:
+            failed = outcome.kind in self.kinds
+            self.failures = self.failures + 1 if failed else 0
+            self.last = outcome if failed else self.last
 
 
 @dataclass(frozen=True)
@@ -86,34 +141,44 @@ class _Request(Generic[Answer]):
     client: Any
     schema: type[Answer]
     system: str
+    patience: _Patience
 
-    def answer(self, key: str, prompt: str) -> tuple[Answer | None, str]:
-        """Ask one prompt and keep the answer: the answer, or what was wrong with the last attempt.
+    def answer(self, key: str, prompt: str) -> Outcome[Answer]:
+        """Ask one prompt and keep the answer."""
+        if self.patience.last is not None and self.patience.failures >= self.patience.most:
+            return self.patience.last
+        outcome = self._attempts(prompt)
+        self.patience.note(outcome)
+        if outcome.answer is not None:
+            _remember(self.service, key, prompt, outcome.answer)
+        return outcome
 
-        :raises ModelError: when the service itself fails.
-        """
+    def _attempts(self, prompt: str) -> Outcome[Answer]:
         messages = [{"role": "system", "content": self.system}] if self.system else []
         messages.append({"role": "user", "content": prompt})
         failure = ""
         for _ in range(ATTEMPTS):
-            text, failure = self._ask(messages)
-            if text is None:
-                break
+            try:
+                text, odd = self._ask(messages)
+            except _Unanswered as error:
+                return Outcome(None, redact(self.client.api_key, str(error)), error.kind)
             answer, wrong = _read(text, self.schema)
             if answer is not None:
-                _remember(self.service, key, prompt, answer)
-                return answer, ""
-            failure = f"the answer does not fit {self.schema.__name__} ({failure or wrong})"
-            again = f"That does not fit: {failure or wrong}. Answer again, with JSON of the schema and nothing else."
+                return Outcome(answer)
+            failure = f"the answer does not fit {self.schema.__name__} ({odd or wrong})"
+            again = f"That does not fit: {odd or wrong}. Answer again, with JSON of the schema and nothing else."
             messages = [
                 *messages,
                 {"role": "assistant", "content": text[:SHOWN_CHARS]},
                 {"role": "user", "content": again},
             ]
-        return None, redact(self.client.api_key, failure)
+        return Outcome(None, redact(self.client.api_key, failure), "content")
 
-    def _ask(self, messages: list[dict[str, str]]) -> tuple[str | None, str]:
-        """Send one request: the text of the answer, and what is odd about it; no text when it took too long."""
+    def _ask(self, messages: list[dict[str, str]]) -> tuple[str, str]:
+        """Send one request: the text of the answer, and what is odd about it.
+
+        :raises _Unanswered: when no answer came.
+        """
         from openai import APITimeoutError, OpenAIError
 
         shape = {"name": self.schema.__name__, "schema": self.schema.model_json_schema(), "strict": True}
@@ -129,13 +194,19 @@ class _Request(Generic[Answer]):
             )
             return _content(raw.http_response.json())
         except APITimeoutError as error:
-            return None, explain(error)
+            failure, kind = explain(error), "timeout"
         except OpenAIError as error:
-            failure = explain(error)
+            failure, kind = explain(error), "service"
         except ValueError as error:
-            failure = f"an answer that is no JSON ({error})"
+            failure, kind = f"an answer that is no JSON ({error})", "service"
         # Outside the handlers, so that no chained exception shows the request with its key.
-        raise ModelError(f"{where(self.service)} failed: {redact(self.client.api_key, failure)}")
+        raise _Unanswered(failure, kind)
+
+
+class _Unanswered(Exception):
+    def __init__(self, failure: str, kind: str) -> None:
+        super().__init__(failure)
+        self.kind = kind
 
 
 def _content(body: Any) -> tuple[str, str]:
@@ -147,6 +218,8 @@ def _content(body: Any) -> tuple[str, str]:
         return "", "the server sent no choices with a message"
     if not isinstance(text, str):
         return "", "the message has no text"
+    if len(text) > MAX_CHARS:
+        return "", f"the message has {len(text):,} characters"
     return text, "cut at the longest output: raise max_output" if reason == "length" else ""
 
 

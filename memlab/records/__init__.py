@@ -13,10 +13,10 @@ question  ``<scope>/q<i>`` or native  ``conv-26/q0``
 """
 
 from memlab.records.dataset import Dataset, concat
+from memlab.records.knowledge import Entity, Fact, IndexEvent, IndexState, Relation, Summary
 from memlab.records.rows import (
     TIMESTAMP,
     Annotation,
-    Fact,
     Issue,
     Question,
     Session,
@@ -43,13 +43,18 @@ __all__ = [
     "TIMESTAMP",
     "Annotation",
     "Dataset",
+    "Entity",
     "Fact",
+    "IndexEvent",
+    "IndexState",
     "Issue",
     "Level",
     "Qrels",
     "Question",
+    "Relation",
     "Run",
     "Session",
+    "Summary",
     "Turn",
     "concat",
     "frame",

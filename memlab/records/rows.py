@@ -110,35 +110,6 @@ class Annotation:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """One statement about the world, as it was made; what it did to other facts is computed, never stored here.
-
-    :param fact_id: unique; opaque.
-    :param subject: whom or what it is about: ``Caroline``, ``my sister``.
-    :param predicate: the relation, as it was said: ``works at``, ``no longer works at``.
-    :param object: the value: ``Acme``, ``not Oslo but Bergen``.
-    :param source: how it was established: ``stated``, ``observed``, ``inferred`` or ``system``.
-    :param evidence: ids of the turns that support it.
-    :param asserted_at: when it was said or observed, in UTC.
-    :param recorded_at: when it reached the memory; ``None`` for at once. Later than ``asserted_at`` for a late arrival.
-    :param speaker: who said it; what "I" and "my" stand for.
-    :param text: the sentence that it was read from, kept whole.
-    """
-
-    fact_id: str
-    scope: str
-    subject: str
-    predicate: str
-    object: str
-    source: str
-    evidence: list[str]
-    asserted_at: datetime | None
-    recorded_at: datetime | None = None
-    speaker: str | None = None
-    text: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Issue:
     """Something in a source that was not as expected, and what was done about it.
 
@@ -160,6 +131,7 @@ _DTYPES: dict[Any, Any] = {
     str | None: pl.String(),
     datetime | None: TIMESTAMP,
     list[str]: pl.List(pl.String()),
+    list[list[str]]: pl.List(pl.List(pl.String())),
 }
 
 

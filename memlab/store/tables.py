@@ -143,7 +143,8 @@ def arrow_schema(columns: Mapping[str, Any]) -> Any:
         pl.Boolean(): pa.bool_(),
         TIMESTAMP: pa.timestamp("us", tz="UTC"),
     }
-    arrow |= {pl.List(inner): pa.list_(kind) for inner, kind in list(arrow.items())}
+    for _ in range(2):
+        arrow |= {pl.List(inner): pa.list_(kind) for inner, kind in list(arrow.items())}
     return pa.schema(
         [
             pa.field(name, arrow[dtype], nullable=name != "key", metadata=_PRIMARY if name == "key" else None)

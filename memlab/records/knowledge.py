@@ -1,0 +1,159 @@
+"""What is known from finished sessions: rows that an index of sessions writes, each with the turns that it stands on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One statement about the world, as it was made; what it did to other facts is computed, never stored here.
+
+    :param fact_id: unique; opaque.
+    :param subject: whom or what it is about: ``Caroline``, ``my sister``.
+    :param predicate: the relation, as it was said: ``works at``, ``no longer works at``.
+    :param object: the value: ``Acme``, ``not Oslo but Bergen``.
+    :param source: how it was established: ``stated``, ``observed``, ``inferred`` or ``system``.
+    :param evidence: ids of the turns that support it.
+    :param asserted_at: when it was said or observed, in UTC.
+    :param recorded_at: when it reached the memory; ``None`` for at once. Later than ``asserted_at`` for a late arrival.
+    :param speaker: who said it; what "I" and "my" stand for.
+    :param text: the sentence that it was read from, kept whole.
+    """
+
+    fact_id: str
+    scope: str
+    subject: str
+    predicate: str
+    object: str
+    source: str
+    evidence: list[str]
+    asserted_at: datetime | None
+    recorded_at: datetime | None = None
+    speaker: str | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Somebody or something that a session names.
+
+    :param entity_id: unique; opaque.
+    :param name: as it is written where it is written best: ``Dr. Lee``.
+    :param type: ``person``, ``organization``, ``place``, ``date``, ``event``, ``product``, ``work`` or ``other``.
+    :param context: the sentence of its first mention.
+    :param evidence: ids of the turns that name it.
+    """
+
+    entity_id: str
+    scope: str
+    session_id: str
+    name: str
+    type: str
+    context: str
+    evidence: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """How two entities of a session belong together.
+
+    :param relation_id: unique; opaque.
+    :param subject: name of the entity that the relation goes from.
+    :param predicate: the relation: ``sister of``, ``works at``.
+    :param object: name of the entity that it goes to.
+    :param evidence: ids of the turns that say so.
+    """
+
+    relation_id: str
+    scope: str
+    session_id: str
+    subject: str
+    predicate: str
+    object: str
+    evidence: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a session was about. Each list of texts has beside it the ids of the turns that each text stands on.
+
+    :param summary: the sentences, joined.
+    :param sentences: 2 to 6 short sentences: what was done, decided and left open.
+    :param evidence: for each of ``sentences``, ids of its turns.
+    :param topics: keywords, most telling first.
+    :param decisions: what was decided.
+    :param action_items: what somebody is to do.
+    :param open_questions: what was asked and not answered.
+    :param entities: names of who and what came up, most mentioned first.
+    :param service: what made it: ``extractive``, or the name of a language-model service.
+    :param model: the model at that service; ``None`` for ``extractive``.
+    :param version: the recipe that it was made with; see :mod:`memlab.indexing`.
+    """
+
+    session_id: str
+    scope: str
+    summary: str
+    sentences: list[str]
+    evidence: list[list[str]]
+    topics: list[str]
+    decisions: list[str]
+    decision_evidence: list[list[str]]
+    action_items: list[str]
+    action_item_evidence: list[list[str]]
+    open_questions: list[str]
+    open_question_evidence: list[list[str]]
+    entities: list[str]
+    start: datetime | None
+    end: datetime | None
+    participants: list[str]
+    n_turns: int
+    service: str
+    model: str | None = None
+    version: str = ""
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """Where a session stands with the index: what the last attempt came to.
+
+    :param status: ``indexed``, ``failed``, or ``skipped`` where the session is too small.
+    :param version: the recipe of the last attempt.
+    :param digest: hash of the turns that it read.
+    :param generation: names the rows that count for this session; those of an attempt that was cut off never do.
+    :param attempts: how often this recipe was tried on these turns.
+    :param reason: why it failed or was skipped, or why another service than the one asked made it.
+    :param service: what made the rows of ``generation``.
+    """
+
+    session_id: str
+    scope: str
+    status: str
+    version: str
+    digest: str
+    generation: str | None
+    attempts: int
+    reason: str | None
+    service: str | None
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEvent:
+    """Something that happened to a session in the index.
+
+    :param kind: ``created``, ``updated``, ``failed``, ``skipped`` or ``fallback``.
+    :param seconds: how long the session took, its share of its batch.
+    :param reason: for a failure, a skip or a fallback, why.
+    """
+
+    event_id: str
+    session_id: str
+    scope: str
+    kind: str
+    at: datetime | None
+    seconds: float
+    service: str | None
+    version: str
+    reason: str | None = None
