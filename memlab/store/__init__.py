@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from memlab.store.cached import CachedEncoder
 from memlab.store.memory import MemoryStore
 
-__all__ = ["MemoryStore"]
+__all__ = ["CachedEncoder", "MemoryStore"]
