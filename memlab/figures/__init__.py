@@ -6,7 +6,20 @@ writes one with its data and provenance, :func:`gallery` makes a page of all tha
 
 from __future__ import annotations
 
-from memlab.figures import anatomy, corpus, curves, decay, ladder, learning, maps, selection, similarity, style, sweeps
+from memlab.figures import (
+    anatomy,
+    corpus,
+    curves,
+    decay,
+    indexing,
+    ladder,
+    learning,
+    maps,
+    selection,
+    similarity,
+    style,
+    sweeps,
+)
 from memlab.figures._browser import exporting
 from memlab.figures._browser import find as browser
 from memlab.figures.export import Exported, export
@@ -22,6 +35,7 @@ __all__ = [
     "export",
     "exporting",
     "gallery",
+    "indexing",
     "ladder",
     "learning",
     "maps",

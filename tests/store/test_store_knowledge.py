@@ -61,8 +61,8 @@ def test_rows_come_back_by_session_and_place(store: MemoryStore) -> None:
 def test_nested_lists_and_times_survive(store: MemoryStore) -> None:
     one = SESSIONS[0]
     row = Summary(
-        one, SCOPES[one], "A. B.", ["A.", "B."], [["t1"], ["t2", "t3"]], ["tea"], [], [], ["go"], [["t9"]], [], [], ["Ann"],
-        NOW, None, ["Ann"], 5, "extractive", None, "1", NOW,
+        one, SCOPES[one], "A. B.", ["A.", "B."], [["t1"], ["t2", "t3"]], ["tea"], [], [], ["go"], [["t9"]], [], [],
+        ["Ann"], NOW, None, ["Ann"], 5, "extractive", None, "1", NOW,
     )  # fmt: skip
     summary = frame(Summary, [row])
     commit(store, [one], "g1", {"summaries": summary})
