@@ -33,6 +33,7 @@ _ROOMS = (
     "errors",
     "evaluate",
     "figures",
+    "indexing",
     "knowledge",
     "learning",
     "llm",
@@ -42,6 +43,7 @@ _ROOMS = (
     "select",
     "sessions",
     "store",
+    "summarize",
 )
 
 __all__ = ["__version__", *_EXPORTS, *_ROOMS]

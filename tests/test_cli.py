@@ -19,7 +19,7 @@ from memlab import datasets
 from memlab.store import MemoryStore
 
 HASHING = ("--encoder", "hashing")
-VERBS = ("ingest", "search", "evaluate", "notebooks", "figures", "synth", "fetch", "info")
+VERBS = ("ingest", "index", "facts", "recall", "profile", "timeline", "search", "evaluate", "notebooks", "figures", "synth", "fetch", "info")
 PIPELINES = {
     "dense": "dense",
     "bm25": "bm25",

@@ -7,12 +7,12 @@ import sys
 
 import typer
 
-from memlab.cli import data, measure
+from memlab.cli import data, measure, memory
 from memlab.cli._options import app
 from memlab.errors import MemlabError
 from memlab.terminal import no_secret, one_line
 
-__all__ = ["app", "data", "main", "measure"]
+__all__ = ["app", "data", "main", "measure", "memory"]
 
 
 def main() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import platform
+import time
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +14,8 @@ import typer
 from memlab.cli._options import EncoderName, Format, OnError, Path_, Pool, Seed, Store, app, load_encoder, reading
 from memlab.config import settings
 from memlab.errors import MemlabError
-from memlab.terminal import issue_lines, no_secret, package_version
+from memlab.llm import configured
+from memlab.terminal import issue_lines, no_secret, only, package_version
 
 if TYPE_CHECKING:
     from memlab.records import Dataset
@@ -53,6 +56,45 @@ def ingest(
         typer.echo(f"{name}: {added:,} turns newly encoded by {chosen.encoder}")
     typer.echo(memory.create_indexes(model, header=chosen.header))
     typer.echo(f"store: {no_secret(chosen.store)}")
+
+
+@app.command()
+def index(
+    dataset: Annotated[str | None, typer.Argument(help="Name of a dataset in the store; all by default.")] = None,
+    store: Store = None,
+    encoder: EncoderName = None,
+    service: Annotated[
+        str | None, typer.Option(help="extractive, or a service of [llm.services]; the setting index.service.")
+    ] = None,
+    now: Annotated[datetime | None, typer.Option(help="The present, in UTC; the clock by default.")] = None,
+    watch: Annotated[float | None, typer.Option(help="Look again every so many seconds, until stopped.", min=1)] = None,
+) -> None:
+    """Summarise finished sessions and extract their entities, facts and relations; what failed is tried again."""
+    from memlab import indexing
+    from memlab.store import MemoryStore
+
+    chosen, _ = settings({"store": store, "encoder": encoder})
+    wanted = chosen.index.model_copy(update={"service": service} if service else {})
+    asked = None if wanted.service == indexing.EXTRACTIVE else configured(wanted.service)
+    memory, model = MemoryStore.open(chosen.store, create=False), load_encoder(chosen)
+    while True:
+        there = memory.datasets()["name"].to_list()
+        for name in [only(there, dataset, "dataset", "memlab ingest FILE puts one there")] if dataset else there:
+            events = indexing.index(
+                memory,
+                name,
+                settings=wanted,
+                service=asked,
+                encoder=model,
+                now=now,
+                gap=timedelta(minutes=chosen.gap_minutes),
+                progress=True,
+            )
+            for line in indexing.report(memory, name, events):
+                typer.echo(line)
+        if watch is None:
+            return
+        time.sleep(watch)
 
 
 @app.command()

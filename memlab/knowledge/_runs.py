@@ -159,7 +159,12 @@ def _status(
     keyed: pl.DataFrame, rows: pl.DataFrame, runs: pl.DataFrame, closings: pl.DataFrame, corrected: pl.DataFrame
 ) -> pl.DataFrame:
     wrong = corrected.join(rows.select("o", "fact_id", "said_at"), on="o").select("fact_id", "by", gone="said_at")
-    totals = runs.group_by("head").agg(
+    # Two readings of one message, such as a rule's and an annotator's, are heard once.
+    heard = keyed.select("fact_id", heard=pl.coalesce(pl.col("evidence").list.first(), "fact_id"))
+    mentions = runs.join(heard, on="fact_id", maintain_order="left").unique(
+        ["head", "heard"], keep="first", maintain_order=True
+    )
+    totals = mentions.group_by("head").agg(
         n_reinforced=(pl.len() - 1).cast(pl.Int32),
         last_access=pl.col("said_at").max(),
         accesses=pl.col("said_at").sort(),

@@ -34,7 +34,8 @@ class Resolved:
     :param facts: every statement, in its order, with ``status`` (``active``; ``repeat`` of an earlier statement;
         ``superseded``, ``corrected`` or ``ended``; ``closing`` for a statement that only ends something),
         ``superseded`` (true for the last four), ``superseded_by``, ``repeats`` (the statement that it reinforces),
-        ``valid_from``, ``valid_to``, ``n_reinforced``, ``last_access`` and ``accesses`` (times of all its statements).
+        ``valid_from``, ``valid_to``, ``n_reinforced``, ``last_access`` and ``accesses`` (times of all its mentions:
+        statements that were read from the same turn are one).
     :param log: one row per closing: ``old``, ``new`` (fact ids), ``at`` (when the old stopped to hold),
         ``recorded_at`` (when that could first be known), ``rule``, ``by`` (who said so), ``evidence`` (turn ids), and
         both values.

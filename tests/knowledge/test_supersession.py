@@ -51,6 +51,15 @@ def test_one_value_supersedes_and_the_same_reinforces() -> None:
     )  # fmt: skip
 
 
+def test_two_readings_of_one_turn_are_heard_once() -> None:
+    told = _facts((0, "works at", "Acme"), (0, "is working at", "Acme"), (5, "works at", "Acme"))
+    evidence = pl.Series([["u/s/0"], ["u/s/0", "u/s/1"], ["u/s/2"]])
+    resolved = resolve(told.with_columns(evidence=evidence), cardinality=ONE)
+    assert _status(resolved) == ["active", "repeat", "repeat"]
+    assert resolved.facts["n_reinforced"].to_list() == [1, 0, 0]
+    assert resolved.facts["accesses"][0].to_list() == [DAY0, DAY0 + timedelta(days=5)]
+
+
 def test_unknown_predicates_invalidate_nothing() -> None:
     resolved = resolve(_facts((0, "enjoys", "chess"), (9, "enjoys", "golf"), (20, "enjoys", "tea")))
     assert _held(resolved) == ["chess", "golf", "tea"]

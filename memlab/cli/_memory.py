@@ -1,0 +1,145 @@
+"""What the verbs about knowledge share: opening one memory of the store, its facts, and the present."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, time
+from typing import TYPE_CHECKING, Any
+
+from memlab.cli._options import load_encoder
+from memlab.config import Settings, settings
+from memlab.errors import DataError
+from memlab.terminal import one_line, only
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from memlab.knowledge import Resolved
+    from memlab.store import CachedEncoder, MemoryStore
+
+_OLD_DAYS = 365
+
+
+@dataclass(frozen=True)
+class Place:
+    """One memory of the store, and what reads it."""
+
+    store: MemoryStore
+    chosen: Settings
+    dataset: str
+    scope: str
+    encoder: CachedEncoder
+
+
+def opened(store: str | None, encoder: str | None, dataset: str | None, scope: str | None) -> Place:
+    from memlab.records import id_part
+    from memlab.store import CachedEncoder, MemoryStore
+
+    chosen, _ = settings({"store": store, "encoder": encoder})
+    memory = MemoryStore.open(chosen.store, create=False)
+    name = only(memory.datasets()["name"].to_list(), dataset, "dataset", "memlab ingest FILE puts one there")
+    scopes = memory.sessions(name, columns=["scope"])["scope"].unique(maintain_order=True).to_list()
+    wanted = only(scopes, id_part(scope) if scope and scope not in scopes else scope, "scope", "see memlab info")
+    return Place(memory, chosen, name, wanted, CachedEncoder(memory, load_encoder(chosen)))
+
+
+def known_facts(place: Place, *, now: str | None, as_of: str | None) -> tuple[Resolved, pl.DataFrame, str]:
+    """Resolve the facts of a memory and score them; the line says which present they are scored at."""
+    from memlab import indexing
+    from memlab.knowledge import ConfidenceSettings, score
+
+    then = read_date(as_of, end=True)
+    resolved = indexing.resolved(place.store, place.dataset, scopes=[place.scope], encoder=place.encoder, as_of=then)
+    if resolved.facts.is_empty():
+        before = f" before {as_of}" if as_of else ""
+        raise DataError(f"{place.scope!r} of {place.dataset!r} has no facts{before}; memlab index makes them")
+    at, present = moment(place, now or as_of)
+    return resolved, score(resolved.facts, now=at, settings=ConfidenceSettings.of(place.chosen.confidence)), present
+
+
+def moment(place: Place, given: str | None) -> tuple[datetime, str]:
+    """Choose the present, and say which it is."""
+    asked = read_date(given, end=True)
+    if asked is not None:
+        return asked, f"now: {day(asked)}, as asked"
+    clock = datetime.now(UTC)
+    times = place.store.sessions(place.dataset, scopes=[place.scope], columns=["start", "end"])
+    latest: Any = max((t for t in (times["end"].max(), times["start"].max()) if t is not None), default=None)
+    days = 0 if latest is None else (clock - latest).days
+    if days <= _OLD_DAYS:
+        return clock, f"now: {day(clock)}"
+    age = f"{place.scope} ended {days / _OLD_DAYS:.1f} years ago"
+    return latest, f"now: {day(latest)}, the last time in the memory ({one_line(age)}); --now sets another"
+
+
+def found_facts(place: Place, known: pl.DataFrame, question: str, *, k: int, superseded: bool = False) -> pl.DataFrame:
+    import polars as pl
+
+    from memlab.knowledge import graph
+    from memlab.knowledge.recall import candidates
+    from memlab.knowledge.recall import recall as ranked
+    from memlab.store import knowledge as kept
+
+    try:
+        question.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"the question is not valid text at {error.start}; write it in the terminal's encoding"
+        ) from None
+    named = [kept.rows(place.store, name, place.dataset, scopes=[place.scope]) for name in ("entities", "relations")]
+    return ranked(
+        pl.DataFrame({"scope": [place.scope], "text": [question]}),
+        known,
+        encoder=place.encoder,
+        graph=graph.build(candidates(known, superseded=superseded), *named),
+        settings=place.chosen.recall,
+        k=k,
+        superseded=superseded,
+    )
+
+
+def about(known: pl.DataFrame, person: str | None, predicate: str | None) -> pl.DataFrame:
+    import polars as pl
+
+    from memlab.knowledge import _phrases, _text
+    from memlab.knowledge.profile import people
+
+    if person is not None:
+        name = _phrases.tokens(person)
+        its = [
+            _phrases.holds(f"{subject} {key}", name)
+            for subject, key in known.select("subject", "subject_key").iter_rows()
+        ]
+        if not name or not any(its):
+            raise DataError(f"no fact is about {person!r}; there are facts about {', '.join(people(known))}")
+        known = known.filter(pl.Series(its))
+    if predicate is not None:
+        wanted = _text.relation(predicate)
+        its = [wanted == key or f" {wanted} " in f" {key} {_text.relation(said)} "
+               for key, said in known.select("predicate_key", "predicate").iter_rows()]  # fmt: skip
+        if not any(its):
+            common = known["predicate"].value_counts(sort=True)["predicate"].head(10).to_list()
+            raise DataError(f"no fact has the relation {predicate!r}; among those that there are: {', '.join(common)}")
+        known = known.filter(pl.Series(its))
+    return known
+
+
+def read_date(given: str | None, *, end: bool = False) -> datetime | None:
+    """Read a day or a time, in UTC where it names no zone.
+
+    :param end: a day alone stands for its end.
+    :raises DataError: for what is no date.
+    """
+    if given is None:
+        return None
+    try:
+        read = datetime.fromisoformat(given)
+    except ValueError:
+        raise DataError(f"{given!r} is no date; write it as 2023-06-30 or 2023-06-30T18:00") from None
+    if end and len(given) <= len("2023-06-30"):
+        read = datetime.combine(read, time.max)
+    return read if read.tzinfo else read.replace(tzinfo=UTC)
+
+
+def day(when: datetime | None) -> str:
+    return f"{when:%Y-%m-%d}" if when else "undated"

@@ -1,0 +1,208 @@
+"""Verbs that ask a memory what it knows: facts, recall, profile and timeline."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memlab.cli._memory import Place, about, day, found_facts, known_facts, moment, opened, read_date
+from memlab.cli._options import EncoderName, Store, app
+from memlab.errors import DataError
+from memlab.terminal import one_line, short
+
+if TYPE_CHECKING:
+    import polars as pl
+
+DatasetName = Annotated[str | None, typer.Option("--dataset", help="Name of a dataset in the store.")]
+Scope = Annotated[str | None, typer.Option(help="Whose memory; the only one by default.")]
+Now = Annotated[
+    str | None, typer.Option(help="The present. Default: the clock; for a memory that ended over a year ago, its end.")
+]
+AsOf = Annotated[str | None, typer.Option(help="What was believed on this day, from what was known by then.")]
+_WIDTH = 100
+
+
+@app.command()
+def facts(
+    dataset: DatasetName = None,
+    scope: Scope = None,
+    person: Annotated[str | None, typer.Option(help="Only facts whose subject holds this name.")] = None,
+    predicate: Annotated[str | None, typer.Option(help="Only this relation, in any form: 'work at'.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="What no longer holds too.")] = False,
+    as_of: AsOf = None,
+    log: Annotated[bool, typer.Option("--log", help="What superseded what: when, why, by what evidence.")] = False,
+    undo: Annotated[tuple[str, str] | None, typer.Option(metavar="OLD NEW", help="NEW no longer ends OLD.")] = None,
+    redo: Annotated[tuple[str, str] | None, typer.Option(metavar="OLD NEW", help="Take an undo back.")] = None,
+    why: Annotated[str, typer.Option(help="A reason, kept with the undo.")] = "",
+    most: Annotated[int, typer.Option(help="How many are printed.", min=1)] = 50,
+    now: Now = None,
+    store: Store = None,
+    encoder: EncoderName = None,
+) -> None:
+    """List what a memory holds to be true, the latest first, and how sure it is."""
+    place = opened(store, encoder, dataset, scope)
+    if undo or redo:
+        typer.echo(_undone(place, undo, redo, why))
+        return
+    resolved, known, present = known_facts(place, now=now, as_of=as_of)
+    known = about(known, person, predicate)
+    if log:
+        rows = resolved.log.join(known.select(old="fact_id"), on="old", how="semi", maintain_order="left")
+        _print_log(rows.tail(most), place)
+        return
+    held = known if all_ else known.filter(known["status"] == "active")
+    typer.echo(present)
+    typer.echo(f"{held.height:,} of {known.height:,} statements" + ("" if all_ else " hold; --all shows the others"))
+    for row in held.sort("valid_from", descending=True, maintain_order=True).head(most).iter_rows(named=True):
+        until = f" until {day(row['valid_to'])}" if row["valid_to"] else ""
+        state = "" if row["status"] == "active" else f"  [{row['status']}{until}]"
+        _print_fact(f"{row['confidence']:.2f}  {day(row['valid_from'])}{state}", row)
+    if held.height > most:
+        typer.echo(f"… and {held.height - most:,} more; --most prints them")
+
+
+@app.command()
+def recall(
+    question: Annotated[str, typer.Argument(help="What to look for.")],
+    dataset: DatasetName = None,
+    scope: Scope = None,
+    k: Annotated[int, typer.Option(help="How many facts.", min=1)] = 10,
+    all_: Annotated[bool, typer.Option("--all", help="What no longer holds too.")] = False,
+    as_of: AsOf = None,
+    now: Now = None,
+    store: Store = None,
+    encoder: EncoderName = None,
+) -> None:
+    """Find the facts that answer a question: by similarity, the graph and confidence."""
+    place = opened(store, encoder, dataset, scope)
+    _, known, present = known_facts(place, now=now, as_of=as_of)
+    found = found_facts(place, known, question, k=k, superseded=all_)
+    typer.echo(present)
+    if found.height:
+        names = ", ".join(found["entities"][0].to_list())
+        typer.echo(f"the question names: {one_line(names) or 'nothing that the graph knows, so it says nothing'}")
+    for row in found.join(known, on="fact_id", how="left", suffix="_", maintain_order="left").iter_rows(named=True):
+        parts = f"vector {row['vector']:.2f}  graph {row['graph']:.2f}  confidence {row['confidence']:.2f}"
+        state = "" if row["status"] == "active" else f"  [{row['status']}]"
+        _print_fact(f"{row['rank']:>3}  {row['score']:.3f}  {parts}  {day(row['valid_from'])}{state}", row)
+
+
+@app.command()
+def profile(
+    person: Annotated[str, typer.Argument(help="Whose.")],
+    query: Annotated[str | None, typer.Option(help="Also what is found for this.")] = None,
+    dataset: DatasetName = None,
+    scope: Scope = None,
+    days: Annotated[float, typer.Option(help="What counts as recent.", min=0)] = 30,
+    most: Annotated[int, typer.Option(help="How many facts a section.", min=1)] = 10,
+    as_of: AsOf = None,
+    now: Now = None,
+    store: Store = None,
+    encoder: EncoderName = None,
+) -> None:
+    """Show what is known of a person: stable facts, recent ones, and what was found."""
+    from memlab.knowledge.profile import profile as made
+
+    place = opened(store, encoder, dataset, scope)
+    _, known, present = known_facts(place, now=now, as_of=as_of)
+    found = found_facts(place, known, query, k=2 * most) if query else None
+    at = moment(place, now or as_of)[0]
+    shown = made(known, person=person, now=at, found=found, recent_days=days, most=most)
+    typer.echo(present)
+    for line in shown.to_markdown().splitlines():
+        _print_wrapped(line)
+
+
+@app.command()
+def timeline(
+    dataset: DatasetName = None,
+    scope: Scope = None,
+    type_: Annotated[
+        list[str] | None,
+        typer.Option("--type", help="session, summary, fact, observation, event, supersession; may be repeated."),
+    ] = None,
+    since: Annotated[str | None, typer.Option(help="From this day on.")] = None,
+    until: Annotated[str | None, typer.Option(help="Up to and with this day.")] = None,
+    person: Annotated[str | None, typer.Option(help="Only what names this person.")] = None,
+    store: Store = None,
+    encoder: EncoderName = None,
+) -> None:
+    """Show what happened when, in order of time."""
+    from memlab import indexing
+    from memlab.knowledge import timeline as timelines
+
+    place = opened(store, encoder, dataset, scope)
+    data = indexing.attached(place.store, place.store.dataset(place.dataset).take([place.scope]))
+    resolved = indexing.resolved(place.store, place.dataset, scopes=[place.scope], encoder=place.encoder)
+    rows = timelines.timeline(
+        data, resolved, types=type_ or None, since=read_date(since), until=read_date(until, end=True), person=person
+    )
+    for row in rows.iter_rows(named=True):
+        note = f"  ({row['note']})" if row["note"] else ""
+        where = ", ".join(row["evidence"]) or row["session_id"] or ""
+        _print_wrapped(f"{day(row['at']):10}  {row['type']:12} {row['text']}{note}", indent=25)
+        typer.echo(f"{'':25}{one_line(where)}")
+    typer.echo(f"{rows.height:,} entries")
+
+
+def _undone(place: Place, undo: tuple[str, str] | None, redo: tuple[str, str] | None, why: str) -> str:
+    """Write an undo, or take one back."""
+    import polars as pl
+
+    from memlab import indexing, knowledge
+    from memlab.store import knowledge as kept
+
+    rows = kept.undone(place.store, place.dataset, scopes=[place.scope])
+    old, new = undo or redo or ("", "")
+    its = (pl.col("old") == old) & (pl.col("new") == new)
+    if redo:
+        if rows.filter(its).is_empty():
+            raise DataError(f"that {new!r} ends {old!r} was not undone; memlab facts --log lists what was")
+        rows, done = rows.filter(~its), "counts again"
+    else:
+        held = indexing.resolved(place.store, place.dataset, scopes=[place.scope], encoder=place.encoder)
+        made = knowledge.undo(held, old, new, now=datetime.now(UTC), why=why).undone.tail(1)
+        row = made.with_columns(scope=pl.lit(place.scope)).select(rows.columns).cast(rows.schema)
+        rows, done = rows.filter(~its).vstack(row), "no longer counts"
+    kept.write_undone(place.store, place.dataset, place.scope, rows)
+    return one_line(f"that {new} ends {old} {done}")
+
+
+def _print_fact(head: str, row: dict[str, Any]) -> None:
+    heard = f"  heard {row['n_reinforced'] + 1} times" if row["n_reinforced"] else ""
+    typer.echo(head + heard)
+    _print_wrapped(_sentence(row), indent=6, first=6)
+    typer.echo(f"      {one_line(row['fact_id'])}: {one_line(', '.join(row['evidence']) or 'no evidence')}")
+
+
+def _print_log(rows: pl.DataFrame, place: Place) -> None:
+    from memlab.store import knowledge as kept
+
+    for row in rows.iter_rows(named=True):
+        typer.echo(f"{day(row['at'])}  {row['rule']}, said by {one_line(row['by'] or 'nobody named')}")
+        for end in ("old", "new"):
+            said = f"{row['subject']} {row['predicate']} {row[end + '_object']}" if end == "new" else row["old_object"]
+            _print_wrapped(f"{end}: {said}  ({row[end]})", indent=11, first=6)
+        typer.echo(f"      evidence: {one_line(', '.join(row['evidence']) or 'none')}")
+    undone = kept.undone(place.store, place.dataset, scopes=[place.scope])
+    for row in undone.iter_rows(named=True):
+        reason = f": {short(row['why'])}" if row["why"] else ""
+        typer.echo(f"undone on {day(row['undone_at'])}: {one_line(row['new'])} ends {one_line(row['old'])}{reason}")
+    typer.echo(f"{rows.height:,} supersessions, {undone.height:,} undone")
+
+
+def _print_wrapped(text: str, *, indent: int = 2, first: int = 0) -> None:
+    import textwrap
+
+    lines = textwrap.wrap(
+        one_line(text), _WIDTH, initial_indent=" " * first, subsequent_indent=" " * indent, break_on_hyphens=False
+    )
+    typer.echo("\n".join(lines))
+
+
+def _sentence(row: dict[str, Any]) -> str:
+    if row["predicate"] == "is described by":
+        return str(row["object"])
+    return f"{row['subject']} {row['predicate']} {row['object']}"

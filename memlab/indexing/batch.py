@@ -1,0 +1,229 @@
+"""One batch of sessions: read, made, and committed together; a session that fails, fails alone."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import uuid4
+
+import polars as pl
+
+from memlab.config import IndexSettings
+from memlab.errors import StoreError
+from memlab.knowledge.extraction import extract
+from memlab.knowledge.facts import from_observations
+from memlab.llm import Service
+from memlab.records import TIMESTAMP, Dataset, IndexEvent, IndexState, Summary, frame, schema
+from memlab.store import MemoryStore
+from memlab.store import knowledge as kept
+from memlab.store.reading import read_rows
+from memlab.summarize import summarize
+
+EXTRACTIVE = "extractive"
+
+
+@dataclass(frozen=True)
+class Work:
+    """What all batches share.
+
+    :param version: the recipe.
+    """
+
+    store: MemoryStore
+    dataset: str
+    settings: IndexSettings
+    service: Service | None
+    version: str
+    now: datetime
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a batch gave.
+
+    :param parts: rows of the tables of the index, with ``session_id``.
+    :param outcomes: ``session_id``, ``status`` (``ok``, ``fallback``, ``failed``) and ``reason``.
+    """
+
+    parts: dict[str, pl.DataFrame]
+    outcomes: pl.DataFrame
+
+
+def done(work: Work, batch: pl.DataFrame) -> pl.DataFrame:
+    """Index a batch of due sessions, and give its events.
+
+    :param batch: rows of :func:`memlab.indexing.pending`.
+    :raises StoreError: when the store cannot be read or written.
+    """
+    begun = time.perf_counter()
+    small = pl.col("n_turns") < work.settings.min_turns
+    skipped = batch.filter(small).select(
+        "session_id",
+        status=pl.lit("skipped"),
+        reason=pl.format("{} turns; min_turns is {}", "n_turns", pl.lit(work.settings.min_turns)),
+    )
+    large = batch.filter(~small)
+    try:
+        made = [_make(work, large)] if large.height else []
+    except StoreError:
+        raise
+    except Exception as error:
+        # Whatever a library does with the words of one session must not stop the others.
+        made = [_alone(work, one, error) for one in large.iter_slices(1)]
+    outcomes = pl.concat([skipped, *(one.outcomes for one in made)])
+    parts = {table: pl.concat([one.parts[table] for one in made if table in one.parts]) for table in _tables(made)}
+    return _commit(work, batch, outcomes, parts, seconds=(time.perf_counter() - begun) / batch.height)
+
+
+def _tables(made: list[Made]) -> list[str]:
+    return [table for table in kept.ROWS if any(table in one.parts for one in made)]
+
+
+def _alone(work: Work, one: pl.DataFrame, error: Exception) -> Made:
+    try:
+        return _make(work, one)
+    except StoreError:
+        raise
+    except Exception as own:
+        # Not the text of the error's cause, which may hold the conversation.
+        reason = f"{type(own).__name__}: {str(own)[:300]}"
+        return Made({}, _outcomes(one["session_id"].to_list(), "failed", reason))
+
+
+def _outcomes(sessions: list[str], status: str, reason: str | None) -> pl.DataFrame:
+    rows = {"session_id": sessions, "status": [status] * len(sessions), "reason": [reason] * len(sessions)}
+    return pl.DataFrame(rows, schema=dict.fromkeys(rows, pl.String()))
+
+
+def _make(work: Work, batch: pl.DataFrame) -> Made:
+    """Read the turns of some sessions and make everything that the settings ask for."""
+    data = _data(work, batch)
+    turns, cut = _capped(data.turns, work.settings.max_input)
+    sessions = batch["session_id"].to_list()
+    parts: dict[str, pl.DataFrame] = {}
+    told = [
+        _outcomes(sessions, "ok", None)
+        .join(cut, on="session_id", how="left")
+        .with_columns(reason=pl.col("cut"))
+        .drop("cut")
+    ]
+    entities: dict[str, list[str]] | None = None
+    if work.settings.facts:
+        found = extract(turns, service=work.service, ner=work.settings.ner)
+        told.append(found.outcomes)
+        parts["entities"], parts["relations"] = found.entities, found.relations
+        parts["facts"] = found.facts.with_columns(session_id=_session_of(turns))
+        most = found.entities.with_columns(n=pl.col("evidence").list.len()).sort(
+            "n", descending=True, maintain_order=True
+        )
+        names = most.group_by("session_id", maintain_order=True).agg(pl.col("name").head(12))
+        entities = dict(names.iter_rows())
+    if work.settings.observations and data.annotations.filter(pl.col("kind") == "observation").height:
+        own = from_observations(data).join(
+            data.annotations.select("session_id", fact_id="annotation_id"), on="fact_id", maintain_order="left"
+        )
+        parts["facts"] = pl.concat([parts["facts"].select(own.columns), own]) if "facts" in parts else own
+    if work.settings.summaries:
+        summaries = summarize(turns, service=work.service, entities=entities, version=work.version, now=work.now)
+        told.append(summaries.outcomes)
+        # What the session is, not what of it was read.
+        whole = data.sessions.select("session_id", "start", "end", "participants", "n_turns")
+        rows = summaries.rows.drop("start", "end", "participants", "n_turns")
+        parts["summaries"] = rows.join(whole, on="session_id", maintain_order="left").select(*schema(Summary))
+    if "facts" in parts:
+        # A message without a time counts as heard now.
+        undated = pl.col("asserted_at").is_null() & pl.col("recorded_at").is_null()
+        heard = pl.when(undated).then(pl.lit(work.now)).otherwise("recorded_at").cast(TIMESTAMP)
+        parts["facts"] = parts["facts"].with_columns(recorded_at=heard)
+    outcomes = _worst(told)
+    good = outcomes.filter(pl.col("status") != "failed").select("session_id")
+    return Made({table: rows.join(good, on="session_id", how="semi") for table, rows in parts.items()}, outcomes)
+
+
+def _session_of(turns: pl.DataFrame) -> pl.Expr:
+    """Give the session of a fact's first turn."""
+    of = dict(turns.select("turn_id", "session_id").iter_rows())
+    return pl.col("evidence").list.first().replace_strict(of, default=None, return_dtype=pl.String())
+
+
+def _worst(told: list[pl.DataFrame]) -> pl.DataFrame:
+    """Give each session the worst of its outcomes, with every reason."""
+    rank = pl.col("status").replace_strict({"ok": 0, "fallback": 1, "failed": 2}, return_dtype=pl.Int8())
+    return (
+        pl.concat([one.select("session_id", "status", "reason") for one in told])
+        .with_columns(rank=rank)
+        .group_by("session_id", maintain_order=True)
+        .agg(pl.col("status").sort_by("rank").last(), pl.col("reason").drop_nulls().unique(maintain_order=True))
+        .with_columns(reason=pl.when(pl.col("reason").list.len() > 0).then(pl.col("reason").list.join("; ")))
+    )
+
+
+def _data(work: Work, batch: pl.DataFrame) -> Dataset:
+    """Read what the batch needs: its sessions of its scopes."""
+    scopes = batch["scope"].unique(maintain_order=True).to_list()
+    wanted = batch.select("session_id")
+    parts = {
+        table: read_rows(work.store, table, work.dataset, scopes=scopes).join(wanted, on="session_id", how="semi")
+        for table in ("turns", "sessions", "annotations")
+    }
+    return Dataset(work.dataset, "stored", **parts)
+
+
+def _capped(turns: pl.DataFrame, most: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Keep the first turns of each session, whole, up to so many characters, and say where some were left out."""
+    so_far = pl.col("text").str.len_chars().cum_sum().over("session_id")
+    first = pl.int_range(pl.len()).over("session_id") == 0
+    held = turns.filter((so_far <= most) | first)
+    counts = turns.group_by("session_id").len("all").join(held.group_by("session_id").len("read"), on="session_id")
+    cut = pl.format("the first {} of {} turns were read: max_input is {}", "read", "all", pl.lit(most))
+    return held, counts.filter(pl.col("read") < pl.col("all")).select("session_id", cut=cut)
+
+
+def _commit(
+    work: Work, batch: pl.DataFrame, outcomes: pl.DataFrame, parts: dict[str, pl.DataFrame], *, seconds: float
+) -> pl.DataFrame:
+    """Write states and events with the rows; a session that failed keeps the rows that counted before."""
+    generation = uuid4().hex
+    failed = pl.col("status") == "failed"
+    fell = pl.col("status") == "fallback"
+    asked = work.service.name if work.service else EXTRACTIVE
+    made_by = pl.when(fell).then(pl.lit(EXTRACTIVE)).otherwise(pl.lit(asked))
+    told = batch.join(outcomes, on="session_id", maintain_order="left")
+    good = pl.col("status").is_in(["ok", "fallback"])
+    states = told.select(
+        "session_id",
+        "scope",
+        pl.when(good).then(pl.lit("indexed")).otherwise("status").alias("status"),
+        pl.lit(work.version).alias("version"),
+        "digest",
+        pl.when(failed).then("generation").when(good).then(pl.lit(generation)).alias("generation"),
+        (pl.col("attempts") + 1).cast(pl.Int32).alias("attempts"),
+        "reason",
+        pl.when(failed).then("service").when(good).then(made_by).alias("service"),
+        pl.lit(work.now).cast(schema(IndexState)["at"]).alias("at"),
+    )
+    kind = (
+        pl.when(failed)
+        .then(pl.lit("failed"))
+        .when(pl.col("status") == "skipped")
+        .then(pl.lit("skipped"))
+        .when(fell)
+        .then(pl.lit("fallback"))
+        .when(pl.col("generation").is_null())
+        .then(pl.lit("created"))
+        .otherwise(pl.lit("updated"))
+    )
+    events = told.select(
+        pl.format("{}@{}", "session_id", pl.lit(generation)).alias("event_id"),
+        "session_id",
+        "scope",
+        kind.alias("kind"),
+        pl.lit(work.now).cast(schema(IndexEvent)["at"]).alias("at"),
+        pl.lit(seconds).alias("seconds"),
+        pl.when(failed | good).then(pl.when(failed).then(pl.lit(asked)).otherwise(made_by)).alias("service"),
+        pl.lit(work.version).alias("version"),
+        "reason",
+    )
+    kept.commit(work.store, work.dataset, parts=parts, states=states, events=events, now=work.now)
+    return pl.concat([frame(IndexEvent), events])

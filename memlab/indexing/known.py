@@ -1,0 +1,71 @@
+"""What the index knows, ready to be used: facts resolved, summaries beside their sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.knowledge import Resolved, resolve, undo
+from memlab.knowledge.recall import summary_texts
+from memlab.records import Dataset
+from memlab.store import CachedEncoder, MemoryStore
+from memlab.store import knowledge as kept
+
+if TYPE_CHECKING:
+    from memlab.embed import Encoder
+
+
+def resolved(
+    store: MemoryStore,
+    dataset: str,
+    *,
+    scopes: Sequence[str] | None = None,
+    encoder: Encoder | None = None,
+    as_of: datetime | None = None,
+) -> Resolved:
+    """Read the facts of a dataset and find out which still hold, without the supersessions that were undone.
+
+    :param encoder: matches near-equal wordings too; see :func:`memlab.knowledge.resolve`.
+    :param as_of: only what had reached the memory by then counts.
+    """
+    held = CachedEncoder(store, encoder) if encoder is not None else None
+    found = resolve(kept.rows(store, "facts", dataset, scopes=scopes), encoder=held, as_of=as_of)
+    for _, old, new, when, why in kept.undone(store, dataset, scopes=scopes).iter_rows():
+        if found.log.filter(pl.col("old") == old, pl.col("new") == new).height:
+            found = undo(found, old, new, now=when, why=why or "")
+    return found
+
+
+def attached(store: MemoryStore, data: Dataset) -> Dataset:
+    """Give a dataset with the summaries of the index on the sessions that have none, for retrieval by summaries.
+
+    >>> import tempfile, memlab
+    >>> from memlab.indexing import attached, index
+    >>> from memlab.store import MemoryStore
+    >>> data = memlab.datasets.synthetic.generate(turns=60, seed=0)
+    >>> store = MemoryStore.open(tempfile.mkdtemp())
+    >>> _ = store.ingest(data), index(store, data.name)
+    >>> attached(store, data).sessions["summary"].null_count()
+    0
+    """
+    texts = kept.rows(store, "summaries", data.name).select("session_id", made="summary")
+    sessions = data.sessions.join(texts, on="session_id", how="left", maintain_order="left")
+    return replace(data, sessions=sessions.with_columns(summary=pl.coalesce("summary", "made")).drop("made"))
+
+
+def embedded(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = False) -> np.ndarray:
+    """Give the vectors of the summaries, with their contextual header, through the store's cache.
+
+    :returns: (n, dim) float32, in the order of the summaries' rows.
+    :raises DataError: when the dataset has no summaries.
+    """
+    summaries = kept.rows(store, "summaries", dataset)
+    if summaries.is_empty():
+        raise DataError(f"dataset {dataset!r} has no summaries; run `memlab index` first")
+    return store.encode(encoder, summary_texts(summaries), progress=progress)

@@ -1,0 +1,132 @@
+"""The worker: which sessions are due, and what is made of them, batch by batch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from memlab.config import IndexSettings
+from memlab.indexing.batch import EXTRACTIVE, Work, done
+from memlab.indexing.known import embedded
+from memlab.llm import Service, client
+from memlab.records import IndexEvent, frame
+from memlab.sessions import GAP
+from memlab.store import MemoryStore
+from memlab.store import knowledge as kept
+
+if TYPE_CHECKING:
+    from memlab.embed import Encoder
+
+# Raised by whoever changes what the same turns give.
+CODE_VERSION = 1
+
+
+def recipe(settings: IndexSettings, service: Service | None = None) -> str:
+    """Name everything besides the turns that the index of a session depends on.
+
+    >>> from memlab.config import IndexSettings
+    >>> from memlab.indexing import recipe
+    >>> recipe(IndexSettings()) == recipe(IndexSettings(batch=5))
+    True
+    >>> recipe(IndexSettings()) == recipe(IndexSettings(version=2))
+    False
+    """
+    parts = settings.model_dump(exclude={"batch", "min_turns", "service"})
+    parts |= {"code": CODE_VERSION, "model": service.model if service else None}
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
+    return f"{settings.version}-{service.name if service else EXTRACTIVE}-{digest}"
+
+
+def pending(
+    store: MemoryStore,
+    dataset: str,
+    *,
+    settings: IndexSettings | None = None,
+    service: Service | None = None,
+    now: datetime | None = None,
+    gap: timedelta = GAP,
+) -> pl.DataFrame:
+    """List the closed sessions that are due: never tried, tried with another recipe, changed since, or failed.
+
+    :param now: the present; a session whose last turn lies less than ``gap`` before it is still open.
+    :returns: ``session_id``, ``scope``, ``n_turns``, ``digest``, ``attempts`` (with this recipe on these turns),
+        ``generation`` (of the rows that count now) and ``service`` (that made those), in the dataset's order.
+    """
+    version = recipe(settings or IndexSettings(), service)
+    sessions = store.sessions(dataset, columns=["session_id", "scope", "end", "n_turns"])
+    if now is not None:
+        present = now.replace(tzinfo=UTC) if now.tzinfo is None else now.astimezone(UTC)
+        sessions = sessions.filter((pl.col("end") < present - gap).fill_null(True))
+    seen = kept.states(store, dataset).drop("scope", "reason", "at")
+    due = sessions.join(kept.digests(store, dataset), on="session_id", maintain_order="left").join(
+        seen, on="session_id", how="left", suffix="_seen", maintain_order="left"
+    )
+    same = (pl.col("version") == version) & (pl.col("digest") == pl.col("digest_seen"))
+    done = same.fill_null(False) & (pl.col("status") != "failed")
+    attempts = pl.when(same).then("attempts").otherwise(0)
+    return due.filter(~done).select(
+        "session_id", "scope", "n_turns", "digest", attempts.alias("attempts"), "generation", "service"
+    )
+
+
+def index(
+    store: MemoryStore,
+    dataset: str,
+    *,
+    settings: IndexSettings | None = None,
+    service: Service | None = None,
+    encoder: Encoder | None = None,
+    now: datetime | None = None,
+    gap: timedelta = GAP,
+    progress: bool = False,
+) -> pl.DataFrame:
+    """Index the sessions that are due, once; those that failed are due again at the next call.
+
+    A session's rows count once all of them are written: a process that dies, a model that fails or a full disk leaves
+    what counted before. Turns can be ingested meanwhile. A session that fails, fails alone.
+
+    :param settings: what is made; see :class:`memlab.config.IndexSettings`.
+    :param service: the language model that makes it; ``None`` for rules and sentences of the conversation.
+    :param encoder: embeds the summaries, so that they are found at once; otherwise they are when first searched.
+    :param now: the present, by which sessions are open or closed; the clock where none is given.
+    :param gap: the silence after which a session is closed.
+    :returns: what happened: rows of :class:`memlab.records.IndexEvent`; see :func:`memlab.indexing.counters`.
+    :raises ModelError: when the service cannot be asked at all (no client, no key): nothing was done.
+    :raises StoreError: when the store cannot be read or written: what was committed before stays.
+
+    >>> import tempfile, memlab
+    >>> from memlab.indexing import index
+    >>> from memlab.store import MemoryStore, knowledge
+    >>> data = memlab.datasets.synthetic.generate(turns=60, seed=0)
+    >>> store = MemoryStore.open(tempfile.mkdtemp())
+    >>> _ = store.ingest(data)
+    >>> set(index(store, data.name)["kind"]) <= {"created", "skipped"}
+    True
+    >>> knowledge.rows(store, "summaries", data.name)["session_id"].to_list() == data.sessions["session_id"].to_list()
+    True
+    >>> index(store, data.name).height
+    0
+    """
+    from tqdm import tqdm
+
+    chosen = settings or IndexSettings()
+    if service is not None:
+        client(service)
+    if not (chosen.summaries or chosen.facts or chosen.observations):
+        return frame(IndexEvent)
+    present = now or datetime.now(UTC)
+    kept.sweep(store, dataset, now=present)
+    work = Work(store, dataset, chosen, service, recipe(chosen, service), present)
+    due = pending(store, dataset, settings=chosen, service=service, now=present, gap=gap)
+    events = [frame(IndexEvent)]
+    with tqdm(total=due.height, desc="index", unit=" sessions", disable=not progress, delay=2) as bar:
+        for batch in due.iter_slices(chosen.batch):
+            events.append(done(work, batch))
+            bar.update(batch.height)
+    if encoder is not None and chosen.summaries:
+        embedded(store, dataset, encoder, progress=progress)
+    return pl.concat(events)

@@ -1,0 +1,275 @@
+"""Names and dates in sentences, by capitals and by the words around them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from memlab.knowledge import _lexicon as lx
+
+_TOKEN = re.compile(r"[^\W_][\w'’.&+-]*[^\W_]|[^\W_]")
+_QUOTE = re.compile(r"[\"“]([A-Z0-9][^\"”“]{1,70}?)[.,!]?[\"”]|(?<![\w'])['‘]([A-Z][^'’]{2,50})['’](?!\w)")
+_MONTH = (
+    "(?:January|February|March|April|May|June|July|August|September|October|November|December|Jan|Feb|Mar|Apr|Jun|Jul|"
+    "Aug|Sept?|Oct|Nov|Dec)"
+)
+_YEAR = r"(?:,? \d{4})?"
+_DATES = (
+    rf"\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}\b{_YEAR}", rf"{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?\b{_YEAR}",
+    rf"{_MONTH},? \d{{4}}", r"\d{4}-\d{2}-\d{2}", r"\d{1,2}/\d{1,2}/\d{2,4}", r"(?<=in )(?:19|20)\d{2}\b",
+)  # fmt: skip
+_DATE = re.compile(rf"\b(?:{'|'.join(_DATES)})")
+_TITLES = {
+    "dr",
+    "mr",
+    "mrs",
+    "ms",
+    "prof",
+    "professor",
+    "doctor",
+    "aunt",
+    "uncle",
+    "grandma",
+    "grandpa",
+    "sir",
+    "coach",
+}
+_INNER = {"of", "the", "de", "la", "del", "van", "von", "&", "and"}
+# Written with a capital, and no names.
+_NEVER = lx.MONTHS | lx.WEEKDAYS | lx.words("""
+bye yo ttyl chef
+i ok okay yes no yeah yep nope wow hey hi hello thanks thank oh well btw omg lol haha tv pc usa us mom dad mum mama
+papa grandma grandpa god internet english spanish french german italian chinese japanese american british
+korean mexican indian thai greek european african asian canadian australian irish dutch portuguese russian swedish
+christian catholic jewish muslim mon tue tues wed thu thurs fri sat sun jan feb mar apr jun jul aug sep sept oct nov
+dec am pm diy faq id pov asap rsvp ps fyi tbh imo vip dj ceo it's i'm i've i'd i'll congrats gonna wanna gotta lots
+glad sorry welcome good great cool nice awesome sounds sure absolutely definitely exactly agreed totally
+""")  # fmt: skip
+_SUFFIXES = {
+    "organization": "inc ltd llc corp gmbh university college school academy bank labs hospital club company institute "
+    "foundation team association society museum church group agency corporation studios motors airlines fc united",
+    "place": "street road avenue park beach lake mountain mountains island islands river city canyon valley bay hills "
+    "county forest square garden gardens falls coast desert trail village town cafe café restaurant ridge castle",
+    "event": "festival day parade conference cup marathon awards tournament championship championships fair gala "
+    "concert olympics convention expo eve week bowl party carnival",
+    "person": "jr sr",
+}
+_SUFFIX = {word: kind for kind, words in _SUFFIXES.items() for word in words.split()}
+# Words that open a sentence before a name.
+_LEADS = lx.POINTERS | lx.words("the a an my our and but in on at for with from if is was are do did have has let i we")
+_HOLIDAYS = {"christmas", "halloween", "thanksgiving", "easter", "hanukkah", "diwali", "ramadan", "eid", "xmas"}
+_PET = "|".join(sorted(lx.PETS))
+_ROLE = "|".join(map(re.escape, sorted(lx.PERSONS)))
+
+
+def _cues(
+    *cues: tuple[str, int, str], end: str = "", flags: int = re.I
+) -> tuple[tuple[str, int, re.Pattern[str]], ...]:
+    return tuple((kind, weight, re.compile(cue + end, flags)) for kind, weight, cue in cues)
+
+
+_BEFORE = _cues(
+    ("organization", 3, r"\bwork(?:s|ed|ing)? (?:at|for) (?:the )?"),
+    ("organization", 3, r"\b(?:job|internship|interview(?:ed)?|stud(?:y|ied|ying)|student) (?:at|by|with) (?:the )?"),
+    ("organization", 3, r"\b(?:employed|hired|enrolled|sponsored) (?:at|by|in) (?:the )?"),
+    ("organization", 3, r"\b(?:offer|sponsorship|deal|contract) (?:from|with) (?:the )?"),
+    ("place", 3, r"\b(?:mov(?:e|ed|ing)|went|go(?:ing|es)?|trip|travel(?:l?ed|l?ing|s)?|fl(?:y|ew|ying)|drove|been|off|"
+                 r"back|tour|head(?:ed|ing)?|vacation|visit) (?:(?:back|over|up|down|out) )?(?:to|in|from|of|around) "
+                 r"(?:the )?"),
+    ("place", 3, r"\b(?:visit(?:ed|ing|s)?|explor(?:e|ed|ing)|liv(?:e|es|ed|ing) in|born in|grew up in|based in|"
+                 r"country,|(?:city|country|state) of) (?:the )?"),
+    ("place", 2, r"\b(?:in|near|across|outside|around|throughout) (?:the )?"),
+    ("place", 1, r"\b(?:from|to|at) (?:the )?"),
+    ("work", 3, r"\b(?:read|reading|watch(?:ed|ing)?|books?|movies?|film|series|song|novel|show|album|saga|games?|"
+                r"playing|played|trilogy|musical) (?:the )?"),
+    ("person", 3, r"\b(?:by|friend|named|met|thanks to|told|asked|hanging out with|author|singer|artist|player),? "),
+    ("person", 3, rf"\b(?:my|our|his|her) (?:\w+ )?(?:{_ROLE}),? "),
+    ("person", 2, r"\b(?:(?:his|her|their)(?: first)? name(?: is|'s)|"
+                  r"(?:woman|man|guy|girl|boy|lady|residents?)\b[^,.]*,) "),
+    ("person", 1, r"\b(?:with|and|for|hey|thanks|hi|so|yeah|congrats|wow),? "),
+    ("product", 3, r"\b(?:bought|got|ordered|own|drives?|driving|use|using|new|play(?:ing)? on) "
+                   r"(?:(?:a|an|my|the|new|our) )+"),
+    end="$",
+)  # fmt: skip
+_AFTER = _cues(
+    ("person", 3, r"^(?:,? who| (?:said|says|told|asked|loves|likes|helped|and I|is my|was my|passed away|thinks)\b)"),
+    ("other", 9, rf"^,? (?:is )?(?:my|our|his|her) (?:\w+ )?(?:{_PET})\b"),
+    ("person", 4, rf"^,? (?:is )?(?:my|our|his|her) (?:\w+ )?(?:{_ROLE})\b"),
+    ("person", 4, "^['’]s [\"“]"),
+    ("work", 2, r"^ (?:books?|movies?|films?|series|novel|song|album|fan|saga|soundtrack)\b"),
+    ("product", 2, r"^ (?:phone|laptop|car|camera|console|guitar|bike|watch|app|tablet|headphones|truck)\b"),
+    ("organization", 2, r"^ (?:team|company|store|staff|office)\b"),
+    ("event", 3, r"^ (?:festival|parade|conference|tournament|event|party|celebration|convention|marathon)\b"),
+    ("place", 2, r"^(?:, [A-Z]\w+(?=[.,!?]|$)| (?:trip|vacation|beach|city|coast|mountains|airport)\b)"),
+    flags=0,
+)  # fmt: skip
+
+
+class Mention(NamedTuple):
+    """A name in a sentence: which sentence, and how much speaks for each type."""
+
+    row: int
+    name: str
+    votes: tuple[tuple[str, int], ...]
+
+
+class Case(NamedTuple):
+    """How often each word of a scope stands in lower case, and with a capital inside a sentence."""
+
+    lower: Counter[str]
+    inside: Counter[str]
+
+
+def cases(texts: Sequence[str]) -> Case:
+    """Count the cases of the words of a scope."""
+    lower: Counter[str] = Counter()
+    inside: Counter[str] = Counter()
+    for text in texts:
+        tokens = list(_TOKEN.finditer(text))
+        for i, token in enumerate(tokens):
+            word = token[0]
+            if word[0].islower():
+                lower[_bare(word).casefold()] += 1
+            elif i and not _starts(text, token.start()):
+                inside[_bare(word).casefold()] += 1
+    return Case(lower, inside)
+
+
+def mentions(row: int, text: str, case: Case, speakers: set[str]) -> Iterator[Mention]:
+    """Find the names in one sentence; a word that its scope writes in lower case too is none.
+
+    :param speakers: names in lower case, known to be names wherever they stand.
+    """
+    taken: list[tuple[int, int]] = []
+    for match in _QUOTE.finditer(text):
+        title = match[1] or match[2]
+        words = title.split()
+        capitals = sum(w[:1].isupper() or w[:1].isdigit() for w in words)
+        if (
+            len(words) <= 9
+            and title.casefold() not in lx.POINTERS
+            and capitals * 2 >= len(words)
+            and not re.search(r"\b(?:I|I'm|you|my)\b", title)
+        ):
+            taken.append(match.span())
+            yield Mention(row, title.strip(" ,."), (("work", 5),))
+    for start, end in _runs(text, case, speakers):
+        if any(a <= start < b for a, b in taken):
+            continue
+        name = _bare(text[start:end])
+        yield Mention(row, name, tuple(_votes(text, start, start + len(name), name, speakers)))
+
+
+def dates(row: int, text: str) -> Iterator[Mention]:
+    """Find the dates in one sentence that name a month or a year."""
+    for match in _DATE.finditer(text):
+        yield Mention(row, match[0], (("date", 9),))
+
+
+def _runs(text: str, case: Case, speakers: set[str]) -> Iterator[tuple[int, int]]:
+    """Give the spans of words with capitals that belong together."""
+    tokens = list(_TOKEN.finditer(text))
+    if sum(t[0].isupper() and len(t[0]) > 1 for t in tokens) * 2 > len(tokens) > 2:
+        return
+    named = [_is_name(text, t, i, case, speakers) for i, t in enumerate(tokens)]
+    # Beside a name, or beside each other, common words with capitals are part of it: "New York", "Fox Hollow".
+    free = [not name and _may_join(text, t, case) for name, t in zip(named, tokens, strict=True)]
+    inside = [may and not _starts(text, t.start()) for may, t in zip(free, tokens, strict=True)]
+    for i in (*range(len(tokens) - 2, -1, -1), *range(1, len(tokens))):
+        for n in (i - 1, i + 1, i + 2):
+            if not free[i] or not 0 <= n < len(tokens) or tokens[n][0].casefold() in speakers:
+                continue
+            over = n == i + 2 and named[n] and tokens[i + 1][0] == "of"
+            if over or (
+                abs(n - i) == 1 and _beside(text, tokens, min(i, n)) and (named[n] or (inside[i] and inside[n]))
+            ):
+                named[i] = True
+    i = 0
+    while i < len(tokens):
+        if not named[i]:
+            i += 1
+            continue
+        end = i
+        while not re.search(r"['’]s?$", tokens[end][0]):
+            step = next((s for s in (1, 2, 3) if _goes_on(text, tokens, named, end, s)), 0)
+            if not step or tokens[end + step][0].casefold() in speakers:
+                break
+            end += step
+        yield tokens[i].start(), tokens[end].end()
+        i = end + 1
+
+
+def _beside(text: str, tokens: list[re.Match[str]], a: int) -> bool:
+    between = _gaps(text, tokens, a, a + 1)
+    return bool(re.fullmatch(r"\.? " if is_title(tokens[a][0]) else " ", between)) and not tokens[a][0].endswith("s'")
+
+
+def _may_join(text: str, token: re.Match[str], case: Case) -> bool:
+    """Say whether a word may be part of a name beside it."""
+    word = token[0]
+    if not word[0].isupper() or word.casefold() in _NEVER | _LEADS or re.search(r"['’]", word):
+        return False
+    return not (_starts(text, token.start()) and case.lower[word.casefold()])
+
+
+def _goes_on(text: str, tokens: list[re.Match[str]], named: list[bool], end: int, step: int) -> bool:
+    """Say whether a name goes on after a step: at once, or over "of the"."""
+    if end + step >= len(tokens) or not named[end + step]:
+        return False
+    if any(t[0] not in _INNER - {"and"} for t in tokens[end + 1 : end + step]):
+        return False
+    gap = r"[. &]*" if is_title(tokens[end][0]) else r"[ &]*"
+    return bool(re.fullmatch(gap, _gaps(text, tokens, end, end + step)))
+
+
+def _gaps(text: str, tokens: list[re.Match[str]], a: int, b: int) -> str:
+    return "".join(text[tokens[k].end() : tokens[k + 1].start()] for k in range(a, b))
+
+
+def _is_name(text: str, token: re.Match[str], i: int, case: Case, speakers: set[str]) -> bool:
+    word = _bare(token[0])
+    low = word.casefold()
+    if not word or not word[0].isupper() or low in _NEVER or any(c.isdigit() for c in word[:1]):
+        return False
+    if low in speakers or low in _TITLES:
+        return True
+    if (len(word) < 2 or case.lower[low] > case.inside[low] // 2) and not (low in _SUFFIX and i):
+        return False
+    if i == 0 or _starts(text, token.start()):
+        return case.inside[low] > 0 and not case.lower[low]
+    return True
+
+
+def _starts(text: str, at: int) -> bool:
+    """Say whether a sentence, a line or a quotation starts here."""
+    before = text[:at].rstrip(" *_#>")
+    if is_title(before.rpartition(" ")[2]):
+        return False
+    return not before or before[-1] in '.!?:;\n"“(-–—…•' or not before[-1].isascii()
+
+
+def _bare(word: str) -> str:
+    return re.sub(r"['’]s?$", "", word).strip(".'’&+-") if not re.fullmatch(r"(?:[A-Z]\.)+", word) else word
+
+
+def _votes(text: str, start: int, end: int, name: str, speakers: set[str]) -> Iterator[tuple[str, int]]:
+    words = name.casefold().split()
+    if name.casefold() in speakers or words[0].strip(".") in _TITLES:
+        yield "person", 9
+        return
+    if words[-1] in _SUFFIX and len(words) > 1:
+        yield _SUFFIX[words[-1]], 6
+    if words[0] in _HOLIDAYS:
+        yield "event", 6
+    if name.isupper() and len(name) > 1 and re.match(r"\+? [a-z]", text[end : end + 3]):
+        return
+    before, after = text[max(0, start - 60) : start], text[end : end + 25]
+    yield from ((kind, weight) for kind, weight, cue in _BEFORE if cue.search(before))
+    yield from ((kind, weight) for kind, weight, cue in _AFTER if cue.search(after))
+
+
+def is_title(word: str) -> bool:
+    """Say whether a word is a title before a name."""
+    return word.casefold().strip(".") in _TITLES

@@ -1,0 +1,213 @@
+"""A person's memory on a page: what is stable, what is recent, and what was found for a question."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.knowledge import _phrases
+from memlab.records import TIMESTAMP
+
+SECTIONS = {"stable": "Stable", "recent": "Recent", "found": "Found"}
+_STATEMENT = ("scope", "subject_key", "predicate_key", "object_key")
+_SHOWN = {
+    "section": pl.String(), "fact_id": pl.String(), "statement": pl.String(), "confidence": pl.Float64(),
+    "since": TIMESTAMP, "last_access": TIMESTAMP, "n_heard": pl.Int32(), "evidence": pl.List(pl.String()),
+}  # fmt: skip
+_BEING = {"is", "are", "am", "has", "have"}
+_SKIPPED = {"also", "still", "always", "often"}
+# Said in the present tense too, but of a moment or of what is to come.
+_PASSING = {
+    "was", "does", "is described by", "mentions", "says", "shares", "tells", "states", "expresses", "describes", "asks",
+    "plans", "wants", "hopes", "intends", "suggests", "offers", "agrees", "thanks", "congratulates",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What is known of a person at a time.
+
+    :param person: the name as the facts have it.
+    :param now: when it was read.
+    :param frame: ``section`` (``stable``, ``recent``, ``found``), ``fact_id``, ``statement``, ``confidence``,
+        ``since`` (when it was first said), ``last_access`` (when last), ``n_heard`` (at how many
+        times) and ``evidence`` (turns
+        of all its statements); in the order of sections.
+    """
+
+    person: str
+    now: datetime
+    frame: pl.DataFrame
+
+    def to_markdown(self) -> str:
+        """Write the profile as Markdown, a section for each that has facts."""
+        lines = [f"# {self.person} on {self.now:%-d %B %Y}"]
+        for section, title in SECTIONS.items():
+            its = self.frame.filter(section=section)
+            if its.height:
+                lines += ["", f"## {title}", ""]
+            for row in its.iter_rows(named=True):
+                since = f"{row['since']:%-d %b %Y}" if row["since"] else "an unknown day"
+                heard = f", heard {row['n_heard']} times" if row["n_heard"] > 1 else ""
+                turns = ", ".join(row["evidence"]) or "no evidence"
+                lines.append(f"- {row['statement']} ({row['confidence']:.2f}, since {since}{heard}; {turns})")
+        return "\n".join(lines if self.frame.height else [*lines, "", "Nothing is known."]) + "\n"
+
+    def _repr_markdown_(self) -> str:
+        return self.to_markdown()
+
+
+def profile(
+    facts: pl.DataFrame,
+    *,
+    person: str,
+    now: datetime,
+    found: pl.DataFrame | None = None,
+    recent_days: float = 30,
+    most: int = 10,
+) -> Profile:
+    """Gather what is known of a person and still holds, no statement twice.
+
+    - *stable*: heard at two times or more; or older than ``recent_days`` and either of a relation with one value at a
+      time, or said as a state ("is a nurse", "loves hiking", not "went", "is planning"). What was heard more often
+      comes first, then by confidence, then the latest;
+    - *recent*: heard in the last ``recent_days``, the latest first;
+    - *found*: what :func:`memlab.knowledge.recall.recall` found, in its order, where it is about the person or names
+      them.
+
+    A fact stands in the first section that it belongs to, also when that is full.
+
+    :param facts: ``Resolved.facts`` of one scope, scored at ``now`` by :func:`memlab.knowledge.confidence.score`.
+    :param person: the name, or a part of it that only one person has.
+    :param now: the present; what was said later is not known yet.
+    :param found: the result of recall for one question.
+    :param most: facts in each section.
+    :raises DataError: for missing columns, facts of several scopes, or a person whom no fact is about.
+
+    >>> from datetime import datetime, UTC
+    >>> from memlab.knowledge import confidence, resolve
+    >>> from memlab.knowledge.profile import profile
+    >>> from memlab.records import Fact, frame
+    >>> march, june = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
+    >>> facts = resolve(frame(Fact, [
+    ...     Fact("f1", "u", "Ann", "lives in", "Oslo", "stated", ["u/s1/1"], march),
+    ...     Fact("f2", "u", "Ann", "bought", "a kayak", "stated", ["u/s9/4"], june),
+    ... ])).facts
+    >>> print(profile(confidence.score(facts, now=june), person="Ann", now=june).to_markdown())
+    # Ann on 1 June 2026
+    <BLANKLINE>
+    ## Stable
+    <BLANKLINE>
+    - Ann lives in Oslo (0.91, since 1 Mar 2026; u/s1/1)
+    <BLANKLINE>
+    ## Recent
+    <BLANKLINE>
+    - Ann bought a kayak (1.00, since 1 Jun 2026; u/s9/4)
+    <BLANKLINE>
+    """
+    _check(facts)
+    known = _phrases.collect(facts, None, None)
+    place = _place(known, facts, person)
+    about = [
+        _is_about(links, place, subject, known) for links, subject in zip(known.links, facts["subject"], strict=True)
+    ]
+    names = [any(linked == place for linked, _ in links) for links in known.links]
+    marked = facts.with_columns(
+        pl.Series("about", about, dtype=pl.Boolean),
+        pl.Series("names", names, dtype=pl.Boolean),
+        evidence=_evidence(facts),
+    )
+    heard = pl.col("accesses").list.n_unique().cast(pl.Int32)
+    held = marked.with_columns(n_heard=heard).filter(pl.col("status") == "active", pl.col("valid_from") <= now)
+    own = held.filter("about")
+    recent = pl.col("last_access") >= now - timedelta(days=recent_days)
+    old = pl.col("valid_from") < now - timedelta(days=recent_days)
+    state = own["predicate"].map_elements(is_state, return_dtype=pl.Boolean)
+    lasting = (pl.col("cardinality") == "one") | state
+    ranked = ["n_heard", "confidence", "last_access"]
+    sections = {
+        "stable": own.filter((pl.col("n_heard") > 1) | (old & lasting)).sort(
+            ranked, descending=True, nulls_last=True, maintain_order=True
+        ),
+        "recent": own.filter(recent).sort("last_access", descending=True, maintain_order=True),
+        "found": held.filter("names").clear(),
+    }
+    if found is not None:
+        order = found.sort("rank").select("fact_id")
+        sections["found"] = order.join(held.filter("names"), on="fact_id", maintain_order="left").select(held.columns)
+    listed = pl.concat([its.with_columns(section=pl.lit(name)) for name, its in sections.items()])
+    listed = listed.unique("fact_id", keep="first", maintain_order=True)
+    listed = listed.unique(_STATEMENT, keep="first", maintain_order=True)
+    shown = listed.filter(pl.int_range(pl.len()).over("section") < most).select(
+        "section", "fact_id", "confidence", "last_access", "n_heard", "evidence",
+        statement=_phrases.statement(),
+        since="valid_from",
+    )  # fmt: skip
+    return Profile(known.names[place], now, shown.select(pl.col(n).cast(t) for n, t in _SHOWN.items()))
+
+
+def is_state(predicate: str) -> bool:
+    """Say whether a predicate tells a lasting state, by its form: the present, not progressive or perfect.
+
+    >>> from memlab.knowledge.profile import is_state
+    >>> [is_state(said) for said in ("is", "loves", "has two", "is planning to", "went to", "has visited")]
+    [True, True, True, False, False, False]
+    """
+    words = predicate.casefold().split()
+    while words and (words[0] in _SKIPPED or words[0].endswith("ly")):
+        words = words[1:]
+    if not words or {words[0], predicate.casefold()} & _PASSING:
+        return False
+    if words[0] in _BEING:
+        return not re.search(r"(?:ing|ed|en)$", " ".join(words[1:2])) and words[1:2] not in (["just"], ["recently"])
+    return bool(re.search(r"[^s]s$", words[0]))
+
+
+def people(facts: pl.DataFrame, most: int = 10) -> list[str]:
+    """List the subjects that most facts are about, for a message or a menu."""
+    owners = facts.group_by("subject", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
+    return owners["subject"].head(most).to_list()
+
+
+def _check(facts: pl.DataFrame) -> None:
+    missing = [n for n in ("status", "subject_key", "cardinality", "confidence") if n not in facts.columns]
+    if missing:
+        raise DataError(
+            f"facts have no column {missing[0]!r}; give the facts of knowledge.resolve, scored by confidence.score"
+        )
+    scopes = facts["scope"].unique(maintain_order=True).to_list()
+    if len(scopes) > 1:
+        raise DataError(f"facts of {len(scopes)} scopes ({scopes[0]}, {scopes[1]} …); a profile is of one")
+
+
+def _place(known: _phrases.Phrases, facts: pl.DataFrame, person: str) -> int:
+    subjects = {place for links in known.links for place, kind in links if kind == "subject"}
+    found = [place for place in known.named(_phrases.tokens(person)) if place in subjects]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise DataError(f"{person!r} may be {', '.join(known.names[place] for place in found)}; give the whole name")
+    raise DataError(f"no fact is about {person!r}; there are facts about {', '.join(people(facts)) or 'nobody'}")
+
+
+def _is_about(links: list[tuple[int, str]], place: int, subject: str, known: _phrases.Phrases) -> bool:
+    """Say whether a fact is about a person or what is theirs ("Ann's screenplay", not "Ann Lee")."""
+    if (place, "subject") in links:
+        return True
+    possessed = bool(re.search(r"['’]s?\s|^(?:my|our)\s", subject, re.I))
+    holder = next((known.names[linked] for linked, kind in links if kind == "subject"), "")
+    whose = _phrases.tokens(known.names[place])
+    return possessed and _phrases.tokens(holder)[: len(whose)] == whose
+
+
+def _evidence(facts: pl.DataFrame) -> pl.Series:
+    """Give each fact the evidence of all its statements."""
+    head = facts.select(head=pl.coalesce(pl.col("repeats"), pl.col("fact_id")), evidence="evidence")
+    turns = head.explode("evidence").drop_nulls().group_by("head", maintain_order=True)
+    every = turns.agg(every=pl.col("evidence").unique(maintain_order=True))
+    joined = facts.select("fact_id").join(every, left_on="fact_id", right_on="head", how="left", maintain_order="left")
+    return joined.select(evidence=pl.coalesce("every", facts["evidence"]))["evidence"]

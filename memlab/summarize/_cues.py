@@ -1,0 +1,161 @@
+"""The phrases that decisions, tasks, questions of courtesy and put-off answers begin with or hold."""
+
+from __future__ import annotations
+
+
+def any_of(*phrases: str, start: str = r"\b", end: str = r"\b") -> str:
+    """Write phrases as one pattern, in any case, with straight or curled apostrophes."""
+    joined = "|".join(phrases).replace("'", "['’]")
+    return f"(?i){start}(?:{joined}){end}"
+
+
+_ADVERB = (
+    r"(?:(?:finally|just|all|both|now|also|already|still|really|definitely|probably|then|have to|need to|try to) )*"
+)
+_I_HAVE = rf"(?:i|we)(?: have|'ve)? {_ADVERB}"
+_I_WILL = rf"(?:i|we)(?: will| shall|'ll| am going to| are going to|'m going to|'re going to) {_ADVERB}"
+_DAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_MONTH = "(?:january|february|march|april|may|june|july|august|september|october|november|december)"
+
+DECISION = any_of(
+    rf"{_I_HAVE}(?:decided|agreed (?:to|on|that)|chosen?|picked (?:the|a|an|out)|settled on|"
+    "opted (?:for|to)|committed to)",
+    rf"{_I_HAVE}made up (?:my|our) minds?",
+    rf"{_I_WILL}(?:go (?:with|for) (?:the|a|an|it|that)|take the|pick the|choose the|stick (?:with|to))",
+    "(?:i'm|we're) going with",
+    "(?:my|our) (?:decision|choice) is",
+    "it's (?:settled|decided)",
+    "let's (?:go (?:with|to|on|for (?:the|a|an))|meet|use|plan|book|schedule|set|switch|skip|stick|take|try)",
+)
+UNDECIDED = any_of(
+    "(?:not|never|\\w+n't|yet to|before|if|whether|until|once|should|help me|help us) (?:\\w+ )?"
+    "(?:decided?|chosen?|choose|pick(?:ed)?|agreed?|settled?)",
+    "decided? (?:if|whether|yet)",
+)
+
+# Verbs of errands: "I need to" and "I'll" alone also begin resolutions ("I'll keep pushing").
+_ERRAND = (
+    "(?:call|phone|send|e-?mail|text|message|write|reply|book|buy|order|pay|check|look (?:up|into)|ask|bring|pick up|"
+    "fix|prepare|draft|submit|file|finish|update|upload|print|schedule|arrange|organi[sz]e|set up|sign|register|apply|"
+    "research|review|visit|contact|invite|return|cancel|renew|forward|follow up|report back|replace|pack|"
+    "talk to (?:my|the|our|him|her|them)|find (?:a|an|the|some|out)|get (?:a|an|the|some|my|our|you|back to|in touch))"
+)
+
+NEED = any_of(rf"{_I_HAVE}(?:need to|got to|gotta|must|had better|have to|ought to) {_ERRAND}")
+REMINDER = any_of(
+    "remind me to",
+    "to-?do",
+    "(?:please )?don't forget to",
+    "remember to",
+    start=r"(?:^|[,;.!:–—-]\s*|\band |\bplease )",
+)
+WILL = any_of(
+    rf"{_I_WILL}{_ERRAND}",
+    rf"{_I_WILL}let (?:you|them|him|her) know (?:how|when|if|what|about)",
+    rf"{_I_WILL}(?:try|check) (?:it|that|this|them) out",
+    rf"{_I_WILL}give (?:it|that|them) a (?:try|go|shot|watch|read)",
+)
+PLAN = any_of(
+    rf"{_I_WILL}\w+",
+    rf"{_I_HAVE}(?:need to|got to|gotta|must|have to)",
+    "(?:i'm|we're|i am|we are|i|we)(?: both| also| still)? (?:planning|plan to|going to|gonna|about to|scheduled|"
+    "supposed to|heading|flying|meeting|starting|hosting|having|taking|doing|going on)",
+)
+LATER = any_of(
+    "tomorrow",
+    "tonight",
+    "soon",
+    "later today",
+    "this (?:week|weekend|month|afternoon|evening|summer|fall|winter|spring)",
+    r"(?:next|coming|upcoming) (?:few )?\w+",
+    rf"(?:by|before|until|on|this) {_DAY}s?",
+    rf"(?:by|before|until|on|in) {_MONTH}",
+    r"(?:by|before|until) (?:the end of|noon|\d)",
+    r"in (?:a|an|two|three|four|\d+) (?:few |couple of )?(?:hour|day|week|month)s?",
+)
+REQUEST = any_of(
+    r"(?:can|could|would|will) you (?:please )?(?:send|e-?mail|call|book|buy|bring|pick up|order|pay|remind|fix|"
+    r"schedule|forward)",
+    start=r"^\W*(?:(?:hey|hi|so|and|also|oh|ok|okay|please)\W+)?(?:\w+, )?",
+)
+VAGUE = any_of(
+    "do my best",
+    "be there for",
+    "never",
+    "always",
+    "keep (?:going|pushing|working|it up|you posted)",
+    "in mind",
+    "used to",
+    "if i were",
+    "would have",
+    "(?:see|talk to|ttyl|catch) (?:you|ya|u)",
+    "take care",
+    "stay (?:positive|strong|motivated|true)",
+    "have (?:some )?fun",
+    "enjoy",
+    "next time",
+    "be (?:fine|ok|okay|great|good)",
+)
+
+ASKS = r"[?？]\W*$"
+COURTESY = any_of(
+    "how (?:are|have|is|'ve) (?:you|ya|u|things|life|everything|it)\\b.*",
+    "how(?:'s|'ve| has| have| was| is)(?: it| life| everything| things| you| your (?:day|week|weekend|summer|"
+    "evening))(?: been)?\\b.*",
+    "what(?:'s| is| has|'ve| have)? (?:up|new|been|you been)\\b.*",
+    "what about (?:you|u|yours)?.*",
+    "how about (?:you|yours)?.*",
+    "how (?:do|does) (?:that|this|it) sound",
+    "(?:do|did|does) (?:that|this|it) (?:help|make sense|work|sound).*",
+    "(?:do|would) you (?:like|want) (?:me|a|an|some|more|any|help|to (?:hear|see|know))\\b.*",
+    "(?:would|shall|should|can|may|could) i (?:help|ask|share|suggest)\\b.*",
+    "anything else.*",
+    "what else.*",
+    "what do you (?:think|say|reckon).*",
+    "what would (?:be|help).*",
+    "you know.*",
+    "(?:isn't|aren't|wasn't|don't|doesn't|right|wouldn't) (?:it|that|he|she|you).*",
+    "who (?:knew|doesn't|would have).*",
+    "can you (?:believe|imagine).*",
+    "guess what.*",
+    ".* posted .*",
+    "right",
+    "really",
+    "seriously",
+    "why not",
+    "remember .*",
+    "any chance",
+    "want (?:me|some|more|to (?:hear|see|know))\\b.*",
+    "(?:have you )?(?:ever )?(?:heard|seen|tried) (?:of )?(?:it|that|them|this)",
+    start=r"^\W*(?:(?:hey|hi|hello|so|and|but|anyway|anyways|by the way|btw|oh|wow|well|yeah|cool|nice|great|"
+    r"thanks)\b\W*)*(?:\p{Lu}\w+\W+)?",
+    end=r"\W*$",
+)
+TAG = any_of(
+    "right",
+    "huh",
+    "eh",
+    "isn't it",
+    "don't you think",
+    "you know",
+    "ok",
+    "okay",
+    "yeah",
+    start=r"[,.!–—-] ?",
+    end=r"\W*$",
+)
+PUT_OFF = any_of(
+    "(?:i|we) (?:don't|do not|didn't) know(?: yet)?[.,!;]",
+    "(?:i'm |we're |am )?(?:not|n't) (?:quite |really |so |very |entirely )?sure(?: yet| about| when| what|"
+    " which| where)?",
+    "no idea",
+    "no clue",
+    "(?:let me|i'll|i'll have to|i need to|gotta|have to) (?:check|look (?:it|that|into)|find out|ask|get back|"
+    "think about (?:it|that))",
+    "haven't (?:decided|figured|thought|picked|chosen)",
+    "(?:still|yet to) (?:deciding|undecided|figuring|decide|up in the air)",
+    "(?:get|come) back to you",
+    "hard to say",
+    "can't say",
+    "(?:don't|do not) have (?:that|this|access|(?:any |enough )?information)",
+)

@@ -1,0 +1,127 @@
+"""What a summary says that its turns do not: numbers, dates and names without a source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from memlab.embed.text import turn_texts
+from memlab.errors import DataError
+from memlab.summarize._values import LOOSE, Mention, mentions, plain
+
+SCHEMA = {"row": pl.UInt32, "kind": pl.String, "found": pl.String}
+
+_SHORTEST_NICKNAME = 3
+_DAY = len("05-03")
+
+
+def unsupported(texts: Sequence[str], sources: Sequence[Sequence[str]]) -> pl.DataFrame:
+    """Find the numbers, dates and names of texts that stand in none of their sources.
+
+    Numbers and dates are compared as values ("two", "2"; "3 May", "May 3rd"), names in any case and also by how they
+    begin ("Mel", "Melanie"). A capital at the beginning of a sentence is a name only where the word has one elsewhere
+    too, and nowhere a small letter. What is not seen: a right name in a wrong statement, and dates that are right but
+    were only said by "last Friday".
+
+    :param texts: n sentences.
+    :param sources: for each, the texts that it stands on; with speakers and dates, if sentences may use them.
+    :returns: ``row`` (which text, from 0), ``kind`` (``number``, ``date``, ``name``) and ``found``, as it is written.
+    :raises DataError: when there are not as many sources as texts.
+
+    >>> from memlab.summarize import unsupported
+    >>> unsupported(["Mel paid two dollars to Joe on May 3rd."], [["Melanie: It was $2, on 3 May."]]).rows()
+    [(0, 'name', 'Joe')]
+    """
+    if len(texts) != len(sources):
+        raise DataError(f"there are {len(texts)} texts and {len(sources)} lists of sources; give each text its list")
+    known = {source: _read(source) for source in dict.fromkeys(source for each in sources for source in each)}
+    names = _sure_names([*texts, *known])
+    rows = []
+    for row, (text, held) in enumerate(zip(texts, sources, strict=True)):
+        parts = [known[source] for source in held]
+        for mention in mentions(text):
+            doubtful = mention.value in LOOSE or (mention.opens and mention.value not in names)
+            if not doubtful and not any(_holds(part, mention, text) for part in parts):
+                rows.append((row, mention.kind, mention.written))
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row").unique(maintain_order=True)
+
+
+def share(summaries: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+    """Say of each summariser which share of its sentences holds something that stands in none of their turns.
+
+    :param summaries: rows of :class:`memlab.records.Summary`.
+    :param turns: rows of :class:`memlab.records.Turn`; a turn's speaker, caption and date count as said.
+    :returns: ``service``, ``n_sentences``, ``n_unsupported`` and ``share``.
+
+    >>> import memlab
+    >>> turns = memlab.datasets.synthetic.generate(turns=60, seed=0).turns
+    >>> memlab.summarize.share(memlab.summarize.summarize(turns).rows, turns)["share"].to_list()
+    [0.0]
+    """
+    day = turns["timestamp"].dt.strftime("%-d %B %Y, %A. ").fill_null("")
+    said = dict(zip(turns["turn_id"], day + pl.Series(turn_texts(turns), dtype=pl.String), strict=True))
+    rows = summaries.select("service", "sentences", "evidence").explode("sentences", "evidence").drop_nulls("sentences")
+    missing = set(rows["evidence"].explode().drop_nulls()) - said.keys()
+    if missing:
+        raise DataError(f"turn {min(missing)!r} is evidence of a summary and not among the turns; pass all of them")
+    held = [[said[turn] for turn in ids or ()] for ids in rows["evidence"].to_list()]
+    wrong = unsupported(rows["sentences"].to_list(), held)["row"].unique()
+    return (
+        rows.with_row_index("row")
+        .group_by("service", maintain_order=True)
+        .agg(n_sentences=pl.len(), n_unsupported=pl.col("row").is_in(wrong.implode()).sum())
+        .with_columns(share=pl.col("n_unsupported") / pl.col("n_sentences"))
+    )
+
+
+class _Known(NamedTuple):
+    """What a source says; ``days`` are dates without a year."""
+
+    text: str
+    numbers: frozenset[str]
+    dates: frozenset[str]
+    days: frozenset[str]
+    words: frozenset[str]
+
+
+def _read(source: str) -> _Known:
+    found = mentions(source)
+    numbers = {mention.value for mention in found if mention.kind == "number"}
+    dates = {mention.value for mention in found if mention.kind == "date"}
+    days = frozenset(value for value in dates if len(value) == _DAY)
+    for value in [value for value in dates if "-" in value]:
+        # A full date also says its day without the year, its month, and each of its numbers.
+        dates |= {value[-_DAY:], value[-_DAY:-3]}
+        numbers |= {str(int(part)) for part in value.split("-")}
+    words = re.findall(r"[^\W_]+(?:'[^\W_]+)*", plain(source).casefold())
+    return _Known(
+        plain(source), frozenset(numbers), frozenset(dates), days, frozenset(w.removesuffix("'s") for w in words)
+    )
+
+
+def _sure_names(texts: Sequence[str]) -> frozenset[str]:
+    """List the words that have a capital within a sentence somewhere, and nowhere a small letter."""
+    seen = {
+        mention.value for text in texts for mention in mentions(text) if mention.kind == "name" and not mention.opens
+    }
+    small = {word for text in texts for word in re.findall(r"(?<!\w)[^\W\d_A-Z][^\W\d_]*", plain(text))}
+    return frozenset(seen - small)
+
+
+def _holds(known: _Known, mention: Mention, text: str) -> bool:
+    # The last word of a sentence that was cut may be part of a longer value.
+    if plain(text)[mention.end :] in {"…", "..."} and mention.written in known.text:
+        return True
+    if mention.kind == "number":
+        return mention.value in known.numbers
+    if mention.kind == "date":
+        return mention.value in known.dates or mention.value[-_DAY:] in known.days
+    return mention.value in known.words or any(_same_name(mention.value, word) for word in known.words)
+
+
+def _same_name(a: str, b: str) -> bool:
+    """Compare names as they begin: "Mel", "Melanie"; "American", "America"."""
+    return min(len(a), len(b)) >= _SHORTEST_NICKNAME and (a.startswith(b) or b.startswith(a))

@@ -1,0 +1,104 @@
+"""Decisions, action items and open questions, found by rule; each a sentence of the conversation with its turn."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from memlab.summarize import _cues
+from memlab.summarize._words import words
+from memlab.summarize.sentences import spoken
+
+# Of a question's telling words, the share that a later statement needs to count as its answer.
+_COVERED = 0.5
+_TEXT = pl.col("text")
+
+
+def decisions(sentences: pl.DataFrame) -> pl.DataFrame:
+    """Find what was decided: "we decided …", "I'll go with …", "let's book …"; not what is still open.
+
+    :param sentences: what :func:`memlab.summarize.sentences.split` gives.
+    :returns: those rows, with ``spoken``.
+
+    >>> import polars as pl
+    >>> said = ["I'll go with the blue one.", "I haven't decided yet.", "Let's see."]
+    >>> pl.DataFrame({"speaker": "Mel", "text": said}).pipe(decisions)["spoken"].to_list()
+    ["Mel: I'll go with the blue one."]
+    """
+    made = _TEXT.str.contains(_cues.DECISION) & ~_TEXT.str.contains(_cues.UNDECIDED)
+    return sentences.filter(made & ~_TEXT.str.contains(_cues.ASKS)).with_columns(spoken())
+
+
+def action_items(sentences: pl.DataFrame) -> pl.DataFrame:
+    """Find what somebody is to do: "I need to call …", "I'll send …", "don't forget to …", or a plan with its time.
+
+    :param sentences: what :func:`memlab.summarize.sentences.split` gives.
+    :returns: those rows, with ``spoken``.
+
+    >>> import polars as pl
+    >>> said = ["I need to call the bank.", "I'm going to be fine.", "We're going to Rome in May."]
+    >>> pl.DataFrame({"speaker": "Mel", "text": said}).pipe(action_items)["text"].to_list()
+    ['I need to call the bank.', "We're going to Rome in May."]
+    """
+    stated = [_TEXT.str.contains(cue) for cue in (_cues.NEED, _cues.REMINDER, _cues.WILL)]
+    planned = _TEXT.str.contains(_cues.PLAN) & _TEXT.str.contains(_cues.LATER)
+    told = pl.any_horizontal(*stated, planned) & ~_TEXT.str.contains(_cues.ASKS) & ~_TEXT.str.contains(_cues.VAGUE)
+    return sentences.filter(told | _TEXT.str.contains(_cues.REQUEST)).with_columns(spoken())
+
+
+def open_questions(sentences: pl.DataFrame, *, by: str = "session_id") -> pl.DataFrame:
+    """Find the questions that nobody answers later in their group.
+
+    A question is open when no turn of somebody else comes after it in the group, or when the next one only puts it
+    off ("not sure yet"), only thanks, or only asks back; and when no later statement holds half of its telling words.
+    A next turn that states something is taken for the answer, in whatever words: chats answer "any plans for the
+    summer?" by "researching adoption agencies". Questions of courtesy and tags ("right?") are left out.
+
+    :param sentences: what :func:`memlab.summarize.sentences.split` gives, in order of time.
+    :param by: the column that names the group.
+    :returns: the rows of the questions, with ``spoken``.
+    """
+    if sentences.is_empty():
+        return sentences.with_columns(spoken())
+    tokens = words(sentences).filter("content")
+    telling = tokens.group_by("row").len("n_telling")
+    marked = (
+        sentences.with_row_index("row")
+        .join(telling, on="row", how="left", maintain_order="left")
+        .with_columns(
+            asks=_TEXT.str.contains(_cues.ASKS),
+            polite=_TEXT.str.contains(_cues.COURTESY) | _TEXT.str.contains(_cues.TAG),
+            n_telling=pl.col("n_telling").fill_null(0),
+            put_off=_TEXT.str.contains(_cues.PUT_OFF),
+            turn=pl.col("turn_id").rle_id(),
+        )
+        .with_columns(states=~pl.col("asks") & ~pl.col("put_off") & (pl.col("n_telling") >= 2))
+    )
+    asked = marked.filter(pl.col("asks") & ~pl.col("polite") & (pl.col("n_telling") >= 2))
+    asked = asked.join(_replied(marked, by), on=[by, "turn"], how="left").filter(~pl.col("replied").fill_null(False))
+    covered = _covered(asked, marked, tokens, by)
+    return sentences.filter(
+        pl.int_range(pl.len()).is_in(asked["row"].to_list()) & ~pl.int_range(pl.len()).is_in(covered)
+    ).with_columns(spoken())
+
+
+def _replied(marked: pl.DataFrame, by: str) -> pl.DataFrame:
+    """Say of each turn whether the next turn of somebody else states something and puts nothing off."""
+    turns = marked.group_by(by, "turn", maintain_order=True).agg(
+        pl.col("speaker").first(), states=pl.col("states").any() & ~pl.col("put_off").any()
+    )
+    # Turns of one speaker in a row have the same reply: the run that follows theirs.
+    turns = turns.with_columns(run=pl.struct(by, "speaker").rle_id())
+    runs = turns.group_by(by, "run", maintain_order=True).agg(pl.col("states").any())
+    runs = runs.with_columns(replied=pl.col("states").shift(-1).over(by))
+    return turns.join(runs.select(by, "run", "replied"), on=[by, "run"]).select(by, "turn", "replied")
+
+
+def _covered(asked: pl.DataFrame, marked: pl.DataFrame, tokens: pl.DataFrame, by: str) -> list[int]:
+    """List the questions whose words a later statement of the group holds in good part."""
+    stems = tokens.select("row", "stem").unique()
+    held = stems.join(marked.filter("states").select("row", by), on="row").rename({"row": "later"})
+    wanted = asked.select("row", by, "turn").join(stems, on="row").with_columns(total=pl.len().over("row"))
+    last = marked.group_by(by, "turn").agg(end=pl.col("row").max())
+    shared = wanted.join(last, on=[by, "turn"]).join(held, on=[by, "stem"]).filter(pl.col("later") > pl.col("end"))
+    share = shared.group_by("row", "later").agg(share=pl.len() / pl.col("total").first())
+    return share.filter(pl.col("share") >= _COVERED)["row"].unique().to_list()

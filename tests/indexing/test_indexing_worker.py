@@ -1,0 +1,303 @@
+"""The worker: what is due, what failing models leave behind, and that a key is never shown."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+import store_data
+from chat_server import FAULTS, KEY, UNANSWERED, ChatServer, fitting
+
+import memlab
+from memlab import ModelError
+from memlab.config import IndexSettings
+from memlab.indexing import attached, batch, counters, index, pending, report, resolved
+from memlab.records import Turn, frame
+from memlab.sessions import sessions_of
+from memlab.store import MemoryStore
+from memlab.store import knowledge as kept
+
+pytest.importorskip("openai", reason="the extra memlab[llm] is not installed")
+
+SAID = [
+    "Hi Bo! I moved to Lisbon last week.",
+    "Great! My sister Anna lives in Lisbon too.",
+    "I work at Acme now. We decided to rent a flat in Alfama.",
+    "I'll send you the contract tomorrow. Do you need a desk?",
+    "I bought a desk for $250.",
+]
+START = datetime(2025, 3, 1, 9, tzinfo=UTC)
+NAME = "talk"
+
+
+def talk(n_sessions: int = 3, n_scopes: int = 2, n_turns: int = 5) -> memlab.Dataset:
+    turns = [
+        Turn(
+            f"u{c}/s{s}/{n + 1}", f"u{c}", f"u{c}/s{s}", n + 1, ("Ann", "Bo")[n % 2], "user",
+            f"{SAID[n % 5]} That was {s + 1} of {c + 7}.", None, START + timedelta(days=s, minutes=n),
+        )
+        for c in range(n_scopes)
+        for s in range(n_sessions)
+        for n in range(n_turns)
+    ]  # fmt: skip
+    rows = frame(Turn, turns)
+    return memlab.Dataset(NAME, "chatlog", rows, sessions_of(rows))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> MemoryStore:
+    made = MemoryStore.open(tmp_path / "store")
+    made.ingest(talk())
+    return made
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
+    monkeypatch.setenv("LAB_TEST_KEY", KEY)
+    one = ChatServer()
+    yield one
+    one.close()
+
+
+def whole(store: MemoryStore) -> None:
+    """Assert that each session has all of its rows, or none."""
+    states = kept.states(store, NAME)
+    done = set(states.filter(pl.col("generation").is_not_null())["session_id"])
+    assert set(kept.rows(store, "summaries", NAME)["session_id"]) == done
+    evidence = kept.rows(store, "facts", NAME)["evidence"].explode().str.extract(r"^(.*)/")
+    assert set(evidence) <= done
+    assert set(kept.rows(store, "entities", NAME)["session_id"]) <= done
+
+
+def test_every_closed_session_is_indexed_once(store: MemoryStore) -> None:
+    events = index(store, NAME)
+    assert events["kind"].to_list() == ["created"] * 6
+    assert kept.rows(store, "summaries", NAME)["session_id"].to_list() == talk().sessions["session_id"].to_list()
+    assert kept.rows(store, "summaries", NAME)["n_turns"].to_list() == [5] * 6
+    assert {"Lisbon", "Acme"} <= set(kept.rows(store, "entities", NAME)["name"])
+    assert kept.rows(store, "facts", NAME).height >= 6
+    whole(store)
+    assert index(store, NAME).is_empty()
+    assert counters(kept.events(store, NAME)).filter(kind="created")["n"].item() == 6
+
+
+def test_the_same_turns_give_the_same_rows(store: MemoryStore, tmp_path: Path) -> None:
+    other = MemoryStore.open(tmp_path / "other")
+    other.ingest(talk())
+    index(store, NAME, now=START + timedelta(days=9), settings=IndexSettings(batch=1))
+    index(other, NAME, now=START + timedelta(days=9))
+    for table in kept.ROWS:
+        assert kept.rows(store, table, NAME).equals(kept.rows(other, table, NAME)), table
+
+
+def test_open_and_small_sessions_wait(tmp_path: Path) -> None:
+    store = MemoryStore.open(tmp_path / "store")
+    store.ingest(talk(n_turns=3))
+    last = START + timedelta(days=2)
+    events = index(store, NAME, now=last + timedelta(minutes=20))
+    assert events["kind"].to_list() == ["skipped"] * 4
+    assert events["reason"][0] == "3 turns; min_turns is 4"
+    assert index(store, NAME, now=last + timedelta(minutes=20)).is_empty()
+    assert index(store, NAME, now=last + timedelta(minutes=33)).height == 2
+    # A session that has grown is looked at again.
+    store.ingest(talk(n_turns=4))
+    assert index(store, NAME, now=last + timedelta(days=1))["kind"].to_list() == ["created"] * 6
+
+
+def test_another_version_and_changed_turns_are_done_anew(store: MemoryStore) -> None:
+    index(store, NAME)
+    assert pending(store, NAME, settings=IndexSettings(version=2)).height == 6
+    assert index(store, NAME, settings=IndexSettings(version=2))["kind"].to_list() == ["updated"] * 6
+    assert pending(store, NAME, settings=IndexSettings(version=2)).is_empty()
+    changed = talk()
+    said = pl.when(pl.col("turn_id") == "u0/s1/2").then(pl.lit("I moved to Porto.")).otherwise("text")
+    turns = changed.turns.with_columns(text=said)
+    store.ingest(replace(changed, turns=turns))
+    assert pending(store, NAME, settings=IndexSettings(version=2))["session_id"].to_list() == ["u0/s1"]
+    index(store, NAME, settings=IndexSettings(version=2))
+    assert "Porto" in set(kept.rows(store, "entities", NAME)["name"])
+    whole(store)
+
+
+def test_flags_turn_each_part_off(store: MemoryStore) -> None:
+    index(store, NAME, settings=IndexSettings(facts=False))
+    assert kept.rows(store, "facts", NAME).is_empty()
+    assert kept.rows(store, "summaries", NAME).height == 6
+    index(store, NAME, settings=IndexSettings(summaries=False))
+    assert kept.rows(store, "summaries", NAME).is_empty()
+    assert kept.rows(store, "facts", NAME).height >= 6
+    off = IndexSettings(summaries=False, facts=False, observations=False)
+    assert index(store, NAME, settings=off).is_empty()
+    assert kept.rows(store, "facts", NAME).height >= 6
+
+
+def test_long_sessions_are_cut_at_whole_turns(store: MemoryStore) -> None:
+    events = index(store, NAME, settings=IndexSettings(max_input=200))
+    assert set(events["reason"]) == {"the first 3 of 5 turns were read: max_input is 200"}
+    assert kept.rows(store, "summaries", NAME)["n_turns"].to_list() == [5] * 6
+    cited = kept.rows(store, "summaries", NAME)["evidence"].explode().explode()
+    assert set(cited.str.extract(r"/(\d+)$").cast(pl.Int64)) <= {1, 2, 3}
+
+
+def test_one_poisoned_session_fails_alone(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = batch.summarize
+
+    def choking(turns: pl.DataFrame, **given: object) -> object:
+        if "u1/s0" in set(turns["session_id"]):
+            raise ZeroDivisionError("odd words")
+        return made(turns, **given)
+
+    monkeypatch.setattr(batch, "summarize", choking)
+    events = index(store, NAME)
+    assert dict(events.select("session_id", "kind").iter_rows())["u1/s0"] == "failed"
+    assert events.filter(kind="failed")["reason"].to_list() == ["ZeroDivisionError: odd words"]
+    assert events.filter(kind="created").height == 5
+    whole(store)
+    monkeypatch.undo()
+    assert index(store, NAME)["session_id"].to_list() == ["u1/s0"]
+    assert kept.states(store, NAME).filter(session_id="u1/s0")["attempts"].item() == 2
+    whole(store)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_no_fault_of_a_service_leaves_a_session_half_done(
+    store: MemoryStore, server: ChatServer, tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = {"max_retries": 0, "cache": str(tmp_path / "answers.jsonl")}
+    service = server.service(timeout=0.5 if fault == "time-out" else 60, **given)
+    settings = IndexSettings(service="lab", batch=4)
+    server.answers = [FAULTS[fault]]
+    events = index(store, NAME, settings=settings, service=service)
+    assert events.height == 6
+    assert set(events["kind"]) == {"failed" if fault in UNANSWERED else "fallback"}
+    assert events["reason"].null_count() == 0
+    assert all(reason and len(reason) < 2_000 for reason in events["reason"])
+    whole(store)
+    if fault in UNANSWERED:
+        assert pending(store, NAME, settings=settings, service=service).height == 6
+        server.answers = [fitting]
+        again = index(store, NAME, settings=settings, service=server.service(timeout=60, **given))
+        assert again["kind"].to_list() == ["created"] * 6, again["reason"].to_list()
+        assert set(kept.rows(store, "summaries", NAME)["service"]) == {"lab"}
+        assert set(kept.states(store, NAME)["attempts"]) == {2}
+        whole(store)
+    else:
+        assert set(kept.rows(store, "summaries", NAME)["service"]) == {"extractive"}
+        assert set(kept.states(store, NAME)["service"]) == {"extractive"}
+    assert server.keys == {f"Bearer {KEY}"}
+    told = "\n".join([caplog.text, *report(store, NAME, events), str(kept.states(store, NAME).to_dicts())])
+    assert KEY not in told
+    assert [file for file in tmp_path.rglob("*") if file.is_file() and KEY.encode() in file.read_bytes()] == []
+
+
+def test_what_a_failing_service_cannot_redo_stays_as_it_was(store: MemoryStore, server: ChatServer) -> None:
+    index(store, NAME)
+    before = kept.rows(store, "summaries", NAME)
+    server.answers = [FAULTS["500"]]
+    events = index(store, NAME, settings=IndexSettings(service="lab"), service=server.service(timeout=60, max_retries=0))
+    assert set(events["kind"]) == {"failed"}
+    assert kept.rows(store, "summaries", NAME).equals(before)
+    assert set(kept.states(store, NAME)["service"]) == {"extractive"}
+    whole(store)
+
+
+def test_a_service_that_is_down_is_not_asked_for_every_session(tmp_path: Path, server: ChatServer) -> None:
+    store = MemoryStore.open(tmp_path / "store")
+    store.ingest(talk(n_sessions=40, n_scopes=1))
+    server.answers = [FAULTS["500"]]
+    index(store, NAME, settings=IndexSettings(service="lab", batch=40), service=server.service(timeout=60, max_retries=0))
+    assert len(server.requests) < 30
+
+
+def test_a_service_that_cannot_be_asked_is_one_error_and_nothing_is_done(
+    store: MemoryStore, server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LAB_TEST_KEY")
+    with pytest.raises(ModelError, match="LAB_TEST_KEY, which is not set"):
+        index(store, NAME, settings=IndexSettings(service="lab"), service=server.service())
+    assert kept.states(store, NAME).is_empty()
+
+
+def test_sessions_can_be_ingested_while_others_are_indexed(store: MemoryStore, server: ChatServer) -> None:
+    more = talk(n_sessions=5)
+    released, asked = threading.Event(), threading.Event()
+
+    def waits(request: dict) -> object:
+        asked.set()
+        released.wait(20)
+        return fitting(request)
+
+    server.answers = [waits]
+    service = server.service(timeout=60)
+    worker = threading.Thread(target=index, args=(MemoryStore.open(store.uri), NAME), kwargs={"service": service})
+    worker.start()
+    assert asked.wait(20)
+    store.ingest(more)
+    assert store.dataset(NAME).sessions.height == 10
+    released.set()
+    worker.join(60)
+    assert kept.states(store, NAME).height == 6
+    whole(store)
+    assert index(store, NAME, service=service).height == 4
+    whole(store)
+
+
+def test_facts_resolve_and_undone_supersessions_stay_undone(tmp_path: Path) -> None:
+    said = ["Hello there!", "I live in Oslo.", "Nice weather.", "Good to hear."]
+    later = ["Hello again!", "I live in Bergen now.", "Rain.", "As ever."]
+    turns = [
+        Turn(f"u/s{s}/{n}", "u", f"u/s{s}", n, "Ann", "user", text, None, START + timedelta(days=s))
+        for s, texts in enumerate((said, later))
+        for n, text in enumerate(texts, 1)
+    ]
+    rows = frame(Turn, turns)
+    store = MemoryStore.open(tmp_path / "store")
+    store.ingest(memlab.Dataset(NAME, "chatlog", rows, sessions_of(rows)))
+    index(store, NAME)
+    found = resolved(store, NAME)
+    old, new = found.log.select("old", "new").row(0)
+    assert found.log.select("old_object", "new_object").row(0) == ("Oslo", "Bergen now")
+    kept.write_undone(
+        store, NAME, "u", pl.DataFrame([("u", old, new, START, "both")], schema=kept.UNDONE, orient="row")
+    )
+    again = resolved(store, NAME)
+    assert set(again.facts.filter(pl.col("object").is_in(["Oslo", "Bergen now"]))["status"]) == {"active"}
+    assert resolved(store, NAME, as_of=START).facts["object"].to_list() == ["Oslo"]
+
+
+def test_messages_without_times_are_heard_when_they_are_indexed(tmp_path: Path) -> None:
+    data = talk(n_sessions=1, n_scopes=1)
+    turns = data.turns.with_columns(timestamp=pl.lit(None, data.turns.schema["timestamp"]))
+    store = MemoryStore.open(tmp_path / "store")
+    store.ingest(memlab.Dataset(NAME, "chatlog", turns, sessions_of(turns)))
+    index(store, NAME, now=START)
+    found = resolved(store, NAME)
+    assert set(found.facts["last_access"]) == {START}
+
+
+def test_summaries_stand_beside_their_sessions(store: MemoryStore) -> None:
+    index(store, NAME, encoder=memlab.embed.load("hashing:64"))
+    data = attached(store, store.dataset(NAME))
+    assert data.sessions["summary"].null_count() == 0
+    bench = memlab.Bench.of(data, encoder="hashing:64")
+    asked = bench.with_queries(pl.DataFrame({"scope": ["u0"], "text": ["Who moved to Lisbon?"]}))
+    assert memlab.pipeline("two_stage(by='summary')").run(asked, level="session").frame.height
+
+
+def test_observations_of_the_source_become_facts(tmp_path: Path) -> None:
+    data = store_data.build(1, 1)
+    from memlab.records import Annotation
+
+    session = data.sessions["session_id"][0]
+    told = Annotation("a1", "scope-0", session, "observation", "Ann", "Ann works at Acme.", [f"{session}/1"])
+    store = MemoryStore.open(tmp_path / "store")
+    store.ingest(replace(data, annotations=frame(Annotation, [told])))
+    index(store, data.name, settings=IndexSettings(facts=False))
+    facts = kept.rows(store, "facts", data.name)
+    assert facts.select("subject", "predicate", "object", "source").rows() == [("Ann", "works at", "Acme", "observed")]
+    assert facts["evidence"].to_list() == [[f"{session}/1"]]

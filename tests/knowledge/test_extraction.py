@@ -1,0 +1,292 @@
+"""What sessions say: statements that people make, and nothing that they only ask, suppose, plan or quote."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+import memlab
+from memlab.knowledge import by_model, from_observations, resolve
+from memlab.knowledge.extraction import OUTCOME, extract
+from memlab.knowledge.supersession import believed
+from memlab.llm import Outcome, Service
+from memlab.records import Entity, Fact, Relation, Turn, frame, schema
+
+DAY0 = datetime(2026, 1, 1, tzinfo=UTC)
+SERVICE = Service("local", "http://127.0.0.1:9/v1", "small")
+
+
+def _turns(*said: str | tuple[str, str], session: str = "u/s", day: int = 0) -> pl.DataFrame:
+    """One session; a turn is a text of Mel's, or a speaker (a role where it is one) and a text."""
+    rows = []
+    for n, turn in enumerate(said, 1):
+        speaker, text = ("Mel", turn) if isinstance(turn, str) else turn
+        role = speaker if speaker in ("user", "assistant", "system") else "user"
+        at = DAY0 + timedelta(days=day, minutes=n)
+        rows.append(Turn(f"{session}/{n}", "u", session, n, speaker, role, text, None, at))
+    return frame(Turn, rows)
+
+
+def _said(*turns: str | tuple[str, str]) -> list[tuple[str, str, str]]:
+    return extract(_turns(*turns)).facts.select("subject", "predicate", "object").rows()
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("I work at Acme.", ("Mel", "works at", "Acme")),
+        ("Well, I'm a nurse!", ("Mel", "is", "a nurse")),
+        ("i live in Oslo", ("Mel", "lives in", "Oslo")),
+        ("My API key is sk-1234AB.", ("Mel's API key", "is", "sk-1234AB")),
+        ("My API key is now sk-99.", ("Mel's API key", "is now", "sk-99")),
+        ("I’m allergic to peanuts.", ("Mel", "is allergic to", "peanuts")),
+        ("I have two kids.", ("Mel", "has", "two kids")),
+        ("Yesterday I bought a red bicycle.", ("Mel", "bought", "a red bicycle")),
+        ("I love hiking in the mountains!", ("Mel", "loves", "hiking in the mountains")),
+        ("My favourite colour is blue.", ("Mel's favourite colour", "is", "blue")),
+        ("I no longer work at Acme.", ("Mel", "no longer works at", "Acme")),
+        ("I don't eat meat any more.", ("Mel", "does not eat", "meat any more")),
+        ("I used to live in Rome.", ("Mel", "used to live in", "Rome")),
+        ("I'm 34 years old.", ("Mel", "is years old", "34")),
+        ("My birthday is 3 May.", ("Mel's birthday", "is", "3 May")),
+        ("I switched from Vim to Emacs.", ("Mel", "switched", "from Vim to Emacs")),
+        ("I quit my job.", ("Mel", "quit", "my job")),
+        ("I sold my car last week.", ("Mel", "sold", "my car last week")),
+        ("I've been working on a novel.", ("Mel", "has been working on", "a novel")),
+        ("I can speak Danish.", ("Mel", "can speak", "Danish")),
+        ("I got married in June.", ("Mel", "got", "married in June")),
+        ("My sister is called Anna.", ("Mel", "has a sister named", "Anna")),
+        ("My name is Melanie.", ("Mel's name", "is", "Melanie")),
+        ("My brother works at a bank.", ("Mel's brother", "works at", "a bank")),
+    ],
+)
+def test_personal_statements(text: str, fact: tuple[str, str, str]) -> None:
+    assert _said(text) == [fact]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Do I work at Acme?",
+        "If I work at Acme next year, I'm happy.",
+        "I wish I lived in Oslo.",
+        "I would love a dog.",
+        "I might have two kids one day.",
+        "Maybe I'm a nurse after all.",
+        'He said "I live in Oslo" and left.',
+        "Anna said that I live in Oslo.",
+        "I love it!",
+        "I have no idea.",
+        "I had a great time.",
+        "I'm so happy for you.",
+        "I like the second suggestion.",
+        "I almost bought a car.",
+        "I'm not sure.",
+        "Imagine I live in Rome.",
+        "I have to go.",
+        "",
+        "😊",
+    ],
+)
+def test_what_is_no_statement_gives_no_fact(text: str) -> None:
+    assert _said(text) == []
+
+
+def test_a_plan_says_that_it_is_one() -> None:
+    plans = _said("I'm planning to move to Oslo.", "I want to adopt a cat.", "I hope to visit Rome.")
+    assert [predicate for _, predicate, _ in plans] == ["is planning to move to", "wants to adopt", "hopes to visit"]
+
+
+def test_clauses_are_cut() -> None:
+    assert _said("I quit my job and moved to Oslo, but my sister lives in Rome because she loves it.") == [
+        ("Mel", "quit", "my job"),
+        ("Mel", "moved to", "Oslo"),
+        ("Mel", "now lives in", "Oslo"),
+        ("Mel's sister", "lives in", "Rome"),
+    ]
+
+
+def test_how_it_was_established() -> None:
+    turns = _turns(
+        ("system", "The user lives in Oslo."), ("assistant", "I work at Acme."), "My sister works at Acme.",
+        "I moved to Bergen.", "My rent is 900 euros.",
+    )  # fmt: skip
+    found = extract(turns).facts.select("subject", "predicate", "source").rows()
+    assert found == [
+        ("Mel", "lives in", "system"),
+        ("Mel's sister", "works at", "observed"),
+        ("Mel", "moved to", "stated"),
+        ("Mel", "now lives in", "inferred"),
+        ("Mel's rent", "is", "stated"),
+    ]
+
+
+def test_where_somebody_lived_long_ago_is_not_where_they_live() -> None:
+    assert [p for _, p, _ in _said("I moved to Oslo ten years ago.", "When I was six, we moved to Rome.")] == [
+        "moved to",
+        "moved to",
+    ]
+
+
+def test_a_fact_carries_its_turn_its_time_its_speaker_and_its_sentence() -> None:
+    turns = _turns("Hello!", "Nice day. I work at Acme. Bye.", "As I said, I work at Acme.")
+    fact = extract(turns).facts.row(0, named=True)
+    assert fact["fact_id"] == "u/s/f1"
+    assert fact["evidence"] == ["u/s/2", "u/s/3"]
+    assert fact["asserted_at"] == turns["timestamp"][1]
+    assert (fact["speaker"], fact["text"]) == ("Mel", "I work at Acme.")
+
+
+def test_a_speaker_without_a_name_is_the_user() -> None:
+    assert _said(("user", "I work at Acme. My dog is called Max.")) == [
+        ("user", "works at", "Acme"),
+        ("user", "has a dog named", "Max"),
+    ]
+
+
+def test_what_is_extracted_is_resolved() -> None:
+    early = _turns("I live in Oslo. My API key is sk-1. I work at Acme.", session="u/s1")
+    late = _turns("I moved to Bergen. My API key is now sk-2. I no longer work at Acme.", session="u/s2", day=30)
+    facts = extract(pl.concat([early, late])).facts
+    held = believed(resolve(facts)).select("predicate", "object").rows()
+    assert ("lives in", "Oslo") not in held
+    assert ("is", "sk-1") not in held
+    assert ("works at", "Acme") not in held
+    assert {("now lives in", "Bergen"), ("is now", "sk-2")} <= set(held)
+
+
+def test_relations_join_entities() -> None:
+    found = extract(_turns("I work at Acme Labs. My sister Anna moved to Oslo.", "I bought a bicycle."))
+    assert found.relations.select("subject", "predicate", "object").rows() == [
+        ("Mel", "works at", "Acme Labs"),
+        ("Mel", "sister", "Anna"),
+        ("Anna", "moved to", "Oslo"),
+        ("Anna", "now lives in", "Oslo"),
+    ]
+    names = set(found.entities["name"])
+    assert set(found.relations["subject"]) | set(found.relations["object"]) <= names
+
+
+def test_no_turns() -> None:
+    found = extract(frame(Turn))
+    assert (found.facts.schema, found.facts.height) == (schema(Fact), 0)
+    assert (found.entities.schema, found.relations.schema) == (schema(Entity), schema(Relation))
+    assert found.outcomes.schema == OUTCOME
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.text(max_size=80) | st.sampled_from(["I ", "my ", "I am", "I have not", "I no longer"]), max_size=6))
+def test_any_text_is_read(texts: list[str]) -> None:
+    turns = _turns(*texts, *(f"I {text}" for text in texts))
+    found = extract(turns)
+    known = set(turns["turn_id"])
+    for table in (found.facts, found.entities, found.relations):
+        assert {turn for turns_ in table["evidence"] for turn in turns_} <= known
+        assert all(len(turns_) for turns_ in table["evidence"])
+    assert found.facts["fact_id"].is_unique().all()
+    assert (found.facts["object"].str.len_chars() > 0).all()
+
+
+def test_sessions_are_read_alone() -> None:
+    data = memlab.datasets.synthetic.generate(turns=300, seed=0)
+    whole = extract(data.turns)
+    for (session,), part in list(data.turns.group_by("session_id", maintain_order=True))[:5]:
+        alone = extract(part)
+        assert (
+            alone.facts["object"].to_list()
+            == whole.facts.filter(pl.col("fact_id").str.starts_with(f"{session}/f"))["object"].to_list()
+        )
+    assert extract(data.turns).facts.equals(whole.facts)
+
+
+def _answering(monkeypatch: pytest.MonkeyPatch, *outcomes: Outcome) -> list[str]:
+    asked: list[str] = []
+
+    def answers(service: Service, prompts: list[str], shape: type, *, system: str = "") -> list[Outcome]:
+        asked.extend(prompts)
+        return list(outcomes)
+
+    monkeypatch.setattr(by_model, "answers", answers)
+    return asked
+
+
+def _knowledge(**parts: list[dict]) -> Outcome:
+    return Outcome(by_model.Knowledge.model_validate({"facts": [], "entities": [], "relations": []} | parts))
+
+
+def test_a_model_reads_what_the_turns_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    fact = {"subject": "Mel", "predicate": "works at", "object": "Acme", "source": "stated"}
+    asked = _answering(
+        monkeypatch,
+        _knowledge(
+            facts=[fact | {"turns": [2, 9]}, fact | {"turns": [7]}, fact | {"turns": []}],
+            entities=[
+                {"name": "Acme", "type": "organization", "turns": [1, 2]},
+                {"name": "Mel", "type": "person", "turns": [2]},
+                {"name": "Globex", "type": "organization", "turns": [2]},
+            ],
+            relations=[
+                {"subject": "mel", "predicate": "works at", "object": "Acme", "turns": [2]},
+                {"subject": "Mel", "predicate": "works at", "object": "Globex", "turns": [2]},
+            ],
+        ),
+    )
+    found = extract(_turns("Hi!", "I work at Acme."), service=SERVICE)
+    assert asked == ["[1] (2026-01-01) Mel: Hi!\n[2] (2026-01-01) Mel: I work at Acme."]
+    assert found.facts.select("fact_id", "evidence", "speaker", "text").rows() == [
+        ("u/s/f1", ["u/s/2"], "Mel", "I work at Acme.")
+    ]
+    assert found.entities.select("name", "evidence").rows() == [("Acme", ["u/s/2"]), ("Mel", ["u/s/2"])]
+    assert found.relations.select("subject", "object").rows() == [("Mel", "Acme")]
+    assert found.outcomes.rows() == [("u/s", "ok", None, "local")]
+
+
+def test_a_bad_answer_falls_back_to_the_rules_and_no_answer_leaves_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    _answering(monkeypatch, Outcome(None, "no JSON", "content"), Outcome(None, "429", "service"), _knowledge())
+    turns = pl.concat([_turns("I work at Acme.", session=f"u/s{i}") for i in range(3)])
+    found = extract(turns, service=SERVICE)
+    assert found.facts["fact_id"].to_list() == ["u/s0/f1"]
+    assert found.outcomes.rows() == [
+        ("u/s0", "fallback", "no JSON", "rules"),
+        ("u/s1", "failed", "429", None),
+        ("u/s2", "ok", None, "local"),
+    ]
+    assert found.outcomes.schema == OUTCOME
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        {"object": "x" * 301},
+        {"object": ""},
+        {"source": "guessed"},
+        {"turns": list(range(21))},
+        {"turns": ["2"] * 2 + [-1]},
+        {"more": 1},
+    ],
+)
+def test_an_answer_is_bounded(fact: dict) -> None:
+    good = {"subject": "Mel", "predicate": "is", "object": "a nurse", "source": "stated", "turns": [1]}
+    by_model.SaidFact.model_validate(good)
+    with pytest.raises(ValidationError):
+        by_model.SaidFact.model_validate(good | fact)
+    with pytest.raises(ValidationError):
+        by_model.Knowledge.model_validate({"facts": [good] * 61, "entities": [], "relations": []})
+
+
+@pytest.mark.shared_data
+def test_real_conversations(locomo_path: Path) -> None:
+    data = memlab.datasets.load(locomo_path).take(["conv-42", "conv-43", "conv-44"])
+    facts = extract(data.turns).facts
+    assert facts.height > 300
+    cited = {turn for turns in facts["evidence"] for turn in turns}
+    told = from_observations(data)["evidence"].to_list()
+    assert sum(any(turn in cited for turn in turns) for turns in told) / len(told) > 0.3
+    # Of people who tell of many different things, little is taken back.
+    assert resolve(facts).log.height < facts.height * 0.03

@@ -1,0 +1,183 @@
+"""The verbs that ask a memory what it knows: what they print, what they write, and how they refuse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from memlab.records import Entity, Fact, IndexEvent, IndexState, Relation, Summary, frame
+from memlab.store import MemoryStore
+from memlab.store import knowledge as kept
+
+HASHING = ("--encoder", "hashing:64", "--store", "store")
+DAY0 = datetime(2023, 5, 1, 9, tzinfo=UTC)
+
+
+def told(scope: str) -> list[tuple[str, Fact]]:
+    rows = [
+        (0, "Ann", "lives in", "Oslo"),
+        (1, "Ann", "enjoys", "sailing with her brother on the fjord"),
+        (1, "Bo", "works as", "a baker"),
+        (2, "Ann", "lives in", "Bergen"),
+        (2, "Ann", "bought", "a kayak"),
+    ]
+    return [
+        (
+            f"{scope}/s{day}",
+            Fact(f"{scope}-f{i}", scope, subject, predicate, obj, "stated", [f"{scope}/s{day}/1"],
+                 DAY0 + timedelta(days=40 * day), None, subject),
+        )
+        for i, (day, subject, predicate, obj) in enumerate(rows)
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., Any]) -> Path:
+    """A store with two memories of three sessions of 2023, of which the first has facts."""
+    place = tmp_path_factory.mktemp("memory")
+    lines = [
+        {"scope": scope, "session": f"s{n}", "sender": name, "text": f"Hello {n}", "timestamp": when.isoformat()}
+        for scope in ("home", "work")
+        for n in range(3)
+        for name, when in (("Ann", DAY0 + timedelta(days=40 * n)), ("Bo", DAY0 + timedelta(days=40 * n, minutes=5)))
+    ]
+    (place / "talk.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = memlab_cli("ingest", "talk.jsonl", *HASHING, cwd=place)
+    assert done.code == 0, done.err
+    store = MemoryStore.open(place / "store")
+    facts = told("home")
+    sessions = sorted({session for session, _ in facts})
+    summaries = [
+        Summary(
+            s, "home", f"They spoke in {s}.", [], [], ["tea"], [], [], [], [], [], [], [], DAY0, DAY0, ["Ann"], 2, "x"
+        )
+        for s in sessions
+    ]
+    parts = {
+        "facts": frame(Fact, [fact for _, fact in facts]).with_columns(session_id=pl.Series([s for s, _ in facts])),
+        "summaries": frame(Summary, summaries),
+        "entities": frame(Entity, [Entity("e1", "home", "home/s0", "Bergen", "place", "", [])]),
+        "relations": frame(Relation),
+    }
+    states = frame(IndexState, [IndexState(s, "home", "indexed", "1", "", "g1", 1, None, "x", DAY0) for s in sessions])
+    kept.commit(store, "talk", parts=parts, states=states, events=frame(IndexEvent), now=DAY0)
+    return place
+
+
+@pytest.fixture
+def ask(folder: Path, memlab_cli: Callable[..., Any]) -> Callable[..., str]:
+    def run(*arguments: object) -> str:
+        done = memlab_cli(*arguments, "--scope", "home", *HASHING, cwd=folder)
+        assert done.code == 0, done.err
+        assert max(map(len, done.out.splitlines())) <= 100
+        return str(done.out)
+
+    return run
+
+
+def test_facts_that_hold_the_latest_first(ask: Any) -> None:
+    lines = ask("facts").splitlines()
+    assert lines[0].startswith("now: 2023-07-20, the last time in the memory (home ended ")
+    assert lines[1] == "4 of 5 statements hold; --all shows the others"
+    assert lines[2:5] == ["1.00  2023-07-20", "      Ann lives in Bergen", "      home-f3: home/s2/1"]
+    assert "Oslo" not in "".join(lines)
+    every = ask("facts", "--all")
+    assert "[superseded until 2023-07-20]\n      Ann lives in Oslo" in every
+    assert "… and 3 more; --most prints them" in ask("facts", "--most", 1)
+
+
+def test_facts_of_a_person_and_a_relation(ask: Any) -> None:
+    assert "baker" not in ask("facts", "--person", "ann")
+    only = ask("facts", "--predicate", "living in", "--all")
+    assert "2 of 2 statements" in only
+    assert "kayak" not in only
+
+
+def test_what_was_believed_then(ask: Any) -> None:
+    out = ask("facts", "--as-of", "2023-06-30")
+    assert "now: 2023-06-30, as asked" in out
+    assert "Ann lives in Oslo" in out
+    assert "Bergen" not in out
+    # The end of that day: what was said on it counts.
+    assert "Bergen" in ask("facts", "--as-of", "2023-07-20")
+
+
+def test_confidence_is_that_of_the_present(ask: Any) -> None:
+    assert "0.50  2023-07-20" in ask("facts", "--now", "2026-01-01")
+
+
+def test_the_log_and_undo_and_redo(ask: Any, folder: Path, memlab_cli: Any) -> None:
+    log = ask("facts", "--log")
+    assert "2023-07-20  another value, said by Ann" in log
+    assert "old: Oslo  (home-f0)" in log
+    assert "new: Ann lives in Bergen  (home-f3)" in log
+    assert "evidence: home/s2/1" in log
+    assert "1 supersessions, 0 undone" in log
+    assert "home-f3 ends home-f0 no longer counts" in ask("facts", "--undo", "home-f0", "home-f3", "--why", "two homes")
+    assert "5 of 5 statements" in ask("facts")
+    assert "home-f3 ends home-f0: two homes" in ask("facts", "--log")
+    assert "home-f3 ends home-f0 counts again" in ask("facts", "--redo", "home-f0", "home-f3")
+    assert "4 of 5 statements" in ask("facts")
+    for flag, message in (("--undo", "the log has no row"), ("--redo", "was not undone")):
+        done = memlab_cli("facts", flag, "home-f1", "home-f2", "--scope", "home", *HASHING, cwd=folder)
+        assert done.code == 2
+        assert message in done.err
+
+
+def test_recall(ask: Any) -> None:
+    lines = ask("recall", "Where does Ann live?", "--k", 2).splitlines()
+    assert lines[1] == "the question names: Ann, lives"
+    assert lines[2].startswith("  1  0.")
+    assert "vector 0." in lines[2]
+    assert "graph 1.00  confidence 1.00  2023-07-20" in lines[2]
+    assert lines[3].strip() == "Ann lives in Bergen"
+    assert "Oslo" not in "".join(lines)
+    assert "Oslo" in ask("recall", "Where does Ann live?", "--all")
+    assert "nothing that the graph knows" in ask("recall", "Why?")
+
+
+def test_profile(ask: Any) -> None:
+    out = ask("profile", "ann", "--query", "Who is a baker?", "--days", 20)
+    assert "# Ann on 20 July 2023" in out
+    assert "## Stable\n\n- Ann enjoys sailing with her brother on the fjord" in out
+    assert "## Recent\n\n- Ann lives in Bergen" in out
+    assert "baker" not in out
+
+
+def test_timeline(ask: Any) -> None:
+    out = ask("timeline", "--since", "2023-06-01", "--until", "2023-07-20")
+    assert out.index("2023-06-10  session") < out.index("2023-06-10  fact") < out.index("2023-07-20  supersession")
+    assert "2023-05-01" not in out
+    assert "They spoke in home/s1." not in ask("timeline", "--type", "fact")
+    assert "Ann lives in: Oslo → Bergen (another value)" in ask("timeline", "--type", "supersession")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("facts", "--scope", "hom"), "no scope 'hom'; the store has home, work"),
+        (("facts",), "--scope is needed; the store has home, work"),
+        (("facts", "--scope", "work"), "'work' of 'talk' has no facts; memlab index makes them"),
+        (("facts", "--scope", "home", "--as-of", "2020-01-01"), "has no facts before 2020-01-01"),
+        (("facts", "--scope", "home", "--dataset", "x"), "no dataset 'x'; the store has talk"),
+        (("facts", "--scope", "home", "--person", "Cy"), "no fact is about 'Cy'; there are facts about Ann, Bo"),
+        (("facts", "--scope", "home", "--predicate", "hates"), "no fact has the relation 'hates'"),
+        (("facts", "--scope", "home", "--now", "May"), "'May' is no date; write it as 2023-06-30"),
+        (("profile", "Cy", "--scope", "home"), "no fact is about 'Cy'"),
+        (("timeline", "--scope", "home", "--type", "dream"), "type 'dream' is not known"),
+        (("timeline", "--scope", "home", "--person", "Cy"), "nothing names 'Cy'"),
+        (("timeline", "--scope", "home", "--since", "2024-01-01", "--until", "2023-01-01"), "is later than until"),
+        (("recall", "a\udcffb", "--scope", "home"), "the question is not valid text at 1"),
+    ],
+)
+def test_refusals_are_one_line(folder: Path, memlab_cli: Any, arguments: tuple[str, ...], message: str) -> None:
+    done = memlab_cli(*arguments, *HASHING, cwd=folder)
+    assert done.code == 2, (done.out, done.err)
+    assert len(done.messages) == 1
+    assert message in done.messages[0]
