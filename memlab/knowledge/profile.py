@@ -13,6 +13,7 @@ from memlab.knowledge import _phrases
 from memlab.records import TIMESTAMP
 
 SECTIONS = {"stable": "Stable", "recent": "Recent", "found": "Found"}
+_NAMES_SHOWN, _LONG_NAME = 10, 5
 _STATEMENT = ("scope", "subject_key", "predicate_key", "object_key")
 _SHOWN = {
     "section": pl.String(), "fact_id": pl.String(), "statement": pl.String(), "confidence": pl.Float64(),
@@ -191,7 +192,9 @@ def _place(known: _phrases.Phrases, facts: pl.DataFrame, person: str) -> int:
         return found[0]
     if found:
         raise DataError(f"{person!r} may be {', '.join(known.names[place] for place in found)}; give the whole name")
-    raise DataError(f"no fact is about {person!r}; there are facts about {', '.join(people(facts)) or 'nobody'}")
+    known_names = [name for name in people(facts) if len(name.split()) < _LONG_NAME]
+    shown = ", ".join(known_names[:_NAMES_SHOWN]) + (" …" if len(known_names) > _NAMES_SHOWN else "")
+    raise DataError(f"no fact is about {person!r}; there are facts about {shown or 'nobody'}")
 
 
 def _is_about(links: list[tuple[int, str]], place: int, subject: str, known: _phrases.Phrases) -> bool:

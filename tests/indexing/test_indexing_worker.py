@@ -199,7 +199,9 @@ def test_what_a_failing_service_cannot_redo_stays_as_it_was(store: MemoryStore, 
     index(store, NAME)
     before = kept.rows(store, "summaries", NAME)
     server.answers = [FAULTS["500"]]
-    events = index(store, NAME, settings=IndexSettings(service="lab"), service=server.service(timeout=60, max_retries=0))
+    events = index(
+        store, NAME, settings=IndexSettings(service="lab"), service=server.service(timeout=60, max_retries=0)
+    )
     assert set(events["kind"]) == {"failed"}
     assert kept.rows(store, "summaries", NAME).equals(before)
     assert set(kept.states(store, NAME)["service"]) == {"extractive"}
@@ -210,7 +212,9 @@ def test_a_service_that_is_down_is_not_asked_for_every_session(tmp_path: Path, s
     store = MemoryStore.open(tmp_path / "store")
     store.ingest(talk(n_sessions=40, n_scopes=1))
     server.answers = [FAULTS["500"]]
-    index(store, NAME, settings=IndexSettings(service="lab", batch=40), service=server.service(timeout=60, max_retries=0))
+    index(
+        store, NAME, settings=IndexSettings(service="lab", batch=40), service=server.service(timeout=60, max_retries=0)
+    )
     assert len(server.requests) < 30
 
 
