@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from memlab.errors import DataError
-from memlab.figures import decay, style
+from memlab.figures import decay, decay_truth, style
 from memlab.figures.export import picture
 from memlab.knowledge import confidence
 from memlab.knowledge.decay import FAMILIES
@@ -45,6 +45,25 @@ def scored() -> pl.DataFrame:
     return frame.with_columns(**spread, difference_high=pl.col("difference") + 0.02)
 
 
+def sets() -> pl.DataFrame:
+    rows = [
+        ("weibull", "shape", 1.5, 1.4, 1.2, 1.7),
+        ("weibull", "shape", 1.5, 1.8, 1.6, 2.0),
+        ("weibull", "half_life_days", 200.0, 210.0, 190.0, 230.0),
+        ("plateau_linear", "floor", 0.5, 0.4, 0.0, 9.0),
+    ]
+    return pl.DataFrame(rows, schema=["family", "parameter", "truth", "estimate", "low", "high"], orient="row")
+
+
+def bought() -> pl.DataFrame:
+    rows = [
+        (data, condition, 40, hits, hits / 40, hits / 40 - 0.1, min(hits / 40 + 0.1, 1.0))
+        for data, each in (("simulated", (10, 38)), ("<i>", (20, 21)))
+        for condition, hits in zip(("no decay", "supersession"), each, strict=True)
+    ]
+    return pl.DataFrame(rows, schema=["data", "condition", "n", "hits", "share", "low", "high"], orient="row")
+
+
 CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
     "curves": (
         lambda: decay.decay_curves(path(), events=[60], title="<b>t</b>"),
@@ -59,6 +78,16 @@ CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
         lambda: decay.families(scored()),
         ["constant", "weibull, per predicate", "<b>, pooled", "0.590 best", "0.690 +.100 [+.080, +.120]",
          "held-out log-loss in nats, 90% intervals (n = 1,040; less is better)", "open: surely worse"],
+    ),
+    "recovery": (
+        lambda: decay_truth.recovery(sets(), title="t"),
+        ["weibull: shape = 1.5", "1 of 2", "weibull: half_life_days = 200", "plateau_linear: floor = 0.5", "¼",
+         "fitted parameter over the true one, 90% intervals (log scale)", "vermilion: those that do not"],
+    ),
+    "outranked": (
+        lambda: decay_truth.outranked(bought()),
+        ["no decay", "supersession", "25% · 50%", "95% · 52%", "● simulated, ■ <i>", "(n = 40 · 40)",
+         "share of questions where the current value outranks the stale"],
     ),
 }  # fmt: skip
 
@@ -118,7 +147,13 @@ def test_reliability_draws_each_bin_in_its_panel() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chart", "frame"), [(decay.decay_curves, path()), (decay.reliability, bins()), (decay.families, scored())]
+    ("chart", "frame"),
+    [
+        (decay.decay_curves, path()),
+        (decay.reliability, bins()),
+        (decay.families, scored()),
+        (decay_truth.outranked, bought()),
+    ],
 )
 def test_missing_column_and_no_rows_are_named(chart: Callable[..., Any], frame: pl.DataFrame) -> None:
     gone = "n" if "n" in frame.columns else "day"
@@ -126,6 +161,26 @@ def test_missing_column_and_no_rows_are_named(chart: Callable[..., Any], frame: 
         chart(frame.drop(gone))
     with pytest.raises(DataError, match="nothing to draw"):
         chart(frame.clear())
+
+
+def test_an_interval_that_misses_the_truth_has_another_colour_and_none_leaves_the_plot() -> None:
+    marks = decay_truth.recovery(sets()).data
+    held, missed = marks[0], marks[1]
+    assert held.marker.color != missed.marker.color
+    assert 2 ** held.x[0] == pytest.approx(1.4 / 1.5)
+    assert 2 ** (missed.x[0] - missed.error_x.arrayminus[0]) == pytest.approx(1.6 / 1.5)
+    for mark in marks:
+        for x, up, down in zip(mark.x, mark.error_x.array, mark.error_x.arrayminus, strict=True):
+            assert -2 <= x - down <= x <= x + up <= 2
+
+
+def test_each_data_has_its_shape_and_conditions_keep_their_order() -> None:
+    marks = decay_truth.outranked(bought()).data
+    assert [mark.name for mark in marks] == ["no decay", "no decay", "supersession", "supersession"]
+    assert [mark.marker.symbol for mark in marks] == ["circle", "square"] * 2
+    assert [mark.x[0] for mark in marks] == [0.25, 0.5, 0.95, 0.525]
+    alone = decay_truth.outranked(bought().filter(data="simulated").drop("data"))
+    assert len(alone.data) == 2
 
 
 def test_intervals_that_are_not_known_are_left_out() -> None:

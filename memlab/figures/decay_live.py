@@ -1,0 +1,259 @@
+"""Sliders for a decay curve, with the curve and the ranking of facts that it makes, drawn anew at every move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import DataError, ModelError
+from memlab.figures import style
+from memlab.figures._text import escape, fit, plain
+from memlab.knowledge.confidence import ConfidenceSettings, score
+from memlab.knowledge.decay import FAMILIES, AnyCurve, family, parameters
+from memlab.knowledge.likelihood import SPACE
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+_DAYS, _WEIGHTS = (1.0, 3650.0), (0.4, 0.3)
+_ROW_PX, _CURVE_PX, _GAP_PX = 27, 200, 52
+
+
+class Live:
+    """Sliders, and what follows from where they stand.
+
+    :ivar widget: what a notebook shows; so does the object itself.
+    :ivar family: the drop-down list of families.
+    :ivar sliders: by name: the parameters of the family, ``reinforcement_step``, ``reinforcement_limit`` and
+        ``days_later``.
+    :ivar settings: the settings as the sliders stand.
+    :ivar ranking: the first facts: ``place`` (from 1), ``before`` (place at the start), ``said``, ``age_days``,
+        ``staleness``, ``confidence``, ``vector`` and ``score``.
+    :ivar figure: curve and ranking, for :func:`memlab.figures.export`.
+    :ivar refused: why the last move was not followed; empty if it was.
+    """
+
+    def __init__(self, facts: pl.DataFrame, now: datetime, settings: ConfidenceSettings, top: int) -> None:
+        import ipywidgets
+
+        self._facts, self._now, self._first, self._top = facts, now, settings, top
+        self._start = _scored(facts, now, settings)
+        self.settings, self.refused = settings, ""
+        self._others = {
+            "reinforcement_step": _slider("reinforcement_step", settings.reinforcement_step, (0.0, 1.0), log=False),
+            "reinforcement_limit": _slider("reinforcement_limit", settings.reinforcement_limit, (1.0, 5.0), log=False),
+            "days_later": _slider("days_later", 0.0, (0.0, 730.0), log=False),
+        }
+        self.family = ipywidgets.Dropdown(options=list(FAMILIES), value=settings.decay.family, description="family")
+        self._box, self._message, self._shown = ipywidgets.VBox(), ipywidgets.HTML(), ipywidgets.Output()
+        for slider in self._others.values():
+            slider.observe(self._moved, "value")
+        self.family.observe(self._chosen, "value")
+        self._fill(settings.decay)
+        self.widget = ipywidgets.VBox([self.family, self._box, self._message, self._shown])
+        self._moved()
+
+    def _fill(self, curve: AnyCurve) -> None:
+        held = {p.name: p for p in SPACE[curve.family]}
+        own = {}
+        for name, value in parameters(curve).items():
+            p = held[name]
+            span = _DAYS if name.endswith("_days") else (p.low, p.high)
+            own[name] = _slider(name, value, span, log=p.log)
+            own[name].observe(self._moved, "value")
+        self.sliders = own | self._others
+        self._box.children = tuple(self.sliders.values())
+
+    def _chosen(self, _: Any) -> None:
+        self._fill(family(self.family.value)())
+        self._moved()
+
+    def _moved(self, _: Any = None) -> None:
+        own = {name: slider.value for name, slider in self.sliders.items() if name not in self._others}
+        try:
+            curve = family(self.family.value)(**own)
+        except DataError as error:
+            self.refused = str(error)
+            self._message.value = plain(error)
+            return
+        self.refused = self._message.value = ""
+        fixed = {name: self._others[name].value for name in ("reinforcement_step", "reinforcement_limit")}
+        self.settings = self._first.model_copy(update={"decay": curve, **fixed})
+        now = self._now + timedelta(days=self._others["days_later"].value)
+        table = _scored(self._facts, now, self.settings).join(self._start.select("row", before="place"), on="row")
+        self.ranking = table.sort("place").head(self._top).drop("row")
+        self.figure = curve_and_ranking(self.ranking, {"curve at the start": self._first.decay, "curve now": curve})
+        self._draw()
+
+    def _draw(self) -> None:
+        from IPython.core.getipython import get_ipython
+        from IPython.display import clear_output, display
+
+        if get_ipython() is None:
+            return
+        figure = style.for_width(self.figure, "full").to_plotly_json()
+        with self._shown:
+            clear_output(wait=True)
+            display({"application/vnd.plotly.v1+json": figure}, raw=True)
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        return self.widget._repr_mimebundle_(**options)
+
+
+def sliders(
+    facts: pl.DataFrame,
+    *,
+    now: datetime,
+    settings: ConfidenceSettings | None = None,
+    top: int = 8,
+) -> Live:
+    """Make sliders for every parameter of a decay family, and rank facts by where they stand.
+
+    :param facts: what :func:`memlab.knowledge.confidence.score` takes, with ``text`` or ``subject``, ``predicate`` and
+        ``object``; with ``vector`` (similarity to a question) the rank is by 0.4 · vector + 0.3 · confidence, else by
+        confidence. Superseded facts are left out.
+    :param now: when the facts are read; the slider ``days_later`` is added to it.
+    :param settings: where the sliders begin; those of memlab where not given.
+    :param top: how many facts are shown.
+    :raises DataError: for facts that cannot be scored, or none.
+    :raises ModelError: where ipywidgets is not installed.
+
+    >>> from datetime import datetime
+    >>> import polars as pl
+    >>> from memlab.figures import decay_live
+    >>> facts = pl.DataFrame({"text": ["Ann rows.", "Ann sings."], "source": ["stated", "observed"],
+    ...     "n_reinforced": [0, 4], "last_access": [datetime(2025, 1, 1)] * 2, "superseded": [False] * 2})
+    >>> live = decay_live.sliders(facts, now=datetime(2025, 1, 8))
+    >>> live.ranking["said"].to_list()
+    ['Ann rows.', 'Ann sings.']
+    >>> live.sliders["reinforcement_step"].value = 0.0
+    >>> live.ranking["confidence"].to_list()
+    [1.0, 0.7]
+    """
+    try:
+        import ipywidgets  # noqa: F401
+    except ImportError as error:
+        raise ModelError('sliders need ipywidgets, which is not installed; run: pip install "memlab[lab]"') from error
+    held = settings or ConfidenceSettings()
+    if "superseded" in facts.columns:
+        facts = facts.filter(~pl.col("superseded"))
+    if facts.is_empty():
+        raise DataError("there is no fact to rank: the frame has no rows that still hold")
+    words = "text" if "text" in facts.columns else None
+    spoken = pl.concat_str(["subject", "predicate", "object"], separator=" ") if "subject" in facts.columns else None
+    said = [part for part in (words, spoken) if part is not None]
+    if not said:
+        raise DataError("facts to rank need the column text, or subject, predicate and object")
+    return Live(facts.with_columns(said=pl.coalesce(said)).with_row_index("row"), now, held, top)
+
+
+def _slider(name: str, value: float, span: tuple[float, float], *, log: bool) -> Any:
+    import ipywidgets
+
+    low, high = min(span[0], value), max(span[1], value)
+    look = {"description": name.replace("_", " "), "style": {"description_width": "140px"},
+            "layout": ipywidgets.Layout(width="480px"), "readout_format": ".3g"}  # fmt: skip
+    if not log:
+        return ipywidgets.FloatSlider(value=value, min=low, max=high, step=(high - low) / 200, **look)
+    return ipywidgets.FloatLogSlider(value=value, min=np.log10(max(low, 0.01)), max=np.log10(high), step=0.01, **look)
+
+
+def _scored(facts: pl.DataFrame, now: datetime, settings: ConfidenceSettings) -> pl.DataFrame:
+    table = score(facts, now=now, settings=settings)
+    similar = pl.col("vector") if "vector" in facts.columns else pl.lit(None, pl.Float64)
+    table = table.with_columns(vector=similar).with_columns(
+        score=pl.when(pl.col("vector").is_null())
+        .then("confidence")
+        .otherwise(_WEIGHTS[0] * pl.col("vector") + _WEIGHTS[1] * pl.col("confidence"))
+    )
+    table = table.sort("score", descending=True, maintain_order=True).with_row_index("place", offset=1)
+    return table.select("row", "place", "said", "age_days", "staleness", "confidence", "vector", "score")
+
+
+def curve_and_ranking(ranking: pl.DataFrame, curves: Mapping[str, AnyCurve], *, title: str = "") -> go.Figure:
+    """Draw a decay curve beside the one at the start, and the ranking of facts that it makes.
+
+    :param ranking: ``place``, ``before``, ``said``, ``age_days``, ``staleness``, ``confidence``, ``score``, and
+        ``vector``, null where the rank is by confidence alone; see :class:`Live`.
+    :param curves: the curve at the start and the one now.
+    """
+    import plotly.graph_objects as go
+
+    style.need(ranking, ("place", "before", "said", "age_days", "staleness", "confidence", "score"), "ranking")
+    dated = ranking.drop_nulls("age_days")
+    oldest = max(365.0, float(dated["age_days"].max() or 0) * 1.05)  # type: ignore[arg-type]
+    days = np.linspace(0, oldest, 200)
+    looks = (
+        {"color": style.GREY, "dash": "dash", "width": 1.2},
+        {"color": style.colour(0), "width": 1.8, "simplify": False},
+    )
+    traces: list[Any] = [
+        go.Scatter(x=days, y=curve.retention(days), mode="lines", line=look, name=name, hoverinfo="name+x+y")
+        for (name, curve), look in zip(curves.items(), looks, strict=False)
+    ]
+    traces.append(
+        go.Scatter(x=dated["age_days"].to_list(), y=dated["staleness"].to_list(), mode="markers", name="a fact, ranked",
+                   cliponaxis=False,
+                   marker={"color": style.colour(1), "size": 6}, text=[plain(said) for said in dated["said"]],
+                   hoverinfo="text")
+    )  # fmt: skip
+    both = ranking["vector"].null_count() < ranking.height
+    share = ranking["score"] - _WEIGHTS[0] * ranking["vector"].fill_null(0) if both else ranking["score"]
+    rows = [float(ranking.height - place) for place in range(ranking.height)]
+    bars = {"orientation": "h", "xaxis": "x2", "yaxis": "y2", "width": 0.28, "hoverinfo": "x+name"}
+    if both:
+        similar = (_WEIGHTS[0] * ranking["vector"].fill_null(0)).to_list()
+        traces.append(
+            go.Bar(x=similar, y=rows, name=f"{_WEIGHTS[0]} · similarity", marker={"color": style.NOISE}, **bars)
+        )
+    name = f"{_WEIGHTS[1]} · confidence" if both else "confidence"
+    traces.append(go.Bar(x=share.to_list(), y=rows, name=name, marker={"color": style.colour(0)}, **bars))
+    return style.finish(traces, _two_panels(ranking, [trace.name for trace in traces], oldest, title))
+
+
+def _two_panels(ranking: pl.DataFrame, names: list[str], oldest: float, title: str) -> Any:
+    most = float(ranking["score"].max())  # type: ignore[arg-type]
+
+    def layout_for(px: int) -> dict[str, Any]:
+        head, top = style.heading(title, px)
+        legend, legend_px = style.legend_below(names, px)
+        list_px = _ROW_PX * ranking.height + 8
+        stacked = px <= style.WIDTHS["column"]
+        area = _CURVE_PX + _GAP_PX + list_px if stacked else max(_CURVE_PX, list_px)
+        across = px - 42 - 12
+        left = (0.0, 1.0) if stacked else (0.0, 0.42)
+        right = (0.0, 1.0) if stacked else (0.5, 1.0)
+        upper = (1 - _CURVE_PX / area, 1.0) if stacked else (0.0, 1.0)
+        lower = (0.0, list_px / area) if stacked else (0.0, 1.0)
+        room = (right[1] - right[0]) * across
+        return {
+            "title": head, "legend": legend | {"traceorder": "normal"}, "showlegend": True, "barmode": "stack",
+            "height": top + area + 38 + legend_px,
+            "margin": {"t": top, "l": 42, "r": 12, "b": 38 + legend_px}, "annotations": _listed(ranking, room),
+            "xaxis": {"domain": left, "anchor": "y", "title": {"text": "days since the last access"}, "nticks": 6,
+                      "range": [0, oldest]},
+            "yaxis": {"domain": upper, "anchor": "x", "title": {"text": "staleness"}, "range": [0, 1.03]},
+            "xaxis2": {"domain": right, "anchor": "y2", "title": {"text": "score"}, "range": [0, (most or 1.0) * 1.05],
+                       "nticks": 5},
+            "yaxis2": {"domain": lower, "anchor": "x2", "visible": False, "range": [0.5, ranking.height + 0.75]},
+        }  # fmt: skip
+
+    return layout_for
+
+
+def _listed(ranking: pl.DataFrame, room: float) -> list[dict[str, Any]]:
+    """Write each fact above its bar, with how far it has moved since the start."""
+    notes = []
+    for i, (place, before, said) in enumerate(ranking.select("place", "before", "said").iter_rows()):
+        moved = before - place
+        mark = f" {'▲' if moved > 0 else '▼'}{abs(moved)}" if moved else ""
+        text = fit(f"{place}{mark}  {said}", room - 8, style.SMALL)
+        notes.append(
+            {"text": escape(text), "x": 0, "xref": "x2", "xanchor": "left", "y": ranking.height - i + 0.2, "yref": "y2",
+             "yanchor": "bottom", "showarrow": False, "borderpad": 0, "font": {"size": style.SMALL}}
+        )  # fmt: skip
+    return notes
