@@ -37,7 +37,7 @@ truths = {  # without a file, facts are simulated by these curves
 }
 labels_each = 250
 recovery_sets = 4
-simulated_facts = 1500
+simulated_facts = 3000
 updates_file = None  # a dataset with knowledge-update questions, such as LongMemEval; without one, this dataset's
 asks_for_before = r"(?i)\b(previous(ly)?|initial(ly)?|before|first|used to|just started)\b"
 half_life_days = 60

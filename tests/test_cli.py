@@ -19,7 +19,8 @@ from memlab import datasets
 from memlab.store import MemoryStore
 
 HASHING = ("--encoder", "hashing")
-VERBS = ("ingest", "index", "facts", "recall", "profile", "timeline", "search", "evaluate", "notebooks", "figures", "synth", "fetch", "info")
+VERBS = ("ingest", "index", "facts", "recall", "profile", "timeline", "search", "evaluate", "notebooks", "figures")
+VERBS += ("synth", "fetch", "info")
 PIPELINES = {
     "dense": "dense",
     "bm25": "bm25",

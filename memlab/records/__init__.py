@@ -13,7 +13,7 @@ question  ``<scope>/q<i>`` or native  ``conv-26/q0``
 """
 
 from memlab.records.dataset import Dataset, concat
-from memlab.records.knowledge import Entity, Fact, IndexEvent, IndexState, Relation, Summary
+from memlab.records.knowledge import Entity, Fact, IndexEvent, IndexState, Node, Relation, Summary
 from memlab.records.rows import (
     TIMESTAMP,
     Annotation,
@@ -49,6 +49,7 @@ __all__ = [
     "IndexState",
     "Issue",
     "Level",
+    "Node",
     "Qrels",
     "Question",
     "Relation",

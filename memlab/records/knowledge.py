@@ -1,9 +1,10 @@
-"""What is known from finished sessions: rows that an index of sessions writes, each with the turns that it stands on."""
+"""What is known from finished sessions: rows that an index writes, each with the turns that it stands on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:
@@ -157,3 +158,46 @@ class IndexEvent:
     service: str | None
     version: str
     reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A summary in a tree over the turns of a scope, or a leaf of it.
+
+    :param node_id: unique; opaque; names what the node was made from, so that equal inputs give equal ids.
+    :param level: 0 for a leaf; else one more than its children.
+    :param kind: ``turn``, ``session``, ``cluster``, ``day``, ``week`` or ``month``.
+    :param text: the sentences, joined.
+    :param evidence: for each of ``sentences``, ids of the turns that it stands on.
+    :param parent: the node above; of several in a soft grouping, the one it belongs to most. ``None`` at the top.
+    :param children: the nodes below in order of time, also those that belong to another parent more.
+    :param turns: ids of all turns below, in order of time.
+    :param start: time of the first of them.
+    :param end: time of the last of them.
+    :param method: how its children were put together: ``mixture``, ``chunks``, ``weeks (Europe/Oslo)`` …
+    :param service: what wrote the sentences: ``source`` (they are turns), ``extractive``, ``given``, or the name of a
+        language-model service.
+    :param topics: keywords, most telling first.
+    :param decisions: what was decided; only where nodes follow time.
+    :param open_questions: what was asked and not answered up to its end; only where nodes follow time.
+    """
+
+    node_id: str
+    scope: str
+    level: int
+    kind: str
+    text: str
+    sentences: list[str]
+    evidence: list[list[str]]
+    parent: str | None
+    children: list[str]
+    turns: list[str]
+    start: datetime | None
+    end: datetime | None
+    method: str
+    service: str
+    topics: list[str]
+    decisions: list[str]
+    decision_evidence: list[list[str]]
+    open_questions: list[str]
+    open_question_evidence: list[list[str]]
