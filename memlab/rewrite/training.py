@@ -1,0 +1,98 @@
+"""Learning the rewriter's weights from questions that people rewrote.
+
+The weights that come with memlab were made from half of CANARD's development set::
+
+    train(*canard("canard_dev_a.json")).save(FILE)
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memlab.errors import DataError
+from memlab.rewrite._context import Context
+from memlab.rewrite.features import features
+from memlab.rewrite.measure import content_words
+from memlab.rewrite.model import CLIP, Model, matrix
+
+NETWORKS = 8
+HIDDEN = 32
+DECAY = 1.0
+RATE = 2e-3
+EPOCHS = 14
+BATCH = 256
+
+
+def canard(path: str | Path) -> tuple[list[Context], list[str]]:
+    """Read questions and their rewrites from a file of CANARD: each with title and section as topics, and without.
+
+    :raises DataError: when the file is not in CANARD's layout.
+    """
+    try:
+        items = json.loads(Path(path).read_text(encoding="utf-8"))
+        asked = [(item["Question"], item["History"], item["Rewrite"]) for item in items]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise DataError(
+            f"{path} cannot be read as CANARD ({what}); expected a list with History, Question, Rewrite"
+        ) from error
+    known = [Context.of(question, history[2:], history[:2]) for question, history, _ in asked]
+    unknown = [Context.of(question, history[2:]) for question, history, _ in asked]
+    return known + unknown, 2 * [reference for *_, reference in asked]
+
+
+def train(contexts: Sequence[Context], references: Sequence[str], *, seed: int = 0) -> Model:
+    """Learn which words people add: an ensemble of perceptrons, each word of each context an example.
+
+    :param contexts: questions with what stood before them.
+    :param references: what people made of each question.
+    :param seed: of the first network.
+
+    Source: query resolution as term classification (Voskarides et al., SIGIR 2020), with features in the place of BERT.
+    """
+    described, added = [], []
+    for context, reference in zip(contexts, references, strict=True):
+        wanted = set(content_words(reference))
+        for word, values in features(context).items():
+            described.append(values)
+            added.append(word in wanted)
+    return fit(described, added, seed=seed)
+
+
+def fit(described: Sequence[Mapping[str, float]], added: Sequence[bool], *, seed: int = 0) -> Model:
+    """Learn from the features of words, and whether each was added."""
+    names = tuple(sorted({name for values in described for name in values}))
+    values = matrix(described, names)
+    mean, spread = values.mean(axis=0), values.std(axis=0) + 1e-6
+    scaled = np.clip((values - mean) / spread, -CLIP, CLIP)
+    networks = [_fitted(scaled, np.array(added), seed + n) for n in range(NETWORKS)]
+    return Model(
+        names,
+        {
+            "mean": mean,
+            "spread": spread,
+            "w1": np.stack([n.coefs_[0] for n in networks]),
+            "b1": np.stack([n.intercepts_[0] for n in networks]),
+            "w2": np.stack([n.coefs_[1][:, 0] for n in networks]),
+            "b2": np.array([n.intercepts_[1][0] for n in networks]),
+        },
+    )
+
+
+def _fitted(values: np.ndarray, added: np.ndarray, seed: int) -> Any:
+    """Fit for a fixed number of epochs, which is the early stop: no warning that it could go on."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.neural_network import MLPClassifier
+
+    network = MLPClassifier(
+        (HIDDEN,), alpha=DECAY, learning_rate_init=RATE, max_iter=EPOCHS, batch_size=BATCH, random_state=seed
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return network.fit(values, added)
