@@ -81,10 +81,10 @@ def outranked(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") 
         y, said = float(len(conditions) - row), list[str]()
         for its in frame.filter(pl.col("condition") == name).to_dicts():
             i = several.index(its["data"])
-            said.append(f"{its['share']:.0%}")
+            said.append(f"{its['share']:.1%}")
             spread = {"array": [its["high"] - its["share"]], "arrayminus": [its["share"] - its["low"]]}
             traces.append(
-                go.Scatter(x=[its["share"]], y=[y - 1 + 0.16 * (len(several) - 1 - i)], mode="markers",
+                go.Scatter(x=[its["share"]], y=[y - 0.94 + 0.2 * (len(several) - 1 - i)], mode="markers",
                            name=plain(name), marker={"size": 7, "color": style.colour(i), "symbol": style.SYMBOLS[i]},
                            error_x=spread | {"thickness": 1.5, "width": 0}, showlegend=False, hoverinfo="name+x")
             )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What is known from finished sessions: rows that an index writes, each with the turns that it stands on."""
+"""What is known from finished sessions: rows that an index of sessions writes, each with the turns it stands on."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
     ),
     "outranked": (
         lambda: decay_truth.outranked(bought()),
-        ["no decay", "supersession", "25% · 50%", "95% · 52%", "● simulated, ■ <i>", "(n = 40 · 40)",
+        ["no decay", "supersession", "25.0% · 50.0%", "95.0% · 52.5%", "● simulated, ■ <i>", "(n = 40 · 40)",
          "share of questions where the current value outranks the stale"],
     ),
 }  # fmt: skip
