@@ -28,6 +28,7 @@ _EXPORTS: dict[str, str] = {
 _ROOMS = (
     "cluster",
     "config",
+    "context",
     "datasets",
     "embed",
     "errors",
@@ -40,6 +41,8 @@ _ROOMS = (
     "records",
     "rerank",
     "retrieve",
+    "rewrite",
+    "rollup",
     "select",
     "sessions",
     "store",

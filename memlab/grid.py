@@ -36,6 +36,7 @@ _NO_PART_OF_A_RANKING = {
     *(
         "cli",
         "config",
+        "context",
         "crossval",
         "datasets",
         "errors",
@@ -43,6 +44,7 @@ _NO_PART_OF_A_RANKING = {
         "experiment",
         "figures",
         "grid",
+        "indexing",
         "knowledge",
         "learning",
         "notebooks",

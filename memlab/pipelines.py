@@ -34,6 +34,7 @@ from memlab.retrieve import (
     sessions_from_turns,
     two_stage,
 )
+from memlab.rollup import tree
 from memlab.select import (
     adaptive,
     budget,
@@ -150,7 +151,9 @@ def _reranking(text: str) -> Callable[[Run, Bench], Run]:
     return apply
 
 
-RETRIEVERS: Mapping[str, Callable[..., Run]] = {f.__name__: f for f in (dense, bm25, late, hybrid, combsum, two_stage)}
+RETRIEVERS: Mapping[str, Callable[..., Run]] = {
+    f.__name__: f for f in (dense, bm25, late, hybrid, combsum, two_stage, tree)
+}
 TRANSFORMS: Mapping[str, Callable[..., Run]] = {
     f.__name__: f
     for f in (

@@ -1,10 +1,11 @@
-"""Groups of turns by density, their picture in the plane, their words, and how evidence lies in them.
+"""Groups of turns by density or by a mixture, their picture in the plane, their words, and how evidence lies in them.
 
 Importing it costs nothing: hdbscan, umap and scikit-learn load when they are first used.
 """
 
 from memlab.cluster.density import NOISE, hdbscan_labels, kmeans_labels
 from memlab.cluster.labels import cluster_terms
+from memlab.cluster.mixture import mixture_memberships
 from memlab.cluster.projection import project
 from memlab.cluster.spans import concentration, evidence_spans, pair_similarity
 
@@ -15,6 +16,7 @@ __all__ = [
     "evidence_spans",
     "hdbscan_labels",
     "kmeans_labels",
+    "mixture_memberships",
     "pair_similarity",
     "project",
 ]

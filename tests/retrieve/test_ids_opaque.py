@@ -28,6 +28,8 @@ PIPELINES = [
     "combsum",
     "combsum(turn=(0, 1, 0), session=(1, 0, 0), k=7)",
     "two_stage",
+    "tree",
+    "tree(grouping='weeks', search='traversal')",
     "two_stage(k=99, sessions=2, turns=2)",
     "two_stage(rerank=False, by='turn')",
     "hybrid | prf",

@@ -1,0 +1,180 @@
+"""A rolling summary of a conversation: the last turns verbatim, what came before them in two hundred words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from pydantic import BaseModel, Field, StringConstraints
+
+from memlab.embed.text import ROLES
+from memlab.llm import Service, answers
+from memlab.records import Turn, frame
+from memlab.summarize import split
+from memlab.summarize._values import LOOSE, mentions
+from memlab.summarize._words import PHATIC
+from memlab.summarize.extractive import shorten
+from memlab.summarize.sentences import spoken
+
+VERBATIM = 4
+AT_ONCE = 2
+MAX_WORDS = 200
+MAX_PENDING = 64
+
+_LONGEST = 220
+_SPEAKER = re.compile(r"^[^\W\d_][^\d:]{0,40}: ")
+
+Summariser = Callable[[tuple[str, ...], Sequence[Turn]], tuple[str, ...]]
+"""The sentences of a summary and the turns that follow in, the sentences of the new summary out."""
+
+
+@dataclass(frozen=True)
+class RollingBuffer:
+    """A conversation so far; a value: :func:`add` and :func:`read` give new ones.
+
+    :param turns: those that are not in the summary, oldest first: the last :data:`VERBATIM`, and what was not read yet.
+    :param summary: sentences over all turns before; together at most :data:`MAX_WORDS` words.
+    :param n_summarised: turns in the summary.
+    :param calls: how often the summariser was called.
+    """
+
+    turns: tuple[Turn, ...] = ()
+    summary: tuple[str, ...] = ()
+    n_summarised: int = 0
+    calls: int = 0
+
+    @property
+    def text(self) -> str:
+        """The summary, then the turns."""
+        said = [turn.text if turn.speaker in ROLES else f"{turn.speaker}: {turn.text}" for turn in self.turns]
+        return "\n".join([*([" ".join(self.summary)] if self.summary else []), *said])
+
+
+def add(
+    buffer: RollingBuffer, turns: Sequence[Turn], *, summarise: Summariser | None = None, pending: int = MAX_PENDING
+) -> RollingBuffer:
+    """Add turns. Nothing is summarised before the buffer is read, or more than ``pending`` turns wait.
+
+    >>> from memlab import Turn
+    >>> from memlab.context import RollingBuffer, add, read
+    >>> turns = [Turn(f"u/s/{n}", "u", "u/s", n, "Mel", "user", f"I paid ${n}0 on {n} May.") for n in range(1, 8)]
+    >>> buffer = add(RollingBuffer(), turns)
+    >>> buffer.calls, read(buffer).calls, read(buffer).summary
+    (0, 1, ('Mel: I paid $10 on 1 May.', 'Mel: I paid $20 on 2 May.'))
+    """
+    held = replace(buffer, turns=(*buffer.turns, *turns))
+    return read(held, summarise=summarise) if len(held.turns) > max(pending, VERBATIM + AT_ONCE) else held
+
+
+def read(buffer: RollingBuffer, *, summarise: Summariser | None = None) -> RollingBuffer:
+    """Summarise what is older than the last turns, two turns at a time; an odd one waits for the next.
+
+    Each pair is folded into the summary in order, so that turns added one by one, read in between or not, come to the
+    same summary as turns added at once.
+
+    :param summarise: :func:`extractive` by default; :class:`ByModel` for a language model.
+    :returns: the buffer with its summary up to date, and the last four or five turns.
+    """
+    pairs = max(0, len(buffer.turns) - VERBATIM) // AT_ONCE
+    if not pairs:
+        return buffer
+    summary = buffer.summary
+    for n in range(pairs):
+        summary = bounded((summarise or extractive)(summary, buffer.turns[n * AT_ONCE : (n + 1) * AT_ONCE]))
+    done = pairs * AT_ONCE
+    return RollingBuffer(buffer.turns[done:], summary, buffer.n_summarised + done, buffer.calls + pairs)
+
+
+def extractive(summary: tuple[str, ...], turns: Sequence[Turn]) -> tuple[str, ...]:
+    """Keep whole sentences, those with dates, amounts and names first.
+
+    Sentences that say nothing ("Wow, thanks!") are left out. While the summary is too long, the sentence that keeps the
+    fewest values a word is given up; a value that another sentence keeps counts for neither, and of equal sentences
+    questions go first, then the oldest.
+    """
+    clean = [replace(turn, text=turn.text.encode("utf-8", "replace").decode()) for turn in turns]
+    said = split(frame(Turn, clean)).with_columns(spoken())["spoken"].to_list()
+    who = _speakers((*summary, *said))
+    fresh = [shorten(re.sub(r"\s+", " ", text), _LONGEST) for text in said if _tells(text, who)]
+    return bounded((*summary, *(text for text in dict.fromkeys(fresh) if text not in summary)))
+
+
+def bounded(sentences: Sequence[str], *, max_words: int = MAX_WORDS) -> tuple[str, ...]:
+    """Give up sentences until they have at most so many words."""
+    held = list(sentences)
+    who = _speakers(held)
+    values = [_values(text, who) for text in held]
+    sizes = [len(text.split()) for text in held]
+    total = sum(sizes)
+    while total > max_words:
+        often: dict[str, int] = {}
+        for value in set().union(*values) if values else ():
+            often[value] = sum(value in each for each in values)
+        worth = [
+            sum(often[value] == 1 for value in each) / max(size, 1) for each, size in zip(values, sizes, strict=True)
+        ]
+        worst = min(range(len(held)), key=lambda i: (worth[i], not held[i].endswith("?"), i))
+        total -= sizes[worst]
+        for column in (held, values, sizes):
+            del column[worst]
+    return tuple(held)
+
+
+def _speakers(sentences: Sequence[str]) -> tuple[str, ...]:
+    found = (_SPEAKER.match(text) for text in sentences)
+    return tuple(sorted({word for match in found if match for word in match[0].casefold().rstrip(": ").split()}))
+
+
+def _values(text: str, speakers: Sequence[str] = ()) -> frozenset[str]:
+    """The dates, amounts and names of a sentence; not the names of those who talk to each other, in full or short."""
+    found = (m.value for m in mentions(_SPEAKER.sub("", text)) if not m.opens and m.value not in LOOSE)
+    return frozenset(value for value in found if not any(name.startswith(value) for name in speakers))
+
+
+def _tells(text: str, speakers: Sequence[str]) -> bool:
+    words = re.findall(r"\w+(?:['’]\w+)*", _SPEAKER.sub("", text).lower())
+    telling = [word for word in words if word not in PHATIC and len(word) > 2 and word not in speakers]
+    return bool(_values(text, speakers)) or len(telling) > 2
+
+
+_Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]
+SYSTEM = (
+    "You keep the running summary of a conversation. You are given the summary so far and the next turns. Write the "
+    "summary anew so that it covers both, in at most 180 words, as short sentences with the speakers' names. Keep "
+    "every date, amount and name that matters; add nothing, guess nothing; leave out greetings and thanks."
+)
+
+
+class Running(BaseModel, extra="forbid"):
+    """What a model answers: the sentences of the summary."""
+
+    sentences: Annotated[list[_Sentence], Field(min_length=1, max_length=24)]
+
+
+@dataclass
+class ByModel:
+    """Summarise by a language model; by extraction where it fails or writes too much.
+
+    :param service: of :mod:`memlab.llm`.
+    :param failures: why it was not followed, one entry each time.
+    """
+
+    service: Service
+    failures: list[str] = field(default_factory=list)
+
+    def __call__(self, summary: tuple[str, ...], turns: Sequence[Turn]) -> tuple[str, ...]:
+        """Fold turns into a summary."""
+        said = "\n".join(f"{turn.speaker}: {' '.join(turn.text.split())}" for turn in turns)
+        prompt = f"Summary so far:\n{' '.join(summary) or '(nothing yet)'}\n\nNext turns:\n{said}"
+        (outcome,) = answers(self.service, [prompt], Running, system=SYSTEM)
+        if outcome.answer is None:
+            self.failures.append(outcome.failure)
+            return extractive(summary, turns)
+        made = tuple(" ".join(text.split()) for text in outcome.answer.sentences)
+        n_words = sum(len(text.split()) for text in made)
+        if n_words > MAX_WORDS:
+            self.failures.append(f"the summary has {n_words} words; {MAX_WORDS} are the most")
+            return extractive(summary, turns)
+        return made

@@ -1,0 +1,85 @@
+"""What a tree costs and what it keeps, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import polars as pl
+
+from memlab.retrieve.bench import TOKEN
+from memlab.rollup.given import GIVEN
+from memlab.rollup.nodes import INSTEAD
+from memlab.rollup.summarisers import EXTRACTIVE, SOURCE
+
+
+def cost(nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+    """Count what writing the nodes took, as if all of them were written now.
+
+    Tokens are words and punctuation marks, counted without a model. A language-model service is called once for a node,
+    and reads its children's texts, or its turns where it has no children; also where its answer was not used and the
+    node was picked from the sentences instead. Instructions to the model are not counted.
+
+    :param nodes: rows of :class:`memlab.records.Node`.
+    :param turns: rows of :class:`memlab.records.Turn`, all that the nodes stand on.
+    :returns: ``kind``, ``level``, ``service``, ``nodes``, ``calls``, ``tokens_in``, ``tokens_out``; leaves that are
+        turns are not written and left out.
+
+    >>> import memlab
+    >>> from memlab.rollup import cost, rollup
+    >>> turns = memlab.datasets.synthetic.generate(turns=60, seed=0).turns
+    >>> cost(rollup(turns), turns).select("kind", "calls").rows()
+    [('session', 0), ('week', 0), ('month', 0)]
+    """
+    own = nodes.select("node_id", tokens=pl.col("text").str.count_matches(TOKEN))
+    said = turns.select(turns="turn_id", tokens=pl.col("text").str.count_matches(TOKEN))
+    below = (
+        nodes.select("node_id", child="children").explode("child").join(own.rename({"node_id": "child"}), on="child")
+    )
+    leaves = nodes.filter(pl.col("children").list.len() == 0).select("node_id", "turns")
+    direct = leaves.explode("turns").join(said, on="turns")
+    read = pl.concat([below.select("node_id", "tokens"), direct.select("node_id", "tokens")])
+    read = read.group_by("node_id").agg(read=pl.col("tokens").sum())
+    asked = pl.col("service").str.contains(INSTEAD, literal=True) & ~pl.col("service").str.ends_with(GIVEN)
+    called = asked | ~pl.col("service").is_in([SOURCE, EXTRACTIVE, GIVEN, EXTRACTIVE + INSTEAD + GIVEN])
+    return (
+        nodes.filter(pl.col("kind") != "turn")
+        .join(own, on="node_id", maintain_order="left")
+        .join(read, on="node_id", how="left", maintain_order="left")
+        .group_by("kind", "level", "service", maintain_order=True)
+        .agg(
+            nodes=pl.len(),
+            calls=called.sum(),
+            tokens_in=pl.col("read").fill_null(0).sum(),
+            tokens_out=pl.col("tokens").sum(),
+        )
+    )
+
+
+def kept(nodes: pl.DataFrame, turns: pl.DataFrame, evidence: Iterable[str] = ()) -> pl.DataFrame:
+    """Say of each layer how short it is, and how much of some turns it still holds.
+
+    :param nodes: rows of :class:`memlab.records.Node`.
+    :param turns: rows of :class:`memlab.records.Turn`, all that the nodes stand on.
+    :param evidence: ids of turns that questions need; a turn is held where a sentence of the layer stands on it.
+    :returns: ``kind``, ``level``, ``nodes``, ``tokens``, ``compression`` (tokens of the turns over those of the layer)
+        and ``evidence_kept`` (share; null without evidence).
+
+    >>> import memlab
+    >>> from memlab.rollup import kept, rollup
+    >>> turns = memlab.datasets.synthetic.generate(turns=60, seed=0).turns
+    >>> kept(rollup(turns), turns)["compression"].is_sorted()
+    True
+    """
+    wanted = pl.Series("evidence", list(evidence), dtype=pl.String).unique()
+    total = turns["text"].str.count_matches(TOKEN).sum()
+    by = ("kind", "level")
+    held = nodes.select(*by, pl.col("evidence").list.eval(pl.element().explode())).explode("evidence")
+    held = held.filter(pl.col("evidence").is_in(wanted.implode())).group_by(by).agg(n=pl.col("evidence").n_unique())
+    share = pl.col("n").fill_null(0) / len(wanted) if len(wanted) else pl.lit(None, pl.Float64)
+    return (
+        nodes.group_by(by, maintain_order=True)
+        .agg(nodes=pl.len(), tokens=pl.col("text").str.count_matches(TOKEN).sum())
+        .join(held, on=by, how="left", maintain_order="left")
+        .with_columns(compression=total / pl.col("tokens"), evidence_kept=share)
+        .drop("n")
+    )

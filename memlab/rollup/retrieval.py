@@ -1,0 +1,239 @@
+"""Retrieval over a tree of summaries: nodes find the turns below them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.records import Level, Node, Run, frame, run_from_scores
+from memlab.retrieve import Bench, sessions_from_turns
+from memlab.retrieve.dense import cosines
+from memlab.retrieve.two_stage import places_within
+from memlab.rollup.periods import rollup
+from memlab.rollup.trees import Tree, grow
+
+GROUPINGS = ("clusters", "weeks", "mixed", "none")
+SEARCHES = ("collapsed", "traversal")
+
+
+def tree(
+    bench: Bench,
+    *,
+    level: Level = "turn",
+    k: int = 200,
+    grouping: str = "clusters",
+    search: str = "collapsed",
+    turns: int = 5,
+    beam: int = 10,
+    seed: int = 0,
+) -> Run:
+    """Rank turns by the summaries that stand above them, and by themselves.
+
+    ``collapsed`` puts all nodes, turns too, into one pool: in order of their cosine with the query, each node gives its
+    nearest turns, each turn once. ``traversal`` goes down from the top: of each layer the ``beam`` nearest nodes are
+    kept, and only what is below them is looked at. Turns that are reached further down come first, by their own cosine
+    with the query; those that a layer has cut off follow. So both rank every turn, and can be cut at ``k`` or by
+    ``budget``.
+
+    The trees are built once for a bench, with extractive summaries.
+
+    :param k: places kept for each query.
+    :param grouping: what puts turns together: ``clusters`` of like turns (:func:`memlab.rollup.grow`), ``weeks``
+        (sessions, weeks and months: :func:`memlab.rollup.rollup`), ``mixed`` for the nodes of both, or ``none`` for no
+        tree: turns alone, the control.
+    :param search: ``collapsed`` or ``traversal``.
+    :param turns: of a summary found by ``collapsed``, so many turns are given in its place; ``traversal`` ignores it.
+    :param beam: of each layer, so many nodes are kept by ``traversal``; ``collapsed`` ignores it.
+    :param seed: of the clusters.
+    :raises DataError: for a count below 1, an unknown grouping or search, or without an encoder.
+
+    Source: Sarthi et al., "RAPTOR", ICLR 2024, section 3 (tree traversal, collapsed tree).
+
+    >>> from memlab import datasets, retrieve
+    >>> from memlab.rollup import tree
+    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
+    >>> tree(bench, k=3, grouping="weeks").frame["rank"].max()
+    3
+    """
+    if grouping not in GROUPINGS or search not in SEARCHES:
+        raise DataError(
+            f"grouping is {grouping!r} and search {search!r}; choose from {', '.join(GROUPINGS)}, and from "
+            f"{', '.join(SEARCHES)}"
+        )
+    if min(turns, beam, k) < 1:
+        raise DataError(f"k={k}, turns={turns}, beam={beam}; all start at 1")
+    ranked = [_best(one, search, turns, beam, k if level == "turn" else None) for one in _scopes(bench, grouping, seed)]
+    run = _run(bench, ranked, max((part[1].shape[1] for part in ranked), default=1))
+    return run if level == "turn" else sessions_from_turns(run, bench, k=k)
+
+
+class _Above(NamedTuple):
+    """The summaries of one scope, by number, and how they stand above its turns.
+
+    :param vectors: (m, d) of the summaries.
+    :param turn: (e,) number of a turn within the scope, for each turn of each node; ascending within a node.
+    :param node: (e,) number of its node, ascending.
+    :param level: (m,) layer of each summary.
+    :param child: (c, 2) numbers of a node and of a summary right below it.
+    :param top: (m,) whether there is nothing above it.
+    """
+
+    vectors: np.ndarray
+    turn: np.ndarray
+    node: np.ndarray
+    level: np.ndarray
+    child: np.ndarray
+    top: np.ndarray
+
+
+class _Scope(NamedTuple):
+    """One scope with its queries.
+
+    :param rows: (q,) rows of the queries.
+    :param span: place of the scope's n turns.
+    :param own: (q, n) cosines of the turns.
+    :param found: (q, m) cosines of the summaries.
+    """
+
+    rows: np.ndarray
+    span: slice
+    own: np.ndarray
+    found: np.ndarray
+    above: _Above
+
+
+def _scopes(bench: Bench, grouping: str, seed: int) -> Iterator[_Scope]:
+    documents = bench.documents("turn")
+    vectors = documents.vectors()
+    if bench.query_vectors is None:
+        raise DataError("the queries are not embedded; make the bench with an encoder")
+    asked = list(bench.by_scope("turn"))
+    trees = trees_of(bench, bench.queries["scope"].unique(maintain_order=True).to_list(), grouping, seed=seed)
+    for rows, span in asked:
+        held = trees[bench.queries["scope"][int(rows[0])]]
+        above = _above(held.nodes, held.vectors, documents.ids[span])
+        own = cosines(bench.query_vectors[rows], vectors[span])
+        found = cosines(bench.query_vectors[rows], above.vectors)
+        yield _Scope(rows, span, own.astype(np.float64), found.astype(np.float64), above)
+
+
+def trees_of(bench: Bench, scopes: list[str], grouping: str, *, seed: int = 0) -> dict[str, Tree]:
+    """Give the summaries above the turns of each scope, and their vectors; without the turns themselves.
+
+    What is not yet built is built, and kept with the bench's documents.
+
+    :param grouping: see :func:`tree`.
+    """
+    names = {"mixed": ("clusters", "weeks"), "none": ()}.get(grouping, (grouping,))
+    parts = [_built(bench, scopes, name, seed) for name in names]
+    none = Tree(frame(Node), bench.documents("turn").vectors()[:0])
+    return {scope: _joined([none, *(part[scope] for part in parts)]) for scope in scopes}
+
+
+def _joined(parts: list[Tree]) -> Tree:
+    return Tree(pl.concat([part.nodes for part in parts]), np.concatenate([part.vectors for part in parts]))
+
+
+def _built(bench: Bench, scopes: list[str], grouping: str, seed: int) -> dict[str, Tree]:
+    documents = bench.documents("turn")
+    key = ("tree", grouping, seed if grouping == "clusters" else 0)
+    made: dict[str, Tree] = documents.indexes.setdefault(key, {})
+    missing = [scope for scope in scopes if scope not in made]
+    if not missing:
+        return made
+    held = bench.turns.filter(pl.col("scope").is_in(missing))
+    at = documents.at(held["turn_id"])
+    order = np.argsort(at, kind="stable")
+    held, at = held[order], at[order]
+    if grouping == "clusters":
+        grown = grow(held, encoder=bench, vectors=documents.vectors()[at], seed=seed)
+    else:
+        nodes = rollup(held, sessions=bench.sessions)
+        grown = Tree(nodes, bench.encode(nodes["text"].to_list()))
+    for scope in missing:
+        rows = ((grown.nodes["scope"] == scope) & (grown.nodes["kind"] != "turn")).arg_true().to_numpy()
+        made[scope] = Tree(grown.nodes[rows], grown.vectors[rows])
+    return made
+
+
+def _above(nodes: pl.DataFrame, vectors: np.ndarray, turn_ids: np.ndarray) -> _Above:
+    numbers = nodes.select("node_id").with_row_index("number")
+    places = pl.DataFrame({"turns": pl.Series(turn_ids, dtype=pl.String)}).with_row_index("place")
+    below = nodes.select("turns").with_row_index("number").explode("turns").join(places, on="turns")
+    below = below.sort("number", "place")
+    child = (
+        nodes.select(node_id="children")
+        .with_row_index("parent")
+        .explode("node_id")
+        .join(numbers, on="node_id")
+        .select("parent", "number")
+        .sort("parent", "number")
+    )
+    return _Above(
+        vectors,
+        below["place"].to_numpy().astype(np.int64),
+        below["number"].to_numpy().astype(np.int64),
+        # Turns are the lowest layer of all, also where sessions are the leaves.
+        nodes.select(pl.col("level") + (pl.col("kind") != "cluster"))["level"].to_numpy().astype(np.int64),
+        child.to_numpy().astype(np.int64),
+        nodes["parent"].is_null().to_numpy(),
+    )
+
+
+def _best(one: _Scope, search: str, turns: int, beam: int, k: int | None) -> tuple[np.ndarray, ...]:
+    """Rank a scope's turns for its queries: rows of the queries, places and scores (q, k) of the turns."""
+    key = _collapsed(one, turns) if search == "collapsed" else _reached(one, beam)
+    order = np.lexsort((-one.own, -key), axis=1)[:, :k]
+    # Depths are whole numbers, so that the cosine decides among turns of one depth; scores of nodes stay as they are.
+    score = key if search == "collapsed" else key + (one.own + 1) / 4
+    return one.rows, one.span.start + order, np.take_along_axis(score, order, axis=1)
+
+
+def _collapsed(one: _Scope, turns: int) -> np.ndarray:
+    """Give each turn the cosine of the best node that brings it, itself among them: (q, n)."""
+    best = one.own.copy()
+    turn, node = one.above.turn, one.above.node
+    if not len(turn):
+        return best
+    nearest = places_within(one.own[:, turn], node) < turns
+    brought = np.where(nearest, one.found[:, node], -np.inf)
+    order = np.argsort(turn, kind="stable")
+    starts = np.flatnonzero(np.r_[True, turn[order][1:] != turn[order][:-1]])
+    top = np.maximum.reduceat(brought[:, order], starts, axis=1)
+    with_node = turn[order][starts]
+    best[:, with_node] = np.maximum(best[:, with_node], top)
+    return best
+
+
+def _reached(one: _Scope, beam: int) -> np.ndarray:
+    """Say for each turn how many layers the beam comes down to it: (q, n)."""
+    above, depth = one.above, np.zeros(one.own.shape)
+    open_nodes = np.broadcast_to(above.top, one.found.shape).copy()
+    parent, child = above.child.T
+    for layers, level in enumerate(sorted(set(above.level.tolist()), reverse=True), 1):
+        here = np.flatnonzero(above.level == level)
+        value = np.where(open_nodes[:, here], one.found[:, here], -np.inf)
+        place = np.argsort(np.argsort(-value, axis=1, kind="stable"), axis=1, kind="stable")
+        kept = np.zeros(one.found.shape, bool)
+        kept[:, here] = (place < beam) & (value > -np.inf)
+        inside = above.level[parent] == level
+        for_child = kept[:, parent[inside]]
+        np.logical_or.at(open_nodes.T, child[inside], for_child.T)
+        of_turns = np.isin(above.node, here)
+        np.maximum.at(depth.T, above.turn[of_turns], layers * kept.T[above.node[of_turns]])
+    return depth
+
+
+def _run(bench: Bench, ranked: list[tuple[np.ndarray, ...]], k: int) -> Run:
+    ids, query_ids = bench.documents("turn").ids, bench.queries["query_id"].to_numpy()
+    rows = [np.repeat(rows, places.shape[1]) for rows, places, _ in ranked]
+    row = np.concatenate([*rows, np.zeros(0, np.int64)])
+    order = np.argsort(row, kind="stable")
+    places = np.concatenate([*(places.ravel() for _, places, _ in ranked), np.zeros(0, np.int64)])[order]
+    scores = np.concatenate([*(scores.ravel() for *_, scores in ranked), np.zeros(0)])[order]
+    run = run_from_scores(query_ids[row[order]], ids[places], scores, level="turn", k=max(k, 1))
+    return bench.show(run)
