@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -140,6 +141,9 @@ def test_recall(ask: Any) -> None:
     assert "Oslo" not in "".join(lines)
     assert "Oslo" in ask("recall", "Where does Ann live?", "--all")
     assert "nothing that the graph knows" in ask("recall", "Why?")
+    facts, shown = ask("recall", "Oslo", "--k", 1), ask("recall", "Oslo", "--k", 1, "--sessions", 2)
+    assert shown.startswith(facts.rstrip())
+    assert re.findall(r"^  (\d)  0\.\d+  \S+  (home/\S+)$", shown[len(facts.rstrip()) :], re.M)[1][0] == "2"
 
 
 def test_profile(ask: Any) -> None:

