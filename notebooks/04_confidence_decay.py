@@ -240,7 +240,7 @@ caption = (
     f"Parameters fitted to {recovery_sets} simulated sets of 1,000 facts of each family, over their true values "
     "(90 % profile-likelihood intervals)."
 )
-export(fig, "decay-recovery", data=covered, caption=caption, provenance={"seed": seed}, directory=figures)
+export(fig, "decay-recovery", data=covered, caption=caption, provenance=about, directory=figures)
 
 # %% [markdown]
 # ## What it buys: current against stale
