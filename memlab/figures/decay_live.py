@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -90,15 +91,9 @@ class Live:
         self._draw()
 
     def _draw(self) -> None:
-        from IPython.core.getipython import get_ipython
-        from IPython.display import clear_output, display
-
-        if get_ipython() is None:
-            return
-        figure = style.for_width(self.figure, "full").to_plotly_json()
-        with self._shown:
-            clear_output(wait=True)
-            display({"application/vnd.plotly.v1+json": figure}, raw=True)
+        shown = {"application/vnd.plotly.v1+json": json.loads(style.for_width(self.figure, "full").to_json())}
+        # Set, not captured: capturing takes messages both ways, which a notebook that is run without a screen may lose.
+        self._shown.outputs = ({"output_type": "display_data", "data": shown, "metadata": {}},)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         return self.widget._repr_mimebundle_(**options)
