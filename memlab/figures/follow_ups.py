@@ -1,0 +1,154 @@
+"""Follow-up questions: recall before and after rewriting, a conversation turn by turn, and a budget that fills up."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from memlab.figures import style
+from memlab.figures._text import clean, plain
+from memlab.figures.selection import rows_layout
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+_SHAPES = ("●", "■", "◆", "▲", "✚")
+
+
+def recall(frame: pl.DataFrame, *, measure: str = "recall_all@10", title: str = "") -> go.Figure:
+    """Draw recall by kind of follow-up, a mark a form of the question, with its interval.
+
+    :param frame: a row a kind and form: ``kind``, ``form``, ``n``, ``mean``, ``low`` and ``high``, in the order to draw
+        from the top.
+
+    >>> import polars as pl
+    >>> from memlab.figures import follow_ups
+    >>> row = {"kind": "pronoun", "form": "as asked", "n": 9, "mean": 0.5, "low": 0.3, "high": 0.7}
+    >>> len(follow_ups.recall(pl.DataFrame([row])).data)
+    1
+    """
+    import plotly.graph_objects as go
+
+    style.need(frame, ("kind", "form", "n", "mean", "low", "high"), "recall")
+    forms, kinds = style.series(frame, "form"), style.series(frame, "kind")
+    labels, traces = list[dict[str, Any]](), list[Any]()
+    for i, kind in enumerate(kinds):
+        rows, y = frame.filter(pl.col("kind") == kind), float(len(kinds) - i)
+        said = " → ".join(f"{mean:.0%}" for mean in rows["mean"])
+        labels.append({"name": f"{clean(kind)} (n = {rows['n'][0]:,})", "said": [said], "y": y})
+        for row in rows.to_dicts():
+            j = forms.index(row["form"])
+            spread = {"array": [row["high"] - row["mean"]], "arrayminus": [row["mean"] - row["low"]]}
+            traces.append(
+                go.Scatter(x=[row["mean"]], y=[y - 0.86 + 0.18 * (len(forms) - 1 - j)], mode="markers",
+                           name=plain(row["form"]), showlegend=False, error_x=spread | {"thickness": 1.5, "width": 0},
+                           marker={"size": 7, "color": style.colour(j), "symbol": style.SYMBOLS[j]},
+                           text=[f"{plain(row['form'])}: {row['mean']:.1%}"], hoverinfo="text")
+            )  # fmt: skip
+    key = ", ".join(f"{shape} {clean(form)}" for shape, form in zip(_SHAPES, forms, strict=False))
+    layout = rows_layout(labels, span=(0, 1), deep=len(forms), xlabel=measure, key=f"{key}", title=title)
+    return style.finish(traces, layout)
+
+
+def ranks(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
+    """Draw a conversation turn by turn: where the last piece of a question's evidence stands in each ranking.
+
+    The grey line is the cut at ``k``; what is not ranked at all stands at the right edge, as an open mark.
+
+    :param frame: a row a turn and form, turns from the top: ``turn``, ``question``, ``form`` and ``rank`` (null where
+        evidence is not ranked).
+    """
+    import plotly.graph_objects as go
+
+    style.need(frame, ("turn", "question", "form", "rank"), "ranks")
+    forms, turns = style.series(frame, "form"), style.series(frame, "turn")
+    most = max(float(frame["rank"].max() or 1), 2.0 * k)  # type: ignore[arg-type]
+    edge = math.log10(most) + 0.1
+    labels, traces = list[dict[str, Any]](), list[Any]()
+    for i, turn in enumerate(turns):
+        rows, y = frame.filter(pl.col("turn") == turn), float(len(turns) - i)
+        said = ["–" if rank is None else str(rank) for rank in rows["rank"]]
+        labels.append({"name": f"{turn}. {clean(rows['question'][0])}", "said": [" → ".join(said)], "y": y})
+        places = [edge if rank is None else math.log10(rank) for rank in rows["rank"]]
+        traces.append(
+            go.Scatter(x=[min(places), max(places)], y=[y - 0.72] * 2, mode="lines", hoverinfo="skip",
+                       showlegend=False, line={"color": style.NOISE, "width": 1})
+        )  # fmt: skip
+        for form, place, rank, text in zip(rows["form"], places, rows["rank"], said, strict=True):
+            j = forms.index(form)
+            tint, lane = style.colour(j), 0.1 * (j - (len(forms) - 1) / 2)
+            traces.append(
+                go.Scatter(x=[place], y=[y - 0.72 - lane], mode="markers", name=plain(form), showlegend=False,
+                           text=[f"{plain(form)}: {text}"], hoverinfo="text",
+                           marker={"size": 7, "symbol": style.SYMBOLS[j], "color": "white" if rank is None else tint,
+                                   "line": {"color": tint, "width": 1.5}})
+            )  # fmt: skip
+    key = ", ".join(f"{shape} {clean(form)}" for shape, form in zip(_SHAPES, forms, strict=False))
+    xlabel = f"rank of the last piece of evidence (log; line: first {k})"
+    inner = rows_layout(labels, span=(0, edge), deep=2, xlabel=xlabel, key=f"{key}; open: not ranked", title=title)
+    ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500) if tick <= most]
+
+    def layout_for(px: int) -> dict[str, Any]:
+        layout = inner(px)
+        layout["xaxis"] |= {
+            "zeroline": False, "tickvals": [math.log10(t) for t in ticks], "ticktext": list(map(str, ticks)),
+        }  # fmt: skip
+        cut = {"type": "line", "x0": math.log10(k + 0.5), "x1": math.log10(k + 0.5), "y0": 0, "y1": 1, "yref": "paper",
+               "layer": "below", "line": {"color": style.GREY, "width": 1, "dash": "dot"}}  # fmt: skip
+        return {**layout, "shapes": [cut]}
+
+    return style.finish(traces, layout_for)
+
+
+def filling(frame: pl.DataFrame, *, budget: int, unbounded: pl.DataFrame | None = None, title: str = "") -> go.Figure:
+    """Draw what each context of a long session is made of, a column a question, under the budget.
+
+    :param frame: ``question`` (number in the session), ``source`` and ``n_tokens``; the sources in the order in which
+        they are stacked from below.
+    :param budget: the most tokens of a context.
+    :param unbounded: ``question`` and ``n_tokens`` that it would have with the whole session as it was said.
+    """
+    import plotly.graph_objects as go
+
+    style.need(frame, ("question", "source", "n_tokens"), "filling")
+    sources = style.series(frame, "source")
+    last = int(frame["question"].max())  # type: ignore[arg-type]
+    traces: list[Any] = []
+    for i, source in enumerate(sources):
+        rows = frame.filter(pl.col("source") == source).sort("question", maintain_order=True)
+        pattern = {"shape": _PATTERNS[i % 5], "fgcolor": "white", "fillmode": "overlay", "size": 5, "solidity": 0.25}
+        traces.append(
+            go.Bar(x=rows["question"].to_list(), y=rows["n_tokens"].to_list(), name=style.named(source), width=0.86,
+                   marker={"color": style.colour(i), "line": {"width": 0}, "pattern": pattern}, hoverinfo="name+x+y")
+        )  # fmt: skip
+    ends = pl.DataFrame({"question": [0.4, last + 0.6], "n_tokens": [budget] * 2})
+    for name, line, dash in ((f"budget ({budget:,})", ends, "dash"), (_UNBOUNDED, unbounded, "dot")):
+        if line is not None:
+            traces.append(
+                go.Scatter(x=line["question"].to_list(), y=line["n_tokens"].to_list(), mode="lines", name=name,
+                           hoverinfo="name+y", line={"color": style.INK, "width": 1.4, "dash": dash})
+            )  # fmt: skip
+    names = [plain(trace.name) for trace in traces]
+    heights = [budget, frame.group_by("question").agg(pl.col("n_tokens").sum())["n_tokens"].max()]
+    heights += [] if unbounded is None else [unbounded["n_tokens"].max()]
+    top = 1.08 * max(map(float, heights))  # type: ignore[arg-type]
+
+    def layout_for(px: int) -> dict[str, Any]:
+        head, above = style.heading(title, px)
+        legend, legend_px = style.legend_below(names, px)
+        return {
+            "title": head, "barmode": "stack", "showlegend": True, "legend": {**legend, "traceorder": "normal"},
+            "height": above + 190 + 38 + legend_px, "margin": {"t": above, "r": 10, "b": 38 + legend_px, "l": 46},
+            "xaxis": {"title": {"text": "question of the session"}, "range": [0.4, last + 0.6], "showgrid": False,
+                      "nticks": 10},
+            "yaxis": {"title": {"text": "tokens in the context"}, "range": [0, top]},
+        }  # fmt: skip
+
+    return style.finish(traces, layout_for)
+
+
+# A second factor beside colour, for print in grey.
+_PATTERNS = ("", "/", "", "\\", "")
+_UNBOUNDED = "whole session"

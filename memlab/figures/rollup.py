@@ -1,0 +1,297 @@
+"""Trees of summaries: drawn as an icicle or with links, and what their layers keep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from memlab.figures import style
+from memlab.figures._text import clean, escape, fit, place, plain, text_px, wrap
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+_ROW_PX, _MOST_PX, _LEGIBLE_PX = 13, 700, 10
+_SIDE_PX, _HEAD_PX = 8, 16
+_NEEDED = ("node_id", "parent", "label", "n_turns")
+
+
+class _Laid(NamedTuple):
+    """Nodes of a forest from the top, each with its depth and the rows that it covers, counted from the top."""
+
+    rows: list[dict[str, Any]]
+    depths: int
+    leaves: int
+
+    def row_px(self) -> float:
+        return float(min(_ROW_PX, _MOST_PX / self.leaves))
+
+
+def _laid(frame: pl.DataFrame) -> _Laid:
+    """Give every leaf a row of its own, in the order of the frame, and every other node the rows of its leaves."""
+    rows = frame.to_dicts()
+    by_id = {row["node_id"]: row for row in rows}
+    below: dict[Any, list[dict[str, Any]]] = {}
+    for row in rows:
+        below.setdefault(row["parent"] if row["parent"] in by_id else None, []).append(row)
+    stack = [(row, 0, branch) for branch, row in reversed(list(enumerate(below.get(None, []))))]
+    laid, leaves = list[dict[str, Any]](), 0
+    while stack:
+        row, depth, branch = stack.pop()
+        children = below.get(row["node_id"], [])
+        laid.append({**row, "depth": depth, "branch": branch, "first": leaves, "leaf": not children})
+        leaves += not children
+        stack += [(child, depth + 1, branch) for child in reversed(children)]
+    ends = dict[Any, int]()
+    for row in reversed(laid):
+        row["end"] = row["first"] + 1 if row["leaf"] else ends[row["node_id"]]
+        row["middle"] = (row["first"] + row["end"]) / 2
+        ends[row["parent"]] = max(ends.get(row["parent"], 0), row["end"])
+    return _Laid(laid, 1 + max(row["depth"] for row in laid), leaves)
+
+
+def icicle(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
+    """Draw a tree from the left to the right: each node a box as high as all that is below it.
+
+    Every leaf is as high as any other. A label is cut to its box, and left out where the box is too low for one; the
+    page says all of it where the mouse points.
+
+    :param frame: a row a node, in the order to draw from the top: ``node_id``, ``parent`` (null, or an id that is not
+        in the frame, at the top), ``label`` and ``n_turns``; where there is ``kind``, it heads the columns.
+
+    >>> import polars as pl
+    >>> from memlab.figures import rollup
+    >>> nodes = {"node_id": ["m", "w"], "parent": [None, "m"], "label": ["May", "6 May: a trip"], "n_turns": [9, 9]}
+    >>> len(rollup.icicle(pl.DataFrame(nodes)).data)
+    2
+    """
+    import plotly.graph_objects as go
+
+    style.need(frame, _NEEDED, "icicle")
+    tree = _laid(frame)
+    # The labels of the lowest nodes say most.
+    wide = np.array([1.0] * (tree.depths - 1) + [1.7 if tree.depths > 1 else 1.0])
+    edges = np.concatenate([[0.0], np.cumsum(wide / wide.sum())])
+    traces = []
+    for odd in (0, 1):
+        # The second tint starts at the second branch, or, of a single one, at the second depth.
+        single = tree.rows[-1]["branch"] == 0
+        held = [row for row in tree.rows if (row["depth"] if single else row["branch"]) % 2 == odd]
+        traces.append(
+            go.Bar(
+                orientation="h", showlegend=False, hoverinfo="text", marker={"color": style.SEQUENCE[odd]},
+                base=[edges[row["depth"]] for row in held],
+                x=[edges[row["depth"] + 1] - edges[row["depth"]] for row in held],
+                y=[row["middle"] for row in held], width=[row["end"] - row["first"] for row in held],
+                hovertext=[_hover(row) for row in held],
+            )
+        )  # fmt: skip
+        traces[-1].marker.line = {"color": "white", "width": 1}
+    heads = {row["depth"]: clean(row["kind"]) for row in tree.rows} if "kind" in frame.columns else {}
+
+    def layout_for(px: int) -> dict[str, Any]:
+        head, top = style.heading(title, px)
+        across, top = px - 2 * _SIDE_PX, top + _HEAD_PX * bool(heads)
+        notes = [_boxed(row, edges, across, tree.row_px()) for row in tree.rows]
+        notes += [
+            {"text": f"<b>{escape(fit(name, (edges[depth + 1] - edges[depth]) * across, style.SMALL, bold=True))}</b>",
+             "x": edges[depth], "xanchor": "left", "y": 1, "yref": "paper", "yanchor": "bottom", "borderpad": 0}
+            for depth, name in heads.items()
+        ]  # fmt: skip
+        return {
+            "title": head, "showlegend": False, "annotations": [note for note in notes if note],
+            "height": top + round(tree.row_px() * tree.leaves) + 8,
+            "margin": {"t": top, "l": _SIDE_PX, "r": _SIDE_PX, "b": 8},
+            "barmode": "overlay", "bargap": 0,
+            "xaxis": {"visible": False, "range": [0, 1]},
+            "yaxis": {"visible": False, "range": [tree.leaves, 0]},
+        }  # fmt: skip
+
+    return style.finish(traces, layout_for)
+
+
+def _hover(row: dict[str, Any]) -> str:
+    return f"{'<br>'.join(map(escape, wrap(row['label'], 360, style.TEXT, lines=4)))}<br>{row['n_turns']:,} turns"
+
+
+def _boxed(row: dict[str, Any], edges: np.ndarray, across: int, row_px: float) -> dict[str, Any] | None:
+    high = (row["end"] - row["first"]) * row_px
+    if high < _LEGIBLE_PX:
+        return None
+    room = (edges[row["depth"] + 1] - edges[row["depth"]]) * across - 8
+    lines = wrap(row["label"], room, style.SMALL, lines=max(1, min(4, int((high - 2) // 11))))
+    return {"text": "<br>".join(map(escape, lines)), "x": edges[row["depth"]], "xanchor": "left", "xshift": 3,
+            "align": "left", "y": row["middle"], "yanchor": "middle", "borderpad": 0}  # fmt: skip
+
+
+def links(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
+    """Draw a small tree as nodes and links, from the left to the right.
+
+    Solid: from the parent that a node belongs to most. Dotted: from others that it also belongs to. The larger a mark,
+    the more turns are below it.
+
+    :param frame: as :func:`icicle` takes it; with ``children`` (ids of all nodes below), the other parents are drawn.
+
+    >>> import polars as pl
+    >>> from memlab.figures import rollup
+    >>> nodes = {"node_id": ["a", "b"], "parent": [None, "a"], "label": ["trips", "Oslo"], "n_turns": [9, 4]}
+    >>> [mark.name for mark in rollup.links(pl.DataFrame(nodes)).data]
+    ['belongs to most', 'nodes']
+    """
+    import plotly.graph_objects as go
+
+    style.need(frame, _NEEDED, "links")
+    tree = _laid(frame)
+    step = 0.34 / max(tree.depths - 1, 1)
+    at = {
+        row["node_id"]: ((0.28 if tree.depths > 1 else 0.03) + step * row["depth"], row["middle"]) for row in tree.rows
+    }
+    main = [(row["parent"], row["node_id"]) for row in tree.rows if row["parent"] in at]
+    also = [
+        (row["node_id"], child)
+        for row in (tree.rows if "children" in frame.columns else ())
+        for child in row["children"]
+        if child in at and (row["node_id"], child) not in set(main)
+    ]
+    traces: list[Any] = []
+    drawn = ((main, "belongs to most", style.SEQUENCE[1], "solid"), (also, "also belongs to", style.GREY, "dot"))
+    for pairs, name, tint, dash in drawn:
+        if pairs:
+            x, y = ([v for a, b in pairs for v in (at[a][i], at[b][i], None)] for i in (0, 1))
+            traces.append(
+                go.Scatter(x=x, y=y, mode="lines", name=name, hoverinfo="skip",
+                           line={"color": tint, "width": 1, "dash": dash})
+            )  # fmt: skip
+    most = max(row["n_turns"] for row in tree.rows) or 1
+    size = [4 + 8 * (row["n_turns"] / most) ** 0.5 for row in tree.rows]
+    right, down = zip(*(at[row["node_id"]] for row in tree.rows), strict=True)
+    traces.append(
+        go.Scatter(x=right, y=down, mode="markers", name="nodes", showlegend=False, hoverinfo="text",
+                   text=[_hover(row) for row in tree.rows],
+                   marker={"size": size, "color": style.colour(0), "opacity": 1, "line": {"color": "white"}})
+    )  # fmt: skip
+
+    def layout_for(px: int) -> dict[str, Any]:
+        head, top = style.heading(title, px)
+        across = px - 2 * _SIDE_PX
+        names = [trace.name for trace in traces[:-1]]
+        legend, legend_px = style.legend_below(names, px) if names else ({}, 0)
+        notes = [
+            _beside(row, at[row["node_id"]], mark, across * (step if row["depth"] else 0.28), across, tree.row_px())
+            for row, mark in zip(tree.rows, size, strict=True)
+        ]
+        return {
+            "title": head, "legend": legend, "showlegend": bool(names),
+            "annotations": [note for note in notes if note],
+            "height": top + round(tree.row_px() * tree.leaves) + 14 + legend_px,
+            "margin": {"t": top, "l": _SIDE_PX, "r": _SIDE_PX, "b": 14 + legend_px},
+            "xaxis": {"visible": False, "range": [0, 1]},
+            "yaxis": {"visible": False, "range": [tree.leaves, 0]},
+        }  # fmt: skip
+
+    return style.finish(traces, layout_for)
+
+
+def _beside(
+    row: dict[str, Any], at: tuple[float, float], mark: float, left: float, across: int, row_px: float
+) -> dict[str, Any] | None:
+    """Put the label of a leaf right of its mark, that of another node left of it."""
+    if (row["end"] - row["first"]) * row_px < _LEGIBLE_PX:
+        return None
+    common = {"x": at[0], "y": at[1], "yanchor": "middle", "borderpad": 0, "showarrow": False}
+    if row["leaf"]:
+        said = fit(row["label"], across * (1 - at[0]) - 9, style.SMALL)
+        return {**common, "text": escape(said), "xanchor": "left", "xshift": 9}
+    room, many = left - mark / 2 - (16 if row["depth"] else 4), int((row["end"] - row["first"]) * row_px // 11)
+    if room < 40:
+        return None
+    lines = wrap(row["label"], room, style.SMALL, lines=max(1, min(3, many)))
+    return {**common, "text": "<br>".join(map(escape, lines)), "xanchor": "right", "xshift": -mark / 2 - 3,
+            "align": "right", "bgcolor": "rgba(255,255,255,0.85)"}  # fmt: skip
+
+
+def compression(frame: pl.DataFrame, *, reference: str = "", title: str = "") -> go.Figure:
+    """Draw how much of the evidence each layer of a tree still stands on, over how much shorter it is.
+
+    :param frame: a row a layer, from the bottom up: ``series`` (whose tree), ``layer`` (its name), ``compression``
+        (times shorter than the turns) and ``evidence_kept`` (share), with ``low`` and ``high`` where these are known.
+    :param reference: the series that is drawn as a grey line without names.
+
+    >>> import polars as pl
+    >>> from memlab.figures import rollup
+    >>> layers = {"series": "weeks", "layer": ["session", "week"], "compression": [5.0, 9.0]}
+    >>> len(rollup.compression(pl.DataFrame(layers | {"evidence_kept": [0.6, 0.4]})).data)
+    1
+    """
+    import plotly.graph_objects as go
+
+    style.need(frame, ("series", "layer", "compression", "evidence_kept"), "compression")
+    names = [name for name in style.series(frame, "series") if name != reference]
+    traces = list[Any]()
+    for name in style.series(frame, "series"):
+        rows, grey = frame.filter(pl.col("series") == name), name == reference
+        i = 0 if grey else names.index(name)
+        look: dict[str, Any] = {
+            "mode": "lines+markers", "line": {"color": style.colour(i), "width": 1.5, "dash": style.dash(i)},
+            "marker": {"symbol": style.SYMBOLS[i % len(style.SYMBOLS)], "size": 6},
+            "text": list(map(plain, rows["layer"])), "hoverinfo": "text+x+y",
+        }  # fmt: skip
+        if grey:
+            look = {"mode": "lines", "line": {"color": style.GREY, "width": 1.2, "dash": "dash"}}
+        elif {"low", "high"} <= set(rows.columns):
+            kept = rows["evidence_kept"]
+            look["error_y"] = {"array": (rows["high"] - kept).to_list(), "thickness": 0.8, "width": 2,
+                               "arrayminus": (kept - rows["low"]).to_list()}  # fmt: skip
+        x, y = rows["compression"].to_list(), rows["evidence_kept"].to_list()
+        traces.append(go.Scatter(x=x, y=y, name=style.named(name), **look))
+    return style.finish(traces, _kept_layout(frame, names, reference, title))
+
+
+def _kept_layout(frame: pl.DataFrame, names: list[Any], reference: str, title: str) -> Any:
+    marks = frame.filter(pl.col("series") != reference)
+    x = np.log10(frame["compression"].to_numpy().astype(float))
+    span = (min(0.0, x.min()) - 0.06, x.max() + 0.2)
+    order = [*names, reference] if reference else names
+
+    def layout_for(px: int) -> dict[str, Any]:
+        head, top = style.heading(title, px)
+        legend, legend_px = style.legend_below(list(map(clean, order)), px) if len(order) > 1 else ({}, 0)
+        high, across = 230, px - 42 - 12
+        scale = np.array([across / (span[1] - span[0]), -high / 1.05])
+        spots = np.column_stack([np.log10(marks["compression"].to_numpy().astype(float)), marks["evidence_kept"]])
+        anchors, every = ((part - [span[0], 1.05]) * scale for part in (spots, _along(frame)))
+        said = list(map(clean, marks["layer"]))
+        sizes = np.array([(text_px(name, style.SMALL) + 4, 11.0) for name in said])
+        centres = place(anchors, sizes, every, area=(across, high), radii=(9, 14, 20, 28))
+        tints = [style.darker(style.colour(names.index(name)), 0.15) for name in marks["series"]]
+        notes = [
+            {"text": escape(name), "x": at[0] / across, "xref": "paper", "y": 1 - at[1] / high, "yref": "paper",
+             "xanchor": "center", "yanchor": "middle", "borderpad": 0, "font": {"size": style.SMALL, "color": tint}}
+            for name, at, tint in zip(said, centres, tints, strict=True) if not np.isnan(at[0])
+        ]  # fmt: skip
+        ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if np.log10(tick) <= span[1]]
+        return {
+            "title": head, "legend": legend, "showlegend": len(order) > 1, "annotations": notes,
+            "height": top + high + 36 + legend_px, "margin": {"t": top, "l": 42, "r": 12, "b": 36 + legend_px},
+            "xaxis": {"type": "log", "range": list(span), "tickvals": ticks, "ticktext": list(map(str, ticks)),
+                      "title": {"text": "times shorter than the turns (log scale)"}},
+            "yaxis": {"range": [0, 1.05], "tickformat": ".0%", "title": {"text": "evidence that it stands on"}},
+        }  # fmt: skip
+
+    return layout_for
+
+
+def _along(frame: pl.DataFrame) -> np.ndarray:
+    """Give points along the lines and intervals of a frame, which labels should not cover: (m, 2)."""
+    ends = {f"{c}_end": pl.col(c if c in frame.columns else "evidence_kept") for c in ("low", "high")}
+    table = frame.select(pl.col("compression").log10(), "evidence_kept", **ends)
+    parts = []
+    for rows in table.with_columns(frame["series"]).partition_by("series", maintain_order=True):
+        x, y, low, high = rows.drop("series").cast(pl.Float64).to_numpy().T
+        steps = np.linspace(0, len(x) - 1, 30 * len(x))
+        parts.append(np.column_stack([np.interp(steps, np.arange(len(x)), values) for values in (x, y)]))
+        parts += [np.column_stack([x, low + t * (high - low)]) for t in np.linspace(0, 1, 12)]
+    points = np.concatenate(parts)
+    return points[~np.isnan(points).any(axis=1)]

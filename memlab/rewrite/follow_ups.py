@@ -1,0 +1,176 @@
+"""Follow-up questions with known answers: conversations made from the facts or the questions of a dataset.
+
+Each conversation opens with a question that names its subject; those after it leave the subject out. The form that
+stands alone is kept beside them, as the upper bound of what a rewriter can reach. It is never part of a history, so a
+rewriter cannot see it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import polars as pl
+
+from memlab.datasets.synthetic import FACT_SCHEMA
+from memlab.errors import DataError
+from memlab.records import TIMESTAMP, Dataset, Question, Turn, schema
+from memlab.rewrite._follow_up_names import gender, only, replaced
+from memlab.rewrite._follow_up_threads import OPENING, Asked, sorts
+
+KINDS = ("pronoun", "ellipsis", "same", "other", "ordinal", "person", "before", "name")
+FOLLOW_UP: dict[str, Any] = {
+    **dict.fromkeys(("query_id", "thread", "scope"), pl.String()), "turn": pl.Int32(),
+    **dict.fromkeys(("kind", "asked", "self_contained", "answer"), pl.String()),
+    "history": pl.List(pl.String()), "evidence": pl.List(pl.String()), "timestamp": TIMESTAMP,
+}  # fmt: skip
+_LONGEST_THREAD = 3
+
+
+def facts_in(path: str | Path) -> pl.DataFrame:
+    """Read the facts that stand in a synthetic chat log; no rows for any other file.
+
+    :returns: what :func:`memlab.datasets.synthetic.facts` gives.
+    """
+    try:
+        with Path(path).open(encoding="utf-8") as lines:
+            rows = [json.loads(line)["fact"] for line in lines if line.startswith('{"fact":')]
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: facts cannot be read: {error}; give a chat log that memlab wrote") from error
+    times = [name for name, kind in FACT_SCHEMA.items() if kind == TIMESTAMP]
+    written: dict[str, Any] = {**FACT_SCHEMA, **dict.fromkeys(times, pl.String())}
+    frame = pl.DataFrame(rows, schema=written)
+    return frame.with_columns(pl.col(times).str.to_datetime("%Y-%m-%dT%H:%M:%SZ", time_unit="us", time_zone="UTC"))
+
+
+def from_facts(dataset: Dataset, facts: pl.DataFrame, *, each: int = 5, seed: int = 0) -> pl.DataFrame:
+    """Make conversations about what a synthetic dataset's people told.
+
+    Follow-ups are of seven kinds: *pronoun* ("When did I buy it?"), *ellipsis* ("And when?"), *same* ("What about the
+    desk?"), *other* ("How much was the other one?"), *ordinal* ("… the second one?"), *person* ("What did I spend on
+    her?") and *before* ("And before that?"). Evidence is exact: that of the fact that is asked for.
+
+    :param facts: those behind the dataset, by :func:`memlab.datasets.synthetic.facts` or :func:`facts_in`.
+    :param each: conversations of each sort and scope, at most.
+    :returns: a row for each question: ``query_id``, ``thread``, ``scope``, ``turn`` (from 1), ``kind``, ``asked``,
+        ``self_contained``, ``answer``, ``history`` (messages before it, of both sides), ``evidence``, ``timestamp``.
+
+    >>> from memlab.datasets import synthetic
+    >>> from memlab.rewrite.follow_ups import from_facts
+    >>> rows = from_facts(synthetic.generate(200, seed=0), synthetic.facts(200, seed=0))
+    >>> rows["kind"][0], rows["turn"].min(), rows["history"][0].to_list()
+    ('opening', 1, [])
+    """
+    known = set(dataset.turns["turn_id"])
+    told = facts.filter((pl.col("evidence").list.len() > 0) & (pl.col("status") == "true"))
+    parts = []
+    for (scope,), rows in told.group_by("scope", maintain_order=True):
+        its = [fact for fact in rows.iter_rows(named=True) if known.issuperset(fact["evidence"])]
+        random = Random(f"memlab follow-ups/{seed}/{scope}")
+        chosen: list[list[Asked]] = []
+        for threads in sorts(its, random):
+            chosen += random.sample(threads, min(each, len(threads)))
+        parts.append(_rows(str(scope), random.sample(chosen, len(chosen)), _end(dataset, str(scope))))
+    return pl.concat([pl.DataFrame(schema=FOLLOW_UP), *parts])
+
+
+def _end(dataset: Dataset, scope: str) -> datetime | None:
+    last = dataset.sessions.filter(pl.col("scope") == scope)["end"].max()
+    return last + timedelta(days=1) if isinstance(last, datetime) else None
+
+
+def _rows(scope: str, threads: Sequence[Sequence[Asked]], start: datetime | None) -> pl.DataFrame:
+    rows: list[tuple[Any, ...]] = []
+    for number, asks in enumerate(threads):
+        thread, history = f"{scope}/t{number}", list[str]()
+        for turn, one in enumerate(asks, start=1):
+            when = None if start is None else start + timedelta(minutes=len(rows))
+            kept = (
+                one.kind,
+                one.asked,
+                one.self_contained,
+                one.answer,
+                list(history),
+                list(dict.fromkeys(one.evidence)),
+                when,
+            )
+            rows.append((f"{thread}/{turn}", thread, scope, turn, *kept))
+            history += [one.asked, one.answer]
+    return pl.DataFrame(rows, schema=FOLLOW_UP, orient="row")
+
+
+def from_names(dataset: Dataset) -> pl.DataFrame:
+    """Make conversations of a dataset's own questions: a speaker's name gives way to a pronoun where it comes again.
+
+    Neighbouring questions with one and the same speaker's name, three at most, make a conversation; all but the first
+    have *he*, *she* or *they* in place of the name. Which of these is read off the dataset: what stands in sentences
+    with that name alone. Questions without an answer are left out: what they cite does not answer them. The result is
+    synthetic: nobody asked these questions one after the other.
+
+    :returns: as :func:`from_facts`; no rows where speakers have no names or no neighbours share one.
+    """
+    spoken = dataset.turns.filter(pl.col("speaker") != pl.col("role"))
+    parts = []
+    for (scope,), its in spoken.group_by("scope", maintain_order=True):
+        names = its["speaker"].unique(maintain_order=True).to_list()
+        asked = dataset.questions.filter(
+            (pl.col("scope") == scope) & (pl.col("evidence").list.len() > 0) & pl.col("answer").is_not_null()
+        )
+        texts = [f"{text} {answer or ''}" for text, answer in asked.select("text", "answer").iter_rows()]
+        texts += dataset.annotations.filter(pl.col("scope") == scope)["text"].to_list()
+        pronouns = {name: gender([text for text in texts if only(names, text) == name]) for name in names}
+        runs: list[list[Asked]] = []
+        before = None
+        for text, answer, evidence in asked.select("text", "answer", "evidence").iter_rows():
+            name = only(names, text)
+            if name is None or name != before or len(runs[-1]) == _LONGEST_THREAD:
+                runs.append([])
+            kind = "name" if runs[-1] else OPENING
+            short = replaced(text, name, pronouns[name]) if name and runs[-1] else text
+            runs[-1].append(Asked(kind, short, text, answer, evidence))
+            before = name
+        parts.append(_rows(str(scope), [run for run in runs if len(run) > 1], _end(dataset, str(scope))))
+    return pl.concat([pl.DataFrame(schema=FOLLOW_UP), *parts])
+
+
+def posed(dataset: Dataset, rows: pl.DataFrame, texts: pl.Series | Sequence[str] | None = None) -> Dataset:
+    """Give a dataset whose questions are follow-ups, to retrieve and evaluate with.
+
+    :param rows: of :func:`from_facts` or :func:`from_names`.
+    :param texts: what is asked: rewritten questions, or the form that stands alone; as it was asked by default.
+    """
+    if texts is not None and len(texts) != rows.height:
+        raise DataError(f"there are {rows.height} follow-ups and {len(texts)} texts; give one for each")
+    text = rows["asked"] if texts is None else pl.Series(list(texts), dtype=pl.String)
+    session = dict(dataset.turns.select("turn_id", "session_id").iter_rows())
+    sessions = [list(dict.fromkeys(session[turn] for turn in turns)) for turns in rows["evidence"]]
+    questions = rows.with_columns(
+        text=text,
+        question_type="kind",
+        evidence_sessions=pl.Series(sessions, dtype=pl.List(pl.String)),
+        abstention=pl.lit(False),
+    ).select(pl.col(name).cast(kind) for name, kind in schema(Question).items())
+    return replace(dataset, questions=questions)
+
+
+def said_before(rows: pl.DataFrame, *, most: int | None = None) -> pl.DataFrame:
+    """Give for every question the messages before it, when the conversations of a scope are one long session.
+
+    :param rows: follow-ups, in the order in which they are asked.
+    :param most: messages of a question, the last ones; all by default.
+    :returns: ``query_id`` and the columns of :class:`memlab.records.Turn`, in order of time.
+    """
+    found: list[tuple[Any, ...]] = []
+    for (scope,), its in rows.group_by("scope", maintain_order=True):
+        session, said = f"{scope}/now", list[tuple[Any, ...]]()
+        for query, asked, answer, when in its.select("query_id", "asked", "answer", "timestamp").iter_rows():
+            found += [(query, *one) for one in (said if most is None else said[-most:])]
+            for role, text in (("user", asked), ("assistant", answer)):
+                n = len(said) + 1
+                said.append((f"{session}/{n}", scope, session, n, role, role, text, None, when))
+    return pl.DataFrame(found, schema={"query_id": pl.String(), **schema(Turn)}, orient="row")

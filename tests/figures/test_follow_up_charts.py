@@ -1,0 +1,88 @@
+"""Charts of follow-ups: every value is drawn and written, nothing outruns its axis, and nothing to draw is said."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from memlab.errors import DataError
+from memlab.figures import follow_ups, style
+
+FORMS = ("as asked", "rewritten", "stands <alone>")
+
+
+def measured() -> pl.DataFrame:
+    rows = [
+        {"kind": kind, "form": form, "n": 1200, "mean": mean, "low": mean - 0.05, "high": mean + 0.05}
+        for kind in ("pronoun", "a kind with a very long name that has to be wrapped at the width of a column")
+        for form, mean in zip(FORMS, (0.25, 0.5, 0.75), strict=True)
+    ]
+    return pl.DataFrame(rows)
+
+
+def ranked() -> pl.DataFrame:
+    places = [(1, "asked", 90), (1, "rewritten", 2), (2, "asked", None), (2, "rewritten", 1)]
+    return pl.DataFrame(
+        [{"turn": t, "question": f"Question <{t}>?", "form": form, "rank": rank} for t, form, rank in places],
+        schema_overrides={"rank": pl.Int64},
+    )
+
+
+def filled() -> pl.DataFrame:
+    return pl.DataFrame({"question": [1, 1, 2, 2], "source": ["recent", "facts"] * 2, "n_tokens": [10, 20, 30, 40]})
+
+
+def notes(fig: object) -> str:
+    return " ".join(note.text for note in fig.layout.annotations)  # type: ignore[attr-defined]
+
+
+def test_recall_is_drawn_and_written_for_each_form() -> None:
+    fig = follow_ups.recall(measured())
+    assert [mark.x[0] for mark in fig.data] == [0.25, 0.5, 0.75] * 2
+    assert len({mark.marker.symbol for mark in fig.data}) == len({mark.marker.color for mark in fig.data}) == 3
+    assert "25% → 50% → 75%" in notes(fig)
+    assert "n = 1,200" in notes(fig)
+    assert "<alone>" not in notes(fig)
+
+
+def test_ranks_are_on_a_log_axis_and_what_is_missing_is_open_at_the_edge() -> None:
+    fig = follow_ups.ranks(ranked(), k=10)
+    marks = [trace for trace in fig.data if trace.mode == "markers"]
+    assert [round(10 ** mark.x[0]) for mark in marks if mark.marker.color != "white"] == [90, 2, 1]
+    (missing,) = [mark for mark in marks if mark.marker.color == "white"]
+    assert missing.x[0] > max(mark.x[0] for mark in marks if mark is not missing)
+    assert "90 → 2" in notes(fig)
+    assert "– → 1" in notes(fig)
+    (cut,) = fig.layout.shapes
+    assert 10 < 10**cut.x0 < 11
+
+
+def test_contexts_are_stacked_under_the_budget() -> None:
+    beyond = pl.DataFrame({"question": [1, 2], "n_tokens": [30, 500]})
+    fig = follow_ups.filling(filled(), budget=100, unbounded=beyond)
+    bars = [trace for trace in fig.data if trace.type == "bar"]
+    assert [(bar.name, list(bar.y)) for bar in bars] == [("recent", [10, 30]), ("facts", [20, 40])]
+    assert fig.layout.barmode == "stack"
+    lines = {line.name: list(line.y) for line in fig.data if line.type == "scatter"}
+    assert lines["budget (100)"] == [100, 100]
+    assert fig.layout.yaxis.range[1] > 500
+    assert follow_ups.filling(filled(), budget=100).layout.yaxis.range[1] == pytest.approx(108)
+
+
+@pytest.mark.parametrize("width", style.WIDTHS)
+def test_charts_are_laid_out_for_both_widths(width: style.Width) -> None:
+    for fig in (follow_ups.recall(measured()), follow_ups.ranks(ranked()), follow_ups.filling(filled(), budget=99)):
+        held = style.for_width(fig, width)
+        assert held.layout.width == style.WIDTHS[width]
+        low, high = held.layout.xaxis.range
+        drawn = [x for trace in held.data for x in trace.x]
+        assert low <= min(drawn)
+        assert max(drawn) <= high
+
+
+def test_nothing_to_draw_is_said() -> None:
+    for draw in (follow_ups.recall, follow_ups.ranks):
+        with pytest.raises(DataError, match="needs the column"):
+            draw(pl.DataFrame({"kind": ["x"]}))
+    with pytest.raises(DataError, match="no rows"):
+        follow_ups.filling(filled().clear(), budget=10)

@@ -1,0 +1,163 @@
+"""The charts of trees of summaries: what they draw, at both widths, and what they refuse."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+
+import plotly.graph_objects as go
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memlab.errors import DataError
+from memlab.figures import rollup, style
+from memlab.figures.export import picture
+
+NASTY = "<b>a trip</b> & a piano that nobody has room for, in no flat of the town, whatever is tried"
+
+
+def months() -> pl.DataFrame:
+    rows = [
+        ("m1", None, "month", "May: garden", 30, ["w1", "w2"]),
+        ("m2", None, "month", "June: piano", 5, ["w3"]),
+        ("w1", "m1", "week", "6 – 12 May: seeds", 10, ["s1"]),
+        ("w2", "m1", "week", NASTY, 20, ["s2", "s3"]),
+        ("w3", "m2", "week", "3 – 9 June: keys", 5, ["s4", "s3"]),
+        *((f"s{i}", w, "session", f"day {i}", 5, []) for i, w in ((1, "w1"), (2, "w2"), (3, "w2"), (4, "w3"))),
+    ]
+    names = ["node_id", "parent", "kind", "label", "n_turns", "children"]
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+def layers() -> pl.DataFrame:
+    rows = [
+        ("weeks", "session", 5.0, 0.6, 0.5, 0.7),
+        ("weeks", "month", 15.0, 0.25, 0.2, 0.35),
+        ("<i>given</i>", "session", 5.2, 0.55, 0.45, 0.65),
+        ("at random", "", 1.0, 1.0, None, None),
+        ("at random", "", 15.0, 0.1, None, None),
+    ]
+    return pl.DataFrame(rows, schema=["series", "layer", "compression", "evidence_kept", "low", "high"], orient="row")
+
+
+CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
+    "icicle": (lambda: rollup.icicle(months(), title="In time"), ["In time", "month", "May: garden", "day 4"]),
+    "links": (lambda: rollup.links(months()), ["day 1", "belongs to most", "also belongs to"]),
+    "compression": (
+        lambda: rollup.compression(layers(), reference="at random"),
+        ["session", "month", "<i>given</i>", "at random", "times shorter"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_it_is_drawn_with_its_words_on_it(name: str) -> None:
+    make, expected = CHARTS[name]
+    svg = picture(make(), "svg", "column").decode()
+    assert "<image" not in svg
+    lines = re.findall(r"<text[^>]*>(.*?)</text>", svg, flags=re.DOTALL)
+    said = " ".join(" ".join(html.unescape(re.sub(r"<[^>]+>", " ", line)).split()) for line in lines)
+    for text in expected:
+        assert text in said, f"{text!r} not drawn; drawn: {said}"
+
+
+@pytest.mark.parametrize("name", CHARTS)
+@pytest.mark.parametrize("width", list(style.WIDTHS))
+def test_it_leaves_room_for_the_plot(name: str, width: style.Width) -> None:
+    layout = style.for_width(CHARTS[name][0](), width).layout
+    px, margin = style.WIDTHS[width], layout.margin
+    assert layout.width == px
+    assert px - margin.l - margin.r > px / 2
+    assert layout.height - margin.t - margin.b > 40
+
+
+def test_a_box_is_as_high_as_its_leaves_and_inside_its_parent() -> None:
+    boxes = {}
+    for bars in rollup.icicle(months()).data:
+        for name, left, wide, middle, high in zip(bars.hovertext, bars.base, bars.x, bars.y, bars.width, strict=True):
+            boxes[name.split("<br>")[0]] = (left, left + wide, middle - high / 2, middle + high / 2)
+    assert boxes["May: garden"][2:] == (0, 3)
+    assert boxes["June: piano"][2:] == (3, 4)
+    assert boxes["6 – 12 May: seeds"][2:] == boxes["day 1"][2:] == (0, 1)
+    assert boxes["May: garden"][1] == boxes["6 – 12 May: seeds"][0]
+    assert boxes["day 4"][1] == pytest.approx(1)
+
+
+def test_branches_take_turns_in_tint() -> None:
+    first, second = rollup.icicle(months()).data
+    assert first.marker.color != second.marker.color
+    assert (len(first.y), len(second.y)) == (6, 3)
+    depths = rollup.icicle(months().filter(pl.col("node_id") != "m2", pl.col("parent").fill_null("") != "m2")).data
+    assert all(len(bars.y) for bars in depths)
+
+
+def test_labels_are_cut_to_the_width() -> None:
+    fig = rollup.icicle(months())
+    page, column = (
+        next(note.text for note in style.for_width(fig, width).layout.annotations if "trip" in note.text)
+        for width in ("full", "column")
+    )
+    assert page.startswith("&lt;b&gt;a trip&lt;/b&gt; &amp;")
+    assert "…" in column
+    assert len(column) < len(page)
+
+
+def test_boxes_too_low_for_a_label_have_none() -> None:
+    ids = ["top", *map(str, range(400))]
+    frame = pl.DataFrame({"node_id": ids, "parent": ["", *["top"] * 400], "label": ["all", *["x"] * 400], "n_turns": 1})
+    for chart in (rollup.icicle, rollup.links):
+        layout = chart(frame).layout
+        assert [note.text for note in layout.annotations] == ["all"]
+        assert layout.height < 800
+
+
+def test_links_go_to_the_first_parent_and_dotted_to_the_others() -> None:
+    main, also, nodes = rollup.links(months()).data
+    assert (main.name, main.line.dash, also.name, also.line.dash) == (
+        "belongs to most",
+        "solid",
+        "also belongs to",
+        "dot",
+    )
+    assert main.x.count(None) == 7
+    assert also.x.count(None) == 1
+    assert also.y[:2] == (3.5, 2.5)
+    assert nodes.marker.size[0] == max(nodes.marker.size)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(-1, 11), min_size=1, max_size=12))
+def test_every_node_of_any_forest_is_drawn_once(above: list[int]) -> None:
+    parents = [str(a) if 0 <= a < i else None for i, a in enumerate(above)]
+    frame = pl.DataFrame(
+        {"node_id": [str(i) for i in range(len(above))], "parent": parents, "label": "x", "n_turns": 1},
+        schema_overrides={"parent": pl.String},
+    )
+    assert sum(len(bars.y) for bars in rollup.icicle(frame).data) == len(above)
+    nodes = rollup.links(frame).data[-1]
+    assert len(set(zip(nodes.x, nodes.y, strict=True))) == len(above)
+
+
+def test_layers_are_named_and_the_reference_is_not() -> None:
+    fig = rollup.compression(layers(), reference="at random")
+    assert [line.name for line in fig.data] == ["weeks", "&lt;i&gt;given&lt;/i&gt;", "at random"]
+    assert fig.data[2].mode == "lines"
+    assert [note.text for note in fig.layout.annotations] == ["session", "month", "session"]
+    assert fig.data[0].error_y.array == pytest.approx([0.1, 0.1])
+    plain = rollup.compression(layers().drop("low", "high").head(2))
+    assert plain.data[0].error_y.array is None
+    assert plain.layout.showlegend is False
+
+
+@pytest.mark.parametrize(
+    ("chart", "frame"),
+    [(rollup.icicle, months()), (rollup.links, months()), (rollup.compression, layers())],
+)
+def test_missing_columns_and_no_rows_are_named(chart: Callable[[pl.DataFrame], go.Figure], frame: pl.DataFrame) -> None:
+    with pytest.raises(DataError, match=rf"needs the column\(s\) {frame.columns[0]}"):
+        chart(frame.drop(frame.columns[0]))
+    with pytest.raises(DataError, match="nothing to draw"):
+        chart(frame.clear())
