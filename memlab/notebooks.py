@@ -12,7 +12,12 @@ from memlab.errors import DataError, ExportError, ModelError
 
 
 def run_notebooks(
-    source: str | Path, out: str | Path, parameters: Mapping[str, Any], *, only: str = ""
+    source: str | Path,
+    out: str | Path,
+    parameters: Mapping[str, Any],
+    *,
+    only: str = "",
+    chosen: Mapping[str, Any] | None = None,
 ) -> Iterator[tuple[Path, float]]:
     """Execute notebooks in order of name, with papermill.
 
@@ -20,8 +25,9 @@ def run_notebooks(
     :param out: where the executed ones go.
     :param parameters: values for the cell tagged ``parameters``.
     :param only: run only notebooks whose name holds this.
+    :param chosen: more values, each of which one of these notebooks must know.
     :returns: the executed notebook and its seconds, each as it is done.
-    :raises DataError: when there is no such notebook, or ``out`` is where they are.
+    :raises DataError: when there is no such notebook or parameter, or ``out`` is where they are.
     :raises ExportError: when a notebook fails; says which cell of which, and where the executed part lies.
     """
     try:
@@ -37,6 +43,12 @@ def run_notebooks(
         )
     if Path(out).resolve() == Path(source).resolve():
         raise DataError(f"{out} holds the notebooks themselves, which stay without outputs; name another folder")
+    known = {name for path in found for name in papermill.inspect_notebook(path)} if chosen else set()
+    if unknown := [name for name in chosen or {} if name not in known]:
+        raise DataError(
+            f"no notebook that would run has a parameter {unknown[0]!r}; they have {', '.join(sorted(known))}"
+        )
+    values = {**parameters, **(chosen or {})}
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -49,7 +61,7 @@ def run_notebooks(
         level = inspector.level
         inspector.setLevel(logging.ERROR)
         try:
-            papermill.execute_notebook(path, target, dict(parameters), cwd=str(path.parent), progress_bar=False)
+            papermill.execute_notebook(path, target, values, cwd=str(path.parent), progress_bar=False)
         except papermill.PapermillExecutionError as error:
             raise ExportError(
                 f"{path}: cell {error.cell_index} failed: {error.ename}: {error.evalue}; as far as it came: {target}"

@@ -16,6 +16,8 @@ import pytest
 from ir_measures import RR, R, Success, nDCG
 
 from memlab import datasets
+from memlab.cli._options import assignments
+from memlab.errors import DataError
 from memlab.store import MemoryStore
 
 HASHING = ("--encoder", "hashing")
@@ -372,6 +374,8 @@ def test_notebooks_refuse(memlab_cli: Any, tmp_path: Path) -> None:
     again = memlab_cli("notebooks", "x.jsonl", "--out", "notebooks", cwd=tmp_path)
     assert "holds the notebooks themselves" in one_message(again)
     assert (tmp_path / "notebooks" / "00_a.ipynb").read_text() == "{"
+    wrong = memlab_cli("notebooks", "x.jsonl", "--set", "n_scopes", cwd=tmp_path)
+    assert "--set 'n_scopes' is no assignment; write it as name=value" in one_message(wrong)
 
 
 def test_evaluate_some_memories_alone(memlab_cli, tmp_path: Path) -> None:
@@ -522,3 +526,20 @@ def test_a_single_conversation_cannot_be_cross_validated(memlab_cli: Any, learna
     scope = datasets.load(learnable / "talk.jsonl").scopes[0]
     done = memlab_cli("evaluate", "talk.jsonl", "--scope", scope, *chosen, cwd=learnable)
     assert "cross-validation by scope needs two conversations" in one_message(done)
+
+
+def test_values_set_for_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.json").write_text("[]")
+    given = ["n=None", "few=[1, 2]", "file=a.json", "files=['a.json', 'b']", "text=hybrid(k=3) | mmr", "quoted='7'"]
+    assert assignments(given) == {
+        "n": None,
+        "few": [1, 2],
+        "file": str(tmp_path / "a.json"),
+        "files": [str(tmp_path / "a.json"), "b"],
+        "text": "hybrid(k=3) | mmr",
+        "quoted": "7",
+    }
+    for wrong in ("n", "=3", "a-b=3"):
+        with pytest.raises(DataError, match="is no assignment"):
+            assignments([wrong])

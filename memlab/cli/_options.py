@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -69,3 +70,26 @@ def pipeline_lines(given: str) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"pipelines {given}: {error}; give a text file with one pipeline a line") from error
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+def assignments(given: list[str]) -> dict[str, Any]:
+    """Read ``name=value``: a Python literal where it is one, else text; the name of a file becomes its full path.
+
+    :raises DataError: for what has no name or no value.
+    """
+    values: dict[str, Any] = {}
+    for each in given:
+        name, equals, text = each.partition("=")
+        if not (name.isidentifier() and equals):
+            raise DataError(f"--set {each!r} is no assignment; write it as name=value, for example n_scopes=3")
+        try:
+            value = ast.literal_eval(text.strip())
+        except (ValueError, SyntaxError):
+            value = text
+        values[name] = [_full(one) for one in value] if isinstance(value, list) else _full(value)
+    return values
+
+
+def _full(value: Any) -> Any:
+    # A notebook runs in its own folder.
+    return str(Path(value).resolve()) if isinstance(value, str) and Path(value).is_file() else value

@@ -19,6 +19,7 @@ from memlab.cli._options import (
     Seed,
     Store,
     app,
+    assignments,
     load_encoder,
     load_files,
     pipeline_lines,
@@ -180,6 +181,10 @@ def notebooks(
     out: Out = None,
     source: Annotated[Path, typer.Option(help="Where the notebooks are.")] = Path("notebooks"),
     only: Annotated[str, typer.Option(help="Run only notebooks whose name holds this.")] = "",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A parameter of a notebook, as n_scopes=None or tokens=[500]; may be repeated."),
+    ] = None,
     store: Store = None,
     encoder: EncoderName = None,
     pool: Pool = None,
@@ -198,7 +203,7 @@ def notebooks(
         "figures": str(Path(chosen.figures).resolve()),
     }
     directory = out or Path(chosen.results) / "notebooks"
-    for path, seconds in run_notebooks(source, directory, parameters, only=only):
+    for path, seconds in run_notebooks(source, directory, parameters, only=only, chosen=assignments(set_ or [])):
         typer.echo(f"{path}  {seconds:.0f} s")
 
 

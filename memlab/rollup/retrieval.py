@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from memlab.records import Level, Node, Run, frame, run_from_scores
 from memlab.retrieve import Bench, sessions_from_turns
 from memlab.retrieve.dense import cosines
 from memlab.retrieve.two_stage import places_within
+from memlab.rollup.given import Given
 from memlab.rollup.periods import rollup
 from memlab.rollup.trees import Tree, grow
 
@@ -29,6 +30,8 @@ def tree(
     search: str = "collapsed",
     turns: int = 5,
     beam: int = 10,
+    given: bool = False,
+    tz: str = "UTC",
     seed: int = 0,
 ) -> Run:
     """Rank turns by the summaries that stand above them, and by themselves.
@@ -39,7 +42,7 @@ def tree(
     with the query; those that a layer has cut off follow. So both rank every turn, and can be cut at ``k`` or by
     ``budget``.
 
-    The trees are built once for a bench, with extractive summaries.
+    The trees are built once for a bench, without a model.
 
     :param k: places kept for each query.
     :param grouping: what puts turns together: ``clusters`` of like turns (:func:`memlab.rollup.grow`), ``weeks``
@@ -48,8 +51,11 @@ def tree(
     :param search: ``collapsed`` or ``traversal``.
     :param turns: of a summary found by ``collapsed``, so many turns are given in its place; ``traversal`` ignores it.
     :param beam: of each layer, so many nodes are kept by ``traversal``; ``collapsed`` ignores it.
+    :param given: whether sessions keep the summaries that the dataset brings with it (:class:`memlab.rollup.Given`);
+        what is above them, and sessions without one, is extractive.
+    :param tz: name of the time zone in which days and weeks begin.
     :param seed: of the clusters.
-    :raises DataError: for a count below 1, an unknown grouping or search, or without an encoder.
+    :raises DataError: for a count below 1, an unknown grouping, search or time zone, or without an encoder.
 
     Source: Sarthi et al., "RAPTOR", ICLR 2024, section 3 (tree traversal, collapsed tree).
 
@@ -59,14 +65,13 @@ def tree(
     >>> tree(bench, k=3, grouping="weeks").frame["rank"].max()
     3
     """
-    if grouping not in GROUPINGS or search not in SEARCHES:
-        raise DataError(
-            f"grouping is {grouping!r} and search {search!r}; choose from {', '.join(GROUPINGS)}, and from "
-            f"{', '.join(SEARCHES)}"
-        )
+    if search not in SEARCHES:
+        raise DataError(f"search is {search!r}; choose from {', '.join(SEARCHES)}")
     if min(turns, beam, k) < 1:
         raise DataError(f"k={k}, turns={turns}, beam={beam}; all start at 1")
-    ranked = [_best(one, search, turns, beam, k if level == "turn" else None) for one in _scopes(bench, grouping, seed)]
+    scopes = bench.queries["scope"].unique(maintain_order=True).to_list()
+    trees = trees_of(bench, scopes, grouping, given=given, tz=tz, seed=seed)
+    ranked = [_best(one, search, turns, beam, k if level == "turn" else None) for one in _scopes(bench, trees)]
     run = _run(bench, ranked, max((part[1].shape[1] for part in ranked), default=1))
     return run if level == "turn" else sessions_from_turns(run, bench, k=k)
 
@@ -106,14 +111,12 @@ class _Scope(NamedTuple):
     above: _Above
 
 
-def _scopes(bench: Bench, grouping: str, seed: int) -> Iterator[_Scope]:
+def _scopes(bench: Bench, trees: Mapping[str, Tree]) -> Iterator[_Scope]:
     documents = bench.documents("turn")
     vectors = documents.vectors()
     if bench.query_vectors is None:
         raise DataError("the queries are not embedded; make the bench with an encoder")
-    asked = list(bench.by_scope("turn"))
-    trees = trees_of(bench, bench.queries["scope"].unique(maintain_order=True).to_list(), grouping, seed=seed)
-    for rows, span in asked:
+    for rows, span in bench.by_scope("turn"):
         held = trees[bench.queries["scope"][int(rows[0])]]
         above = _above(held.nodes, held.vectors, documents.ids[span])
         own = cosines(bench.query_vectors[rows], vectors[span])
@@ -121,15 +124,20 @@ def _scopes(bench: Bench, grouping: str, seed: int) -> Iterator[_Scope]:
         yield _Scope(rows, span, own.astype(np.float64), found.astype(np.float64), above)
 
 
-def trees_of(bench: Bench, scopes: list[str], grouping: str, *, seed: int = 0) -> dict[str, Tree]:
+def trees_of(
+    bench: Bench, scopes: list[str], grouping: str, *, given: bool = False, tz: str = "UTC", seed: int = 0
+) -> dict[str, Tree]:
     """Give the summaries above the turns of each scope, and their vectors; without the turns themselves.
 
     What is not yet built is built, and kept with the bench's documents.
 
-    :param grouping: see :func:`tree`.
+    :param grouping: see :func:`tree`, as for the others.
     """
-    names = {"mixed": ("clusters", "weeks"), "none": ()}.get(grouping, (grouping,))
-    parts = [_built(bench, scopes, name, seed) for name in names]
+    if grouping not in GROUPINGS:
+        raise DataError(f"grouping is {grouping!r}; choose from {', '.join(GROUPINGS)}")
+    clusters, weeks = _Design("clusters", seed=seed), _Design("weeks", given=given, tz=tz)
+    designs = {"clusters": [clusters], "weeks": [weeks], "mixed": [clusters, weeks], "none": []}[grouping]
+    parts = [_built(bench, scopes, design) for design in designs]
     none = Tree(frame(Node), bench.documents("turn").vectors()[:0])
     return {scope: _joined([none, *(part[scope] for part in parts)]) for scope in scopes}
 
@@ -138,10 +146,18 @@ def _joined(parts: list[Tree]) -> Tree:
     return Tree(pl.concat([part.nodes for part in parts]), np.concatenate([part.vectors for part in parts]))
 
 
-def _built(bench: Bench, scopes: list[str], grouping: str, seed: int) -> dict[str, Tree]:
+class _Design(NamedTuple):
+    """What a tree depends on beside its turns."""
+
+    grouping: str
+    given: bool = False
+    tz: str = "UTC"
+    seed: int = 0
+
+
+def _built(bench: Bench, scopes: list[str], design: _Design) -> dict[str, Tree]:
     documents = bench.documents("turn")
-    key = ("tree", grouping, seed if grouping == "clusters" else 0)
-    made: dict[str, Tree] = documents.indexes.setdefault(key, {})
+    made: dict[str, Tree] = documents.indexes.setdefault(("tree", *design), {})
     missing = [scope for scope in scopes if scope not in made]
     if not missing:
         return made
@@ -149,10 +165,11 @@ def _built(bench: Bench, scopes: list[str], grouping: str, seed: int) -> dict[st
     at = documents.at(held["turn_id"])
     order = np.argsort(at, kind="stable")
     held, at = held[order], at[order]
-    if grouping == "clusters":
-        grown = grow(held, encoder=bench, vectors=documents.vectors()[at], seed=seed)
+    if design.grouping == "clusters":
+        grown = grow(held, encoder=bench, vectors=documents.vectors()[at], seed=design.seed)
     else:
-        nodes = rollup(held, sessions=bench.sessions)
+        writer = Given(bench.sessions) if design.given else None
+        nodes = rollup(held, sessions=bench.sessions, tz=design.tz, summariser=writer)
         grown = Tree(nodes, bench.encode(nodes["text"].to_list()))
     for scope in missing:
         rows = ((grown.nodes["scope"] == scope) & (grown.nodes["kind"] != "turn")).arg_true().to_numpy()

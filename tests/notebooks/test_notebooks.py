@@ -85,8 +85,10 @@ def test_it_defines_nothing_and_exports_its_figures(path: Path) -> None:
     assert len(exported(path)) >= 3
 
 
-def run(dataset: Path, folder: Path, *, undrawn: Collection[str] = (), **parameters: Any) -> dict[str, float]:
-    """Run every notebook, and check that each left its figures (but the undrawn) and an answer in words."""
+def run(
+    dataset: Path, folder: Path, *, only: str = "", undrawn: Collection[str] = (), **parameters: Any
+) -> dict[str, float]:
+    """Run notebooks, and check that each left its figures (but the undrawn) and an answer in words."""
     figures, out, source = folder / "figures", folder / "out", folder / "notebooks"
     shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns(".*"))
     kept = {path.name: path.read_bytes() for path in source.iterdir()}
@@ -97,10 +99,11 @@ def run(dataset: Path, folder: Path, *, undrawn: Collection[str] = (), **paramet
         "seed": 0,
         **parameters,
     }
-    seconds = {path.stem: taken for path, taken in run_notebooks(source, out, chosen)}
+    seconds = {path.stem: taken for path, taken in run_notebooks(source, out, chosen, only=only)}
     assert {path.name: path.read_bytes() for path in source.iterdir()} == kept
-    assert list(seconds) == [path.stem for path in NOTEBOOKS]
-    for path in sorted(source.glob("[0-9]*.ipynb")):
+    wanted = [path for path in NOTEBOOKS if only in path.stem]
+    assert list(seconds) == [path.stem for path in wanted]
+    for path in wanted:
         book = cells(out / path.name)
         assert all(cell["execution_count"] for cell in book if cell["cell_type"] == "code")
         answers = [o["data"]["text/markdown"] for o in book[-1]["outputs"] if "text/markdown" in o.get("data", {})]
@@ -116,14 +119,21 @@ def run(dataset: Path, folder: Path, *, undrawn: Collection[str] = (), **paramet
     return seconds
 
 
-def test_they_run_on_a_small_dataset(tmp_path: Path, memlab_cli: Callable[..., Any]) -> None:
+# The others take a minute or more, and run with the slow tests.
+QUICK = [
+    path for path in NOTEBOOKS if path.stem in ("00_corpus", "01_cluster_map", "03_retrieval_ladder", "06_follow_ups")
+]
+
+
+@pytest.mark.parametrize("path", QUICK, ids=lambda path: path.stem)
+def test_the_quick_ones_run_on_a_small_dataset(path: Path, tmp_path: Path, memlab_cli: Callable[..., Any]) -> None:
     made = memlab_cli("synth", "small.jsonl", "--turns", 500, "--seed", 1, cwd=tmp_path)
     assert made.code == 0, made.err
-    run(tmp_path / "small.jsonl", tmp_path, encoder="hashing", n_seeds=1, n_scopes=1, **FEW)
+    run(tmp_path / "small.jsonl", tmp_path, only=path.stem, encoder="hashing", n_seeds=1, n_scopes=1, **FEW)
     done = memlab_cli("figures", "figures", cwd=tmp_path)
     assert done.code == 0
     page = (tmp_path / "figures" / "index.html").read_text()
-    assert not [name for path in NOTEBOOKS for name in exported(path) if f'id="{name}"' not in page]
+    assert not [name for name in exported(path) if f'id="{name}"' not in page]
 
 
 @pytest.mark.slow
@@ -139,11 +149,13 @@ def test_they_run_on_a_log_without_times_where_no_question_spans_sessions(tmp_pa
 
 
 # What a run is small with: synthetic conversations to learn from, sizes of training, timed questions, labels and facts
-# that are simulated.
+# that are simulated, conversations.
 FEW = {"synthetic_turns": 200, "synthetic_turns_per_scope": 100, "sizes": [1], "timed": 3, "timed_queries": 3} | {
     "labels_each": 130,
     "recovery_sets": 1,
     "simulated_facts": 300,
+    "each": 1,
+    "shown_turns": 4,
 }
 
 THINGS = ("garden", "piano", "ticket", "oven", "bridge", "letter", "window", "market", "river", "lamp")
@@ -160,6 +172,9 @@ def test_a_cell_that_fails_is_named(tmp_path: Path) -> None:
     [(path, seconds)] = run_notebooks(tmp_path, tmp_path / "out", {"x": 3})
     assert path.name == "00_a.ipynb"
     assert 0 < seconds < 60
+    assert list(run_notebooks(tmp_path, tmp_path / "out", {"x": 2}, chosen={"x": 3})), "what is chosen goes before"
+    with pytest.raises(DataError, match="no notebook that would run has a parameter 'y'; they have x"):
+        list(run_notebooks(tmp_path, tmp_path / "out", {"x": 3}, chosen={"y": 3}))
     book.metadata["kernelspec"]["name"] = "fortran"
     jupytext.write(book, tmp_path / "00_a.ipynb")
     with pytest.raises(ExportError, match=r"00_a\.ipynb: could not be run.*fortran"):

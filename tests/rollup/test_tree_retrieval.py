@@ -13,7 +13,7 @@ from memlab.datasets import synthetic
 from memlab.errors import DataError
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench, dense
-from memlab.rollup import tree, trees_of
+from memlab.rollup import rollup, tree, trees_of
 from memlab.rollup.retrieval import GROUPINGS, SEARCHES
 from memlab.select import budget, mmr
 
@@ -167,8 +167,8 @@ def test_no_queries(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"grouping": "months"}, "grouping is 'months' .*; choose from clusters, weeks, mixed, none"),
-        ({"search": "greedy"}, "search 'greedy'"),
+        ({"grouping": "months"}, "grouping is 'months'; choose from clusters, weeks, mixed, none"),
+        ({"search": "greedy"}, "search is 'greedy'; choose from"),
         ({"turns": 0}, "turns=0"),
         ({"beam": 0}, "beam=0"),
         ({"k": 0}, "k=0"),
@@ -182,3 +182,22 @@ def test_values_that_the_stage_cannot_use(bench: Bench, parameters: dict[str, An
 def test_embeddings_are_needed_for_a_tree(data: Dataset) -> None:
     with pytest.raises(DataError, match="make the bench with an encoder"):
         tree(Bench.of(data, encoder=None), grouping="none")
+
+
+def test_sessions_keep_the_summaries_that_they_come_with(data: Dataset) -> None:
+    summaries = [f"The talk number {n} was about zebras." for n in range(data.sessions.height)]
+    told = replace(data, sessions=data.sessions.with_columns(summary=pl.Series(summaries)))
+    bench = Bench.of(told, encoder="hashing:64", progress=False)
+    held = trees_of(bench, [data.scopes[0]], "weeks", given=True)[data.scopes[0]].nodes
+    assert held.filter(kind="session")["text"].to_list() == summaries[: held.filter(kind="session").height]
+    own = trees_of(bench, [data.scopes[0]], "weeks")[data.scopes[0]].nodes
+    assert not own["text"].str.contains("zebras").any()
+    assert ranking(tree(bench, grouping="weeks", given=True)) != ranking(tree(bench, grouping="weeks"))
+
+
+def test_days_begin_where_the_owner_lives(data: Dataset, bench: Bench) -> None:
+    nodes = trees_of(bench, data.scopes, "weeks", tz="Pacific/Auckland")
+    expected = rollup(data.turns, sessions=data.sessions, tz="Pacific/Auckland")
+    assert pl.concat(nodes[scope].nodes for scope in data.scopes)["node_id"].sort().equals(expected["node_id"].sort())
+    with pytest.raises(DataError, match="no time zone"):
+        tree(bench, grouping="weeks", tz="Mars/North")
