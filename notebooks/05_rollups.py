@@ -183,9 +183,10 @@ answered.select("what", "text", "stands_on")
 # %%
 built = {grouping: pl.concat(tree.nodes for tree in held.values()) for grouping, held in trees.items()}
 given = data.sessions["summary"].drop_nulls().len() > 0
+of_given = " Given weeks: sessions keep the summaries that the dataset has." if given else ""
 if given:
     held = trees_of(bench, data.scopes, "weeks", given=True, tz=tz)
-    built["weeks of given summaries"] = pl.concat(tree.nodes for tree in held.values())
+    built["given weeks"] = pl.concat(tree.nodes for tree in held.values())
 wanted = data.questions.select("scope", turn_id="evidence").explode("turn_id").unique(maintain_order=True)
 wanted = wanted.join(data.turns.select("scope", "turn_id"), on=["scope", "turn_id"], how="semi", maintain_order="left")
 parts = []
@@ -223,7 +224,7 @@ shown = pl.concat([layers, line], how="diagonal")
 fig = drawn.compression(shown, reference=at_random)
 caption = (
     f"Evidence that each layer still stands on, over how much shorter it is ({data.name}, {len(data.scopes):,} scopes, n = "
-    f"{wanted.height:,} turns that are evidence; 95 % Wilson intervals)."
+    f"{wanted.height:,} turns that are evidence; 95 % Wilson intervals).{of_given}"
 )
 export(fig, "rollups-kept", data=shown, caption=caption, provenance=dict(bench.provenance), directory=figures)
 
@@ -251,7 +252,7 @@ invented = ""
 if given:
     dated = data.turns["timestamp"].dt.strftime("%-d %B %Y, %A, %-I:%M %p. ").fill_null("")
     spoken = dict(zip(data.turns["turn_id"], dated + pl.Series(turn_texts(data.turns)), strict=True))
-    theirs = built["weeks of given summaries"].filter((pl.col("kind") == "session") & (pl.col("service") == "given"))
+    theirs = built["given weeks"].filter((pl.col("kind") == "session") & (pl.col("service") == "given"))
     theirs = theirs.select("turns", text="sentences", stands_on="evidence").explode("text", "stands_on")
     theirs = theirs.drop_nulls("text").with_row_index("row")
     untraced = (theirs["stands_on"].list.len() == 0).sum()
@@ -289,7 +290,7 @@ systems = {
     "both, collapsed": f"tree(grouping='mixed', tz='{tz}', seed={seed})",
 }
 if given:
-    systems["weeks of given summaries, collapsed"] = f"tree(grouping='weeks', given=True, tz='{tz}')"
+    systems["given weeks, collapsed"] = f"tree(grouping='weeks', given=True, tz='{tz}')"
 done = memlab.run_pipelines(list(systems.values()), bench, data, levels=["turn"], seed=seed)
 deep = "recall_all@1000"
 several = (done.reports[0].per_query["n_evidence_sessions"] >= 2).any()
@@ -330,7 +331,7 @@ fig = sweeps.sweep(
 )
 caption = (
     f"Complete recall in a budget of tokens, found through trees of summaries ({data.name}, {sizes}); grey: flat search over "
-    "turns; bars: 95 % intervals of the paired difference to it, about the mean."
+    f"turns; bars: 95 % intervals of the paired difference to it, about the mean.{of_given}"
 )
 export(fig, "rollups-recall", data=shown, caption=caption, provenance=dict(bench.provenance), directory=figures)
 

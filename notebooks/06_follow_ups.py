@@ -27,7 +27,7 @@ seed = 0
 encoder = "minilm"
 store = "../.memlab/store"
 figures = "../figures"
-retriever = "hybrid"
+retriever = None  # by default the sum of scores, with late interaction where the encoder embeds tokens
 k = 10
 each = 5  # conversations of each sort and scope
 synthetic_turns = 1600  # where the dataset has no facts to ask about, conversations are made from synthetic ones
@@ -52,13 +52,13 @@ from IPython.display import Markdown, display
 import memlab
 from memlab import context, evaluate, records
 from memlab.context.bias import FACTOR
+from memlab.embed.tokens import TokenEncoder
 from memlab.experiment import latency
 from memlab.figures import export, follow_ups, sweeps
 from memlab.knowledge import calibration, confidence, extraction, resolve
 from memlab.rewrite import rewrite, score
 from memlab.rewrite.follow_ups import facts_in, from_facts, from_names, posed, said_before
 from memlab.rollup import rollup
-from memlab.store import CachedEncoder, MemoryStore
 from memlab.summarize import summarize
 
 _ = pl.Config(float_precision=3, fmt_str_lengths=110, tbl_rows=60, tbl_cols=20, tbl_width_chars=220)
@@ -74,7 +74,9 @@ _ = pl.Config(float_precision=3, fmt_str_lengths=110, tbl_rows=60, tbl_cols=20, 
 
 # %%
 data = memlab.datasets.load(dataset, pool=pool, seed=seed)
-model = CachedEncoder(MemoryStore.open(store), memlab.embed.load(encoder))
+model = memlab.embed.load(encoder)
+with_late = isinstance(model, TokenEncoder)
+retriever = retriever or ("combsum(turn=(1, 1, 2), session=(1, 1, 2))" if with_late else "combsum")
 about = {"dataset": data.name, "fingerprint": data.fingerprint(), "encoder": model.identity.describe(), "seed": seed}
 told, facts = data, facts_in(dataset)
 made = from_facts(told, facts, each=each, seed=seed)
@@ -111,9 +113,11 @@ forms = {"as asked": "asked", "rewritten": "rewritten", "stands alone": "self_co
 stage = memlab.pipeline(retriever)
 benches, runs, reports = {}, {}, {}
 for name, asked in asked_of.items():
+    source = sets[name][0]
+    base = memlab.Bench.of(source, encoder=model, store=store if source is data else None, progress=False)
     for form, column in forms.items():
-        its = posed(sets[name][0], asked, asked[column])
-        benches[name, form] = memlab.Bench.of(its, encoder=model, progress=False)
+        its = posed(source, asked, asked[column])
+        benches[name, form] = base.with_queries(its.questions)
         runs[name, form] = stage.run(benches[name, form])
         reports[name, form] = evaluate.evaluate(
             runs[name, form], its, measures=[f"recall_all@{n}" for n in (k, 2 * k)], seed=seed

@@ -25,7 +25,7 @@ def gather(
     facts: pl.DataFrame | None = None,
     rollups: pl.DataFrame | None = None,
     recent: pl.DataFrame | None = None,
-    dates: bool = False,
+    dates: bool = True,
 ) -> Sources:
     """Find for every question of a bench what may stand in its context.
 

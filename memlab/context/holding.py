@@ -11,6 +11,7 @@ from memlab.context._answers import KINDS, UNMEASURABLE, Said, has, said, wanted
 from memlab.context._filling import cleaned
 from memlab.context.dating import dated
 from memlab.context.items import _DAY
+from memlab.context.tokens import count
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError
 from memlab.knowledge.calibration import wilson
@@ -136,14 +137,14 @@ def holding_table(rows: pl.DataFrame, *, by: str = "question_type") -> pl.DataFr
     )  # fmt: skip
 
 
-def whole_history(data: Dataset, *, dates: bool = False) -> pl.DataFrame:
+def whole_history(data: Dataset, *, dates: bool = True) -> pl.DataFrame:
     """Give every question all turns of its scope: the ceiling, since no part of them can hold more of an answer.
 
     Only what is worded anew, by a summariser, or by writing dates out, could hold an answer that no turn says; compare
     contexts with dates written out with a ceiling that has them too.
 
     :param dates: write dates behind words that only mean them; see :func:`memlab.context.dated`.
-    :returns: ``query_id`` and ``text``.
+    :returns: ``query_id``, ``text`` and ``n_tokens``.
     """
     day = pl.col("timestamp").dt.strftime(f"[{_DAY}]").fill_null("")
     lines = data.turns.select("scope", day=day, text=_texts(data.turns, dates))
@@ -151,7 +152,13 @@ def whole_history(data: Dataset, *, dates: bool = False) -> pl.DataFrame:
     said = pl.when(new).then(pl.col("day") + "\n").otherwise(pl.lit(""))
     lines = lines.with_columns(line=said + pl.col("text").map_elements(cleaned, return_dtype=pl.String))
     whole = lines.group_by("scope", maintain_order=True).agg(text=pl.col("line").str.join("\n"))
-    return data.questions.select("query_id", "scope").join(whole, on="scope", how="left").drop("scope")
+    return _counted(data.questions.select("query_id", "scope").join(whole, on="scope", how="left").drop("scope"))
+
+
+def _counted(contexts: pl.DataFrame) -> pl.DataFrame:
+    each = contexts.select(pl.col("text").fill_null("").unique(maintain_order=True))
+    sizes = each.with_columns(n_tokens=pl.Series(count(each["text"].to_list()), dtype=pl.Int64))
+    return contexts.with_columns(pl.col("text").fill_null("")).join(sizes, on="text", how="left", maintain_order="left")
 
 
 def _texts(turns: pl.DataFrame, dates: bool) -> pl.Series:
@@ -160,14 +167,14 @@ def _texts(turns: pl.DataFrame, dates: bool) -> pl.Series:
     return pl.Series(said, dtype=pl.String)
 
 
-def evidence_only(data: Dataset, *, dates: bool = False) -> pl.DataFrame:
+def evidence_only(data: Dataset, *, dates: bool = True) -> pl.DataFrame:
     """Give every question its evidence and nothing else: what perfect retrieval could hold, in the fewest tokens.
 
     Where such a context does not hold the answer, the answer is said in other words or has to be worked out: no
     retrieval is to blame. A question without evidence has an empty context.
 
     :param dates: as in :func:`whole_history`.
-    :returns: ``query_id`` and ``text``.
+    :returns: ``query_id``, ``text`` and ``n_tokens``.
     """
     day = pl.col("timestamp").dt.strftime(f"[{_DAY}]\n").fill_null("")
     lines = data.turns.select("turn_id", line=day + _texts(data.turns, dates))
@@ -175,7 +182,7 @@ def evidence_only(data: Dataset, *, dates: bool = False) -> pl.DataFrame:
     joined = needed.join(lines, on="turn_id", how="left", maintain_order="left")
     texts = joined.group_by("query_id", maintain_order=True).agg(text=pl.col("line").drop_nulls().str.join("\n"))
     asked = data.questions.select("query_id").join(texts, on="query_id", how="left", maintain_order="left")
-    return asked.with_columns(pl.col("text").fill_null(""))
+    return _counted(asked)
 
 
 def of_another(contexts: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:

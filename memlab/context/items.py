@@ -68,7 +68,7 @@ class Sources:
         return found
 
 
-def relevant_messages(run: Run, bench: Bench, *, k: int = 100, dates: bool = False) -> pl.DataFrame:
+def relevant_messages(run: Run, bench: Bench, *, k: int = 100, dates: bool = True) -> pl.DataFrame:
     """Give the first ``k`` turns of each question of a run, each under its day.
 
     :param run: a ranking of turns, at the end of any pipeline.

@@ -13,7 +13,7 @@ from memlab.figures._text import clean, escape, p_text, plain, signed, text_px, 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-_ROW_PX, _SECOND_LINE_PX, _LANE_PX = 32, 12, 10
+_ROW_PX, _SECOND_LINE_PX, _LANE_PX, _LIFT_PX = 32, 12, 10, 7
 
 
 def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float = 0.05, title: str = "") -> go.Figure:
@@ -63,14 +63,16 @@ def _marked_rows(
 
     names = list(dict.fromkeys(mark["name"] for mark in marks))
     deep = max(sum(mark["name"] == name for mark in marks) for name in names)
-    lane = _LANE_PX / (_ROW_PX + _SECOND_LINE_PX + (deep - 1) * _LANE_PX)
+    row = _ROW_PX + _SECOND_LINE_PX + (deep - 1) * _LANE_PX
+    # Several marks of a row stand nearer to its own name than to the next.
+    lane, lift = _LANE_PX / row, (deep > 1) * _LIFT_PX / row
     labels: list[dict[str, Any]] = [
         {"name": clean(name), "said": [], "y": float(len(names) - i)} for i, name in enumerate(names)
     ]
     traces = list[Any]()
     for mark in marks:
         label = labels[names.index(mark["name"])]
-        at = label["y"] - 1 + lane * (deep - 1 - len(label["said"]))
+        at = label["y"] - 1 + lift + lane * (deep - 1 - len(label["said"]))
         label["said"].append(mark["said"])
         traces.append(
             go.Scatter(
@@ -83,7 +85,7 @@ def _marked_rows(
             )
         )  # fmt: skip
     for tick in ticks or ():
-        at = labels[names.index(tick["name"])]["y"] - 1 + lane * (deep - 1 - tick["nth"])
+        at = labels[names.index(tick["name"])]["y"] - 1 + lift + lane * (deep - 1 - tick["nth"])
         traces.append(
             go.Scatter(x=[tick["x"]], y=[at], mode="markers", hoverinfo="x", showlegend=False, name="expected",
                        marker={"symbol": "line-ns", "size": 9, "line": {"color": style.INK, "width": 1.5}})

@@ -1,4 +1,4 @@
-"""What a question points at outright: *the same rule*, *the second*, *the other one*."""
+"""What a question points at outright: *the same rule*, *the second*, *the other one*, or what was spoken of."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from memlab.rewrite._context import Context, Text
-from memlab.rewrite._words import CONNECTORS, stem
+from memlab.rewrite._words import AUXILIARIES, CONNECTORS, DEMONSTRATIVES, PRONOUNS, QUESTION_WORDS, stem, wordset
 
 SURE = 0.9
 LIKELY = 0.6
@@ -24,14 +24,31 @@ _ARTICLES = frozenset(("the", "a", "an"))
 _IN_ITEMS = _ARTICLES | {"of", "in"}
 _CLOSES = frozenset(",.;:!?")
 
+# What is asked about a thing, and not the thing.
+_ASPECTS = wordset(
+    """amount age average bill charge charged charges cost costs date dates day days distance duration end ended expensive
+    far finish finished happen happened happens hour hours kilometres kind last lasted length long miles minute minutes
+    moment month months name paid pay place point price reason size sort spend spent start started sum take taken
+    takes time times took total type week weeks weight year years"""
+)
+_CLAUSE = QUESTION_WORDS | AUXILIARIES
+_AGAIN = re.compile(r"\W*(and )?(what about|how about|same( question)? for|and)\b", re.I)
+_BEFORE = frozenset(("before", "previously", "earlier", "formerly"))
+_LEANS = frozenset(PRONOUNS) | DEMONSTRATIVES | {"there", "one", "ones"}
+
 
 def pointed(context: Context, probabilities: Mapping[str, float]) -> dict[str, float]:
-    """Raise the probabilities of words that a question points at by their place in a list or by their noun.
+    """Raise the probabilities of words that a question points at: by a place in a list, by a noun, or by naming nothing.
 
-    The networks learned from questions about articles, where this is rare; in a chat it is how people choose.
+    The networks learned from questions about articles, where this is rare; in a chat it is how people choose, and how
+    they go on. Words of what was not chosen, and of what was measured before, are left out.
     """
-    raised = dict(probabilities)
-    for words, least in ((_chosen(context), SURE), (_described(context), LIKELY)):
+    chosen, rest = _chosen(context)
+    spoken_of = set() if chosen else _spoken_of(context)
+    asked, replaced = _asked_again(context)
+    out = rest - chosen | replaced | (_ASPECTS if spoken_of else set())
+    raised = {word: p for word, p in probabilities.items() if word not in out}
+    for words, least in ((chosen, SURE), (_described(context), LIKELY), (spoken_of, LIKELY), (asked, LIKELY)):
         for word in words & raised.keys():
             raised[word] = max(raised[word], least)
     if any(_YEAR.fullmatch(word.key) for word in context.question.words):
@@ -40,22 +57,60 @@ def pointed(context: Context, probabilities: Mapping[str, float]) -> dict[str, f
     return raised
 
 
-def _chosen(context: Context) -> set[str]:
-    """Give the words of the item of a list that a question chooses."""
+def _spoken_of(context: Context) -> set[str]:
+    """Give the words of what was asked about last, for a question that names nothing: *And when?*, *Which day was it?*
+
+    Questions that themselves lean on one before (*How much did it cost?*) lead further back.
+    """
+    if context.topics or context.question.keys - _ASPECTS:
+        return set()
+    # What came before something is found by what it was.
+    found = context.message(1).keys if _BEFORE & {word.key for word in context.question.words} else set()
+    for text in context.messages[1::2]:
+        words = text.keys - _ASPECTS
+        found = found | words
+        if words and not any(word.key in _LEANS for word in text.words):
+            break
+    return found
+
+
+def _asked_again(context: Context) -> tuple[set[str], set[str]]:
+    """Give what is asked again of another thing (*And the tablet?*), and the words of the thing that it was asked of."""
+    opening = _AGAIN.match(context.question.text)
+    last = context.message(2)
+    if context.topics or not opening or not last.words:
+        return set(), set()
+    named = [word for word in context.question.words if word.start >= opening.end()]
+    thing = {word.key for word in named if word.content and not word.key.isdigit()} - _ASPECTS
+    if not thing or any(word.key in _CLAUSE for word in named):
+        return set(), set()
+    before = {i for start, end in last.runs for i in range(start, end) if start > 0}
+    for i, word in enumerate(last.words):
+        after_article = i > 0 and (last.words[i - 1].key in _ARTICLES or i - 1 in before)
+        if word.content and word.key not in _ASPECTS and after_article:
+            before.add(i)
+    replaced = {last.words[i].key for i in before} - context.question.keys
+    return last.keys - replaced, replaced
+
+
+def _chosen(context: Context) -> tuple[set[str], set[str]]:
+    """Give the words of the item of a list that a question chooses, and those of the whole list."""
     question = context.question.text
     ordinal, other, which = (pattern.search(question) for pattern in (_ORDINAL, _OTHER_ONE, _WHICH))
-    if not (ordinal or other or which):
-        return set()
-    items = next((found for text in context.messages if len(found := listed(text)) > 1), [])
-    if ordinal and items:
+    lists = ((text.age, found) for text in context.messages if len(found := listed(text)) > 1)
+    age, items = next(lists, (0, []))
+    if not (ordinal or other or which) or not items:
+        return set(), set()
+    words = set().union(*items)
+    if ordinal:
         place = _PLACES[ordinal.group(1).lower()]
-        return items[place] if place < len(items) else set()
-    if other and items:
-        # What was spoken of since is not the other one.
-        last = context.message(2).keys | context.message(1).keys if len(listed(context.message(1))) < 2 else set()
-        rest = [item for item in items if not item & last]
-        return rest[0] if len(rest) == 1 else items[-1]
-    return set().union(*items) if which else set()
+        return (items[place], words) if place < len(items) else (set(), set())
+    if other:
+        # What was spoken of since, or asked about with the list itself, is not the other one.
+        since = set().union(*(text.keys for text in context.messages if text.age < max(age, 3) and text.age != age))
+        rest = [item for item in items if not item & since]
+        return (rest[0] if len(rest) == 1 else items[-1]), words
+    return words, set()
 
 
 def listed(text: Text) -> list[set[str]]:
@@ -82,7 +137,7 @@ def _span(text: Text, end: int) -> int:
         if (size and _CLOSES & set(_gap(text, end - size))) or not (word.content or word.key in _IN_ITEMS):
             break
         size += 1
-        if word.key in _ARTICLES:
+        if word.key in _ARTICLES and "&" not in _gap(text, end - size):
             break
     return size
 

@@ -56,9 +56,9 @@ def test_words_stay_in_their_order(text: str, day: date) -> None:
     assert dated(text, day) == text or len(dated(text, day)) > len(text)
 
 
-def test_messages_stand_as_said_unless_asked(talk_run: Run, talk_bench: Bench) -> None:
-    plain = relevant_messages(talk_run, talk_bench, k=20)
-    marked = relevant_messages(talk_run, talk_bench, k=20, dates=True)
+def test_messages_can_stand_as_said(talk_run: Run, talk_bench: Bench) -> None:
+    plain = relevant_messages(talk_run, talk_bench, k=20, dates=False)
+    marked = relevant_messages(talk_run, talk_bench, k=20)
     texts = dict(zip(talk_bench.documents("turn").ids, talk_bench.documents("turn").texts, strict=True))
     assert plain["text"].to_list() == [texts[ref] for ref in plain["ref"]]
     assert plain.drop("text").equals(marked.drop("text"))

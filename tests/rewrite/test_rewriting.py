@@ -84,6 +84,30 @@ def test_a_choice_is_read_from_the_list(question: str, history: list[str], rewri
     assert one(question, history) == rewritten
 
 
+PRICES = ["How much did the oak desk cost?", "$210.", "And the lamp?", "$35."]
+
+
+@pytest.mark.parametrize(
+    ("question", "history", "rewritten"),
+    [
+        # What names nothing is about what was asked about last; what leans itself leads further back.
+        ("And when?", PRICES, "And when (lamp)?"),
+        ("Which day was it?", ["Have I sold the oak desk?", "Yes.", "What was I paid for it?", "$90."], "sold the oak desk"),
+        ("And the price?", ["Did I see the Halden Museum?", "Yes."], "Halden Museum"),
+        # What names another thing asks the same of it.
+        ("And the lamp?", PRICES[:2], "And the lamp (cost)?"),
+        ("What about the Iwata Ridge?", ["How many miles was Jansen Ridge?", "17 miles."], "What about the Iwata Ridge (miles)?"),
+        # The other one is not the one that the answer names.
+        ("When did I see the other one?", ["Which came first, the dentist or the oculist?", "The oculist came first."], "dentist"),
+    ],
+)  # fmt: skip
+def test_a_chat_goes_on(question: str, history: list[str], rewritten: str) -> None:
+    new = one(question, history)
+    assert rewritten in new
+    if "oculist" in history[0]:
+        assert "oculist" not in new
+
+
 def test_the_second_of_a_list() -> None:
     history = ["Which bikes do you rent?", "We rent city bikes, cargo bikes and tandems."]
     row = rewrite(["How much is the second?"], [history]).row(0, named=True)
