@@ -53,10 +53,11 @@ class Context:
     @classmethod
     def of(cls, question: str, history: Sequence[str], topics: Sequence[str] = ()) -> Context:
         """Read the last six messages; a heading that opens the history is a topic when none was given."""
-        recent = list(history)[-MESSAGES:]
-        if not topics and len(history) <= MESSAGES:
-            heads = _headings(recent)
-            topics, recent = recent[:heads], recent[heads:]
+        said = list(history)
+        if not topics:
+            heads = _headings(said)
+            topics, said = said[:heads], said[heads:]
+        recent = said[-MESSAGES:]
         spoken = ["" if _NO_ANSWER.fullmatch(message) else message for message in reversed(recent)]
         messages = [Text.of(message, age) for age, message in enumerate(spoken, start=1)]
         return cls(Text.of(question), [Text.of(topic) for topic in topics], messages)
@@ -87,7 +88,14 @@ def _headings(history: list[str]) -> int:
     while count < min(2, len(history)) and _is_heading(history[count]):
         count += 1
     # What is left begins with a question, and ends with the answer to the last one.
-    return count if (len(history) - count) % 2 == 0 else 0
+    if not count or (len(history) - count) % 2:
+        return 0
+    # Far back, it is one only where it is spoken of: a greeting is none.
+    return count if len(history) <= MESSAGES or Text.of(history[0]).keys & _keys(history[count:]) else 0
+
+
+def _keys(texts: list[str]) -> set[str]:
+    return {word.key for text in texts for word in words(text) if word.content}
 
 
 def _is_heading(text: str) -> bool:

@@ -26,10 +26,10 @@ _CLOSES = frozenset(",.;:!?")
 
 # What is asked about a thing, and not the thing.
 _ASPECTS = wordset(
-    """amount age average bill charge charged charges cost costs date dates day days distance duration end ended expensive
-    far finish finished happen happened happens hour hours kilometres kind last lasted length long miles minute minutes
-    moment month months name paid pay place point price reason size sort spend spent start started sum take taken
-    takes time times took total type week weeks weight year years"""
+    """amount age average bill charge charged charges cost costs date dates day days distance duration end ended
+    expensive far finish finished happen happened happens hour hours kilometres kind last lasted length long
+    miles minute minutes moment month months name paid pay place point price reason size sort spend spent start
+    started sum take taken takes time times took total type week weeks weight year years"""
 )
 _CLAUSE = QUESTION_WORDS | AUXILIARIES
 _AGAIN = re.compile(r"\W*(and )?(what about|how about|same( question)? for|and)\b", re.I)
@@ -38,7 +38,7 @@ _LEANS = frozenset(PRONOUNS) | DEMONSTRATIVES | {"there", "one", "ones"}
 
 
 def pointed(context: Context, probabilities: Mapping[str, float]) -> dict[str, float]:
-    """Raise the probabilities of words that a question points at: by a place in a list, by a noun, or by naming nothing.
+    """Raise the probabilities of words that a question points at: by place in a list, by a noun, or by naming nothing.
 
     The networks learned from questions about articles, where this is rare; in a chat it is how people choose, and how
     they go on. Words of what was not chosen, and of what was measured before, are left out.
@@ -75,7 +75,7 @@ def _spoken_of(context: Context) -> set[str]:
 
 
 def _asked_again(context: Context) -> tuple[set[str], set[str]]:
-    """Give what is asked again of another thing (*And the tablet?*), and the words of the thing that it was asked of."""
+    """Give what is asked again of another thing, as in *And the tablet?*, and the words of the thing before."""
     opening = _AGAIN.match(context.question.text)
     last = context.message(2)
     if context.topics or not opening or not last.words:

@@ -14,7 +14,7 @@ from memlab.rewrite._phrases import phrases
 from memlab.rewrite.assemble import assemble
 from memlab.rewrite.features import features
 from memlab.rewrite.measure import content_words
-from memlab.rewrite.model import choose, shipped
+from memlab.rewrite.model import Model, choose, shipped
 from memlab.rewrite.pointing import pointed
 from memlab.rewrite.signals import signals
 
@@ -46,7 +46,7 @@ def rewrite(
     :param questions: n texts, each the newest message of its conversation.
     :param histories: for each, the messages before it, newest last, of both sides in turn; the last six are read.
     :param topics: for each, what the conversation is about where that is known, such as title and section of a page;
-        they count as context, not as messages. Without them, a heading that opens a short history is taken for one.
+        they count as context, not as messages. Without them, a heading that opens a history is taken for one.
     :param service: a language model.
     :returns: a row for each question: ``question``, ``rewritten``, ``gated`` (whether a sign let it in), ``signals``,
         ``added`` (content words that are new) and ``method``: ``first``, ``untouched``, ``offline``, ``service`` or
@@ -77,7 +77,7 @@ def rewrite(
         pairs = zip(gated, texts, strict=True)
         new = [(text, "service") if text is not None else (questions[i], "failed") for i, text in pairs]
     else:
-        new = [(_offline(contexts[i], found[i]), "offline") for i in gated]
+        new = [(offline(contexts[i], found[i], shipped()), "offline") for i in gated]
     for i, (text, method) in zip(gated, new, strict=True):
         rewritten[i], methods[i] = text, method
     return pl.DataFrame(
@@ -93,8 +93,12 @@ def rewrite(
     )
 
 
-def _offline(context: Context, found: list[str]) -> str:
-    chosen = choose(pointed(context, shipped().probabilities(features(context))))
+def offline(context: Context, found: list[str], model: Model) -> str:
+    """Rewrite one question by what a model says of the words before it.
+
+    :param found: its signals.
+    """
+    chosen = choose(pointed(context, model.probabilities(features(context))))
     return assemble(context, phrases(context, chosen), found)
 
 

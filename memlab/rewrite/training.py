@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from memlab.errors import DataError
 from memlab.rewrite._context import Context
-from memlab.rewrite.features import features
-from memlab.rewrite.measure import content_words
+from memlab.rewrite.features import Features, features
+from memlab.rewrite.measure import content_words, score
 from memlab.rewrite.model import CLIP, Model, matrix
+from memlab.rewrite.rewriting import offline
+from memlab.rewrite.signals import signals
 
 NETWORKS = 8
 HIDDEN = 32
@@ -56,13 +59,43 @@ def train(contexts: Sequence[Context], references: Sequence[str], *, seed: int =
 
     Source: query resolution as term classification (Voskarides et al., SIGIR 2020), with features in the place of BERT.
     """
-    described, added = [], []
-    for context, reference in zip(contexts, references, strict=True):
-        wanted = set(content_words(reference))
-        for word, values in features(context).items():
-            described.append(values)
-            added.append(word in wanted)
-    return fit(described, added, seed=seed)
+    return _learned([features(context) for context in contexts], references, seed)
+
+
+def _learned(described: Sequence[Mapping[str, Features]], references: Sequence[str], seed: int) -> Model:
+    wanted = [set(content_words(reference)) for reference in references]
+    rows = [
+        (values, word in words) for one, words in zip(described, wanted, strict=True) for word, values in one.items()
+    ]
+    return fit([values for values, _ in rows], [added for _, added in rows], seed=seed)
+
+
+def cross_validate(path: str | Path, *, topics: bool = True, folds: int = 5, seed: int = 0) -> pl.DataFrame:
+    """Score the rewriter on the follow-up questions of a file of CANARD, by models that learned from other articles.
+
+    :param topics: whether the rewriter is told title and section.
+    :param folds: so many parts, an article in one of them.
+    :param seed: of each first network.
+    :returns: a row, as of :func:`memlab.rewrite.score`.
+    :raises DataError: when the file is not in CANARD's layout.
+    """
+    from sklearn.model_selection import GroupKFold
+
+    contexts, references = canard(path)
+    n = len(contexts) // 2
+    described = [features(context) for context in contexts]
+    titles = [context.topic(0).text for context in contexts[:n]]
+    rewritten: dict[int, str] = {}
+    for learn, test in GroupKFold(folds).split(titles, groups=titles):
+        both = [*learn, *(learn + n)]
+        model = _learned([described[i] for i in both], [references[i] for i in both], seed)
+        for i in test:
+            context = contexts[i if topics else i + n]
+            if context.messages:
+                found = signals(context)
+                rewritten[int(i)] = offline(context, found, model) if found else context.question.text
+    asked = [contexts[i].question.text for i in rewritten]
+    return score(asked, list(rewritten.values()), [references[i] for i in rewritten])
 
 
 def fit(described: Sequence[Mapping[str, float]], added: Sequence[bool], *, seed: int = 0) -> Model:

@@ -85,6 +85,9 @@ def test_a_choice_is_read_from_the_list(question: str, history: list[str], rewri
 
 
 PRICES = ["How much did the oak desk cost?", "$210.", "And the lamp?", "$35."]
+SOLD = ["Have I sold the oak desk?", "Yes.", "What was I paid for it?", "$90."]
+MILES = ["How many miles was Jansen Ridge?", "17 miles."]
+FIRST = ["Which came first, the dentist or the oculist?", "The oculist came first."]
 
 
 @pytest.mark.parametrize(
@@ -92,15 +95,15 @@ PRICES = ["How much did the oak desk cost?", "$210.", "And the lamp?", "$35."]
     [
         # What names nothing is about what was asked about last; what leans itself leads further back.
         ("And when?", PRICES, "And when (lamp)?"),
-        ("Which day was it?", ["Have I sold the oak desk?", "Yes.", "What was I paid for it?", "$90."], "sold the oak desk"),
+        ("Which day was it?", SOLD, "sold the oak desk"),
         ("And the price?", ["Did I see the Halden Museum?", "Yes."], "Halden Museum"),
         # What names another thing asks the same of it.
         ("And the lamp?", PRICES[:2], "And the lamp (cost)?"),
-        ("What about the Iwata Ridge?", ["How many miles was Jansen Ridge?", "17 miles."], "What about the Iwata Ridge (miles)?"),
+        ("What about the Iwata Ridge?", MILES, "What about the Iwata Ridge (miles)?"),
         # The other one is not the one that the answer names.
-        ("When did I see the other one?", ["Which came first, the dentist or the oculist?", "The oculist came first."], "dentist"),
+        ("When did I see the other one?", FIRST, "dentist"),
     ],
-)  # fmt: skip
+)
 def test_a_chat_goes_on(question: str, history: list[str], rewritten: str) -> None:
     new = one(question, history)
     assert rewritten in new
@@ -169,6 +172,10 @@ def test_a_heading_that_opens_the_history_is_a_topic() -> None:
     assert one("Where was she born?", headed) == one(
         "Where was she born?", SKATERS, topics=[["Lena Fischer", "Early career"]]
     )
+    # Long ago too, where it is spoken of; a greeting is none.
+    later = [*SKATERS, *TALK, *REFUNDS]
+    assert one("Why did she stop?", [*headed[:2], *later]) == one("Why did she stop?", later, topics=[headed[:2]])
+    assert one("Why did she stop?", ["Good morning", "Hello again", *later]) == one("Why did she stop?", later)
 
 
 def test_the_batch_gives_what_single_questions_give() -> None:
