@@ -61,7 +61,9 @@ from memlab.rewrite.follow_ups import facts_in, from_facts, from_names, posed, s
 from memlab.rollup import rollup
 from memlab.summarize import summarize
 
-_ = pl.Config(float_precision=3, fmt_str_lengths=110, tbl_rows=60, tbl_cols=20, tbl_width_chars=220)
+_ = pl.Config(
+    float_precision=3, fmt_str_lengths=110, fmt_table_cell_list_len=6, tbl_rows=60, tbl_cols=20, tbl_width_chars=220
+)
 
 # %% [markdown]
 # ## Conversations
@@ -216,7 +218,10 @@ for row in session.head(shown_turns).to_dicts():
     )
     played.append({**row, "in_play": len(active), "found": found["text"][0] if found.height else ""})
 play = pl.DataFrame(played, infer_schema_length=None).with_row_index("turn_of_session", offset=1)
-play.select("turn_of_session", "asked", "rewritten", "in_play", "found")
+first_as_asked = runs[told.name, "as asked"].frame.filter(pl.col("rank") == 1)
+first_as_asked = first_as_asked.join(told.turns.select(doc_id="turn_id", found_as_asked="text"), on="doc_id")
+play = play.join(first_as_asked.select("query_id", "found_as_asked"), on="query_id", how="left", maintain_order="left")
+play.select("turn_of_session", "asked", "found_as_asked", "rewritten", "in_play", found_rewritten="found")
 
 # %%
 with_memory = replace(run, name="memory", frame=pl.concat([one.frame for one in biased_runs]))
