@@ -22,6 +22,7 @@ _YEAR = re.compile(r"(1[5-9]|20)\d\d")
 _LONGEST_ITEM = 4
 _ARTICLES = frozenset(("the", "a", "an"))
 _IN_ITEMS = _ARTICLES | {"of", "in"}
+_OPENS_NOUN = _ARTICLES | {"my", "your", "our", "his", "her", "its", "their"}
 _CLOSES = frozenset(",.;:!?")
 
 # What is asked about a thing, and not the thing.
@@ -75,7 +76,10 @@ def _spoken_of(context: Context) -> set[str]:
 
 
 def _asked_again(context: Context) -> tuple[set[str], set[str]]:
-    """Give what is asked again of another thing, as in *And the tablet?*, and the words of the thing before."""
+    """Give what is asked again of another thing, as in *And the tablet?*, and the words of the thing before.
+
+    Its answer goes with it.
+    """
     opening = _AGAIN.match(context.question.text)
     last = context.message(2)
     if context.topics or not opening or not last.words:
@@ -84,13 +88,23 @@ def _asked_again(context: Context) -> tuple[set[str], set[str]]:
     thing = {word.key for word in named if word.content and not word.key.isdigit()} - _ASPECTS
     if not thing or any(word.key in _CLAUSE for word in named):
         return set(), set()
-    before = {i for start, end in last.runs for i in range(start, end) if start > 0}
-    for i, word in enumerate(last.words):
-        after_article = i > 0 and (last.words[i - 1].key in _ARTICLES or i - 1 in before)
-        if word.content and word.key not in _ASPECTS and after_article:
-            before.add(i)
-    replaced = {last.words[i].key for i in before} - context.question.keys
-    return last.keys - replaced, replaced
+    replaced = _nouns(last)
+    return last.keys - replaced, (replaced | context.message(1).keys - last.keys) - context.question.keys
+
+
+def _nouns(question: Text) -> set[str]:
+    """Give the words of names, and those after an article or possessive, but for what is asked about them."""
+    keys = [word.key for word in question.words]
+    inside = {i for start, end in question.runs for i in range(start, end) if start > 0}
+    for i, word in enumerate(question.words):
+        if i and (keys[i - 1] in _OPENS_NOUN or i - 1 in inside) and word.content and word.key not in _ASPECTS:
+            inside.add(i)
+    last = len(keys) - 1
+    first = max((i for i in range(last + 1) if i not in inside), default=0)
+    # "Where does my brother live?" ends with its verb.
+    if last - first > 1 and keys[first - 1 : first] and keys[first - 1] in ("do", "does", "did"):
+        inside.discard(last)
+    return {keys[i] for i in inside}
 
 
 def _chosen(context: Context) -> tuple[set[str], set[str]]:

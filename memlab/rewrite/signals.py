@@ -10,6 +10,12 @@ from memlab.rewrite._words import AUXILIARIES, DEMONSTRATIVES, PRONOUNS, QUESTIO
 SHORT = 3
 """A question with at most so many content words, and no name, is short."""
 
+# What asks for nothing: "Thank you very much!", "OK, good night".
+_COURTESY = wordset(
+    """a all alright and bye cheers cool day evening fine for goodbye good great hello help hey hi kind lot
+    lovely morning much nice night no ok okay perfect right see so sure thank thanks the then very well
+    wonderful yes you your"""
+)
 _OTHER = wordset("else other others another besides also additional")
 _SAME = frozenset(["same", "such", "similar", "likewise"])
 _CHOICE = re.compile(
@@ -57,6 +63,8 @@ def signals(context: Context) -> list[str]:
     """
     text, found = context.question.text, context.question.words
     keys = {word.key for word in found}
+    if keys <= _COURTESY and "?" not in text:
+        return []
     content = [word for word in found if word.content]
     tests = {
         "pronoun": bool(open_pronouns(context)),

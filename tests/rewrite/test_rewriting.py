@@ -100,6 +100,7 @@ FIRST = ["Which came first, the dentist or the oculist?", "The oculist came firs
         # What names another thing asks the same of it.
         ("And the lamp?", PRICES[:2], "And the lamp (cost)?"),
         ("What about the Iwata Ridge?", MILES, "What about the Iwata Ridge (miles)?"),
+        ("And my sister?", ["Where does my brother live?", "In Oslo."], "And my sister (live)?"),
         # The other one is not the one that the answer names.
         ("When did I see the other one?", FIRST, "dentist"),
     ],
@@ -109,6 +110,11 @@ def test_a_chat_goes_on(question: str, history: list[str], rewritten: str) -> No
     assert rewritten in new
     if "oculist" in history[0]:
         assert "oculist" not in new
+
+
+@pytest.mark.parametrize("text", ["Thanks!", "OK, thank you very much.", "Good night"])
+def test_what_asks_for_nothing_passes(text: str) -> None:
+    assert one(text, PRICES) == text
 
 
 def test_the_second_of_a_list() -> None:
