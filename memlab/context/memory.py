@@ -79,7 +79,7 @@ def remember(
     :param sessions: ids of the sessions, likewise.
     :returns: the memory after the turn; at most :data:`MOST_TERMS` terms and :data:`MOST_ACTIVE` of each kind in play,
         those that were longest out of use forgotten first.
-    :raises DataError: when ``now`` lies before the last access.
+    :raises DataError: when ``now`` lies before the last access, or one of them has a time zone and the other none.
 
     >>> from datetime import datetime
     >>> from memlab.context import SessionMemory, remember
@@ -87,11 +87,8 @@ def remember(
     >>> memory.meaning("she"), memory.in_play(), memory.turn_count
     ('Dr. Lee', ['u/s1'], 1)
     """
-    if memory.last_access is not None and now < memory.last_access:
-        raise DataError(
-            f"now is {now.isoformat()}, and conversation {memory.session_id!r} was last used at "
-            f"{memory.last_access.isoformat()}; turns are remembered in order of time"
-        )
+    if _since(memory, now) < timedelta(0):
+        raise DataError(f"{_used_at(memory, now)}; turns are remembered in order of time")
     turn = memory.turn_count + 1
     fresh = {term.casefold(): meaning for term, meaning in (terms or {}).items()}
     kept = {term: meaning for term, meaning in memory.terms if term not in fresh}
@@ -103,6 +100,17 @@ def remember(
         documents=_used(memory.documents, documents, now, turn),
         sessions=_used(memory.sessions, sessions, now, turn),
     )
+
+
+def _since(memory: SessionMemory, now: datetime) -> timedelta:
+    last = memory.last_access or now
+    if (now.tzinfo is None) != (last.tzinfo is None):
+        raise DataError(f"{_used_at(memory, now)}; give all times with a time zone, or none")
+    return now - last
+
+
+def _used_at(memory: SessionMemory, now: datetime) -> str:
+    return f"now is {now.isoformat()}, and conversation {memory.session_id!r} was last used at {memory.last_access}"
 
 
 def _used(held: tuple[Active, ...], ids: Iterable[str], now: datetime, turn: int) -> tuple[Active, ...]:
@@ -173,6 +181,6 @@ class Memories:
         self._held.move_to_end(memory.session_id)
 
     def _expire(self, now: datetime) -> None:
-        old = [name for name, one in self._held.items() if one.last_access and now - one.last_access > self.ttl]
+        old = [name for name, one in self._held.items() if _since(one, now) > self.ttl]
         for name in old:
             del self._held[name]

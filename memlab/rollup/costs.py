@@ -19,7 +19,8 @@ def cost(nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     and reads its children's texts, or its turns where it has no children; also where its answer was not used and the
     node was picked from the sentences instead. Instructions to the model are not counted.
 
-    :param nodes: rows of :class:`memlab.records.Node`.
+    :param nodes: rows of :class:`memlab.records.Node`, with the leaves that they read; :func:`memlab.rollup.trees_of`
+        leaves turns out: put :func:`memlab.rollup.nodes.turn_nodes` before what it gives.
     :param turns: rows of :class:`memlab.records.Turn`, all that the nodes stand on.
     :returns: ``kind``, ``level``, ``service``, ``nodes``, ``calls``, ``tokens_in``, ``tokens_out``; leaves that are
         turns are not written and left out.

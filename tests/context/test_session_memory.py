@@ -60,6 +60,7 @@ def test_conversations_do_not_mix() -> None:
     ("wrong", "message"),
     [
         (lambda: remember(remember(SessionMemory("c"), now=NOON), now=NOON - MINUTE), "in order of time"),
+        (lambda: remember(remember(SessionMemory("c"), now=NOON), now=NOON.replace(tzinfo=None)), "with a time zone"),
         (lambda: Memories().put(SessionMemory("c")), "put what remember gave"),
         (lambda: Memories(most=0), "above 0"),
         (lambda: SessionMemory("c").in_play("week"), "choose turn or session"),
