@@ -221,6 +221,7 @@ def test_what_is_refused_before_anything_runs(
     assert store.runs().height == store.datasets().height == 0
 
 
+@pytest.mark.slow
 def test_a_killed_grid_goes_on_where_it_stopped(tmp_path: Path) -> None:
     command = [sys.executable, str(WORKER), str(tmp_path / "killed")]
     quiet: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}

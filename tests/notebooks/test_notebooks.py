@@ -119,10 +119,8 @@ def run(
     return seconds
 
 
-# The others take a minute or more, and run with the slow tests.
-QUICK = [
-    path for path in NOTEBOOKS if path.stem in ("00_corpus", "01_cluster_map", "03_retrieval_ladder", "06_follow_ups")
-]
+# All run with the slow tests.
+QUICK = [path for path in NOTEBOOKS if path.stem in ("00_corpus", "03_retrieval_ladder")]
 
 
 @pytest.mark.parametrize("path", QUICK, ids=lambda path: path.stem)

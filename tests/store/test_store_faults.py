@@ -25,6 +25,7 @@ def work(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, str(WORKER), *arguments], stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 def test_writers_of_the_same_new_keys_make_no_copies(tmp_path: Path) -> None:
     place, flag = tmp_path / "store", tmp_path / "go"
     workers = [work("together", str(place), str(flag)) for _ in range(4)]
