@@ -76,7 +76,8 @@ def cross_validate(path: str | Path, *, topics: bool = True, folds: int = 5, see
     :param topics: whether the rewriter is told title and section.
     :param folds: so many parts, an article in one of them.
     :param seed: of each first network.
-    :returns: a row, as of :func:`memlab.rewrite.score`.
+    :returns: rows as of :func:`memlab.rewrite.score`, for the ``system`` ``rewrite`` and, to compare, ``title``: the
+        article's title appended to every question.
     :raises DataError: when the file is not in CANARD's layout.
     """
     from sklearn.model_selection import GroupKFold
@@ -94,8 +95,12 @@ def cross_validate(path: str | Path, *, topics: bool = True, folds: int = 5, see
             if context.messages:
                 found = signals(context)
                 rewritten[int(i)] = offline(context, found, model) if found else context.question.text
-    asked = [contexts[i].question.text for i in rewritten]
-    return score(asked, list(rewritten.values()), [references[i] for i in rewritten])
+    asked, wanted = [contexts[i].question.text for i in rewritten], [references[i] for i in rewritten]
+    titled = [f"{contexts[i].question.text} {titles[i]}" for i in rewritten]
+    systems = {"rewrite": list(rewritten.values()), "title": titled}
+    return pl.concat(
+        score(asked, texts, wanted).select(pl.lit(name).alias("system"), pl.all()) for name, texts in systems.items()
+    )
 
 
 def fit(described: Sequence[Mapping[str, float]], added: Sequence[bool], *, seed: int = 0) -> Model:
