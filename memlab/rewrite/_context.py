@@ -91,11 +91,8 @@ def _headings(history: list[str]) -> int:
     if not count or (len(history) - count) % 2:
         return 0
     # Far back, it is one only where it is spoken of: a greeting is none.
-    return count if len(history) <= MESSAGES or Text.of(history[0]).keys & _keys(history[count:]) else 0
-
-
-def _keys(texts: list[str]) -> set[str]:
-    return {word.key for text in texts for word in words(text) if word.content}
+    spoken_of = Text.of(history[0]).keys & Text.of("\n".join(history[count:])).keys
+    return count if len(history) <= MESSAGES or spoken_of else 0
 
 
 def _is_heading(text: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import html
 import re
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 import pytest
+from drawn_words import words
 
 from memlab.errors import DataError
 from memlab.figures import anatomy, corpus, curves, maps, selection, similarity, style, sweeps
@@ -127,11 +127,6 @@ CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
         ["share of the top 10 in one cluster, at least"],
     ),
 }
-
-
-def words(svg: str) -> str:
-    lines = re.findall(r"<text[^>]*>(.*?)</text>", svg, flags=re.DOTALL)
-    return " ".join(" ".join(html.unescape(re.sub(r"<[^>]+>", " ", line)).split()) for line in lines)
 
 
 @pytest.mark.parametrize("name", CHARTS)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Callable
 from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
 import pytest
+from drawn_words import words
 
 from memlab.errors import DataError
 from memlab.figures import learning, style
@@ -55,8 +54,7 @@ CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
 def test_it_is_drawn_with_its_words_on_it(name: str) -> None:
     make, expected = CHARTS[name]
     svg = picture(make(), "svg", "column").decode()
-    lines = re.findall(r"<text[^>]*>(.*?)</text>", svg, flags=re.DOTALL)
-    said = " ".join(" ".join(html.unescape(re.sub(r"<[^>]+>", " ", line)).split()) for line in lines)
+    said = words(svg)
     for text in expected:
         assert text in said, f"{text!r} not drawn; drawn: {said}"
     assert "f_15" not in said

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Callable
 
 import plotly.graph_objects as go
 import polars as pl
 import pytest
+from drawn_words import words
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,8 +57,7 @@ def test_it_is_drawn_with_its_words_on_it(name: str) -> None:
     make, expected = CHARTS[name]
     svg = picture(make(), "svg", "column").decode()
     assert "<image" not in svg
-    lines = re.findall(r"<text[^>]*>(.*?)</text>", svg, flags=re.DOTALL)
-    said = " ".join(" ".join(html.unescape(re.sub(r"<[^>]+>", " ", line)).split()) for line in lines)
+    said = words(svg)
     for text in expected:
         assert text in said, f"{text!r} not drawn; drawn: {said}"
 
