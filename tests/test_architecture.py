@@ -14,6 +14,7 @@ LINE = [
     ("errors",),
     ("files",),
     ("config", "records"),
+    ("language",),
     ("sessions", "terminal"),
     ("llm",),
     ("datasets",),

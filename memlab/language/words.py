@@ -26,4 +26,6 @@ AUXILIARIES = BE | HAVE | DO | MODALS
 
 QUESTION_WORDS = frozenset({"what", "which", "who", "whom", "whose", "when", "where", "why", "how"})
 CONJUNCTIONS = frozenset({"and", "or", "but", "nor", "so", "if", "than", "then", "as", "because", "while"})
-PREPOSITIONS = frozenset({"of", "at", "by", "for", "with", "about", "to", "from", "in", "on", "into", "off", "out", "up"})
+PREPOSITIONS = frozenset(
+    {"of", "at", "by", "for", "with", "about", "to", "from", "in", "on", "into", "off", "out", "up"}
+)
