@@ -3,4 +3,6 @@
 Text comes in; words, spans and values go out. No other room holds a list of words, a stemmer or a pattern of a date.
 
 - ``words``: closed classes of English words.
+- ``tokens``: the tokeniser with offsets, the form in which words are compared, and the stemmer.
+- ``sentences``: the sentence splitter with offsets.
 """

@@ -1,0 +1,67 @@
+"""Sentences of a text, with their places."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+# The splitter takes quadratic time on brackets that never close.
+_LONGEST = 1_000
+
+_CODE = re.compile(r"(```.*?(?:```|\Z))", re.S)
+# A line that goes on in lower case was only wrapped.
+_LINE = re.compile(r"\s*\n\s*(?![a-z])|(?<=[.!?:;])\s*\n\s*")
+_FULL_WIDTH = re.compile(r"(?<=[。！？｡])(?=[^\s。！？｡」』）”’\"'])")
+_TRAILING_OFF = re.compile(r"(?:\.\.|…)$")
+_WORD = re.compile(r"\w")
+
+
+def sentences(text: str) -> list[str]:
+    """Split a text into sentences; nothing but white space between them is lost.
+
+    Lines are sentences of their own, code between fences stays whole, and what has no word (an emoji, "!!") stays with
+    the sentence before it.
+
+    >>> from memlab.language.sentences import sentences
+    >>> sentences("I met Dr. Lee at 3 p.m. today. It cost $1,250! 😊")
+    ['I met Dr. Lee at 3 p.m. today.', 'It cost $1,250! 😊']
+    """
+    return [text[start:end] for start, end in spans(text)]
+
+
+def spans(text: str) -> list[tuple[int, int]]:
+    """Give the places of the sentences of a text: ``text[start:end]``."""
+    joined: list[tuple[int, int]] = []
+    at = 0
+    for piece in _pieces(text):
+        start = text.index(piece, at)
+        at = start + len(piece)
+        before = text[slice(*joined[-1])] if joined else ""
+        if before and (not _WORD.search(piece) or (piece[0].islower() and _TRAILING_OFF.search(before))):
+            joined[-1] = joined[-1][0], at
+        else:
+            joined.append((start, at))
+    return joined
+
+
+def _pieces(text: str) -> Iterator[str]:
+    from segtok.segmenter import split_multi
+
+    for block in _CODE.split(text):
+        if block.startswith("```"):
+            yield block
+            continue
+        for line in _LINE.split(block):
+            for part in _bounded(line):
+                for sentence in split_multi(part):
+                    yield from (piece.strip() for piece in _FULL_WIDTH.split(sentence) if piece.strip())
+
+
+def _bounded(line: str) -> Iterator[str]:
+    """Cut a very long line at white space."""
+    while len(line) > _LONGEST:
+        at = line.rfind(" ", 1, _LONGEST)
+        at = at if at > 0 else _LONGEST
+        yield line[:at]
+        line = line[at:]
+    yield line

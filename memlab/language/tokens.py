@@ -1,0 +1,86 @@
+"""The words of a text with their places, the form in which words are compared, and the stemmer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import polars as pl
+import regex
+
+WORD = r"\p{N}+(?:[.,]\p{N}+)+\p{L}*|[\p{L}\p{N}\p{M}]+(?:['’]\p{L}+)*"
+"""A word, in a syntax that polars reads too: "don't", "1,250.50", "3pm" are one each, "well-known" is two."""
+
+_WORD = regex.compile(WORD)
+
+
+class Token(NamedTuple):
+    """A word as it is written and where it stands: ``text[start:end]``."""
+
+    text: str
+    start: int
+    end: int
+
+    @property
+    def key(self) -> str:
+        """The form in which it is compared."""
+        return key(self.text)
+
+
+def tokens(text: str) -> list[Token]:
+    """Cut a text into words with their places.
+
+    >>> from memlab.language.tokens import tokens
+    >>> [token.text for token in tokens("I don't pay $1,250 for a well-known café.")]
+    ['I', "don't", 'pay', '1,250', 'for', 'a', 'well', 'known', 'café']
+    """
+    return [Token(match[0], *match.span()) for match in _WORD.finditer(text)]
+
+
+def words(text: str) -> list[str]:
+    """Give the words of a text in the form in which they are compared.
+
+    >>> from memlab.language.tokens import words
+    >>> words("Mel’s dog DIDN’T eat.")
+    ['mel', 'dog', "didn't", 'eat']
+    """
+    return [key(word) for word in _WORD.findall(text)]
+
+
+def key(word: str) -> str:
+    """Give the form in which words are compared: lower case, a straight apostrophe, no possessive ending."""
+    return word.lower().replace("’", "'").removesuffix("'s")
+
+
+def keyed(words: pl.Expr) -> pl.Expr:
+    """Do what :func:`key` does, for a column."""
+    return words.str.to_lowercase().str.replace_all("’", "'", literal=True).str.strip_suffix("'s")
+
+
+def stem(words: Iterable[str], language: str = "en") -> list[str]:
+    """Stem lower-case words by Snowball.
+
+    :param language: a code of ISO 639-1 that Snowball has a stemmer for.
+
+    >>> from memlab.language.tokens import stem
+    >>> stem(["doctors", "visited"])
+    ['doctor', 'visit']
+    """
+    stems: list[str] = stemmer(language).stemWords(list(words))
+    return stems
+
+
+def stems(column: pl.Series, language: str = "en") -> pl.Series:
+    """Stem a column of lower-case words, each different one once."""
+    known = column.unique()
+    cut = pl.Series(stem(known.to_list(), language), dtype=pl.String)
+    return column.replace_strict(known, cut, return_dtype=pl.String) if known.len() else column
+
+
+@lru_cache(maxsize=64)
+def stemmer(language: str = "en") -> Any:
+    """Give the one stemmer of a language."""
+    import Stemmer
+
+    return Stemmer.Stemmer(language)
