@@ -1,4 +1,4 @@
-"""Sessions: where a run of messages ends, and what becomes of a session afterwards.
+"""Sessions: where a run of messages ends, and how a session stands.
 
 A session ends where a silence is longer than a gap, the rule of web analytics and of chat memories alike; thirty
 minutes is the customary gap. Messages whose source names the session are never regrouped.
@@ -15,36 +15,6 @@ from memlab.errors import DataError
 from memlab.records import TIMESTAMP, Session, schema
 
 GAP = timedelta(minutes=30)
-
-TRANSITIONS: dict[str, frozenset[str]] = {
-    "open": frozenset({"closed"}),
-    "closed": frozenset({"summarized", "failed", "skipped", "open"}),
-    "summarized": frozenset({"closed", "open"}),
-    "failed": frozenset({"summarized", "failed", "closed", "open"}),
-    "skipped": frozenset({"closed", "open"}),
-}
-"""Status to the statuses that may follow it. A late message opens a session again; a failed one may be tried again."""
-
-
-def transition(status: str, to: str) -> str:
-    """Move a session to another status.
-
-    :param status: ``open``, ``closed``, ``summarized``, ``failed`` or ``skipped``.
-    :param to: the status to move to.
-    :returns: ``to``.
-    :raises DataError: when a status is unknown or the step is not allowed.
-
-    >>> from memlab.sessions import transition
-    >>> transition("open", "closed")
-    'closed'
-    """
-    for name in (status, to):
-        if name not in TRANSITIONS:
-            raise DataError(f"no session status {name!r}; expected one of {', '.join(TRANSITIONS)}")
-    if to not in TRANSITIONS[status]:
-        allowed = ", ".join(sorted(TRANSITIONS[status]))
-        raise DataError(f"a session that is {status} cannot become {to}; from {status} it can become: {allowed}")
-    return to
 
 
 def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:

@@ -1,9 +1,9 @@
-"""Sessionization and the life of a session."""
+"""Sessionization and the status of a session."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise, product
+from itertools import pairwise
 from random import Random
 
 import polars as pl
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memlab.errors import DataError
 from memlab.records import Session, Turn, frame, schema
-from memlab.sessions import TRANSITIONS, sessionize, sessions_of, transition
+from memlab.sessions import sessionize, sessions_of
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 GAP = timedelta(minutes=30)
@@ -192,14 +192,3 @@ def test_status_follows_now_summary_and_length() -> None:
 def test_a_summary_of_no_session_is_an_error() -> None:
     with pytest.raises(DataError, match="'a/none', which has no turns"):
         sessions_of(turns({"one": [0]}), summaries={"a/none": "?"})
-
-
-def test_transitions_are_as_the_table_says() -> None:
-    for status, to in product(TRANSITIONS, TRANSITIONS):
-        if to in TRANSITIONS[status]:
-            assert transition(status, to) == to
-        else:
-            with pytest.raises(DataError, match=f"{status} cannot become {to}"):
-                transition(status, to)
-    with pytest.raises(DataError, match="no session status 'gone'"):
-        transition("open", "gone")

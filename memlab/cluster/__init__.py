@@ -3,7 +3,7 @@
 Importing it costs nothing: hdbscan, umap and scikit-learn load when they are first used.
 """
 
-from memlab.cluster.density import NOISE, hdbscan_labels, kmeans_labels
+from memlab.cluster.density import NOISE, hdbscan_labels
 from memlab.cluster.labels import cluster_terms
 from memlab.cluster.mixture import mixture_memberships
 from memlab.cluster.projection import project
@@ -15,7 +15,6 @@ __all__ = [
     "concentration",
     "evidence_spans",
     "hdbscan_labels",
-    "kmeans_labels",
     "mixture_memberships",
     "pair_similarity",
     "project",

@@ -1,4 +1,4 @@
-"""Groups of texts: by density, where groups of any number and shape are found and the rest is noise, or by k-means."""
+"""Groups of texts by density: any number of groups of any shape, and the rest is noise."""
 
 from __future__ import annotations
 
@@ -90,31 +90,6 @@ def _hdbscan(points: np.ndarray, min_cluster_size: int, min_samples: int | None)
         labels = np.empty(len(points), np.int64)
         labels[order] = model.fit_predict(points[order].astype(np.float64))
         return labels
-
-
-def kmeans_labels(embeddings: np.ndarray, n_clusters: int, *, seed: int = 0) -> np.ndarray:
-    """Split embeddings into a given number of groups by direction; every row belongs to one.
-
-    :param embeddings: (n, d) finite numbers; scaled to unit length.
-    :param n_clusters: how many groups; cut to the number of different rows.
-    :param seed: of the ten starts, of which the tightest result is kept.
-    :returns: (n,) int64 labels from 0, the largest cluster first (ties by first member).
-    :raises DataError: when the array is not (n, d), holds NaN or infinity, or ``n_clusters`` is below 1.
-
-    >>> import numpy as np
-    >>> from memlab.cluster import kmeans_labels
-    >>> kmeans_labels(np.array([[1.0, 0.1], [0.0, 1.0], [1.0, 0.0]]), 2).tolist()
-    [0, 1, 0]
-    """
-    if n_clusters < 1:
-        raise DataError(f"n_clusters={n_clusters}; expected at least 1")
-    rows = unit_rows(embeddings)
-    if len(rows) == 0:
-        return np.empty(0, np.int64)
-    from sklearn.cluster import KMeans
-
-    n_clusters = min(n_clusters, len(np.unique(rows, axis=0)))
-    return by_size(KMeans(n_clusters, n_init=10, random_state=seed).fit_predict(rows))
 
 
 def by_size(labels: np.ndarray) -> np.ndarray:

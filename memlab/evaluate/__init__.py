@@ -24,10 +24,11 @@ from memlab.evaluate.measures import (
     score,
 )
 from memlab.evaluate.misses import CAUSES, by_cause, misses
+from memlab.evaluate.printing import to_latex, to_markdown
 from memlab.evaluate.publish import write_reports
 from memlab.evaluate.report import GROUPS, Report, evaluate
 from memlab.evaluate.significance import bootstrap_interval, holm, randomisation_test
-from memlab.evaluate.tables import groups_table, results_table, to_latex, to_markdown
+from memlab.evaluate.tables import groups_table, results_table
 from memlab.evaluate.trec import read_qrels, read_run, write_qrels, write_run
 from memlab.evaluate.views import curve, dissect, hard_group, independent_hits
 

@@ -15,8 +15,9 @@ from memlab.evaluate.comparison import compare
 from memlab.evaluate.files import file_names
 from memlab.evaluate.groups import MULTI_SESSION
 from memlab.evaluate.measures import Measure
+from memlab.evaluate.printing import to_latex, to_markdown
 from memlab.evaluate.report import Report
-from memlab.evaluate.tables import groups_table, results_table, to_latex, to_markdown
+from memlab.evaluate.tables import groups_table, results_table
 from memlab.files import atomic
 from memlab.records import LEVELS, Level
 

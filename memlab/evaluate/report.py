@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from memlab.errors import DataError
 from memlab.evaluate.bounds import ceiling, chance
 from memlab.evaluate.groups import FORMS, MULTI_SESSION, describe_questions
 from memlab.evaluate.measures import DEFAULT_MEASURES, Measure, measures_of, score
+from memlab.evaluate.printing import to_html
 from memlab.evaluate.significance import RESAMPLES, Unit, bootstrap_interval, by_unit
 from memlab.records import Dataset, Level, Run, qrels
 
@@ -108,9 +110,11 @@ class Report:
         }
 
     def _repr_html_(self) -> str:
-        from memlab.evaluate.tables import report_html
-
-        return report_html(self)
+        several = self.summary("evidence_sessions").filter(pl.col("group") == MULTI_SESSION)
+        table = pl.concat([self.summary(), several.with_columns(group=pl.lit(f"{MULTI_SESSION} evidence sessions"))])
+        title = f"{self.name}: {self.per_query.height:,} questions, {self.level}s ranked"
+        dataset = html.escape(str(self.provenance.get("dataset", "")))
+        return f"<p><b>{html.escape(title)}</b><br>{dataset}</p>" + to_html(table)
 
 
 def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:

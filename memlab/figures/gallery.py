@@ -9,14 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from memlab.errors import ExportError
+from memlab.evaluate.printing import latex_escape
 from memlab.figures.export import _put
-
-_LATEX = str.maketrans(
-    {c: f"\\{c}" for c in "&%$#_{}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    | {"<": r"\textless{}", ">": r"\textgreater{}", "≥": r"$\geq$", "≤": r"$\leq$", "λ": r"$\lambda$", "×": r"$\times$"}
-    | {"→": r"$\to$", "−": "$-$", "★": r"$\star$", "…": r"\dots{}", "ⁿ": "$^n$"}
-)  # fmt: skip
 
 _STYLE = """
 body{font:15px/1.5 "Liberation Sans",Arial,Helvetica,sans-serif;color:#222;background:#f6f6f4;margin:0}
@@ -70,7 +64,7 @@ def latex(name: str, caption: str, *, width: str = "column") -> str:
         kind, file, measure = ("figure*", f"{name}.pdf", r"\textwidth")
     lines = [
         rf"\begin{{{kind}}}[t]", r"  \centering", rf"  \includegraphics[width={measure}]{{{file}}}",
-        rf"  \caption{{{caption.translate(_LATEX)}}}", rf"  \label{{fig:{name}}}", rf"\end{{{kind}}}",
+        rf"  \caption{{{latex_escape(caption)}}}", rf"  \label{{fig:{name}}}", rf"\end{{{kind}}}",
     ]  # fmt: skip
     return "\n".join(lines)
 

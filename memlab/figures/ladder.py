@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from memlab.evaluate.tables import number
+from memlab.evaluate.printing import number
 from memlab.figures import style
 from memlab.figures._text import clean, escape, p_text, plain, signed, text_px, wrap
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab.cluster import NOISE, hdbscan_labels, kmeans_labels
+from memlab.cluster import NOISE, hdbscan_labels
 from memlab.cluster.density import by_size
 from memlab.errors import DataError
 
@@ -101,41 +101,19 @@ def test_identical_rows_are_one_cluster_and_empty_ones_noise(n_components):
     assert repeated.tolist() == [0] * 30 + [1] * 20 + [2] * 10 + [3] * 6
 
 
-@pytest.mark.parametrize("cluster", [hdbscan_labels, lambda e: kmeans_labels(e, 2)])
-def test_bad_embeddings_are_refused(cluster):
+def test_bad_embeddings_are_refused():
     points = np.ones((9, 4))
     points[7, 2] = np.nan
     with pytest.raises(DataError, match=r"row 7 holds NaN"):
-        cluster(points)
+        hdbscan_labels(points)
     with pytest.raises(DataError, match=r"shape \(9,\)"):
-        cluster(np.ones(9))
+        hdbscan_labels(np.ones(9))
 
 
 @pytest.mark.parametrize("wrong", [{"min_cluster_size": 1}, {"min_samples": 0}, {"n_components": 0}])
 def test_parameters_out_of_range_are_refused(wrong):
     with pytest.raises(DataError, match=next(iter(wrong))):
         hdbscan_labels(np.random.default_rng(0).normal(size=(20, 4)), **wrong)
-
-
-def test_kmeans_finds_blobs_whatever_their_length():
-    points, truth = blobs(4)
-    labels = kmeans_labels(points * np.linspace(0.1, 9, len(points))[:, None], 3)
-    assert np.array_equal(labels, truth), "truth is in order of size already"
-
-
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 1000), n=st.integers(0, 20), n_clusters=st.integers(1, 25))
-def test_kmeans_gives_a_partition(seed, n, n_clusters):
-    points = np.random.default_rng(seed).integers(-1, 2, size=(n, 2))
-    labels = kmeans_labels(points, n_clusters, seed=seed)
-    assert labels.shape == (n,)
-    assert set(labels) == set(range(len(set(labels))))
-    assert len(set(labels)) <= n_clusters
-
-
-def test_kmeans_refuses_no_clusters():
-    with pytest.raises(DataError, match="n_clusters=0"):
-        kmeans_labels(np.eye(3), 0)
 
 
 @given(st.lists(st.integers(-2, 6)))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memlab.errors import DataError
 from memlab.evaluate import evaluate, groups_table, results_table, to_latex, to_markdown
-from memlab.evaluate.tables import latex_escape, number, to_html
+from memlab.evaluate.printing import latex_escape, number, to_html
 
 
 @pytest.fixture(scope="module")

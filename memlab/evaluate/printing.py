@@ -1,0 +1,185 @@
+"""Frames printed for a write-up, as Markdown, LaTeX or HTML.
+
+Printed numbers never flatter: three decimals, halves to even, and what is not quite 1 or 0 does not print as 1 or 0.
+Full precision stays in the frames, in ``report.json`` and in the Parquet files.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+
+BOUNDS = ("ceiling", "chance")
+"""The rows of a table of systems that are no systems."""
+_NOT_RANKED = frozenset({"difference", "low", "high", "p", "p_holm"})
+
+
+def to_markdown(frame: pl.DataFrame, *, digits: int = 3) -> str:
+    """Write a frame as a Markdown table.
+
+    In a table of systems (its first column is called ``system…``) the best value of each column is bold; the rows
+    ``ceiling`` and ``chance`` do not compete.
+
+    :param digits: decimals of floating-point numbers.
+
+    >>> import polars as pl
+    >>> from memlab.evaluate import to_markdown
+    >>> print(to_markdown(pl.DataFrame({"system": ["a | b", "c"], "recall@10": [0.5, 0.25]})))
+    | system | recall@10 |
+    |:---|---:|
+    | a \\| b | **0.500** |
+    | c | 0.250 |
+    """
+    cells = _cells(frame, digits, lambda text: f"**{text}**", _markdown_escape)
+    lines = [
+        [_markdown_escape(c) for c in frame.columns],
+        *zip(*cells, strict=True),
+    ]
+    head, *body = ["| " + " | ".join(line) + " |" for line in lines]
+    rule = "|" + "|".join("---:" if _is_number(t) else ":---" for t in frame.dtypes) + "|"
+    return "\n".join([head, rule, *body])
+
+
+def to_latex(frame: pl.DataFrame, *, caption: str, label: str, digits: int = 3) -> str:
+    """Write a frame as a LaTeX table for the packages ``booktabs`` and, for accented letters, ``inputenc`` utf8.
+
+    :param caption: plain text; escaped here.
+    :param label: for ``\\ref``; kept to letters, digits, ``:``, ``.`` and ``-``.
+    :param digits: decimals of floating-point numbers.
+
+    >>> import polars as pl
+    >>> from memlab.evaluate import to_latex
+    >>> print(to_latex(pl.DataFrame({"form": ["how_many"], "n": [12]}), caption="≥ 2 & 5 %", label="tab:forms"))
+    \\begin{table}
+      \\centering
+      \\caption{$\\geq$ 2 \\& 5 \\%}
+      \\label{tab:forms}
+      \\begin{tabular}{lr}
+        \\toprule
+        form & n \\\\
+        \\midrule
+        how\\_many & 12 \\\\
+        \\bottomrule
+      \\end{tabular}
+    \\end{table}
+    """
+    cells = _cells(frame, digits, lambda text: rf"\textbf{{{text}}}", latex_escape)
+    rows = [" & ".join(row) + r" \\" for row in zip(*cells, strict=True)]
+    first_bound = next((i for i, v in enumerate(_names(frame)) if v in BOUNDS), None)
+    if first_bound:
+        rows.insert(first_bound, r"\midrule")
+    lines = [
+        r"\begin{table}",
+        r"  \centering",
+        rf"  \caption{{{latex_escape(caption)}}}",
+        rf"  \label{{{re.sub(r'[^A-Za-z0-9:.-]+', '-', label)}}}",
+        rf"  \begin{{tabular}}{{{''.join('r' if _is_number(t) else 'l' for t in frame.dtypes)}}}",
+        r"    \toprule",
+        "    " + " & ".join(latex_escape(c) for c in frame.columns) + r" \\",
+        r"    \midrule",
+        *("    " + row for row in rows),
+        r"    \bottomrule",
+        r"  \end{tabular}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines)
+
+
+def to_html(frame: pl.DataFrame, *, digits: int = 3) -> str:
+    """Write a frame as an HTML table with everything escaped."""
+    cells = _cells(frame, digits, lambda text: f"<b>{text}</b>", html.escape)
+    head = "".join(f"<th>{html.escape(c)}</th>" for c in frame.columns)
+    aligned = ["right" if _is_number(t) else "left" for t in frame.dtypes]
+    rows = "".join(
+        "<tr>" + "".join(f"<td style='text-align:{a}'>{c}</td>" for a, c in zip(aligned, row, strict=True)) + "</tr>"
+        for row in zip(*cells, strict=True)
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Print a number without flattering it.
+
+    >>> from memlab.evaluate.printing import number
+    >>> number(0.0625), number(0.9999), number(1.0), number(0.00001), number(None)
+    ('0.062', '>0.999', '1.000', '<0.001', '–')
+    """
+    if value is None:
+        return "–"
+    text = f"{value:.{digits}f}"
+    step = 10.0**-digits
+    if value != 0 and float(text) == 0:
+        return f"<{step:.{digits}f}" if value > 0 else f">-{step:.{digits}f}"
+    if 0 < value < 1 and float(text) == 1:
+        return f">{1 - step:.{digits}f}"
+    return text
+
+
+def _cells(
+    frame: pl.DataFrame, digits: int, bold: Callable[[str], str], escape: Callable[[str], str]
+) -> list[list[str]]:
+    """Print each column, escaped, with the best of each ranked column in bold."""
+    competes = [name not in BOUNDS for name in _names(frame)]
+    ranked = bool(frame.width) and frame.columns[0].startswith("system") and sum(competes) > 1
+    columns = []
+    for series in frame:
+        values = series.to_list()
+        texts = [escape(_text(v, digits)) for v in values]
+        if ranked and (series.dtype.is_float() or series.dtype == pl.Struct) and series.name not in _NOT_RANKED:
+            means = [v["mean"] if isinstance(v, dict) else v for v in values]
+            held = [m for m, c in zip(means, competes, strict=True) if c and m is not None]
+            best = number(max(held), digits) if held else None
+            texts = [
+                bold(t) if c and m is not None and number(m, digits) == best else t
+                for t, m, c in zip(texts, means, competes, strict=True)
+            ]
+        columns.append(texts)
+    return columns
+
+
+def _text(value: Any, digits: int) -> str:
+    if isinstance(value, dict):
+        mean = number(value["mean"], digits)
+        if value["low"] is None:
+            return mean
+        return f"{mean} [{number(value['low'], digits)}, {number(value['high'], digits)}]"
+    if value is None or isinstance(value, float):
+        return number(value, digits)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return str(value)
+
+
+def _names(frame: pl.DataFrame) -> list[str]:
+    return [str(v) for v in frame.to_series(0).to_list()] if frame.width else []
+
+
+def _is_number(dtype: pl.DataType) -> bool:
+    return dtype.is_numeric() or dtype == pl.Struct
+
+
+def _markdown_escape(text: str) -> str:
+    return re.sub(r"([\\|*`])", r"\\\1", re.sub(r"\s+", " ", text)).replace("<", "&lt;")
+
+
+_MATHS = {
+    "<": "<", ">": ">", "≥": r"\geq", "≤": r"\leq", "≠": r"\neq", "×": r"\times", "−": "-", "±": r"\pm",
+    "→": r"\rightarrow", "·": r"\cdot", "∞": r"\infty", "α": r"\alpha", "β": r"\beta", "γ": r"\gamma", "λ": r"\lambda",
+    "μ": r"\mu", "σ": r"\sigma", "✔": r"\surd", "★": r"\star", "ⁿ": "^n",
+}  # fmt: skip
+_LATEX = {
+    **{c: f"\\{c}" for c in "&%$#_{}"}, **{c: f"${text}$" for c, text in _MATHS.items()},
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}",
+    "–": "--", "—": "---", "…": r"\ldots{}", "“": "``", "”": "''", "‘": "`", "’": "'", "\u00a0": "~",
+}  # fmt: skip
+
+
+def latex_escape(text: str) -> str:
+    """Escape text for LaTeX; a leading minus of a number becomes a minus sign."""
+    text = re.sub(r"\s+", " ", text)
+    escaped = "".join(_LATEX.get(c, c) for c in text)
+    return re.sub(r"^(\$>\$)?-(?=\d)", r"\1$-$", escaped)
