@@ -28,12 +28,12 @@ from memlab.datasets._read import (
     micros,
     show,
 )
+from memlab.language.calendar import month
 from memlab.records import Annotation, Dataset, Question, id_part
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 """Category number to its name; several projects swap them, these are the paper's."""
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")  # in any locale
 _DATE = re.compile(r"\s*(\d{1,2}):(\d{2})\s*([ap])m\s+on\s+(\d{1,2})\s+([a-z]+),?\s+(\d{4})\s*", re.IGNORECASE)
 _TURN = re.compile(r"D\s*:?\s*(\d{1,9})\s*:\s*(\d{1,9})(?!\d)")
 _SESSION = re.compile(r"session_(0|[1-9]\d{0,8})")
@@ -48,11 +48,10 @@ def parse_date(value: Any, where: str = "date") -> datetime:
     """
     match = _DATE.fullmatch(as_text(value, where))
     if match is not None:
-        hour, minute, half, day, month, year = match.groups()
+        hour, minute, half, day, name, year = match.groups()
         try:
-            place = _MONTHS.index(month[:3].lower()) + 1
             hour24 = _clock(int(hour)) + 12 * (half.lower() == "p")
-            return datetime(int(year), place, int(day), hour24, int(minute), tzinfo=UTC)
+            return datetime(int(year), month(name) or 0, int(day), hour24, int(minute), tzinfo=UTC)
         except ValueError:
             pass
     raise Bad(where, repr(value), 'a date such as "1:56 pm on 8 May, 2023"')

@@ -105,7 +105,7 @@ NUMBERS = wordset(
     nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion dozen first second
     third fourth fifth sixth seventh eighth ninth tenth once twice half"""
 )
-"""Words of number and of place in an order; their values are read by :mod:`memlab.language.values`."""
+"""Words of number and of place in an order; their values are read by :mod:`memlab.language.numbers`."""
 
 NAME_JOINERS = wordset("of the and in for de la van von da di a to on at with")
 """Small words that may stand inside a name."""

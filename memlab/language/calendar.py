@@ -1,0 +1,70 @@
+"""Months and weekdays by name, and steps through the calendar."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta
+
+from memlab.language.words import MONTHS
+
+MONTH_NAME = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|"
+    r"nov(?:ember)?|dec(?:ember)?)"
+)
+"""A pattern of the names of months and their abbreviations."""
+
+_SATURDAY, _SUNDAY = 5, 6
+
+
+def month(name: str) -> int | None:
+    """Give the number of a month by its name or abbreviation, in any case.
+
+    >>> from memlab.language.calendar import month
+    >>> month("Sept."), month("May"), month("Mayo")
+    (9, 5, None)
+    """
+    word = name.lower().removesuffix(".")
+    if not re.fullmatch(MONTH_NAME, word):
+        return None
+    return next(n for n, full in enumerate(MONTHS, 1) if full.startswith(word[:3]))
+
+
+def written(day: date) -> str:
+    """Write a day in full.
+
+    >>> from datetime import date
+    >>> from memlab.language.calendar import written
+    >>> written(date(2023, 5, 7))
+    '7 May 2023'
+    """
+    return f"{day.day} {MONTHS[day.month - 1].title()} {day.year}"
+
+
+def stepped(now: date, n: int, unit: str) -> str:
+    """Give the day, week, weekend, month or year that is ``n`` units from a day, in the form of ISO 8601.
+
+    :raises ValueError: outside the years 1 to 9999; ``OverflowError`` too.
+
+    >>> from datetime import date
+    >>> from memlab.language.calendar import stepped
+    >>> [stepped(date(2023, 5, 8), -1, unit) for unit in ("day", "week", "weekend", "month")]
+    ['2023-05-07', '2023-W18', '2023-05-06/2023-05-07', '2023-04']
+    """
+    if unit == "day":
+        return (now + timedelta(n)).isoformat()
+    if unit == "week":
+        year, week, _ = (now + timedelta(7 * n)).isocalendar()
+        return f"{year}-W{week:02d}"
+    if unit == "weekend":
+        # Behind or ahead, it is over by the day, or yet to come; this weekend is the one at hand.
+        at = now.weekday()
+        if n < 0:
+            apart = -((at - _SUNDAY) % 7 or 7) - 1 + 7 * (n + 1)
+        else:
+            apart = (_SATURDAY - at - 1) % 7 + 1 + 7 * (n - 1) if n else -1 if at == _SUNDAY else _SATURDAY - at
+        saturday = now + timedelta(apart)
+        return f"{saturday}/{saturday + timedelta(1)}"
+    if unit == "month":
+        year, at = divmod(now.year * 12 + now.month - 1 + n, 12)
+        return f"{date(year, at + 1, 1):%Y-%m}"
+    return f"{date(now.year + n, 1, 1):%Y}"
