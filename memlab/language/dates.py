@@ -10,16 +10,7 @@ from typing import NamedTuple
 
 from memlab.language.calendar import MONTH_NAME, month, stepped
 from memlab.language.durations import quantities
-from memlab.language.words import (
-    ARTICLES,
-    AUXILIARIES,
-    CONJUNCTIONS,
-    DEMONSTRATIVES,
-    MONTHS,
-    PREPOSITIONS,
-    PRONOUNS,
-    WEEKDAYS,
-)
+from memlab.language.words import AUXILIARIES, CONJUNCTIONS, MONTHS, PREPOSITIONS, PRONOUNS, WEEKDAYS
 
 _MONTH = rf"(?P<month>{MONTH_NAME})\b(?:\.(?= ?[\d,]))?"
 _ORDINALS = (
@@ -88,7 +79,7 @@ _WORTH_READING = re.compile(
     rf"\d|day|week|month|year|last|next|night|morrow|evening|noon|morning|(?<!\w)(?:{MONTH_NAME})(?!\w)|fri|sat|sun|mon|tue|wed|thu",
     re.I,
 )
-_FUNCTION_WORDS = ARTICLES | AUXILIARIES | CONJUNCTIONS | DEMONSTRATIVES | PREPOSITIONS | PRONOUNS
+_FUNCTION_WORDS = AUXILIARIES | CONJUNCTIONS | PREPOSITIONS | PRONOUNS | {"a", "an", "the", "this", "that"}
 _DAY_BEFORE = re.compile(r"\d(?:st|nd|rd|th)?(?: of)? $")
 _NEXT_WORD = re.compile(r" ([^\W\d_]+)")
 _YEAR_DIGITS, _THIS_CENTURY = 4, 70
