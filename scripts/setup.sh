@@ -63,7 +63,7 @@ else
     apt chromium fonts-dejavu-core || true
   else
     say "downloading Chrome for the figures"
-    .venv/bin/plotly_get_chrome -y >/dev/null 2>&1 || true
+    .venv/bin/choreo_get_chrome >/dev/null 2>&1 || true
   fi
   if found=$(browser); then
     say "browser: $found"

@@ -53,7 +53,6 @@ DOORS = {
     "transformers": {"embed", "knowledge"},
     "openai": {"llm"},
     "plotly": {"figures"},
-    "kaleido": {"figures"},
     "papermill": {"notebooks"},
     "typer": {"cli"},
 }

@@ -1,66 +1,138 @@
-"""One Chromium for a whole session of exports.
+"""One Chromium, and one page in it that holds plotly.js, for a whole session of exports.
 
-A cold start costs seconds, a picture a tenth. kaleido's own server waits for ever when the browser cannot start, so
-the browser lives here, on an event loop of its own thread, with a limit on every wait.
+A cold start costs seconds and so does reading plotly.js for every picture, which is what kaleido does. Here a figure is
+laid out once for each width; its PNG and PDF are made from that SVG. The browser lives on an event loop of its own
+thread, with a limit on every wait that stands for "never", not for "slow".
 """
 
 from __future__ import annotations
 
 import asyncio
 import atexit
+import base64
 import contextlib
 import os
 import shutil
+import tempfile
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Collection, Coroutine, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memlab.errors import ExportError
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 T = TypeVar("T")
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge", "brave")
-_START_S, _RENDER_S = 60.0, 120.0
+_WAIT_S = 300.0
 _lock = threading.RLock()
-_held: _Chromium | None = None
+_current: _Chromium | None = None
+
+_PAGE = """<!DOCTYPE html>
+<html><head><meta charset="utf-8"><style id="sheet"></style><script src="{plotly}" charset="utf-8"></script></head>
+<body><img id="picture"></body></html>
+"""
+_SVG = """async function(text) {
+  const figure = JSON.parse(text), {width, height} = figure.layout;
+  return await Plotly.toImage(figure, {format: "svg", width, height, imageDataOnly: true});
+}"""
+# The picture of the page; both others are made from it.
+_LOAD = """async function(svg, width, height) {
+  const picture = document.getElementById("picture");
+  document.getElementById("sheet").textContent =
+    `@page { size: ${width}px ${height}px; margin: 0 } body { margin: 0 } img { display: block; break-after: avoid }`;
+  picture.width = width;
+  picture.height = height;
+  picture.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(svg);
+  await picture.decode();
+  return "";
+}"""
+_PNG = """async function(width, height, scale) {
+  const canvas = document.createElement("canvas");
+  canvas.width = width * scale;
+  canvas.height = height * scale;
+  canvas.getContext("2d").drawImage(document.getElementById("picture"), 0, 0, canvas.width, canvas.height);
+  return canvas.toDataURL("image/png").split(",")[1];
+}"""
 
 
 class _Chromium:
     """A running browser that turns figures into bytes."""
 
     def __init__(self, path: str) -> None:
-        from kaleido import Kaleido
-
         self.pid, self.path = os.getpid(), path
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="memlab-chromium", daemon=True).start()
-
-        async def start() -> Kaleido:
-            # MathJax would come from a CDN, and memlab's pictures hold no TeX.
-            return await Kaleido(path=path, n=1, mathjax=False, timeout=_RENDER_S)
-
         try:
-            self._kaleido: Any = self._wait(start(), _START_S)
+            self.browser, self._tab, self._window = self._wait(self._start())
         except BaseException:
             self._loop.call_soon_threadsafe(self._loop.stop)
             raise
 
-    def _wait(self, task: Coroutine[Any, Any, T], seconds: float) -> T:
+    async def _start(self) -> tuple[Any, Any, str]:
+        import plotly
+        from choreographer import Browser
+
+        browser = await Browser(path=self.path)
+        tab = browser.get_tab() or await browser.create_tab("")
+        plotly_js = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+        with tempfile.TemporaryDirectory(prefix="memlab-page-") as folder:
+            page = Path(folder) / "page.html"
+            page.write_text(_PAGE.format(plotly=plotly_js.as_uri()), encoding="utf-8")
+            await _told(tab, "Page.enable")
+            loaded = tab.subscribe_once("Page.loadEventFired")
+            await _told(tab, "Page.navigate", url=page.as_uri())
+            await loaded
+        window = await _told(tab, "Runtime.evaluate", expression="window")
+        return browser, tab, window["result"]["objectId"]
+
+    def _wait(self, task: Coroutine[Any, Any, T]) -> T:
         future = asyncio.run_coroutine_threadsafe(task, self._loop)
         try:
-            return future.result(seconds)
+            return future.result(_WAIT_S)
         except BaseException:
             future.cancel()
             raise
 
-    def render(self, fig: dict[str, Any], options: dict[str, Any]) -> bytes:
-        return self._wait(self._kaleido.calc_fig(fig, opts=options), _RENDER_S)
+    async def _call(self, function: str, *arguments: Any) -> str:
+        given = {"arguments": [{"value": value} for value in arguments], "objectId": self._window}
+        asked = {"functionDeclaration": function, "awaitPromise": True, "returnByValue": True, **given}
+        answer = await _told(self._tab, "Runtime.callFunctionOn", **asked)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(answer["exceptionDetails"].get("exception", {}).get("description", "no reason given"))
+        return str(answer["result"]["value"])
+
+    async def _draw(self, fig: go.Figure, formats: Collection[str], scale: float) -> dict[str, bytes]:
+        width, height = int(fig.layout.width), int(fig.layout.height)
+        svg = await self._call(_SVG, fig.to_json(remove_uids=False))
+        drawn = {"svg": svg.encode()}
+        if drawn.keys() != set(formats):
+            await self._call(_LOAD, svg, width, height)
+        if "png" in formats:
+            drawn["png"] = base64.b64decode(await self._call(_PNG, width, height, scale))
+        if "pdf" in formats:
+            paper = {"printBackground": True, "preferCSSPageSize": True, "pageRanges": "1"}
+            drawn["pdf"] = base64.b64decode((await _told(self._tab, "Page.printToPDF", **paper))["data"])
+        return {format: drawn[format] for format in formats}
+
+    def draw(self, fig: go.Figure, formats: Collection[str], scale: float) -> dict[str, bytes]:
+        return self._wait(self._draw(fig, formats, scale))
 
     def close(self) -> None:
         with contextlib.suppress(Exception):
-            self._wait(self._kaleido.close(), 15.0)
+            self._wait(self.browser.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+async def _told(tab: Any, command: str, **parameters: Any) -> dict[str, Any]:
+    answer = await tab.send_command(command, params=parameters)
+    if "error" in answer:
+        raise RuntimeError(f"{command}: {answer['error'].get('message', answer['error'])}")
+    result: dict[str, Any] = answer["result"]
+    return result
 
 
 class NoBrowser(ExportError):
@@ -91,51 +163,53 @@ def find() -> str:
     )
 
 
-def render(fig: dict[str, Any], *, format: str, width: int, height: int, scale: float = 1.0) -> bytes:
-    """Draw a figure.
+def draw(fig: go.Figure, formats: Collection[str], *, scale: float = 1.0) -> dict[str, bytes]:
+    """Draw a figure, whose layout has a width and a height, as ``svg``, ``png`` or ``pdf``, each from one layout.
 
     A browser that died since the last picture is started once more.
 
+    :param scale: pixels of the PNG for one of the layout.
     :raises ExportError: when no browser is found or starts, or the figure cannot be drawn.
     """
-    options = {"format": format, "width": width, "height": height, "scale": scale}
     with _lock:
         for attempt in (1, 2):
             browser = _running()
             try:
-                return browser.render(fig, options)
+                return browser.draw(fig, formats, scale)
             except Exception as error:
                 stop()
                 if attempt == 2:
-                    said = f"{type(error).__name__}: {error}"[:300]
-                    raise ExportError(f"{browser.path} could not draw the figure as {format} ({said})") from error
+                    reason = f"{type(error).__name__}: {error}"[:300]
+                    raise ExportError(
+                        f"{browser.path} could not draw the figure as {', '.join(formats)} ({reason})"
+                    ) from error
     raise AssertionError("unreachable")
 
 
 def _running() -> _Chromium:
-    global _held
-    if _held is not None and _held.pid != os.getpid():
-        _held = None  # a fork owns none of its parent's threads
-    if _held is None:
+    global _current
+    if _current is not None and _current.pid != os.getpid():
+        _current = None  # a fork owns none of its parent's threads
+    if _current is None:
         path = find()
         try:
-            _held = _Chromium(path)
+            _current = _Chromium(path)
         except Exception as error:
-            said = f"{type(error).__name__}: {error}"[:300]
+            reason = f"{type(error).__name__}: {error}"[:300]
             raise ExportError(
-                f"the browser at {path} did not start ({said}); run it by hand with --headless --version, "
+                f"the browser at {path} did not start ({reason}); run it by hand with --headless --version, "
                 "or set BROWSER_PATH to another Chrome or Chromium"
             ) from error
-    return _held
+    return _current
 
 
 def stop() -> None:
     """Stop the browser, if one runs."""
-    global _held
+    global _current
     with _lock:
-        if _held is not None and _held.pid == os.getpid():
-            _held.close()
-        _held = None
+        if _current is not None and _current.pid == os.getpid():
+            _current.close()
+        _current = None
 
 
 atexit.register(stop)

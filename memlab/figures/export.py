@@ -10,7 +10,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -105,7 +105,7 @@ def export(
     failure: ExportError | None = None
     try:
         _browser.find()
-        files |= {_file(name, fmt, w): picture(fig, fmt, w) for w in widths for fmt in PICTURES}
+        files |= {_file(name, fmt, w): drawn for w in widths for fmt, drawn in pictures(fig, PICTURES, w).items()}
     except ExportError as error:
         failure = error
     files[f"{name}.json"] = _sidecar(name, files, table, caption, provenance, created_at)
@@ -119,14 +119,13 @@ def export(
     return Exported(name, target, tuple(files), fig)
 
 
-def picture(fig: go.Figure, format: str, width: Width) -> bytes:
-    """Draw a figure at a paper width as ``svg``, ``pdf`` or ``png``."""
+def pictures(fig: go.Figure, formats: Collection[str], width: Width) -> dict[str, bytes]:
+    """Draw a figure once at a paper width, and give it as ``svg``, ``pdf`` and ``png``, or those of them wanted."""
     laid_out = for_width(fig, width)
     for i, trace in enumerate(laid_out.data):
         trace.uid = f"t{i}"  # else random, and written into the SVG
-    size = {"width": int(laid_out.layout.width), "height": int(laid_out.layout.height)}
-    drawn = _browser.render(laid_out.to_dict(), format=format, scale=PNG_SCALE if format == "png" else 1, **size)
-    return _REPEATABLE.get(format, bytes)(drawn)
+    drawn = _browser.draw(laid_out, formats, scale=PNG_SCALE)
+    return {format: _REPEATABLE.get(format, bytes)(picture) for format, picture in drawn.items()}
 
 
 def plotted(fig: go.Figure) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from drawn_words import words
 
 from memlab.errors import DataError
 from memlab.figures import anatomy, corpus, curves, maps, selection, similarity, style, sweeps
-from memlab.figures.export import picture
+from memlab.figures.export import pictures
 
 LONG = "hybrid(k=200) | mmr(lambda_=0.7)"
 NASTY = "<script>alert('x')</script> & $x$"
@@ -132,7 +132,7 @@ CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
 @pytest.mark.parametrize("name", CHARTS)
 def test_chart_is_drawn_as_vectors_with_its_words_on_it(name: str) -> None:
     make, expected = CHARTS[name]
-    svg = picture(make(), "svg", "column").decode()
+    svg = pictures(make(), ["svg"], "column")["svg"].decode()
     assert "<image" not in svg
     assert re.search(r'<svg[^>]* width="336"', svg)
     said = words(svg)

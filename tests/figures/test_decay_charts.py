@@ -12,7 +12,7 @@ from drawn_words import words
 
 from memlab.errors import DataError
 from memlab.figures import decay, decay_truth, style
-from memlab.figures.export import picture
+from memlab.figures.export import pictures
 from memlab.knowledge import confidence
 from memlab.knowledge.decay import FAMILIES
 
@@ -94,7 +94,7 @@ CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
 @pytest.mark.parametrize("name", CHARTS)
 def test_it_is_drawn_with_its_words_on_it(name: str) -> None:
     make, expected = CHARTS[name]
-    svg = picture(make(), "svg", "column").decode()
+    svg = pictures(make(), ["svg"], "column")["svg"].decode()
     assert "<image" not in svg
     said = words(svg)
     for text in expected:

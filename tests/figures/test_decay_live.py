@@ -13,7 +13,7 @@ import pytest
 
 from memlab.errors import DataError, ModelError
 from memlab.figures import decay_live, style
-from memlab.figures.export import picture
+from memlab.figures.export import pictures
 from memlab.knowledge import confidence
 from memlab.knowledge.confidence import ConfidenceSettings
 from memlab.knowledge.decay import FAMILIES, Exponential, PlateauLinear
@@ -103,7 +103,7 @@ def test_a_move_that_makes_no_curve_is_refused_and_the_last_one_stays() -> None:
 def test_its_picture_has_its_words_at_both_widths() -> None:
     live = decay_live.sliders(facts(vector=0.5), now=NOW, settings=ConfidenceSettings(decay=Exponential(90)))
     live.sliders["half_life_days"].value = 10.0
-    svg = picture(live.figure, "svg", "column").decode()
+    svg = pictures(live.figure, ["svg"], "column")["svg"].decode()
     said = " ".join(
         html.unescape(re.sub(r"<[^>]+>", "", text)) for text in re.findall(r"<text.*?</text>", svg, re.DOTALL)
     )

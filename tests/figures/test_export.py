@@ -9,8 +9,10 @@ import re
 import struct
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
+import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 import pytest
@@ -70,6 +72,17 @@ def test_pdf_is_as_wide_as_paper(exported: Exported) -> None:
         box = re.search(rb"/MediaBox \[([\d. ]+)\]", exported.path("pdf", width).read_bytes())  # type: ignore[arg-type]
         assert box is not None
         assert float(box[1].split()[2]) / 72 == pytest.approx(inches, abs=0.02)
+
+
+def test_pdf_holds_the_whole_picture_at_its_size(exported: Exported) -> None:
+    """A browser's margins would shrink it and cut its foot off."""
+    for width, px in style.WIDTHS.items():
+        pdf = exported.path("pdf", width).read_bytes()
+        streams = [zlib.decompress(s) for s in re.findall(rb"FlateDecode.*?stream\r?\n(.*?)endstream", pdf, re.DOTALL)]
+        page = next(stream for stream in streams if b" cm" in stream)
+        scales = [float(n) for n in re.findall(rb"^([\d.]+) 0 0 -?[\d.]+ 0 [\d.]+ cm", page, re.MULTILINE)[:2]]
+        assert np.prod(scales) == pytest.approx(0.75, rel=1e-3), "points a pixel"
+        assert b"0 0 %d " % px in page, "the paper, from corner to corner"
 
 
 def test_page_needs_no_network_and_escapes_its_caption(exported: Exported) -> None:
@@ -158,8 +171,8 @@ def test_browser_stops_with_the_session_and_starts_again(tmp_path: Path) -> None
 
     with exporting():
         export(chart(), "a", directory=tmp_path, width="column")
-        assert _browser._held is not None
-    assert _browser._held is None
+        assert _browser._current is not None
+    assert _browser._current is None
     export(chart(), "b", directory=tmp_path, width="column")
     assert (tmp_path / "b.column.png").exists()
 
@@ -168,8 +181,8 @@ def test_browser_that_was_killed_is_started_again(tmp_path: Path) -> None:
     from memlab.figures import _browser
 
     export(chart(), "a", directory=tmp_path, width="column")
-    assert _browser._held is not None
-    _browser._held._kaleido.subprocess.kill()
+    assert _browser._current is not None
+    _browser._current.browser.subprocess.kill()
     export(chart(), "b", directory=tmp_path, width="column")
     assert png_size(tmp_path / "b.column.png")[0] == 336 * PNG_SCALE
 

@@ -12,7 +12,7 @@ from drawn_words import words
 from memlab.errors import DataError
 from memlab.evaluate import CAUSES
 from memlab.figures import ladder, style
-from memlab.figures.export import picture
+from memlab.figures.export import pictures
 
 NASTY = "<b>late</b> & learned, cross-validated by conversation"
 
@@ -58,7 +58,7 @@ CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
 @pytest.mark.parametrize("name", CHARTS)
 def test_it_is_drawn_with_its_words_on_it(name: str) -> None:
     make, expected = CHARTS[name]
-    svg = picture(make(), "svg", "column").decode()
+    svg = pictures(make(), ["svg"], "column")["svg"].decode()
     assert "<image" not in svg
     said = words(svg)
     for text in expected:

@@ -12,7 +12,7 @@ from drawn_words import words
 
 from memlab.errors import DataError
 from memlab.figures import learning, style
-from memlab.figures.export import picture
+from memlab.figures.export import pictures
 
 
 def worth(n: int = 20) -> pl.DataFrame:
@@ -53,7 +53,7 @@ CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
 @pytest.mark.parametrize("name", CHARTS)
 def test_it_is_drawn_with_its_words_on_it(name: str) -> None:
     make, expected = CHARTS[name]
-    svg = picture(make(), "svg", "column").decode()
+    svg = pictures(make(), ["svg"], "column")["svg"].decode()
     said = words(svg)
     for text in expected:
         assert text in said, f"{text!r} not drawn; drawn: {said}"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memlab.errors import DataError
 from memlab.figures import rollup, style
-from memlab.figures.export import picture
+from memlab.figures.export import pictures
 
 NASTY = "<b>a trip</b> & a piano that nobody has room for, in no flat of the town, whatever is tried"
 
@@ -55,7 +55,7 @@ CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
 @pytest.mark.parametrize("name", CHARTS)
 def test_it_is_drawn_with_its_words_on_it(name: str) -> None:
     make, expected = CHARTS[name]
-    svg = picture(make(), "svg", "column").decode()
+    svg = pictures(make(), ["svg"], "column")["svg"].decode()
     assert "<image" not in svg
     said = words(svg)
     for text in expected:
