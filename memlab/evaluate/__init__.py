@@ -8,7 +8,7 @@ recall_all@10
 from memlab.evaluate.bounds import ceiling, chance
 from memlab.evaluate.comparison import climb, compare
 from memlab.evaluate.files import file_names
-from memlab.evaluate.groups import FORMS, MULTI_SESSION, aggregation, describe_questions, question_form
+from memlab.evaluate.groups import MULTI_SESSION, describe_questions
 from memlab.evaluate.measures import (
     DEFAULT_MEASURES,
     Measure,
@@ -31,6 +31,7 @@ from memlab.evaluate.significance import bootstrap_interval, holm, randomisation
 from memlab.evaluate.tables import groups_table, results_table
 from memlab.evaluate.trec import read_qrels, read_run, write_qrels, write_run
 from memlab.evaluate.views import curve, dissect, hard_group, independent_hits
+from memlab.language.questions import FORMS, aggregation, question_form
 
 __all__ = [
     "CAUSES",

@@ -11,10 +11,11 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.evaluate.bounds import ceiling, chance
-from memlab.evaluate.groups import FORMS, MULTI_SESSION, describe_questions
+from memlab.evaluate.groups import MULTI_SESSION, describe_questions
 from memlab.evaluate.measures import DEFAULT_MEASURES, Measure, measures_of, score
 from memlab.evaluate.printing import to_html
 from memlab.evaluate.significance import RESAMPLES, Unit, bootstrap_interval, by_unit
+from memlab.language.questions import FORMS
 from memlab.records import Dataset, Level, Run, qrels
 
 GROUPS: tuple[str, ...] = ("all", "question_type", "evidence_sessions", "form")

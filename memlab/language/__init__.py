@@ -9,4 +9,6 @@ Text comes in; words, spans and values go out. No other room holds a list of wor
 - ``calendar``: months and weekdays by name, and steps through the calendar.
 - ``durations``: lengths of time.
 - ``dates``: dates, also those that are only meant ("last Friday", seen from a day).
+- ``questions``: the form of a question, and whether it is an aggregation.
+- ``parts``: the things that a question joins, compares or lists, each as a question of its own.
 """

@@ -32,6 +32,8 @@ HAVE = frozenset({"have", "has", "had", "having"})
 DO = frozenset({"do", "does", "did", "doing", "done"})
 MODALS = frozenset({"can", "could", "may", "might", "must", "shall", "should", "will", "would"})
 AUXILIARIES = BE | HAVE | DO | MODALS
+FINITE_AUXILIARIES = AUXILIARIES - {"be", "been", "being", "having", "doing", "done"}
+"""Those that open a question."""
 
 QUESTION_WORDS = frozenset({"what", "which", "who", "whom", "whose", "when", "where", "why", "how"})
 CONJUNCTIONS = frozenset({"and", "or", "but", "nor", "so", "if", "than", "then", "as", "because", "while"})

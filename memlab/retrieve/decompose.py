@@ -8,12 +8,11 @@ import polars as pl
 from pydantic import BaseModel
 
 from memlab.errors import DataError
+from memlab.language.parts import question_parts
+from memlab.language.questions import aggregation
 from memlab.records import Run
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.facets import is_aggregation, question_parts
 from memlab.retrieve.subqueries import ask, joined
-
-__all__ = ["contributions", "decompose", "is_aggregation", "parts", "question_parts"]
 
 # Of what a language model writes: more parts than these are not parts of one question.
 MOST = 8
@@ -29,24 +28,23 @@ def parts(bench: Bench, *, windows: int = 8, service: str | None = None) -> pl.D
     """Show what :func:`decompose` asks on each question's behalf.
 
     :param windows: stretches of equally many sessions that the time of each scope is cut into, for questions of
-        :func:`is_aggregation`; 0 for none, at most one a session.
+        :func:`~memlab.language.questions.aggregation`; 0 for none, at most one a session.
     :param service: name of a language model of the settings that splits the questions; ``None`` for the rules.
-    :returns: ``query_id``, ``part``, ``text``, ``kind`` (``facet``, ``name`` or ``window``), and ``window``, which is
-        null but for windows, numbered from 0 in order of time. Questions that are asked as they are have no rows.
+    :returns: ``query_id``, ``part``, ``text``, ``kind`` (``facet`` or ``window``), and ``window``, which is null but
+        for windows, numbered from 0 in order of time. Questions that are asked as they are have no rows.
     """
     if windows < 0:
         raise DataError(f"windows is {windows}; give how many, or 0 for none")
     split = _written(bench.queries, service) if service else question_parts(bench.queries)
-    split = split.filter(pl.col("kind").is_in(["facet", "name"]))
     lengths = bench.sessions.group_by("scope").agg(n_sessions=pl.len())
     timed = (
-        bench.queries.filter(is_aggregation())
+        bench.queries.filter(aggregation())
         .join(lengths, on="scope", maintain_order="left")
         .join(pl.DataFrame({"window": pl.int_range(windows, eager=True)}), how="cross")
         .filter(pl.col("window") < pl.col("n_sessions"))
         .select("query_id", "text", pl.lit("window").alias("kind"), "window")
     )
-    both = [split.select("query_id", "text", "kind", window=pl.lit(None, pl.Int64)), timed]
+    both = [split.select("query_id", "text", kind=pl.lit("facet"), window=pl.lit(None, pl.Int64)), timed]
     place = pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over("query_id")
     order = bench.queries.select("query_id").join(pl.concat(both), on="query_id", maintain_order="left_right")
     return order.select("query_id", place.alias("part"), "text", "kind", "window")
@@ -65,9 +63,9 @@ def decompose(
     """Ask for the parts of a question, and fuse the union of what they find with the run.
 
     A question that joins, compares or lists several things is asked once for each (:func:`question_parts`), so that
-    one of them cannot fill the first places alone. A question of :func:`is_aggregation` is asked once more within each
-    stretch of the scope's time, which brings its best turn of that stretch. A turn that several parts find gains from
-    each. Every other question keeps its ranking.
+    one of them cannot fill the first places alone. An aggregation is asked once more within each stretch of the scope's
+    time, which brings its best turn of that stretch. A turn that several parts find gains from each. Every other
+    question keeps its ranking.
 
     :param retriever: what answers the parts: ``dense``, ``bm25``, ``hybrid`` or ``combsum``.
     :param weight: of all facets together and of all windows together, against 1 for the run.
@@ -158,4 +156,4 @@ def _written(queries: pl.DataFrame, service: str) -> pl.DataFrame:
     answers = chat(configured(service), queries["text"].to_list(), _Split, system=_TASK, required=False)
     split = [[] if answer is None else answer.questions[:MOST] for answer in answers]
     said = pl.Series("text", split, dtype=pl.List(pl.String))
-    return queries.select("query_id", said, kind=pl.lit("facet")).explode("text").filter(pl.col("text") != "")
+    return queries.select("query_id", said).explode("text").filter(pl.col("text") != "")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.language.parts import question_parts
 from memlab.records import Run
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import DEFAULTS, tokenize
-from memlab.retrieve.facets import question_parts
 from memlab.retrieve.subqueries import ask
 
 _MATCH = {"query_id": pl.String(), "text": pl.String(), "kind": pl.String(), "rank": pl.Int32(), "match": pl.Float64()}
@@ -94,8 +94,7 @@ def _facets(
     queries: pl.DataFrame, first: pl.DataFrame, bench: Bench, retriever: str
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Give the questions' facets, and how high each candidate stands in a search for each."""
-    split = question_parts(queries.select("query_id", "text")).filter(pl.col("kind").is_in(["facet", "name"]))
-    split = split.select("query_id", "text", kind=pl.lit("facet")).unique(maintain_order=True)
+    split = question_parts(queries).with_columns(kind=pl.lit("facet"))
     known = split.with_columns(weight=1.0 / pl.len().over("query_id"))
     if not split.height:
         return known, pl.DataFrame(schema=_MATCH)

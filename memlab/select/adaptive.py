@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.language.questions import aggregation
 from memlab.records import Run
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.facets import is_aggregation
 from memlab.select._candidates import chunks
 
 STRONG = 0.5
@@ -23,7 +23,7 @@ def adaptive(
     """Cut each question's ranking at k · √(contenders / ``typical``), times ``several`` where it counts or lists.
 
     Two things tell, before anything is read, that a question needs more than most. Its form: what counts, sums or
-    lists takes several pieces (:func:`memlab.retrieve.facets.is_aggregation`). And the shape of its scores: when one
+    lists takes several pieces (:func:`memlab.language.questions.aggregation`). And the shape of its scores: when one
     document stands out, it is likely to be the answer; when many score nearly alike, the ranking does not know, and
     the evidence lies deeper. The root halves that signal, because a count of contenders is a rough one; a cut at a
     gap of the scores, which trusts it wholly, loses evidence.
@@ -69,9 +69,7 @@ def budgets(
     return (
         run.frame.select(pl.col("query_id").unique(maintain_order=True))
         .with_columns(contenders=pl.Series(contenders))
-        .join(
-            bench.queries.select("query_id", is_aggregation("text")), on="query_id", how="left", maintain_order="left"
-        )
+        .join(bench.queries.select("query_id", aggregation()), on="query_id", how="left", maintain_order="left")
         .with_columns(k=wanted.round().clip(1, candidates).cast(pl.Int32))
         .select("query_id", "aggregation", "contenders", "k")
     )

@@ -7,36 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.retrieve.facets import is_aggregation, question_parts
+from memlab.language.parts import question_parts
 
 
-def split(text: str, *kinds: str) -> list[str]:
-    parts = question_parts(pl.DataFrame({"query_id": ["q"], "text": [text]}))
-    return parts.filter(pl.col("kind").is_in(kinds or ("facet", "name")))["text"].to_list()
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("How many doctors did I visit?", True),
-        ("How much did I spend on gifts?", True),
-        ("What is the total cost of the car cover?", True),
-        ("Which cities has Jon visited?", True),
-        ("What do both Joanna and Nate appreciate?", True),
-        ("How many different cuisines have I tried?", True),
-        ("List the books I read.", True),
-        ("What are the two hobbies that led me here?", True),
-        ("How much did I spend on each mug?", True),
-        ("Where do I live?", False),
-        ("What is the name of my cat?", False),
-        ("Which car did I buy?", False),
-        ("How long did the trip take?", False),
-        ("How many days ago did I launch my website?", False),
-        ("", False),
-    ],
-)
-def test_aggregation(text: str, expected: bool) -> None:
-    assert pl.DataFrame({"text": [text]}).select(is_aggregation()).item() is expected
+def split(text: str) -> list[str]:
+    return question_parts(pl.DataFrame({"query_id": ["q"], "text": [text]}))["text"].to_list()
 
 
 @pytest.mark.parametrize(
@@ -101,24 +76,14 @@ def test_facets(text: str, expected: list[str]) -> None:
     assert split(text) == expected
 
 
-def test_names_are_told_from_other_facets() -> None:
-    assert len(split("What do Ann and Bob like?", "name")) == 2
-    assert len(split("What did I pay for the sofa and the lamp?", "facet")) == 2
-
-
-def test_phrases_are_the_words_that_say_something() -> None:
-    assert split("How many model kits have I worked on or bought?", "phrase") == ["model kits", "worked", "bought"]
-
-
 @given(
     st.lists(st.text(max_size=60) | st.sampled_from(["Ann and Bob", "the a, the b, and", "'x' and 'y'?"]), max_size=5)
 )
-def test_every_question_keeps_its_own_text_first(texts: list[str]) -> None:
+def test_parts_are_texts_of_their_own(texts: list[str]) -> None:
     queries = pl.DataFrame({"query_id": [str(i) for i in range(len(texts))], "text": pl.Series(texts, dtype=pl.String)})
     parts = question_parts(queries)
-    assert parts.filter(pl.col("part") == 0)["text"].to_list() == texts
-    assert not parts.select(pl.struct("query_id", "text").is_duplicated().any()).item()
-    assert not parts.filter((pl.col("part") > 0) & (pl.col("text").str.strip_chars() == "")).height
-    for query, text in queries.iter_rows():
-        alone = question_parts(pl.DataFrame({"query_id": [query], "text": [text]}))
-        assert alone.equals(parts.filter(pl.col("query_id") == query))
+    assert not parts.is_duplicated().any()
+    assert not parts.join(queries, on=["query_id", "text"], how="semi").height
+    assert not parts.filter(pl.col("text").str.strip_chars() == "").height
+    for row in queries.iter_slices(1):
+        assert question_parts(row).equals(parts.filter(pl.col("query_id") == row["query_id"][0]))
