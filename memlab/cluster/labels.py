@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -10,16 +9,11 @@ import polars as pl
 
 from memlab.cluster.density import NOISE
 from memlab.errors import DataError
+from memlab.language.tokens import words
+from memlab.language.words import COURTESY, NUMBERS, STOP_WORDS
 
+_LEFT_OUT = STOP_WORDS | COURTESY | NUMBERS
 CLUSTER_TERMS_SCHEMA = {"label": pl.Int64(), "size": pl.UInt32(), "terms": pl.List(pl.String())}
-
-_TOKEN = r"(?u)\b(?!\d+\b)\w\w+\b"
-_CHAT_FILLER = (
-    "ah aw awesome bye did didn does doesn doing don gonna going good got great guys haha hello hey hi hmm just know "
-    "like lol lot make nice oh ok okay really sounds sure thank thanks thing things think totally wanna want wow yeah "
-    "yep yes yup"
-)
-_CONTRACTION = re.compile(r"\b\w+n't\b|(?<=\w)'(?:s|re|ve|ll|d|m)\b")
 
 
 def cluster_terms(
@@ -66,13 +60,13 @@ def cluster_terms(
 
 def _best_terms(texts: list[str], cluster: np.ndarray, n_terms: int, max_ngram: int) -> list[list[str]]:
     from scipy.sparse import csr_array
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
+    from sklearn.feature_extraction.text import CountVectorizer
 
     n_clusters = int(cluster.max(initial=-1)) + 1
     vectorizer = CountVectorizer(
-        preprocessor=_plain,
-        token_pattern=_TOKEN,
-        stop_words=sorted(ENGLISH_STOP_WORDS.union(_CHAT_FILLER.split())),
+        tokenizer=_telling,
+        token_pattern=None,
+        lowercase=False,
         ngram_range=(1, max_ngram),
     )
     try:
@@ -87,15 +81,15 @@ def _best_terms(texts: list[str], cluster: np.ndarray, n_terms: int, max_ngram: 
     in_cluster = np.asarray(counts.sum(axis=1)).ravel()
     inverse = np.log1p(in_cluster.mean() / in_all)
     best = []
-    for row, words in enumerate(in_cluster):
+    for row, n_words in enumerate(in_cluster):
         held = slice(counts.indptr[row], counts.indptr[row + 1])
-        own, weights = terms[counts.indices[held]], counts.data[held] / max(words, 1) * inverse[counts.indices[held]]
+        own, weights = terms[counts.indices[held]], counts.data[held] / max(n_words, 1) * inverse[counts.indices[held]]
         best.append(_distinct(map(str, own[np.lexsort((own, -weights))]), n_terms))
     return best
 
 
-def _plain(text: str) -> str:
-    return _CONTRACTION.sub(" ", text.lower().replace("’", "'"))
+def _telling(text: str) -> list[str]:
+    return [word for word in words(text) if len(word) > 1 and not word.isdigit() and word not in _LEFT_OUT]
 
 
 def _distinct(ranked: Iterable[str], n_terms: int) -> list[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
+from memlab.language.tokens import stem, words
+from memlab.language.words import NUMBERS, STOP_WORDS
 from memlab.summarize._values import mentions, plain
-from memlab.summarize._words import stemmed
 
 KINDS = ("none", "yes/no", "open", "list", "date", "number", "text")
 """What an answer may be; ``none``, ``yes/no`` and ``open`` cannot be looked for in a text."""
@@ -34,12 +35,8 @@ _MONTH_YEAR = re.compile(
     re.I,
 )
 _DAY, _NO_YEAR, _MONTH_ONLY = 10, 5, 2
+_UNTELLING = STOP_WORDS | NUMBERS
 _UNITS = frozenset(("dollar", "usd", "buck", "percent", "time"))
-# Listed as stop words, and yet what an answer may be about.
-_SAID_TELLING = """
-    amount back bill bottom call computer cry empty fire front full interest keep made mill move name part serious show
-    side system thick thin top
-"""
 
 
 class Said(NamedTuple):
@@ -79,16 +76,8 @@ def said(text: str) -> Said:
             continue
         start = mention.end - len(mention.written)
         rest = rest[:start] + "#" * len(mention.written) + rest[mention.end :]
-    words = [word.lower().removesuffix("'s") for word in _WORD.findall(rest)]
-    telling = [word for word in words if word not in _stop_words() and (len(word) > 1 or word.isdigit())]
-    return Said(frozenset(numbers), frozenset(dates), frozenset(stemmed(telling)) - _UNITS, text.casefold())
-
-
-@cache
-def _stop_words() -> frozenset[str]:
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
-    return frozenset(ENGLISH_STOP_WORDS) - frozenset(_SAID_TELLING.split())
+    telling = [word for word in words(rest) if word not in _UNTELLING and (len(word) > 1 or word.isdigit())]
+    return Said(frozenset(numbers), frozenset(dates), frozenset(stem(telling)) - _UNITS, text.casefold())
 
 
 @lru_cache(maxsize=50_000)

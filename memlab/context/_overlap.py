@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import ceil
 
+from memlab.language import tokens
+from memlab.language.words import NEGATED, NEGATIONS
+
 TURN_THERE, NEAR_IDENTICAL = "its turn is there", "near-identical"
 
 _ALIKE = 0.9
 _FEWEST = 4
-_WORD = re.compile(r"\w+(?:['’]\w+)*")
-_NEGATIONS = frozenset(("no", "not", "never", "none", "nothing", "nobody", "without", "neither", "nor", "cannot"))
 
 
 @lru_cache(maxsize=100_000)
 def words(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Give the words of a text in lower case, and which there are."""
-    found = tuple(word.lower().replace("’", "'") for word in _WORD.findall(text))
-    return found, frozenset(found)
+    """Give the words of a text, and which there are."""
+    order = tuple(tokens.words(text))
+    return order, frozenset(order)
 
 
 @lru_cache(maxsize=100_000)
@@ -46,7 +46,7 @@ def alike(one: frozenset[str], two: frozenset[str]) -> bool:
 
 
 def _telling(word: str) -> bool:
-    return word in _NEGATIONS or word.endswith("n't") or any(c.isdigit() for c in word)
+    return word in NEGATIONS or word in NEGATED or any(c.isdigit() for c in word)
 
 
 @dataclass

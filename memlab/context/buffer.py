@@ -10,11 +10,12 @@ from typing import Annotated
 from pydantic import BaseModel, Field, StringConstraints
 
 from memlab.embed.text import ROLES
+from memlab.language.tokens import words
+from memlab.language.words import COURTESY, STOP_WORDS
 from memlab.llm import Service, answers
 from memlab.records import Turn, frame
 from memlab.summarize import split
 from memlab.summarize._values import LOOSE, mentions
-from memlab.summarize._words import PHATIC
 from memlab.summarize.extractive import shorten
 from memlab.summarize.sentences import spoken
 
@@ -134,9 +135,8 @@ def _values(text: str, speakers: Sequence[str] = ()) -> frozenset[str]:
 
 
 def _tells(text: str, speakers: Sequence[str]) -> bool:
-    words = re.findall(r"\w+(?:['’]\w+)*", _SPEAKER.sub("", text).lower())
-    telling = [word for word in words if word not in PHATIC and len(word) > 2 and word not in speakers]
-    return bool(_values(text, speakers)) or len(telling) > 2
+    told = set(words(_SPEAKER.sub("", text))) - STOP_WORDS - COURTESY - set(speakers)
+    return bool(_values(text, speakers)) or sum(len(word) > 2 for word in told) > 1
 
 
 _Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]

@@ -16,6 +16,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from memlab.errors import DataError
+from memlab.language import words
 
 Random = Callable[[], float]
 Env = Mapping[str, str]
@@ -168,11 +169,8 @@ _MODIFIERS: dict[str, Callable[[str], str]] = {
     "s": lambda noun: noun + ("es" if noun.endswith("s") else "s"),
 }
 _WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
+_DAYS = [name.title() for name in words.WEEKDAYS]
+MONTHS = [name.title() for name in words.MONTHS]
 
 
 def ordinal(n: int) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
+from memlab.language.cues import ASKS
 from memlab.summarize import open_questions
 from memlab.summarize._words import words
 
 # Of a question's telling words, the share and the number that a later sentence needs to count as its answer.
 _COVERED = 0.5
 _FEWEST = 2
-_ASKS = r"[?？]\W*$"
 
 
 def asked_and_closed(sentences: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
@@ -38,7 +38,7 @@ def asked_and_closed(sentences: pl.DataFrame, places: pl.DataFrame) -> pl.DataFr
     asked = open_questions(placed).select("line", "scope", "turn_id", "spoken", asked="place")
     stems = words(placed).filter("content").select("stem", line="row").unique()
     wanted = asked.select("line", "scope", "asked").join(stems, on="line").with_columns(total=pl.len().over("line"))
-    states = placed.filter(~pl.col("text").str.contains(_ASKS)).select("line", "scope", "place")
+    states = placed.filter(~pl.col("text").str.contains(ASKS)).select("line", "scope", "place")
     held = states.join(stems, on="line").rename({"line": "later"})
     answers = (
         wanted.join(held, on=["scope", "stem"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from itertools import chain
 
@@ -10,17 +9,12 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.language.sentences import sentences
 from memlab.records import Run
 from memlab.retrieve.bench import TOKEN, Bench, Documents
 from memlab.retrieve.bm25 import tokenize
 
 CONTENTS = ("whole", "head", "sentences")
-
-_SHORT = ("Dr", "Mr", "Mrs", "Ms", "St", "vs", r"[ap]\.m")
-# White space behind a stop, or a stop and a closing quote, that ends no abbreviation; and every new line.
-_BREAK = re.compile(
-    r"(?:(?<=[.!?…])|(?<=[.!?…][\"'”’)\]]))" + "".join(rf"(?<!\b{word}\.)" for word in _SHORT) + r"\s+|\s*\n\s*"
-)
 
 
 def budget(run: Run, bench: Bench, *, tokens: int = 1000, content: str = "whole", limit: int = 200) -> Run:
@@ -101,10 +95,17 @@ def _check(content: str, limit: int) -> None:
 
 def _best_sentences(long: pl.DataFrame, bench: Bench, documents: Documents, limit: int) -> pl.DataFrame:
     """Shorten documents to their best sentences: ``row``, ``best``."""
-    sentences, words, weights = _sentences(documents)
+    at = long["at"].unique().to_list()
+    parts = {text: sentences(text) or [""] for text in dict.fromkeys(documents.texts[i] for i in at)}
+    shown = _flat("row", "sentence", [parts[documents.texts[i]] for i in at])
+    shown = shown.select("sentence", at=pl.Series("at", at, dtype=pl.UInt32).gather(shown["row"])).with_columns(
+        place=pl.int_range(pl.len()).over("at"), length=pl.col("sentence").str.len_chars()
+    )
+    words = _flat("row", "word", tokenize(shown["sentence"].to_list())).unique()
+    words = shown.select("at", "place").with_row_index("row").join(words, on="row").drop("row")
     asked = _flat("row", "word", tokenize(bench.queries["text"].to_list())).unique()
     asked = bench.queries.select("query_id", "scope").with_row_index("row").join(asked, on="row")
-    asked = asked.join(weights, on=["scope", "word"])
+    asked = asked.join(_rarity(documents), on=["scope", "word"])
     overlap = (
         long.join(asked.select("query_id", "word", "weight"), on="query_id")
         .join(words, on=["at", "word"])
@@ -113,7 +114,7 @@ def _best_sentences(long: pl.DataFrame, bench: Bench, documents: Documents, limi
         .agg(score=pl.col("weight").sort().sum())
     )
     return (
-        long.join(sentences, on="at")
+        long.join(shown, on="at")
         .join(overlap, on=["row", "place"], how="left")
         .sort("row", pl.col("score").fill_null(0.0), "place", descending=[False, True, False])
         .with_columns(used=(pl.col("length") + 1).cum_sum().over("row") - 1, nth=pl.int_range(pl.len()).over("row"))
@@ -124,30 +125,20 @@ def _best_sentences(long: pl.DataFrame, bench: Bench, documents: Documents, limi
     )
 
 
-def _sentences(documents: Documents) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Split the documents into sentences, once.
-
-    :returns: the sentences (``at``, ``place``, ``sentence``, ``length``), their different words (``at``, ``place``,
-        ``word``), and the inverse document frequency of each word in each scope (``scope``, ``word``, ``weight``).
-    """
-    if "sentences" not in documents.indexes:
-        parts = [[part for part in _BREAK.split(text.strip()) if part] or [""] for text in documents.texts]
-        sentences = _flat("at", "sentence", parts).with_columns(
-            place=pl.int_range(pl.len()).over("at"), length=pl.col("sentence").str.len_chars()
-        )
-        words = _flat("row", "word", tokenize(sentences["sentence"].to_list())).unique()
-        words = sentences.select("at", "place").with_row_index("row").join(words, on="row").drop("row")
+def _rarity(documents: Documents) -> pl.DataFrame:
+    """Give the inverse document frequency of each word in each scope, made once: ``scope``, ``word``, ``weight``."""
+    if "rarity" not in documents.indexes:
+        words = _flat("at", "word", tokenize(documents.texts)).unique()
         scopes = [(scope, last - first) for scope, (first, last) in documents.spans.items()]
         spans = pl.DataFrame(scopes, schema=["scope", "n"], orient="row").select(pl.all().repeat_by("n").explode())
-        df = pl.col("at").n_unique()
-        weights = (
+        df = pl.len()
+        documents.indexes["rarity"] = (
             words.join(spans.with_row_index("at"), on="at")
             .group_by("scope", "word")
             .agg(weight=((pl.col("n").first() - df + 0.5) / (df + 0.5)).log1p())
         )
-        documents.indexes["sentences"] = sentences, words, weights
-    kept: tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame] = documents.indexes["sentences"]
-    return kept
+    weights: pl.DataFrame = documents.indexes["rarity"]
+    return weights
 
 
 def _flat(at: str, value: str, lists: list[list[str]]) -> pl.DataFrame:

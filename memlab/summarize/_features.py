@@ -8,20 +8,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from memlab.language import cues
+
 # Content words after which more of them do not make a sentence more telling.
 _ENOUGH = 8
-
-_DANGLING = (
-    r"(?i)^\W*(?:(?:and|but|so|or|because|also|then)\b\W*)?(?:it|that|this|they|those|these|he|she|which|there)\b"
-)
-_SELF = r"(?i)\b(?:i|i'm|i've|i'll|i'd|my|me|mine|we|we're|we've|we'll|our|us)\b"
-_OTHER = r"(?i)\b(?:you|your|yours|you're|you've|you'll|you'd|ya)\b"
-_EVENT = (
-    r"(?i)\b(?:decided|chose|chosen|picked|agreed|planning|going to|gonna|signed up|accepted|booked|bought|joined|"
-    r"finished|launched|won|moved|quit|let's)\b"
-)
-
-_ASKS = r"[?？]\W*$"
 
 
 @dataclass(frozen=True)
@@ -82,13 +72,13 @@ def features(table: pl.DataFrame, tokens: pl.DataFrame, vectors: Any, group: np.
     """
     size = np.bincount(group)
     text = pl.col("text")
-    own = text.str.contains(_SELF)
+    own = _counted(tokens, pl.col("own"), table.height) > 0
     flags = table.select(
-        event=text.str.contains(_EVENT),
-        personal=own,
-        addressed=text.str.contains(_OTHER) & ~own,
-        dangling=text.str.contains(_DANGLING),
-        question=text.str.contains(_ASKS),
+        event=text.str.contains(cues.EVENT),
+        personal=pl.Series(own),
+        addressed=pl.Series(~own & (_counted(tokens, pl.col("other"), table.height) > 0)),
+        dangling=text.str.contains(cues.DANGLING),
+        question=text.str.contains(cues.ASKS),
     )
     columns = {
         "centrality": _centrality(vectors, group),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import polars as pl
 
-from memlab.summarize._words import stemmed, words
+from memlab.language.tokens import stem, words
+from memlab.summarize import _words
 
 _CANDIDATES = 60
 _LONGEST = 60
@@ -49,7 +50,7 @@ def topics(sentences: pl.DataFrame, *, by: str = "session_id", n_topics: int = 6
     'pottery class'
     """
     known = sentences.filter(pl.col(by).is_not_null())
-    tokens = words(known).filter(pl.col("content") & ~pl.col("time"))
+    tokens = _words.words(known).filter(pl.col("content") & ~pl.col("time"))
     worth = _worth(tokens.join(known.select(by).with_row_index("row"), on="row"), by)
     telling = tokens.group_by("row").len().filter(pl.col("len") >= _TELLING)
     texts = (
@@ -78,8 +79,8 @@ def _worth(tokens: pl.DataFrame, by: str) -> dict[Any, _Worth]:
         )
     )
     worth: dict[Any, _Worth] = {}
-    for group, stem, value in counts.select(by, "stem", "worth").iter_rows():
-        worth.setdefault(group, {})[stem] = value
+    for group, word, value in counts.select(by, "stem", "worth").iter_rows():
+        worth.setdefault(group, {})[word] = value
     return worth
 
 
@@ -87,7 +88,7 @@ def _ranked(text: str, worth: _Worth) -> list[str]:
     """Give the phrases that YAKE proposes for a text, best first; each word of a phrase has to be worth something."""
     scored, said = [], text.lower()
     for phrase, score in _extractor().extract_keywords(text):
-        values = [worth.get(stem, 0.0) for stem in _stems(phrase)]
+        values = [worth.get(word, 0.0) for word in _stems(phrase)]
         if len(phrase) <= _LONGEST and values and min(values[0], values[-1]) > 0:
             value = sum(values) / len(values) * (1 + _PER_WORD * (len(values) - 1))
             value *= max(said.count(phrase), 1) ** _REPEATED if len(values) > 1 else 1
@@ -116,10 +117,10 @@ def _cased(phrase: str, text: str) -> str:
 
 
 def _stems(phrase: str) -> list[str]:
-    return stemmed([word.strip(".,'’").replace("’", "'").removesuffix("'s") for word in phrase.lower().split()])
+    return stem(words(phrase))
 
 
-@cache
+@lru_cache(maxsize=1)
 def _extractor() -> Any:
     import yake
 

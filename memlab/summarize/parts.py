@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.summarize import _cues
+from memlab.language import cues
 from memlab.summarize._words import words
 from memlab.summarize.sentences import spoken
 
@@ -24,8 +24,8 @@ def decisions(sentences: pl.DataFrame) -> pl.DataFrame:
     >>> pl.DataFrame({"speaker": "Mel", "text": said}).pipe(decisions)["spoken"].to_list()
     ["Mel: I'll go with the blue one."]
     """
-    made = _TEXT.str.contains(_cues.DECISION) & ~_TEXT.str.contains(_cues.UNDECIDED)
-    return sentences.filter(made & ~_TEXT.str.contains(_cues.ASKS)).with_columns(spoken())
+    made = _TEXT.str.contains(cues.DECISION) & ~_TEXT.str.contains(cues.UNDECIDED)
+    return sentences.filter(made & ~_TEXT.str.contains(cues.ASKS)).with_columns(spoken())
 
 
 def action_items(sentences: pl.DataFrame) -> pl.DataFrame:
@@ -39,10 +39,10 @@ def action_items(sentences: pl.DataFrame) -> pl.DataFrame:
     >>> pl.DataFrame({"speaker": "Mel", "text": said}).pipe(action_items)["text"].to_list()
     ['I need to call the bank.', "We're going to Rome in May."]
     """
-    stated = [_TEXT.str.contains(cue) for cue in (_cues.NEED, _cues.REMINDER, _cues.WILL)]
-    planned = _TEXT.str.contains(_cues.PLAN) & _TEXT.str.contains(_cues.LATER)
-    told = pl.any_horizontal(*stated, planned) & ~_TEXT.str.contains(_cues.ASKS) & ~_TEXT.str.contains(_cues.VAGUE)
-    return sentences.filter(told | _TEXT.str.contains(_cues.REQUEST)).with_columns(spoken())
+    stated = [_TEXT.str.contains(cue) for cue in (cues.NEED, cues.REMINDER, cues.WILL)]
+    planned = _TEXT.str.contains(cues.PLAN) & _TEXT.str.contains(cues.LATER)
+    told = pl.any_horizontal(*stated, planned) & ~_TEXT.str.contains(cues.ASKS) & ~_TEXT.str.contains(cues.VAGUE)
+    return sentences.filter(told | _TEXT.str.contains(cues.REQUEST)).with_columns(spoken())
 
 
 def open_questions(sentences: pl.DataFrame, *, by: str = "session_id") -> pl.DataFrame:
@@ -65,10 +65,10 @@ def open_questions(sentences: pl.DataFrame, *, by: str = "session_id") -> pl.Dat
         sentences.with_row_index("row")
         .join(telling, on="row", how="left", maintain_order="left")
         .with_columns(
-            asks=_TEXT.str.contains(_cues.ASKS),
-            polite=_TEXT.str.contains(_cues.COURTESY) | _TEXT.str.contains(_cues.TAG),
+            asks=_TEXT.str.contains(cues.ASKS),
+            polite=_TEXT.str.contains(cues.COURTESY) | _TEXT.str.contains(cues.TAG),
             n_telling=pl.col("n_telling").fill_null(0),
-            put_off=_TEXT.str.contains(_cues.PUT_OFF),
+            put_off=_TEXT.str.contains(cues.PUT_OFF),
             turn=pl.col("turn_id").rle_id(),
         )
         .with_columns(states=~pl.col("asks") & ~pl.col("put_off") & (pl.col("n_telling") >= 2))

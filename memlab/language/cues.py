@@ -1,6 +1,11 @@
-"""The phrases that decisions, tasks, questions of courtesy and put-off answers begin with or hold."""
+"""What sentences do, by the phrases that they begin with or hold: decide, plan, ask, thank, put off.
+
+Patterns for polars.
+"""
 
 from __future__ import annotations
+
+from memlab.language.words import MONTHS, WEEKDAYS
 
 
 def any_of(*phrases: str, start: str = r"\b", end: str = r"\b") -> str:
@@ -14,8 +19,8 @@ _ADVERB = (
 )
 _I_HAVE = rf"(?:i|we)(?: have|'ve)? {_ADVERB}"
 _I_WILL = rf"(?:i|we)(?: will| shall|'ll| am going to| are going to|'m going to|'re going to) {_ADVERB}"
-_DAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-_MONTH = "(?:january|february|march|april|may|june|july|august|september|october|november|december)"
+_DAY = f"(?:{'|'.join(WEEKDAYS)})"
+_MONTH = f"(?:{'|'.join(MONTHS)})"
 
 DECISION = any_of(
     rf"{_I_HAVE}(?:decided|agreed (?:to|on|that)|chosen?|picked (?:the|a|an|out)|settled on|"
@@ -159,3 +164,11 @@ PUT_OFF = any_of(
     "can't say",
     "(?:don't|do not) have (?:that|this|access|(?:any |enough )?information)",
 )
+EVENT = any_of(
+    "decided|chose|chosen|picked|agreed|planning|going to|gonna|signed up|accepted|booked|bought|joined|finished|"
+    "launched|won|moved|quit|let's"
+)
+DANGLING = any_of(
+    "it|that|this|they|those|these|he|she|which|there", start=r"^\W*(?:(?:and|but|so|or|because|also|then)\b\W*)?"
+)
+"""Begins with a word that nobody understands alone."""
