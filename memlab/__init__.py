@@ -15,15 +15,11 @@ _EXPORTS: dict[str, str] = {
         ("DataError", "ExportError", "MemlabError", "ModelError", "PipelineError", "StoreError"), "memlab.errors"
     ),
     "Bench": "memlab.retrieve",
-    "Experiment": "memlab.experiment",
-    "run_pipelines": "memlab.experiment",
-    "run_grid": "memlab.grid",
-    "reopen": "memlab.grid",
-    "replay": "memlab.replay",
+    **dict.fromkeys(("Experiment", "reopen", "replay", "run", "run_grid", "run_pipelines"), "memlab.experiments"),
     "MemoryStore": "memlab.store",
-    "Pipeline": "memlab.pipelines",
-    "pipeline": "memlab.pipelines",
+    **dict.fromkeys(("Pipeline", "pipeline", "stage", "stages"), "memlab.pipelines"),
     **dict.fromkeys(("Dataset", "Fact", "Qrels", "Question", "Run", "Session", "Turn", "qrels"), "memlab.records"),
+    "run_from_scores": "memlab.records",
 }
 _ROOMS = (
     "cluster",
@@ -33,6 +29,7 @@ _ROOMS = (
     "embed",
     "errors",
     "evaluate",
+    "experiments",
     "figures",
     "indexing",
     "knowledge",
@@ -56,7 +53,7 @@ def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
         value = getattr(importlib.import_module(_EXPORTS[name]), name)
     elif name in _ROOMS:
-        value = importlib.import_module(f"memlab.{name}")
+        value = importlib.import_module("memlab.experiments.learning" if name == "learning" else f"memlab.{name}")
     else:
         raise AttributeError(f"module 'memlab' has no attribute {name!r}")
     globals()[name] = value

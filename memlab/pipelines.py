@@ -9,43 +9,25 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_type_hints
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, get_origin, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, TypeAdapter, ValidationError
 
+import memlab.rollup
+import memlab.select  # noqa: F401  registers its stages, as the other rooms do
 from memlab.errors import DataError, PipelineError
-from memlab.records import Level, Run
-from memlab.rerank import cross_encoder, learned, light, position_aware
-from memlab.retrieve import (
-    Bench,
-    bm25,
-    combsum,
-    decompose,
-    dense,
-    expand,
-    hybrid,
-    hyde,
-    late,
-    multi_hop,
-    negative_feedback,
-    prf,
-    sessions_from_turns,
-    two_stage,
-)
-from memlab.rollup import tree
-from memlab.select import (
-    adaptive,
-    budget,
-    by_cluster,
-    coverage,
-    dpp,
-    expand_cluster,
-    fill_sessions,
-    mmr,
-    msd,
-)
+from memlab.files import digest
+from memlab.records import LEVELS, Level, Run
+from memlab.registry import STAGE_INPUTS, retrieves, stage, stages
+from memlab.rerank import position_aware
+from memlab.retrieve import Bench, sessions_from_turns
+
+__all__ = ["REMEMBERED", "Pipeline", "Stage", "Transforms", "apply", "pipeline", "stage", "stages"]
 
 REMEMBERED = 16
 
@@ -60,6 +42,22 @@ class Stage:
     def __str__(self) -> str:
         inside = ", ".join(f"{key}={value!r}" for key, value in self.parameters.items())
         return f"{self.name}({inside})" if inside else self.name
+
+    @property
+    def ranks_sessions(self) -> bool:
+        """Whether it can give sessions: whether it has a parameter ``level``."""
+        return "level" in inspect.signature(stages[self.name]).parameters
+
+    def nested(self) -> list[Stage]:
+        """Give the stage and those that stand in its parameters, with their defaults."""
+        function = stages[self.name]
+        parameters = inspect.signature(function).parameters
+        texts = [
+            self.parameters.get(name, parameters[name].default)
+            for name, hint in _hints(function).items()
+            if hint is Transforms
+        ]
+        return [self, *(inner for text in texts for each in _stages_after(text) for inner in each.nested())]
 
 
 @dataclass(frozen=True)
@@ -77,54 +75,103 @@ class Pipeline:
     def run(self, bench: Bench, *, level: Level = "turn") -> Run:
         """Rank the documents of a level for every query of the bench.
 
-        A pipeline of one stage ranks session documents at session level. Later stages choose among turns, so with
-        them sessions come in the order in which the chosen turns bring them, unless the last stage ranks sessions
-        itself.
+        A retriever alone ranks session documents at session level. Later stages choose among turns, so with them
+        sessions come in the order in which the chosen turns bring them, unless the last stage ranks sessions itself:
+        unless it has a parameter ``level``.
 
         :raises DataError: when a stage's parameter has a value that it cannot use.
         """
-        if level == "session" and len(self.stages) > 1 and not self._ranks_sessions():
+        if not isinstance(bench, Bench):
+            raise DataError(
+                f"a pipeline runs on a bench, not on a {type(bench).__name__}: make one with memlab.Bench.of(data), or "
+                "call memlab.run([pipeline], data)"
+            )
+        if level not in LEVELS:
+            raise DataError(f"level is {level!r}; choose {' or '.join(LEVELS)}")
+        if level == "session" and not self.stages[-1].ranks_sessions:
             run = sessions_from_turns(self._ranked(bench, "turn"), bench)
         else:
             run = self._ranked(bench, level)
-        return replace(run, name=str(self), provenance={**bench.provenance, "pipeline": str(self), "level": level})
+        about = {**bench.provenance, "pipeline": str(self), "level": level}
+        return replace(run, name=str(self), provenance=about | {k: v for k, v in self.reads().items() if v})
 
-    def _ranks_sessions(self) -> bool:
-        """Say whether the last stage is one that takes turns and can give sessions."""
-        return "level" in inspect.signature(TRANSFORMS[self.stages[-1].name]).parameters
+    def reads(self) -> dict[str, dict[str, str]]:
+        """Give what decides a ranking besides the text: digests of the model files and of the code that others added.
+
+        :returns: ``files``: what stages read as ``model``, a path, by name; a model's name is no path. ``stages``: the
+            stages that are not memlab's own.
+
+        >>> from memlab import pipeline
+        >>> pipeline("hybrid | mmr").reads()
+        {'files': {}, 'stages': {}}
+        """
+        every = [inner for each in self.stages for inner in each.nested()]
+        paths = {str(each.parameters["model"]) for each in every if "model" in each.parameters}
+        digests = {each.name: stages.digest(each.name) for each in every}
+        return {
+            "files": {path: digest(Path(path)) for path in sorted(paths) if Path(path).exists()},
+            "stages": {name: found for name, found in sorted(digests.items()) if found},
+        }
 
     def _ranked(self, bench: Bench, level: Level) -> Run:
         """Run the stages, or remember them: pipelines that are compared share their beginnings."""
-        place = (str(self), level)
+        reads = self.reads()
+        place = (str(self), level, *reads["files"].items(), *reads["stages"].items())
         run = bench.remembered.pop(place, None)
         if run is None:
             *before, last = self.stages
-            if before:
-                wanted = {"level": level} if self._ranks_sessions() else {}
-                turns = Pipeline(tuple(before))._ranked(bench, "turn")
-                run = _apply(TRANSFORMS[last.name], last, turns, bench, **wanted)
-            else:
-                run = _apply(RETRIEVERS[last.name], last, bench, level=level)
+            wanted = {"level": level} if last.ranks_sessions else {}
+            inputs = (Pipeline(tuple(before))._ranked(bench, "turn"), bench) if before else (bench,)
+            run = _call(last, *inputs, **wanted)
         bench.remembered[place] = run
         if len(bench.remembered) > REMEMBERED:
             del bench.remembered[next(iter(bench.remembered))]
         return run
 
 
-def _apply(function: Callable[..., Run], stage: Stage, *data: Any, **level: Any) -> Run:
+def _call(stage: Stage, *inputs: Any, **level: Any) -> Run:
     try:
-        return function(*data, **level, **stage.parameters)
+        run = stages[stage.name](*inputs, **level, **stage.parameters)
     except DataError as error:
         raise DataError(f"stage {str(stage)!r}: {error}") from error
     except (TypeError, OverflowError) as error:
         raise PipelineError(f"stage {str(stage)!r}: a parameter has the wrong type or size ({error})") from error
+    if not isinstance(run, Run):
+        raise PipelineError(
+            f"stage {str(stage)!r} gave {type(run).__name__}; a stage gives a Run: run_from_scores makes one"
+        )
+    return run
 
 
+def _stages_after(text: str) -> tuple[Stage, ...]:
+    return pipeline(f"bm25 | {text}").stages[1:]
+
+
+def _checked(text: str) -> str:
+    _stages_after(text)
+    return text
+
+
+Transforms = Annotated[str, AfterValidator(_checked)]
+"""Type of a stage's parameter that is itself stages, such as ``"light(window=2)"``: checked when it is read."""
+
+
+def apply(text: str, run: Run, bench: Bench) -> Run:
+    """Apply the stages of a text to a run of turns: what a stage with a parameter of :data:`Transforms` does.
+
+    :raises PipelineError: when the text cannot be read.
+    """
+    for each in _stages_after(text):
+        run = _call(each, run, bench)
+    return run
+
+
+@stage
 def blend(
     run: Run,
     bench: Bench,
     *,
-    reranker: str = "light",
+    reranker: Transforms = "light",
     weights: Sequence[float] = (0.75, 0.60, 0.40),
     by: str = "score",
 ) -> Run:
@@ -136,32 +183,7 @@ def blend(
     >>> str(memlab.pipeline("bm25 | blend(reranker='light(window=2)')"))
     "bm25 | blend(reranker='light(window=2)')"
     """
-    return position_aware(run, _reranking(reranker)(run, bench), bench, weights=weights, by=by)
-
-
-def _reranking(text: str) -> Callable[[Run, Bench], Run]:
-    """Read the stages that a stage is to apply."""
-    stages = pipeline(f"bm25 | {text}").stages[1:]
-
-    def apply(run: Run, bench: Bench) -> Run:
-        for stage in stages:
-            run = _apply(TRANSFORMS[stage.name], stage, run, bench)
-        return run
-
-    return apply
-
-
-RETRIEVERS: Mapping[str, Callable[..., Run]] = {
-    f.__name__: f for f in (dense, bm25, late, hybrid, combsum, two_stage, tree)
-}
-TRANSFORMS: Mapping[str, Callable[..., Run]] = {
-    f.__name__: f
-    for f in (
-        *(prf, decompose, negative_feedback, multi_hop, expand, hyde),
-        *(light, blend, cross_encoder, learned),
-        *(mmr, dpp, msd, by_cluster, expand_cluster, fill_sessions, coverage, adaptive, budget),
-    )
-}
+    return position_aware(run, apply(reranker, run, bench), bench, weights=weights, by=by)
 
 
 def pipeline(text: str | Pipeline) -> Pipeline:
@@ -185,6 +207,8 @@ def pipeline(text: str | Pipeline) -> Pipeline:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        if re.search(r"\blambda\s*=", text):
+            raise PipelineError(f"{_cut(text)!r}: lambda is a word of Python; write lambda_=…") from None
         raise PipelineError(
             f"{_cut(text)!r} is not a pipeline ({error}); join stages with |, as in 'hybrid(k=200) | mmr(lambda_=0.7)'"
         ) from error
@@ -200,18 +224,14 @@ def _stage(node: ast.expr, *, first: bool) -> Stage:
     call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
     if not isinstance(call.func, ast.Name):
         raise PipelineError(f"{_source(node)!r} is not a stage; a stage is name or name(key=value, …)")
-    name, known = call.func.id, RETRIEVERS if first else TRANSFORMS
-    if name in RETRIEVERS.keys() | TRANSFORMS.keys() and name not in known:
-        rule = "retrieves nothing and cannot come first" if first else "retrieves and can only come first"
-        raise PipelineError(f"stage {name!r} {rule}, as in 'hybrid | mmr'; {_place(first)} {', '.join(known)}")
-    if name not in known:
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
-        raise PipelineError(f"no stage is called {name!r}{hint}; {_place(first)} {', '.join(known)}")
+    name = call.func.id
+    function = stages.get(name)
+    if function is None or retrieves(function) != first:
+        raise PipelineError(_misplaced(name, first=first))
     if call.args:
         raise PipelineError(f"stage {name!r}: write {_source(call.args[0])!r} as key=value")
-    named = inspect.signature(known[name]).parameters
-    allowed = [p for p in named if p not in ("run", "bench", "level")]
+    named = inspect.signature(function).parameters
+    allowed = [p for p in named if p not in STAGE_INPUTS]
     parameters: dict[str, Any] = {}
     for keyword in call.keywords:
         if keyword.arg in parameters:
@@ -219,9 +239,7 @@ def _stage(node: ast.expr, *, first: bool) -> Stage:
         if keyword.arg not in allowed:
             raise PipelineError(f"stage {name!r} has no parameter {keyword.arg!r}; it has {', '.join(allowed)}")
         value = _literal(keyword.value, f"stage {name!r}: {keyword.arg}")
-        if (name, keyword.arg) == ("blend", "reranker") and isinstance(value, str):
-            _reranking(value)
-        parameters[keyword.arg] = _fitting(value, known[name], keyword.arg, f"stage {name!r}: {keyword.arg}")
+        parameters[keyword.arg] = _fitting(value, function, keyword.arg, f"stage {name!r}: {keyword.arg}")
     needed = [p for p in allowed if named[p].kind is named[p].KEYWORD_ONLY and named[p].default is named[p].empty]
     missing = [p for p in needed if p not in parameters]
     if missing:
@@ -229,15 +247,43 @@ def _stage(node: ast.expr, *, first: bool) -> Stage:
     return Stage(name, parameters)
 
 
+def _misplaced(name: str, *, first: bool) -> str:
+    known = [each for each, function in stages.items() if retrieves(function) == first]
+    listed = f"{'a pipeline begins with' if first else 'after the first come'} {', '.join(known)}"
+    if name in stages:
+        rule = "retrieves nothing and cannot come first" if first else "retrieves and can only come first"
+        return f"stage {name!r} {rule}, as in 'hybrid | mmr'; {listed}"
+    near = difflib.get_close_matches(name, known, 1)
+    return f"no stage is called {name!r}{f' (did you mean {near[0]!r}?)' if near else ''}; {listed}"
+
+
 def _fitting(value: Any, function: Callable[..., Run], parameter: str, where: str) -> Any:
     """Refuse a value that is not of the parameter's type: 1.5 or True for a count."""
-    hint = get_type_hints(function).get(parameter, Any)
+    hint = _hints(function).get(parameter, Any)
     try:
         TypeAdapter(hint).validate_python(value, strict=True)
     except ValidationError:
-        expected = inspect.signature(function).parameters[parameter].annotation
+        written = inspect.signature(function).parameters[parameter].annotation
+        expected = "str" if get_origin(hint) is Annotated else inspect.formatannotation(written).strip("'")
         raise PipelineError(f"{where} is {_cut(repr(value))}; expected {expected}") from None
     return value
+
+
+@lru_cache(maxsize=1024)
+def _hints(function: Callable[..., Run]) -> Mapping[str, Any]:
+    """Give the types of a stage's parameters; one whose name means nothing at run time takes any value."""
+    try:
+        return get_type_hints(function, include_extras=True)
+    except (NameError, AttributeError, TypeError):
+        names = inspect.signature(function).parameters
+    hints = {}
+    for name, parameter in names.items():
+        try:
+            written = parameter.annotation
+            hints[name] = eval(written, function.__globals__) if isinstance(written, str) else written
+        except Exception:  # whatever stands in an annotation
+            hints[name] = Any
+    return {name: Any if hint is inspect.Parameter.empty else hint for name, hint in hints.items()}
 
 
 def _literal(node: ast.expr, where: str) -> Any:
@@ -260,7 +306,3 @@ def _source(node: ast.expr) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= 200 else text[:199] + "…"
-
-
-def _place(first: bool) -> str:
-    return "a pipeline begins with" if first else "after the first come"

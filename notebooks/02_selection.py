@@ -67,7 +67,7 @@ import memlab
 from memlab import cluster, evaluate
 from memlab.evaluate.exchange import exchange, exchanged
 from memlab.evaluate.kept import kept
-from memlab.experiment import sweep
+from memlab.experiments import sweep
 from memlab.figures import curves, export, selection, similarity, sweeps
 from memlab.select import budget, kept_text
 

@@ -51,8 +51,7 @@ from IPython.display import Markdown, display
 
 import memlab
 from memlab import evaluate
-from memlab.crossval import train_folds, untrained, with_models
-from memlab.experiment import latency
+from memlab.experiments import latency, train_folds, untrained, with_models
 from memlab.figures import export, ladder
 from memlab.retrieve.hyde import weakness
 from memlab.retrieve.two_stage import summary_storage
@@ -87,13 +86,13 @@ for name, text in steps.items():
 left_out
 
 # %% [markdown]
-# The grid keeps each run in the store, so a second call reads it back, and the comparison can be opened again later.
+# The experiment keeps each run in the store, so a second call reads it back, and the comparison can be opened again later.
 
 # %%
-grid = memlab.run_grid(
-    list(pipelines.values()), [data], store=memory, encoder=bench.encoder, name=f"ladder-{data.name}", seed=seed
+done = memlab.run(
+    list(pipelines.values()), data, store=memory, encoder=bench.encoder, name=f"ladder-{data.name}", seed=seed
 )
-runs = memlab.reopen(memory, grid.name)[data.name].runs
+runs = memlab.reopen(memory, done.name).runs
 reports = {
     level: [
         evaluate.evaluate(replace(run, name=name), data, measures=[f"recall_all@{n}" for n in cutoffs], seed=seed)

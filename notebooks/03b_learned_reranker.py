@@ -46,8 +46,7 @@ from IPython.display import Markdown, display
 
 import memlab
 from memlab import learning, rerank
-from memlab.crossval import train_folds
-from memlab.experiment import latency
+from memlab.experiments import latency, train_folds
 from memlab.figures import export, selection
 from memlab.figures import learning as drawn
 

@@ -53,7 +53,7 @@ import memlab
 from memlab import context, evaluate, records
 from memlab.context.bias import FACTOR
 from memlab.embed.tokens import TokenEncoder
-from memlab.experiment import latency
+from memlab.experiments import latency
 from memlab.figures import export, follow_ups, sweeps
 from memlab.knowledge import calibration, confidence, extraction, resolve
 from memlab.rewrite import rewrite, score

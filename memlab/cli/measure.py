@@ -98,46 +98,38 @@ def evaluate(
     Each run is kept in the store when it is there. The same command, also after an interruption, reads those back
     and runs the rest.
     """
-    from memlab.crossval import train_folds, untrained, with_models
-    from memlab.experiment import distinct, measurable
-    from memlab.grid import run_grid
-    from memlab.retrieve import Bench
-    from memlab.store import MemoryStore
+    from memlab.experiments import distinct, measurable, run
 
-    given = [text for one in pipeline or [] for text in pipeline_lines(one)]
+    given = [text for each in pipeline or [] for text in pipeline_lines(each)]
     chosen, _ = settings(
         {"store": store, "encoder": encoder, "on_error": on_error, "seed": seed, "pipelines": given or None}
     )
     stages = distinct(chosen.pipelines)
-    if cross_validate not in (None, "scope"):
-        raise DataError(f"--cross-validate is {cross_validate!r}; what there is: scope (by conversation)")
-    if untrained(stages) and not cross_validate:
-        raise DataError("learned has no model: add --cross-validate scope, or name one as learned(model='FILE')")
-    held: list[Dataset] = []
-    for data in load_files(dataset, chosen, format=format, pool=pool):
-        held.append(data.take(scope) if scope else data)
-        typer.echo(held[-1].describe())
-        for line in issue_lines(data):
+    data: list[Dataset] = []
+    for part in load_files(dataset, chosen, format=format, pool=pool):
+        data.append(part.take(scope) if scope else part)
+        typer.echo(data[-1].describe())
+        for line in issue_lines(part):
             typer.echo(line)
-        if "turn" not in measurable(held[-1]):
+        if "turn" not in measurable(data[-1]):
             typer.echo("no question cites turns: sessions alone are measured")
-    memory = MemoryStore.open(chosen.store)
-    model = load_encoder(chosen)
-    if cross_validate and untrained(stages):
-        folds = Path(chosen.results) / "cross-validated"
-        for data in held:
-            bench = Bench.of(data, encoder=model, store=memory, header=chosen.header)
-            typer.echo(f"models of {data.name}: {train_folds(bench, data, folds, seed=chosen.seed)}")
-        stages = with_models(stages, folds)
-    grid = run_grid(stages, held, store=memory, encoder=model, header=chosen.header, name=name, seed=chosen.seed)
-    several = len(held) > 1
-    directory = out or Path(chosen.results) / ("" if several else held[0].name)
-    shown = grid if several else grid.experiments[0]
-    shown.write(directory)
-    typer.echo(shown.to_markdown())
+    directory = out or Path(chosen.results) / ("" if len(data) > 1 else data[0].name)
+    done = run(
+        stages,
+        data,
+        store=chosen.store,
+        encoder=load_encoder(chosen),
+        header=chosen.header,
+        cross_validate=cross_validate,
+        models=Path(chosen.results) / "cross-validated",
+        name=name,
+        seed=chosen.seed,
+    )
+    done.write(directory)
+    typer.echo(done.to_markdown())
     typer.echo(f"runs, qrels, per-query results and reports: {directory}")
-    there = grid.cells["read"].sum()
-    typer.echo(f"comparison {grid.name!r} in the store: {there} of {grid.cells.height} runs were there before")
+    n_read = done.cells["read"].sum()
+    typer.echo(f"comparison {done.name!r} in the store: {n_read} of {done.cells.height} runs were there before")
 
 
 @app.command()

@@ -19,7 +19,7 @@ def compare(
     *,
     measure: str | Measure,
     baseline: str | None = None,
-    where: pl.Expr | None = None,
+    where: pl.Expr | str | None = None,
     unit: Unit = "query",
     seed: int = 0,
 ) -> pl.DataFrame:
@@ -27,7 +27,7 @@ def compare(
 
     :param measure: one that every report has.
     :param baseline: name of the report to compare with; the first by default.
-    :param where: keeps some questions, as a predicate over ``per_query``, such as
+    :param where: keeps some questions, as a predicate over ``per_query``: ``"n_evidence_sessions >= 2"`` or
         ``pl.col("n_evidence_sessions") >= 2``.
     :param unit: what the bootstrap draws and the test flips: questions or whole scopes.
     :returns: a row a system: ``system``, ``n``, ``mean``, ``difference`` to the baseline with its 95 % interval
@@ -45,7 +45,7 @@ def climb(
     reports: Sequence[Report],
     *,
     measure: str | Measure,
-    where: pl.Expr | None = None,
+    where: pl.Expr | str | None = None,
     unit: Unit = "query",
     seed: int = 0,
 ) -> pl.DataFrame:
@@ -72,11 +72,11 @@ def _means(names: list[str], values: np.ndarray) -> dict[str, Any]:
 
 
 def _values(
-    reports: Sequence[Report], measure: str | Measure, where: pl.Expr | None
+    reports: Sequence[Report], measure: str | Measure, where: pl.Expr | str | None
 ) -> tuple[pl.DataFrame, np.ndarray]:
     """Give the questions that are compared, and what each report reached on them: (questions, reports)."""
     wanted = reports[0].pick(measure)[0]
-    first = reports[0].per_query if where is None else reports[0].per_query.filter(where)
+    first = reports[0].per_query if where is None else _kept(reports[0].per_query, where)
     if not first.height:
         raise DataError("no question passes `where`; nothing to compare: loosen it")
     columns = []
@@ -87,6 +87,17 @@ def _values(
         )
         columns.append(aligned[str(wanted)].to_numpy())
     return first, np.stack(columns, axis=1)
+
+
+def _kept(per_query: pl.DataFrame, where: pl.Expr | str) -> pl.DataFrame:
+    try:
+        return per_query.filter(pl.sql_expr(where) if isinstance(where, str) else where)
+    except (pl.exceptions.PolarsError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(
+            f"where={where!s} keeps no questions ({reason}); write a predicate such as 'n_evidence_sessions >= 2' over "
+            f"{', '.join(per_query.columns)}"
+        ) from None
 
 
 def _paired(

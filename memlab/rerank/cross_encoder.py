@@ -16,6 +16,7 @@ from memlab.embed.modelfiles import HUB_ID, fetch, weights_digest
 from memlab.embed.transformer import token_batches
 from memlab.errors import DataError, ModelError
 from memlab.records import Run
+from memlab.registry import stage
 from memlab.rerank.blend import rescored
 from memlab.retrieve.bench import Bench
 
@@ -26,6 +27,7 @@ _PROGRESS_FROM = 500
 _CHARS_PER_TOKEN = 16
 
 
+@stage
 def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -> Run:
     """Reorder the first candidates by a transformer that reads the question and the document as one text.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from memlab.errors import DataError, ModelError
 from memlab.records import Level, Run, run_from_scores
+from memlab.registry import stage
 from memlab.rerank import features
 from memlab.rerank.features import Candidates, run_places
 from memlab.rerank.listwise import predict
@@ -16,6 +17,7 @@ from memlab.rerank.model import Model, scope_fingerprints
 from memlab.retrieve import Bench
 
 
+@stage
 def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", candidates: int = 200) -> Run:
     """Rank candidates by a trained model.
 

@@ -11,11 +11,13 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Level, Run, Turn, frame
+from memlab.registry import stage
 from memlab.rerank.blend import rescored, scaled
 from memlab.retrieve.bench import Bench, Documents
 from memlab.retrieve.bm25 import bm25, tokenize
 
 
+@stage
 def light(
     run: Run,
     bench: Bench,

@@ -6,7 +6,7 @@ from memlab.retrieve.decompose import decompose
 from memlab.retrieve.dense import dense
 from memlab.retrieve.expansion import expand, prf
 from memlab.retrieve.feedback import negative_feedback
-from memlab.retrieve.fusion import combsum, rrf
+from memlab.retrieve.fusion import best, combsum, rrf
 from memlab.retrieve.hybrid import hybrid
 from memlab.retrieve.hyde import hyde, weakness
 from memlab.retrieve.late import late
@@ -17,6 +17,7 @@ from memlab.retrieve.two_stage import summary_storage, two_stage
 __all__ = [
     "Bench",
     "Documents",
+    "best",
     "bm25",
     "combsum",
     "decompose",

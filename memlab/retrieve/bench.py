@@ -89,7 +89,8 @@ class Bench:
     :param query_vectors: (n queries, d) float32 unit rows, or ``None``.
     :param provenance: dataset fingerprint, encoder identity, table versions: what every run over it carries.
     :param store: where the indexed search path looks; ``None`` for a bench held in memory alone.
-    :param remembered: the last rankings that pipelines have made, so that ten selections share one retrieval.
+    :param remembered: the last rankings that pipelines have made, so that ten selections share one retrieval; by the
+        stages, the level, and digests of what the stages read.
     """
 
     name: str
@@ -102,7 +103,7 @@ class Bench:
     store: MemoryStore | None = field(default=None, repr=False)
     encoder: Encoder | None = field(default=None, repr=False)
     header: tuple[str, ...] = ()
-    remembered: dict[tuple[str, Level], Run] = field(default_factory=dict, init=False, repr=False, compare=False)
+    remembered: dict[tuple[Any, ...], Run] = field(default_factory=dict, init=False, repr=False, compare=False)
     _shown: Mapping[Level, Qrels] = field(default_factory=dict, repr=False)
 
     @classmethod

@@ -11,6 +11,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Level, Run
+from memlab.registry import stage
 from memlab.retrieve._indexed import from_store
 from memlab.retrieve._rank import rank
 from memlab.retrieve.bench import Bench, Documents
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 DEFAULTS: dict[Level, tuple[float, float]] = {"turn": (0.9, 0.4), "session": (1.5, 0.75)}
 
 
+@stage
 def bm25(
     bench: Bench,
     *,

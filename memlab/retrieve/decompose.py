@@ -11,6 +11,7 @@ from memlab.errors import DataError
 from memlab.language.parts import question_parts
 from memlab.language.questions import aggregation
 from memlab.records import Run
+from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.subqueries import ask, joined
 
@@ -50,6 +51,7 @@ def parts(bench: Bench, *, windows: int = 8, service: str | None = None) -> pl.D
     return order.select("query_id", place.alias("part"), "text", "kind", "window")
 
 
+@stage
 def decompose(
     run: Run,
     bench: Bench,

@@ -10,6 +10,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Level, Run
+from memlab.registry import stage
 from memlab.retrieve._indexed import from_store
 from memlab.retrieve._rank import rank
 from memlab.retrieve.bench import Bench
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from memlab.store import MemoryStore
 
 
+@stage
 def dense(bench: Bench, *, level: Level = "turn", k: int = 200, path: str = "exact") -> Run:
     """Rank documents by the cosine of their embedding with the query's.
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from memlab import llm
 from memlab.errors import DataError
 from memlab.records import Run, run_from_scores
+from memlab.registry import stage
 from memlab.retrieve._rank import rank
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import DEFAULTS, index_of, tokenize
@@ -49,6 +50,7 @@ class Expansion(BaseModel):
     hyde: str = Field(description="a sentence of a chat that answers the question")
 
 
+@stage
 def expand(
     run: Run,
     bench: Bench,
@@ -99,6 +101,7 @@ def expand(
     return joined(run, bench, pl.concat(found), weight=weight, guard=guard, k=k)
 
 
+@stage
 def prf(
     run: Run,
     bench: Bench,

@@ -11,6 +11,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Run, run_from_scores
+from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import DEFAULTS, index_of, tokenize
 from memlab.retrieve.dense import cosines
@@ -20,6 +21,7 @@ CHUNK = 64
 _NEVER = np.iinfo(np.int64).max
 
 
+@stage
 def negative_feedback(
     run: Run,
     bench: Bench,

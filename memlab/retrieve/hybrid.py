@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from memlab.errors import DataError
 from memlab.records import Level, Run
+from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25
 from memlab.retrieve.dense import dense
 from memlab.retrieve.fusion import RRF_K, rrf
 
 
+@stage
 def hybrid(
     bench: Bench,
     *,

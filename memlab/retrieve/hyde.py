@@ -8,6 +8,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Run
+from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.expansion import expand
 from memlab.retrieve.fusion import combsum
@@ -52,6 +53,7 @@ def weakness(run: Run, bench: Bench, *, depth: int = 3) -> pl.DataFrame:
     )
 
 
+@stage
 def hyde(
     run: Run,
     bench: Bench,

@@ -16,6 +16,7 @@ from memlab.embed.base import Kind
 from memlab.embed.tokens import TokenEncoder, TokenVectors
 from memlab.errors import DataError
 from memlab.records import Level, Run
+from memlab.registry import stage
 from memlab.retrieve._rank import rank
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.dense import best_of
@@ -29,6 +30,7 @@ TOKENS = 256
 REMEMBERED = 4
 
 
+@stage
 def late(bench: Bench, *, level: Level = "turn", k: int = 200, context: int = 2) -> Run:
     """Rank by late interaction: the mean, over the question's tokens, of each one's best cosine with a turn's token.
 

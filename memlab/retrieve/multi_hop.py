@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from memlab.errors import DataError
 from memlab.records import Run
+from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import tokenize
 from memlab.retrieve.feedback import term_scores
@@ -29,6 +30,7 @@ _TASK = (
 )
 
 
+@stage
 def multi_hop(
     run: Run,
     bench: Bench,

@@ -10,6 +10,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Level, Run
+from memlab.registry import stage
 from memlab.retrieve._rank import rank
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25_scores
@@ -19,6 +20,7 @@ from memlab.retrieve.fusion import standardised
 KEYS = ("summary", "document", "turn", "fused")
 
 
+@stage
 def two_stage(
     bench: Bench,
     *,

@@ -10,6 +10,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Level, Node, Run, frame, run_from_scores
+from memlab.registry import stage
 from memlab.retrieve import Bench, sessions_from_turns
 from memlab.retrieve.dense import cosines
 from memlab.retrieve.two_stage import places_within
@@ -21,6 +22,7 @@ GROUPINGS = ("clusters", "weeks", "mixed", "none")
 SEARCHES = ("collapsed", "traversal")
 
 
+@stage
 def tree(
     bench: Bench,
     *,

@@ -10,6 +10,7 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.language.questions import aggregation
 from memlab.records import Run
+from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.select._candidates import chunks
 
@@ -17,6 +18,7 @@ STRONG = 0.5
 """A contender scores at least this share of the way from the last candidate to the first."""
 
 
+@stage
 def adaptive(
     run: Run, bench: Bench, *, k: int = 10, several: float = 1.5, typical: int = 10, candidates: int = 200
 ) -> Run:

@@ -11,12 +11,14 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.language.sentences import sentences
 from memlab.records import Run
+from memlab.registry import stage
 from memlab.retrieve.bench import TOKEN, Bench, Documents
 from memlab.retrieve.bm25 import tokenize
 
 CONTENTS = ("whole", "head", "sentences")
 
 
+@stage
 def budget(run: Run, bench: Bench, *, tokens: int = 1000, content: str = "whole", limit: int = 200) -> Run:
     """Keep the first documents of each query that together fit a number of tokens.
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from memlab.records import Run
+from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.select._candidates import reordered
 from memlab.select._each import each
 from memlab.select._groups import check, groups
 
 
+@stage
 def by_cluster(
     run: Run,
     bench: Bench,

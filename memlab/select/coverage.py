@@ -7,11 +7,13 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Run
+from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.select._candidates import chunks, reordered
 from memlab.select._parts import parts_and_matches
 
 
+@stage
 def coverage(
     run: Run,
     bench: Bench,

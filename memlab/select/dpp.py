@@ -6,6 +6,7 @@ import numpy as np
 
 from memlab.errors import DataError
 from memlab.records import Run
+from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.fusion import standardised
 from memlab.select._candidates import reordered
@@ -15,6 +16,7 @@ NO_VOLUME = 1e-5
 """The share of a candidate's own variance below which float32 cannot tell it from none."""
 
 
+@stage
 def dpp(run: Run, bench: Bench, *, diversity: float = 0.2, k: int = 50, candidates: int = 200) -> Run:
     """Take, ``k`` times, the candidate that adds most volume: relevant, and not made up of what is taken.
 

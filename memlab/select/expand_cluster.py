@@ -9,10 +9,12 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Run, run_from_scores
+from memlab.registry import stage
 from memlab.retrieve.bench import Bench, Documents
 from memlab.select._groups import check, groups
 
 
+@stage
 def expand_cluster(
     run: Run,
     bench: Bench,

@@ -6,10 +6,12 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Run
+from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.select._candidates import reordered
 
 
+@stage
 def fill_sessions(run: Run, bench: Bench, *, sessions: int = 5, per_session: int = 1, candidates: int = 50) -> Run:
     """Walk down the ranking and put the first hits of each new session in front, until enough sessions are there.
 

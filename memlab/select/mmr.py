@@ -6,10 +6,12 @@ import numpy as np
 
 from memlab.errors import DataError
 from memlab.records import Run
+from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.select._candidates import Candidates, chunks, reordered
 
 
+@stage
 def mmr(run: Run, bench: Bench, *, lambda_: float = 0.7, k: int = 50, candidates: int = 200) -> Run:
     """Take, ``k`` times, the candidate of best λ · relevance − (1 − λ) · similarity to the nearest one taken.
 

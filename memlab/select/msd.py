@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from memlab.records import Run
+from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.select._candidates import reordered
 from memlab.select._each import each
 from memlab.select.dpp import check
 
 
+@stage
 def msd(run: Run, bench: Bench, *, diversity: float = 0.05, k: int = 50, candidates: int = 200) -> Run:
     """Take, ``k`` times, the candidate of best (1 − diversity) · relevance + diversity · Σ distance to all taken.
 

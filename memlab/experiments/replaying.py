@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memlab.errors import StoreError
-from memlab.pipelines import Pipeline, pipeline
+from memlab.errors import PipelineError, StoreError
+from memlab.pipelines import pipeline
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
@@ -28,15 +26,15 @@ def replay(store: MemoryStore, run_id: str, *, encoder: Encoder | str | None = N
     :param encoder: only for a run whose encoder was a directory or an endpoint, which a name in a store cannot give.
     :returns: the run, with the documents' texts.
     :raises StoreError: when there is no such run, its provenance does not say how it was made, the dataset, the
-        encoder or a model file is not the one that it saw, or the ranks differ, as they may after a change of code.
+        encoder, a model file or the code of an added stage is not the one that it saw, or the ranks differ, as they
+        may after a change of code.
 
     >>> import tempfile, memlab
-    >>> from memlab.replay import replay
     >>> store = memlab.MemoryStore.open(tempfile.mkdtemp())
     >>> data = memlab.datasets.synthetic.generate(turns=60, seed=0)
     >>> bench = memlab.Bench.of(data, encoder="hashing:64", store=store)
     >>> run = memlab.pipeline("hybrid | mmr").run(bench)
-    >>> replay(store, store.save_run(run)).frame.equals(run.frame)
+    >>> memlab.replay(store, store.save_run(run)).frame.equals(run.frame)
     True
     """
     saved = store.run(run_id)
@@ -48,10 +46,15 @@ def replay(store: MemoryStore, run_id: str, *, encoder: Encoder | str | None = N
             "made again"
         )
     data = seen_dataset(store, about)
-    stages = pipeline(about["pipeline"])
-    changed = [name for name, digest in about.get("files", {}).items() if model_files(stages).get(name) != digest]
-    if changed:
-        raise StoreError(f"run {run_id!r}: model {changed[0]!r} is gone or is not the one that the run used")
+    try:
+        stages = pipeline(about["pipeline"])
+    except PipelineError as error:
+        raise StoreError(f"run {run_id!r} cannot be made again: {error}") from None
+    for kind, reads in stages.reads().items():
+        changed = [name for name, digest in about.get(kind, {}).items() if reads.get(name) != digest]
+        if changed:
+            what = f"model {changed[0]!r}" if kind == "files" else f"the code of stage {changed[0]!r}"
+            raise StoreError(f"run {run_id!r}: {what} is gone or is not the one that the run used")
     bench = Bench.of(
         data,
         encoder=_encoder(about, encoder),
@@ -85,27 +88,6 @@ def seen_dataset(store: MemoryStore, provenance: Mapping[str, Any]) -> Dataset:
     return data
 
 
-def model_files(stages: Pipeline) -> dict[str, str]:
-    """Give the files that stages read as ``model``, a path, with a hash of what is in them; a name is no path.
-
-    >>> from memlab import pipeline
-    >>> from memlab.replay import model_files
-    >>> model_files(pipeline("hybrid | mmr"))
-    {}
-    """
-    paths = {str(stage.parameters["model"]) for stage in stages.stages if "model" in stage.parameters}
-    return {path: _digest(Path(path)) for path in sorted(paths) if Path(path).exists()}
-
-
-def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    for file in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]:
-        digest.update(str(file.relative_to(path)).encode())
-        with file.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
-    return digest.hexdigest()[:16]
-
-
 def _encoder(provenance: Mapping[str, Any], given: Encoder | str | None) -> Encoder | None:
     """Load the encoder that a run names, and see that it is the same.
 
@@ -127,9 +109,9 @@ def _encoder(provenance: Mapping[str, Any], given: Encoder | str | None) -> Enco
 
 def _name(described: str) -> str | None:
     """Give what :func:`memlab.embed.load` takes for an encoder's description, where there is such a name."""
-    found = _ENCODER.match(described)
-    if found is None or found["kind"] not in ("hashing", "transformer"):
+    parts = _ENCODER.match(described)
+    if parts is None or parts["kind"] not in ("hashing", "transformer"):
         return None
-    if found["kind"] == "hashing":
-        return f"hashing:{found['dim']}"
-    return found["model"] if found["model"] == "minilm" or "/" in found["model"] else None
+    if parts["kind"] == "hashing":
+        return f"hashing:{parts['dim']}"
+    return parts["model"] if parts["model"] == "minilm" or "/" in parts["model"] else None

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from memlab.experiments.identity import code
 from memlab.files import atomic
-from memlab.grid import code
 from memlab.pipelines import Pipeline, Stage
 from memlab.records import Dataset
 from memlab.rerank import cross_validate, training_lists
@@ -18,19 +18,19 @@ def untrained(stages: Sequence[Pipeline]) -> bool:
     """Say whether a pipeline has a learned stage without a model.
 
     >>> import memlab
-    >>> from memlab.crossval import untrained
+    >>> from memlab.experiments import untrained
     >>> untrained([memlab.pipeline("hybrid | learned")]), untrained([memlab.pipeline("hybrid")])
     (True, False)
     """
-    return any(_open(stage) for one in stages for stage in one.stages)
+    return any(_open(stage) for pipeline in stages for stage in pipeline.stages)
 
 
 def with_models(stages: Sequence[Pipeline], directory: str | Path) -> list[Pipeline]:
     """Give each learned stage without a model those of a folder.
 
     >>> import memlab
-    >>> from memlab.crossval import with_models
-    >>> [str(one) for one in with_models([memlab.pipeline("hybrid | learned")], "folds")]
+    >>> from memlab.experiments import with_models
+    >>> [str(p) for p in with_models([memlab.pipeline("hybrid | learned")], "folds")]
     ["hybrid | learned(model='folds')"]
     """
     model = Path(directory).as_posix()
@@ -38,10 +38,10 @@ def with_models(stages: Sequence[Pipeline], directory: str | Path) -> list[Pipel
         Pipeline(
             tuple(
                 Stage(s.name, {"model": model, **s.parameters} | {"model": model}) if _open(s) else s
-                for s in one.stages
+                for s in pipeline.stages
             )
         )
-        for one in stages
+        for pipeline in stages
     ]
 
 
@@ -54,15 +54,15 @@ def train_folds(bench: Bench, dataset: Dataset, directory: str | Path, *, seed: 
     """
     place = Path(directory) / dataset.fingerprint()
     about = {**{name: bench.provenance.get(name) for name in ("encoder", "header")}, "code": code(), "seed": seed}
-    made = place / "about.json"
+    note = place / "about.json"
     try:
-        if json.loads(made.read_text()) == about:
+        if json.loads(note.read_text()) == about:
             return place
     except (OSError, ValueError):
         pass
-    made.unlink(missing_ok=True)
+    note.unlink(missing_ok=True)
     cross_validate(training_lists(bench, dataset), place, seed=seed)
-    with atomic(made) as file:  # last: what has it is whole
+    with atomic(note) as file:  # last: what has it is whole
         file.write(json.dumps(about).encode())
     return place
 

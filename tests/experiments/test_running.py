@@ -15,10 +15,9 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-import memlab.grid
 from memlab import Bench, Dataset, MemoryStore, datasets, embed, run_pipelines
 from memlab.errors import DataError, PipelineError, StoreError
-from memlab.grid import Grid, code, reopen, run_grid
+from memlab.experiments import Experiment, code, identity, reopen, run, running
 
 WORKER = Path(grid_worker.__file__)
 TEXTS = ("bm25", "hybrid | mmr(lambda_=0.7)")
@@ -44,34 +43,33 @@ def two() -> list[Dataset]:
 
 
 @pytest.fixture(scope="module")
-def done(two: list[Dataset], tmp_path_factory: pytest.TempPathFactory) -> tuple[Grid, MemoryStore]:
+def done(two: list[Dataset], tmp_path_factory: pytest.TempPathFactory) -> tuple[Experiment, MemoryStore]:
     store = MemoryStore.open(tmp_path_factory.mktemp("grid") / "store")
-    return run_grid(TEXTS, two, store=store, encoder="hashing:32", name="pair", seed=4), store
+    return run(TEXTS, two, store=store, encoder="hashing:32", name="pair", seed=4), store
 
 
-def assert_same(one: Grid, other: Grid) -> None:
+def assert_same(one: Experiment, other: Experiment) -> None:
     assert one.to_markdown() == other.to_markdown()
     assert one.cells.drop("read", "run_id").equals(other.cells.drop("read", "run_id"))
-    for a, b in zip(one.experiments, other.experiments, strict=True):
-        assert a.dataset.fingerprint() == b.dataset.fingerprint()
-        for run, again in zip(a.runs, b.runs, strict=True):
-            assert_frame_equal(run.frame, again.frame)
-        for report, again in zip(a.reports, b.reports, strict=True):
-            assert_frame_equal(report.per_query, again.per_query)
-            assert (report.name, report.level, report.seed) == (again.name, again.level, again.seed)
+    assert [d.fingerprint() for d in one.datasets] == [d.fingerprint() for d in other.datasets]
+    for ranked, again in zip(one.runs, other.runs, strict=True):
+        assert_frame_equal(ranked.frame, again.frame)
+    for report, again in zip(one.reports, other.reports, strict=True):
+        assert_frame_equal(report.per_query, again.per_query)
+        assert (report.name, report.level, report.seed) == (again.name, again.level, again.seed)
 
 
-def test_each_cell_is_what_it_is_alone(two: list[Dataset], done: tuple[Grid, MemoryStore]) -> None:
+def test_each_cell_is_what_it_is_alone(two: list[Dataset], done: tuple[Experiment, MemoryStore]) -> None:
     grid, store = done
     cells = [(data.name, text, level) for data in two for text in TEXTS for level in LEVELS]
     assert grid.cells.select("dataset", "pipeline", "level").rows() == cells
     assert not grid.cells["read"].any()
     assert set(grid.cells["run_id"]) == set(store.runs()["run_id"])
-    for data, experiment in zip(two, grid.experiments, strict=True):
+    for data in two:
         alone = run_pipelines(TEXTS, Bench.of(data, encoder="hashing:32"), data, seed=4)
-        assert grid[data.name] is experiment
-        for run, other in zip(experiment.runs, alone.runs, strict=True):
-            assert_frame_equal(run.frame, other.frame)
+        experiment = grid[data.name]
+        for ranked, other in zip(experiment.runs, alone.runs, strict=True):
+            assert_frame_equal(ranked.frame, other.frame)
         for report, other in zip(experiment.reports, alone.reports, strict=True):
             assert_frame_equal(report.per_query, other.per_query)
         assert alone.to_markdown() in grid.to_markdown()
@@ -79,32 +77,33 @@ def test_each_cell_is_what_it_is_alone(two: list[Dataset], done: tuple[Grid, Mem
         grid["none"]
 
 
-def test_comparisons_stand_side_by_side(two: list[Dataset], done: tuple[Grid, MemoryStore]) -> None:
+def test_comparisons_stand_side_by_side(two: list[Dataset], done: tuple[Experiment, MemoryStore]) -> None:
     table = done[0].compare("recall_all@10", level="session", where=pl.col("n_evidence_sessions") >= 2)
     assert table["dataset"].to_list() == [data.name for data in two for _ in TEXTS]
     assert table["system"].to_list() == [*TEXTS, *TEXTS]
     assert table["difference"].null_count() == 2, "the baseline of each dataset"
-    turns = replace(done[0], experiments=tuple(replace(one, reports=one.reports[:1]) for one in done[0].experiments))
+    rows = [i for i, level in enumerate(done[0].cells["level"]) if level == "turn"]
+    runs, reports = (tuple(values[i] for i in rows) for values in (done[0].runs, done[0].reports))
+    turns = replace(done[0], runs=runs, reports=reports, cells=done[0].cells[rows])
     with pytest.raises(DataError, match="ranks no sessions"):
         turns.compare("mrr", level="session")
 
 
-def test_what_was_run_is_read_and_nothing_is_encoded(two: list[Dataset], done: tuple[Grid, MemoryStore]) -> None:
+def test_what_was_run_is_read_and_nothing_is_encoded(two: list[Dataset], done: tuple[Experiment, MemoryStore]) -> None:
     grid, store = done
     counting, rows = Counting(), store.runs().height
-    again = run_grid(TEXTS, two, store=store, encoder=counting, name="pair", seed=4)
+    again = run(TEXTS, two, store=store, encoder=counting, name="pair", seed=4)
     assert again.cells["read"].all()
     assert (counting.asked, store.runs().height) == (0, rows)
     assert again.cells["run_id"].equals(grid.cells["run_id"])
     assert_same(grid, again)
-    for experiment, other in zip(grid.experiments, again.experiments, strict=True):
-        for report, read in zip(experiment.reports, other.reports, strict=True):
-            assert str(report.to_dict()) == str(read.to_dict()), "a report does not show that its run was read"
+    for report, read in zip(grid.reports, again.reports, strict=True):
+        assert str(report.to_dict()) == str(read.to_dict()), "a report does not show that its run was read"
 
 
-def test_only_what_is_new_is_run(two: list[Dataset], done: tuple[Grid, MemoryStore], tmp_path: Path) -> None:
+def test_only_what_is_new_is_run(two: list[Dataset], done: tuple[Experiment, MemoryStore], tmp_path: Path) -> None:
     store = done[1]
-    more = run_grid(["dense", *TEXTS], two[:1], store=store, encoder="hashing:32")
+    more = run(["dense", *TEXTS], two[:1], store=store, encoder="hashing:32")
     assert dict(more.cells.group_by("pipeline").agg(pl.col("read").all()).iter_rows()) == {
         "dense": False,
         **dict.fromkeys(TEXTS, True),
@@ -121,7 +120,7 @@ def test_a_run_of_something_else_is_not_read(
     def read(**changed: Any) -> bool:
         settings: dict[str, Any] = {"encoder": "hashing:32", "header": ()} | changed
         held = settings.pop("data", data)
-        cells = run_grid(["dense"], [held], store=store, levels=["turn"], **settings).cells
+        cells = run(["dense"], [held], store=store, levels=["turn"], **settings).cells
         return bool(cells["read"].item())
 
     assert not read()
@@ -131,7 +130,7 @@ def test_a_run_of_something_else_is_not_read(
     assert read(header=("participants",))
     asked = data.questions.with_columns(text=pl.col("text") + " Say it.")
     assert not read(data=replace(data, questions=asked))
-    monkeypatch.setattr(memlab.grid, "code", lambda: "memlab 99 (abc)")
+    monkeypatch.setattr(running, "code", lambda: "memlab 99 (abc)")
     assert not read()
     monkeypatch.undo()
     assert read()
@@ -143,7 +142,7 @@ def test_the_code_is_part_of_what_a_run_depends_on(monkeypatch: pytest.MonkeyPat
         (package / room).mkdir(parents=True)
         (package / room / "a.py").write_text("1")
     (package / "__init__.py").touch()
-    monkeypatch.setattr(memlab.grid.memlab, "__file__", str(package / "__init__.py"))
+    monkeypatch.setattr(identity.memlab, "__file__", str(package / "__init__.py"))
     names = []
     for room in ("", "figures", "retrieve"):
         if room:
@@ -159,14 +158,14 @@ def test_an_indexed_run_is_made_each_time(two: list[Dataset], tmp_path: Path) ->
     store.create_indexes(encoder)
     texts = ["bm25(path='indexed')", "bm25"]
     for expected in ([False, False], [False, True]):
-        grid = run_grid(texts, two[:1], store=store, encoder=encoder, levels=["turn"])
+        grid = run(texts, two[:1], store=store, encoder=encoder, levels=["turn"])
         assert grid.cells["read"].to_list() == expected
 
 
 def test_a_grid_is_opened_again_from_the_store_alone(two: list[Dataset], tmp_path: Path) -> None:
     place = tmp_path / "store"
     store = MemoryStore.open(place)
-    grid = run_grid(TEXTS, two, store=store, encoder="hashing:32", name="kept", seed=3)
+    grid = run(TEXTS, two, store=store, encoder="hashing:32", name="kept", seed=3)
     changed = replace(two[0], turns=two[0].turns.with_columns(text=pl.lit("all is new")))
     store.ingest(changed)
     again = reopen(MemoryStore.open(place, create=False), "kept")
@@ -190,7 +189,7 @@ def test_some_scopes_and_then_all_of_them(tmp_path: Path) -> None:
     store = MemoryStore.open(tmp_path / "store")
     part = data.take(data.scopes[1:])
     grids = [
-        run_grid(["bm25"], [held], store=store, encoder=None, name=name)
+        run(["bm25"], [held], store=store, encoder=None, name=name)
         for name, held in (("first", part), ("all", data), ("again", data.take(data.scopes[:1])), ("last", part))
     ]
     assert [grid.cells["read"].all() for grid in grids] == [False, False, False, True]
@@ -215,9 +214,9 @@ def test_what_is_refused_before_anything_runs(
     held = [replace(two[0], name=name) for name in names]
     held = [replace(d, questions=d.questions.clear()) if d.name == "without" else d for d in held]
     with pytest.raises(DataError, match=said):
-        run_grid(texts, held, store=store, encoder=None)
+        run(texts, held, store=store, encoder=None)
     with pytest.raises(PipelineError, match="'mrr'"):
-        run_grid(["bm25", "bm25 | mrr"], two, store=store, encoder=None)
+        run(["bm25", "bm25 | mrr"], two, store=store, encoder=None)
     assert store.runs().height == store.datasets().height == 0
 
 
@@ -225,10 +224,10 @@ def test_what_is_refused_before_anything_runs(
 def test_a_killed_grid_goes_on_where_it_stopped(tmp_path: Path) -> None:
     command = [sys.executable, str(WORKER), str(tmp_path / "killed")]
     quiet: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-    undisturbed = run_grid(
+    undisturbed = run(
         grid_worker.TEXTS, grid_worker.made(), store=MemoryStore.open(tmp_path / "whole"), encoder="hashing:32"
     )
-    names = [one.dataset.name for one in undisturbed.experiments]
+    names = [data.name for data in undisturbed.datasets]
     # The turns of "dense | mmr" are those that "dense" has ranked, and its sessions come from its turns.
     calls = [f"{name} {f} {level}" for name in names for f in ("bm25", "dense") for level in LEVELS]
     with subprocess.Popen([*command, "6"], **quiet) as process:

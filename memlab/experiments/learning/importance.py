@@ -11,7 +11,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.evaluate import bootstrap_interval
-from memlab.learning._lists import complete, held_out, subsets
+from memlab.experiments.learning._lists import complete, held_out, subsets
 from memlab.rerank import Model
 from memlab.rerank.features import Candidates
 from memlab.rerank.training import Lists

@@ -9,7 +9,7 @@ import pytest
 
 from memlab import pipeline
 from memlab.evaluate import evaluate
-from memlab.learning import UNTRAINED, transfer
+from memlab.experiments.learning import UNTRAINED, transfer
 from memlab.records import Dataset
 from memlab.retrieve import Bench
 

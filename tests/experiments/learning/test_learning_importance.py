@@ -11,8 +11,8 @@ import pytest
 
 from memlab import DataError, pipeline
 from memlab.evaluate import MULTI_SESSION, evaluate
-from memlab.learning import UNTRAINED, group_of, importance
-from memlab.learning.importance import _permuted
+from memlab.experiments.learning import UNTRAINED, group_of, importance
+from memlab.experiments.learning.importance import _permuted
 from memlab.records import Dataset
 from memlab.rerank import Model, train
 from memlab.rerank.training import Lists

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from memlab.evaluate import MULTI_SESSION, compare
-from memlab.experiment import run_pipelines
+from memlab.experiments.running import run_pipelines
 from memlab.records import LEVELS, Dataset, Level
 from memlab.retrieve import Bench
 

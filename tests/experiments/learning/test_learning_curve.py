@@ -11,13 +11,13 @@ import pytest
 
 from memlab import DataError, pipeline
 from memlab.evaluate import MULTI_SESSION, evaluate
-from memlab.learning import UNTRAINED, curve
+from memlab.experiments.learning import UNTRAINED, curve
 from memlab.records import Dataset
 from memlab.rerank import Model
 from memlab.rerank.training import Lists
 from memlab.retrieve import Bench
 
-module = importlib.import_module("memlab.learning.curve")
+module = importlib.import_module("memlab.experiments.learning.curve")
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 from remembering import minilm
 
-from memlab import DataError, crossval, pipeline, rerank
-from memlab.crossval import train_folds, untrained, with_models
+from memlab import DataError, pipeline, rerank
 from memlab.datasets import synthetic
+from memlab.experiments import folds, train_folds, untrained, with_models
 from memlab.records import Dataset
 from memlab.rerank import learned, training
 from memlab.retrieve import Bench, hybrid
@@ -69,7 +69,7 @@ def test_what_they_depend_on_is_trained_again(
     other = replace(bench, provenance={**bench.provenance, "encoder": "other"})
     train_folds(other, data, tmp_path, seed=1)
     assert len(trained) == 12
-    monkeypatch.setattr(crossval, "code", lambda: "memlab of tomorrow")
+    monkeypatch.setattr(folds, "code", lambda: "memlab of tomorrow")
     train_folds(other, data, tmp_path, seed=1)
     assert len(trained) == 15
     less = replace(data, questions=data.questions.filter(pl.int_range(pl.len()) > 0))

@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-import memlab.pipelines
-from memlab import Bench, Dataset, MemoryStore, Run, datasets, embed, pipeline
+from memlab import Bench, Dataset, MemoryStore, Run, datasets, embed, pipeline, retrieve
 from memlab.embed import EncoderIdentity
 from memlab.errors import StoreError
-from memlab.replay import _name, model_files, replay
+from memlab.experiments.replaying import _name, replay
+from memlab.pipelines import stages
 
 
 @pytest.fixture
@@ -132,9 +132,9 @@ def test_ranks_that_differ(store: MemoryStore, data: Dataset, monkeypatch: pytes
     run_id, _ = saved(store, data, "bm25(k=9)")
 
     def other(bench: Bench, *, level: Any = "turn", k: int = 200) -> Run:
-        return memlab.retrieve.bm25(bench, level=level, k=k, b=1.0, k1=0.1)
+        return retrieve.bm25(bench, level=level, k=k, b=1.0, k1=0.1)
 
-    monkeypatch.setitem(memlab.pipelines.RETRIEVERS, "bm25", other)
+    monkeypatch.setitem(stages, "bm25", other)
     with pytest.raises(StoreError, match="ranks otherwise now, on the same data"):
         replay(store, run_id)
 
@@ -144,25 +144,25 @@ def with_model(monkeypatch: pytest.MonkeyPatch) -> Callable[[Run, Bench], Run]:
     def toy(run: Run, bench: Bench, *, model: str = "") -> Run:
         return run
 
-    monkeypatch.setitem(memlab.pipelines.TRANSFORMS, "toy", toy)
+    monkeypatch.setitem(stages, "toy", toy)
     return toy
 
 
 def test_a_model_file_is_what_is_in_it(
     store: MemoryStore, data: Dataset, tmp_path: Path, with_model: Callable[..., Run]
 ) -> None:
-    from memlab.grid import run_grid
+    from memlab import run
 
     file = tmp_path / "model.bin"
     file.write_text("one")
-    stages = pipeline(f"bm25 | toy(model={str(file)!r}) | toy(model='a/name')")
-    assert list(model_files(stages)) == [str(file)]
-    grids = [run_grid([stages], [data], store=store, encoder=None, levels=["turn"]) for _ in range(2)]
+    chosen = pipeline(f"bm25 | toy(model={str(file)!r}) | toy(model='a/name')")
+    assert list(chosen.reads()["files"]) == [str(file)]
+    grids = [run([chosen], [data], store=store, encoder=None, levels=["turn"]) for _ in range(2)]
     assert [grid.cells["read"].item() for grid in grids] == [False, True]
     run_id = grids[0].cells["run_id"].item()
     assert replay(store, run_id).frame.height
     file.write_text("two")
-    assert not run_grid([stages], [data], store=store, encoder=None, levels=["turn"]).cells["read"].item()
+    assert not run([chosen], [data], store=store, encoder=None, levels=["turn"]).cells["read"].item()
     with pytest.raises(StoreError, match=r"model '.*model\.bin' is gone or is not the one"):
         replay(store, run_id)
 
@@ -170,8 +170,8 @@ def test_a_model_file_is_what_is_in_it(
 def test_a_model_directory_is_its_files(tmp_path: Path, with_model: Callable[..., Run]) -> None:
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "a").write_text("one")
-    stages = pipeline(f"bm25 | toy(model={str(tmp_path / 'm')!r})")
-    before = model_files(stages)
+    chosen = pipeline(f"bm25 | toy(model={str(tmp_path / 'm')!r})")
+    before = chosen.reads()["files"]
     (tmp_path / "m" / "a").rename(tmp_path / "m" / "b")
-    assert before.keys() == model_files(stages).keys()
-    assert before != model_files(stages)
+    assert before.keys() == chosen.reads()["files"].keys()
+    assert before != chosen.reads()["files"]

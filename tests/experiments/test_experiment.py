@@ -12,7 +12,8 @@ from polars.testing import assert_frame_equal
 from memlab import Bench, Dataset, MemoryStore, datasets, evaluate, pipeline, run_pipelines
 from memlab.errors import DataError, PipelineError
 from memlab.evaluate import Report
-from memlab.experiment import Experiment, latency, measurable, sweep
+from memlab.experiments import Experiment, latency, measurable, sweep
+from memlab.pipelines import stages
 
 TEXTS = ("bm25", "hybrid | mmr(lambda_=0.7)", "dense | budget(tokens=60)")
 MEASURE = "recall_all@10"
@@ -64,10 +65,12 @@ def test_none_or_one_twice(data: Dataset, bench: Bench, chosen: list[str]) -> No
 
 
 def test_every_pipeline_is_read_before_one_runs(data: Dataset, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    import memlab.pipelines
-
     ran: list[str] = []
-    monkeypatch.setitem(memlab.pipelines.RETRIEVERS, "bm25", lambda *_, **__: ran.append("bm25"))
+
+    def telling(bench: Bench, *, level: str = "turn") -> None:
+        ran.append("bm25")
+
+    monkeypatch.setitem(stages, "bm25", telling)
     with pytest.raises(PipelineError, match="'mrr'"):
         run_pipelines(["bm25", "bm25 | mrr"], bench, data)
     assert not ran
@@ -147,16 +150,14 @@ def test_a_template_names_one_parameter(data: Dataset, bench: Bench, plain: Repo
 def test_latency_asks_one_by_one_and_remembers_nothing(
     data: Dataset, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import memlab.pipelines
-
     asked: list[list[str]] = []
-    plain = memlab.pipelines.RETRIEVERS["bm25"]
+    plain = stages["bm25"]
 
     def telling(bench: Bench, *, level: str = "turn", k: int = 200) -> object:
         asked.append(bench.queries["query_id"].to_list())
         return plain(bench, level=level, k=k)
 
-    monkeypatch.setitem(memlab.pipelines.RETRIEVERS, "bm25", telling)
+    monkeypatch.setitem(stages, "bm25", telling)
     table = latency(["bm25(k=5)", "dense | mmr(k=5)"], bench, queries=4, seed=3)
     assert table["system"].to_list() == ["bm25(k=5)", "dense | mmr(k=5)"]
     assert table["n"].to_list() == [4, 4]

@@ -9,7 +9,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.evaluate import bootstrap_interval
-from memlab.learning._lists import complete, subsets, untrained
+from memlab.experiments.learning._lists import complete, subsets, untrained
 from memlab.rerank import Model, train
 from memlab.rerank.training import Lists
 

@@ -1,0 +1,35 @@
+"""Experiments: pipelines × datasets in, rankings with reports out, kept in a store and opened again.
+
+:func:`run` does it all (``running``): it trains where a stage learns (``folds``), ranks, measures, saves, and goes on
+where it was stopped. What comes out is an :class:`Experiment` (``experiment``): runs, reports, tables, files.
+:func:`reopen` and :func:`replay` (``replaying``) give it back from the store alone; ``identity`` says what a run
+depends on. :func:`sweep` and :func:`latency` (``sweeps``) vary one parameter and time pipelines; ``learning`` looks
+into the learned reranker.
+"""
+
+from memlab.experiments.experiment import Experiment
+from memlab.experiments.folds import train_folds, untrained, with_models
+from memlab.experiments.identity import code
+from memlab.experiments.replaying import replay, seen_dataset
+from memlab.experiments.running import distinct, measurable, reopen, run, run_pipelines
+from memlab.experiments.sweeps import latency, sweep
+
+run_grid = run  # the name that it has where several datasets are meant
+
+__all__ = [
+    "Experiment",
+    "code",
+    "distinct",
+    "latency",
+    "measurable",
+    "reopen",
+    "replay",
+    "run",
+    "run_grid",
+    "run_pipelines",
+    "seen_dataset",
+    "sweep",
+    "train_folds",
+    "untrained",
+    "with_models",
+]

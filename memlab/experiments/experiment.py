@@ -1,0 +1,154 @@
+"""What pipelines did on datasets: rankings, reports, tables, files."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.evaluate import (
+    MULTI_SESSION,
+    Measure,
+    Report,
+    compare,
+    file_names,
+    results_table,
+    to_markdown,
+    write_qrels,
+    write_reports,
+    write_run,
+)
+from memlab.evaluate.printing import to_html
+from memlab.records import LEVELS, Dataset, Level, Run, qrels
+from memlab.store import MemoryStore
+
+CELLS = {**dict.fromkeys(("dataset", "pipeline", "level", "run_id"), pl.String()), "read": pl.Boolean()}
+
+
+@dataclass(frozen=True, repr=False)
+class Experiment:
+    """What some pipelines did on one dataset or several.
+
+    :param name: under which :func:`memlab.reopen` finds it in a store.
+    :param datasets: what was asked.
+    :param runs: the rankings: by dataset, by pipeline, by level.
+    :param reports: what each run reached, in the same order.
+    :param cells: a row a run, in the same order: ``dataset``, ``pipeline``, ``level``, ``run_id`` (null where it was
+        not saved), and ``read``: whether the run was in the store before, so that nothing was ranked.
+    """
+
+    name: str
+    datasets: tuple[Dataset, ...]
+    runs: tuple[Run, ...]
+    reports: tuple[Report, ...]
+    cells: pl.DataFrame
+
+    def __getitem__(self, dataset: str) -> Experiment:
+        """Give what was done on one dataset, by its name."""
+        data = tuple(data for data in self.datasets if data.name == dataset)
+        if not data:
+            names = ", ".join(data.name for data in self.datasets)
+            raise DataError(f"experiment {self.name!r} has no dataset {dataset!r}; it has {names}")
+        rows = [i for i, name in enumerate(self.cells["dataset"]) if name == dataset]
+        runs, reports = tuple(self.runs[i] for i in rows), tuple(self.reports[i] for i in rows)
+        return Experiment(self.name, data, runs, reports, self.cells[rows])
+
+    def of(self, level: Level) -> tuple[Report, ...]:
+        """Give the reports of a level."""
+        return tuple(report for report in self.reports if report.level == level)
+
+    def compare(
+        self,
+        measure: str | Measure,
+        *,
+        level: Level = "turn",
+        where: pl.Expr | str | None = None,
+        baseline: str | None = None,
+    ) -> pl.DataFrame:
+        """Compare the pipelines on each dataset, as :func:`memlab.evaluate.compare` does, ``dataset`` in front."""
+        parts = []
+        for data in self.datasets:
+            reports = self[data.name].of(level)
+            if reports:
+                table = compare(reports, measure=measure, baseline=baseline, where=where, seed=reports[0].seed)
+                parts.append(table.select(pl.lit(data.name).alias("dataset"), pl.all()))
+        if not parts:
+            raise DataError(f"experiment {self.name!r} ranks no {level}s")
+        return pl.concat(parts)
+
+    def write(self, directory: str | Path) -> None:
+        """Write ``NAME.turn.trec`` and ``NAME.session.trec``, qrels, per-query Parquet and the reports.
+
+        Of several datasets, each gets a folder of its name.
+
+        :raises ExportError: when a file cannot be written.
+        """
+        for data in self.datasets:
+            part = self[data.name]
+            folder = Path(directory) / data.name if len(self.datasets) > 1 else Path(directory)
+            names = file_names([run.name for run in part.runs])
+            for run in part.runs:
+                write_run(run, folder / f"{names[run.name]}.{run.level}.trec")
+            for level in LEVELS:
+                write_qrels(qrels(data.questions, level), folder / f"qrels.{level}.trec")
+            write_reports(part.reports, folder, provenance={"data": data.describe()})
+
+    def save(self, store: MemoryStore) -> list[str]:
+        """Keep the runs in a store's runs table; gives their ids."""
+        return [
+            store.save_run(run, measures=means(report)) for run, report in zip(self.runs, self.reports, strict=True)
+        ]
+
+    def to_markdown(self) -> str:
+        """Give the tables over all questions and over those with evidence in several sessions, for both levels."""
+        parts = []
+        for data in self.datasets:
+            if len(self.datasets) > 1:
+                parts.append(f"## {data.name}")
+            for head, table in _tables(self[data.name]):
+                parts.append(f"{head}\n\n{to_markdown(table)}")
+        return "\n\n".join(parts)
+
+    def __repr__(self) -> str:
+        names = ", ".join(data.name for data in self.datasets)
+        return (
+            f"Experiment({self.name!r}: {len(self.runs)} runs on {names}; .to_markdown(), .compare('recall_all@10'), "
+            ".write('results'))"
+        )
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p><b>{html.escape(self.name)}</b>: {len(self.runs)} runs</p>"]
+        for data in self.datasets:
+            head, table = _tables(self[data.name])[0]
+            parts.append(f"<p>{html.escape(f'{data.name}: {head}')}</p>{to_html(table)}")
+        parts.append(
+            "<p>Next: <code>.compare('recall_all@10')</code> tests the differences, <code>.to_markdown()</code> gives "
+            "all tables, <code>.write('results')</code> writes runs, qrels and reports; <code>.runs</code> and "
+            "<code>.reports</code> hold the rankings and every question.</p>"
+        )
+        return "".join(parts)
+
+
+def _tables(part: Experiment) -> Sequence[tuple[str, pl.DataFrame]]:
+    """Give the tables of one dataset, with their heads."""
+    tables = []
+    for level in LEVELS:
+        reports = part.of(level)
+        if not reports:
+            continue
+        asked = reports[0].per_query
+        tables.append((f"{level}s, all questions with evidence (n = {asked.height:,})", results_table(reports)))
+        several = asked.filter(asked["n_evidence_sessions"] >= 2).height
+        if several:
+            table = results_table(reports, by="evidence_sessions", group=MULTI_SESSION)
+            tables.append((f"{level}s, evidence in two or more sessions (n = {several:,})", table))
+    return tables
+
+
+def means(report: Report) -> dict[str, float]:
+    """Give the mean of each measure over all questions."""
+    return dict(report.summary().select("measure", "mean").iter_rows())

@@ -1,0 +1,48 @@
+"""What a run depends on, in the words of its provenance: equal words, equal run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Any
+
+import memlab
+
+# By their names in the provenance.
+_KEY = ("dataset", "fingerprint", "encoder", "header", "pipeline", "level", "code", "files", "stages")
+_NO_PART_OF_A_RANKING = (
+    *("cli", "config", "context", "datasets", "errors", "evaluate", "experiments", "figures", "indexing"),
+    *("knowledge", "notebooks", "terminal"),
+)
+
+
+def key(about: Mapping[str, Any]) -> str:
+    """Join what a run depends on."""
+    return json.dumps([about.get(name) for name in _KEY], sort_keys=True)
+
+
+@cache
+def code() -> str:
+    """Name the code that rankings depend on: memlab's version, and a hash of what ranks and of what it needs.
+
+    >>> from memlab.experiments import code
+    >>> code()
+    'memlab ... (...)'
+    """
+    root = Path(memlab.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        place = path.relative_to(root)
+        if place.parts[0].removesuffix(".py") not in _NO_PART_OF_A_RANKING:
+            digest.update(place.as_posix().encode() + b"\0" + path.read_bytes())
+    with suppress(PackageNotFoundError):
+        needed = sorted(line for line in requires("memlab") or () if "extra ==" not in line)
+        for package in (re.split(r"[^\w.-]", line)[0] for line in needed):
+            digest.update(f"{package}=={version(package)}\n".encode())
+    return f"memlab {memlab.__version__} ({digest.hexdigest()[:8]})"

@@ -1,0 +1,248 @@
+"""Pipelines × datasets: trained where a stage learns, resumable, and kept in a store to be opened again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from memlab.datasets import load as load_dataset
+from memlab.errors import DataError
+from memlab.evaluate import Measure, describe_questions, evaluate
+from memlab.experiments.experiment import CELLS, Experiment, means
+from memlab.experiments.folds import train_folds, untrained, with_models
+from memlab.experiments.identity import code, key
+from memlab.experiments.replaying import seen_dataset
+from memlab.pipelines import Pipeline, pipeline
+from memlab.records import LEVELS, Dataset, Level, Run, qrels
+from memlab.retrieve import Bench
+from memlab.store import MemoryStore
+from memlab.store import runs as kept_runs
+
+if TYPE_CHECKING:
+    from memlab.embed import Encoder
+
+MODELS = Path("results/cross-validated")
+
+
+def run(
+    pipelines: str | Pipeline | Sequence[str | Pipeline],
+    datasets: Dataset | str | Path | Sequence[Dataset | str | Path],
+    *,
+    store: MemoryStore | str | Path | None = None,
+    bench: Bench | None = None,
+    encoder: Encoder | str | None = "minilm",
+    header: Sequence[str] = (),
+    cross_validate: str | None = None,
+    models: str | Path = MODELS,
+    levels: Sequence[Level] | None = None,
+    measures: Sequence[str | Measure] | None = None,
+    name: str | None = None,
+    seed: int = 0,
+) -> Experiment:
+    """Run pipelines on datasets and measure them, each at every level; what was run before is read from the store.
+
+    With a store each run is saved as soon as it is there, so that an experiment that was killed goes on where it
+    stopped when it is called again. A run is read back when it was of the same dataset, encoder, header, pipeline,
+    model files and level, and was made by the same code; an indexed search ranks by the whole table, and is made each
+    time. Without a store everything stays in memory.
+
+    ``memlab evaluate FILE --cross-validate scope`` is this call with ``store`` and ``cross_validate="scope"``.
+
+    :param pipelines: their texts; the first is the baseline of comparisons.
+    :param datasets: one or several, or their files; each with a name of its own.
+    :param bench: of the one dataset, where it was made before; nothing is encoded again, and nothing saved.
+    :param encoder: an encoder or its name; ``None`` for BM25 alone.
+    :param header: fields of the contextual header, see :mod:`memlab.embed.text`.
+    :param cross_validate: ``"scope"``: where ``learned`` names no model, each conversation is ranked by a model that
+        learned from the others of its dataset.
+    :param models: the folder that holds these models; those that are there already are not trained again.
+    :param levels: those at which a dataset has evidence by default.
+    :param measures: those of the level by default.
+    :param name: under which the experiment is kept; by default the names of the datasets. One of the same name is
+        replaced, its runs stay.
+    :param seed: of the training, the bootstrap and the randomisation tests.
+    :raises PipelineError: before anything runs, when a pipeline cannot be read.
+    :raises DataError: before anything runs, for no or twice the same pipeline or dataset, or one without evidence, or
+        a stage that needs training and is not cross-validated.
+
+    >>> import tempfile, memlab
+    >>> store = memlab.MemoryStore.open(tempfile.mkdtemp())
+    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> first, again = (memlab.run(["bm25", "hybrid"], data, store=store, encoder="hashing:64") for _ in range(2))
+    >>> first.cells["read"].any(), again.cells["read"].all()
+    (False, True)
+    >>> memlab.reopen(store, first.name).to_markdown() == first.to_markdown()
+    True
+    """
+    from tqdm.auto import tqdm
+
+    stages = distinct(pipelines)
+    data = _distinct_datasets(datasets)
+    plan = [(part, tuple(levels) if levels else measurable(part)) for part in data]
+    learning = _learning(stages, cross_validate)
+    if bench is not None and (store is not None or len(data) > 1):
+        raise DataError("bench= is for one dataset in memory; leave it out to save runs or to take several datasets")
+    memory = MemoryStore.open(store) if isinstance(store, (str, Path)) else store
+    model = None if bench else _loaded(encoder)
+    benches = [_Bench(part, model, memory, tuple(header), bench) for part in data]
+    if learning:
+        for made in benches:
+            train_folds(made.whole(), made.data, models, seed=seed)
+        stages = with_models(stages, models)
+    saved = {} if memory is None else _saved(memory)
+    runs, reports, cells = [], [], []
+    with tqdm(total=sum(len(stages) * len(at) for _, at in plan), desc="runs", delay=2) as bar:
+        for made, (part, at) in zip(benches, plan, strict=True):
+            for each, level in ((each, level) for each in stages for level in at):
+                about = made.about(each, level)
+                run_id = saved.get(key(about))
+                ranked = memory.run(run_id) if memory and run_id else made.run(each, level, about)
+                report = evaluate(ranked, part, measures=measures, seed=seed)
+                kept = memory.save_run(ranked, measures=means(report)) if memory else None
+                cells.append((part.name, str(each), level, kept, run_id is not None))
+                runs.append(ranked)
+                reports.append(report)
+                bar.update()
+    table = pl.DataFrame(cells, schema=CELLS, orient="row")
+    title = name or "+".join(part.name for part in data)
+    if memory:
+        content: dict[str, Any] = {"seed": seed, "cells": table.drop("read").to_dicts()}
+        content |= {"measures": [str(m) for m in measures]} if measures else {}
+        kept_runs.save_grid(memory, title, content, now=datetime.now(UTC))
+    return Experiment(title, tuple(data), tuple(runs), tuple(reports), table)
+
+
+def run_pipelines(
+    pipelines: str | Pipeline | Sequence[str | Pipeline], bench: Bench, dataset: Dataset, **options: Any
+) -> Experiment:
+    """Run pipelines on a bench that was made before: :func:`run` with ``bench``, in memory.
+
+    >>> import memlab
+    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> bench = memlab.Bench.of(data, encoder="hashing")
+    >>> done = memlab.run_pipelines(["bm25", "hybrid | mmr"], bench, data)
+    >>> [run.level for run in done.runs]
+    ['turn', 'session', 'turn', 'session']
+    """
+    return run(pipelines, dataset, bench=bench, **options)
+
+
+def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
+    """Open an experiment again from the store alone: the same runs on the data that they saw, so the same reports.
+
+    :raises StoreError: when there is no experiment of that name, or the store no longer holds what its runs saw.
+    """
+    memory = store if isinstance(store, MemoryStore) else MemoryStore.open(store, create=False)
+    content = kept_runs.load_grid(memory, name)
+    cells = pl.DataFrame(content["cells"], schema={k: v for k, v in CELLS.items() if k != "read"})
+    runs = tuple(memory.run(run_id) for run_id in cells["run_id"])
+    data: dict[str, Dataset] = {}
+    for ranked, dataset in zip(runs, cells["dataset"], strict=True):
+        data[dataset] = data.get(dataset) or seen_dataset(memory, ranked.provenance)
+    asked = {"measures": content.get("measures"), "seed": content["seed"]}
+    reports = tuple(evaluate(r, data[d], **asked) for r, d in zip(runs, cells["dataset"], strict=True))
+    return Experiment(name, tuple(data.values()), runs, reports, cells.with_columns(read=pl.lit(True)))
+
+
+def measurable(dataset: Dataset) -> tuple[Level, ...]:
+    """Give the levels at which a dataset's questions have evidence: a chat log may cite sessions alone.
+
+    :raises DataError: when no question has evidence at any level.
+    """
+    levels = tuple(level for level in LEVELS if qrels(dataset.questions, level).frame.height) or LEVELS
+    for level in levels:
+        describe_questions(dataset, level)
+    return levels
+
+
+def distinct(pipelines: str | Pipeline | Sequence[str | Pipeline]) -> list[Pipeline]:
+    """Read one pipeline, or several that are to be compared.
+
+    :raises PipelineError: when one of them cannot be read.
+    :raises DataError: when there is none, or one stands there twice.
+    """
+    read = [pipeline(text) for text in ([pipelines] if isinstance(pipelines, (str, Pipeline)) else pipelines)]
+    if not read or len(set(map(str, read))) < len(read):
+        raise DataError(f"pipelines are {[*map(str, read)]}; give at least one, and none twice")
+    return read
+
+
+def _distinct_datasets(datasets: Dataset | str | Path | Sequence[Dataset | str | Path]) -> list[Dataset]:
+    given = [datasets] if isinstance(datasets, (Dataset, str, Path)) else list(datasets)
+    data = [load_dataset(part) if isinstance(part, (str, Path)) else part for part in given]
+    wrong = next((part for part in data if not isinstance(part, Dataset)), None)
+    if wrong is not None:
+        raise DataError(f"a dataset is what memlab.datasets.load gives, or a file, not {type(wrong).__name__}")
+    names = [part.name for part in data]
+    if not names or len(set(names)) < len(names):
+        raise DataError(f"datasets are {names}; give at least one, and each its own name: datasets.load(…, name=…)")
+    return data
+
+
+def _learning(stages: Sequence[Pipeline], cross_validate: str | None) -> bool:
+    """Say whether models are to be trained."""
+    if cross_validate not in (None, "scope"):
+        raise DataError(f"cross_validate is {cross_validate!r}; what there is: 'scope' (by conversation)")
+    if untrained(stages) and not cross_validate:
+        raise DataError(
+            "learned has no model: train it with cross_validate='scope' (memlab evaluate --cross-validate scope), or "
+            "name one as learned(model='FILE')"
+        )
+    return untrained(stages)
+
+
+class _Bench:
+    """A bench that is made when the first run needs it: where all runs are there, nothing is encoded."""
+
+    def __init__(
+        self,
+        data: Dataset,
+        encoder: Encoder | None,
+        store: MemoryStore | None,
+        header: tuple[str, ...],
+        made: Bench | None,
+    ) -> None:
+        self.data, self.encoder, self.store, self.header, self.made = data, encoder, store, header, made
+        self.fingerprint = data.fingerprint()
+
+    def about(self, stages: Pipeline, level: Level) -> dict[str, Any]:
+        """Give what a run depends on, in the words of its provenance."""
+        about: dict[str, Any] = {"dataset": self.data.name, "fingerprint": self.fingerprint, "level": level}
+        if self.encoder is not None:
+            about |= {"encoder": self.encoder.identity.describe(), "header": list(self.header)}
+        if self.made is not None:
+            about |= {k: v for k, v in self.made.provenance.items() if k in ("encoder", "header", "fingerprint")}
+        return about | {"pipeline": str(stages), "code": code(), **stages.reads()}
+
+    def whole(self) -> Bench:
+        if self.made is None:
+            self.made = Bench.of(self.data, encoder=self.encoder, store=self.store, header=self.header)
+        return self.made
+
+    def run(self, stages: Pipeline, level: Level, about: Mapping[str, Any]) -> Run:
+        ranked = stages.run(self.whole(), level=level)
+        # As it comes back from the store, so that a report does not show whether its run was read.
+        return replace(ranked, provenance=json.loads(json.dumps({**ranked.provenance, **about}, sort_keys=True)))
+
+
+def _loaded(encoder: Encoder | str | None) -> Encoder | None:
+    from memlab.embed import load
+
+    return load(encoder) if isinstance(encoder, str) else encoder
+
+
+def _saved(store: MemoryStore) -> dict[str, str]:
+    """Give the runs of the store by what they depend on, the latest of each kind."""
+    saved: dict[str, str] = {}
+    for run_id, text in store.runs().select("run_id", "provenance").iter_rows():
+        about = json.loads(text)
+        # An index ranks by the whole table, which no key of one dataset can tell.
+        if "path='indexed'" not in about.get("pipeline", "") and "code" in about:
+            saved.setdefault(key(about), run_id)
+    return saved

@@ -1,0 +1,125 @@
+"""One parameter of a pipeline over several values, and pipelines by the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import median
+from string import Formatter
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.evaluate import Report, compare, hard_group
+from memlab.experiments.running import distinct, run_pipelines
+from memlab.pipelines import Pipeline
+from memlab.records import Dataset
+from memlab.retrieve import Bench
+from memlab.store import MemoryStore
+
+
+def sweep(
+    template: str,
+    values: Sequence[Any],
+    baseline: Report,
+    bench: Bench,
+    dataset: Dataset,
+    *,
+    measure: str | Sequence[str],
+) -> pl.DataFrame:
+    """Measure one parameter of a pipeline over several values, for :func:`memlab.figures.sweeps.sweep`.
+
+    :param template: the pipeline with ``{parameter}`` where the value goes: ``hybrid | mmr(lambda_={lambda_})``.
+    :param baseline: what the values are held against; gives the level, the seed and the plain value.
+    :param measure: what is drawn, such as ``recall_all@10``, or several, over the hard questions
+        (:func:`evaluate.hard_group`).
+    :returns: a row a measure and value: ``measure``, ``parameter``, ``value``, ``system``, ``mean`` with its 95 %
+        interval ``low``, ``high``, ``baseline``, the paired ``difference`` with its interval ``difference_low``,
+        ``difference_high``, and ``p``, not corrected for the number of values.
+    :raises DataError: when the template does not name exactly one parameter.
+    """
+    try:
+        names = [name for _, name, _, _ in Formatter().parse(template) if name]
+    except ValueError as error:
+        raise DataError(f"{template!r} is no template ({error}); write the value as {{parameter}}") from error
+    if len(names) != 1:
+        raise DataError(f"{template!r} names {len(names)} parameters in braces; a sweep goes over one")
+    measures = [measure] if isinstance(measure, str) else list(measure)
+    texts = [template.format(**{names[0]: value}) for value in values]
+    swept = run_pipelines(texts, bench, dataset, levels=[baseline.level], measures=measures, seed=baseline.seed)
+    parameter, system = names[0].strip("_"), swept.runs[0].name.split(" | ")[-1].split("(")[0]
+    rows = pl.concat(_against(baseline, swept.reports, name).with_columns(value=pl.Series(values)) for name in measures)
+    return rows.with_columns(parameter=pl.lit(parameter), system=pl.lit(system)).select(
+        "measure", "parameter", "value", "system", "mean", "low", "high", "baseline",
+        "difference", "difference_low", "difference_high", "p",
+    )  # fmt: skip
+
+
+def _against(baseline: Report, reports: Sequence[Report], measure: str) -> pl.DataFrame:
+    by, group = hard_group(baseline)
+    where = pl.col("n_evidence_sessions") >= 2 if by != "all" else None
+    compared = compare([baseline, *reports], measure=measure, where=where, seed=baseline.seed)[1:]
+    return pl.concat([_mean(report, measure, by, group) for report in reports]).with_columns(
+        measure=pl.lit(measure),
+        baseline=pl.lit(_mean(baseline, measure, by, group)["mean"].item()),
+        difference=compared["difference"],
+        difference_low=compared["low"],
+        difference_high=compared["high"],
+        p=compared["p"],
+    )
+
+
+def latency(pipelines: Sequence[str | Pipeline], bench: Bench, *, queries: int = 50, seed: int = 0) -> pl.DataFrame:
+    """Time pipelines over turns: many questions at once, and one at a time.
+
+    The indexes are warm, and no ranking is remembered from one run to the next. Left out is the encoding of the
+    question itself, which is the same for every pipeline; what a stage encodes on its behalf counts, and is not read
+    from a store's cache.
+
+    :param queries: how many questions are drawn.
+    :param seed: of the draw.
+    :returns: ``system``, ``n`` (questions), ``batch_ms`` (milliseconds a question, the median of three runs) and
+        ``single_ms`` (the median over the questions).
+    :raises DataError: when the bench has no questions, or ``queries`` is not positive.
+
+    >>> import memlab
+    >>> from memlab.experiments import latency
+    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> latency(["bm25"], memlab.Bench.of(data, encoder=None), queries=3)["n"].item()
+    3
+    """
+    read = distinct(pipelines)
+    if queries < 1 or not bench.queries.height:
+        raise DataError(f"queries is {queries} and the bench has {bench.queries.height}; nothing can be timed")
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.choice(bench.queries.height, min(queries, bench.queries.height), replace=False))
+    measured = []
+    for stages in read:
+        # The indexed path lives in the store; any other would find there what it encoded when it warmed up.
+        store = bench.store if "path='indexed'" in str(stages) else None
+        stages.run(_asking(bench, rows, store))
+        batch = [_seconds(stages, _asking(bench, rows, store)) for _ in range(3)]
+        single = [_seconds(stages, _asking(bench, rows[[i]], store)) for i in range(len(rows))]
+        measured.append((str(stages), len(rows), 1000 * median(batch) / len(rows), 1000 * median(single)))
+    return pl.DataFrame(measured, schema=["system", "n", "batch_ms", "single_ms"], orient="row")
+
+
+def _asking(bench: Bench, rows: np.ndarray, store: MemoryStore | None) -> Bench:
+    """Give a bench with some of the questions, the same documents and no remembered rankings."""
+    vectors = None if bench.query_vectors is None else bench.query_vectors[rows]
+    part = replace(bench, queries=bench.queries[rows], query_vectors=vectors, store=store)
+    part.__dict__["_documents"] = bench._documents
+    return part
+
+
+def _seconds(stages: Pipeline, bench: Bench) -> float:
+    start = perf_counter()
+    stages.run(bench)
+    return perf_counter() - start
+
+
+def _mean(report: Report, measure: str, by: str, group: str) -> pl.DataFrame:
+    return report.summary(by, measures=[measure]).filter(pl.col("group") == group).select("mean", "low", "high")

@@ -1,0 +1,158 @@
+"""What can be named: stages, encoders, measures and formats, memlab's own and those that others add.
+
+Each kind has a registry: a mapping of names to functions that a decorator fills. A package brings its own through
+entry points: under the registry's group (``memlab.stages``, ``memlab.encoders``, ``memlab.measures``,
+``memlab.formats``) it names a module that registers what stands in it, or one function.
+"""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+from collections.abc import Callable, Iterator, MutableMapping
+from importlib.metadata import entry_points
+from typing import Any, TypeVar, overload
+
+from memlab.errors import MemlabError, PipelineError
+from memlab.sources import own, source_digest
+
+F = TypeVar("F", bound=Callable[..., Any])
+STAGE_INPUTS = ("run", "bench", "level")
+"""What a stage is given; its other parameters are written in a pipeline."""
+
+
+class Registry(MutableMapping[str, Callable[..., Any]]):
+    """Functions by name.
+
+    :param kind: what they are, for messages.
+    :param group: of the entry points through which packages bring theirs.
+    :param check: raises :class:`PipelineError` for a function that does not fit: name, function.
+
+    >>> import memlab
+    >>> sorted(memlab.stages)[:3]
+    ['adaptive', 'best', 'blend']
+    """
+
+    def __init__(self, kind: str, group: str, check: Callable[[str, Callable[..., Any]], None]) -> None:
+        self.kind, self.group, self._check = kind, group, check
+        self._functions: dict[str, Callable[..., Any]] = {}
+        self._packages_read = False
+
+    @overload
+    def register(self, function: F, *, name: str | None = None) -> F: ...
+    @overload
+    def register(self, function: None = None, *, name: str | None = None) -> Callable[[F], F]: ...
+    def register(self, function: Any = None, *, name: str | None = None) -> Any:
+        """Add a function under its own name or another; a decorator, which gives the function back as it is.
+
+        A function that is defined again, as a notebook cell does, takes the place of what it was.
+
+        :raises PipelineError: when the function does not fit, its source cannot be read, or the name is taken.
+        """
+        if function is None:
+            return lambda later: self.register(later, name=name)
+        called: str = getattr(function, "__name__", "") if name is None else name
+        before = self._functions.get(called)
+        if before is not None and _place(before) != _place(function):
+            raise PipelineError(
+                f"{self.kind} {called!r} is {'.'.join(_place(before))} already; give yours another name: name='…'"
+            )
+        self[called] = function
+        return function
+
+    def digest(self, name: str) -> str | None:
+        """Name the source of what was added to memlab; ``None`` for its own, which its version names."""
+        function = self[name]
+        return None if own(function) else source_digest(function)
+
+    def __setitem__(self, name: str, function: Callable[..., Any]) -> None:
+        if not inspect.isfunction(function) or function.__name__ == "<lambda>":
+            what = "a lambda" if inspect.isfunction(function) else type(function).__name__
+            raise PipelineError(f"{self.kind} {name!r} is {what}; write it as a function: def {name or 'mine'}(…)")
+        if not name.isidentifier() or keyword.iskeyword(name):
+            raise PipelineError(f"{name!r} cannot name a {self.kind}; choose letters, digits and _")
+        self._check(name, function)
+        if not own(function):
+            source_digest(function)
+        self._functions[name] = function
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        if name not in self._functions:
+            self._read_packages()
+        return self._functions[name]
+
+    def __delitem__(self, name: str) -> None:
+        del self._functions[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._read_packages()
+        return iter(self._functions)
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind}s: {', '.join(self)}>"
+
+    def _read_packages(self) -> None:
+        """Load the entry points of the group, once."""
+        if self._packages_read:
+            return
+        self._packages_read = True
+        for entry in entry_points(group=self.group):
+            try:
+                brought = entry.load()
+                if callable(brought) and brought not in self._functions.values():
+                    self.register(brought, name=entry.name)
+            except MemlabError:
+                raise
+            except Exception as error:  # whatever the code of a package raises
+                package = entry.dist.name if entry.dist else entry.value
+                raise PipelineError(
+                    f"the {self.kind} {entry.name!r} of package {package!r} cannot be loaded "
+                    f"({type(error).__name__}: {error}); mend the package or remove it"
+                ) from error
+
+
+def _place(function: Callable[..., Any]) -> tuple[str, str]:
+    return function.__module__, getattr(function, "__qualname__", "")
+
+
+def retrieves(function: Callable[..., Any]) -> bool:
+    """Say whether a stage comes first: it takes a bench; any other takes a run and a bench."""
+    return next(iter(inspect.signature(function).parameters)) == "bench"
+
+
+def _check_stage(name: str, function: Callable[..., Any]) -> None:
+    parameters = inspect.signature(function).parameters
+    kinds = {n: p.kind for n, p in parameters.items()}
+    data = list(parameters)[: 1 if next(iter(parameters), "") == "bench" else 2]
+    if data not in (["bench"], ["run", "bench"]):
+        raise PipelineError(
+            f"stage {name!r} takes ({', '.join(parameters)}); a retriever takes bench first, any other run and bench: "
+            f"def {name}(run, bench, *, k=10)"
+        )
+    loose = [n for n, kind in kinds.items() if n not in data and kind is not inspect.Parameter.KEYWORD_ONLY]
+    if loose:
+        raise PipelineError(
+            f"stage {name!r}: {loose[0]} is written by name: put * before it, as in def {name}(…, *, k=10)"
+        )
+
+
+def _check_argument(kind: str, *allowed: tuple[str, ...]) -> Callable[[str, Callable[..., Any]], None]:
+    def check(name: str, function: Callable[..., Any]) -> None:
+        positional = tuple(
+            n for n, p in inspect.signature(function).parameters.items() if p.kind is not inspect.Parameter.KEYWORD_ONLY
+        )
+        if positional not in allowed:
+            written = " or ".join(f"def {name}({', '.join(names)})" for names in allowed)
+            raise PipelineError(f"{kind} {name!r} takes ({', '.join(positional)}); write it as {written}")
+
+    return check
+
+
+stages = Registry("stage", "memlab.stages", _check_stage)
+encoders = Registry("encoder", "memlab.encoders", _check_argument("encoder", ("texts",), ("argument",)))
+measures = Registry("measure", "memlab.measures", _check_argument("measure", ("judged", "k")))
+formats = Registry("format", "memlab.formats", _check_argument("format", ("path",), ("source",)))
+stage = stages.register
