@@ -48,39 +48,24 @@ def question_kinds(
             go.Bar(y=list(range(len(kinds))), x=[of_split.get(kind, 0) for kind in kinds], orientation="h",
                    name=plain(split), marker={"color": shade, "line": {"color": "white", "width": 0.5}})
         )  # fmt: skip
-    x_top = max(sums) * 1.0
+    named = [str(split) for split in splits]
 
     def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
         left = min(int(max(text_px(clean(kind), style.SMALL) for kind in kinds)) + 14, px * 2 // 5)
         right = int(text_px(f"{max(sums):,}", style.SMALL)) + 14
-        legend, legend_px = style.legend_below([str(s) for s in splits], px)
-        legend |= {"traceorder": "normal",
-                   "title": {"text": plain(groups), "side": "top", "font": {"size": style.SMALL}},
-                   "entrywidth": max(text_px(str(s), style.SMALL) for s in splits) + 2}  # fmt: skip
-        legend_px += style.LEGEND_ROW_PX
-        legend["px"] = legend_px
-        texts = [
-            {
-                "text": f"{v:,}",
-                "x": v,
-                "y": i,
-                "xanchor": "left",
-                "xshift": 2,
-                "bgcolor": "rgba(255,255,255,0.85)",
-                "borderpad": 0,
-            }
-            for i, v in enumerate(sums)
-        ]
-        return {
-            "title": head, "annotations": texts, "legend": legend, "showlegend": True, "barmode": "stack",
-            "height": top + max(22 * len(kinds), 44) + 40 + legend_px,
-            "margin": {"t": top, "l": left, "r": right, "b": 40 + legend_px},
-            "xaxis": {"title": {"text": "questions"}, "range": [0, x_top], "nticks": 6},
-            "yaxis": {"tickvals": list(range(len(kinds))),
-                      "ticktext": [escape(fit(kind, left - 12, style.SMALL)) for kind in kinds],
-                      "range": [-0.5, len(kinds) - 0.5], "showgrid": False, "ticks": ""},
-        }  # fmt: skip
+        _, legend_px = style.legend_below(named, px)
+        legend = {"traceorder": "normal", "px": legend_px + style.LEGEND_ROW_PX,
+                  "title": {"text": plain(groups), "side": "top", "font": {"size": style.SMALL}},
+                  "entrywidth": max(text_px(name, style.SMALL) for name in named) + 2}  # fmt: skip
+        at = {"xanchor": "left", "xshift": 2, "bgcolor": "rgba(255,255,255,0.85)", "borderpad": 0}
+        return style.layout(
+            px, title=title, names=named, plot_px=max(22 * len(kinds), 44), left=left, right=right, legend=legend,
+            bottom=40 + style.LEGEND_ROW_PX, barmode="stack",
+            annotations=[{"text": f"{v:,}", "x": v, "y": i, **at} for i, v in enumerate(sums)],
+            xaxis={"title": {"text": "questions"}, "range": [0, max(sums)], "nticks": 6},
+            yaxis={"tickvals": list(range(len(kinds))), "range": [-0.5, len(kinds) - 0.5], "showgrid": False,
+                   "ticks": "", "ticktext": [escape(fit(kind, left - 12, style.SMALL)) for kind in kinds]},
+        )  # fmt: skip
 
     return style.finish(traces, layout_for)
 
@@ -101,28 +86,15 @@ def evidence_histogram(frame: pl.DataFrame, *, most: int = 10, title: str = "") 
     over = int((pieces > most).sum()) > 0
     x = [f"{i}+" if over and i == most else str(i) for i in range(first, last + 1)]
     bars = go.Bar(
-        x=x,
-        y=counts.tolist(),
-        name="questions",
-        marker={"color": style.colour(0)},
-        text=[f"{v:,}" if v else "" for v in counts],
-        textposition="outside",
-        textfont={"size": style.SMALL},
-        cliponaxis=False,
-    )
-
-    def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
-        return {
-            "title": head, "showlegend": False, "height": top + 160 + 36,
-            "margin": {"t": top, "l": 46, "r": 12, "b": 36},
-            "xaxis": {"type": "category", "showgrid": False,
-                      "title": {"text": "pieces of evidence that the answer needs"}},
-            "yaxis": {"title": {"text": f"questions (n = {len(pieces):,})", "standoff": 3}, "tickformat": ",",
-                      "range": [0, float(counts.max()) * 1.14 or 1]},
-        }  # fmt: skip
-
-    return style.finish([bars], layout_for)
+        x=x, y=counts.tolist(), name="questions", marker={"color": style.colour(0)}, cliponaxis=False,
+        text=[f"{v:,}" if v else "" for v in counts], textposition="outside", textfont={"size": style.SMALL},
+    )  # fmt: skip
+    return style.plot(
+        [bars], title=title, plot_px=160, left=46,
+        xaxis={"type": "category", "showgrid": False, "title": {"text": "pieces of evidence that the answer needs"}},
+        yaxis={"title": {"text": f"questions (n = {len(pieces):,})", "standoff": 3}, "tickformat": ",",
+               "range": [0, float(counts.max()) * 1.14 or 1]},
+    )  # fmt: skip
 
 
 _DOT = ("scope", "start", "n_turns")
@@ -161,18 +133,16 @@ def _dots_layout(scopes: list[str], *, note: str, title: str) -> Any:
     ticks = list(range(len(scopes)))[::-1]
 
     def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
         left = min(int(max(text_px(s, style.SMALL) for s in scopes)) + 14, px // 3)
         below = {"text": escape(fit(note, px - 16, 8)), "x": 1, "xref": "paper", "xanchor": "right",
                  "y": 0, "yref": "paper", "yanchor": "top", "yshift": -22,
                  "font": {"size": 8, "color": style.GREY}}  # fmt: skip
-        return {
-            "title": head, "annotations": [below], "showlegend": False, "height": top + max(17 * len(scopes), 60) + 40,
-            "margin": {"t": top, "l": left, "r": 14, "b": 40},
-            "xaxis": {"type": "date", "nticks": 5 if px < 400 else 10, "tickangle": 0},
-            "yaxis": {"tickvals": ticks, "ticktext": [escape(fit(s, left - 12, style.SMALL)) for s in scopes],
-                      "range": [-0.7, len(scopes) - 0.3], "ticks": ""},
-        }  # fmt: skip
+        return style.layout(
+            px, title=title, plot_px=max(17 * len(scopes), 60), left=left, right=14, bottom=40, annotations=[below],
+            xaxis={"type": "date", "nticks": 5 if px < 400 else 10, "tickangle": 0},
+            yaxis={"tickvals": ticks, "ticktext": [escape(fit(s, left - 12, style.SMALL)) for s in scopes],
+                   "range": [-0.7, len(scopes) - 0.3], "ticks": ""},
+        )  # fmt: skip
 
     return layout_for
 
@@ -210,16 +180,10 @@ def token_lengths(frame: pl.DataFrame, *, unit: str = "turn", title: str = "") -
     steps = (1, 2, 5) if len(decades) <= 3 else (1, 3) if len(decades) <= 5 else (1,)
     ticks = [v * m for v in decades for m in steps if v * m <= longest * 1.05]
 
-    def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
-        legend, legend_px = style.legend_below(names, px)
-        return {
-            "title": head, "legend": legend, "showlegend": True, "shapes": rules, "height": top + 150 + 36 + legend_px,
-            "margin": {"t": top, "l": 42, "r": 12, "b": 36 + legend_px},
-            "xaxis": {"type": "log", "title": {"text": f"tokens in a {plain(unit)} (log scale)"}, "tickangle": 0,
-                      "tickvals": ticks, "ticktext": [f"{t:,.0f}" for t in ticks],
-                      "range": [float(np.log10(0.5)), float(np.log10(longest * 1.1))]},
-            "yaxis": {"title": {"text": f"density of {plain(unit)}s"}, "rangemode": "tozero", "nticks": 5},
-        }  # fmt: skip
-
-    return style.finish(traces, layout_for)
+    return style.plot(
+        traces, title=title, names=names, plot_px=150, shapes=rules,
+        xaxis={"type": "log", "title": {"text": f"tokens in a {plain(unit)} (log scale)"}, "tickangle": 0,
+               "tickvals": ticks, "ticktext": [f"{t:,.0f}" for t in ticks],
+               "range": [float(np.log10(0.5)), float(np.log10(longest * 1.1))]},
+        yaxis={"title": {"text": f"density of {plain(unit)}s"}, "rangemode": "tozero", "nticks": 5},
+    )  # fmt: skip

@@ -97,26 +97,21 @@ def _curves_layout(traces: list[Any], *, k: pl.Series, measure: str, log_x: bool
     widest = max(text_px(clean(name), style.SMALL) for name in names)
 
     def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
         beside = px > style.WIDTHS["column"] and widest <= 0.38 * px
-        legend, legend_px = ({}, 0) if beside else style.legend_below(names, px)
-        plot_px, right = (250 if beside else 190), 12
-        labels: list[dict[str, Any]] = []
-        if beside:
-            right = int(widest) + 16
-            labels = _end_labels(ends, plot_px=plot_px, y_top=y_top, room=right - 10)
-        return {
-            "title": head, "annotations": labels, "showlegend": not beside, "legend": legend,
-            "height": top + plot_px + 36 + legend_px, "margin": {"t": top, "r": right, "b": 36 + legend_px, "l": 42},
-            "xaxis": {"title": {"text": "k (log scale)" if log_x else "k"}, "type": "log" if log_x else "linear",
-                      "tickvals": ticks, "range": [low - pad, high + pad]},
-            "yaxis": {"title": {"text": plain(measure)}, "range": [0, y_top]},
-        }  # fmt: skip
+        plot_px, right = (250, int(widest) + 16) if beside else (190, 12)
+        return style.layout(
+            px, title=title, names=[] if beside else names, plot_px=plot_px, right=right,
+            annotations=end_labels(ends, plot_px=plot_px, y_top=y_top, room=right - 10) if beside else [],
+            xaxis={"title": {"text": "k (log scale)" if log_x else "k"}, "type": "log" if log_x else "linear",
+                   "tickvals": ticks, "range": [low - pad, high + pad]},
+            yaxis={"title": {"text": plain(measure)}, "range": [0, y_top]},
+        )  # fmt: skip
 
     return layout_for
 
 
-def _end_labels(ends: list[tuple[str, float, str]], *, plot_px: int, y_top: float, room: float) -> list[dict[str, Any]]:
+def end_labels(ends: list[tuple[str, float, str]], *, plot_px: int, y_top: float, room: float) -> list[dict[str, Any]]:
+    """Name lines beside their ends, in their colours, off each other: (name, y, colour) each."""
     placed = spread([y / y_top * plot_px for _, y, _ in ends], style.LINE_PX - 1, low=4, high=plot_px)
     return [
         {
@@ -145,11 +140,10 @@ def independent_hits(
     style.need(frame, ("n_evidence", "measured", "low", "high", "predicted", "n"), "independent_hits")
     pieces = [clean(v) for v in frame["n_evidence"]]
     at = list(range(len(pieces)))
-    up, down = frame["high"] - frame["measured"], frame["measured"] - frame["low"]
     measured = go.Scatter(
         x=at, y=frame["measured"].to_list(), name=style.named(label), mode="lines+markers",
         line={"color": style.colour(0), "width": 1.5}, marker={"size": 6},
-        error_y={"array": up.to_list(), "arrayminus": down.to_list(), "thickness": 1, "width": 3},
+        error_y=style.interval(frame["measured"], frame["low"], frame["high"], thickness=1, width=3),
     )  # fmt: skip
     predicted = go.Scatter(
         x=at, y=frame["predicted"].to_list(), name=_PREDICTED, mode="lines+markers",
@@ -159,15 +153,9 @@ def independent_hits(
     y_top = min(1.05, float(frame.select(pl.max_horizontal("high", "measured", "predicted").max()).item()) * 1.1 or 1.0)
     ticks = [f"{p}<br><span style='color:{style.GREY}'>n={n:,}</span>" for p, n in zip(pieces, frame["n"], strict=True)]
 
-    def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
-        legend, legend_px = style.legend_below([clean(label), _PREDICTED], px)
-        return {
-            "title": head, "legend": legend, "showlegend": True, "height": top + 190 + 50 + legend_px,
-            "margin": {"t": top, "b": 50 + legend_px, "l": 42, "r": 12},
-            "xaxis": {"tickvals": at, "ticktext": ticks, "range": [-0.4, len(at) - 0.6], "showgrid": False,
-                      "title": {"text": "pieces of evidence that the answer needs"}},
-            "yaxis": {"title": {"text": plain(measure)}, "range": [0, y_top]},
-        }  # fmt: skip
-
-    return style.finish([predicted, measured], layout_for)
+    return style.plot(
+        [predicted, measured], title=title, names=[clean(label), _PREDICTED], plot_px=190, bottom=50,
+        xaxis={"tickvals": at, "ticktext": ticks, "range": [-0.4, len(at) - 0.6], "showgrid": False,
+               "title": {"text": "pieces of evidence that the answer needs"}},
+        yaxis={"title": {"text": plain(measure)}, "range": [0, y_top]},
+    )  # fmt: skip

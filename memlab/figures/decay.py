@@ -9,7 +9,7 @@ import polars as pl
 
 from memlab.figures import style
 from memlab.figures._text import clean, escape, fit, plain, signed, text_px
-from memlab.figures.curves import _end_labels
+from memlab.figures.curves import end_labels
 from memlab.figures.selection import rows_layout
 
 if TYPE_CHECKING:
@@ -70,21 +70,19 @@ def _curves_layout(
     again = lines[-1].name == "heard again"
 
     def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
         beside = px > style.WIDTHS["column"] and widest < 0.3 * px
-        # Beside the lines only the marks still need a legend, and a legend of one is a note.
-        legend, legend_px = ({}, 0) if beside else style.legend_below([clean(line.name) for line in lines], px)
         plot_px, right = 200, int(widest) + 16 if beside else 12
-        notes = _end_labels(ends, plot_px=plot_px, y_top=1.03, room=right - 10) if beside else []
+        notes = end_labels(ends, plot_px=plot_px, y_top=1.03, room=right - 10) if beside else []
+        # Beside the lines only the marks still need a legend, and a legend of one is a note.
         if beside and again:
             notes.append({"text": "▲ heard again", "x": 1, "xref": "paper", "xanchor": "right", "y": 0, "yref": "paper",
                           "yanchor": "top", "yshift": -19, "showarrow": False})  # fmt: skip
-        return {
-            "title": head, "annotations": notes, "showlegend": not beside, "legend": legend,
-            "height": top + plot_px + 38 + legend_px, "margin": {"t": top, "r": right, "b": 38 + legend_px, "l": 42},
-            "xaxis": {"title": {"text": "days"}, "range": [days[0], days[1]], "nticks": 9},
-            "yaxis": {"title": {"text": plain(measure)}, "range": [0, 1.03]},
-        }  # fmt: skip
+        return style.layout(
+            px, title=title, names=[] if beside else [clean(line.name) for line in lines], plot_px=plot_px,
+            right=right, bottom=38, annotations=notes,
+            xaxis={"title": {"text": "days"}, "range": [*days], "nticks": 9},
+            yaxis={"title": {"text": plain(measure)}, "range": [0, 1.03]},
+        )  # fmt: skip
 
     return layout_for
 
@@ -121,8 +119,7 @@ def reliability(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
                    textposition="none", hoverinfo="text", **axes),
             go.Scatter(x=rows["chance"].to_list(), y=rows["share"].to_list(), mode="markers", name=_SHARE,
                        legendgroup="s", marker={"color": style.colour(0), "size": 5}, text=said, hoverinfo="text",
-                       error_y={"array": (rows["high"] - rows["share"]).to_list(), "thickness": 1, "width": 0,
-                                "arrayminus": (rows["share"] - rows["low"]).to_list()}, **axes),
+                       error_y=style.interval(rows["share"], rows["low"], rows["high"], thickness=1), **axes),
         ]  # fmt: skip
     return style.finish(traces, _panels(heads, [max(rows["n"].to_list()) for rows in parts], title))
 

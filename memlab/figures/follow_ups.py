@@ -135,18 +135,13 @@ def filling(frame: pl.DataFrame, *, budget: int, unbounded: pl.DataFrame | None 
     heights += [] if unbounded is None else [unbounded["n_tokens"].max()]
     top = 1.08 * max(map(float, heights))  # type: ignore[arg-type]
 
-    def layout_for(px: int) -> dict[str, Any]:
-        head, above = style.heading(title, px)
-        legend, legend_px = style.legend_below(names, px)
-        return {
-            "title": head, "barmode": "stack", "showlegend": True, "legend": {**legend, "traceorder": "normal"},
-            "height": above + 190 + 38 + legend_px, "margin": {"t": above, "r": 10, "b": 38 + legend_px, "l": 46},
-            "xaxis": {"title": {"text": "question of the session"}, "range": [0.4, last + 0.6], "showgrid": False,
-                      "nticks": 10},
-            "yaxis": {"title": {"text": "tokens in the context"}, "range": [0, top]},
-        }  # fmt: skip
-
-    return style.finish(traces, layout_for)
+    return style.plot(
+        traces, title=title, names=names, plot_px=190, left=46, right=10, bottom=38, barmode="stack",
+        legend={"traceorder": "normal"},
+        xaxis={"title": {"text": "question of the session"}, "range": [0.4, last + 0.6], "showgrid": False,
+               "nticks": 10},
+        yaxis={"title": {"text": "tokens in the context"}, "range": [0, top]},
+    )  # fmt: skip
 
 
 # A second factor beside colour, for print in grey.

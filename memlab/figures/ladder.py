@@ -184,17 +184,11 @@ def weak_results(frame: pl.DataFrame, *, threshold: float, title: str = "") -> g
     )  # fmt: skip
     names.append(traces[-1].name)
 
-    def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
-        legend, legend_px = style.legend_below(names, px)
-        return {
-            "title": head, "legend": legend, "showlegend": True, "height": top + 180 + 36 + legend_px,
-            "margin": {"t": top, "b": 36 + legend_px, "l": 42, "r": 12},
-            "xaxis": {"title": {"text": "weakness of the first results"}, "range": [low, high]},
-            "yaxis": {"title": {"text": "share of questions above"}, "range": [0, 1.02]},
-        }  # fmt: skip
-
-    return style.finish(traces, layout_for)
+    return style.plot(
+        traces, title=title, names=names, plot_px=180,
+        xaxis={"title": {"text": "weakness of the first results"}, "range": [low, high]},
+        yaxis={"title": {"text": "share of questions above"}, "range": [0, 1.02]},
+    )  # fmt: skip
 
 
 def causes(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
@@ -238,16 +232,10 @@ def causes(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     left = round(max(text_px(clean(name), style.SMALL) for name in names)) + 16
     row = 12 * len(groups) + 6
 
-    def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
-        legend, legend_px = style.legend_below([trace.name for trace in traces], px)
-        return {
-            "title": head, "legend": legend, "showlegend": True, "barmode": "overlay", "annotations": counts,
-            "height": top + row * len(names) + 50 + legend_px,
-            "margin": {"t": top, "b": 50 + legend_px, "l": left, "r": 12},
-            "xaxis": {"title": {"text": _CAUSES_AXIS}, "tickformat": ".0%", "range": [0, most * 1.18 or 1]},
-            "yaxis": {"tickvals": [len(names) - 1 - i for i in range(len(names))], "ticktext": list(map(plain, names)),
-                      "range": [-0.6, len(names) - 0.4], "showgrid": False, "ticks": ""},
-        }  # fmt: skip
-
-    return style.finish(traces, layout_for)
+    return style.plot(
+        traces, title=title, names=[trace.name for trace in traces], plot_px=row * len(names), left=left, bottom=50,
+        barmode="overlay", annotations=counts,
+        xaxis={"title": {"text": _CAUSES_AXIS}, "tickformat": ".0%", "range": [0, most * 1.18 or 1]},
+        yaxis={"tickvals": [len(names) - 1 - i for i in range(len(names))], "ticktext": list(map(plain, names)),
+               "range": [-0.6, len(names) - 0.4], "showgrid": False, "ticks": ""},
+    )  # fmt: skip

@@ -76,8 +76,7 @@ def _bars(rows: pl.DataFrame, name: str, i: int, n: int, *, panel: int) -> go.Ba
     return go.Bar(
         x=rows["loss"].to_list(), y=[y + 0.36 - thick * (i + 0.5) for y in at], width=thick * 0.92, orientation="h",
         name=plain(name), legendgroup=name, legendrank=i, showlegend=panel == 0, marker={"color": style.colour(i)},
-        error_x={"array": (said["high"] - said["loss"]).to_list(), "arrayminus": (said["loss"] - said["low"]).to_list(),
-                 "thickness": 0.9, "width": 1.5, "color": style.INK},
+        error_x=style.interval(said["loss"], said["low"], said["high"], thickness=0.9, width=1.5, color=style.INK),
         text=[f"{clean(r['name'])}: {r['loss']:+.3f} [{r['low']:+.3f}, {r['high']:+.3f}]" for r in said.to_dicts()],
         textposition="none", hoverinfo="text", **_axes(panel),
     )  # fmt: skip

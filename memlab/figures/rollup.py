@@ -28,6 +28,12 @@ class _Laid(NamedTuple):
     def row_px(self) -> float:
         return float(min(_ROW_PX, _MOST_PX / self.leaves))
 
+    def layout(self, px: int, **own: Any) -> dict[str, Any]:
+        axes = {"xaxis": {"range": [0, 1]}, "yaxis": {"range": [self.leaves, 0]}}
+        hidden = {key: axis | {"visible": False} for key, axis in axes.items()}
+        plot_px = round(self.row_px() * self.leaves)
+        return style.layout(px, plot_px=plot_px, left=_SIDE_PX, right=_SIDE_PX, **hidden, **own)
+
 
 def _laid(frame: pl.DataFrame) -> _Laid:
     """Give every leaf a row of its own, in the order of the frame, and every other node the rows of its leaves."""
@@ -92,22 +98,17 @@ def icicle(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     heads = {row["depth"]: clean(row["kind"]) for row in tree.rows} if "kind" in frame.columns else {}
 
     def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
-        across, top = px - 2 * _SIDE_PX, top + _HEAD_PX * bool(heads)
+        across = px - 2 * _SIDE_PX
         notes = [_boxed(row, edges, across, tree.row_px()) for row in tree.rows]
         notes += [
             {"text": f"<b>{escape(fit(name, (edges[depth + 1] - edges[depth]) * across, style.SMALL, bold=True))}</b>",
              "x": edges[depth], "xanchor": "left", "y": 1, "yref": "paper", "yanchor": "bottom", "borderpad": 0}
             for depth, name in heads.items()
         ]  # fmt: skip
-        return {
-            "title": head, "showlegend": False, "annotations": [note for note in notes if note],
-            "height": top + round(tree.row_px() * tree.leaves) + 8,
-            "margin": {"t": top, "l": _SIDE_PX, "r": _SIDE_PX, "b": 8},
-            "barmode": "overlay", "bargap": 0,
-            "xaxis": {"visible": False, "range": [0, 1]},
-            "yaxis": {"visible": False, "range": [tree.leaves, 0]},
-        }  # fmt: skip
+        return tree.layout(
+            px, title=title, bottom=8, head_px=_HEAD_PX * bool(heads), annotations=[note for note in notes if note],
+            barmode="overlay", bargap=0,
+        )  # fmt: skip
 
     return style.finish(traces, layout_for)
 
@@ -174,22 +175,13 @@ def links(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     )  # fmt: skip
 
     def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
         across = px - 2 * _SIDE_PX
-        names = [trace.name for trace in traces[:-1]]
-        legend, legend_px = style.legend_below(names, px) if names else ({}, 0)
         notes = [
             _beside(row, at[row["node_id"]], mark, across * (step if row["depth"] else 0.28), across, tree.row_px())
             for row, mark in zip(tree.rows, size, strict=True)
         ]
-        return {
-            "title": head, "legend": legend, "showlegend": bool(names),
-            "annotations": [note for note in notes if note],
-            "height": top + round(tree.row_px() * tree.leaves) + 14 + legend_px,
-            "margin": {"t": top, "l": _SIDE_PX, "r": _SIDE_PX, "b": 14 + legend_px},
-            "xaxis": {"visible": False, "range": [0, 1]},
-            "yaxis": {"visible": False, "range": [tree.leaves, 0]},
-        }  # fmt: skip
+        names = [trace.name for trace in traces[:-1]]
+        return tree.layout(px, title=title, names=names, bottom=14, annotations=[note for note in notes if note])
 
     return style.finish(traces, layout_for)
 
@@ -241,9 +233,8 @@ def compression(frame: pl.DataFrame, *, reference: str = "", title: str = "") ->
         if grey:
             look = {"mode": "lines", "line": {"color": style.GREY, "width": 1.2, "dash": "dash"}}
         elif {"low", "high"} <= set(rows.columns):
-            kept = rows["evidence_kept"]
-            look["error_y"] = {"array": (rows["high"] - kept).to_list(), "thickness": 0.8, "width": 2,
-                               "arrayminus": (kept - rows["low"]).to_list()}  # fmt: skip
+            ends = [rows[column] for column in ("evidence_kept", "low", "high")]
+            look["error_y"] = style.interval(*ends, thickness=0.8, width=2)
         x, y = rows["compression"].to_list(), rows["evidence_kept"].to_list()
         traces.append(go.Scatter(x=x, y=y, name=style.named(name), **look))
     return style.finish(traces, _kept_layout(frame, names, reference, title))
@@ -256,8 +247,6 @@ def _kept_layout(frame: pl.DataFrame, names: list[Any], reference: str, title: s
     order = [*names, reference] if reference else names
 
     def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
-        legend, legend_px = style.legend_below(list(map(clean, order)), px) if len(order) > 1 else ({}, 0)
         high, across = 230, px - 42 - 12
         scale = np.array([across / (span[1] - span[0]), -high / 1.05])
         spots = np.column_stack([np.log10(marks["compression"].to_numpy().astype(float)), marks["evidence_kept"]])
@@ -272,13 +261,12 @@ def _kept_layout(frame: pl.DataFrame, names: list[Any], reference: str, title: s
             for name, at, tint in zip(said, centres, tints, strict=True) if not np.isnan(at[0])
         ]  # fmt: skip
         ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if np.log10(tick) <= span[1]]
-        return {
-            "title": head, "legend": legend, "showlegend": len(order) > 1, "annotations": notes,
-            "height": top + high + 36 + legend_px, "margin": {"t": top, "l": 42, "r": 12, "b": 36 + legend_px},
-            "xaxis": {"type": "log", "range": list(span), "tickvals": ticks, "ticktext": list(map(str, ticks)),
-                      "title": {"text": "times shorter than the turns (log scale)"}},
-            "yaxis": {"range": [0, 1.05], "tickformat": ".0%", "title": {"text": "evidence that it stands on"}},
-        }  # fmt: skip
+        return style.layout(
+            px, title=title, names=list(map(clean, order)) if len(order) > 1 else [], plot_px=high, annotations=notes,
+            xaxis={"type": "log", "range": list(span), "tickvals": ticks, "ticktext": list(map(str, ticks)),
+                   "title": {"text": "times shorter than the turns (log scale)"}},
+            yaxis={"range": [0, 1.05], "tickformat": ".0%", "title": {"text": "evidence that it stands on"}},
+        )  # fmt: skip
 
     return layout_for
 

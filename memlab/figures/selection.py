@@ -195,17 +195,11 @@ def spans(
         )  # fmt: skip
         top_value = max(top_value, float(frame["expected"].max()))  # type: ignore[arg-type]
 
-    def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
-        legend, legend_px = style.legend_below([t.name for t in traces], px) if len(traces) > 1 else ({}, 0)
-        return {
-            "title": head, "legend": legend, "showlegend": len(traces) > 1, "height": top + 180 + 36 + legend_px,
-            "margin": {"t": top, "l": 42, "r": 12, "b": 36 + legend_px},
-            "xaxis": {"type": "category", "title": {"text": plain(xlabel)}, "showgrid": False},
-            "yaxis": {"title": {"text": "questions"}, "tickformat": ",", "range": [0, top_value * 1.14 or 1]},
-        }  # fmt: skip
-
-    return style.finish(traces, layout_for)
+    return style.plot(
+        traces, title=title, names=[t.name for t in traces] if len(traces) > 1 else [], plot_px=180,
+        xaxis={"type": "category", "title": {"text": plain(xlabel)}, "showgrid": False},
+        yaxis={"title": {"text": "questions"}, "tickformat": ",", "range": [0, top_value * 1.14 or 1]},
+    )  # fmt: skip
 
 
 def concentration(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
@@ -228,23 +222,13 @@ def concentration(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Fi
         x, first = np.unique(values, return_index=True)
         traces.append(
             go.Scatter(
-                x=[0.0, *x, 1.0],
-                y=[1.0, *share[first], share[first][-1] if len(x) and x[-1] >= 1 else 0.0],
-                name=style.named(system),
-                mode="lines",
+                x=[0.0, *x, 1.0], y=[1.0, *share[first], share[first][-1] if len(x) and x[-1] >= 1 else 0.0],
+                name=style.named(system), mode="lines",
                 line={"color": style.colour(i), "width": 1.6, "shape": "vh", "dash": style.dash(i)},
             )
-        )
-
-    def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
-        legend, legend_px = style.legend_below(list(map(clean, systems)), px) if len(systems) > 1 else ({}, 0)
-        return {
-            "title": head, "legend": legend, "showlegend": len(systems) > 1, "height": top + 180 + 36 + legend_px,
-            "margin": {"t": top, "l": 42, "r": 12, "b": 36 + legend_px},
-            "xaxis": {"title": {"text": f"share of the top {k} in one cluster, at least"},
-                      "range": [0, 1.01], "dtick": 0.2},
-            "yaxis": {"title": {"text": "share of questions"}, "range": [0, 1.02]},
-        }  # fmt: skip
-
-    return style.finish(traces, layout_for)
+        )  # fmt: skip
+    return style.plot(
+        traces, title=title, names=list(map(clean, systems)) if len(systems) > 1 else [], plot_px=180,
+        xaxis={"title": {"text": f"share of the top {k} in one cluster, at least"}, "range": [0, 1.01], "dtick": 0.2},
+        yaxis={"title": {"text": "share of questions"}, "range": [0, 1.02]},
+    )  # fmt: skip

@@ -100,7 +100,6 @@ def _ridge_layout(labels: list[dict[str, Any]], *, span: list[float], xlabel: st
     pad = (span[1] - span[0] or 0.1) * 0.04
 
     def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
         rooms = [px - 34 - text_px(label["said"], style.SMALL) for label in labels]
         names = [wrap(label["kind"], room, style.SMALL, bold=True) for label, room in zip(labels, rooms, strict=True)]
         row = _ROW_PX + _SECOND_LINE_PX * (max(map(len, names)) > 1)
@@ -113,12 +112,11 @@ def _ridge_layout(labels: list[dict[str, Any]], *, span: list[float], xlabel: st
                 {"text": said, "x": 0, "xanchor": "left", "align": "left", "font": {"color": tint}, **at},
                 {"text": label["said"], "x": 1, "xanchor": "right", "font": {"color": style.GREY}, **at},
             ]
-        return {
-            "title": head, "annotations": texts, "showlegend": False, "height": int(top + row * len(labels) + 42),
-            "margin": {"t": top, "l": 12, "r": 12, "b": 34},
-            "xaxis": {"title": {"text": plain(xlabel)}, "range": [span[0] - pad, span[1] + pad]},
-            "yaxis": {"visible": False, "range": [-8 / row, len(labels)]},
-        }  # fmt: skip
+        return style.layout(
+            px, title=title, plot_px=row * len(labels) + 8, left=12, bottom=34, annotations=texts,
+            xaxis={"title": {"text": plain(xlabel)}, "range": [span[0] - pad, span[1] + pad]},
+            yaxis={"visible": False, "range": [-8 / row, len(labels)]},
+        )  # fmt: skip
 
     return layout_for
 

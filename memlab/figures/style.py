@@ -166,6 +166,47 @@ def _with_legend(layout: dict[str, Any], px: int) -> dict[str, Any]:
     return {**layout, "legend": {**legend, **place}}
 
 
+def layout(
+    px: int,
+    *,
+    plot_px: float,
+    title: str = "",
+    names: Sequence[str] = (),
+    head_px: int = 0,
+    left: float = 42,
+    right: float = 12,
+    bottom: int = 36,
+    **own: Any,
+) -> dict[str, Any]:
+    """Give the layout of a picture: a title, a plot, its axis, and under it the names of its series.
+
+    :param px: width of the picture.
+    :param plot_px: height of the plot.
+    :param names: of the series, where there is a legend.
+    :param head_px: room between title and plot.
+    :param bottom: room for the axis; the legend stands below it.
+    :param own: what else plotly takes; ``legend`` is added to the one made here.
+    """
+    head, top = heading(title, px)
+    legend, legend_px = legend_below(names, px) if names else ({}, 0)
+    margin = {"t": top + head_px, "l": left, "r": right, "b": bottom + legend_px}
+    height = int(top + head_px + plot_px + bottom + legend_px)
+    own["legend"] = legend | own.get("legend", {})
+    return {"title": head, "showlegend": bool(names), "height": height, "margin": margin, **own}
+
+
+def plot(traces: Sequence[Any], **fixed: Any) -> go.Figure:
+    """Make a figure whose :func:`layout` differs between the widths by title and legend alone."""
+    return finish(traces, lambda px: layout(px, **fixed))
+
+
+def interval(x: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
+    """Give the bar of an interval around a value, or around a column of them."""
+    columns = [v if isinstance(v, pl.Series) else pl.Series([v], dtype=pl.Float64) for v in (x, low, high)]
+    up, down = (columns[2] - columns[0]).to_list(), (columns[0] - columns[1]).to_list()
+    return {"array": up, "arrayminus": down, "thickness": 1.5, "width": 0, **look}
+
+
 def finish(traces: Sequence[Any], layout_for: Callable[[int], dict[str, Any]]) -> go.Figure:
     """Make a figure of traces and a layout that depends on the width in pixels.
 

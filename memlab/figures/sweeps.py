@@ -90,8 +90,7 @@ def _swept(points: pl.DataFrame, name: str, i: int, *, panel: int, legend: bool)
         x=points["value"].to_list(), y=points["mean"].to_list(), name=style.named(name), legendgroup=name,
         showlegend=legend, mode="lines+markers", line={"color": style.colour(i), "width": 1.5, "dash": style.dash(i)},
         marker={"symbol": style.SYMBOLS[i % len(style.SYMBOLS)], "size": 5},
-        error_y={"array": (points["high"] - points["mean"]).to_list(), "thickness": 0.8, "width": 2,
-                 "arrayminus": (points["mean"] - points["low"]).to_list()},
+        error_y=style.interval(points["mean"], points["low"], points["high"], thickness=0.8, width=2),
         **_axes(panel),
     )  # fmt: skip
 
