@@ -165,8 +165,8 @@ def settings(flags: Mapping[str, Any] | None = None, *, directory: str | Path = 
         source = origin.get(str(first["loc"][0]), "?")
         known = ", ".join(Settings.model_fields)
         # A service's table may hold a key that somebody wrote into it.
-        found = "" if first["loc"][0] == "llm" else f", found {first['input']!r}"
-        raise DataError(f"setting {name!r} (from {source}): {first['msg']}{found}; settings are {known}") from None
+        shown = "" if first["loc"][0] == "llm" else f", found {first['input']!r}"
+        raise DataError(f"setting {name!r} (from {source}): {first['msg']}{shown}; settings are {known}") from None
 
 
 def _joined(before: Any, value: Any) -> Any:

@@ -35,15 +35,15 @@ def run_notebooks(
         from jupyter_client.kernelspec import NoSuchKernel
     except ImportError as error:
         raise ModelError('notebooks need papermill, which is not installed; run: pip install "memlab[lab]"') from error
-    found = sorted(path for path in Path(source).glob("[0-9]*.ipynb") if only in path.stem)
-    if not found:
+    paths = sorted(path for path in Path(source).glob("[0-9]*.ipynb") if only in path.stem)
+    if not paths:
         named = f" whose name holds {only!r}" if only else ""
         raise DataError(
             f"{source} holds no notebook{named}; run memlab where the folder 'notebooks' is, or give --source"
         )
     if Path(out).resolve() == Path(source).resolve():
         raise DataError(f"{out} holds the notebooks themselves, which stay without outputs; name another folder")
-    known = {name for path in found for name in papermill.inspect_notebook(path)} if chosen else set()
+    known = {name for path in paths for name in papermill.inspect_notebook(path)} if chosen else set()
     if unknown := [name for name in chosen or {} if name not in known]:
         raise DataError(
             f"no notebook that would run has a parameter {unknown[0]!r}; they have {', '.join(sorted(known))}"
@@ -55,7 +55,7 @@ def run_notebooks(
         raise ExportError(f"{out}: cannot be made ({error.strerror}); name another folder") from error
     # It warns of every parameter whose text holds "=", as a pipeline's does.
     inspector = logging.getLogger("papermill.translators")
-    for path in found:
+    for path in paths:
         target = Path(out) / path.name
         started = time.perf_counter()
         level = inspector.level

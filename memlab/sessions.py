@@ -159,10 +159,10 @@ def sessions_of(
             first=pl.col("_row").min(),
         )
     )
-    held = dict(summaries or {})
-    if unknown := held.keys() - set(rows["session_id"] if held else ()):
+    summary_of = dict(summaries or {})
+    if unknown := summary_of.keys() - set(rows["session_id"] if summary_of else ()):
         raise DataError(f"a summary is given for session {min(unknown)!r}, which has no turns; drop it")
-    texts = pl.DataFrame({"session_id": list(held), "summary": list(held.values())}, schema_overrides=_TEXTS)
+    texts = pl.DataFrame([*summary_of.items()], schema=_TEXTS, orient="row")
     ordered = _session_order(rows.join(texts, on="session_id", how="left"))
     return ordered.with_columns(
         n=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("scope"), status=_status(now, gap, min_turns)

@@ -22,8 +22,8 @@ def only(names: list[str], given: str | None, what: str, otherwise: str) -> str:
     if given is None and len(names) == 1:
         return names[0]
     shown = ", ".join(names[:10]) + (" …" if len(names) > 10 else "")
-    found = f"no {what} {given!r}" if given is not None else f"--{what} is needed"
-    raise DataError(f"{found}; the store has {shown or f'none: {otherwise}'}")
+    fault = f"no {what} {given!r}" if given is not None else f"--{what} is needed"
+    raise DataError(f"{fault}; the store has {shown or f'none: {otherwise}'}")
 
 
 def issue_lines(data: Dataset, *, most: int = 8) -> list[str]:

@@ -1,4 +1,7 @@
-"""Groups of turns by density or by a mixture, their picture in the plane, their words, and how evidence lies in them.
+"""Groups of turns: in go embeddings, out come labels, coordinates, words, and how evidence lies in the groups.
+
+``density`` finds hard groups, ``mixture`` soft ones, ``projection`` lays embeddings out in few dimensions, ``labels``
+names groups, ``spans`` reads a benchmark's evidence against them.
 
 Importing it costs nothing: hdbscan, umap and scikit-learn load when they are first used.
 """
@@ -10,12 +13,6 @@ from memlab.cluster.projection import project
 from memlab.cluster.spans import concentration, evidence_spans, pair_similarity
 
 __all__ = [
-    "NOISE",
-    "cluster_terms",
-    "concentration",
-    "evidence_spans",
-    "hdbscan_labels",
-    "mixture_memberships",
-    "pair_similarity",
-    "project",
-]
+    "NOISE", "cluster_terms", "concentration", "evidence_spans", "hdbscan_labels", "mixture_memberships",
+    "pair_similarity", "project",
+]  # fmt: skip

@@ -72,11 +72,11 @@ def mixture_memberships(
         )
     rows = unit_rows(embeddings)
     recipe = _Recipe(reduce, n_components, threshold, max_components, seed)
-    found = []
+    groups = []
     for members, weights in _components(rows, isqrt(max(len(rows) - 1, 0)), recipe):
         for inner, inner_weights in _components(rows[members], LOCAL_NEIGHBORS, recipe):
-            found.append((members[inner], weights[inner] * inner_weights))
-    return _assembled(found, len(rows))
+            groups.append((members[inner], weights[inner] * inner_weights))
+    return _assembled(groups, len(rows))
 
 
 @dataclass(frozen=True)

@@ -155,13 +155,13 @@ def _chance(pieces: pl.DataFrame, labels: pl.DataFrame, seed: int) -> pl.DataFra
     """Give each query what as many random turns of its scope would show; equal (scope, size) are worked out once."""
     wanted = pieces.group_by("query_id", maintain_order=True).agg(scope=_SCOPE.first(), n=pl.len())
     counted = labels.group_by(scope=_SCOPE, label="label").agg(size=pl.len().cast(pl.Int64)).sort("scope", "label")
-    held = {
+    scope_sizes = {
         scope: (part.filter(pl.col("label") != NOISE)["size"].to_numpy(), int(part["size"].sum()))
         for (scope,), part in counted.group_by("scope")
     }
     cases = wanted.select("scope", "n").unique().sort("scope", "n")
     rng = np.random.default_rng(seed)
-    rows = [_random_spread(*held[scope], n, rng) for scope, n in cases.iter_rows()]
+    rows = [_random_spread(*scope_sizes[scope], n, rng) for scope, n in cases.iter_rows()]
     expected = cases.hstack(pl.DataFrame(rows, schema=dict.fromkeys(_EXPECTED, pl.Float64()), orient="row"))
     return wanted.join(expected, on=["scope", "n"], maintain_order="left").select("query_id", *_EXPECTED)
 
@@ -256,15 +256,15 @@ def _random_pairs(pieces: pl.DataFrame, turns: pl.DataFrame, n_random: int, rng:
     drawn = drawn.with_columns(place=(pl.Series(rng.random(drawn.height)) * pl.col("size")).cast(pl.Int64))
     drawn = drawn.join(pool.drop("size"), on=["scope", "place"], maintain_order="left")
     # A drawn turn that is evidence is dropped, not drawn again: what is left is uniform over the rest.
-    held = pieces.select("query_id", other="at")
-    drawn = drawn.join(held, on=["query_id", "other"], how="anti", maintain_order="left")
+    evidence = pieces.select("query_id", other="at")
+    drawn = drawn.join(evidence, on=["query_id", "other"], how="anti", maintain_order="left")
     return drawn.with_columns(kind=pl.lit(PAIR_KINDS[2]))
 
 
 def _best_other(asked: np.ndarray, rows: np.ndarray, pieces: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """Find the best turn of the scope that is no evidence, one matrix product a scope."""
     pools = {scope: part["at"].to_numpy() for (scope,), part in turns.group_by("scope")}
-    found = [pl.DataFrame(schema={"query_id": pl.String(), "similarity": pl.Float32()})]
+    nearest = [pl.DataFrame(schema={"query_id": pl.String(), "similarity": pl.Float32()})]
     for (scope,), part in pieces.group_by("scope", maintain_order=True):
         pool = pools[scope]
         queries = part.select("query_id", "asked").unique(maintain_order=True)
@@ -272,8 +272,8 @@ def _best_other(asked: np.ndarray, rows: np.ndarray, pieces: pl.DataFrame, turns
         query_row = np.searchsorted(queries["asked"].to_numpy(), part["asked"].to_numpy())
         scores[query_row, np.searchsorted(pool, part["at"].to_numpy())] = -np.inf
         best = scores.max(axis=1)
-        found.append(queries.select("query_id", similarity=pl.Series(best)).filter(pl.Series(best > -np.inf)))
-    return pl.concat(found).with_columns(kind=pl.lit(PAIR_KINDS[4]))
+        nearest.append(queries.select("query_id", similarity=pl.Series(best)).filter(pl.Series(best > -np.inf)))
+    return pl.concat(nearest).with_columns(kind=pl.lit(PAIR_KINDS[4]))
 
 
 def _cosine(left: np.ndarray, right: np.ndarray, left_at: pl.Series, right_at: pl.Series) -> pl.Series:

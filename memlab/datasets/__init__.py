@@ -1,8 +1,10 @@
 """Conversations from files: one shape, whatever the format.
 
-:func:`load` finds the format by itself: LoCoMo, LongMemEval (oracle, S, M), or a JSON-lines chat log, which is also
-what the synthetic generator writes. :func:`stream` gives the same data in batches of whole scopes, for files larger
-than memory.
+:func:`load` finds the format by itself and gives a :class:`memlab.records.Dataset`: LoCoMo, LongMemEval (oracle, S,
+M), or a JSON-lines chat log, which is also what the synthetic generator writes. :func:`stream` gives the same data in
+batches of whole scopes, for files larger than memory. A format has a file of its name, over ``_json`` (values out of
+files of any size) and ``_read`` (checked fields, bad records, rows); ``fetch`` downloads benchmarks; ``synthetic``
+makes conversations of the parts in ``_synthetic_*`` and the texts in ``synthetic_text``.
 """
 
 from __future__ import annotations

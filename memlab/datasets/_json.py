@@ -139,7 +139,7 @@ def _parse(raw: bytes) -> Any:
         what = f"a byte that is not UTF-8 (0x{raw[error.start]:02x}, byte {error.start + 1} of the line)"
         raise Bad("", what, "UTF-8") from None
     except json.JSONDecodeError as error:
-        found = f"broken JSON at column {error.colno}: {error.msg}"
-        raise Bad("", found, "one whole JSON object on the line") from None
+        fault = f"broken JSON at column {error.colno}: {error.msg}"
+        raise Bad("", fault, "one whole JSON object on the line") from None
     except (RecursionError, ValueError) as error:
         raise Bad("", f"JSON that cannot be read: {error}", "one plain JSON object on the line") from None

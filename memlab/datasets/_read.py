@@ -256,12 +256,12 @@ def batches(parts: Iterable[Rows], source: Source, format: str, batch_turns: int
 
     A batch is given out when the next part is there, so that issues found behind the last part are in the last batch.
     """
-    held = Rows()
+    batch = Rows()
     for part in parts:
-        if len(held.turns["scope"]) >= batch_turns:
-            yield held.dataset(source, format)
-            held = Rows()
-        held.add(part)
-    if not held.turns["scope"]:
+        if len(batch.turns["scope"]) >= batch_turns:
+            yield batch.dataset(source, format)
+            batch = Rows()
+        batch.add(part)
+    if not batch.turns["scope"]:
         source.fail(f"holds no usable conversation ({len(source.issues)} issues); expected {format} records")
-    yield held.dataset(source, format)
+    yield batch.dataset(source, format)

@@ -178,7 +178,7 @@ def ordinal(n: int) -> str:
     return f"{n}{'th' if 10 < n < 14 else {1: 'st', 2: 'nd', 3: 'rd'}.get(n % 10, 'th')}"
 
 
-def when_phrase(event: date, said: datetime, random: Random, *, since: bool = False) -> str:
+def when_phrase(event: date, spoken_at: datetime, random: Random, *, since: bool = False) -> str:
     """Say when something was, exactly: every phrase names one day, given the day on which it is said.
 
     :param since: give the form that follows a present tense ("since Tuesday", "as of today").
@@ -190,7 +190,7 @@ def when_phrase(event: date, said: datetime, random: Random, *, since: bool = Fa
     >>> when_phrase(date(2024, 3, 30), datetime(2024, 5, 7, 9), lambda: 0.0, since=True)
     'since March 30'
     """
-    lag = (said.date() - event).days
+    lag = (spoken_at.date() - event).days
     dated = f"{MONTHS[event.month - 1]} {event.day}"
     if since:
         options = {0: ("as of today", "since this morning"), 1: ("since yesterday",)}.get(lag)

@@ -90,18 +90,18 @@ def _tagged(world: World, entry: Entry, kind: str, text: str) -> Placed:
     return Placed(kind, text)
 
 
-def _some_day(world: World, said: datetime) -> datetime:
+def _some_day(world: World, spoken_at: datetime) -> datetime:
     """Choose the day that a remark is about: the same or one of the eleven before."""
-    day = said - timedelta(days=_LAGS[world.pick(len(_LAGS))])
+    day = spoken_at - timedelta(days=_LAGS[world.pick(len(_LAGS))])
     return day.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _event(world: World, collection: Entry, item: Item, session: int) -> None:
-    said = world.starts[session]
-    day = _some_day(world, said)
+    spoken_at = world.starts[session]
+    day = _some_day(world, spoken_at)
     env, value = _item_env(world, item, collection.values.get("unit", ""))
-    env["when"] = when_phrase(day.date(), said, world.random)
-    env["since"] = when_phrase(day.date(), said, world.random, since=True)
+    env["when"] = when_phrase(day.date(), spoken_at, world.random)
+    env["since"] = when_phrase(day.date(), spoken_at, world.random, since=True)
     splits = collection.lines.get("split")
     pair = [p for p in world.free[session] if p + 2 in world.free[session]] if splits else []
     if splits and pair and world.random() < 0.25:
@@ -170,10 +170,10 @@ def _reply(world: World, reply: Entry) -> None:
     env = _bind(world, reply)
     ask, tell = (say(reply.lines[key], world.random, env) for key in ("ask", "tell"))
     world.placed[session, place] = Placed("ask", ask, True, reply=tell, topic=reply.values["topic"])
-    said = world.starts[session]
+    spoken_at = world.starts[session]
     answer = say(reply.lines["a"], world.random, env)
     evidence = [world.turn_id(session, place + 1)]
-    fact = world.add("reply", reply.name, answer, (said, None), evidence=evidence)
+    fact = world.add("reply", reply.name, answer, (spoken_at, None), evidence=evidence)
     world.bound[fact.fact_id] = (reply, env)
 
 
@@ -211,8 +211,8 @@ def _noise(world: World) -> None:
     """Say something of no consequence, now and then with a day, too."""
     session = _session_for(world, "", set())
     if session is not None:
-        said = world.starts[session]
-        env = {"when": when_phrase(_some_day(world, said).date(), said, world.random)}
+        spoken_at = world.starts[session]
+        env = {"when": when_phrase(_some_day(world, spoken_at).date(), spoken_at, world.random)}
         world.put(session, Placed("noise", say(world.language.rules["noise"], world.random, env)))
 
 
@@ -223,6 +223,6 @@ def _hearsay(world: World, entry: Entry, env: dict[str, str]) -> None:
         return
     text = say(entry.lines["near"], world.random, env)
     if text.startswith("my ") and world.random() < 0.6:
-        said = world.starts[session]
-        text = f"I heard {when_phrase(_some_day(world, said).date(), said, world.random)} that {text}"
+        spoken_at = world.starts[session]
+        text = f"I heard {when_phrase(_some_day(world, spoken_at).date(), spoken_at, world.random)} that {text}"
     world.put(session, _tagged(world, entry, "near", text))

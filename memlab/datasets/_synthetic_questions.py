@@ -122,9 +122,9 @@ def _aggregations(world: World, asked_at: datetime) -> Iterator[_Draft]:
         if events[0].unit == "money" and entry.name != "donation":
             spending.append((entry.values["label"], events))
     if len(spending) > 1:
-        (one, first), (other, second) = world.sample(spending, 2)
+        (label, first), (other_label, second) = world.sample(spending, 2)
         both = first + second
-        text = f"How much money have I spent on {one} and {other} taken together?"
+        text = f"How much money have I spent on {label} and {other_label} taken together?"
         yield _Draft("multi-session", text, _answer_sum(both), Program("sum", _ids(both)), both)
 
 

@@ -83,19 +83,19 @@ def _state(
     holds = [s for s, t in enumerate(world.starts) if t >= begin and (until is None or t < until)]
     room = [s for s in holds if world.free[s]]
     evidence: list[str] = []
-    said = value
+    mention = value
     if room:
         later = [s for s in room[1:] if s > room[0]][:5]
         if later and "trend" not in state.values and world.random() < 0.12:
-            said = next_value(world, state, past[0], past[1])
+            mention = next_value(world, state, past[0], past[1])
             past[0][-1], past[0][-2] = past[0][-2], past[0][-1]
-        env = {"v": said, "since": when_phrase(begin.date(), world.starts[room[0]], world.random, since=True)}
+        env = {"v": mention, "since": when_phrase(begin.date(), world.starts[room[0]], world.random, since=True)}
         stated = world.put(room[0], Placed("state", say(state.lines["say" if first else "change"], world.random, env)))
         evidence = [str(stated)]
-        if said != value:
+        if mention != value:
             slip = {"status": "retracted", "hazard_per_year": rate, "evidence": evidence}
-            world.add("state", state.name, said, (begin, begin), **slip)
-            env = {"v": value, "old": said, "label": state.values["label"]}
+            world.add("state", state.name, mention, (begin, begin), **slip)
+            env = {"v": value, "old": mention, "label": state.values["label"]}
             fixing = later[world.pick(len(later))]
             evidence = [
                 str(world.put(fixing, Placed("state", say(world.language.rules["correct"], world.random, env))))

@@ -28,15 +28,15 @@ def write_turns(world: World) -> Iterator[Spoken]:
 class _Deck:
     """Hands out the lines of a list in random order, again from the start when it is empty."""
 
-    __slots__ = ("held", "lines", "random")
+    __slots__ = ("left", "lines", "random")
 
     def __init__(self, world: World, lines: list[Any]) -> None:
-        self.random, self.lines, self.held = world.random, lines, list(lines)
+        self.random, self.lines, self.left = world.random, lines, list(lines)
 
     def draw(self) -> Any:
-        if not self.held:
-            self.held = list(self.lines)
-        return self.held.pop(int(self.random() * len(self.held)))
+        if not self.left:
+            self.left = list(self.lines)
+        return self.left.pop(int(self.random() * len(self.left)))
 
 
 def _session(world: World, session: int) -> Iterator[Spoken]:
@@ -83,7 +83,7 @@ def _chat(world: World, place: int, ending: bool, asks: _Deck, env: dict[str, st
 
 def _question(world: World, asks: _Deck, env: dict[str, str], *, fresh: bool = False) -> str:
     """Ask something new on the thread, or follow up."""
-    new = fresh or (asks.held and world.random() < 0.75)
+    new = fresh or (asks.left and world.random() < 0.75)
     return capital(say([asks.draw()] if new else world.language.rules["more"], world.random, env))
 
 

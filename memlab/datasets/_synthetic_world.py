@@ -80,8 +80,8 @@ class World:
 
     def sample(self, pool: list[Any], n: int) -> list[Any]:
         """Draw up to ``n`` different members, in random order."""
-        held = list(pool)
-        return [held.pop(self.pick(len(held))) for _ in range(min(n, len(held)))]
+        rest = list(pool)
+        return [rest.pop(self.pick(len(rest))) for _ in range(min(n, len(rest)))]
 
     def turn_id(self, session: int, place: int) -> str:
         """Name a turn."""

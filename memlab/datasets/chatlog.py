@@ -259,8 +259,8 @@ def _turn_names(placed: pl.DataFrame, questions: list[dict[str, Any]]) -> _Names
 
 
 def _session_names(placed: pl.DataFrame, scopes: set[str]) -> _Names:
-    held = placed.filter(pl.col("raw_scope").is_in(scopes)).select("raw_scope", "raw", "session", "session_id").unique()
-    return {(row[0], name): row[3] for row in held.iter_rows() for name in row[:0:-1]}
+    sessions = placed.select("raw_scope", "raw", "session", "session_id").filter(pl.col("raw_scope").is_in(scopes))
+    return {(row[0], name): row[3] for row in sessions.unique().iter_rows() for name in row[:0:-1]}
 
 
 def _question(

@@ -49,31 +49,18 @@ class Published:
 
 
 SOURCES: dict[str, Published] = {
-    "locomo": Published(
-        _LOCOMO + "locomo10.json",
-        "79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4",
-        None,
-        "CC BY-NC 4.0",
-    ),
-    "longmemeval": Published(
-        _LONGMEMEVAL + "longmemeval_oracle.json",
-        "821a2034d219ab45846873dd14c14f12cfe7776e73527a483f9dac095d38620c",
-        15_388_478,
-        "MIT",
-    ),
-    "longmemeval-s": Published(
-        _LONGMEMEVAL + "longmemeval_s_cleaned.json",
-        "d6f21ea9d60a0d56f34a05b609c79c88a451d2ae03597821ea3d5a9678c3a442",
-        277_383_467,
-        "MIT",
-    ),
-    "longmemeval-m": Published(
-        _LONGMEMEVAL + "longmemeval_m_cleaned.json",
-        "9d79e5524794a2e6900a3aa9cb7d9152c5a3e8319c9a87c25494ba1eacee495f",
-        2_737_100_077,
-        "MIT",
-    ),
-}
+    name: Published(address, sha256, size, license)
+    for name, address, sha256, size, license in (
+        ("locomo", _LOCOMO + "locomo10.json",
+         "79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4", None, "CC BY-NC 4.0"),
+        ("longmemeval", _LONGMEMEVAL + "longmemeval_oracle.json",
+         "821a2034d219ab45846873dd14c14f12cfe7776e73527a483f9dac095d38620c", 15_388_478, "MIT"),
+        ("longmemeval-s", _LONGMEMEVAL + "longmemeval_s_cleaned.json",
+         "d6f21ea9d60a0d56f34a05b609c79c88a451d2ae03597821ea3d5a9678c3a442", 277_383_467, "MIT"),
+        ("longmemeval-m", _LONGMEMEVAL + "longmemeval_m_cleaned.json",
+         "9d79e5524794a2e6900a3aa9cb7d9152c5a3e8319c9a87c25494ba1eacee495f", 2_737_100_077, "MIT"),
+    )
+}  # fmt: skip
 SOURCES["longmemeval-oracle"] = SOURCES["longmemeval"]
 
 
@@ -110,11 +97,11 @@ def fetch(name: str, *, directory: str | Path = "data", url: str | None = None, 
         part = target.with_name(target.name + ".part")
         if not _complete(part, source):
             _download(url or source.url, part, source, progress)
-        found = _sha256(part)
-        if found != source.sha256:
+        digest = _sha256(part)
+        if digest != source.sha256:
             _discard(part)
             raise DataError(
-                f"{url or source.url} gave a file with SHA-256 {found}, but the published one is {source.sha256}; "
+                f"{url or source.url} gave a file with SHA-256 {digest}, but the published one is {source.sha256}; "
                 f"{part} was removed. Run the command again; if this repeats, the server or a proxy serves another file"
             )
         os.replace(part, target)
@@ -123,11 +110,11 @@ def fetch(name: str, *, directory: str | Path = "data", url: str | None = None, 
 
 
 def _already_there(target: Path, source: Published) -> Path:
-    found = _sha256(target)
-    if found == source.sha256:
+    digest = _sha256(target)
+    if digest == source.sha256:
         return target
     raise DataError(
-        f"{target} exists with SHA-256 {found}, but the published file has {source.sha256}; it was left as it is. "
+        f"{target} exists with SHA-256 {digest}, but the published file has {source.sha256}; it was left as it is. "
         "Move it away, or choose another directory, to download the published file"
     )
 

@@ -116,8 +116,8 @@ def _turns(conversation: dict[str, Any], scope: str, source: Source, name: str) 
                 source.reject(f"{name}: {key}[{place}]", bad, raw)
     dated = [key.removesuffix("_date_time") for key in conversation if key.endswith("_date_time")]
     if idle := [key for key in dated if key not in conversation]:
-        found = f"{len(idle)} dates of sessions that are not there ({idle[0]} … {idle[-1]})"
-        source.note(f"{name}: session_date_time", found, "ignored")
+        dates = f"{len(idle)} dates of sessions that are not there ({idle[0]} … {idle[-1]})"
+        source.note(f"{name}: session_date_time", dates, "ignored")
     return rows
 
 
@@ -278,8 +278,8 @@ def _statements(raw: Any, where: str, source: Source, name: str) -> Iterator[tup
             continue
         try:
             as_name(speaker, f"{where}: speaker")
-            held = get_list(speakers, speaker, f"{where}.{speaker}")
+            spoken = get_list(speakers, speaker, f"{where}.{speaker}")
         except Bad as bad:
             source.reject(name, bad, statements)
             continue
-        yield from ((f"{where}.{speaker}[{i}]", speaker, statement) for i, statement in enumerate(held))
+        yield from ((f"{where}.{speaker}[{i}]", speaker, statement) for i, statement in enumerate(spoken))

@@ -111,24 +111,24 @@ def _haystack(record: dict[str, Any], source: Source, label: str) -> dict[str, t
     """Give the sessions of a question by name, in order of date: date, turns, and where they stood."""
     names, dates, sessions = (get_list(record, f"haystack_{k}") for k in ("session_ids", "dates", "sessions"))
     if not len(names) == len(dates) == len(sessions):
-        found = f"{len(sessions)} sessions, {len(names)} ids and {len(dates)} dates"
-        raise Bad("haystack_sessions", found, "as many of each")
-    held: dict[str, tuple[datetime, list[Any], str]] = {}
+        counts = f"{len(sessions)} sessions, {len(names)} ids and {len(dates)} dates"
+        raise Bad("haystack_sessions", counts, "as many of each")
+    haystack: dict[str, tuple[datetime, list[Any], str]] = {}
     for i, (raw_name, raw_date) in enumerate(zip(names, dates, strict=True)):
         name, where = as_name(raw_name, f"haystack_session_ids[{i}]"), f"haystack_sessions[{i}]"
         turns = get_list({where: sessions[i]}, where)
         date = parse_date(raw_date, f"haystack_dates[{i}]")
         if not turns:
             source.note(f"{label}: {where}", f"session {name!r} without turns", "dropped empty session")
-        elif name not in held:
-            held[name] = (date, turns, where)
-        elif held[name][1] != turns:
+        elif name not in haystack:
+            haystack[name] = (date, turns, where)
+        elif haystack[name][1] != turns:
             raise Bad(f"haystack_session_ids[{i}]", f"{name!r} again with other turns", "one session for each id")
         else:
             source.note(f"{label}: haystack_session_ids[{i}]", f"{name!r} again, the same turns", "dropped copy")
-    if not held:
+    if not haystack:
         raise Bad("haystack_sessions", "no turn at all", "at least one session with turns")
-    return dict(sorted(held.items(), key=lambda item: item[1][0]))
+    return dict(sorted(haystack.items(), key=lambda item: item[1][0]))
 
 
 def _turns(rows: Rows, scope: str, session_id: str, time: int, turns: list[Any], where: str) -> list[int]:

@@ -132,13 +132,13 @@ def stream(turns: int, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_
 
 def _stream(parameters: Parameters) -> Iterator[Dataset]:
     batch: list[_Scope] = []
-    held = 0
+    n_turns = 0
     for scope in _scopes(parameters):
         batch.append(scope)
-        held += len(scope.spoken)
-        if held >= _BATCH_TURNS:
+        n_turns += len(scope.spoken)
+        if n_turns >= _BATCH_TURNS:
             yield _dataset(batch, parameters.name)
-            batch, held = [], 0
+            batch, n_turns = [], 0
     if batch:
         yield _dataset(batch, parameters.name)
 

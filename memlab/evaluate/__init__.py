@@ -1,4 +1,9 @@
-"""Evaluation: measures over runs, groups of questions, intervals and tests, tables, TREC files.
+"""Evaluation: in go a run and a dataset, out comes a :class:`Report`, and tables, tests and files of several.
+
+``measures`` scores a run, ``bounds`` says what chance and a perfect ranking would reach, ``groups`` sorts questions,
+``report`` puts them together. ``significance`` tests, ``comparison`` sets systems side by side, ``tables`` and
+``printing`` write them down, ``publish`` and ``trec`` make files. ``views``, ``misses``, ``exchange`` and ``kept`` look
+closer: at curves, at what was missed and why, at what a selection exchanged, at what a budget left over.
 
 >>> import memlab
 >>> memlab.evaluate.recall_all @ 10
@@ -34,48 +39,10 @@ from memlab.evaluate.views import curve, dissect, hard_group, independent_hits
 from memlab.language.questions import FORMS, aggregation, question_form
 
 __all__ = [
-    "CAUSES",
-    "DEFAULT_MEASURES",
-    "FORMS",
-    "GROUPS",
-    "MULTI_SESSION",
-    "Measure",
-    "Report",
-    "aggregation",
-    "alpha_ndcg",
-    "bootstrap_interval",
-    "by_cause",
-    "ceiling",
-    "chance",
-    "climb",
-    "compare",
-    "curve",
-    "describe_questions",
-    "dissect",
-    "evaluate",
-    "file_names",
-    "groups_table",
-    "hard_group",
-    "holm",
-    "independent_hits",
-    "measure",
-    "misses",
-    "mrr",
-    "ndcg",
-    "ndcg_longmemeval",
-    "precision",
-    "question_form",
-    "randomisation_test",
-    "read_qrels",
-    "read_run",
-    "recall",
-    "recall_all",
-    "recall_any",
-    "results_table",
-    "score",
-    "to_latex",
-    "to_markdown",
-    "write_qrels",
-    "write_reports",
+    "CAUSES", "DEFAULT_MEASURES", "FORMS", "GROUPS", "MULTI_SESSION", "Measure", "Report", "aggregation", "alpha_ndcg",
+    "bootstrap_interval", "by_cause", "ceiling", "chance", "climb", "compare", "curve", "describe_questions", "dissect",
+    "evaluate", "file_names", "groups_table", "hard_group", "holm", "independent_hits", "measure", "misses", "mrr",
+    "ndcg", "ndcg_longmemeval", "precision", "question_form", "randomisation_test", "read_qrels", "read_run", "recall",
+    "recall_all", "recall_any", "results_table", "score", "to_latex", "to_markdown", "write_qrels", "write_reports",
     "write_run",
-]
+]  # fmt: skip

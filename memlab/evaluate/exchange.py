@@ -41,23 +41,23 @@ def exchanged(before: Run, after: Run, questions: pl.DataFrame, bench: Bench, *,
         raise DataError(f"k is {k}; look at the first one at least")
     column = "evidence" if before.level == "turn" else "evidence_sessions"
     asked = questions.filter(pl.col(column).list.len() > 0)
-    held = asked.select("query_id", doc_id=column).explode("doc_id").unique(maintain_order=True)
+    evidence = asked.select("query_id", doc_id=column).explode("doc_id").unique(maintain_order=True)
     key = ["query_id", "doc_id"]
-    one, other = (
+    earlier, later = (
         run.frame.join(asked.select("query_id"), on="query_id", how="semi", maintain_order="left").select(*key, "rank")
         for run in (before, after)
     )
-    first, second = (frame.filter(pl.col("rank") <= k).select(key) for frame in (one, other))
+    first, second = (frame.filter(pl.col("rank") <= k).select(key) for frame in (earlier, later))
     moved = pl.concat(
         frame.join(opposite, on=key, how="anti", maintain_order="left").with_columns(side=pl.lit(side))
         for side, frame, opposite in (("out", first, second), ("in", second, first))
     )
-    judged = one.join(held.with_columns(evidence=True), on=key, how="left", maintain_order="left")
+    judged = earlier.join(evidence.with_columns(evidence=True), on=key, how="left", maintain_order="left")
     by_rank = judged.group_by("rank").agg(expected=pl.col("evidence").fill_null(False).mean())
     table = (
-        moved.join(one, on=key, how="left", maintain_order="left")
+        moved.join(earlier, on=key, how="left", maintain_order="left")
         .join(by_rank, on="rank", how="left", maintain_order="left")
-        .join(held.with_columns(evidence=True), on=key, how="left", maintain_order="left")
+        .join(evidence.with_columns(evidence=True), on=key, how="left", maintain_order="left")
         .with_columns(pl.col("evidence").fill_null(False))
     )
     kept = first.join(second, on=key, how="semi", maintain_order="left")
@@ -97,8 +97,8 @@ def _likeness(table: pl.DataFrame, kept: pl.DataFrame, bench: Bench, level: str)
         .join(kept.select("query_id", stays="doc_id"), on="query_id")
     )
     vectors = documents.vectors()
-    one, other = (vectors[documents.at(pairs[column])] for column in ("doc_id", "stays"))
-    cosine = pl.Series("likeness", np.einsum("ij,ij->i", one, other, dtype=np.float64))
+    left, right = (vectors[documents.at(pairs[column])] for column in ("doc_id", "stays"))
+    cosine = pl.Series("likeness", np.einsum("ij,ij->i", left, right, dtype=np.float64))
     nearest = pairs.select("row", cosine).group_by("row").agg(pl.col("likeness").max())
     rows = pl.DataFrame({"row": pl.int_range(table.height, dtype=pl.UInt32, eager=True)})
     return rows.join(nearest, on="row", how="left", maintain_order="left")["likeness"]

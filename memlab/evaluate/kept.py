@@ -55,7 +55,7 @@ def kept(texts: pl.DataFrame, dataset: Dataset) -> pl.DataFrame:
         .with_columns(found=pl.col("text").is_not_null(), uncut=(pl.col("text") == pl.col("full")).fill_null(False))
         .with_columns(said=_says("full"), still=_says("text"))
     )
-    found = pieces.group_by("query_id").agg(
+    by_query = pieces.group_by("query_id").agg(
         recall_all=pl.col("found").all().cast(pl.Float64),
         whole=pl.col("uncut").all().cast(pl.Float64),
         answer=pl.when(pl.col("said").any()).then(pl.col("still").any().cast(pl.Float64)),
@@ -64,10 +64,10 @@ def kept(texts: pl.DataFrame, dataset: Dataset) -> pl.DataFrame:
         "query_id", "scope", n_evidence_sessions=pl.col("evidence_sessions").list.n_unique()
     )
     return (
-        asked.join(found, on="query_id", maintain_order="left")
+        asked.join(by_query, on="query_id", maintain_order="left")
         .join(sizes, on="query_id", how="left", maintain_order="left")
         .with_columns(pl.col("documents", "sessions", "tokens").fill_null(0))
-        .select(*asked.columns, *sizes.columns[1:], *found.columns[1:])
+        .select(*asked.columns, *sizes.columns[1:], *by_query.columns[1:])
     )
 
 
@@ -78,5 +78,5 @@ def _words(text: pl.Expr) -> pl.Expr:
 
 def _says(column: str) -> pl.Expr:
     answer = pl.col("answer")
-    said = _words(pl.col(column).fill_null("")).str.contains(answer, literal=True)
-    return said & (answer.str.strip_chars() != "")
+    contains = _words(pl.col(column).fill_null("")).str.contains(answer, literal=True)
+    return contains & (answer.str.strip_chars() != "")

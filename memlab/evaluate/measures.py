@@ -268,8 +268,8 @@ def _check(ranked: pl.DataFrame, name: str) -> None:
         raise DataError(f"run {name!r} ranks document {doc!r} twice for query {query!r}; keep its best rank only")
     gaps = per_query.filter((pl.col("ranks") < pl.col("n")) | (pl.col("low") != 1) | (pl.col("high") != pl.col("n")))
     if gaps.height:
-        found = gaps.sort("query_id").row(0, named=True)
+        gap = gaps.sort("query_id").row(0, named=True)
         raise DataError(
-            f"run {name!r} gives query {found['query_id']!r} {found['n']} documents with ranks from {found['low']} to "
-            f"{found['high']}; expected 1 to {found['n']}, each once: rank again after leaving documents out"
+            f"run {name!r} gives query {gap['query_id']!r} {gap['n']} documents with ranks from {gap['low']} to "
+            f"{gap['high']}; expected 1 to {gap['n']}, each once: rank again after leaving documents out"
         )

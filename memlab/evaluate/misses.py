@@ -118,11 +118,11 @@ def _cause(k: int) -> pl.Expr:
 def _described(missed: pl.DataFrame, evidence: pl.DataFrame, first: pl.DataFrame, dataset: Dataset) -> pl.DataFrame:
     """Say of each missed turn what it shares with question and answer, and what was found instead."""
     place = ["query_id", "doc_id"]
-    said, asked, answer = _stems(dataset)
+    turn_words, asked, answer = _stems(dataset)
     either, telling = pl.col("asks") | pl.col("answers"), ~pl.col("common")
     shared = (
         missed.select(place)
-        .join(said, on="doc_id")
+        .join(turn_words, on="doc_id")
         .join(asked.select("query_id", "word", asks=True), on=["query_id", "word"], how="left")
         .join(answer.select("query_id", "word", answers=True), on=["query_id", "word"], how="left")
         .with_columns(pl.col("asks", "answers").fill_null(False))
@@ -140,7 +140,7 @@ def _described(missed: pl.DataFrame, evidence: pl.DataFrame, first: pl.DataFrame
     n_words = answer.group_by("query_id").agg(wanted=pl.len())
     elsewhere = (
         first.join(evidence, on=place, how="anti")
-        .join(said.select("doc_id", "word").unique(), on="doc_id")
+        .join(turn_words.select("doc_id", "word").unique(), on="doc_id")
         .join(answer, on=["query_id", "word"])
         .group_by(place)
         .len()
@@ -148,10 +148,10 @@ def _described(missed: pl.DataFrame, evidence: pl.DataFrame, first: pl.DataFrame
         .filter(pl.col("len") == pl.col("wanted"))
         .select(pl.col("query_id").unique(), elsewhere=True)
     )
-    found = first.join(dataset.turns.select("session_id", at="n", doc_id="turn_id"), on="doc_id")
+    near = first.join(dataset.turns.select("session_id", at="n", doc_id="turn_id"), on="doc_id")
     beside = (
         missed.select(*place, "session_id", "n")
-        .join(found.select("query_id", "session_id", "at"), on=["query_id", "session_id"])
+        .join(near.select("query_id", "session_id", "at"), on=["query_id", "session_id"])
         .filter((pl.col("n") - pl.col("at")).abs() <= REACH)
         .select(place)
         .unique()
@@ -173,7 +173,7 @@ def _stems(dataset: Dataset) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """
     turns, questions = dataset.turns, dataset.questions
     of_turn, of_question = turns.select("scope", doc_id="turn_id"), questions.select("scope", "query_id")
-    said = pl.concat(
+    turn_words = pl.concat(
         [
             _words(of_turn, turns[column]).with_columns(shown=pl.lit(column == "caption"))
             for column in ("text", "caption")
@@ -181,7 +181,7 @@ def _stems(dataset: Dataset) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     )
     size = turns.group_by("scope").agg(size=pl.len())
     common = (
-        said.group_by("scope", "word")
+        turn_words.group_by("scope", "word")
         .agg(held=pl.col("doc_id").n_unique())
         .join(size, on="scope")
         .filter(pl.col("held") > pl.max_horizontal(COMMON * pl.col("size"), FEW))
@@ -189,15 +189,15 @@ def _stems(dataset: Dataset) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     )
     people = turns.select("scope", "speaker").unique()
     names = _words(people.select("scope"), people["speaker"])
-    held = (said, _words(of_question, questions["text"]), _words(of_question, questions["answer"]))
-    said, asked, answer = (
+    texts = (turn_words, _words(of_question, questions["text"]), _words(of_question, questions["answer"]))
+    turn_words, asked, answer = (
         words.join(names, on=["scope", "word"], how="anti")
         .join(common, on=["scope", "word"], how="left")
         .with_columns(pl.col("common").fill_null(False))
         .drop("scope")
-        for words in held
+        for words in texts
     )
-    return said, asked, answer
+    return turn_words, asked, answer
 
 
 def _words(keys: pl.DataFrame, texts: pl.Series) -> pl.DataFrame:

@@ -131,8 +131,8 @@ def _cells(
         texts = [escape(_text(v, digits)) for v in values]
         if ranked and (series.dtype.is_float() or series.dtype == pl.Struct) and series.name not in _NOT_RANKED:
             means = [v["mean"] if isinstance(v, dict) else v for v in values]
-            held = [m for m, c in zip(means, competes, strict=True) if c and m is not None]
-            best = number(max(held), digits) if held else None
+            competing = [m for m, c in zip(means, competes, strict=True) if c and m is not None]
+            best = number(max(competing), digits) if competing else None
             texts = [
                 bold(t) if c and m is not None and number(m, digits) == best else t
                 for t, m, c in zip(texts, means, competes, strict=True)

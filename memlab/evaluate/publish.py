@@ -56,9 +56,9 @@ def write_reports(
     directory = Path(directory)
     names = file_names([r.name for r in reports])
     levels = {level: [r for r in reports if r.level == level] for level in LEVELS}
-    levels = {level: held for level, held in levels.items() if held}
+    levels = {level: systems for level, systems in levels.items() if systems}
     shared = dict(provenance or {})
-    tables = {level: list(_tables(level, held)) for level, held in levels.items()}
+    tables = {level: list(_tables(level, systems)) for level, systems in levels.items()}
     content = {
         "report.json": _json(reports, levels, shared),
         "report.md": _markdown(levels, tables, shared),
@@ -109,15 +109,15 @@ def _json(reports: Sequence[Report], levels: Mapping[Level, list[Report]], prove
         {
             "level": level,
             "measure": str(measure),
-            "baseline": held[0].name,
+            "baseline": systems[0].name,
             "questions": questions,
-            "systems": compare(held, measure=measure, seed=held[0].seed, where=where).to_dicts(),
+            "systems": compare(systems, measure=measure, seed=systems[0].seed, where=where).to_dicts(),
         }
-        for level, held in levels.items()
-        if len(held) > 1
-        for measure in (m for m in held[0].measures if m.name == "recall_all" or m == headline(held[0].measures))
+        for level, systems in levels.items()
+        if len(systems) > 1
+        for measure in (m for m in systems[0].measures if m.name == "recall_all" or m == headline(systems[0].measures))
         for questions, where in (("all", None), (f"{MULTI_SESSION} evidence sessions", _SEVERAL))
-        if where is None or held[0].per_query.filter(where).height
+        if where is None or systems[0].per_query.filter(where).height
     ]
     document = {
         "provenance": dict(provenance),
@@ -131,12 +131,12 @@ def _markdown(
     levels: Mapping[Level, list[Report]], tables: Mapping[Level, list[_Table]], provenance: Mapping[str, Any]
 ) -> str:
     parts = ["# Evaluation"]
-    for level, held in levels.items():
-        parts.append(f"## {level.title()}s as documents (n = {held[0].per_query.height:,} questions with evidence)")
+    for level, systems in levels.items():
+        parts.append(f"## {level.title()}s as documents (n = {systems[0].per_query.height:,} questions with evidence)")
         parts.append(_BOUNDS_NOTE)
         parts.extend(f"**{t.caption}**\n\n{to_markdown(t.frame)}" for t in tables[level])
     parts.append("## Where this comes from")
-    reports = [r for held in levels.values() for r in held]
+    reports = [r for systems in levels.values() for r in systems]
     common = {k: v for k, v in reports[0].provenance.items() if all(r.provenance.get(k) == v for r in reports)}
     lines = [f"- {key}: {_plain(value)}" for key, value in {**common, **provenance}.items()]
     for report in reports:

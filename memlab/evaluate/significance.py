@@ -73,22 +73,22 @@ def randomisation_test(differences: np.ndarray, *, permutations: int = PERMUTATI
     >>> randomisation_test(np.array([1.0, 1.0, 1.0, 1.0, 0.0]))
     0.125
     """
-    held = differences[np.abs(differences) > 1e-12]
-    n = len(held)
+    nonzero = differences[np.abs(differences) > 1e-12]
+    n = len(nonzero)
     if n == 0:
         return 1.0
     # Sums of the same numbers in another order differ in the last bits: a tie with the observed sum must count.
-    observed = abs(held.sum()) - 1e-10 * np.abs(held).sum()
+    observed = abs(nonzero.sum()) - 1e-10 * np.abs(nonzero).sum()
     if n <= EXACT_UP_TO:
         signs = (np.arange(2**n)[:, None] >> np.arange(n) & 1) * 2.0 - 1.0
-        return float((np.abs(signs @ held) >= observed).mean())
+        return float((np.abs(signs @ nonzero) >= observed).mean())
     rng = np.random.default_rng(seed)
     step = max(1, _CELLS // n)
     extreme = 0
     for start in range(0, permutations, step):
         drawn = rng.integers(0, 256, size=(min(step, permutations - start), -(-n // 8)), dtype=np.uint8)
-        positive = np.unpackbits(drawn, axis=1, count=n).astype(np.float64) @ held
-        extreme += int((np.abs(2.0 * positive - held.sum()) >= observed).sum())
+        positive = np.unpackbits(drawn, axis=1, count=n).astype(np.float64) @ nonzero
+        extreme += int((np.abs(2.0 * positive - nonzero.sum()) >= observed).sum())
     return (extreme + 1) / (permutations + 1)
 
 

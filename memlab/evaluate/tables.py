@@ -74,10 +74,10 @@ def _wide(
     label = f"system (n = {first['n'][0]:,})" if n_in_first else "system"
     columns: dict[str, Any] = {label: [*rows, *BOUNDS]}
     for cell in first.iter_rows(named=True):
-        found = [frame.filter(pl.col(key) == cell[key]).row(0, named=True) for frame in rows.values()]
+        system_rows = [frame.filter(pl.col(key) == cell[key]).row(0, named=True) for frame in rows.values()]
         if intervals:
-            cells = [{"mean": r["mean"], "low": r["low"], "high": r["high"]} for r in found]
+            cells = [{"mean": r["mean"], "low": r["low"], "high": r["high"]} for r in system_rows]
             columns[header(cell)] = [*cells, *({"mean": cell[b], "low": None, "high": None} for b in BOUNDS)]
         else:
-            columns[header(cell)] = [*(r["mean"] for r in found), *(cell[b] for b in BOUNDS)]
+            columns[header(cell)] = [*(r["mean"] for r in system_rows), *(cell[b] for b in BOUNDS)]
     return pl.DataFrame(columns, strict=False)

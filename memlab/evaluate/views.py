@@ -63,15 +63,15 @@ def independent_hits(report: Report, *, k: int = 10, most: int = 5) -> pl.DataFr
     rows = report.per_query
     pieces = rows["n_relevant"].to_numpy()
     p = float(rows[fraction].to_numpy() @ pieces / pieces.sum())
-    found = []
+    table = []
     for n in range(1, most + 1):
         part = rows.filter(pl.col("n_relevant") == n if n < most else pl.col("n_relevant") >= n)
         if part.height:
             low, high = bootstrap_interval(part[complete].to_numpy()[:, None], np.ones(part.height), seed=report.seed)
             predicted = (p ** part["n_relevant"].to_numpy()).mean()
             label = str(n) if n < most else f"{n}+"
-            found.append((label, part[complete].mean(), float(low[0]), float(high[0]), float(predicted), part.height))
-    return pl.DataFrame(found, schema=["n_evidence", "measured", "low", "high", "predicted", "n"], orient="row")
+            table.append((label, part[complete].mean(), float(low[0]), float(high[0]), float(predicted), part.height))
+    return pl.DataFrame(table, schema=["n_evidence", "measured", "low", "high", "predicted", "n"], orient="row")
 
 
 def dissect(run: Run, dataset: Dataset, query_id: str, *, k: int = 10) -> tuple[pl.DataFrame, pl.DataFrame]:

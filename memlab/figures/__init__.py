@@ -1,7 +1,8 @@
-"""Figures for a paper: one file per family of charts, one export, one gallery.
+"""Figures for a paper: in goes a frame, out comes a figure, and from there files and a gallery.
 
-A chart function takes a frame and gives a ``plotly.graph_objects.Figure``; it never shows or writes. :func:`export`
-writes one with its data and provenance, :func:`gallery` makes a page of all that were exported.
+One file per family of charts. A chart function gives a ``plotly.graph_objects.Figure`` and never shows or writes it;
+``style`` holds the look and the layouts, ``_rows`` rows of marks with intervals, ``_text`` measures and wraps words.
+:func:`export` writes a figure with its data and provenance, :func:`gallery` makes a page of all that were exported.
 """
 
 from __future__ import annotations
@@ -29,24 +30,6 @@ from memlab.figures.export import Exported, export
 from memlab.figures.gallery import gallery
 
 __all__ = [
-    "Exported",
-    "anatomy",
-    "browser",
-    "corpus",
-    "curves",
-    "decay",
-    "decay_live",
-    "decay_truth",
-    "export",
-    "exporting",
-    "follow_ups",
-    "gallery",
-    "ladder",
-    "learning",
-    "maps",
-    "rollup",
-    "selection",
-    "similarity",
-    "style",
-    "sweeps",
-]
+    "Exported", "anatomy", "browser", "corpus", "curves", "decay", "decay_live", "decay_truth", "export", "exporting",
+    "follow_ups", "gallery", "ladder", "learning", "maps", "rollup", "selection", "similarity", "style", "sweeps",
+]  # fmt: skip

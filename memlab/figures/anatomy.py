@@ -49,8 +49,8 @@ def question_anatomy(
     if lost.height:
         style.need(lost, ("rank", "session", "text"), "question_anatomy (misses)")
         lost = lost.sort("rank", nulls_last=True)
-    held = [*hits.filter(pl.col("evidence"))["session"].to_list(), *lost["session"].to_list()]
-    colours = {s: style.colour(i) for i, s in enumerate(dict.fromkeys(map(str, held)))}
+    evidence_sessions = [*hits.filter(pl.col("evidence"))["session"].to_list(), *lost["session"].to_list()]
+    colours = {s: style.colour(i) for i, s in enumerate(dict.fromkeys(map(str, evidence_sessions)))}
     return style.finish(_marks(hits, colours), _layout(hits, lost, colours, question=question, system=system))
 
 
@@ -74,8 +74,8 @@ def _marks(hits: pl.DataFrame, colours: dict[str, str]) -> list[go.Scatter]:
 
 
 def _layout(hits: pl.DataFrame, lost: pl.DataFrame, colours: dict[str, str], *, question: str, system: str) -> Any:
-    found, all_of_it = int(hits["evidence"].sum()), int(hits["evidence"].sum()) + lost.height
-    summary = f"{found} of {all_of_it} pieces of evidence in the top {int(hits['rank'][-1])}"
+    n_hits, all_of_it = int(hits["evidence"].sum()), int(hits["evidence"].sum()) + lost.height
+    summary = f"{n_hits} of {all_of_it} pieces of evidence in the top {int(hits['rank'][-1])}"
     rows = hits.height + (lost.height + 1.4 if lost.height else 0)
     low, high = float(hits["score"].min()), float(hits["score"].max())  # type: ignore[arg-type]
     pad = (high - low or abs(high) or 1.0) * 0.12
@@ -90,10 +90,10 @@ def _layout(hits: pl.DataFrame, lost: pl.DataFrame, colours: dict[str, str], *, 
         plot = {"columns": columns, "room": px - columns["text"] - 6, "session_px": session_px}
         texts = [t for i, row in enumerate(hits.iter_rows(named=True)) for t in _row(i, row, colours, plot)]
         texts += _missed(lost, hits.height, colours, plot)
-        said = [f"<b>{escape(line)}</b>" for line in lines]
-        said.append(f"<span style='font-size:{style.SMALL}px;color:{style.GREY}'>{summary}</span>")
+        header = [f"<b>{escape(line)}</b>" for line in lines]
+        header.append(f"<span style='font-size:{style.SMALL}px;color:{style.GREY}'>{summary}</span>")
         block = {"yref": "paper", "y": 1, "yanchor": "bottom", "yshift": 5, "align": "left", **_at(8)}
-        texts.append({"text": "<br>".join(said), "font": {"size": style.TEXT + 1}, **block})
+        texts.append({"text": "<br>".join(header), "font": {"size": style.TEXT + 1}, **block})
         axis = fit(f"score, {system}" if system else "score", strip_px * 1.25, style.SMALL)
         return {
             "annotations": texts, "shapes": _bands(hits, px), "showlegend": False,
@@ -132,9 +132,9 @@ def _missed(lost: pl.DataFrame, after: int, colours: dict[str, str], plot: dict[
     if not lost.height:
         return []
     first = after + 1.3
-    said = f"<b>missed</b> (rank, or {_ABSENT} where not retrieved)"
+    heading = f"<b>missed</b> (rank, or {_ABSENT} where not retrieved)"
     tint = {"font": {"size": style.SMALL, "color": style.PALETTE[1]}, "showarrow": False}
-    head = {"text": said, "y": first - 1.0, "yanchor": "middle", **tint, **_at(plot["columns"]["session"])}
+    head = {"text": heading, "y": first - 1.0, "yanchor": "middle", **tint, **_at(plot["columns"]["session"])}
     rows = [t for i, row in enumerate(lost.iter_rows(named=True)) for t in _missed_row(first + i, row, colours, plot)]
     return [head, *rows]
 

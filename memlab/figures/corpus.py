@@ -113,14 +113,14 @@ def sessions_over_time(frame: pl.DataFrame, *, most: int = 24, title: str = "") 
     dated = frame.drop_nulls("start")
     style.need(dated, (), "sessions_over_time (sessions with a date)")
     scopes = style.series(dated, "scope")[:most]
-    held = dated.filter(pl.col("scope").is_in(scopes))
+    drawn = dated.filter(pl.col("scope").is_in(scopes))
     place = {scope: len(scopes) - 1 - i for i, scope in enumerate(scopes)}
-    largest = float(held["n_turns"].max() or 1)  # type: ignore[arg-type]
+    largest = float(drawn["n_turns"].max() or 1)  # type: ignore[arg-type]
     dots = go.Scatter(
-        x=held["start"].to_list(), y=[place[s] for s in held["scope"]], mode="markers", name="sessions",
-        marker={"size": held["n_turns"].to_list(), "sizemode": "area", "sizeref": 2 * largest / 13**2, "sizemin": 1.5,
+        x=drawn["start"].to_list(), y=[place[s] for s in drawn["scope"]], mode="markers", name="sessions",
+        marker={"size": drawn["n_turns"].to_list(), "sizemode": "area", "sizeref": 2 * largest / 13**2, "sizemin": 1.5,
                 "color": style.faded(style.colour(0), 0.45), "line": {"color": style.colour(0), "width": 0.6}},
-        text=[f"{plain(s)}<br>{t:%d %b %Y}: {n} turns" for s, t, n in held.select(_DOT).iter_rows()], hoverinfo="text",
+        text=[f"{plain(s)}<br>{t:%d %b %Y}: {n} turns" for s, t, n in drawn.select(_DOT).iter_rows()], hoverinfo="text",
     )  # fmt: skip
     notes = [f"dot area: turns, the largest {int(largest):,}"]
     hidden = dated["scope"].n_unique() - len(scopes)
@@ -156,15 +156,15 @@ def token_lengths(frame: pl.DataFrame, *, unit: str = "turn", title: str = "") -
     import plotly.graph_objects as go
 
     style.need(frame, ("tokens",), "token_lengths")
-    held = frame if "role" in frame.columns else frame.with_columns(role=pl.lit(f"{unit}s"))
-    held = held.drop_nulls(["tokens", "role"]).with_columns(tokens=pl.max_horizontal("tokens", pl.lit(1)))
-    style.need(held, (), "token_lengths")
-    longest = float(held["tokens"].max())  # type: ignore[arg-type]
+    texts = frame if "role" in frame.columns else frame.with_columns(role=pl.lit(f"{unit}s"))
+    texts = texts.drop_nulls(["tokens", "role"]).with_columns(tokens=pl.max_horizontal("tokens", pl.lit(1)))
+    style.need(texts, (), "token_lengths")
+    longest = float(texts["tokens"].max())  # type: ignore[arg-type]
     edges = np.unique(np.round(np.geomspace(1, longest + 1, 40))) - 0.5
     edges = np.append(edges, longest + 0.5) if edges[-1] <= longest else edges
     traces, names, rules = list[Any](), list[str](), list[dict[str, Any]]()
-    for i, role in enumerate(style.series(held, "role")):
-        values = held.filter(pl.col("role") == role)["tokens"].to_numpy()
+    for i, role in enumerate(style.series(texts, "role")):
+        values = texts.filter(pl.col("role") == role)["tokens"].to_numpy()
         density = np.histogram(values, edges)[0] / np.diff(np.log10(edges)) / len(values)
         middle = float(np.median(values))
         names.append(f"{clean(role)}: median {middle:,.0f}, n = {len(values):,}")

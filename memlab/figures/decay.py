@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from memlab.figures import style
+from memlab.figures._rows import marked_rows
 from memlab.figures._text import clean, escape, fit, plain, signed, text_px
 from memlab.figures.curves import end_labels
-from memlab.figures.selection import rows_layout
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -108,17 +108,17 @@ def reliability(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
         heads.append(f"{clean(name)}<{int(rows['n'].sum()):,}")
         axes = {"xaxis": f"x{p + 1 if p else ''}", "yaxis": f"y{p + 1 if p else ''}", "showlegend": p == 0}
         most = max(rows["n"].to_list())
-        said = [
+        hover = [
             f"{n:,} facts: said {c:.2f}, true {s:.2f}" for n, c, s in rows.select("n", "chance", "share").iter_rows()
         ]
         traces += [
             go.Scatter(x=[0, 1], y=[0, 1], mode="lines", name=_DIAGONAL, legendgroup="d", hoverinfo="skip",
                        line={"color": style.GREY, "width": 1, "dash": "dash"}, **axes),
             go.Bar(x=rows["chance"].to_list(), y=[n / most * (_STRIP - 0.04) for n in rows["n"]], base=-_STRIP,
-                   width=0.05, name=_COUNT, legendgroup="n", marker={"color": style.NOISE}, text=said,
+                   width=0.05, name=_COUNT, legendgroup="n", marker={"color": style.NOISE}, text=hover,
                    textposition="none", hoverinfo="text", **axes),
             go.Scatter(x=rows["chance"].to_list(), y=rows["share"].to_list(), mode="markers", name=_SHARE,
-                       legendgroup="s", marker={"color": style.colour(0), "size": 5}, text=said, hoverinfo="text",
+                       legendgroup="s", marker={"color": style.colour(0), "size": 5}, text=hover, hoverinfo="text",
                        error_y=style.interval(rows["share"], rows["low"], rows["high"], thickness=1), **axes),
         ]  # fmt: skip
     return style.finish(traces, _panels(heads, [max(rows["n"].to_list()) for rows in parts], title))
@@ -139,7 +139,7 @@ def _panels(heads: list[str], most: list[int], title: str) -> Any:
             "height": top + area + _FOOT_PX + legend_px,
             "margin": {"t": top, "l": 44, "r": 12, "b": _FOOT_PX + legend_px},
         }  # fmt: skip
-        for p, (said, tallest) in enumerate(zip(heads, most, strict=True)):
+        for p, (heading, tallest) in enumerate(zip(heads, most, strict=True)):
             row, column = divmod(p, columns)
             left = column * (wide + gap_px) / across
             up = 1 - (row * (_HEAD_PX + high + _FOOT_PX) + _HEAD_PX) / area
@@ -154,7 +154,7 @@ def _panels(heads: list[str], most: list[int], title: str) -> Any:
                 "tickvals": [0, 0.25, 0.5, 0.75, 1], "showticklabels": column == 0,
                 "title": {"text": "share still true" if column == 0 else ""},
             }  # fmt: skip
-            name, n = said.rsplit("<", 1)
+            name, n = heading.rsplit("<", 1)
             lines = [f"<b>{escape(fit(name, wide, style.SMALL, bold=True))}</b>"] if name else []
             lines.append(escape(f"n = {n}, fullest bin {tallest:,}"))
             layout["annotations"].append(
@@ -178,43 +178,29 @@ def families(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") -
         ``difference_high``; where there is ``predicate``, the rows over all (null) are drawn if there are some.
     :param confidence: of the intervals, named under the plot.
     """
-    import plotly.graph_objects as go
 
     columns = ("family", "fit", "n", "log_loss", "low", "high", "difference", "difference_low", "difference_high")
     style.need(frame, columns, "families")
     if "predicate" in frame.columns and frame["predicate"].null_count():
         frame = frame.filter(pl.col("predicate").is_null())
     several = frame["fit"].n_unique() > 1
-    rows = frame.sort("log_loss", maintain_order=True).to_dicts()
-    labels, traces = list[dict[str, Any]](), list[Any]()
-    for i, row in enumerate(rows):
+    rows, marks = frame.sort("log_loss", maintain_order=True).to_dicts(), []
+    for row in rows:
         name = f"{row['family']}, {row['fit']}" if several and row["family"] not in _NOT_FITTED else row["family"]
-        worse = (row["difference_low"] or 0) > 0
         tint = style.GREY if row["family"] in _NOT_FITTED else style.colour(0)
         low, high = (row["log_loss"] if row[end] is None else row[end] for end in ("low", "high"))
         behind = "best" if not row["difference"] else _behind(row)
-        labels.append({"name": clean(name), "said": [f"{row['log_loss']:.3f}  {behind}"], "y": float(len(rows) - i)})
-        traces.append(
-            go.Scatter(
-                x=[row["log_loss"]], y=[len(rows) - i - 1.0], mode="markers", name=plain(name), showlegend=False,
-                marker={"size": 7, "color": "white" if worse else tint, "line": {"color": tint, "width": 1.5},
-                        "symbol": "diamond" if row["fit"] == "per predicate" else "circle"},
-                error_x={"array": [high - row["log_loss"]], "arrayminus": [row["log_loss"] - low], "thickness": 1.5,
-                         "width": 0, "color": tint},
-                text=[f"{plain(name)}<br>{row['log_loss']:.4f} [{low:.4f}, {high:.4f}]"], hoverinfo="text",
-            )
-        )  # fmt: skip
-    span = (min(t.x[0] - t.error_x.arrayminus[0] for t in traces), max(t.x[0] + t.error_x.array[0] for t in traces))
+        marks.append({"name": name, "x": row["log_loss"], "low": low, "high": high, "tint": tint,
+                      "fill": "white" if (row["difference_low"] or 0) > 0 else tint,
+                      "symbol": "diamond" if row["fit"] == "per predicate" else "circle",
+                      "numbers": f"{row['log_loss']:.3f}  {behind}",
+                      "hover": f"{row['log_loss']:.4f} [{low:.4f}, {high:.4f}]"})  # fmt: skip
+    span = (min(row["low"] for row in marks), max(row["high"] for row in marks))
     xlabel = f"held-out log-loss in nats, {confidence:.0%} intervals (n = {rows[0]['n']:,}; less is better)"
     key = "right: difference to the best, paired; open: surely worse; grey: not fitted"
     key += "; ◆ a curve for each predicate" * several
-    layout_for = rows_layout(labels, span=span, deep=1, xlabel=xlabel, key=key, title=title)
-
-    def without_zero(px: int) -> dict[str, Any]:
-        layout = layout_for(px)
-        return {**layout, "xaxis": {**layout["xaxis"], "zeroline": False, "nticks": 6}}
-
-    return style.finish(traces, without_zero)
+    axis = {"zeroline": False, "nticks": 6}
+    return marked_rows(marks, span=span, xlabel=xlabel, key=key, title=title, xaxis=axis)
 
 
 _NOT_FITTED = ("constant", "default")

@@ -32,7 +32,7 @@ class Live:
     :ivar sliders: by name: the parameters of the family, ``reinforcement_step``, ``reinforcement_limit`` and
         ``days_later``.
     :ivar settings: the settings as the sliders stand.
-    :ivar ranking: the first facts: ``place`` (from 1), ``before`` (place at the start), ``said``, ``age_days``,
+    :ivar ranking: the first facts: ``place`` (from 1), ``before`` (place at the start), ``statement``, ``age_days``,
         ``staleness``, ``confidence``, ``vector`` and ``score``.
     :ivar figure: curve and ranking, for :func:`memlab.figures.export`.
     :ivar refused: why the last move was not followed; empty if it was.
@@ -59,10 +59,10 @@ class Live:
         self._moved()
 
     def _fill(self, curve: AnyCurve) -> None:
-        held = {p.name: p for p in SPACE[curve.family]}
+        space = {p.name: p for p in SPACE[curve.family]}
         own = {}
         for name, value in parameters(curve).items():
-            p = held[name]
+            p = space[name]
             span = _DAYS if name.endswith("_days") else (p.low, p.high)
             own[name] = _slider(name, value, span, log=p.log)
             own[name].observe(self._moved, "value")
@@ -123,7 +123,7 @@ def sliders(
     >>> facts = pl.DataFrame({"text": ["Ann rows.", "Ann sings."], "source": ["stated", "observed"],
     ...     "n_reinforced": [0, 4], "last_access": [datetime(2025, 1, 1)] * 2, "superseded": [False] * 2})
     >>> live = decay_live.sliders(facts, now=datetime(2025, 1, 8))
-    >>> live.ranking["said"].to_list()
+    >>> live.ranking["statement"].to_list()
     ['Ann rows.', 'Ann sings.']
     >>> live.sliders["reinforcement_step"].value = 0.0
     >>> live.ranking["confidence"].to_list()
@@ -133,17 +133,17 @@ def sliders(
         import ipywidgets  # noqa: F401
     except ImportError as error:
         raise ModelError('sliders need ipywidgets, which is not installed; run: pip install "memlab[lab]"') from error
-    held = settings or ConfidenceSettings()
+    start = settings or ConfidenceSettings()
     if "superseded" in facts.columns:
         facts = facts.filter(~pl.col("superseded"))
     if facts.is_empty():
         raise DataError("there is no fact to rank: the frame has no rows that still hold")
     words = "text" if "text" in facts.columns else None
     spoken = pl.concat_str(["subject", "predicate", "object"], separator=" ") if "subject" in facts.columns else None
-    said = [part for part in (words, spoken) if part is not None]
-    if not said:
+    statements = [part for part in (words, spoken) if part is not None]
+    if not statements:
         raise DataError("facts to rank need the column text, or subject, predicate and object")
-    return Live(facts.with_columns(said=pl.coalesce(said)).with_row_index("row"), now, held, top)
+    return Live(facts.with_columns(statement=pl.coalesce(statements)).with_row_index("row"), now, start, top)
 
 
 def _slider(name: str, value: float, span: tuple[float, float], *, log: bool) -> Any:
@@ -166,19 +166,19 @@ def _scored(facts: pl.DataFrame, now: datetime, settings: ConfidenceSettings) ->
         .otherwise(_WEIGHTS[0] * pl.col("vector") + _WEIGHTS[1] * pl.col("confidence"))
     )
     table = table.sort("score", descending=True, maintain_order=True).with_row_index("place", offset=1)
-    return table.select("row", "place", "said", "age_days", "staleness", "confidence", "vector", "score")
+    return table.select("row", "place", "statement", "age_days", "staleness", "confidence", "vector", "score")
 
 
 def curve_and_ranking(ranking: pl.DataFrame, curves: Mapping[str, AnyCurve], *, title: str = "") -> go.Figure:
     """Draw a decay curve beside the one at the start, and the ranking of facts that it makes.
 
-    :param ranking: ``place``, ``before``, ``said``, ``age_days``, ``staleness``, ``confidence``, ``score``, and
+    :param ranking: ``place``, ``before``, ``statement``, ``age_days``, ``staleness``, ``confidence``, ``score``, and
         ``vector``, null where the rank is by confidence alone; see :class:`Live`.
     :param curves: the curve at the start and the one now.
     """
     import plotly.graph_objects as go
 
-    style.need(ranking, ("place", "before", "said", "age_days", "staleness", "confidence", "score"), "ranking")
+    style.need(ranking, ("place", "before", "statement", "age_days", "staleness", "confidence", "score"), "ranking")
     dated = ranking.drop_nulls("age_days")
     oldest = max(365.0, float(dated["age_days"].max() or 0) * 1.05)  # type: ignore[arg-type]
     days = np.linspace(0, oldest, 200)
@@ -192,9 +192,8 @@ def curve_and_ranking(ranking: pl.DataFrame, curves: Mapping[str, AnyCurve], *, 
     ]
     traces.append(
         go.Scatter(x=dated["age_days"].to_list(), y=dated["staleness"].to_list(), mode="markers", name="a fact, ranked",
-                   cliponaxis=False,
-                   marker={"color": style.colour(1), "size": 6}, text=[plain(said) for said in dated["said"]],
-                   hoverinfo="text")
+                   cliponaxis=False, marker={"color": style.colour(1), "size": 6}, hoverinfo="text",
+                   text=list(map(plain, dated["statement"])))
     )  # fmt: skip
     both = ranking["vector"].null_count() < ranking.height
     share = ranking["score"] - _WEIGHTS[0] * ranking["vector"].fill_null(0) if both else ranking["score"]
@@ -243,10 +242,10 @@ def _two_panels(ranking: pl.DataFrame, names: list[str], oldest: float, title: s
 def _listed(ranking: pl.DataFrame, room: float) -> list[dict[str, Any]]:
     """Write each fact above its bar, with how far it has moved since the start."""
     notes = []
-    for i, (place, before, said) in enumerate(ranking.select("place", "before", "said").iter_rows()):
+    for i, (place, before, statement) in enumerate(ranking.select("place", "before", "statement").iter_rows()):
         moved = before - place
         mark = f" {'▲' if moved > 0 else '▼'}{abs(moved)}" if moved else ""
-        text = fit(f"{place}{mark}  {said}", room - 8, style.SMALL)
+        text = fit(f"{place}{mark}  {statement}", room - 8, style.SMALL)
         notes.append(
             {"text": escape(text), "x": 0, "xref": "x2", "xanchor": "left", "y": ranking.height - i + 0.2, "yref": "y2",
              "yanchor": "bottom", "showarrow": False, "borderpad": 0, "font": {"size": style.SMALL}}

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from memlab.figures import style
+from memlab.figures._rows import marked_rows, rows_layout
 from memlab.figures._text import clean, plain
-from memlab.figures.selection import rows_layout
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -35,13 +35,13 @@ def recovery(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") -
     parts = frame.partition_by("family", "parameter", maintain_order=True)
     labels, traces = list[dict[str, Any]](), list[Any]()
     for i, rows in enumerate(parts):
-        held = (rows["low"] <= rows["truth"]) & (rows["truth"] <= rows["high"])
+        covered = (rows["low"] <= rows["truth"]) & (rows["truth"] <= rows["high"])
         y, truth = float(len(parts) - i), rows["truth"][0]
         name = f"{rows['family'][0]}: {rows['parameter'][0]} = {truth:g}"
-        labels.append({"name": clean(name), "said": [f"{int(held.sum())} of {rows.height}"], "y": y})
+        labels.append({"name": clean(name), "numbers": [f"{int(covered.sum())} of {rows.height}"], "y": y})
         at = y - 0.4 - 0.5 * (np.arange(rows.height) + 0.5) / rows.height
         for kind, tint in ((True, style.colour(0)), (False, style.colour(1))):
-            its = (held == kind).to_numpy()
+            its = (covered == kind).to_numpy()
             if not its.any():
                 continue
             x, low, high = (
@@ -54,14 +54,9 @@ def recovery(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") -
             )  # fmt: skip
     xlabel = f"fitted parameter over the true one, {confidence:.0%} intervals (log scale)"
     key = "right: intervals that hold the truth; vermilion: those that do not"
-    layout_for = rows_layout(labels, span=(-2, 2), deep=2, xlabel=xlabel, key=key, title=title)
-
-    def as_ratio(px: int) -> dict[str, Any]:
-        layout = layout_for(px)
-        ticks = {"tickvals": [-2, -1, 0, 1, 2], "ticktext": ["¼", "½", "1", "2", "4"]}
-        return {**layout, "xaxis": {**layout["xaxis"], **ticks}}
-
-    return style.finish(traces, as_ratio)
+    ratios = {"tickvals": [-2, -1, 0, 1, 2], "ticktext": ["¼", "½", "1", "2", "4"]}
+    layout = rows_layout(labels, span=(-2, 2), deep=2, xlabel=xlabel, key=key, title=title, xaxis=ratios)
+    return style.finish(traces, layout)
 
 
 def outranked(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") -> go.Figure:
@@ -71,28 +66,17 @@ def outranked(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") 
         ``high``; where there is ``data``, a mark of its own shape and colour for each.
     :param confidence: of the intervals.
     """
-    import plotly.graph_objects as go
-
     style.need(frame, ("condition", "n", "share", "low", "high"), "outranked")
     frame = frame if "data" in frame.columns else frame.with_columns(data=pl.lit(""))
-    several, conditions = style.series(frame, "data"), style.series(frame, "condition")
-    labels, traces = list[dict[str, Any]](), list[Any]()
-    for row, name in enumerate(conditions):
-        y, said = float(len(conditions) - row), list[str]()
-        for its in frame.filter(pl.col("condition") == name).to_dicts():
-            i = several.index(its["data"])
-            said.append(f"{its['share']:.1%}")
-            spread = {"array": [its["high"] - its["share"]], "arrayminus": [its["share"] - its["low"]]}
-            traces.append(
-                go.Scatter(x=[its["share"]], y=[y - 0.94 + 0.2 * (len(several) - 1 - i)], mode="markers",
-                           name=plain(name), marker={"size": 7, "color": style.colour(i), "symbol": style.SYMBOLS[i]},
-                           error_x=spread | {"thickness": 1.5, "width": 0}, showlegend=False, hoverinfo="name+x")
-            )  # fmt: skip
-        labels.append({"name": clean(name), "said": [" · ".join(said)], "y": y})
+    several, marks = style.series(frame, "data"), []
+    for name in style.series(frame, "condition"):
+        for row in frame.filter(pl.col("condition") == name).to_dicts():
+            i = several.index(row["data"])
+            marks.append({"name": name, "x": row["share"], "low": row["low"], "high": row["high"],
+                          "tint": style.colour(i), "fill": style.colour(i), "symbol": style.SYMBOLS[i],
+                          "numbers": f"{row['share']:.1%}"})  # fmt: skip
     n = " · ".join(f"{rows['n'][0]:,}" for rows in frame.partition_by("data", maintain_order=True))
     xlabel = f"share of questions where the current value outranks the stale ones, {confidence:.0%} intervals (n = {n})"
     key = ", ".join(f"{shape} {clean(name)}" for shape, name in zip("●■◆▲", several, strict=False) if name)
     key = key or "ties count as not outranked"
-    return style.finish(
-        traces, rows_layout(labels, span=(0, 1), deep=len(several), xlabel=xlabel, key=key, title=title)
-    )
+    return marked_rows(marks, span=(0, 1), between=" · ", xlabel=xlabel, key=key, title=title)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from memlab.figures import style
+from memlab.figures._rows import marked_rows, rows_layout
 from memlab.figures._text import clean, plain
-from memlab.figures.selection import rows_layout
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -29,27 +29,17 @@ def recall(frame: pl.DataFrame, *, measure: str = "recall_all@10", title: str = 
     >>> len(follow_ups.recall(pl.DataFrame([row])).data)
     1
     """
-    import plotly.graph_objects as go
-
     style.need(frame, ("kind", "form", "n", "mean", "low", "high"), "recall")
-    forms, kinds = style.series(frame, "form"), style.series(frame, "kind")
-    labels, traces = list[dict[str, Any]](), list[Any]()
-    for i, kind in enumerate(kinds):
-        rows, y = frame.filter(pl.col("kind") == kind), float(len(kinds) - i)
-        said = " → ".join(f"{mean:.0%}" for mean in rows["mean"])
-        labels.append({"name": f"{clean(kind)} (n = {rows['n'][0]:,})", "said": [said], "y": y})
-        for row in rows.to_dicts():
-            j = forms.index(row["form"])
-            spread = {"array": [row["high"] - row["mean"]], "arrayminus": [row["mean"] - row["low"]]}
-            traces.append(
-                go.Scatter(x=[row["mean"]], y=[y - 0.86 + 0.18 * (len(forms) - 1 - j)], mode="markers",
-                           name=plain(row["form"]), showlegend=False, error_x=spread | {"thickness": 1.5, "width": 0},
-                           marker={"size": 7, "color": style.colour(j), "symbol": style.SYMBOLS[j]},
-                           text=[f"{plain(row['form'])}: {row['mean']:.1%}"], hoverinfo="text")
-            )  # fmt: skip
+    forms, marks = style.series(frame, "form"), []
+    for kind in style.series(frame, "kind"):
+        rows = frame.filter(pl.col("kind") == kind).to_dicts()
+        for row in rows:
+            tint, symbol = style.colour(forms.index(row["form"])), style.SYMBOLS[forms.index(row["form"])]
+            marks.append({**row, "name": f"{clean(kind)} (n = {rows[0]['n']:,})", "x": row["mean"], "tint": tint,
+                          "fill": tint, "symbol": symbol, "numbers": f"{row['mean']:.0%}", "series": row["form"],
+                          "hover": f"{plain(row['form'])}: {row['mean']:.1%}"})  # fmt: skip
     key = ", ".join(f"{shape} {clean(form)}" for shape, form in zip(_SHAPES, forms, strict=False))
-    layout = rows_layout(labels, span=(0, 1), deep=len(forms), xlabel=measure, key=f"{key}", title=title)
-    return style.finish(traces, layout)
+    return marked_rows(marks, span=(0, 1), between=" → ", xlabel=measure, key=key, title=title)
 
 
 def ranks(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
@@ -69,14 +59,14 @@ def ranks(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
     labels, traces = list[dict[str, Any]](), list[Any]()
     for i, turn in enumerate(turns):
         rows, y = frame.filter(pl.col("turn") == turn), float(len(turns) - i)
-        said = ["–" if rank is None else str(rank) for rank in rows["rank"]]
-        labels.append({"name": f"{turn}. {clean(rows['question'][0])}", "said": [" → ".join(said)], "y": y})
+        rank_texts = ["–" if rank is None else str(rank) for rank in rows["rank"]]
+        labels.append({"name": f"{turn}. {clean(rows['question'][0])}", "numbers": [" → ".join(rank_texts)], "y": y})
         places = [edge if rank is None else math.log10(rank) for rank in rows["rank"]]
         traces.append(
             go.Scatter(x=[min(places), max(places)], y=[y - 0.72] * 2, mode="lines", hoverinfo="skip",
                        showlegend=False, line={"color": style.NOISE, "width": 1})
         )  # fmt: skip
-        for form, place, rank, text in zip(rows["form"], places, rows["rank"], said, strict=True):
+        for form, place, rank, text in zip(rows["form"], places, rows["rank"], rank_texts, strict=True):
             j = forms.index(form)
             tint, lane = style.colour(j), 0.1 * (j - (len(forms) - 1) / 2)
             traces.append(
@@ -87,19 +77,13 @@ def ranks(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
             )  # fmt: skip
     key = ", ".join(f"{shape} {clean(form)}" for shape, form in zip(_SHAPES, forms, strict=False))
     xlabel = f"rank of the last piece of evidence (log; line: first {k})"
-    inner = rows_layout(labels, span=(0, edge), deep=2, xlabel=xlabel, key=f"{key}; open: not ranked", title=title)
     ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500) if tick <= most]
-
-    def layout_for(px: int) -> dict[str, Any]:
-        layout = inner(px)
-        layout["xaxis"] |= {
-            "zeroline": False, "tickvals": [math.log10(t) for t in ticks], "ticktext": list(map(str, ticks)),
-        }  # fmt: skip
-        cut = {"type": "line", "x0": math.log10(k + 0.5), "x1": math.log10(k + 0.5), "y0": 0, "y1": 1, "yref": "paper",
-               "layer": "below", "line": {"color": style.GREY, "width": 1, "dash": "dot"}}  # fmt: skip
-        return {**layout, "shapes": [cut]}
-
-    return style.finish(traces, layout_for)
+    axis = {"zeroline": False, "tickvals": [math.log10(t) for t in ticks], "ticktext": list(map(str, ticks))}
+    key += "; open: not ranked"
+    rows_for = rows_layout(labels, span=(0, edge), deep=2, xlabel=xlabel, key=key, title=title, xaxis=axis)
+    cut = {"type": "line", "x0": math.log10(k + 0.5), "x1": math.log10(k + 0.5), "y0": 0, "y1": 1, "yref": "paper",
+           "layer": "below", "line": {"color": style.GREY, "width": 1, "dash": "dot"}}  # fmt: skip
+    return style.finish(traces, lambda px: rows_for(px) | {"shapes": [cut]})
 
 
 def filling(frame: pl.DataFrame, *, budget: int, unbounded: pl.DataFrame | None = None, title: str = "") -> go.Figure:

@@ -116,13 +116,13 @@ def _card(fields: dict[str, Any]) -> str:
     )
 
 
-def _picture(name: str, files: list[str], suffix: str, said: str, px: int) -> str:
+def _picture(name: str, files: list[str], suffix: str, size: str, px: int) -> str:
     source = next((f"{name}{suffix}.{fmt}" for fmt in ("svg", "png") if f"{name}{suffix}.{fmt}" in files), None)
     if source is None:
         return ""
     target = f"{name}.html" if f"{name}.html" in files else source
-    shown = f'<img src="{html.escape(source)}" width="{px}" alt="{html.escape(name)}, {said} wide" loading="lazy">'
-    return f'<figure><a href="{html.escape(target)}">{shown}</a><figcaption>{said}</figcaption></figure>'
+    shown = f'<img src="{html.escape(source)}" width="{px}" alt="{html.escape(name)}, {size} wide" loading="lazy">'
+    return f'<figure><a href="{html.escape(target)}">{shown}</a><figcaption>{size}</figcaption></figure>'
 
 
 def _value(value: Any) -> str:

@@ -9,6 +9,7 @@ import polars as pl
 
 from memlab.evaluate.printing import number
 from memlab.figures import style
+from memlab.figures._rows import mark
 from memlab.figures._text import clean, escape, p_text, plain, signed, text_px, wrap
 
 if TYPE_CHECKING:
@@ -55,23 +56,18 @@ def _about(row: dict[str, Any]) -> str:
 def _steps(rows: list[dict[str, Any]], *, panel: int, alpha: float) -> list[Any]:
     import plotly.graph_objects as go
 
-    axes = {"xaxis": f"x{panel + 1 if panel else ''}", "yaxis": f"y{panel + 1 if panel else ''}", "showlegend": False}
+    axes = {"xaxis": f"x{panel + 1 if panel else ''}", "yaxis": f"y{panel + 1 if panel else ''}"}
     means, at = [row["mean"] for row in rows], [row["at"] for row in rows]
     path = go.Scatter(x=means, y=at, mode="lines", hoverinfo="skip", line={"color": style.NOISE, "width": 1}, **axes)
+    path.showlegend = False
     marks = []
     for row in rows:
         sure = row["p_holm"] is not None and row["p_holm"] < alpha
         tint = style.GREY if not sure else style.PALETTE[0] if row["difference"] > 0 else style.PALETTE[1]
         low, high = (row["mean"] if row[end] is None else row[end] for end in ("mean_low", "mean_high"))
-        marks.append(
-            go.Scatter(
-                x=[row["mean"]], y=[row["at"]], mode="markers", name=plain(row["system"]),
-                marker={"color": tint if sure else "white", "size": 7, "line": {"color": tint, "width": 1.5}},
-                error_x={"array": [high - row["mean"]], "arrayminus": [row["mean"] - low], "thickness": 1.5,
-                         "width": 0, "color": tint},
-                text=[f"{plain(row['system'])}<br>{row['mean']:.3f} [{low:.3f}, {high:.3f}]"], hoverinfo="text", **axes,
-            )
-        )  # fmt: skip
+        shown = {"name": row["system"], "x": row["mean"], "low": low, "high": high, "tint": tint}
+        shown |= {"fill": tint if sure else "white", "hover": f"{row['mean']:.3f} [{low:.3f}, {high:.3f}]"}
+        marks.append(mark(shown, row["at"], **axes))
     return [path, *marks]
 
 

@@ -44,13 +44,13 @@ def importance(
     traces, names = list[Any](), list[str]()
     for i, subset in enumerate(subsets):
         of = frame.filter(pl.col("questions") == subset)
-        names.append(f"{_said(subset)} (n = {of['n'][0]:,})")
+        names.append(f"{_subset_name(subset)} (n = {of['n'][0]:,})")
         for p, (kind, order) in enumerate(shown.items()):
             rows = pl.DataFrame({"name": order}).join(
                 of.filter(pl.col("kind") == kind), on="name", maintain_order="left"
             )
             traces.append(_bars(rows, names[-1], i, len(subsets), panel=p))
-    drawn = frame.filter(pl.col("name").is_in([n for held in shown.values() for n in held]))
+    drawn = frame.filter(pl.col("name").is_in([n for members in shown.values() for n in members]))
     ends = [0.0, *drawn["loss"], *drawn["low"].drop_nulls(), *drawn["high"].drop_nulls()]
     xlabel = f"loss in {measure} when permuted"
     return style.finish(
@@ -58,7 +58,7 @@ def importance(
     )
 
 
-def _said(subset: str) -> str:
+def _subset_name(subset: str) -> str:
     return "all questions" if subset == "all" else f"evidence in {subset} sessions"
 
 
@@ -72,12 +72,12 @@ def _bars(rows: pl.DataFrame, name: str, i: int, n: int, *, panel: int) -> go.Ba
 
     at = [-float(row) for row in range(rows.height)]
     thick = 0.72 / n
-    said = rows.with_columns(pl.col("low", "high").fill_null(pl.col("loss")))
+    ends = rows.with_columns(pl.col("low", "high").fill_null(pl.col("loss")))
     return go.Bar(
         x=rows["loss"].to_list(), y=[y + 0.36 - thick * (i + 0.5) for y in at], width=thick * 0.92, orientation="h",
         name=plain(name), legendgroup=name, legendrank=i, showlegend=panel == 0, marker={"color": style.colour(i)},
-        error_x=style.interval(said["loss"], said["low"], said["high"], thickness=0.9, width=1.5, color=style.INK),
-        text=[f"{clean(r['name'])}: {r['loss']:+.3f} [{r['low']:+.3f}, {r['high']:+.3f}]" for r in said.to_dicts()],
+        error_x=style.interval(ends["loss"], ends["low"], ends["high"], thickness=0.9, width=1.5, color=style.INK),
+        text=[f"{clean(r['name'])}: {r['loss']:+.3f} [{r['low']:+.3f}, {r['high']:+.3f}]" for r in ends.to_dicts()],
         textposition="none", hoverinfo="text", **_axes(panel),
     )  # fmt: skip
 
@@ -86,8 +86,8 @@ def _importance_layout(
     shown: dict[str, list[str]], legends: list[str], *, span: tuple[float, float], xlabel: str, title: str
 ) -> Any:
     pad = (span[1] - span[0] or 0.01) * 0.04
-    rooms = [max(text_px(clean(name), style.SMALL) for name in held) + 8 for held in shown.values()]
-    sizes = [len(held) for held in shown.values()]
+    rooms = [max(text_px(clean(name), style.SMALL) for name in members) + 8 for members in shown.values()]
+    sizes = [len(members) for members in shown.values()]
 
     def layout_for(px: int) -> dict[str, Any]:
         head, top = style.heading(title, px)
@@ -149,7 +149,7 @@ def learning_curve(
         low, high = min([*filled["low"], *filled["untrained"]]), max([*filled["high"], *filled["untrained"]])
         pad = (high - low or 0.1) * 0.1
         bounds = [max(0.0, low - pad), min(1.02, high + pad)]
-        panels.append({"text": f"{_said(subset)} (n = {rows['n'][0]:,})", "range": bounds})
+        panels.append({"text": f"{_subset_name(subset)} (n = {rows['n'][0]:,})", "range": bounds})
         traces += _learned(filled, reference, panel=p)
     return style.finish(traces, _curve_layout(panels, sizes, [reference], measure=measure, title=title))
 

@@ -45,22 +45,22 @@ def embedding_map(
     ['in no cluster', 'cluster 0']
     """
     style.need(points, ("x", "y", "label"), "embedding_map")
-    held = points if "evidence" in points.columns else points.with_columns(evidence=pl.lit(False))
-    held = held.with_columns(pl.col("x", "y").cast(pl.Float64), pl.col("evidence").fill_null(False))
-    if not held.select(pl.all_horizontal(pl.col("x", "y").is_finite().fill_null(False)).all()).item():
+    turns = points if "evidence" in points.columns else points.with_columns(evidence=pl.lit(False))
+    turns = turns.with_columns(pl.col("x", "y").cast(pl.Float64), pl.col("evidence").fill_null(False))
+    if not turns.select(pl.all_horizontal(pl.col("x", "y").is_finite().fill_null(False)).all()).item():
         raise DataError("embedding_map got a coordinate that is not finite; project the embeddings again")
-    sizes = held.group_by("label").agg(size=pl.len(), evidence=pl.col("evidence").any()).filter(pl.col("label") >= 0)
+    sizes = turns.group_by("label").agg(size=pl.len(), evidence=pl.col("evidence").any()).filter(pl.col("label") >= 0)
     ranked = sizes.sort("evidence", "size", "label", descending=[True, True, False])
     coloured = {label: style.colour(i) for i, label in enumerate(ranked["label"].head(_COLOURED).sort())}
     names = _names(terms)
     note = ""
-    if held.height > _MOST_POINTS:
-        rest = held.filter(~pl.col("evidence")).sample(_MOST_POINTS, seed=seed)
-        note = f"{_MOST_POINTS:,} of {held.height:,} points drawn"
-        drawn = pl.concat([rest, held.filter(pl.col("evidence"))])
+    if turns.height > _MOST_POINTS:
+        rest = turns.filter(~pl.col("evidence")).sample(_MOST_POINTS, seed=seed)
+        note = f"{_MOST_POINTS:,} of {turns.height:,} points drawn"
+        drawn = pl.concat([rest, turns.filter(pl.col("evidence"))])
     else:
-        drawn = held
-    stars = held.filter(pl.col("evidence"))
+        drawn = turns
+    stars = turns.filter(pl.col("evidence"))
     traces = _traces(drawn, stars, coloured, names)
     layout = _layout(
         drawn,

@@ -29,10 +29,9 @@ class _Laid(NamedTuple):
         return float(min(_ROW_PX, _MOST_PX / self.leaves))
 
     def layout(self, px: int, **own: Any) -> dict[str, Any]:
-        axes = {"xaxis": {"range": [0, 1]}, "yaxis": {"range": [self.leaves, 0]}}
-        hidden = {key: axis | {"visible": False} for key, axis in axes.items()}
-        plot_px = round(self.row_px() * self.leaves)
-        return style.layout(px, plot_px=plot_px, left=_SIDE_PX, right=_SIDE_PX, **hidden, **own)
+        own["xaxis"] = {"visible": False, "range": [0, 1]}
+        own["yaxis"] = {"visible": False, "range": [self.leaves, 0]}
+        return style.layout(px, plot_px=round(self.row_px() * self.leaves), left=_SIDE_PX, right=_SIDE_PX, **own)
 
 
 def _laid(frame: pl.DataFrame) -> _Laid:
@@ -84,14 +83,14 @@ def icicle(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     for odd in (0, 1):
         # The second tint starts at the second branch, or, of a single one, at the second depth.
         single = tree.rows[-1]["branch"] == 0
-        held = [row for row in tree.rows if (row["depth"] if single else row["branch"]) % 2 == odd]
+        boxes = [row for row in tree.rows if (row["depth"] if single else row["branch"]) % 2 == odd]
         traces.append(
             go.Bar(
                 orientation="h", showlegend=False, hoverinfo="text", marker={"color": style.SEQUENCE[odd]},
-                base=[edges[row["depth"]] for row in held],
-                x=[edges[row["depth"] + 1] - edges[row["depth"]] for row in held],
-                y=[row["middle"] for row in held], width=[row["end"] - row["first"] for row in held],
-                hovertext=[_hover(row) for row in held],
+                base=[edges[row["depth"]] for row in boxes],
+                x=[edges[row["depth"] + 1] - edges[row["depth"]] for row in boxes],
+                y=[row["middle"] for row in boxes], width=[row["end"] - row["first"] for row in boxes],
+                hovertext=[_hover(row) for row in boxes],
             )
         )  # fmt: skip
         traces[-1].marker.line = {"color": "white", "width": 1}
@@ -194,8 +193,8 @@ def _beside(
         return None
     common = {"x": at[0], "y": at[1], "yanchor": "middle", "borderpad": 0, "showarrow": False}
     if row["leaf"]:
-        said = fit(row["label"], across * (1 - at[0]) - 9, style.SMALL)
-        return {**common, "text": escape(said), "xanchor": "left", "xshift": 9}
+        label = fit(row["label"], across * (1 - at[0]) - 9, style.SMALL)
+        return {**common, "text": escape(label), "xanchor": "left", "xshift": 9}
     room, many = left - mark / 2 - (16 if row["depth"] else 4), int((row["end"] - row["first"]) * row_px // 11)
     if room < 40:
         return None
@@ -251,14 +250,14 @@ def _kept_layout(frame: pl.DataFrame, names: list[Any], reference: str, title: s
         scale = np.array([across / (span[1] - span[0]), -high / 1.05])
         spots = np.column_stack([np.log10(marks["compression"].to_numpy().astype(float)), marks["evidence_kept"]])
         anchors, every = ((part - [span[0], 1.05]) * scale for part in (spots, _along(frame)))
-        said = list(map(clean, marks["layer"]))
-        sizes = np.array([(text_px(name, style.SMALL) + 4, 11.0) for name in said])
+        layers = list(map(clean, marks["layer"]))
+        sizes = np.array([(text_px(name, style.SMALL) + 4, 11.0) for name in layers])
         centres = place(anchors, sizes, every, area=(across, high), radii=(9, 14, 20, 28))
         tints = [style.darker(style.colour(names.index(name)), 0.15) for name in marks["series"]]
         notes = [
             {"text": escape(name), "x": at[0] / across, "xref": "paper", "y": 1 - at[1] / high, "yref": "paper",
              "xanchor": "center", "yanchor": "middle", "borderpad": 0, "font": {"size": style.SMALL, "color": tint}}
-            for name, at, tint in zip(said, centres, tints, strict=True) if not np.isnan(at[0])
+            for name, at, tint in zip(layers, centres, tints, strict=True) if not np.isnan(at[0])
         ]  # fmt: skip
         ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if np.log10(tick) <= span[1]]
         return style.layout(

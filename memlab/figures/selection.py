@@ -8,12 +8,11 @@ import numpy as np
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text import clean, escape, p_text, plain, signed, text_px, wrap
+from memlab.figures._rows import marked_rows
+from memlab.figures._text import clean, p_text, plain, signed
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-_ROW_PX, _SECOND_LINE_PX, _LANE_PX, _LIFT_PX = 32, 12, 10, 7
 
 
 def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float = 0.05, title: str = "") -> go.Figure:
@@ -37,10 +36,10 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float 
     for row in frame.to_dicts():
         sure = row["p_holm"] < alpha
         tint = (style.PALETTE[0] if row["difference"] > 0 else style.PALETTE[1]) if sure else style.GREY
-        said = f"{signed(row['difference'])} [{signed(row['low'])}, {signed(row['high'])}] {p_text(row['p_holm'])}"
+        numbers = f"{signed(row['difference'])} [{signed(row['low'])}, {signed(row['high'])}] {p_text(row['p_holm'])}"
         symbol = style.SYMBOLS[measures.index(row["measure"]) if several else 0]
-        marks.append({"name": row["system"], "x": row["difference"], "low": row["low"], "high": row["high"],
-                      "said": said, "tint": tint, "fill": tint if sure else "white", "symbol": symbol})  # fmt: skip
+        marks.append({**row, "name": row["system"], "x": row["difference"], "numbers": numbers, "tint": tint,
+                      "fill": tint if sure else "white", "symbol": symbol})  # fmt: skip
     counts = sorted(set(frame["n"].to_list()))
     n = f"n = {counts[0]:,}" if len(counts) == 1 else f"n = {counts[0]:,}–{counts[-1]:,}"
     xlabel = f"difference in {measure} to {clean(frame['baseline'][0])} ({n})"
@@ -48,86 +47,7 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float 
     if several:
         shapes = zip(("●", "■", "◆", "▲"), measures, strict=False)
         key = f"{', '.join(f'{shape} {clean(name)}' for shape, name in shapes)}; {key}"
-    return _marked_rows(marks, xlabel=xlabel, key=key, title=title)
-
-
-def _marked_rows(
-    marks: list[dict[str, Any]], *, xlabel: str, key: str, title: str, ticks: list[dict[str, Any]] | None = None
-) -> go.Figure:
-    """Draw rows of marks with intervals, each row under its name, its numbers on the right.
-
-    :param marks: ``name`` (of the row), ``x``, ``low``, ``high``, ``said``, ``tint``, ``fill`` and ``symbol``.
-    :param ticks: ``name``, ``x`` and ``nth`` (of the mark in its row) of small grey ticks.
-    """
-    import plotly.graph_objects as go
-
-    names = list(dict.fromkeys(mark["name"] for mark in marks))
-    deep = max(sum(mark["name"] == name for mark in marks) for name in names)
-    row = _ROW_PX + _SECOND_LINE_PX + (deep - 1) * _LANE_PX
-    # Several marks of a row stand nearer to its own name than to the next.
-    lane, lift = _LANE_PX / row, (deep > 1) * _LIFT_PX / row
-    labels: list[dict[str, Any]] = [
-        {"name": clean(name), "said": [], "y": float(len(names) - i)} for i, name in enumerate(names)
-    ]
-    traces = list[Any]()
-    for mark in marks:
-        label = labels[names.index(mark["name"])]
-        at = label["y"] - 1 + lift + lane * (deep - 1 - len(label["said"]))
-        label["said"].append(mark["said"])
-        traces.append(
-            go.Scatter(
-                x=[mark["x"]], y=[at], mode="markers", name=plain(mark["name"]), showlegend=False,
-                marker={"color": mark["fill"], "size": 7, "symbol": mark["symbol"],
-                        "line": {"color": mark["tint"], "width": 1.5}},
-                error_x={"array": [mark["high"] - mark["x"]], "arrayminus": [mark["x"] - mark["low"]],
-                         "thickness": 1.5, "width": 0, "color": mark["tint"]},
-                text=[f"{plain(mark['name'])}<br>{mark['said']}"], hoverinfo="text",
-            )
-        )  # fmt: skip
-    for tick in ticks or ():
-        at = labels[names.index(tick["name"])]["y"] - 1 + lift + lane * (deep - 1 - tick["nth"])
-        traces.append(
-            go.Scatter(x=[tick["x"]], y=[at], mode="markers", hoverinfo="x", showlegend=False, name="expected",
-                       marker={"symbol": "line-ns", "size": 9, "line": {"color": style.INK, "width": 1.5}})
-        )  # fmt: skip
-    ends = [0.0, *(mark[end] for mark in marks for end in ("low", "high", "x"))]
-    layout = rows_layout(labels, span=(min(ends), max(ends)), deep=deep, xlabel=xlabel, key=key, title=title)
-    return style.finish(traces, layout)
-
-
-def rows_layout(
-    labels: list[dict[str, Any]], *, span: tuple[float, float], deep: int, xlabel: str, key: str, title: str
-) -> Any:
-    pad = (span[1] - span[0] or 0.01) * 0.05
-    said_px = max(text_px(said, style.SMALL) for label in labels for said in label["said"]) + 6
-
-    def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
-        names = [wrap(label["name"], px - 20 - said_px, style.SMALL) for label in labels]
-        row = _ROW_PX + _SECOND_LINE_PX * (deep > 1 or max(map(len, names)) > 1) + (deep - 1) * _LANE_PX
-        below, keys = wrap(xlabel, px - 20, style.TEXT), wrap(key, px - 20, 8)
-        bottom = 26 + 12 * len(below) + 10 * len(keys)
-        texts = []
-        for label, lines in zip(labels, names, strict=True):
-            common = {"y": label["y"] - 8 / row, "yanchor": "top", "xref": "paper", "borderpad": 0}
-            common |= {"showarrow": False, "bgcolor": "white"}
-            name, said = ("<br>".join(map(escape, part)) for part in (lines, label["said"]))
-            texts += [
-                {"text": name, "x": 0, "xanchor": "left", "align": "left", **common},
-                {"text": said, "x": 1, "xanchor": "right", "align": "right", "font": {"color": style.GREY}, **common},
-            ]
-        texts.append({"text": "<br>".join(map(escape, keys)), "x": 1, "xref": "paper", "xanchor": "right", "y": 0,
-                      "yref": "paper", "yanchor": "bottom", "align": "right", "yshift": 3 - bottom,
-                      "font": {"size": 8, "color": style.GREY}})  # fmt: skip
-        return {
-            "title": head, "annotations": texts, "height": top + row * len(labels) + 10 + bottom,
-            "margin": {"t": top, "l": 10, "r": 10, "b": bottom}, "showlegend": False,
-            "xaxis": {"title": {"text": "<br>".join(map(escape, below))}, "range": [span[0] - pad, span[1] + pad],
-                      "zeroline": True, "zerolinecolor": style.INK, "zerolinewidth": 1},
-            "yaxis": {"visible": False, "range": [-10 / row, len(labels)]},
-        }  # fmt: skip
-
-    return layout_for
+    return marked_rows(marks, xlabel=xlabel, key=key, title=title)
 
 
 def exchange(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
@@ -157,16 +77,16 @@ def exchange(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
         cosine = "" if row["likeness"] is None else f", cosine {row['likeness']:.2f}".replace("0.", ".")
         word = "out" if out else "in"
         ends = {end: row["share"] if row[end] is None else row[end] for end in ("low", "high")}
-        said = f"{row['n']:,} {word}: {row['share']:.1%}{cosine}"
-        marks.append({"name": name, "x": row["share"], **ends, "said": said, "tint": tint,
-                      "fill": "white" if out else tint, "symbol": "circle"})  # fmt: skip
+        numbers = f"{row['n']:,} {word}: {row['share']:.1%}{cosine}"
+        marks.append({"name": name, "x": row["share"], **ends, "numbers": numbers, "tint": tint,
+                      "fill": "white" if out else tint})  # fmt: skip
         if row["expected"] is not None:
             ticks.append({"name": name, "x": row["expected"], "nth": 0 if out else 1})
     order = {name: i for i, name in enumerate(style.series(frame, "system"))}
     marks.sort(key=lambda mark: order[mark["name"]])
     xlabel = f"evidence among turns out of and into the first {k}"
     key = "○ out, ● in; | what the ranks that they come from hold on average"
-    return _marked_rows(marks, xlabel=xlabel, key=key, title=title, ticks=ticks)
+    return marked_rows(marks, xlabel=xlabel, key=key, title=title, ticks=ticks)
 
 
 def spans(
@@ -213,11 +133,11 @@ def concentration(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Fi
     import plotly.graph_objects as go
 
     style.need(frame, ("largest_share",), "concentration")
-    held = frame if "system" in frame.columns else frame.with_columns(system=pl.lit("ranking"))
-    systems = style.series(held, "system")
+    rows = frame if "system" in frame.columns else frame.with_columns(system=pl.lit("ranking"))
+    systems = style.series(rows, "system")
     traces = []
     for i, system in enumerate(systems):
-        values = np.sort(held.filter(pl.col("system") == system)["largest_share"].drop_nulls().to_numpy())
+        values = np.sort(rows.filter(pl.col("system") == system)["largest_share"].drop_nulls().to_numpy())
         share = 1 - np.arange(len(values)) / max(len(values), 1)
         x, first = np.unique(values, return_index=True)
         traces.append(

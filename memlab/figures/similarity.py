@@ -42,14 +42,13 @@ def evidence_similarity(
 
     style.need(frame, ("kind", "similarity"), "evidence_similarity")
     kinds = style.series(frame, "kind")
-    held = [_finite(frame.filter(pl.col("kind") == kind)["similarity"], kind) for kind in kinds]
+    samples = [_finite(frame.filter(pl.col("kind") == kind)["similarity"], kind) for kind in kinds]
     # A kind of few pairs would be drawn as needles: none is finer than the median kind.
-    widths = [_silverman(values) for values in held]
-    ridges = [
-        _density(values, bandwidth or max(w, float(np.median(widths)))) for values, w in zip(held, widths, strict=True)
-    ]
+    widths = [_silverman(values) for values in samples]
+    finest = float(np.median(widths))
+    ridges = [_density(values, bandwidth or max(w, finest)) for values, w in zip(samples, widths, strict=True)]
     traces, labels = list[Any](), list[dict[str, Any]]()
-    for i, (kind, values, (x, density)) in enumerate(zip(kinds, held, ridges, strict=True)):
+    for i, (kind, values, (x, density)) in enumerate(zip(kinds, samples, ridges, strict=True)):
         base, colour = float(len(kinds) - 1 - i), style.colour(i)
         low, middle, high = (float(q) for q in np.quantile(values, (0.25, 0.5, 0.75)))
         traces += [
@@ -65,9 +64,9 @@ def evidence_similarity(
                        marker={"color": "white", "size": 6, "line": {"color": style.INK, "width": 1.2}}),
         ]  # fmt: skip
         labels.append(
-            {"kind": clean(kind), "said": f"median {middle:.2f}, n = {len(values):,}", "y": base, "colour": colour}
+            {"kind": clean(kind), "numbers": f"median {middle:.2f}, n = {len(values):,}", "y": base, "colour": colour}
         )
-    span = [min(float(v.min()) for v in held), max(float(v.max()) for v in held)]
+    span = [min(float(v.min()) for v in samples), max(float(v.max()) for v in samples)]
     return style.finish(traces, _ridge_layout(labels, span=span, xlabel=xlabel, title=title))
 
 
@@ -100,17 +99,17 @@ def _ridge_layout(labels: list[dict[str, Any]], *, span: list[float], xlabel: st
     pad = (span[1] - span[0] or 0.1) * 0.04
 
     def layout_for(px: int) -> dict[str, Any]:
-        rooms = [px - 34 - text_px(label["said"], style.SMALL) for label in labels]
+        rooms = [px - 34 - text_px(label["numbers"], style.SMALL) for label in labels]
         names = [wrap(label["kind"], room, style.SMALL, bold=True) for label, room in zip(labels, rooms, strict=True)]
         row = _ROW_PX + _SECOND_LINE_PX * (max(map(len, names)) > 1)
         texts = []
         for label, lines in zip(labels, names, strict=True):
             at = {"y": label["y"] + 1 - 6 / row, "yanchor": "top", "xref": "paper", "borderpad": 0, "showarrow": False}
-            said = "<br>".join(f"<b>{escape(line)}</b>" for line in lines)
+            heading = "<br>".join(f"<b>{escape(line)}</b>" for line in lines)
             tint = style.darker(label["colour"])
             texts += [
-                {"text": said, "x": 0, "xanchor": "left", "align": "left", "font": {"color": tint}, **at},
-                {"text": label["said"], "x": 1, "xanchor": "right", "font": {"color": style.GREY}, **at},
+                {"text": heading, "x": 0, "xanchor": "left", "align": "left", "font": {"color": tint}, **at},
+                {"text": label["numbers"], "x": 1, "xanchor": "right", "font": {"color": style.GREY}, **at},
             ]
         return style.layout(
             px, title=title, plot_px=row * len(labels) + 8, left=12, bottom=34, annotations=texts,

@@ -232,14 +232,14 @@ def for_width(fig: go.Figure, width: Width) -> go.Figure:
     """
     import plotly.graph_objects as go
 
-    held = go.Figure(fig)
-    layouts = (held.layout.meta or {}).get(_WIDTHS_KEY) if isinstance(held.layout.meta, dict) else None
+    copy = go.Figure(fig)
+    layouts = (copy.layout.meta or {}).get(_WIDTHS_KEY) if isinstance(copy.layout.meta, dict) else None
     if layouts is None:
-        px, own = WIDTHS[width], held.layout
+        px, own = WIDTHS[width], copy.layout
         shape = own.height / own.width if own.height and own.width else 0.7
-        return held.update_layout(template=template(), width=px, height=round(px * shape))
-    held.layout.meta = None
+        return copy.update_layout(template=template(), width=px, height=round(px * shape))
+    copy.layout.meta = None
     for name in ("annotations", "shapes"):
         if name in layouts[width]:
-            held.layout[name] = ()
-    return held.update_layout(layouts[width])
+            copy.layout[name] = ()
+    return copy.update_layout(layouts[width])

@@ -56,8 +56,8 @@ def sweep(
     traces, panels = list[Any](), list[dict[str, Any]]()
     for p, head in enumerate(style.series(frame, panel)):
         rows = frame.filter(pl.col(panel) == head)
-        held = rows["baseline"].drop_nulls().len() if "baseline" in rows.columns else 0
-        if held:
+        n_baseline = rows["baseline"].drop_nulls().len() if "baseline" in rows.columns else 0
+        if n_baseline:
             traces += _references(rows, series, reference, panel=p, legend=reference not in names)
             names += [reference] if reference not in names else []
         for i, system in enumerate(systems):
@@ -72,10 +72,10 @@ def sweep(
              "ticks": sorted(set(rows["value"].to_list())) if log_x else None}
         )  # fmt: skip
     own = "ylabel" in frame.columns
-    for one in panels:
+    for facet in panels:
         # A share stays a share: no axis of one goes far above 1.
-        top = max(other["most"] for other in panels if other["y"] == one["y"]) * 1.08 or 1.0
-        one["top"] = min(top, 1.03) if top < 1.2 else top
+        top = max(other["most"] for other in panels if other["y"] == facet["y"]) * 1.08 or 1.0
+        facet["top"] = min(top, 1.03) if top < 1.2 else top
     return style.finish(traces, _grid(panels, names, own=own, title=title))
 
 
@@ -125,7 +125,7 @@ def _grid(panels: list[dict[str, Any]], names: list[str], *, own: bool, title: s
         legend, legend_px = style.legend_below(names, px) if len(names) > 1 else ({}, 0)
         columns = _columns(len(panels), px)
         rows = -(-len(panels) // columns)
-        header = _HEADER_PX if any(one["head"] for one in panels) else 0
+        header = _HEADER_PX if any(panel["head"] for panel in panels) else 0
         high = (190 if columns < 3 else 160) if rows == 1 else 105 if columns > 1 else 150
         area = rows * (header + high + _FOOT_PX) - _FOOT_PX
         left, right = 42, 12
@@ -137,23 +137,23 @@ def _grid(panels: list[dict[str, Any]], names: list[str], *, own: bool, title: s
             "height": top + area + _FOOT_PX + legend_px,
             "margin": {"t": top, "l": left, "r": right, "b": _FOOT_PX + legend_px},
         }  # fmt: skip
-        for p, one in enumerate(panels):
+        for p, panel in enumerate(panels):
             row, column = divmod(p, columns)
             x = column * (wide + gap)
             y = 1 - (row * (header + high + _FOOT_PX) + header + high) / area
             key = str(p + 1) if p else ""
             domain = [max(0.0, y), min(1.0, y + high / area)]
             layout[f"xaxis{key}"] = {"domain": [x, min(1.0, x + wide)], "anchor": f"y{key}",
-                                     "title": {"text": plain(one["x"])}, **_x_axis(one["ticks"])}  # fmt: skip
+                                     "title": {"text": plain(panel["x"])}, **_x_axis(panel["ticks"])}  # fmt: skip
             quiet = column > 0 and not own
             layout[f"yaxis{key}"] = {
-                "domain": domain, "anchor": f"x{key}", "range": [0, one["top"]], "showticklabels": not quiet,
-                "title": {"text": "" if quiet else escape(fit(one["y"], high + header, style.TEXT))}, "nticks": 6,
+                "domain": domain, "anchor": f"x{key}", "range": [0, panel["top"]], "showticklabels": not quiet,
+                "title": {"text": "" if quiet else escape(fit(panel["y"], high + header, style.TEXT))}, "nticks": 6,
             }  # fmt: skip
-            if one["head"]:
-                said = fit(one["head"], wide * across, style.SMALL, bold=True)
+            if panel["head"]:
+                heading = fit(panel["head"], wide * across, style.SMALL, bold=True)
                 layout["annotations"].append(
-                    {"text": f"<b>{escape(said)}</b>", "x": x, "xref": "paper", "xanchor": "left", "borderpad": 0,
+                    {"text": f"<b>{escape(heading)}</b>", "x": x, "xref": "paper", "xanchor": "left", "borderpad": 0,
                      "y": domain[1], "yref": "paper", "yanchor": "bottom", "yshift": 2, "showarrow": False}
                 )  # fmt: skip
         return layout

@@ -67,15 +67,15 @@ def chat(
     """
     stops = ("service", "timeout", "content") if required else ("service",)
     outcomes = _outcomes(service, prompts, schema, system, _Patience(1, stops))
-    failed = {prompt: one for prompt, one in zip(prompts, outcomes, strict=True) if one.answer is None}
-    for one in failed.values():
-        if required or one.kind == "service":
-            raise ModelError(f"{where(service)}: {one.failure}")
+    failed = {prompt: outcome for prompt, outcome in zip(prompts, outcomes, strict=True) if outcome.answer is None}
+    for outcome in failed.values():
+        if required or outcome.kind == "service":
+            raise ModelError(f"{where(service)}: {outcome.failure}")
     if failed:
         first = next(iter(failed.values())).failure
-        found = f"{len(failed):,} of {len(set(prompts)):,} prompts have no answer; the first: {first}"
-        warnings.warn(f"{where(service)}: {found}", stacklevel=2)
-    return [one.answer for one in outcomes]
+        counted = f"{len(failed):,} of {len(set(prompts)):,} prompts have no answer; the first: {first}"
+        warnings.warn(f"{where(service)}: {counted}", stacklevel=2)
+    return [outcome.answer for outcome in outcomes]
 
 
 def answers(

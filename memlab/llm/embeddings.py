@@ -77,8 +77,8 @@ def _rows(service: Service, answer: Any, batch: list[str]) -> np.ndarray:
     data = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(data, list) or not all(isinstance(d, dict) for d in data):
         # Not the answer itself, which may echo the request with its key.
-        found = f"an object with {sorted(answer)[:5]}" if isinstance(answer, dict) else type(answer).__name__
-        raise ModelError(f"{where(service)} answered {found}; expected an object with a list 'data' of embeddings")
+        shape = f"an object with {sorted(answer)[:5]}" if isinstance(answer, dict) else type(answer).__name__
+        raise ModelError(f"{where(service)} answered {shape}; expected an object with a list 'data' of embeddings")
     # Some servers leave the index out; their rows are in order.
     place = [d.get("index", i) for i, d in enumerate(data)]
     if len(data) != n or sorted(place, key=repr) != sorted(range(n), key=repr):

@@ -61,9 +61,9 @@ def configured(name: str | None = None) -> Service:
     if name in services:
         return Service(name, **services[name].model_dump())
     asked = f"no language model {name!r} is set" if name else "no language model is named by service='NAME'"
-    found = ", ".join(services) or "none"
+    names = ", ".join(services) or "none"
     raise ModelError(
-        f"{asked} (the settings have {found}); write in {FILE}: [llm.services.{name or 'NAME'}] "
+        f"{asked} (the settings have {names}); write in {FILE}: [llm.services.{name or 'NAME'}] "
         'with base_url = "http://127.0.0.1:8080/v1" and model = "the model there"; or use a stage that needs no model'
     )
 

@@ -85,8 +85,8 @@ _SCOPED = ("turns", "sessions", "questions", "annotations")
 
 def concat(parts: Iterable[Dataset]) -> Dataset:
     """Join datasets of one stream into one; the name and format are the first part's."""
-    held = list(parts)
-    if not held:
+    listed = list(parts)
+    if not listed:
         raise DataError("no records to join: the source holds no conversation")
-    frames = {t: pl.concat([getattr(p, t) for p in held], rechunk=True) for t in (*_SCOPED, "issues")}
-    return replace(held[0], **frames)
+    frames = {t: pl.concat([getattr(p, t) for p in listed], rechunk=True) for t in (*_SCOPED, "issues")}
+    return replace(listed[0], **frames)

@@ -1,4 +1,10 @@
-"""Summaries of summaries: trees by likeness and by time over a scope's turns, and retrieval over them."""
+"""Summaries of summaries: trees over a scope's turns, and retrieval over them.
+
+In go turns, out come rows of :class:`memlab.records.Node`: grouped by likeness (``trees``) or by time (``periods``,
+with the open ``questions`` that are carried on), written by a :class:`Summariser` (``summarisers``, ``by_model``;
+``given`` takes those of the dataset), made into rows in ``nodes``. ``retrieval`` ranks turns by the nodes above them,
+``costs`` counts what a tree takes and keeps.
+"""
 
 from memlab.rollup.by_model import ByModel
 from memlab.rollup.costs import cost, kept
@@ -6,19 +12,9 @@ from memlab.rollup.given import Given
 from memlab.rollup.periods import rollup
 from memlab.rollup.retrieval import tree, trees_of
 from memlab.rollup.summarisers import Extractive, Summariser
-from memlab.rollup.trees import Tree, build, grow
+from memlab.rollup.trees import Tree, grow
 
 __all__ = [
-    "ByModel",
-    "Extractive",
-    "Given",
-    "Summariser",
-    "Tree",
-    "build",
-    "cost",
-    "grow",
-    "kept",
-    "rollup",
-    "tree",
+    "ByModel", "Extractive", "Given", "Summariser", "Tree", "cost", "grow", "kept", "rollup", "tree",
     "trees_of",
-]
+]  # fmt: skip

@@ -62,10 +62,10 @@ class ByModel:
         evidence = pool["evidence"].to_list()
         rows = []
         for group, outcome in zip(asked["session_id"], outcomes, strict=True):
-            found = supported(outcome.answer.sentences, of_groups[(group,)]) if outcome.answer else None
-            if found and found.texts:
-                ids = [list(dict.fromkeys(t for n in named for t in evidence[int(n)])) for named in found.evidence]
-                rows.append((group, found.texts, ids, self.service.name))
+            sentences = supported(outcome.answer.sentences, of_groups[(group,)]) if outcome.answer else None
+            if sentences and sentences.texts:
+                ids = [list(dict.fromkeys(t for n in named for t in evidence[int(n)])) for named in sentences.evidence]
+                rows.append((group, sentences.texts, ids, self.service.name))
         written = pl.DataFrame(rows, schema=WRITTEN, orient="row")
         rest = pool.filter(~pl.col("group").is_in(written["group"].implode()))
         if rest.height:

@@ -49,10 +49,10 @@ class Given:
 
     def write(self, pool: pl.DataFrame) -> pl.DataFrame:
         """Take the summaries of sessions, and have the other groups written."""
-        held = self.sessions.select("session_id", "summary").filter(pl.col("summary").str.strip_chars() != "")
+        summaries = self.sessions.select("session_id", "summary").filter(pl.col("summary").str.strip_chars() != "")
         of_sessions = pool.filter(pl.col("kind") == "session")
         scope = of_sessions.group_by("group", maintain_order=True).agg(pl.col("session_id", "scope").first())
-        known = scope.join(held, on="session_id", maintain_order="left")
+        known = scope.join(summaries, on="session_id", maintain_order="left")
         rest = pool.filter(~((pl.col("kind") == "session") & pl.col("group").is_in(known["group"].implode())))
         parts = [_sourced(known, of_sessions)]
         if rest.height:
@@ -68,11 +68,11 @@ class Given:
 
 def _sourced(known: pl.DataFrame, pool: pl.DataFrame) -> pl.DataFrame:
     """Split the summaries and find the turns that their sentences stand on."""
-    said = pool.select("group", "scope", "speaker", "text", "turn_id", wanted=pl.lit(False))
+    turn_sentences = pool.select("group", "scope", "speaker", "text", "turn_id", wanted=pl.lit(False))
     # As turns, so that the one splitter reads them.
     as_turns = known.select("scope", session_id="group", turn_id="group", speaker=pl.lit("other"), text="summary")
     told = split(as_turns).select("scope", "speaker", "text", group="session_id", wanted=pl.lit(True))
-    both = pl.concat([told, said], how="diagonal").with_row_index("line")
+    both = pl.concat([told, turn_sentences], how="diagonal").with_row_index("line")
     tokens = words(both).filter("content").select("stem", line="row").unique()
     stems = both.select("line", "group", "turn_id", "wanted").join(tokens, on="line")
     of_turns = stems.filter(~pl.col("wanted")).select("group", "turn_id", "stem", first="line")

@@ -26,10 +26,10 @@ def sentences_of(turns: pl.DataFrame) -> pl.DataFrame:
     :param turns: rows of :class:`memlab.records.Turn`.
     :returns: as :func:`memlab.summarize.split`, with ``timestamp``, ``evidence`` and ``said``.
     """
-    said = pl.when(pl.col("text").str.strip_chars() == "").then(pl.col("caption")).otherwise(pl.col("text"))
+    spoken = pl.when(pl.col("text").str.strip_chars() == "").then(pl.col("caption")).otherwise(pl.col("text"))
     times = turns.select("turn_id", "timestamp")
     return (
-        split(turns.with_columns(text=said.fill_null("")))
+        split(turns.with_columns(text=spoken.fill_null("")))
         .join(times, on="turn_id", how="left", maintain_order="left")
         .with_columns(evidence=pl.concat_list("turn_id"), said=pl.lit(True))
     )
@@ -40,11 +40,11 @@ def turn_nodes(turns: pl.DataFrame) -> pl.DataFrame:
 
     :param turns: rows of :class:`memlab.records.Turn`.
     """
-    held = sentences_of(turns).group_by("turn_id").agg(sentences="text", evidence="evidence")
+    sentences = sentences_of(turns).group_by("turn_id").agg(sentences="text", evidence="evidence")
     own = pl.concat_list("turn_id")
     return (
         turns.with_columns(text=pl.Series(turn_texts(turns), dtype=pl.String))
-        .join(held, on="turn_id", how="left", maintain_order="left")
+        .join(sentences, on="turn_id", how="left", maintain_order="left")
         .with_columns(
             node_id=pl.struct("turn_id", "text").map_elements(
                 lambda row: _digest(row["turn_id"], row["text"]), return_dtype=pl.String
@@ -122,9 +122,9 @@ def parents(
     new = pool.filter(~pl.col("group").is_in(kept["group"].implode()))
     written = kept.head(0).drop("node_id")
     if new.height:
-        found = _topics(new)
+        group_topics = _topics(new)
         made = summariser.write(new).select(pl.col(name).cast(kind) for name, kind in WRITTEN.items())
-        written = made.join(found, on="group", how="left").select("group", *_WROTE)
+        written = made.join(group_topics, on="group", how="left").select("group", *_WROTE)
     wrote = pl.concat([kept.drop("node_id"), written])
     return (
         named.join(wrote, on="group", how="left", maintain_order="left")
@@ -154,8 +154,8 @@ def _topics(pool: pl.DataFrame) -> pl.DataFrame:
 
 def _named(about: pl.DataFrame, pool: pl.DataFrame, summariser: Summariser) -> pl.DataFrame:
     """Give each group the id that its sentences with their days, its children and the recipe come to."""
-    said = pool.group_by("group").agg(said=pl.struct("speaker", "text", "timestamp", "evidence"))
-    rows = about.join(said, on="group", how="left", maintain_order="left")
+    spoken = pool.group_by("group").agg(said=pl.struct("speaker", "text", "timestamp", "evidence"))
+    rows = about.join(spoken, on="group", how="left", maintain_order="left")
     sources = rows.select("scope", "level", "kind", "children", "turns", "said").rows()
     ids = [_digest(summariser.recipe, *map(str, row)) for row in sources]
     return about.select("group", *_ABOUT).with_columns(node_id=pl.Series(ids, dtype=pl.String))

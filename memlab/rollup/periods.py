@@ -99,18 +99,18 @@ def _ordered(turns: pl.DataFrame, sessions: pl.DataFrame | None, period: str, tz
     :returns: ``session_id``, ``scope``, ``start``, ``end``, ``place`` (over all scopes), ``period`` and ``month``
         (numbers of the groups; ascending with ``place``) and ``dated``.
     """
-    held = turns.group_by("session_id", maintain_order=True).agg(
+    ordered = turns.group_by("session_id", maintain_order=True).agg(
         pl.col("scope").first(), start=pl.col("timestamp").min(), end=pl.col("timestamp").max()
     )
     if sessions is not None:
         known = sessions.select("session_id", known_start="start", known_end="end")
-        held = held.join(known, on="session_id", how="left", maintain_order="left").with_columns(
+        ordered = ordered.join(known, on="session_id", how="left", maintain_order="left").with_columns(
             start=pl.coalesce("start", "known_start"), end=pl.coalesce("end", "known_end", "known_start")
         )
     near = pl.col("start").forward_fill().over("scope")
-    scopes = held.select("scope").unique(maintain_order=True).with_row_index("scope_place")
-    held = (
-        held.with_columns(near=near)
+    scopes = ordered.select("scope").unique(maintain_order=True).with_row_index("scope_place")
+    ordered = (
+        ordered.with_columns(near=near)
         .with_columns(pl.col("near").backward_fill().over("scope"))
         .join(scopes, on="scope", maintain_order="left")
         .sort("scope_place", "near", maintain_order=True)
@@ -119,7 +119,7 @@ def _ordered(turns: pl.DataFrame, sessions: pl.DataFrame | None, period: str, tz
     monday = day - pl.duration(days=day.dt.weekday() - 1)
     first = monday if period == "week" else day
     in_month = monday + pl.duration(days=_THURSDAY) if period == "week" else day
-    return held.with_columns(
+    return ordered.with_columns(
         place=pl.int_range(pl.len()),
         dated=pl.col("near").is_not_null(),
         period=pl.struct("scope_place", first.alias("first")).rle_id(),
@@ -170,9 +170,9 @@ def _told(layers: list[pl.DataFrame], order: pl.DataFrame, turns: pl.DataFrame) 
     above = child.explode("node_id").drop_nulls("node_id")
     nodes = pl.concat([layer.select(*frame(Node).columns, "place") for layer in layers])
     nodes = nodes.drop("parent").join(above, on="node_id", how="left", maintain_order="left")
-    said = sentences_of(turns)
+    sentences = sentences_of(turns)
     places = order.select("session_id", "scope", "place")
-    asked = asked_and_closed(said, places)
+    asked = asked_and_closed(sentences, places)
     # A session has its own questions, a period all that are open at its end.
     open_now = (
         nodes.select("node_id", "kind", "scope", last="place")
@@ -184,7 +184,7 @@ def _told(layers: list[pl.DataFrame], order: pl.DataFrame, turns: pl.DataFrame) 
         .group_by("node_id")
         .agg(open_questions="spoken", open_question_evidence=pl.concat_list("turn_id"))
     )
-    made = decisions(said).select("turn_id", "spoken").with_row_index("row")
+    made = decisions(sentences).select("turn_id", "spoken").with_row_index("row")
     decided = (
         nodes.select("node_id", turn_id="turns")
         .explode("turn_id")

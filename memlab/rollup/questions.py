@@ -39,9 +39,9 @@ def asked_and_closed(sentences: pl.DataFrame, places: pl.DataFrame) -> pl.DataFr
     stems = words(placed).filter("content").select("stem", line="row").unique()
     wanted = asked.select("line", "scope", "asked").join(stems, on="line").with_columns(total=pl.len().over("line"))
     states = placed.filter(~pl.col("text").str.contains(ASKS)).select("line", "scope", "place")
-    held = states.join(stems, on="line").rename({"line": "later"})
+    stated = states.join(stems, on="line").rename({"line": "later"})
     answers = (
-        wanted.join(held, on=["scope", "stem"])
+        wanted.join(stated, on=["scope", "stem"])
         .filter(pl.col("place") > pl.col("asked"))
         .group_by("line", "later")
         .agg(pl.col("place", "total").first(), shared=pl.len())

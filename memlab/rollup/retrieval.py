@@ -73,7 +73,7 @@ def tree(
         raise DataError(f"k={k}, turns={turns}, beam={beam}; all start at 1")
     scopes = bench.queries["scope"].unique(maintain_order=True).to_list()
     trees = trees_of(bench, scopes, grouping, given=given, tz=tz, seed=seed)
-    ranked = [_best(one, search, turns, beam, k if level == "turn" else None) for one in _scopes(bench, trees)]
+    ranked = [_best(scope, search, turns, beam, k if level == "turn" else None) for scope in _scopes(bench, trees)]
     run = _run(bench, ranked, max((part[1].shape[1] for part in ranked), default=1))
     return run if level == "turn" else sessions_from_turns(run, bench, k=k)
 
@@ -103,13 +103,13 @@ class _Scope(NamedTuple):
     :param rows: (q,) rows of the queries.
     :param span: place of the scope's n turns.
     :param own: (q, n) cosines of the turns.
-    :param found: (q, m) cosines of the summaries.
+    :param summaries: (q, m) their cosines.
     """
 
     rows: np.ndarray
     span: slice
     own: np.ndarray
-    found: np.ndarray
+    summaries: np.ndarray
     above: _Above
 
 
@@ -119,11 +119,11 @@ def _scopes(bench: Bench, trees: Mapping[str, Tree]) -> Iterator[_Scope]:
     if bench.query_vectors is None:
         raise DataError("the queries are not embedded; make the bench with an encoder")
     for rows, span in bench.by_scope("turn"):
-        held = trees[bench.queries["scope"][int(rows[0])]]
-        above = _above(held.nodes, held.vectors, documents.ids[span])
+        summaries = trees[bench.queries["scope"][int(rows[0])]]
+        above = _above(summaries.nodes, summaries.vectors, documents.ids[span])
         own = cosines(bench.query_vectors[rows], vectors[span])
-        found = cosines(bench.query_vectors[rows], above.vectors)
-        yield _Scope(rows, span, own.astype(np.float64), found.astype(np.float64), above)
+        summary_cosines = cosines(bench.query_vectors[rows], above.vectors)
+        yield _Scope(rows, span, own.astype(np.float64), summary_cosines.astype(np.float64), above)
 
 
 def trees_of(
@@ -163,15 +163,15 @@ def _built(bench: Bench, scopes: list[str], design: _Design) -> dict[str, Tree]:
     missing = [scope for scope in scopes if scope not in made]
     if not missing:
         return made
-    held = bench.turns.filter(pl.col("scope").is_in(missing))
-    at = documents.at(held["turn_id"])
+    turns = bench.turns.filter(pl.col("scope").is_in(missing))
+    at = documents.at(turns["turn_id"])
     order = np.argsort(at, kind="stable")
-    held, at = held[order], at[order]
+    turns, at = turns[order], at[order]
     if design.grouping == "clusters":
-        grown = grow(held, encoder=bench, vectors=documents.vectors()[at], seed=design.seed)
+        grown = grow(turns, encoder=bench, vectors=documents.vectors()[at], seed=design.seed)
     else:
         writer = Given(bench.sessions) if design.given else None
-        nodes = rollup(held, sessions=bench.sessions, tz=design.tz, summariser=writer)
+        nodes = rollup(turns, sessions=bench.sessions, tz=design.tz, summariser=writer)
         grown = Tree(nodes, bench.encode(nodes["text"].to_list()))
     for scope in missing:
         rows = ((grown.nodes["scope"] == scope) & (grown.nodes["kind"] != "turn")).arg_true().to_numpy()
@@ -203,23 +203,23 @@ def _above(nodes: pl.DataFrame, vectors: np.ndarray, turn_ids: np.ndarray) -> _A
     )
 
 
-def _best(one: _Scope, search: str, turns: int, beam: int, k: int | None) -> tuple[np.ndarray, ...]:
+def _best(scope: _Scope, search: str, turns: int, beam: int, k: int | None) -> tuple[np.ndarray, ...]:
     """Rank a scope's turns for its queries: rows of the queries, places and scores (q, k) of the turns."""
-    key = _collapsed(one, turns) if search == "collapsed" else _reached(one, beam)
-    order = np.lexsort((-one.own, -key), axis=1)[:, :k]
+    key = _collapsed(scope, turns) if search == "collapsed" else _reached(scope, beam)
+    order = np.lexsort((-scope.own, -key), axis=1)[:, :k]
     # Depths are whole numbers, so that the cosine decides among turns of one depth; scores of nodes stay as they are.
-    score = key if search == "collapsed" else key + (one.own + 1) / 4
-    return one.rows, one.span.start + order, np.take_along_axis(score, order, axis=1)
+    score = key if search == "collapsed" else key + (scope.own + 1) / 4
+    return scope.rows, scope.span.start + order, np.take_along_axis(score, order, axis=1)
 
 
-def _collapsed(one: _Scope, turns: int) -> np.ndarray:
+def _collapsed(scope: _Scope, turns: int) -> np.ndarray:
     """Give each turn the cosine of the best node that brings it, itself among them: (q, n)."""
-    best = one.own.copy()
-    turn, node = one.above.turn, one.above.node
+    best = scope.own.copy()
+    turn, node = scope.above.turn, scope.above.node
     if not len(turn):
         return best
-    nearest = places_within(one.own[:, turn], node) < turns
-    brought = np.where(nearest, one.found[:, node], -np.inf)
+    nearest = places_within(scope.own[:, turn], node) < turns
+    brought = np.where(nearest, scope.summaries[:, node], -np.inf)
     order = np.argsort(turn, kind="stable")
     starts = np.flatnonzero(np.r_[True, turn[order][1:] != turn[order][:-1]])
     top = np.maximum.reduceat(brought[:, order], starts, axis=1)
@@ -228,16 +228,16 @@ def _collapsed(one: _Scope, turns: int) -> np.ndarray:
     return best
 
 
-def _reached(one: _Scope, beam: int) -> np.ndarray:
+def _reached(scope: _Scope, beam: int) -> np.ndarray:
     """Say for each turn how many layers the beam comes down to it: (q, n)."""
-    above, depth = one.above, np.zeros(one.own.shape)
-    open_nodes = np.broadcast_to(above.top, one.found.shape).copy()
+    above, depth = scope.above, np.zeros(scope.own.shape)
+    open_nodes = np.broadcast_to(above.top, scope.summaries.shape).copy()
     parent, child = above.child.T
     for layers, level in enumerate(sorted(set(above.level.tolist()), reverse=True), 1):
         here = np.flatnonzero(above.level == level)
-        value = np.where(open_nodes[:, here], one.found[:, here], -np.inf)
+        value = np.where(open_nodes[:, here], scope.summaries[:, here], -np.inf)
         place = np.argsort(np.argsort(-value, axis=1, kind="stable"), axis=1, kind="stable")
-        kept = np.zeros(one.found.shape, bool)
+        kept = np.zeros(scope.summaries.shape, bool)
         kept[:, here] = (place < beam) & (value > -np.inf)
         inside = above.level[parent] == level
         for_child = kept[:, parent[inside]]

@@ -43,32 +43,6 @@ class Tree:
     vectors: np.ndarray
 
 
-def build(
-    turns: pl.DataFrame,
-    *,
-    encoder: Encodes | str = "minilm",
-    vectors: np.ndarray | None = None,
-    leaves: str = "turns",
-    summariser: Summariser | None = None,
-    reduce: str = "umap",
-    seed: int = 0,
-) -> pl.DataFrame:
-    """Build a tree for each scope; see :func:`grow`, which also gives the vectors.
-
-    :returns: rows of :class:`memlab.records.Node`.
-
-    >>> import memlab
-    >>> from memlab.rollup import build
-    >>> turns = memlab.datasets.synthetic.generate(turns=60, seed=0).turns
-    >>> nodes = build(turns, encoder="hashing:64", reduce="pca")
-    >>> nodes.filter(kind="turn").height, nodes.filter(kind="cluster").height > 0
-    (60, True)
-    """
-    return grow(
-        turns, encoder=encoder, vectors=vectors, leaves=leaves, summariser=summariser, reduce=reduce, seed=seed
-    ).nodes
-
-
 def grow(
     turns: pl.DataFrame,
     *,
@@ -96,11 +70,18 @@ def grow(
     :raises DataError: for other leaves, or vectors that do not fit them.
 
     Source: Sarthi et al., "RAPTOR", ICLR 2024, section 3.
+
+    >>> import memlab
+    >>> from memlab.rollup import grow
+    >>> turns = memlab.datasets.synthetic.generate(turns=60, seed=0).turns
+    >>> nodes = grow(turns, encoder="hashing:64", reduce="pca").nodes
+    >>> nodes.filter(kind="turn").height, nodes.filter(kind="cluster").height > 0
+    (60, True)
     """
     writer = summariser or Extractive()
-    held = _encoder(encoder)
+    embedder = _encoder(encoder)
     below = _leaves(turns, leaves, writer)
-    known = np.asarray(held.encode(_texts(below, turns))) if vectors is None else vectors
+    known = np.asarray(embedder.encode(_texts(below, turns))) if vectors is None else vectors
     if len(known) != below.height:
         raise DataError(f"there are {len(known):,} vectors for {below.height:,} {leaves}; give one for each")
     layers, of_layers = [], [known]
@@ -112,7 +93,7 @@ def grow(
         pool = pool_of_nodes(edges.with_columns(kind=pl.lit("cluster")), below, turns)
         above = parents(about, pool, summariser=writer)
         layers.append(_with_parents(below, edges, about, above))
-        of_layers.append(np.asarray(held.encode(above["text"].to_list())))
+        of_layers.append(np.asarray(embedder.encode(above["text"].to_list())))
         below = above
     return Tree(pl.concat([*layers, below]), np.concatenate(of_layers))
 
@@ -166,11 +147,11 @@ def _edges(below: pl.DataFrame, vectors: np.ndarray, *, reduce: str, seed: int) 
     for number, members in enumerate(rows):
         if len(members) <= FEW:
             continue
-        found, method = mixture_memberships(vectors[members], reduce=reduce, seed=seed), "mixture"
-        if not 1 < found.shape[1] <= len(members) // 2:
-            found, method = _chunks(len(members)), "chunks"
-        held = found.tocoo()
-        part = pl.DataFrame({"row": np.array(members)[held.row], "column": held.col, "weight": held.data})
+        memberships, method = mixture_memberships(vectors[members], reduce=reduce, seed=seed), "mixture"
+        if not 1 < memberships.shape[1] <= len(members) // 2:
+            memberships, method = _chunks(len(members)), "chunks"
+        pairs = memberships.tocoo()
+        part = pl.DataFrame({"row": np.array(members)[pairs.row], "column": pairs.col, "weight": pairs.data})
         parts.append(
             part.select(
                 pl.col("row").cast(pl.UInt32),
@@ -195,8 +176,8 @@ def _chunks(n: int) -> Any:
 
 
 def _about(edges: pl.DataFrame, below: pl.DataFrame, turns: pl.DataFrame, level: int) -> pl.DataFrame:
-    held = below.with_row_index("row").select("row", "scope", "start", "end", "turns")
-    nodes = edges.join(held, on="row", maintain_order="left")
+    children = below.with_row_index("row").select("row", "scope", "start", "end", "turns")
+    nodes = edges.join(children, on="row", maintain_order="left")
     place = turns.select(turns="turn_id").with_row_index("place")
     of_groups = (
         nodes.select("group", "turns")

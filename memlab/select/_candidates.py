@@ -45,12 +45,12 @@ def chunks(run: Run, bench: Bench, n: int) -> Iterator[tuple[np.ndarray, Candida
         inside = (query >= start) & (query < start + CHUNK)
         row, column = query[inside] - start, rank[inside]
         shape = (int(row.max()) + 1, int(column.max()) + 1)
-        at, held, relevance = np.zeros(shape, np.int64), np.zeros(shape, bool), np.full(shape, np.nan)
-        at[row, column], held[row, column], relevance[row, column] = places[inside], True, scores[inside]
+        at, mask, relevance = np.zeros(shape, np.int64), np.zeros(shape, bool), np.full(shape, np.nan)
+        at[row, column], mask[row, column], relevance[row, column] = places[inside], True, scores[inside]
         low = np.nanmin(relevance, axis=1, keepdims=True)
         spread = np.nanmax(relevance, axis=1, keepdims=True) - low
         scaled = np.divide(relevance - low, spread, out=np.ones(shape), where=spread > 0)
-        yield start + np.arange(shape[0]), Candidates(at, held, np.where(held, scaled, 0.0))
+        yield start + np.arange(shape[0]), Candidates(at, mask, np.where(mask, scaled, 0.0))
 
 
 def reordered(run: Run, bench: Bench, places: list[np.ndarray]) -> Run:

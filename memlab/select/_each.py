@@ -22,6 +22,6 @@ def each(run: Run, bench: Bench, n: int, *, task: str) -> Iterator[tuple[np.ndar
     n_queries = run.frame["query_id"].n_unique()
     with tqdm(total=n_queries, desc=task, disable=n_queries < 500) as bar:
         for _, some in chunks(run, bench, n):
-            for at, held, relevance in zip(some.at, some.held, some.relevance, strict=True):
-                yield at[held], relevance[held]
+            for at, mask, relevance in zip(some.at, some.held, some.relevance, strict=True):
+                yield at[mask], relevance[mask]
                 bar.update()

@@ -61,7 +61,7 @@ def _volume(embedded: np.ndarray, relevance: np.ndarray, k: int, diversity: floa
     if diversity == 0:
         return np.arange(min(k, len(relevance)))
     with np.errstate(all="ignore"):
-        found = greedy(embedded, relevance, k, diversity=diversity)
+        choice = greedy(embedded, relevance, k, diversity=diversity)
     # What rounding leaves of a volume that is used up says nothing about a candidate: its old place does.
     own = np.exp(2 * (1 - diversity) * standardised(relevance[None].astype(np.float64))[0])
-    return found.indices[found.selection_scores > NO_VOLUME * own[found.indices]]
+    return choice.indices[choice.selection_scores > NO_VOLUME * own[choice.indices]]

@@ -52,11 +52,11 @@ def expand_cluster(
     if seeds < 1:
         raise DataError(f"seeds is {seeds}; at least one document brings its cluster")
     documents = bench.documents(run.level)
-    held = run.frame.select("query_id", "rank", at=pl.Series(documents.at(run.frame["doc_id"])))
-    cluster = _clusters(documents, held["at"].to_numpy(), cluster_size, clustering, seed)
-    held = held.with_columns(cluster=pl.Series(cluster[held["at"].to_numpy()]))
-    brought = _members(held.filter(pl.col("rank") <= seeds), cluster, documents.vectors())
-    both = held.drop("cluster").join(
+    candidates = run.frame.select("query_id", "rank", at=pl.Series(documents.at(run.frame["doc_id"])))
+    cluster = _clusters(documents, candidates["at"].to_numpy(), cluster_size, clustering, seed)
+    candidates = candidates.with_columns(cluster=pl.Series(cluster[candidates["at"].to_numpy()]))
+    brought = _members(candidates.filter(pl.col("rank") <= seeds), cluster, documents.vectors())
+    both = candidates.drop("cluster").join(
         brought, on=["query_id", "at"], how="full", coalesce=True, maintain_order="left_right"
     )
     tier = (
@@ -108,6 +108,7 @@ def _members(seeds: pl.DataFrame, cluster: np.ndarray, vectors: np.ndarray) -> p
     """List the members of the seeds' clusters: ``query_id``, ``at``, ``likeness``, the cosine to the nearest seed."""
     pairs = seeds.join(pl.DataFrame({"cluster": cluster, "member": np.arange(len(cluster))}), on="cluster")
     # In float64, so that equal texts are equally like whatever the number of pairs.
-    one, other = (vectors[pairs[column].to_numpy()] for column in ("at", "member"))
-    likeness = pl.Series("likeness", np.einsum("ij,ij->i", one, other, dtype=np.float64).astype(np.float32))
+    seed_vectors, member_vectors = (vectors[pairs[column].to_numpy()] for column in ("at", "member"))
+    cosine = np.einsum("ij,ij->i", seed_vectors, member_vectors, dtype=np.float64)
+    likeness = pl.Series("likeness", cosine.astype(np.float32))
     return pairs.select("query_id", likeness, at="member").group_by("query_id", "at").agg(pl.col("likeness").max())

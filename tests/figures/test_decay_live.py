@@ -48,11 +48,11 @@ def test_a_move_changes_curve_and_ranking() -> None:
     assert set(live.sliders) == {
         "plateau_days", "end_days", "floor", "reinforcement_step", "reinforcement_limit", "days_later",
     }  # fmt: skip
-    assert live.ranking["said"].to_list() == ["Ann plays chess", "Ann sings.", "Ann <b>rows</b>."]
+    assert live.ranking["statement"].to_list() == ["Ann plays chess", "Ann sings.", "Ann <b>rows</b>."]
     live.sliders["floor"].value = 0.0
     live.sliders["end_days"].value = 150.0
     assert not np.allclose(line(live), start)
-    assert live.ranking["said"].to_list() == ["Ann <b>rows</b>.", "Ann sings.", "Ann plays chess"]
+    assert live.ranking["statement"].to_list() == ["Ann <b>rows</b>.", "Ann sings.", "Ann plays chess"]
     assert live.ranking["before"].to_list() == [3, 2, 1]
     assert live.settings.decay == PlateauLinear(30, 150.0, 0.0)
     # What is drawn is what the package computes.
@@ -82,7 +82,7 @@ def test_similarity_weighs_in_and_time_goes_on() -> None:
     live = decay_live.sliders(facts(vector=[0.9, 0.2, 0.1, 0.0]), now=NOW, settings=ConfidenceSettings(), top=2)
     assert live.ranking.height == 2
     row = live.ranking.row(0, named=True)
-    assert row["said"] == "Ann <b>rows</b>."
+    assert row["statement"] == "Ann <b>rows</b>."
     assert row["score"] == pytest.approx(0.4 * 0.9 + 0.3 * row["confidence"])
     live.sliders["days_later"].value = 100.0
     assert live.ranking["age_days"][0] == pytest.approx(110)

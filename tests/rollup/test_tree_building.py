@@ -17,7 +17,7 @@ from memlab import embed
 from memlab.datasets import load, synthetic
 from memlab.errors import DataError
 from memlab.records import Node, Turn, frame, schema
-from memlab.rollup import build, grow
+from memlab.rollup import grow
 from memlab.rollup.trees import FEW, LAYERS
 
 ENCODER = embed.load("hashing:64")
@@ -75,21 +75,21 @@ def test_equal_vectors_end(counting: Any, laws: Any, vectors: str) -> None:
 
 
 def test_few_turns_are_a_forest_of_themselves() -> None:
-    nodes = build(numbered([FEW, 1]), encoder=ENCODER)
+    nodes = grow(numbered([FEW, 1]), encoder=ENCODER).nodes
     assert nodes["level"].to_list() == [0] * (FEW + 1)
     assert nodes["parent"].null_count() == nodes.height
 
 
 def test_no_turns() -> None:
     for leaves in ("turns", "sessions"):
-        nodes = build(frame(Turn), encoder=ENCODER, leaves=leaves)
+        nodes = grow(frame(Turn), encoder=ENCODER, leaves=leaves).nodes
         assert nodes.is_empty()
         assert dict(nodes.schema) == schema(Node)
 
 
 def test_the_whole_on_talk(laws: Any) -> None:
     data = synthetic.generate(turns=120, seed=0, turns_per_scope=60)
-    one, two = (build(data.turns, encoder=ENCODER, seed=1) for _ in range(2))
+    one, two = (grow(data.turns, encoder=ENCODER, seed=1).nodes for _ in range(2))
     assert one.equals(two), "a seed repeats"
     laws(one, data.turns)
     clusters = one.filter(pl.col("kind") == "cluster")
@@ -104,13 +104,13 @@ def test_the_whole_on_talk(laws: Any) -> None:
     for sentences, evidence in clusters.select("sentences", "evidence").iter_rows():
         for sentence, (turn,) in zip(sentences, evidence, strict=True):
             assert sentence.removeprefix(f"{who[turn]}: ").rstrip("…") in " ".join(said[turn].split())
-    alone = build(data.take([data.scopes[-1]]).turns, encoder=ENCODER, seed=1)
+    alone = grow(data.take([data.scopes[-1]]).turns, encoder=ENCODER, seed=1).nodes
     assert set(alone["node_id"]) == set(one.filter(pl.col("scope") == data.scopes[-1])["node_id"]), "scopes do not mix"
 
 
 def test_sessions_as_leaves(laws: Any, counting: Any) -> None:
     data = synthetic.generate(turns=150, seed=0)
-    nodes = build(data.turns, encoder=ENCODER, leaves="sessions", summariser=counting, reduce="pca")
+    nodes = grow(data.turns, encoder=ENCODER, leaves="sessions", summariser=counting, reduce="pca").nodes
     laws(nodes, data.turns)
     leaves = nodes.filter(pl.col("level") == 0)
     assert leaves.height == data.sessions.height
@@ -134,7 +134,7 @@ def test_turns_without_words_are_leaves_all_the_same(laws: Any) -> None:
         text=pl.when(pl.col("n") < 12).then(pl.lit("")).otherwise(pl.lit("!!")),
         caption=pl.when(pl.col("n") == 3).then(pl.lit("a red barn")).otherwise(pl.lit(None, pl.String)),
     )
-    nodes = build(turns, encoder=ENCODER)
+    nodes = grow(turns, encoder=ENCODER).nodes
     laws(nodes, turns)
     assert any("a red barn" in text for text in nodes.filter(pl.col("kind") == "cluster")["text"])
 
@@ -142,11 +142,11 @@ def test_turns_without_words_are_leaves_all_the_same(laws: Any) -> None:
 def test_values_that_cannot_be_used() -> None:
     turns = numbered([3])
     with pytest.raises(DataError, match="leaves is 'words'; choose from turns, sessions"):
-        build(turns, encoder=ENCODER, leaves="words")
+        grow(turns, encoder=ENCODER, leaves="words")
     with pytest.raises(DataError, match="there are 2 vectors for 3 turns"):
-        build(turns, encoder=ENCODER, vectors=np.ones((2, 64), np.float32))
+        grow(turns, encoder=ENCODER, vectors=np.ones((2, 64), np.float32))
     with pytest.raises(DataError, match="reduce is 'tsne'"):
-        build(numbered([20]), encoder=ENCODER, reduce="tsne")
+        grow(numbered([20]), encoder=ENCODER, reduce="tsne")
 
 
 @pytest.mark.slow
@@ -154,6 +154,6 @@ def test_values_that_cannot_be_used() -> None:
 def test_a_forest_over_real_conversations(locomo_path: Path, laws: Any) -> None:
     data = load(locomo_path)
     turns = data.take(data.scopes[:2]).turns
-    nodes = build(turns, encoder=ENCODER)
+    nodes = grow(turns, encoder=ENCODER).nodes
     laws(nodes, turns)
     assert nodes["level"].max() >= 2
