@@ -6,9 +6,10 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from memlab.language.tokens import stem, words
+from memlab.language.calendar import MONTH_NAME, says
+from memlab.language.mentions import mentions, without
+from memlab.language.tokens import plain, stem, words
 from memlab.language.words import NUMBERS, STOP_WORDS
-from memlab.summarize._values import mentions, plain
 
 KINDS = ("none", "yes/no", "open", "list", "date", "number", "text")
 """What an answer may be; ``none``, ``yes/no`` and ``open`` cannot be looked for in a text."""
@@ -20,21 +21,13 @@ LONGEST_ITEM = 5
 _YES_NO = re.compile(r"\W*(?:(?:most )?likely |probably |presumably )*(?:yes|no)\b(?! one|thing)", re.I)
 _REASONS = re.compile(r"\b(?:because|since (?!\W*(?:\d{4}|\w+ \d{4}))|so that|due to)\b", re.I)
 _ACCEPTABLE = re.compile(r"([^.]+)\.([^.]+?)(?:\([^)]*\))?\s*(?:is|are) also acceptable", re.I)
-_GLUED = re.compile(r"(?<=\d)(?=(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\b)")
+_GLUED = re.compile(rf"(?<=\d)(?={MONTH_NAME}\b)", re.I)
+_COUNTED_FROM = re.compile(r"\b(before|after|of)(?= [^,;]*\d)", re.I)
 _ASIDE = re.compile(r"\([^)]*\)")
 _CLAUSE = re.compile(r"[,;\n]")
 _BREAK = re.compile(r"\s*(?:[,;&\n]|\band\b|\bas well as\b)\s*", re.I)
-_WORD = re.compile(r"\w+(?:'\w+)*")
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
-_MONTH = {name: n for n, name in enumerate(_MONTHS.split(" "), 1)}
-_MONTH_YEAR = re.compile(
-    # Not the end of a full date.
-    r"(?<!\d )(?<!\dst )(?<!\dnd )(?<!\drd )(?<!\dth )(?<!\bof )"
-    r"\b(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
-    r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?(?:, ?of|,| of)? +(\d{4})\b",
-    re.I,
-)
-_DAY, _NO_YEAR, _MONTH_ONLY = 10, 5, 2
+_WORD = re.compile(r"\w")
+_YEAR = 4
 _UNTELLING = STOP_WORDS | NUMBERS
 _UNITS = frozenset(("dollar", "usd", "buck", "percent", "time"))
 
@@ -63,19 +56,11 @@ def said(text: str) -> Said:
     ['1250', '2']
     """
     text = _GLUED.sub(" ", plain(text))
-    numbers, dates, rest = set(), set(), text
-    for match in _MONTH_YEAR.finditer(rest):
-        dates.add(f"{match[2]}-{_MONTH[match[1][:3].lower()]:02d}")
-    rest = _MONTH_YEAR.sub(lambda m: "#" * len(m[0]), rest)
-    for mention in mentions(rest):
-        if mention.kind == "number":
-            numbers.add(mention.value)
-        elif mention.kind == "date" and mention.value[:1].isdigit():
-            dates.add(mention.value)
-        else:
-            continue
-        start = mention.end - len(mention.written)
-        rest = rest[:start] + "#" * len(mention.written) + rest[mention.end :]
+    values = [mention for mention in mentions(text) if mention.kind != "name" and mention.value[:1].isdigit()]
+    # A year alone is told by every date of it, and by the bare number.
+    dates = {mention.value for mention in values if mention.kind == "date" and len(mention.value) != _YEAR}
+    numbers = {mention.value for mention in values if mention.kind == "number" or len(mention.value) == _YEAR}
+    rest = without(text, values)
     telling = [word for word in words(rest) if word not in _UNTELLING and (len(word) > 1 or word.isdigit())]
     return Said(frozenset(numbers), frozenset(dates), frozenset(stem(telling)) - _UNITS, text.casefold())
 
@@ -90,6 +75,8 @@ def wanted(answer: str | None) -> Wanted:
         return Wanted("yes/no", ())
     accepted = _ACCEPTABLE.match(text)
     sides = [accepted[1], accepted[2]] if accepted else [text]
+    # "The week before 9 June" is said by its days, and by "last week" under the 9th of June.
+    sides += [counted for side in sides if (counted := _COUNTED_FROM.sub(r"\1:", side)) != side]
     alternatives = tuple(_items(side) for side in sides)
     first = alternatives[0]
     phrases = (phrase for side in sides for phrase in _CLAUSE.split(_ASIDE.sub(" ", side)))
@@ -120,27 +107,10 @@ def has(line: Said, item: Said) -> bool:
         return bool(re.search(rf"(?<!\w){re.escape(item.text.strip(' .'))}(?!\w)", line.text))
     return (
         item.words <= line.words
-        and all(number in line.numbers or _year(number, line.dates) for number in item.numbers)
-        and all(any(same_date(date, other) for other in line.dates) for date in item.dates)
+        and all(number in line.numbers or _in_year(number, line.dates) for number in item.numbers)
+        and all(any(says(date, wanted) for date in line.dates) for wanted in item.dates)
     )
 
 
-def _year(number: str, dates: frozenset[str]) -> bool:
-    """A year stands in every date that names it."""
-    return len(number) == 4 and any(date.startswith(number + "-") for date in dates)
-
-
-def same_date(wanted: str, found: str) -> bool:
-    """Compare dates: what is found may be more precise than what is wanted, and may leave the year out.
-
-    >>> same_date("2023-05", "2023-05-07"), same_date("2023-05-07", "05-07"), same_date("2023-05-07", "2023-05")
-    (True, True, False)
-    """
-    if wanted == found or found.startswith(wanted + "-"):
-        return True
-    if len(wanted) == _DAY and len(found) == _NO_YEAR:
-        return wanted.endswith(found)
-    # A day, or a month alone, that is wanted without a year.
-    if len(wanted) == _NO_YEAR:
-        return len(found) == _DAY and found.endswith(wanted)
-    return len(wanted) == _MONTH_ONLY and wanted in (found[:2], found[5:7])
+def _in_year(number: str, dates: frozenset[str]) -> bool:
+    return len(number) == _YEAR and any(date.startswith(f"{number}-") for date in dates)

@@ -10,12 +10,12 @@ from typing import Annotated
 from pydantic import BaseModel, Field, StringConstraints
 
 from memlab.embed.text import ROLES
+from memlab.language.mentions import LOOSE, mentions
 from memlab.language.tokens import words
 from memlab.language.words import COURTESY, STOP_WORDS
 from memlab.llm import Service, answers
 from memlab.records import Turn, frame
 from memlab.summarize import split
-from memlab.summarize._values import LOOSE, mentions
 from memlab.summarize.extractive import shorten
 from memlab.summarize.sentences import spoken
 

@@ -9,6 +9,8 @@ Text comes in; words, spans and values go out. No other room holds a list of wor
 - ``calendar``: months and weekdays by name, and steps through the calendar.
 - ``durations``: lengths of time.
 - ``dates``: dates, also those that are only meant ("last Friday", seen from a day).
+- ``mentions``: the dates, numbers and names of a text in one list, as values that can be compared.
+- ``cues``: what sentences do (decide, plan, ask, thank, put off), by their phrases.
 - ``questions``: the form of a question, and whether it is an aggregation.
 - ``parts``: the things that a question joins, compares or lists, each as a question of its own.
 """

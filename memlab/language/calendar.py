@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from datetime import date, timedelta
 
-from memlab.language.words import MONTHS
+from memlab.language.words import MONTHS, WEEKDAYS
 
 MONTH_NAME = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|"
@@ -68,3 +69,50 @@ def stepped(now: date, n: int, unit: str) -> str:
         year, at = divmod(now.year * 12 + now.month - 1 + n, 12)
         return f"{date(year, at + 1, 1):%Y-%m}"
     return f"{date(now.year + n, 1, 1):%Y}"
+
+
+def says(read: str, wanted: str) -> bool:
+    """Say whether a date tells another: it may be more precise, and may leave out the year of a day.
+
+    :param read: as :class:`memlab.language.dates.Date` has it.
+
+    >>> from memlab.language.calendar import says
+    >>> says("2023-05-07", "2023-05"), says("05-07", "2023-05-07"), says("2023-05", "2023-05-07")
+    (True, True, False)
+    >>> says("2023-05-07", "2023-W18"), says("2023-05-07", "05"), says("2023-05-07", "sun")
+    (True, True, True)
+    """
+    if read == wanted:
+        return True
+    outer, inner = days(wanted), days(read)
+    if outer and inner:
+        return outer[0] <= inner[0] and inner[1] <= outer[1]
+    if outer:
+        return outer[0] == outer[1] and read == f"{outer[0]:%m-%d}"
+    if inner:
+        first, last = inner
+        of_day = {f"{first:%m-%d}", WEEKDAYS[first.weekday()][:3]} if first == last else set()
+        return wanted in of_day or (last - first < timedelta(31) and wanted == f"{first:%m}" == f"{last:%m}")
+    return read.startswith(f"{wanted}-")
+
+
+def days(value: str) -> tuple[date, date] | None:
+    """Give the first and the last day of a date; ``None`` for one without a year.
+
+    >>> from memlab.language.calendar import days
+    >>> [str(day) for day in days("2023-05")]
+    ['2023-05-01', '2023-05-31']
+    """
+    if "/" in value:
+        first, last = map(date.fromisoformat, value.split("/"))
+        return first, last
+    year, _, rest = value.partition("-")
+    if len(year) < 4:
+        return None
+    if rest.startswith("W"):
+        monday = date.fromisocalendar(int(year), int(rest[1:]), 1)
+        return monday, monday + timedelta(6)
+    if len(rest) > 2:
+        return date.fromisoformat(value), date.fromisoformat(value)
+    first = date(int(year), int(rest or 1), 1)
+    return first, date(first.year, first.month if rest else 12, monthrange(first.year, first.month if rest else 12)[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -46,6 +47,11 @@ def words(text: str) -> list[str]:
     ['mel', 'dog', "didn't", 'eat']
     """
     return [key(word) for word in _WORD.findall(text)]
+
+
+def plain(text: str) -> str:
+    """Write a text in one form of apostrophes, digits and letters (NFKC)."""
+    return unicodedata.normalize("NFKC", text).replace("’", "'")
 
 
 def key(word: str) -> str:

@@ -11,13 +11,11 @@ import polars as pl
 from scipy.sparse import csr_array
 
 from memlab.embed.text import ROLES
+from memlab.language.words import MONTHS
 from memlab.retrieve import Bench
 from memlab.retrieve.bm25 import tokenize
 
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
+_MONTHS = [name.title() for name in MONTHS]
 _TIME = (
     r"(?i)\b(?:yesterday|today|tomorrow|tonight|last|next|ago|since|recently|soon|weeks?|weekend|months?|years?|days?|morning"
     r"|evening|(?:mon|tues|wednes|thurs|fri|satur|sun)day|\d+)\b"

@@ -10,12 +10,13 @@ import polars as pl
 
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError
-from memlab.summarize._values import LOOSE, Mention, mentions, plain
+from memlab.language.calendar import says
+from memlab.language.mentions import LOOSE, Mention, mentions
+from memlab.language.tokens import plain, words
 
 SCHEMA = {"row": pl.UInt32, "kind": pl.String, "found": pl.String}
 
 _SHORTEST_NICKNAME = 3
-_DAY = len("05-03")
 
 
 def unsupported(texts: Sequence[str], sources: Sequence[Sequence[str]]) -> pl.DataFrame:
@@ -45,7 +46,7 @@ def unsupported(texts: Sequence[str], sources: Sequence[Sequence[str]]) -> pl.Da
         for mention in mentions(text):
             doubtful = mention.value in LOOSE or (mention.opens and mention.value not in names)
             if not doubtful and not any(_holds(part, mention, text) for part in parts):
-                rows.append((row, mention.kind, mention.written))
+                rows.append((row, mention.kind, mention.text))
     return pl.DataFrame(rows, schema=SCHEMA, orient="row").unique(maintain_order=True)
 
 
@@ -78,28 +79,21 @@ def share(summaries: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
 
 
 class _Known(NamedTuple):
-    """What a source says; ``days`` are dates without a year."""
+    """What a source says."""
 
     text: str
     numbers: frozenset[str]
     dates: frozenset[str]
-    days: frozenset[str]
     words: frozenset[str]
 
 
 def _read(source: str) -> _Known:
-    found = mentions(source)
-    numbers = {mention.value for mention in found if mention.kind == "number"}
-    dates = {mention.value for mention in found if mention.kind == "date"}
-    days = frozenset(value for value in dates if len(value) == _DAY)
-    for value in [value for value in dates if "-" in value]:
-        # A full date also says its day without the year, its month, and each of its numbers.
-        dates |= {value[-_DAY:], value[-_DAY:-3]}
-        numbers |= {str(int(part)) for part in value.split("-")}
-    words = re.findall(r"[^\W_]+(?:'[^\W_]+)*", plain(source).casefold())
-    return _Known(
-        plain(source), frozenset(numbers), frozenset(dates), days, frozenset(w.removesuffix("'s") for w in words)
-    )
+    values = mentions(source)
+    numbers = {mention.value for mention in values if mention.kind == "number"}
+    dates = {mention.value for mention in values if mention.kind == "date"}
+    # A date also says each of its numbers.
+    numbers |= {str(int(part)) for value in dates for part in re.findall(r"\b\d+\b", value)}
+    return _Known(plain(source), frozenset(numbers), frozenset(dates), frozenset(words(plain(source))))
 
 
 def _sure_names(texts: Sequence[str]) -> frozenset[str]:
@@ -113,12 +107,14 @@ def _sure_names(texts: Sequence[str]) -> frozenset[str]:
 
 def _holds(known: _Known, mention: Mention, text: str) -> bool:
     # The last word of a sentence that was cut may be part of a longer value.
-    if plain(text)[mention.end :] in {"…", "..."} and mention.written in known.text:
+    if plain(text)[mention.end :] in {"…", "..."} and mention.text in known.text:
         return True
     if mention.kind == "number":
         return mention.value in known.numbers
     if mention.kind == "date":
-        return mention.value in known.dates or mention.value[-_DAY:] in known.days
+        # "See you Fri!" is a date for people.
+        written = mention.value in known.numbers or mention.value in known.words
+        return written or any(says(date, mention.value) for date in known.dates)
     return mention.value in known.words or any(_same_name(mention.value, word) for word in known.words)
 
 
