@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from zlib import crc32
 
 import numpy as np
@@ -16,7 +17,8 @@ class StandIn:
 
     def __init__(self, dim: int = 64) -> None:
         self._texts = load(f"hashing:{dim}")
-        self.dim, self.identity, self.encode = dim, self._texts.identity, self._texts.encode
+        self.dim, self.encode = dim, self._texts.encode
+        self.identity = replace(self._texts.identity, kind="transformer", model="minilm", revision="stand-in")
 
     def encode_tokens(
         self,
