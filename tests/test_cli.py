@@ -19,6 +19,7 @@ from memlab import datasets
 from memlab.cli._options import assignments
 from memlab.errors import DataError
 from memlab.store import MemoryStore
+from memlab.store.database import Database
 
 HASHING = ("--encoder", "hashing")
 VERBS = ("ingest", "index", "facts", "recall", "profile", "timeline", "search", "evaluate", "notebooks", "figures")
@@ -131,7 +132,7 @@ def test_search_shows_the_best_first_and_leaves_the_store_as_it_is(
             cwd=folder,
         )
         assert (done.code, done.err) == (0, "")
-        rows = re.findall(rf"^ *(\d+)  (\d\.\d{{4}})  ({shape})$", done.out, re.MULTILINE)
+        rows = re.findall(rf"^ *(\d+)  (\d\.\d{{4}})  undated  ({shape})$", done.out, re.MULTILINE)
         assert [row[0] for row in rows] == ["1", "2"]
         assert float(rows[0][1]) >= float(rows[1][1])
     best = memlab_cli(
@@ -162,6 +163,45 @@ def test_any_text_can_be_searched_for(memlab_cli: Any, folder: Path, ingested: P
 def ingested(folder: Path, memlab_cli: Callable[..., Any]) -> Path:
     assert memlab_cli("ingest", "talk.jsonl", *HASHING, "--store", "second", cwd=folder).code == 0
     return folder / "second"
+
+
+def test_search_reads_one_memory_and_writes_nothing(
+    memlab_cli: Any, folder: Path, ingested: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, heights = Database.read, []
+
+    def counted(database: Database, name: str, *arguments: Any, **options: Any) -> pl.DataFrame:
+        rows = read(database, name, *arguments, **options)
+        if name in ("turns", "questions", "annotations"):
+            heights.append(rows.height)
+        return rows
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise AssertionError("search ingests")
+
+    monkeypatch.setattr(Database, "read", counted)
+    monkeypatch.setattr("memlab.store.memory.ingest", refused)
+    arguments = ("--pipeline", "hybrid", "--scope", "small", *HASHING, "--store", ingested)
+    assert memlab_cli("search", "dentist", *arguments, cwd=folder).code == 0
+    assert max(heights) == 7
+
+
+def test_search_means_what_was_ingested_last_not_what_was_evaluated(
+    memlab_cli: Any, folder: Path, tmp_path: Path
+) -> None:
+    datasets.synthetic.write(tmp_path / "other.jsonl", 60, seed=1)
+    options = (*HASHING, "--store", tmp_path / "store")
+    assert memlab_cli("ingest", "talk.jsonl", *options, cwd=folder).code == 0
+    for _ in range(2):
+        done = memlab_cli("search", "dentist Eriksen", "--scope", "small", *options, cwd=folder)
+        assert done.code == 0, done.err
+        assert "small/s0/3" in done.out
+        again = memlab_cli("evaluate", "other.jsonl", "--pipeline", "bm25", *options, cwd=tmp_path)
+        assert again.code == 0, again.err
+    assert done.err == "dataset talk, the last that was ingested; --dataset names another\n"
+    assert memlab_cli("ingest", "other.jsonl", *options, cwd=tmp_path).code == 0
+    done = memlab_cli("search", "dentist", "--scope", "small", *options, cwd=folder)
+    assert "no scope 'small'" in done.err
 
 
 def test_a_query_of_a_hundred_kilobytes(memlab_cli: Any, folder: Path, ingested: Path) -> None:
@@ -298,7 +338,7 @@ def test_evaluating_again_writes_the_same_bytes(memlab_cli: Any, folder: Path, e
         assert (folder / "again" / path.name).read_bytes() == path.read_bytes(), path.name
         if path.suffix in (".trec", ".parquet"):
             assert (folder / "elsewhere" / path.name).read_bytes() == path.read_bytes(), path.name
-    saved = MemoryStore.open(folder / "first").runs()
+    saved = MemoryStore.open(folder / "first").runs.listing()
     assert saved.height == 2 * len(PIPELINES), "the same run is kept once"
 
 
@@ -462,7 +502,9 @@ def test_a_trained_model_ranks_and_says_what_it_learned_from(memlab_cli: Any, le
     for level in ("turn", "session"):
         done = memlab_cli(*arguments, "--pipeline", learned, "--level", level, cwd=learnable)
         assert done.code == 0, done.err
-        assert len(re.findall(rf"^ +\d  -?\d+\.\d{{4}}  {data.scopes[0]}/", done.out, re.MULTILINE)) == 3
+        assert (
+            len(re.findall(rf"^ +\d  -?\d+\.\d{{4}}  20\d\d-\d\d-\d\d  {data.scopes[0]}/", done.out, re.MULTILINE)) == 3
+        )
     other = memlab_cli(*arguments, "--pipeline", learned, *HASHING, cwd=learnable)
     assert other.code == 2
     assert "Traceback" not in other.err

@@ -14,7 +14,6 @@ import pytest
 
 from memlab.records import Entity, Fact, IndexEvent, IndexState, Relation, Summary, frame
 from memlab.store import MemoryStore
-from memlab.store import knowledge as kept
 
 HASHING = ("--encoder", "hashing:64", "--store", "store")
 DAY0 = datetime(2023, 5, 1, 9, tzinfo=UTC)
@@ -67,7 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., A
         "relations": frame(Relation),
     }
     states = frame(IndexState, [IndexState(s, "home", "indexed", "1", "", "g1", 1, None, "x", DAY0) for s in sessions])
-    kept.commit(store, "talk", parts=parts, states=states, events=frame(IndexEvent), now=DAY0)
+    store.knowledge.commit("talk", parts=parts, states=states, events=frame(IndexEvent), now=DAY0)
     return place
 
 

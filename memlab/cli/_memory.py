@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from memlab.cli._options import load_encoder
 from memlab.config import Settings, settings
 from memlab.errors import DataError
@@ -37,8 +39,13 @@ def opened(store: str | None, encoder: str | None, dataset: str | None, scope: s
 
     chosen, _ = settings({"store": store, "encoder": encoder})
     memory = MemoryStore.open(chosen.store, create=False)
-    name = only(memory.datasets()["name"].to_list(), dataset, "dataset", "memlab ingest FILE puts one there")
-    scopes = memory.sessions(name, columns=["scope"])["scope"].unique(maintain_order=True).to_list()
+    names = memory.datasets()["name"].to_list()
+    ingested = memory.chosen()
+    if dataset is None and len(names) > 1 and ingested in names:
+        typer.echo(f"dataset {one_line(str(ingested))}, the last that was ingested; --dataset names another", err=True)
+        dataset = ingested
+    name = only(names, dataset, "dataset", "memlab ingest FILE puts one there")
+    scopes = memory.scopes(name)
     wanted = only(scopes, id_part(scope) if scope and scope not in scopes else scope, "scope", "see memlab info")
     return Place(memory, chosen, name, wanted, CachedEncoder(memory, load_encoder(chosen)))
 
@@ -78,7 +85,6 @@ def found_facts(place: Place, known: pl.DataFrame, question: str, *, k: int, sup
     from memlab.knowledge import graph
     from memlab.knowledge.recall import candidates
     from memlab.knowledge.recall import recall as ranked
-    from memlab.store import knowledge as kept
 
     try:
         question.encode()
@@ -86,7 +92,9 @@ def found_facts(place: Place, known: pl.DataFrame, question: str, *, k: int, sup
         raise DataError(
             f"the question is not valid text at {error.start}; write it in the terminal's encoding"
         ) from None
-    named = [kept.rows(place.store, name, place.dataset, scopes=[place.scope]) for name in ("entities", "relations")]
+    named = [
+        place.store.knowledge.rows(name, place.dataset, scopes=[place.scope]) for name in ("entities", "relations")
+    ]
     return ranked(
         pl.DataFrame({"scope": [place.scope], "text": [question]}),
         known,
@@ -102,9 +110,8 @@ def found_summaries(place: Place, question: str, *, k: int) -> pl.DataFrame:
     import polars as pl
 
     from memlab.knowledge.recall import search_summaries
-    from memlab.store import knowledge as kept
 
-    held = kept.rows(place.store, "summaries", place.dataset, scopes=[place.scope])
+    held = place.store.knowledge.rows("summaries", place.dataset, scopes=[place.scope])
     if not k or held.is_empty():
         return held.clear().with_columns(rank=pl.lit(0), score=pl.lit(0.0))
     asked = pl.DataFrame({"scope": [place.scope], "text": [question]})

@@ -52,9 +52,10 @@ def ingest(
 
     typer.echo(memory.ingest(parts(), progress=True))
     for name in names:
-        added = memory.backfill(model, name, header=chosen.header)
+        memory.choose(name)
+        added = memory.vectors.backfill(model, name, header=chosen.header)
         typer.echo(f"{name}: {added:,} turns newly encoded by {chosen.encoder}")
-    typer.echo(memory.create_indexes(model, header=chosen.header))
+    typer.echo(memory.search.create_indexes(model, header=chosen.header))
     typer.echo(f"store: {no_secret(chosen.store)}")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from memlab.cli._memory import day, opened
 from memlab.cli._options import (
     EncoderName,
     Format,
@@ -26,18 +27,18 @@ from memlab.cli._options import (
 )
 from memlab.config import settings
 from memlab.errors import DataError
-from memlab.terminal import issue_lines, only, short
+from memlab.terminal import issue_lines, short
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from memlab.records import Dataset
 
 
 @app.command()
 def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
-    dataset: Annotated[
-        str | None, typer.Option(help="Name of a dataset in the store; the only one by default.")
-    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="A dataset of the store; by default the last ingested.")] = None,
     scope: Annotated[str | None, typer.Option(help="Whose memory; the only one by default.")] = None,
     pipeline: Annotated[str, typer.Option(help="The pipeline.")] = "hybrid",
     level: Annotated[str, typer.Option(help="turn or session.")] = "turn",
@@ -49,9 +50,8 @@ def search(
     import polars as pl
 
     from memlab.pipelines import pipeline as read
-    from memlab.records import LEVELS, id_part
+    from memlab.records import LEVELS
     from memlab.retrieve import Bench
-    from memlab.store import MemoryStore
 
     stages = read(pipeline)
     try:
@@ -62,18 +62,28 @@ def search(
         ) from error
     if level not in LEVELS:
         raise DataError(f"level is {level!r}; choose turn or session")
-    chosen, _ = settings({"store": store, "encoder": encoder})
-    memory = MemoryStore.open(chosen.store, create=False)
-    name = only(memory.datasets()["name"].to_list(), dataset, "dataset", "memlab ingest FILE puts one there")
-    data = memory.dataset(name)
-    named = id_part(scope) if scope and scope not in data.scopes else scope
-    wanted = only(data.scopes, named, "scope", "see memlab info")
-    bench = Bench.of(data.take([wanted]), encoder=load_encoder(chosen), store=memory, header=chosen.header)
-    asked = bench.with_queries(pl.DataFrame({"scope": [wanted], "text": [query]}))
+    place = opened(store, encoder, dataset, scope)
+    data = place.store.dataset(place.dataset, scopes=[place.scope])
+    header = place.chosen.header
+    bench = Bench.of(data, encoder=place.encoder.encoder, store=place.store, header=header, ingest=False)
+    asked = bench.with_queries(pl.DataFrame({"scope": [place.scope], "text": [query]}))
     run = stages.run(asked, level=level).top(k)
+    dated = run.frame.join(_dates(data, level), on="doc_id", how="left", maintain_order="left")
     texts = run.text_of(run.frame["doc_id"].to_list()) if run.text_of else []
-    for (rank, score, doc_id), text in zip(run.frame.select("rank", "score", "doc_id").iter_rows(), texts, strict=True):
-        typer.echo(f"{rank:>3}  {score:.4f}  {doc_id}\n     {short(text)}")
+    rows = dated.select("rank", "score", "at", "doc_id").iter_rows()
+    for (rank, score, at, doc_id), text in zip(rows, texts, strict=True):
+        typer.echo(f"{rank:>3}  {score:.4f}  {day(at)}  {doc_id}\n     {short(text)}")
+
+
+def _dates(data: Dataset, level: str) -> pl.DataFrame:
+    """Give when each document was said: ``doc_id``, ``at``; a turn without a time has that of its session."""
+    import polars as pl
+
+    sessions = data.sessions.select("session_id", at="start")
+    if level == "session":
+        return sessions.rename({"session_id": "doc_id"})
+    turns = data.turns.select("session_id", "timestamp", doc_id="turn_id").join(sessions, on="session_id", how="left")
+    return turns.select("doc_id", at=pl.coalesce("timestamp", "at"))
 
 
 @app.command()

@@ -15,7 +15,9 @@ from memlab.terminal import one_line, short
 if TYPE_CHECKING:
     import polars as pl
 
-DatasetName = Annotated[str | None, typer.Option("--dataset", help="Name of a dataset in the store.")]
+DatasetName = Annotated[
+    str | None, typer.Option("--dataset", help="A dataset of the store; by default the last ingested.")
+]
 Scope = Annotated[str | None, typer.Option(help="Whose memory; the only one by default.")]
 Now = Annotated[
     str | None, typer.Option(help="The present. Default: the clock; for a memory that ended over a year ago, its end.")
@@ -138,7 +140,7 @@ def timeline(
     from memlab.knowledge import timeline as timelines
 
     place = opened(store, encoder, dataset, scope)
-    data = indexing.attached(place.store, place.store.dataset(place.dataset).take([place.scope]))
+    data = indexing.attached(place.store, place.store.dataset(place.dataset, scopes=[place.scope]))
     resolved = indexing.resolved(place.store, place.dataset, scopes=[place.scope], encoder=place.encoder)
     rows = timelines.timeline(
         data, resolved, types=type_ or None, since=read_date(since), until=read_date(until, end=True), person=person
@@ -156,9 +158,8 @@ def _undone(place: Place, undo: tuple[str, str] | None, redo: tuple[str, str] | 
     import polars as pl
 
     from memlab import indexing, knowledge
-    from memlab.store import knowledge as kept
 
-    rows = kept.undone(place.store, place.dataset, scopes=[place.scope])
+    rows = place.store.knowledge.undone(place.dataset, scopes=[place.scope])
     old, new = undo or redo or ("", "")
     its = (pl.col("old") == old) & (pl.col("new") == new)
     if redo:
@@ -170,7 +171,7 @@ def _undone(place: Place, undo: tuple[str, str] | None, redo: tuple[str, str] | 
         made = knowledge.undo(held, old, new, now=datetime.now(UTC), why=why).undone.tail(1)
         row = made.with_columns(scope=pl.lit(place.scope)).select(rows.columns).cast(rows.schema)
         rows, done = rows.filter(~its).vstack(row), "no longer counts"
-    kept.write_undone(place.store, place.dataset, place.scope, rows)
+    place.store.knowledge.write_undone(place.dataset, place.scope, rows)
     return one_line(f"that {new} ends {old} {done}")
 
 
@@ -182,15 +183,13 @@ def _print_fact(head: str, row: dict[str, Any]) -> None:
 
 
 def _print_log(rows: pl.DataFrame, place: Place) -> None:
-    from memlab.store import knowledge as kept
-
     for row in rows.iter_rows(named=True):
         typer.echo(f"{day(row['at'])}  {row['rule']}, said by {one_line(row['by'] or 'nobody named')}")
         for end in ("old", "new"):
             said = f"{row['subject']} {row['predicate']} {row[end + '_object']}" if end == "new" else row["old_object"]
             _print_wrapped(f"{end}: {said}  ({row[end]})", indent=11, first=6)
         typer.echo(f"      evidence: {one_line(', '.join(row['evidence']) or 'none')}")
-    undone = kept.undone(place.store, place.dataset, scopes=[place.scope])
+    undone = place.store.knowledge.undone(place.dataset, scopes=[place.scope])
     for row in undone.iter_rows(named=True):
         reason = f": {short(row['why'])}" if row["why"] else ""
         typer.echo(f"undone on {day(row['undone_at'])}: {one_line(row['new'])} ends {one_line(row['old'])}{reason}")

@@ -100,7 +100,7 @@ class Experiment:
     def save(self, store: MemoryStore) -> list[str]:
         """Keep the runs in a store's runs table; gives their ids."""
         return [
-            store.save_run(run, measures=means(report)) for run, report in zip(self.runs, self.reports, strict=True)
+            store.runs.save(run, measures=means(report)) for run, report in zip(self.runs, self.reports, strict=True)
         ]
 
     def to_markdown(self) -> str:

@@ -34,10 +34,10 @@ def replay(store: MemoryStore, run_id: str, *, encoder: Encoder | str | None = N
     >>> data = memlab.datasets.synthetic.generate(turns=60, seed=0)
     >>> bench = memlab.Bench.of(data, encoder="hashing:64", store=store)
     >>> run = memlab.pipeline("hybrid | mmr").run(bench)
-    >>> memlab.replay(store, store.save_run(run)).frame.equals(run.frame)
+    >>> memlab.replay(store, store.runs.save(run)).frame.equals(run.frame)
     True
     """
-    saved = store.run(run_id)
+    saved = store.runs.load(run_id)
     about = saved.provenance
     lacking = [name for name in ("pipeline", "dataset", "fingerprint", "versions") if name not in about]
     if lacking:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,6 @@ from memlab.pipelines import Pipeline, pipeline
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
-from memlab.store import runs as kept_runs
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
@@ -102,9 +100,9 @@ def run(
             for each, level in ((each, level) for each in stages for level in at):
                 about = made.about(each, level)
                 run_id = saved.get(key(about))
-                ranked = memory.run(run_id) if memory and run_id else made.run(each, level, about)
+                ranked = memory.runs.load(run_id) if memory and run_id else made.run(each, level, about)
                 report = evaluate(ranked, part, measures=measures, seed=seed)
-                kept = memory.save_run(ranked, measures=means(report)) if memory else None
+                kept = memory.runs.save(ranked, measures=means(report)) if memory else None
                 cells.append((part.name, str(each), level, kept, run_id is not None))
                 runs.append(ranked)
                 reports.append(report)
@@ -114,7 +112,7 @@ def run(
     if memory:
         content: dict[str, Any] = {"seed": seed, "cells": table.drop("read").to_dicts()}
         content |= {"measures": [str(m) for m in measures]} if measures else {}
-        kept_runs.save_grid(memory, title, content, now=datetime.now(UTC))
+        memory.grids.save(title, content)
     return Experiment(title, tuple(data), tuple(runs), tuple(reports), table)
 
 
@@ -139,9 +137,9 @@ def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
     :raises StoreError: when there is no experiment of that name, or the store no longer holds what its runs saw.
     """
     memory = store if isinstance(store, MemoryStore) else MemoryStore.open(store, create=False)
-    content = kept_runs.load_grid(memory, name)
+    content = memory.grids.load(name)
     cells = pl.DataFrame(content["cells"], schema={k: v for k, v in CELLS.items() if k != "read"})
-    runs = tuple(memory.run(run_id) for run_id in cells["run_id"])
+    runs = tuple(memory.runs.load(run_id) for run_id in cells["run_id"])
     data: dict[str, Dataset] = {}
     for ranked, dataset in zip(runs, cells["dataset"], strict=True):
         data[dataset] = data.get(dataset) or seen_dataset(memory, ranked.provenance)
@@ -240,7 +238,7 @@ def _loaded(encoder: Encoder | str | None) -> Encoder | None:
 def _saved(store: MemoryStore) -> dict[str, str]:
     """Give the runs of the store by what they depend on, the latest of each kind."""
     saved: dict[str, str] = {}
-    for run_id, text in store.runs().select("run_id", "provenance").iter_rows():
+    for run_id, text in store.runs.listing().select("run_id", "provenance").iter_rows():
         about = json.loads(text)
         # An index ranks by the whole table, which no key of one dataset can tell.
         if "path='indexed'" not in about.get("pipeline", "") and "code" in about:

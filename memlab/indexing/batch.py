@@ -16,8 +16,7 @@ from memlab.knowledge.facts import from_observations
 from memlab.llm import Service
 from memlab.records import TIMESTAMP, Dataset, IndexEvent, IndexState, Summary, frame, schema
 from memlab.store import MemoryStore
-from memlab.store import knowledge as kept
-from memlab.store.reading import read_rows
+from memlab.store.registry import INDEX_TABLES
 from memlab.summarize import summarize
 
 EXTRACTIVE = "extractive"
@@ -77,7 +76,7 @@ def done(work: Work, batch: pl.DataFrame) -> pl.DataFrame:
 
 
 def _tables(made: list[Made]) -> list[str]:
-    return [table for table in kept.ROWS if any(table in one.parts for one in made)]
+    return [table for table in INDEX_TABLES if any(table in one.parts for one in made)]
 
 
 def _alone(work: Work, one: pl.DataFrame, error: Exception) -> Made:
@@ -163,11 +162,13 @@ def _data(work: Work, batch: pl.DataFrame) -> Dataset:
     """Read what the batch needs: its sessions of its scopes."""
     scopes = batch["scope"].unique(maintain_order=True).to_list()
     wanted = batch.select("session_id")
-    parts = {
-        table: read_rows(work.store, table, work.dataset, scopes=scopes).join(wanted, on="session_id", how="semi")
-        for table in ("turns", "sessions", "annotations")
+    store = work.store
+    parts = {"turns": store.turns, "sessions": store.sessions, "annotations": store.annotations}
+    rows = {
+        table: read(work.dataset, scopes=scopes).join(wanted, on="session_id", how="semi")
+        for table, read in parts.items()
     }
-    return Dataset(work.dataset, "stored", **parts)
+    return Dataset(work.dataset, "stored", **rows)
 
 
 def _capped(turns: pl.DataFrame, most: int) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -225,5 +226,5 @@ def _commit(
         pl.lit(work.version).alias("version"),
         "reason",
     )
-    kept.commit(work.store, work.dataset, parts=parts, states=states, events=events, now=work.now)
+    work.store.knowledge.commit(work.dataset, parts=parts, states=states, events=events, now=work.now)
     return pl.concat([frame(IndexEvent), events])

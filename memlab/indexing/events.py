@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from memlab.store import MemoryStore
-from memlab.store import knowledge as kept
+from memlab.store.registry import INDEX_TABLES
 from memlab.terminal import short
 
 KINDS = ("created", "updated", "fallback", "failed", "skipped")
@@ -45,9 +45,9 @@ def report(store: MemoryStore, dataset: str, events: pl.DataFrame, *, most: int 
     :param most: of how many sessions the reason is told.
     """
     counted = [f"{n:,} {kind}" for kind, n in counters(events).select("kind", "n").iter_rows() if n]
-    held = [f"{kept.rows(store, table, dataset).height:,} {table}" for table in kept.ROWS]
+    held = [f"{store.knowledge.rows(table, dataset).height:,} {table}" for table in INDEX_TABLES]
     lines = [f"{dataset}: {', '.join(counted) or 'nothing was due'}; the index holds {', '.join(held)}"]
     told = events.filter(pl.col("kind").is_in(["failed", "fallback"])).select("session_id", "kind", "reason")
     lines += [f"  {session}: {kind}: {short(reason)}" for session, kind, reason in told.head(most).iter_rows()]
     more = told.height - most
-    return [*lines, f"  … and {more:,} more; all of them: memlab.store.knowledge.events"] if more > 0 else lines
+    return [*lines, f"  … and {more:,} more; all of them: store.knowledge.events"] if more > 0 else lines

@@ -15,7 +15,6 @@ from memlab.knowledge import Resolved, resolve, undo
 from memlab.knowledge.recall import summary_texts
 from memlab.records import Dataset
 from memlab.store import CachedEncoder, MemoryStore
-from memlab.store import knowledge as kept
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
@@ -35,8 +34,8 @@ def resolved(
     :param as_of: only what had reached the memory by then counts.
     """
     held = CachedEncoder(store, encoder) if encoder is not None else None
-    found = resolve(kept.rows(store, "facts", dataset, scopes=scopes), encoder=held, as_of=as_of)
-    for _, old, new, when, why in kept.undone(store, dataset, scopes=scopes).iter_rows():
+    found = resolve(store.knowledge.rows("facts", dataset, scopes=scopes), encoder=held, as_of=as_of)
+    for _, old, new, when, why in store.knowledge.undone(dataset, scopes=scopes).iter_rows():
         if found.log.filter(pl.col("old") == old, pl.col("new") == new).height:
             found = undo(found, old, new, now=when, why=why or "")
     return found
@@ -54,7 +53,7 @@ def attached(store: MemoryStore, data: Dataset) -> Dataset:
     >>> attached(store, data).sessions["summary"].null_count()
     0
     """
-    texts = kept.rows(store, "summaries", data.name).select("session_id", made="summary")
+    texts = store.knowledge.rows("summaries", data.name).select("session_id", made="summary")
     sessions = data.sessions.join(texts, on="session_id", how="left", maintain_order="left")
     return replace(data, sessions=sessions.with_columns(summary=pl.coalesce("summary", "made")).drop("made"))
 
@@ -65,7 +64,7 @@ def embedded(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bo
     :returns: (n, dim) float32, in the order of the summaries' rows.
     :raises DataError: when the dataset has no summaries.
     """
-    summaries = kept.rows(store, "summaries", dataset)
+    summaries = store.knowledge.rows("summaries", dataset)
     if summaries.is_empty():
         raise DataError(f"dataset {dataset!r} has no summaries; run `memlab index` first")
     return store.encode(encoder, summary_texts(summaries), progress=progress)

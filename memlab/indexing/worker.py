@@ -16,7 +16,6 @@ from memlab.llm import Service, client
 from memlab.records import IndexEvent, frame
 from memlab.sessions import GAP
 from memlab.store import MemoryStore
-from memlab.store import knowledge as kept
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
@@ -61,8 +60,8 @@ def pending(
     if now is not None:
         present = now.replace(tzinfo=UTC) if now.tzinfo is None else now.astimezone(UTC)
         sessions = sessions.filter((pl.col("end") < present - gap).fill_null(True))
-    seen = kept.states(store, dataset).drop("scope", "reason", "at")
-    due = sessions.join(kept.digests(store, dataset), on="session_id", maintain_order="left").join(
+    seen = store.knowledge.states(dataset).drop("scope", "reason", "at")
+    due = sessions.join(store.knowledge.digests(dataset), on="session_id", maintain_order="left").join(
         seen, on="session_id", how="left", suffix="_seen", maintain_order="left"
     )
     same = (pl.col("version") == version) & (pl.col("digest") == pl.col("digest_seen"))
@@ -100,13 +99,13 @@ def index(
 
     >>> import tempfile, memlab
     >>> from memlab.indexing import index
-    >>> from memlab.store import MemoryStore, knowledge
+    >>> from memlab.store import MemoryStore
     >>> data = memlab.datasets.synthetic.generate(turns=60, seed=0)
     >>> store = MemoryStore.open(tempfile.mkdtemp())
     >>> _ = store.ingest(data)
     >>> set(index(store, data.name)["kind"]) <= {"created", "skipped"}
     True
-    >>> knowledge.rows(store, "summaries", data.name)["session_id"].to_list() == data.sessions["session_id"].to_list()
+    >>> store.knowledge.rows("summaries", data.name)["session_id"].to_list() == data.sessions["session_id"].to_list()
     True
     >>> index(store, data.name).height
     0
@@ -119,7 +118,7 @@ def index(
     if not (chosen.summaries or chosen.facts or chosen.observations):
         return frame(IndexEvent)
     present = now or datetime.now(UTC)
-    kept.sweep(store, dataset, now=present)
+    store.knowledge.sweep(dataset, now=present)
     work = Work(store, dataset, chosen, service, recipe(chosen, service), present)
     due = pending(store, dataset, settings=chosen, service=service, now=present, gap=gap)
     events = [frame(IndexEvent)]

@@ -114,6 +114,7 @@ class Bench:
         encoder: Encoder | str | None = "minilm",
         store: MemoryStore | str | None = None,
         header: Sequence[str] = (),
+        ingest: bool = True,
         progress: bool = True,
     ) -> Bench:
         """Make a bench of a dataset; with a store, what it has encoded before is not encoded again.
@@ -122,6 +123,7 @@ class Bench:
         :param store: a store or its URI; ``None`` keeps everything in memory. A view on earlier versions is read as it
             is; its versions, and the scopes where it holds more of them, are noted in the provenance.
         :param header: fields of the contextual header, see :mod:`memlab.embed.text`.
+        :param ingest: write the dataset to the store; ``False`` for one, or some scopes of one, that was read from it.
         :raises DataError: when the dataset is empty.
 
         >>> from memlab import datasets, retrieve
@@ -142,7 +144,7 @@ class Bench:
             store = MemoryStore.open(store)
         provenance: dict[str, Any] = {"dataset": dataset.name, "fingerprint": dataset.fingerprint()}
         turn_vectors = query_vectors = None
-        if store is not None and not store.read_only:
+        if store is not None and ingest and not store.read_only:
             store.ingest(dataset)
         if encoder is not None:
             provenance |= {"encoder": encoder.identity.describe(), "header": list(header)}
@@ -155,7 +157,7 @@ class Bench:
                 query_vectors = store.encode(encoder, queries, kind="query", progress=progress)
         if store is not None:
             provenance["versions"] = store.versions()
-            if store.turns(dataset.name, columns=["scope"])["scope"].n_unique() > len(dataset.scopes):
+            if len(store.scopes(dataset.name)) > len(dataset.scopes):
                 provenance["scopes"] = dataset.scopes
         return cls(
             dataset.name,
@@ -270,10 +272,11 @@ def _stored_vectors(
 ) -> np.ndarray:
     """Read the dataset's vectors from the store, which may hold more turns under the same name than the dataset."""
     if not store.read_only:
-        store.backfill(encoder, dataset.name, header=header, progress=progress)
-    vectors = store.vectors(encoder, dataset.name, header=header)
-    held = store.turns(dataset.name, columns=["turn_id"]).with_row_index("at")
-    rows = dataset.turns.select("turn_id").join(held, on="turn_id", how="left", maintain_order="left")["at"].to_numpy()
+        store.vectors.backfill(encoder, dataset.name, header=header, scopes=dataset.scopes, progress=progress)
+    vectors = store.vectors.read(encoder, dataset.name, header=header, scopes=dataset.scopes)
+    stored = store.turns(dataset.name, scopes=dataset.scopes, columns=["turn_id"]).with_row_index("at")
+    placed = dataset.turns.select("turn_id").join(stored, on="turn_id", how="left", maintain_order="left")
+    rows = placed["at"].to_numpy()
     return vectors if np.array_equal(rows, np.arange(len(vectors))) else vectors[rows]
 
 

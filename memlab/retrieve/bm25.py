@@ -126,4 +126,4 @@ def _stemmer() -> Any:
 def _search(bench: Bench, store: MemoryStore, k: int) -> pl.DataFrame:
     # The index stems by itself, but its few stop words leave "how" and "did" in.
     texts = [" ".join(words) for words in tokenize(bench.queries["text"].to_list(), stem=False)]
-    return store.search_text(texts, dataset=bench.name, scopes=bench.queries["scope"].to_list(), k=k)
+    return store.search.by_text(texts, dataset=bench.name, scopes=bench.queries["scope"].to_list(), k=k)

@@ -84,6 +84,6 @@ def best_of(scores: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
 def _search(bench: Bench, store: MemoryStore, k: int) -> pl.DataFrame:
     if bench.query_vectors is None or bench.encoder is None:
         raise DataError("the queries are not embedded; make the bench with an encoder")
-    column = store.vector_column(bench.encoder, header=bench.header)
+    column = store.vectors.column(bench.encoder, header=bench.header)
     scopes = bench.queries["scope"].to_list()
-    return store.search_vectors(bench.query_vectors, column=column, dataset=bench.name, scopes=scopes, k=k)
+    return store.search.by_vector(bench.query_vectors, column=column, dataset=bench.name, scopes=scopes, k=k)

@@ -172,6 +172,4 @@ def _encode(bench: Bench, texts: list[str], before: list[str] | None, kind: Kind
         )
     if bench.store is None:
         return encoder.encode_tokens(texts, before=before, kind=kind)
-    from memlab.store.tokens import encode_tokens
-
-    return encode_tokens(bench.store, encoder, texts, before=before, kind=kind)
+    return bench.store.tokens.encode(encoder, texts, before=before, kind=kind)

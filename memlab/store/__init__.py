@@ -1,4 +1,9 @@
-"""The store: conversations, vectors and runs in LanceDB, on a local disk or an object store.
+"""The store: datasets and encoders come in; turns, vectors, rankings and what is known of sessions come out again, from
+LanceDB tables on a local disk or an object store. ``memory`` composes the small stores and is what a user opens.
+
+``registry`` lists every table and the schema version; ``opening`` opens a store and migrates an older one;
+``database`` reads, writes and words errors; ``ingest`` and ``conversations`` write and read datasets; ``vectors``,
+``tokens``, ``search``, ``runs`` (with grids) and ``knowledge`` are the small stores; ``versions`` tags and cleans up.
 
 >>> import tempfile
 >>> from memlab.store import MemoryStore

@@ -8,204 +8,154 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from memlab.errors import StoreError
-from memlab.records import TIMESTAMP, Entity, Fact, IndexEvent, IndexState, Relation, Summary, schema
-from memlab.store import reading
-from memlab.store.ingest import merge, text_hashes
-from memlab.store.tables import arrow_schema, guarded, in_dataset, keys, open_table, read, retried, to_arrow
+from memlab.records import TIMESTAMP
+from memlab.store.conversations import known, read_rows
+from memlab.store.database import Database
+from memlab.store.registry import INDEX_TABLES, TABLES, in_dataset, keys, row_columns, text_hashes
 
-if TYPE_CHECKING:
-    from memlab.store.memory import MemoryStore
-
-ROWS: dict[str, tuple[type, str]] = {
-    "summaries": (Summary, "session_id"),
-    "facts": (Fact, "fact_id"),
-    "entities": (Entity, "entity_id"),
-    "relations": (Relation, "relation_id"),
-}
-"""The tables that an index fills: their row type and the column of its id."""
-
-UNDONE: dict[str, Any] = {
-    **dict.fromkeys(("scope", "old", "new"), pl.String()),
-    "undone_at": TIMESTAMP,
-    "why": pl.String(),
-}
+UNDONE = {column: dtype for column, dtype in TABLES["undone"].columns.items() if column not in ("key", "dataset")}
 ORPHANS_AFTER = timedelta(days=1)
 
-_KEYED = {"key": pl.String(), "dataset": pl.String()}
-_GENERATED = {**_KEYED, "generation": pl.String(), "position": pl.Int64(), "session_id": pl.String()}
-_GENERATED["written_at"] = TIMESTAMP
-SCHEMAS: dict[str, dict[str, Any]] = {
-    **{table: {**_GENERATED, **schema(row)} for table, (row, _) in ROWS.items()},
-    "index_states": {**_KEYED, **schema(IndexState)},
-    "index_events": {**_KEYED, **schema(IndexEvent)},
-    "undone": {**_KEYED, **UNDONE},
-}
 
+class Knowledge:
+    """The index of finished sessions: ``store.knowledge``."""
 
-def rows(store: MemoryStore, table: str, dataset: str, *, scopes: Sequence[str] | None = None) -> pl.DataFrame:
-    """Read the rows of one table that count, by scope, session and place.
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    :param table: ``summaries``, ``facts``, ``entities`` or ``relations``.
-    :returns: rows of the table's row type; none where nothing was indexed yet.
-    :raises StoreError: when there is no such dataset.
-    """
-    row_type, _ = ROWS[table]
-    with guarded(f"reading {table} of {dataset!r}", store.uri):
-        reading.known(store, dataset)
-        held = _read(store, table, dataset, scopes)
-        counts = _read(store, "index_states", dataset, scopes).select("session_id", "generation")
-    order = reading.read_rows(store, "sessions", dataset, columns=["session_id"]).with_row_index("_session")
-    return (
-        held.join(counts, on=["session_id", "generation"])
-        .join(order, on="session_id", how="left")
-        .sort("_session", "session_id", "position", nulls_last=True)
-        .select(*schema(row_type))
-    )
+    def rows(self, table: str, dataset: str, *, scopes: Sequence[str] | None = None) -> pl.DataFrame:
+        """Read the rows of one table that count, by scope, session and place.
 
-
-def states(store: MemoryStore, dataset: str) -> pl.DataFrame:
-    """Give where each session stands that the index has seen: rows of :class:`memlab.records.IndexState`."""
-    with guarded(f"reading the index of {dataset!r}", store.uri):
-        reading.known(store, dataset)
-        return _read(store, "index_states", dataset).sort("scope", "session_id").select(*schema(IndexState))
-
-
-def events(store: MemoryStore, dataset: str) -> pl.DataFrame:
-    """Give what happened to the sessions in the index, in order of time: rows of :class:`memlab.records.IndexEvent`."""
-    with guarded(f"reading the index of {dataset!r}", store.uri):
-        reading.known(store, dataset)
-        return _read(store, "index_events", dataset).sort("at", "event_id").select(*schema(IndexEvent))
-
-
-def digests(store: MemoryStore, dataset: str) -> pl.DataFrame:
-    """Hash the turns of each session, in their order: ``session_id``, ``digest``; other words, another hash."""
-    wanted = ["session_id", "turn_id", "role", "timestamp", "content_hash"]
-    turns = reading.read_rows(store, "turns", dataset, columns=wanted)
-    said = pl.concat_str(pl.exclude("session_id").cast(pl.String).fill_null("-"), separator=" ")
-    joined = (
-        turns.select("session_id", text=said)
-        .group_by("session_id", maintain_order=True)
-        .agg(pl.col("text").str.join("\n"))
-    )
-    return joined.select("session_id", digest=pl.Series(text_hashes(joined["text"]), dtype=pl.String))
-
-
-def commit(
-    store: MemoryStore,
-    dataset: str,
-    *,
-    parts: Mapping[str, pl.DataFrame],
-    states: pl.DataFrame,
-    events: pl.DataFrame,
-    now: datetime,
-) -> None:
-    """Write what some sessions gave; they count once their states are written, all at the same time.
-
-    :param parts: frames of the tables of :data:`ROWS`, each with ``session_id``.
-    :param states: rows of :class:`memlab.records.IndexState`, one a session; ``generation`` names these rows.
-    :param events: rows of :class:`memlab.records.IndexEvent`.
-    :raises StoreError: when the store is read-only or cannot be written.
-    """
-    if store.read_only:
-        raise StoreError(f"store {store.uri} is a view on earlier versions, and read-only; open the store to index it")
-    with guarded(f"indexing {dataset!r}", store.uri):
-        before = _read(store, "index_states", dataset).select("session_id", "generation")
-        mine = states.select("session_id", "generation")
-        for table, (_, id_) in ROWS.items():
-            if table in parts and parts[table].height:
-                placed = (
-                    parts[table]
-                    .join(mine, on="session_id", maintain_order="left")
-                    .with_columns(
-                        pl.int_range(pl.len(), dtype=pl.Int64).over("session_id").alias("position"),
-                        pl.lit(now).cast(TIMESTAMP).alias("written_at"),
-                    )
-                )
-                _write(store, table, _keyed(placed, dataset, pl.concat_str(id_, pl.lit("@"), "generation")))
-        _write(store, "index_states", _keyed(states, dataset, pl.col("session_id")))
-        _write(store, "index_events", _keyed(events, dataset, pl.col("event_id")))
-        replaced = before.join(mine, on="session_id", suffix="_new").filter(
-            pl.col("generation").ne_missing(pl.col("generation_new"))
+        :param table: one of :data:`memlab.store.registry.INDEX_TABLES`.
+        :returns: rows of the table's row type; none where nothing was indexed yet.
+        :raises StoreError: when there is no such dataset.
+        """
+        written = self._read(table, dataset, scopes)
+        with self._database.guarded(f"reading the sessions of {dataset!r}"):
+            order = read_rows(self._database, "sessions", dataset, columns=["session_id"]).with_row_index("_session")
+        return (
+            written.join(self._generations(dataset, scopes), on=["session_id", "generation"])
+            .join(order, on="session_id", how="left")
+            .sort("_session", "session_id", "position", nulls_last=True)
+            .select(*row_columns(table))
         )
-        _drop(store, dataset, replaced["generation"].drop_nulls().unique().to_list(), replaced["session_id"].to_list())
 
+    def states(self, dataset: str) -> pl.DataFrame:
+        """Give where each session stands that the index has seen: rows of :class:`memlab.records.IndexState`."""
+        return self._read("index_states", dataset).sort("scope", "session_id").select(*row_columns("index_states"))
 
-def sweep(store: MemoryStore, dataset: str, *, now: datetime) -> int:
-    """Remove the rows of attempts that were cut off more than :data:`ORPHANS_AFTER` ago.
+    def events(self, dataset: str) -> pl.DataFrame:
+        """Give what happened to the sessions, in order of time: rows of :class:`memlab.records.IndexEvent`."""
+        return self._read("index_events", dataset).sort("at", "event_id").select(*row_columns("index_events"))
 
-    :returns: how many rows.
-    """
-    from lancedb.expr import col, lit
+    def digests(self, dataset: str) -> pl.DataFrame:
+        """Hash the turns of each session, in their order: ``session_id``, ``digest``; other words, another hash."""
+        wanted = ["session_id", "turn_id", "role", "timestamp", "content_hash"]
+        with self._database.guarded(f"reading the turns of {dataset!r}"):
+            turns = read_rows(self._database, "turns", dataset, columns=wanted)
+        line = pl.concat_str(pl.exclude("session_id").cast(pl.String).fill_null("-"), separator=" ")
+        joined = (
+            turns.select("session_id", text=line)
+            .group_by("session_id", maintain_order=True)
+            .agg(pl.col("text").str.join("\n"))
+        )
+        return joined.select("session_id", digest=pl.Series(text_hashes(joined["text"]), dtype=pl.String))
 
-    gone = 0
-    with guarded(f"sweeping {dataset!r}", store.uri):
-        counts = _read(store, "index_states", dataset).select("session_id", "generation")
-        for table in ROWS:
-            held = _read(store, table, dataset)
-            orphans = held.join(counts, on=["session_id", "generation"], how="anti")
-            orphans = orphans.filter(pl.col("written_at") < now - ORPHANS_AFTER)
-            if orphans.height:
-                doomed = (col("dataset") == lit(dataset)) & col("key").isin(orphans["key"].to_list())
-                _table(store, table).delete(doomed)
-            gone += orphans.height
-    return gone
+    def commit(
+        self,
+        dataset: str,
+        *,
+        parts: Mapping[str, pl.DataFrame],
+        states: pl.DataFrame,
+        events: pl.DataFrame,
+        now: datetime,
+    ) -> None:
+        """Write what some sessions gave; they count once their states are written, all at the same time.
 
+        :param parts: frames of the tables of :data:`memlab.store.registry.INDEX_TABLES`, each with ``session_id``.
+        :param states: rows of :class:`memlab.records.IndexState`, one a session; ``generation`` names these rows.
+        :param events: rows of :class:`memlab.records.IndexEvent`.
+        :raises StoreError: when the store is read-only or cannot be written.
+        """
+        self._database.writable("index")
+        with self._database.guarded(f"indexing {dataset!r}"):
+            before = self._generations(dataset)
+            mine = states.select("session_id", "generation")
+            for table in INDEX_TABLES:
+                if table in parts and parts[table].height:
+                    placed = parts[table].join(mine, on="session_id", maintain_order="left")
+                    place = pl.int_range(pl.len(), dtype=pl.Int64).over("session_id")
+                    placed = placed.with_columns(position=place, written_at=pl.lit(now).cast(TIMESTAMP))
+                    self._write(table, dataset, placed, pl.concat_str(TABLES[table].id, pl.lit("@"), "generation"))
+            self._write("index_states", dataset, states, pl.col("session_id"))
+            self._write("index_events", dataset, events, pl.col("event_id"))
+            self._drop(dataset, before.join(mine, on="session_id", suffix="_new"))
 
-def undone(store: MemoryStore, dataset: str, *, scopes: Sequence[str] | None = None) -> pl.DataFrame:
-    """Give the supersessions that were undone: ``scope``, ``old``, ``new``, ``undone_at``, ``why``."""
-    with guarded(f"reading undone of {dataset!r}", store.uri):
-        reading.known(store, dataset)
-        return _read(store, "undone", dataset, scopes).sort("undone_at", "old", "new").select(*UNDONE)
+    def sweep(self, dataset: str, *, now: datetime) -> int:
+        """Remove the rows of attempts that were cut off more than :data:`ORPHANS_AFTER` ago.
 
+        :returns: how many rows.
+        """
+        from lancedb.expr import col
 
-def write_undone(store: MemoryStore, dataset: str, scope: str, rows: pl.DataFrame) -> None:
-    """Keep which supersessions of a scope are undone; those that are not among the rows count again."""
-    from lancedb.expr import col, lit
+        removed = 0
+        with self._database.guarded(f"sweeping {dataset!r}"):
+            counted = self._generations(dataset)
+            for table in INDEX_TABLES:
+                orphans = self._read(table, dataset).join(counted, on=["session_id", "generation"], how="anti")
+                orphans = orphans.filter(pl.col("written_at") < now - ORPHANS_AFTER)
+                if orphans.height:
+                    doomed = in_dataset(dataset) & col("key").isin(orphans["key"].to_list())
+                    self._database.delete(table, doomed)
+                removed += orphans.height
+        return removed
 
-    with guarded(f"writing undone of {dataset!r}", store.uri):
-        kept = _keyed(rows.with_columns(scope=pl.lit(scope)), dataset, pl.concat_str("old", pl.lit(" "), "new"))
-        _write(store, "undone", kept)
-        here = (col("dataset") == lit(dataset)) & (col("scope") == lit(scope))
-        gone = set(_read(store, "undone", dataset, [scope])["key"]) - set(kept["key"])
-        if gone:
-            _table(store, "undone").delete(here & col("key").isin(sorted(gone)))
+    def undone(self, dataset: str, *, scopes: Sequence[str] | None = None) -> pl.DataFrame:
+        """Give the supersessions that were undone: ``scope``, ``old``, ``new``, ``undone_at``, ``why``."""
+        return self._read("undone", dataset, scopes).sort("undone_at", "old", "new").select(*UNDONE)
 
+    def write_undone(self, dataset: str, scope: str, rows: pl.DataFrame) -> None:
+        """Keep which supersessions of a scope are undone; those that are not among the rows count again."""
+        from lancedb.expr import col
 
-def _table(store: MemoryStore, name: str) -> Any:
-    return open_table(store.database, name, arrow_schema(SCHEMAS[name]))
+        self._database.writable("undo")
+        with self._database.guarded(f"writing undone of {dataset!r}"):
+            before = self._read("undone", dataset, [scope]).select("old", "new", "key")
+            self._write(
+                "undone", dataset, rows.with_columns(scope=pl.lit(scope)), pl.concat_str("old", pl.lit(" "), "new")
+            )
+            gone = before.join(rows, on=["old", "new"], how="anti")["key"].to_list()
+            if gone:
+                self._database.delete("undone", in_dataset(dataset, [scope]) & col("key").isin(gone))
 
+    def _generations(self, dataset: str, scopes: Sequence[str] | None = None) -> pl.DataFrame:
+        """Give the generation that counts of each session."""
+        return self._read("index_states", dataset, scopes).select("session_id", "generation")
 
-def _read(store: MemoryStore, name: str, dataset: str, scopes: Sequence[str] | None = None) -> pl.DataFrame:
-    wanted = list(dict.fromkeys(SCHEMAS[name]))
-    if store.read_only and name not in store.table_names():
-        return pl.DataFrame(schema=SCHEMAS[name])
-    return read(_table(store, name), wanted, where=in_dataset(dataset, None if scopes is None else list(scopes)))
+    def _read(self, table: str, dataset: str, scopes: Sequence[str] | None = None) -> pl.DataFrame:
+        with self._database.guarded(f"reading {table} of {dataset!r}"):
+            known(self._database, dataset)
+            return self._database.read(table, list(TABLES[table].columns), where=in_dataset(dataset, scopes))
 
+    def _write(self, table: str, dataset: str, rows: pl.DataFrame, key: pl.Expr) -> None:
+        if rows.height:
+            keyed = rows.with_columns(key=keys(dataset, key), dataset=pl.lit(dataset))
+            keyed = keyed.select(pl.col(column).cast(dtype) for column, dtype in TABLES[table].columns.items())
+            for twice, n in keyed["key"].value_counts(sort=True).filter(pl.col("count") > 1).iter_rows():
+                raise StoreError(f"table {table}: {twice!r} stands for {n} rows; give each its own id")
+            self._database.write(table, keyed)
 
-def _keyed(rows: pl.DataFrame, dataset: str, key: pl.Expr) -> pl.DataFrame:
-    return rows.with_columns(_id=key).with_columns(key=keys(dataset, "_id"), dataset=pl.lit(dataset)).drop("_id")
+    def _drop(self, dataset: str, generations: pl.DataFrame) -> None:
+        """Remove what was replaced; what another process wrote meanwhile has another generation, and stays."""
+        from lancedb.expr import col
 
-
-def _write(store: MemoryStore, name: str, rows: pl.DataFrame) -> None:
-    if rows.height:
-        held = rows.select(pl.col(c).cast(t) for c, t in SCHEMAS[name].items())
-        for key, n in held["key"].value_counts(sort=True).filter(pl.col("count") > 1).iter_rows():
-            raise StoreError(f"table {name}: {key!r} stands for {n} rows; give each its own id")
-        merge(_table(store, name), to_arrow(held, arrow_schema(SCHEMAS[name])))
-
-
-def _drop(store: MemoryStore, dataset: str, generations: list[str], sessions: list[str]) -> None:
-    """Remove the rows that were replaced; what another process wrote meanwhile has another generation, and stays."""
-    from lancedb.expr import col, lit
-
-    if not generations:
-        return
-    doomed = (col("dataset") == lit(dataset)) & col("generation").isin(generations) & col("session_id").isin(sessions)
-    for table in ROWS:
-        held = _table(store, table)
-        retried(lambda held=held: held.delete(doomed))  # type: ignore[misc]
+        replaced = generations.filter(pl.col("generation") != pl.col("generation_new").fill_null(""))
+        if replaced.height:
+            doomed = col("generation").isin(replaced["generation"].unique().to_list())
+            doomed &= col("session_id").isin(replaced["session_id"].to_list())
+            for table in INDEX_TABLES:
+                self._database.delete(table, in_dataset(dataset) & doomed)

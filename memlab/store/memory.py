@@ -1,7 +1,8 @@
-"""The one class of the store."""
+"""The store: one database, and what can be kept in it."""
 
 from __future__ import annotations
 
+import html
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,32 +11,37 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from memlab.errors import StoreError
-from memlab.records import Dataset, Run
-from memlab.store import ingest as _ingest
-from memlab.store import reading as _reading
-from memlab.store import runs as _runs
-from memlab.store import search as _search
-from memlab.store import vectors as _vectors
-from memlab.store import versions as _versions
-from memlab.store.tables import SCHEMAS, VERSIONED, arrow_schema, connect, guarded, open_table
+from memlab.records import Dataset
+from memlab.store import conversations, versions
+from memlab.store.database import Database
+from memlab.store.ingest import ingest
+from memlab.store.knowledge import Knowledge
+from memlab.store.opening import note, noted, open_database
+from memlab.store.registry import TABLES
+from memlab.store.runs import Grids, Runs
+from memlab.store.search import Search
+from memlab.store.tokens import Tokens
+from memlab.store.vectors import Vectors, encode
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
 
-Place = str | os.PathLike[str]
 Names = Iterable[str] | None
 
 
 class MemoryStore:
-    """Conversations, their vectors and the runs over them, in LanceDB tables.
+    """Conversations, their vectors, what is known from them and the runs over them, in LanceDB tables.
 
     Several datasets live side by side. Writing is idempotent: what is already there is left as it is. Every write
     makes a new version of its table; :meth:`tag` names the present ones, and :meth:`at` reads them again later.
 
-    :param database: an open LanceDB connection; use :meth:`open`.
-    :param uri: where it is.
-    :param pinned: versions of tables; a store with pinned versions is read-only.
+    :param database: the tables; use :meth:`open`.
+    :param vectors: the turns' vectors, by encoder: :class:`memlab.store.vectors.Vectors`.
+    :param tokens: token embeddings: :class:`memlab.store.tokens.Tokens`.
+    :param search: indexes, and search through them: :class:`memlab.store.search.Search`.
+    :param runs: rankings: :class:`memlab.store.runs.Runs`.
+    :param grids: comparisons of runs: :class:`memlab.store.runs.Grids`.
+    :param knowledge: summaries, facts, entities and relations: :class:`memlab.store.knowledge.Knowledge`.
 
     >>> import tempfile
     >>> from memlab import datasets, embed
@@ -49,54 +55,55 @@ class MemoryStore:
     >>> store.dataset(small.name).fingerprint() == small.fingerprint()
     True
     >>> encoder = embed.load("hashing:64")
-    >>> store.backfill(encoder, small.name, progress=False) > 0
+    >>> store.vectors.backfill(encoder, small.name, progress=False) > 0
     True
-    >>> store.vectors(encoder, small.name).shape == (small.turns.height, 64)
+    >>> store.vectors.read(encoder, small.name).shape == (small.turns.height, 64)
     True
     """
 
-    def __init__(self, database: Any, uri: str, *, pinned: Mapping[str, int] | None = None) -> None:
+    def __init__(self, database: Database) -> None:
         self.database = database
-        self.uri = uri
-        self.pinned = dict(pinned) if pinned is not None else None
-        self._tables: dict[str, Any] = {}
+        self.vectors = Vectors(database)
+        self.tokens = Tokens(database)
+        self.search = Search(database)
+        self.runs = Runs(database)
+        self.grids = Grids(database)
+        self.knowledge = Knowledge(database)
 
     @classmethod
-    def open(cls, uri: Place, *, storage_options: Mapping[str, str] | None = None, create: bool = True) -> MemoryStore:
-        """Open a store, or make it.
+    def open(
+        cls,
+        uri: str | os.PathLike[str],
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        create: bool = True,
+    ) -> MemoryStore:
+        """Open a store, or make it; one of an older memlab is brought to the present schema.
 
         :param uri: a directory, or an ``s3://``, ``gs://`` or ``az://`` URI.
         :param storage_options: credentials and endpoint of an object store; see LanceDB's documentation.
         :param create: make the store where there is none.
-        :raises StoreError: when it cannot be opened or made.
+        :raises StoreError: when it cannot be opened or made, or was written by a newer memlab.
         """
-        store = cls(connect(uri, storage_options=storage_options, create=create), os.fspath(uri))
-        with guarded("opening", store.uri):
-            for name in SCHEMAS:
-                store.table(name)
-        return store
+        return cls(open_database(uri, storage_options=storage_options, create=create))
 
     def __repr__(self) -> str:
-        view = f", pinned={self.pinned}" if self.read_only else ""
+        view = f", pinned={self.database.pinned}" if self.read_only else ""
         return f"MemoryStore({self.uri!r}{view})"
+
+    @property
+    def uri(self) -> str:
+        """Where the store is."""
+        return self.database.uri
 
     @property
     def read_only(self) -> bool:
         """Whether this is a view on earlier versions."""
-        return self.pinned is not None
+        return self.database.read_only
 
     def table(self, name: str) -> Any:
         """Give the LanceDB table of a name, at the version of this view; for what the methods here do not cover."""
-        if name not in self._tables:
-            table = open_table(self.database, name, arrow_schema(SCHEMAS[name]))
-            if self.pinned is not None and name in self.pinned:
-                table.checkout(self.pinned[name])
-            self._tables[name] = table
-        return self._tables[name]
-
-    def table_names(self) -> list[str]:
-        """Give the names of all tables."""
-        return list(self.database.list_tables(limit=10_000).tables)
+        return self.database.table(name)
 
     def ingest(
         self, parts: Dataset | Iterable[Dataset], *, progress: bool = False, now: datetime | None = None
@@ -112,21 +119,36 @@ class MemoryStore:
         :returns: ``dataset``, ``table`` and the counts ``inserted``, ``updated``, ``unchanged``.
         :raises StoreError: when an id stands for two rows, or the store cannot be written.
         """
-        self._writable("ingest")
-        return _ingest.ingest(self, parts, progress=progress, now=now or datetime.now(UTC))
+        return ingest(self.database, parts, progress=progress, now=now or datetime.now(UTC))
 
     def datasets(self) -> pl.DataFrame:
         """Give what is stored: a row for each dataset; ``complete`` is false where an ingest was interrupted."""
-        with guarded("reading", self.uri):
-            return _reading.datasets(self)
+        with self.database.guarded("reading"):
+            return conversations.datasets(self.database)
 
-    def dataset(self, name: str) -> Dataset:
+    def choose(self, name: str) -> None:
+        """Note which dataset is meant where none is named: the last that ``memlab ingest`` brought in."""
+        self.database.writable("choose")
+        with self.database.guarded("choosing a dataset"):
+            note(self.database, dataset=name)
+
+    def chosen(self) -> str | None:
+        """Give the dataset that is meant where none is named; none until one was chosen."""
+        with self.database.guarded("reading"):
+            return noted(self.database, "dataset")
+
+    def dataset(self, name: str, *, scopes: Names = None) -> Dataset:
         """Read a dataset as it went in: same rows, same order, same fingerprint.
 
+        :param scopes: only these, and only their rows are read.
         :raises StoreError: when there is no such dataset, or its ingest was interrupted.
         """
-        with guarded(f"reading {name!r}", self.uri):
-            return _reading.whole_dataset(self, name)
+        with self.database.guarded(f"reading {name!r}"):
+            return conversations.whole_dataset(self.database, name, scopes)
+
+    def scopes(self, dataset: str) -> list[str]:
+        """Give the scopes of a dataset, in its order."""
+        return self.sessions(dataset, columns=["scope"])["scope"].unique(maintain_order=True).to_list()
 
     def turns(self, dataset: str, *, scopes: Names = None, columns: Names = None) -> pl.DataFrame:
         """Read turns in the order of the dataset.
@@ -144,6 +166,15 @@ class MemoryStore:
         """Read questions; parameters as for :meth:`turns`."""
         return self._rows("questions", dataset, scopes, columns)
 
+    def annotations(self, dataset: str, *, scopes: Names = None, columns: Names = None) -> pl.DataFrame:
+        """Read annotations; parameters as for :meth:`turns`."""
+        return self._rows("annotations", dataset, scopes, columns)
+
+    def _rows(self, table: str, dataset: str, scopes: Names, columns: Names) -> pl.DataFrame:
+        with self.database.guarded(f"reading {table} of {dataset!r}"):
+            conversations.known(self.database, dataset)
+            return conversations.read_rows(self.database, table, dataset, scopes=scopes, columns=columns)
+
     def encode(
         self, encoder: Encoder, texts: Iterable[str], *, kind: str = "document", progress: bool = True
     ) -> np.ndarray:
@@ -154,89 +185,24 @@ class MemoryStore:
         :param kind: ``document`` or ``query``.
         :returns: (n, dim) float32, rows of length 1.
         """
-        return _vectors.encode(self, encoder, texts, kind=kind, progress=progress)[0]
-
-    def backfill(self, encoder: Encoder, dataset: str, *, header: Sequence[str] = (), progress: bool = True) -> int:
-        """Give every turn of a dataset a current vector of this encoder; only what is missing or stale is written.
-
-        :param header: fields put before the text of each turn; see :func:`memlab.embed.text.turn_texts`.
-        :returns: how many texts the encoder had to encode; the others came from the cache.
-        """
-        self._writable("backfill")
-        _reading.known(self, dataset)
-        return _vectors.backfill(self, encoder, dataset, header=header, progress=progress)
-
-    def vectors(self, encoder: Encoder, dataset: str, *, header: Sequence[str] = ()) -> np.ndarray:
-        """Read the vectors of a dataset's turns, in the order of :meth:`turns`.
-
-        :returns: (n, dim) float32, contiguous.
-        :raises StoreError: when a turn has no current vector of this encoder, or the column is another encoder's.
-        """
-        _reading.known(self, dataset)
-        return _vectors.vectors(self, encoder, dataset, header=header)
-
-    def vector_column(self, encoder: Encoder, *, header: Sequence[str] = ()) -> str:
-        """Give the name of the column of ``turns`` that holds the vectors of an encoder."""
-        return _vectors.column_name(encoder, header)
-
-    def create_indexes(self, encoder: Encoder | None = None, *, header: Sequence[str] = ()) -> pl.DataFrame:
-        """Make the full-text index, the scalar indexes and, where it pays, the vector index of an encoder.
-
-        :returns: ``column``, ``index`` and ``made``: whether it was made now, was there, or why it was left out.
-        """
-        self._writable("create_indexes")
-        column = self.vector_column(encoder, header=header) if encoder is not None else None
-        with guarded("indexing", self.uri):
-            return _search.create_indexes(self, column)
-
-    def search_vectors(
-        self, vectors: np.ndarray, *, column: str, dataset: str, scopes: Sequence[str], k: int, exact: bool = False
-    ) -> pl.DataFrame:
-        """Find the nearest turns of each query within its scope: one database call for each scope.
-
-        :param vectors: (n, d) queries.
-        :param column: see :meth:`vector_column`.
-        :param scopes: the scope of each query.
-        :param exact: do not use the vector index.
-        :returns: ``query`` (row of the query), ``doc_id``, ``score`` (cosine similarity); by query, best first, ties
-            in the dataset's order.
-        :raises StoreError: for a wrong width, a NaN, or an unknown column.
-        """
-        _reading.known(self, dataset)
-        with guarded("searching", self.uri):
-            where = {"column": column, "dataset": dataset}
-            return _search.search_vectors(self, vectors, **where, scopes=list(scopes), k=k, exact=exact)
-
-    def search_text(self, texts: Iterable[str], *, dataset: str, scopes: Sequence[str], k: int) -> pl.DataFrame:
-        """Find turns by their words (BM25 over ``content``), for each query within its scope.
-
-        Every sign in a query is text, never an operator. Word weights are those of the whole table, so scores
-        differ from BM25 over one scope alone.
-
-        :returns: ``query``, ``doc_id``, ``score``; by query, best first, ties in the dataset's order.
-        :raises StoreError: when there is no full-text index: see :meth:`create_indexes`.
-        """
-        _reading.known(self, dataset)
-        with guarded("searching", self.uri):
-            return _search.search_text(self, list(texts), dataset=dataset, scopes=list(scopes), k=k)
+        return encode(self.database, encoder, texts, kind=kind, progress=progress)[0]
 
     def versions(self) -> dict[str, int]:
         """Give the version of each table that a result can depend on; for :meth:`at` and for provenance."""
-        with guarded("reading", self.uri):
-            return {name: int(self.table(name).version) for name in VERSIONED}
+        with self.database.guarded("reading"):
+            return versions.present(self.database)
 
     def tag(self, name: str) -> dict[str, int]:
         """Name the present versions, and keep them from being cleaned up.
 
         :raises StoreError: when the name is taken or is not made of letters, digits, ``.``, ``-`` and ``_``.
         """
-        self._writable("tag")
-        return _versions.tag(self, name)
+        return versions.tag(self.database, name)
 
     def tags(self) -> dict[str, dict[str, int]]:
         """Give the tags and the versions that they name."""
-        with guarded("reading", self.uri):
-            return _versions.tags(self)
+        with self.database.guarded("reading"):
+            return versions.tags(self.database)
 
     def at(self, what: str | Mapping[str, int]) -> MemoryStore:
         """Look at earlier versions: a read-only store on exactly those.
@@ -244,57 +210,37 @@ class MemoryStore:
         :param what: a tag, or versions as :meth:`versions` gave them (a run's provenance holds them).
         :raises StoreError: when there is no such tag, or a version was cleaned up.
         """
-        with guarded("reading", self.uri):
-            return MemoryStore(self.database, self.uri, pinned=_versions.resolve(self, what))
+        with self.database.guarded("reading"):
+            pinned = versions.resolve(self.database, what)
+        return MemoryStore(Database(self.database.connection, self.uri, pinned=pinned))
 
     def optimize(self) -> pl.DataFrame:
         """Join small files, bring indexes up to date, and remove the versions before the oldest that is needed.
 
-        What a tag or a saved run names stays readable. No other process may be using the store.
+        All tables take part, the caches too. What a tag or a saved run names stays readable. No other process may be
+        using the store.
 
         :returns: ``table``, ``versions_before``, ``versions_after``.
         """
-        self._writable("optimize")
-        with guarded("optimizing", self.uri):
-            return _versions.optimize(self)
-
-    def save_run(self, run: Run, *, measures: Mapping[str, Any] | None = None, now: datetime | None = None) -> str:
-        """Keep a run and where it came from; saving the same run twice keeps it once.
-
-        Where the provenance holds ``versions`` (see :meth:`versions`), those stay readable.
-
-        :returns: the id of the run, made from its content.
-        """
-        self._writable("save_run")
-        with guarded("saving a run", self.uri):
-            return _runs.save(self, run, measures=measures, now=now or datetime.now(UTC))
-
-    def runs(self) -> pl.DataFrame:
-        """Give the saved runs, newest first; provenance and measures as JSON."""
-        with guarded("reading", self.uri):
-            return _runs.listing(self)
-
-    def run(self, run_id: str) -> Run:
-        """Read a run back.
-
-        :raises StoreError: when there is no such run.
-        """
-        with guarded("reading", self.uri):
-            return _runs.load(self, run_id)
-
-    def _rows(self, table: str, dataset: str, scopes: Names, columns: Names) -> pl.DataFrame:
-        only = None if scopes is None else list(scopes)
-        wanted = None if columns is None else list(columns)
-        with guarded(f"reading {table} of {dataset!r}", self.uri):
-            _reading.known(self, dataset)
-            return _reading.read_rows(self, table, dataset, scopes=only, columns=wanted)
-
-    def _writable(self, what: str) -> None:
-        if self.read_only:
-            raise StoreError(
-                f"{what}: this is a view on versions {self.pinned} of store {self.uri}, and read-only; "
-                "open the store itself to write"
-            )
+        return versions.optimize(self.database)
 
     def _repr_html_(self) -> str:
-        return _runs.overview(self)
+        there, numbers = self.database.names(), self.versions()
+        counts = [(n, f"{self.table(n).count_rows():,}", numbers.get(n, "")) for n in TABLES if n in there]
+        encoders = [name.removeprefix("embeddings_") for name in there if name.startswith("embeddings_")]
+        view = " (read-only view)" if self.read_only else ""
+        lines = [f"encoders: {', '.join(encoders) or 'none'}", f"tags: {', '.join(self.tags()) or 'none'}"]
+        listed = self.datasets()
+        return (
+            f"<p>{html.escape(f'Memory store {self.uri}{view}')}</p>"
+            + _html_table(listed.columns, listed.rows())
+            + _html_table(("table", "rows", "version"), counts)
+            + "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+        )
+
+
+def _html_table(head: Sequence[Any], rows: Iterable[Sequence[Any]]) -> str:
+    def line(cells: Sequence[Any], mark: str) -> str:
+        return "<tr>" + "".join(f"<{mark}>{html.escape(str(c))}</{mark}>" for c in cells) + "</tr>"
+
+    return "<table>" + line(head, "th") + "".join(line(row, "td") for row in rows) + "</table>"

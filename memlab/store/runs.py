@@ -1,28 +1,21 @@
-"""Runs: rankings kept with where they came from; and the store at a glance."""
+"""Runs and grids: rankings kept with where they came from, and which of them stand in a comparison."""
 
 from __future__ import annotations
 
 import hashlib
-import html
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import Any
 
 import polars as pl
 
 from memlab.errors import StoreError
-from memlab.records import RUN_SCHEMA, TIMESTAMP, Run
-from memlab.store.ingest import merge
-from memlab.store.tables import SCHEMAS, arrow_schema, guarded, open_table, read, to_arrow
-from memlab.store.versions import pin_run, tags
-
-if TYPE_CHECKING:
-    from memlab.store.memory import MemoryStore
-
-GRIDS: dict[str, Any] = {**dict.fromkeys(("key", "content"), pl.String()), "saved_at": TIMESTAMP}
-"""The table of comparisons: which runs stand in one, by its name. Made with the first of them."""
+from memlab.records import RUN_SCHEMA, Run
+from memlab.store.database import Database
+from memlab.store.registry import TABLES, equal, row_columns
+from memlab.store.versions import pin_run
 
 
 def _plain(value: Any) -> Any:
@@ -52,10 +45,49 @@ def run_id(run: Run) -> str:
     return digest.hexdigest()[:16]
 
 
-def save(store: MemoryStore, run: Run, *, measures: Mapping[str, Any] | None, now: datetime) -> str:
-    """Keep a run; see :meth:`memlab.store.MemoryStore.save_run`."""
+class Runs:
+    """The runs of a store: ``store.runs``."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def save(self, run: Run, *, measures: Mapping[str, Any] | None = None, now: datetime | None = None) -> str:
+        """Keep a run and where it came from; saving the same run twice keeps it once.
+
+        Where the provenance holds ``versions`` (see :meth:`memlab.store.MemoryStore.versions`), those stay readable.
+
+        :returns: the id of the run, made from its content.
+        """
+        database = self._database
+        database.writable("save a run")
+        with database.guarded("saving a run"):
+            return _save(database, run, measures, now or datetime.now(UTC))
+
+    def listing(self) -> pl.DataFrame:
+        """Give the saved runs, newest first; provenance and measures as JSON."""
+        with self._database.guarded("reading"):
+            runs = self._database.read("runs", list(row_columns("runs")))
+        return runs.sort("saved_at", "run_id", descending=[True, False])
+
+    def load(self, run_id: str) -> Run:
+        """Read a run back.
+
+        :raises StoreError: when there is no such run.
+        """
+        database = self._database
+        with database.guarded("reading"):
+            rows = database.read("runs", ["name", "level", "provenance"], where=equal("run_id", run_id)).rows()
+            if not rows:
+                raise StoreError(f"store {database.uri} has no run {run_id!r}; store.runs.listing() gives its runs")
+            ranked = database.read("rankings", ["position", *RUN_SCHEMA], where=equal("run_id", run_id))
+        frame = ranked.sort("position").explode("doc_id", "rank", "score").select(*RUN_SCHEMA)
+        name, level, provenance = rows[0]
+        return Run(frame, level, name=name, provenance=json.loads(provenance))
+
+
+def _save(database: Database, run: Run, measures: Mapping[str, Any] | None, now: datetime) -> str:
     id_ = run_id(run)
-    before = read(store.table("runs"), ["measures", "saved_at"], where=_of(id_)).rows(named=True)
+    before = database.read("runs", ["measures", "saved_at"], where=equal("run_id", id_)).rows(named=True)
     if before and (measures is None or before[0]["measures"] == _json(measures)):
         return id_
     provenance = _json(run.provenance)
@@ -64,7 +96,7 @@ def save(store: MemoryStore, run: Run, *, measures: Mapping[str, Any] | None, no
         ranked = queries.with_row_index("position").with_columns(
             pl.col("position").cast(pl.Int64), run_id=pl.lit(id_), key=pl.lit(f"{id_}/") + pl.col("query_id")
         )
-        merge(store.table("rankings"), to_arrow(ranked, arrow_schema(SCHEMAS["rankings"])))
+        database.write("rankings", ranked)
     row = {
         "key": id_,
         "run_id": id_,
@@ -77,73 +109,34 @@ def save(store: MemoryStore, run: Run, *, measures: Mapping[str, Any] | None, no
         "saved_at": before[0]["saved_at"] if before else now,
     }
     # After the rankings: a run that is listed is whole.
-    merge(store.table("runs"), to_arrow(pl.DataFrame([row], schema=SCHEMAS["runs"]), arrow_schema(SCHEMAS["runs"])))
-    pin_run(store, id_, json.loads(provenance))
+    database.write("runs", pl.DataFrame([row], schema=dict(TABLES["runs"].columns)))
+    pin_run(database, id_, json.loads(provenance))
     return id_
 
 
-def listing(store: MemoryStore) -> pl.DataFrame:
-    """List runs; see :meth:`memlab.store.MemoryStore.runs`."""
-    columns = [c for c in SCHEMAS["runs"] if c != "key"]
-    return read(store.table("runs"), columns).sort("saved_at", "run_id", descending=[True, False])
+class Grids:
+    """The comparisons of a store, by name: ``store.grids``."""
 
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-def load(store: MemoryStore, id_: str) -> Run:
-    """Read a run; see :meth:`memlab.store.MemoryStore.run`."""
-    rows = read(store.table("runs"), ["name", "level", "provenance"], where=_of(id_)).rows(named=True)
-    if not rows:
-        raise StoreError(f"store {store.uri} has no run {id_!r}; store.runs() lists those it has")
-    ranked = read(store.table("rankings"), ["position", *RUN_SCHEMA], where=_of(id_)).sort("position")
-    frame = ranked.explode("doc_id", "rank", "score").select(*RUN_SCHEMA)
-    return Run(frame, rows[0]["level"], name=rows[0]["name"], provenance=json.loads(rows[0]["provenance"]))
+    def save(self, name: str, content: Mapping[str, Any], *, now: datetime | None = None) -> None:
+        """Keep which runs stand in a comparison; one of the same name is replaced, its runs stay."""
+        row = {"key": name, "content": _json(content), "saved_at": now or datetime.now(UTC)}
+        self._database.writable("save a grid")
+        with self._database.guarded(f"saving grid {name!r}"):
+            self._database.write("grids", pl.DataFrame([row], schema=dict(TABLES["grids"].columns)))
 
+    def load(self, name: str) -> dict[str, Any]:
+        """Read a comparison back.
 
-def _of(id_: str) -> Any:
-    from lancedb.expr import col, lit
-
-    return col("run_id") == lit(id_)
-
-
-def save_grid(store: MemoryStore, name: str, content: Mapping[str, Any], *, now: datetime) -> None:
-    """Keep which runs stand in a comparison; one of the same name is replaced, its runs stay."""
-    row = pl.DataFrame([{"key": name, "content": _json(content), "saved_at": now}], schema=GRIDS)
-    with guarded(f"saving grid {name!r}", store.uri):
-        merge(open_table(store.database, "grids", arrow_schema(GRIDS)), to_arrow(row, arrow_schema(GRIDS)))
-
-
-def load_grid(store: MemoryStore, name: str) -> dict[str, Any]:
-    """Read what :func:`save_grid` kept.
-
-    :raises StoreError: when there is no comparison of that name.
-    """
-    with guarded("reading grids", store.uri):
-        there = "grids" in store.table_names()
-        held = read(store.database.open_table("grids"), ["key", "content"]).rows() if there else []
-    known = dict(sorted(held))
-    if name not in known:
-        raise StoreError(f"store {store.uri} has no grid {name!r}; it has: {', '.join(known) or 'none'}")
-    content: dict[str, Any] = json.loads(known[name])
-    return content
-
-
-def overview(store: MemoryStore) -> str:
-    """Show the datasets, tables, encoders and tags of a store as HTML, escaped."""
-    versions = store.versions()
-    counts = [(name, f"{store.table(name).count_rows():,}", versions.get(name, "")) for name in SCHEMAS]
-    encoders = [n.removeprefix("embeddings_") for n in store.table_names() if n.startswith("embeddings_")]
-    view = " (read-only view)" if store.read_only else ""
-    lines = [f"encoders: {', '.join(encoders) or 'none'}", f"tags: {', '.join(tags(store)) or 'none'}"]
-    held = store.datasets()
-    return (
-        f"<p>{html.escape(f'Memory store {store.uri}{view}')}</p>"
-        + _table(held.columns, held.rows())
-        + _table(("table", "rows", "version"), counts)
-        + "".join(f"<p>{html.escape(line)}</p>" for line in lines)
-    )
-
-
-def _table(head: Any, rows: Any) -> str:
-    def line(cells: Any, mark: str) -> str:
-        return "<tr>" + "".join(f"<{mark}>{html.escape(str(c))}</{mark}>" for c in cells) + "</tr>"
-
-    return "<table>" + line(head, "th") + "".join(line(row, "td") for row in rows) + "</table>"
+        :raises StoreError: when there is none of that name.
+        """
+        with self._database.guarded("reading grids"):
+            contents = dict(sorted(self._database.read("grids", ["key", "content"]).rows()))
+        if name not in contents:
+            raise StoreError(
+                f"store {self._database.uri} has no grid {name!r}; it has: {', '.join(contents) or 'none'}"
+            )
+        content: dict[str, Any] = json.loads(contents[name])
+        return content

@@ -9,98 +9,94 @@ import numpy as np
 
 from memlab.embed.base import check_texts
 from memlab.embed.tokens import TokenVectors, joined
-from memlab.store.ingest import text_hashes
-from memlab.store.tables import guarded, open_table, retried
+from memlab.store.database import Database, retried
+from memlab.store.registry import TABLES, text_hashes
 
 if TYPE_CHECKING:
     from memlab.embed.base import Kind
     from memlab.embed.tokens import TokenEncoder
-    from memlab.store.memory import MemoryStore
 
 CHUNK = 512
 """Texts that an interruption can lose: about ten seconds of a small model on two cores."""
 
 _LOOKUP = 4000
-_COLUMNS = ("key", "ids", "vectors")
+_COLUMNS = tuple(TABLES["tokens"].columns)
 
 
-def encode_tokens(
-    store: MemoryStore,
-    encoder: TokenEncoder,
-    texts: Sequence[str],
-    *,
-    before: Sequence[str] | None = None,
-    kind: Kind = "document",
-    progress: bool = True,
-) -> TokenVectors:
-    """Embed the tokens of texts through the store's cache; see :class:`memlab.embed.tokens.TokenEncoder`.
+class Tokens:
+    """Token embeddings through the cache of a store: ``store.tokens``."""
 
-    :param texts: n texts; what stands in the cache, or twice among them, is not encoded again.
-    """
-    from tqdm.auto import tqdm
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    texts = check_texts(texts, kind)
-    context = [""] * len(texts) if before is None else check_texts(before, kind)
-    keys = text_hashes(f"{kind}:{lead}\x1e{text}" for lead, text in zip(context, texts, strict=True))
-    distinct = list(dict.fromkeys(keys))
-    first = {key: row for row, key in reversed(list(enumerate(keys)))}
-    cache = _cache(store, encoder)
-    held = _held(store, cache, distinct, encoder.dim) if cache is not None else {}
-    missing = [key for key in distinct if key not in held]
-    label = f"tokens {encoder.identity.key}"
-    with tqdm(total=len(missing), desc=label, unit=" texts", disable=not progress or len(missing) < 256) as bar:
-        for at in range(0, len(missing), CHUNK):
-            chunk = missing[at : at + CHUNK]
-            rows = [first[key] for key in chunk]
-            made = encoder.encode_tokens(
-                [texts[r] for r in rows], before=[context[r] for r in rows], kind=kind, progress=False
-            )
-            held |= {key: made.take(np.array([i])) for i, key in enumerate(chunk)}
-            if cache is not None and not store.read_only:
-                _remember(store, cache, {key: held[key] for key in chunk})
-            bar.update(len(chunk))
-    place = {key: i for i, key in enumerate(distinct)}
-    return joined([held[key] for key in distinct], encoder.dim).take(np.array([place[key] for key in keys], np.int64))
+    def encode(
+        self,
+        encoder: TokenEncoder,
+        texts: Sequence[str],
+        *,
+        before: Sequence[str] | None = None,
+        kind: Kind = "document",
+        progress: bool = True,
+    ) -> TokenVectors:
+        """Embed the tokens of texts; see :class:`memlab.embed.tokens.TokenEncoder`.
+
+        :param texts: n texts; what stands in the cache, or twice among them, is not encoded again.
+        """
+        from tqdm.auto import tqdm
+
+        database = self._database
+        texts = check_texts(texts, kind)
+        context = [""] * len(texts) if before is None else check_texts(before, kind)
+        keys = text_hashes(f"{kind}:{lead}\x1e{text}" for lead, text in zip(context, texts, strict=True))
+        distinct = list(dict.fromkeys(keys))
+        first = {key: row for row, key in reversed(list(enumerate(keys)))}
+        with database.guarded("reading the token cache"):
+            cache = database.cache("tokens", encoder.identity.key)
+            known = _read(cache, distinct, encoder.dim) if cache is not None else {}
+        missing = [key for key in distinct if key not in known]
+        label = f"tokens {encoder.identity.key}"
+        with tqdm(total=len(missing), desc=label, unit=" texts", disable=not progress or len(missing) < 256) as bar:
+            for at in range(0, len(missing), CHUNK):
+                chunk = missing[at : at + CHUNK]
+                rows = [first[key] for key in chunk]
+                made = encoder.encode_tokens(
+                    [texts[r] for r in rows], before=[context[r] for r in rows], kind=kind, progress=False
+                )
+                new = {key: made.take(np.array([i])) for i, key in enumerate(chunk)}
+                if cache is not None and not database.read_only:
+                    with database.guarded("remembering tokens"):
+                        _remember(cache, new)
+                known |= new
+                bar.update(len(chunk))
+        place = {key: i for i, key in enumerate(distinct)}
+        vectors = joined([known[key] for key in distinct], encoder.dim)
+        return vectors.take(np.array([place[key] for key in keys], np.int64))
 
 
-def _cache(store: MemoryStore, encoder: TokenEncoder) -> Any:
-    """Open the cache table of an encoder; ``None`` in a view where there is none yet."""
-    import pyarrow as pa
-
-    name = f"tokens_{encoder.identity.key}"
-    with guarded("opening the token cache", store.uri):
-        if store.read_only and name not in store.table_names():
-            return None
-        fields = zip(_COLUMNS, (pa.string(), pa.binary(), pa.binary()), strict=True)
-        return open_table(store.database, name, pa.schema([pa.field(n, t, nullable=False) for n, t in fields]))
-
-
-def _held(store: MemoryStore, cache: Any, keys: list[str], dim: int) -> dict[str, TokenVectors]:
+def _read(cache: Any, keys: list[str], dim: int) -> dict[str, TokenVectors]:
     from lancedb.expr import col
 
     query = cache.search().select(list(_COLUMNS))
     if len(keys) <= _LOOKUP:
         query = query.where(col("key").isin(keys))
-    wanted, held = set(keys), {}
-    with guarded("reading the token cache", store.uri):
-        for batch in query.to_batches():
-            for key, ids, vectors in zip(*(batch.column(c).to_pylist() for c in _COLUMNS), strict=True):
-                if key in wanted:
-                    tokens = np.frombuffer(ids, np.int32)
-                    # An encoder with two poolings has texts wider than its tokens.
-                    rows = np.frombuffer(vectors, np.float16).reshape(len(tokens), -1 if len(tokens) else dim)
-                    held[key] = TokenVectors(tokens, rows, np.array([0, len(tokens)]))
-    return held
+    wanted, known = set(keys), {}
+    for batch in query.to_batches():
+        for key, ids, vectors in zip(*(batch.column(c).to_pylist() for c in _COLUMNS), strict=True):
+            if key in wanted:
+                tokens = np.frombuffer(ids, np.int32)
+                # An encoder with two poolings has texts wider than its tokens.
+                rows = np.frombuffer(vectors, np.float16).reshape(len(tokens), -1 if len(tokens) else dim)
+                known[key] = TokenVectors(tokens, rows, np.array([0, len(tokens)]))
+    return known
 
 
-def _remember(store: MemoryStore, cache: Any, made: dict[str, TokenVectors]) -> None:
+def _remember(cache: Any, made: dict[str, TokenVectors]) -> None:
     """Append to the cache. Two writers may append the same text twice: the same vectors, so no harm."""
     import pyarrow as pa
 
     columns = [
         pa.array(made, pa.string()),
-        pa.array([one.ids.tobytes() for one in made.values()], pa.binary()),
-        pa.array([one.vectors.tobytes() for one in made.values()], pa.binary()),
+        pa.array([tokens.ids.tobytes() for tokens in made.values()], pa.binary()),
+        pa.array([tokens.vectors.tobytes() for tokens in made.values()], pa.binary()),
     ]
-    with guarded("remembering tokens", store.uri):
-        retried(lambda: cache.add(pa.table(columns, schema=cache.schema)))
+    retried(lambda: cache.add(pa.table(columns, schema=cache.schema)))

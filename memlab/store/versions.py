@@ -7,86 +7,94 @@ import re
 import warnings
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from memlab.errors import StoreError
-from memlab.store.tables import SCHEMAS, VERSIONED, guarded, read
-
-if TYPE_CHECKING:
-    from memlab.store.memory import MemoryStore
+from memlab.store.database import Database
+from memlab.store.registry import CACHES, TABLES, VERSIONED
 
 RUN_TAG = "run-"
+_FAMILIES = tuple(f"{family}_" for family in CACHES)
 _TAG = re.compile(r"[A-Za-z0-9._-]+")
 
 
-def tag(store: MemoryStore, name: str) -> dict[str, int]:
+def present(database: Database) -> dict[str, int]:
+    """Give the version of each table that a result can depend on."""
+    return {name: int(database.table(name).version) for name in VERSIONED}
+
+
+def tag(database: Database, name: str) -> dict[str, int]:
     """Name the present versions; see :meth:`memlab.store.MemoryStore.tag`."""
+    database.writable("tag")
     if not _TAG.fullmatch(name) or name.startswith(RUN_TAG):
         raise StoreError(f"tag {name!r}: expected letters, digits, '.', '-' and '_', not beginning with {RUN_TAG!r}")
-    there = tags(store).get(name)
-    now = store.versions()
-    if there is not None and there != now:
-        raise StoreError(f"tag {name!r} of store {store.uri} is taken, for versions {there}; choose another name")
-    with guarded(f"tagging {name!r}", store.uri):
-        pin(store, name, now)
+    with database.guarded(f"tagging {name!r}"):
+        taken, now = tags(database).get(name), present(database)
+        if taken is not None and taken != now:
+            raise StoreError(
+                f"tag {name!r} of store {database.uri} is taken, for versions {taken}; choose another name"
+            )
+        pin(database, name, now)
     return now
 
 
-def pin(store: MemoryStore, name: str, versions: Mapping[str, int]) -> None:
+def pin(database: Database, name: str, versions: Mapping[str, int]) -> None:
     """Tag versions of tables; the last table is what makes the tag whole, so one that was interrupted is not seen."""
     for table in VERSIONED:
         if table in versions:
-            held = store.table(table).tags
+            there = database.table(table).tags
             # What an interrupted tagging left behind is moved.
-            (held.update if name in held.list() else held.create)(name, versions[table])
+            (there.update if name in there.list() else there.create)(name, versions[table])
 
 
-def tags(store: MemoryStore) -> dict[str, dict[str, int]]:
+def tags(database: Database) -> dict[str, dict[str, int]]:
     """Give the whole tags."""
-    held = {table: store.table(table).tags.list() for table in VERSIONED}
+    named = {table: database.table(table).tags.list() for table in VERSIONED}
     return {
-        name: {table: int(held[table][name]["version"]) for table in VERSIONED}
-        for name in sorted(held[VERSIONED[-1]])
-        if not name.startswith(RUN_TAG) and all(name in held[table] for table in VERSIONED)
+        name: {table: int(named[table][name]["version"]) for table in VERSIONED}
+        for name in sorted(named[VERSIONED[-1]])
+        if not name.startswith(RUN_TAG) and all(name in named[table] for table in VERSIONED)
     }
 
 
-def resolve(store: MemoryStore, what: str | Mapping[str, int]) -> dict[str, int]:
+def resolve(database: Database, what: str | Mapping[str, int]) -> dict[str, int]:
     """Turn a tag or versions into versions that exist.
 
     :raises StoreError: when there is no such tag or version.
     """
     if isinstance(what, str):
-        known = tags(store)
+        known = tags(database)
         if what not in known:
-            raise StoreError(f"store {store.uri} has no tag {what!r}; it has: {', '.join(known) or 'none'}")
+            raise StoreError(f"store {database.uri} has no tag {what!r}; it has: {', '.join(known) or 'none'}")
         return known[what]
     for table in VERSIONED:
         if table not in what:
             raise StoreError(
                 f"versions {dict(what)} name no version of table {table!r}; give what store.versions() gave"
             )
-        there = [int(v["version"]) for v in store.table(table).list_versions()]
+        there = [int(v["version"]) for v in database.table(table).list_versions()]
         if what[table] not in there:
             raise StoreError(
-                f"table {table} of store {store.uri} has no version {what[table]}; it has {there[0]} to {there[-1]}: "
-                "it was cleaned up, or belongs to another store"
+                f"table {table} of store {database.uri} has no version {what[table]}; it has {there[0]} to "
+                f"{there[-1]}: it was cleaned up, or belongs to another store"
             )
     return {table: int(what[table]) for table in VERSIONED}
 
 
-def optimize(store: MemoryStore) -> pl.DataFrame:
-    """Compact, index and clean up; see :meth:`memlab.store.MemoryStore.optimize`."""
-    _pin_runs(store)
+def optimize(database: Database) -> pl.DataFrame:
+    """Compact, index and clean up every table; see :meth:`memlab.store.MemoryStore.optimize`."""
+    database.writable("optimize")
     rows = []
-    for name in sorted({*SCHEMAS, *(n for n in store.table_names() if n.startswith("embeddings_"))}):
-        table = store.database.open_table(name)
-        before = len(table.list_versions())
-        table.optimize(cleanup_older_than=timedelta(days=36_500))
-        _clean(table)
-        rows.append((name, before, len(table.list_versions())))
+    with database.guarded("optimizing"):
+        _pin_runs(database)
+        for name in sorted(n for n in database.names() if n in TABLES or n.startswith(_FAMILIES)):
+            table = database.connection.open_table(name)
+            before = len(table.list_versions())
+            table.optimize(cleanup_older_than=timedelta(days=36_500))
+            _clean(table)
+            rows.append((name, before, len(table.list_versions())))
     return pl.DataFrame(rows, schema=["table", "versions_before", "versions_after"], orient="row")
 
 
@@ -106,22 +114,22 @@ def _clean(table: Any) -> None:
                     raise
 
 
-def _pin_runs(store: MemoryStore) -> None:
+def _pin_runs(database: Database) -> None:
     """Tag the versions of saved runs whose saving was interrupted before it came to that."""
-    for run_id, provenance in read(store.table("runs"), ["run_id", "provenance"]).iter_rows():
-        pin_run(store, run_id, json.loads(provenance))
+    for run_id, provenance in database.read("runs", ["run_id", "provenance"]).iter_rows():
+        pin_run(database, run_id, json.loads(provenance))
 
 
-def pin_run(store: MemoryStore, run_id: str, provenance: Mapping[str, Any]) -> None:
+def pin_run(database: Database, run_id: str, provenance: Mapping[str, Any]) -> None:
     """Tag the versions that a run's provenance names, where they are versions of this store."""
     versions = provenance.get("versions")
     if not isinstance(versions, Mapping):
         return
     wanted = {t: v for t, v in versions.items() if t in VERSIONED and isinstance(v, int)}
     name = RUN_TAG + run_id
-    missing = {t: v for t, v in wanted.items() if name not in store.table(t).tags.list()}
-    there = {t: {int(v["version"]) for v in store.table(t).list_versions()} for t in missing}
-    pin(store, name, {t: v for t, v in missing.items() if v in there[t]})
+    missing = {t: v for t, v in wanted.items() if name not in database.table(t).tags.list()}
+    there = {t: {int(v["version"]) for v in database.table(t).list_versions()} for t in missing}
+    pin(database, name, {t: v for t, v in missing.items() if v in there[t]})
 
 
 def _age_of_oldest_needed(table: Any, room: timedelta) -> timedelta:

@@ -56,8 +56,8 @@ def data() -> Dataset:
 def filled(data: Dataset, tmp_path_factory: pytest.TempPathFactory) -> MemoryStore:
     store = MemoryStore.open(tmp_path_factory.mktemp("bench") / "store")
     store.ingest(data)
-    store.backfill(RandomEncoder(), "bench", progress=False)
-    store.create_indexes(RandomEncoder())
+    store.vectors.backfill(RandomEncoder(), "bench", progress=False)
+    store.search.create_indexes(RandomEncoder())
     return store
 
 
@@ -92,7 +92,7 @@ def test_encode_from_cache(benchmark: BenchmarkFixture, filled: MemoryStore) -> 
 
 
 def test_search_exact_by_product(benchmark: BenchmarkFixture, filled: MemoryStore) -> None:
-    vectors, queries = filled.vectors(RandomEncoder(), "bench"), RandomEncoder().encode(range(N_QUERIES))
+    vectors, queries = filled.vectors.read(RandomEncoder(), "bench"), RandomEncoder().encode(range(N_QUERIES))
     scopes = filled.turns("bench", columns=["scope"])["scope"].to_numpy()
 
     def search() -> np.ndarray:
@@ -106,16 +106,16 @@ def test_search_exact_by_product(benchmark: BenchmarkFixture, filled: MemoryStor
 def test_search_vectors(benchmark: BenchmarkFixture, filled: MemoryStore, n_scopes: int) -> None:
     queries = RandomEncoder().encode(range(N_QUERIES))
     options = {
-        "column": filled.vector_column(RandomEncoder()),
+        "column": filled.vectors.column(RandomEncoder()),
         "dataset": "bench",
         "scopes": [f"scope-{i % n_scopes}" for i in range(N_QUERIES)],
         "k": K,
     }
-    assert benchmark.pedantic(filled.search_vectors, (queries,), options, rounds=3).height == N_QUERIES * K
+    assert benchmark.pedantic(filled.search.by_vector, (queries,), options, rounds=3).height == N_QUERIES * K
 
 
 def test_search_text(benchmark: BenchmarkFixture, filled: MemoryStore) -> None:
     texts = filled.turns("bench", columns=["text"])["text"].head(N_QUERIES)
     options = {"dataset": "bench", "scopes": ["scope-0"] * N_QUERIES, "k": K}
-    found = benchmark.pedantic(filled.search_text, (texts,), options, rounds=3)
+    found = benchmark.pedantic(filled.search.by_text, (texts,), options, rounds=3)
     assert found["query"].n_unique() == N_QUERIES

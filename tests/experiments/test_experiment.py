@@ -87,9 +87,9 @@ def test_saved_runs_come_back_and_are_kept_once(data: Dataset, done: Experiment,
     store = MemoryStore.open(tmp_path / "store")
     ids = done.save(store)
     assert done.save(store) == ids
-    assert store.runs().height == len(set(ids)) == len(done.runs)
+    assert store.runs.listing().height == len(set(ids)) == len(done.runs)
     for run_id, run in zip(ids, done.runs, strict=True):
-        back = store.run(run_id)
+        back = store.runs.load(run_id)
         assert_frame_equal(back.frame, run.frame)
         assert (back.name, back.level) == (run.name, run.level)
 

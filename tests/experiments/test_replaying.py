@@ -34,7 +34,7 @@ def changed(data: Dataset) -> Dataset:
 
 def saved(store: MemoryStore, data: Dataset, text: str, *, level: Any = "turn", **settings: Any) -> tuple[str, Run]:
     run = pipeline(text).run(Bench.of(data, **{"encoder": "hashing:32", **settings}, store=store), level=level)
-    return store.save_run(run), run
+    return store.runs.save(run), run
 
 
 @pytest.mark.parametrize(
@@ -71,20 +71,20 @@ def test_with_a_header_without_an_encoder_and_of_some_scopes(store: MemoryStore,
 def test_on_the_indexed_path(store: MemoryStore, data: Dataset) -> None:
     encoder = embed.load("hashing:32")
     Bench.of(data, encoder=encoder, store=store)
-    store.create_indexes(encoder)
+    store.search.create_indexes(encoder)
     run_id, run = saved(store, data, "hybrid(path='indexed')")
     other = datasets.synthetic.generate(300, seed=9)
     store.ingest(other)
-    store.create_indexes(encoder)
+    store.search.create_indexes(encoder)
     assert_frame_equal(replay(store, run_id).frame, run.frame)
 
 
 def test_a_run_that_does_not_say_how_it_was_made(store: MemoryStore, data: Dataset) -> None:
     run = pipeline("bm25").run(Bench.of(data, encoder=None))
     with pytest.raises(StoreError, match="does not say its versions"):
-        replay(store, store.save_run(run))
+        replay(store, store.runs.save(run))
     with pytest.raises(StoreError, match="does not say its pipeline"):
-        replay(store, store.save_run(replace(run, provenance={})))
+        replay(store, store.runs.save(replace(run, provenance={})))
     with pytest.raises(StoreError, match="no run 'none'"):
         replay(store, "none")
 
@@ -96,7 +96,7 @@ def test_another_encoder(store: MemoryStore, data: Dataset) -> None:
         replay(store, run_id, encoder="hashing:64")
     local = replace(run, provenance={**run.provenance, "encoder": "transformer my-model (0a1b), 384-d, mean pooling"})
     with pytest.raises(StoreError, match=r"cannot be loaded by a name; give it: replay\(…, encoder=…\)"):
-        replay(store, store.save_run(local))
+        replay(store, store.runs.save(local))
 
 
 @pytest.mark.parametrize(

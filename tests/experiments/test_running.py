@@ -64,7 +64,7 @@ def test_each_cell_is_what_it_is_alone(two: list[Dataset], done: tuple[Experimen
     cells = [(data.name, text, level) for data in two for text in TEXTS for level in LEVELS]
     assert grid.cells.select("dataset", "pipeline", "level").rows() == cells
     assert not grid.cells["read"].any()
-    assert set(grid.cells["run_id"]) == set(store.runs()["run_id"])
+    assert set(grid.cells["run_id"]) == set(store.runs.listing()["run_id"])
     for data in two:
         alone = run_pipelines(TEXTS, Bench.of(data, encoder="hashing:32"), data, seed=4)
         experiment = grid[data.name]
@@ -91,10 +91,10 @@ def test_comparisons_stand_side_by_side(two: list[Dataset], done: tuple[Experime
 
 def test_what_was_run_is_read_and_nothing_is_encoded(two: list[Dataset], done: tuple[Experiment, MemoryStore]) -> None:
     grid, store = done
-    counting, rows = Counting(), store.runs().height
+    counting, rows = Counting(), store.runs.listing().height
     again = run(TEXTS, two, store=store, encoder=counting, name="pair", seed=4)
     assert again.cells["read"].all()
-    assert (counting.asked, store.runs().height) == (0, rows)
+    assert (counting.asked, store.runs.listing().height) == (0, rows)
     assert again.cells["run_id"].equals(grid.cells["run_id"])
     assert_same(grid, again)
     for report, read in zip(grid.reports, again.reports, strict=True):
@@ -155,7 +155,7 @@ def test_the_code_is_part_of_what_a_run_depends_on(monkeypatch: pytest.MonkeyPat
 def test_an_indexed_run_is_made_each_time(two: list[Dataset], tmp_path: Path) -> None:
     store, encoder = MemoryStore.open(tmp_path / "store"), embed.load("hashing:32")
     Bench.of(two[0], encoder=encoder, store=store)
-    store.create_indexes(encoder)
+    store.search.create_indexes(encoder)
     texts = ["bm25(path='indexed')", "bm25"]
     for expected in ([False, False], [False, True]):
         grid = run(texts, two[:1], store=store, encoder=encoder, levels=["turn"])
@@ -217,7 +217,7 @@ def test_what_is_refused_before_anything_runs(
         run(texts, held, store=store, encoder=None)
     with pytest.raises(PipelineError, match="'mrr'"):
         run(["bm25", "bm25 | mrr"], two, store=store, encoder=None)
-    assert store.runs().height == store.datasets().height == 0
+    assert store.runs.listing().height == store.datasets().height == 0
 
 
 @pytest.mark.slow
@@ -237,10 +237,10 @@ def test_a_killed_grid_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert begun == calls[:6], "it hangs in the sixth"
     assert process.returncode == -9
     store = MemoryStore.open(tmp_path / "killed")
-    assert store.runs().height == 7, "six of the first dataset, one of the second"
+    assert store.runs.listing().height == 7, "six of the first dataset, one of the second"
     with pytest.raises(StoreError, match="no grid 'killed'"):
         reopen(store, "killed")
     rest = subprocess.run([*command, "0"], check=True, **quiet).stdout.splitlines()
     assert rest == [*calls[5:], "read 7"], "what was done is not done again"
     assert_same(reopen(store, "killed"), undisturbed)
-    assert store.runs().height == 12
+    assert store.runs.listing().height == 12

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
+from memlab.embed.tokens import TokenVectors
 from memlab.records import Annotation, Dataset, Issue, Question, Session, Turn, frame
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -96,3 +98,26 @@ class FakeEncoder:
         if self.spoil is not None and len(vectors) > 1:
             vectors[1, 0] = self.spoil
         return vectors.astype(np.float32)
+
+
+class Words(FakeEncoder):
+    """One token a word; a text's vector is wider than a token's, as with two poolings."""
+
+    def encode_tokens(
+        self,
+        texts: Sequence[str],
+        *,
+        before: Sequence[str] | None = None,
+        kind: str = "document",
+        progress: bool = True,
+    ) -> TokenVectors:
+        keys = [f"{lead}|{text}" for lead, text in zip(before or [""] * len(texts), texts, strict=True)]
+        words = [text.split() for text in texts]
+        vectors = [
+            self.encode([f"{key} {word}" for word in held], kind=kind)[:, : self.dim // 2]
+            for key, held in zip(keys, words, strict=True)
+        ]
+        self.asked = [one for one in self.asked if one[0] == "text"] + [("text", f"{kind}:{key}") for key in keys]
+        start = np.r_[0, np.cumsum([len(held) for held in words])]
+        ids = np.array([len(word) for held in words for word in held], np.int32)
+        return TokenVectors(ids, np.concatenate(vectors).astype(np.float16), start)

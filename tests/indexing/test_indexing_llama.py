@@ -16,7 +16,6 @@ from memlab.llm import Service
 from memlab.records import Turn, frame
 from memlab.sessions import sessions_of
 from memlab.store import MemoryStore
-from memlab.store import knowledge as kept
 
 pytest.importorskip("openai", reason="the extra memlab[llm] is not installed")
 pytestmark = pytest.mark.slow
@@ -47,12 +46,12 @@ def test_sessions_are_indexed_by_a_real_model(llama: str, tmp_path: Path) -> Non
     events = index(store, "talk", settings=IndexSettings(service="smol"), service=smol)
     # Whatever it answers, each session has a summary and it is said who made it.
     assert set(events["kind"]) <= {"created", "fallback"}, events["reason"].to_list()
-    summaries = kept.rows(store, "summaries", "talk")
+    summaries = store.knowledge.rows("summaries", "talk")
     assert summaries["session_id"].to_list() == ["u/s0"]
     assert set(summaries["service"]) <= {"smol", "extractive"}
     turns = set(talk().turns["turn_id"])
     assert set(summaries["evidence"].explode().explode()) <= turns
-    assert set(kept.rows(store, "facts", "talk")["evidence"].explode().drop_nulls()) <= turns
+    assert set(store.knowledge.rows("facts", "talk")["evidence"].explode().drop_nulls()) <= turns
 
 
 def test_a_real_answer_that_is_cut_falls_back_and_says_so(llama: str, tmp_path: Path) -> None:
@@ -62,4 +61,4 @@ def test_a_real_answer_that_is_cut_falls_back_and_says_so(llama: str, tmp_path: 
     events = index(store, "talk", settings=IndexSettings(service="smol"), service=smol)
     assert set(events["kind"]) == {"fallback"}
     assert all("raise max_output" in reason for reason in events["reason"])
-    assert set(kept.rows(store, "summaries", "talk")["service"]) == {"extractive"}
+    assert set(store.knowledge.rows("summaries", "talk")["service"]) == {"extractive"}

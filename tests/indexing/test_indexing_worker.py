@@ -20,7 +20,8 @@ from memlab.indexing import attached, batch, counters, index, pending, report, r
 from memlab.records import Turn, frame
 from memlab.sessions import sessions_of
 from memlab.store import MemoryStore
-from memlab.store import knowledge as kept
+from memlab.store.knowledge import UNDONE
+from memlab.store.registry import INDEX_TABLES
 
 pytest.importorskip("openai", reason="the extra memlab[llm] is not installed")
 
@@ -66,24 +67,24 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
 
 def whole(store: MemoryStore) -> None:
     """Assert that each session has all of its rows, or none."""
-    states = kept.states(store, NAME)
+    states = store.knowledge.states(NAME)
     done = set(states.filter(pl.col("generation").is_not_null())["session_id"])
-    assert set(kept.rows(store, "summaries", NAME)["session_id"]) == done
-    evidence = kept.rows(store, "facts", NAME)["evidence"].explode().str.extract(r"^(.*)/")
+    assert set(store.knowledge.rows("summaries", NAME)["session_id"]) == done
+    evidence = store.knowledge.rows("facts", NAME)["evidence"].explode().str.extract(r"^(.*)/")
     assert set(evidence) <= done
-    assert set(kept.rows(store, "entities", NAME)["session_id"]) <= done
+    assert set(store.knowledge.rows("entities", NAME)["session_id"]) <= done
 
 
 def test_every_closed_session_is_indexed_once(store: MemoryStore) -> None:
     events = index(store, NAME)
     assert events["kind"].to_list() == ["created"] * 6
-    assert kept.rows(store, "summaries", NAME)["session_id"].to_list() == talk().sessions["session_id"].to_list()
-    assert kept.rows(store, "summaries", NAME)["n_turns"].to_list() == [5] * 6
-    assert {"Lisbon", "Acme"} <= set(kept.rows(store, "entities", NAME)["name"])
-    assert kept.rows(store, "facts", NAME).height >= 6
+    assert store.knowledge.rows("summaries", NAME)["session_id"].to_list() == talk().sessions["session_id"].to_list()
+    assert store.knowledge.rows("summaries", NAME)["n_turns"].to_list() == [5] * 6
+    assert {"Lisbon", "Acme"} <= set(store.knowledge.rows("entities", NAME)["name"])
+    assert store.knowledge.rows("facts", NAME).height >= 6
     whole(store)
     assert index(store, NAME).is_empty()
-    assert counters(kept.events(store, NAME)).filter(kind="created")["n"].item() == 6
+    assert counters(store.knowledge.events(NAME)).filter(kind="created")["n"].item() == 6
 
 
 def test_the_same_turns_give_the_same_rows(store: MemoryStore, tmp_path: Path) -> None:
@@ -91,8 +92,8 @@ def test_the_same_turns_give_the_same_rows(store: MemoryStore, tmp_path: Path) -
     other.ingest(talk())
     index(store, NAME, now=START + timedelta(days=9), settings=IndexSettings(batch=1))
     index(other, NAME, now=START + timedelta(days=9))
-    for table in kept.ROWS:
-        assert kept.rows(store, table, NAME).equals(kept.rows(other, table, NAME)), table
+    for table in INDEX_TABLES:
+        assert store.knowledge.rows(table, NAME).equals(other.knowledge.rows(table, NAME)), table
 
 
 def test_open_and_small_sessions_wait(tmp_path: Path) -> None:
@@ -120,27 +121,27 @@ def test_another_version_and_changed_turns_are_done_anew(store: MemoryStore) -> 
     store.ingest(replace(changed, turns=turns))
     assert pending(store, NAME, settings=IndexSettings(version=2))["session_id"].to_list() == ["u0/s1"]
     index(store, NAME, settings=IndexSettings(version=2))
-    assert "Porto" in set(kept.rows(store, "entities", NAME)["name"])
+    assert "Porto" in set(store.knowledge.rows("entities", NAME)["name"])
     whole(store)
 
 
 def test_flags_turn_each_part_off(store: MemoryStore) -> None:
     index(store, NAME, settings=IndexSettings(facts=False))
-    assert kept.rows(store, "facts", NAME).is_empty()
-    assert kept.rows(store, "summaries", NAME).height == 6
+    assert store.knowledge.rows("facts", NAME).is_empty()
+    assert store.knowledge.rows("summaries", NAME).height == 6
     index(store, NAME, settings=IndexSettings(summaries=False))
-    assert kept.rows(store, "summaries", NAME).is_empty()
-    assert kept.rows(store, "facts", NAME).height >= 6
+    assert store.knowledge.rows("summaries", NAME).is_empty()
+    assert store.knowledge.rows("facts", NAME).height >= 6
     off = IndexSettings(summaries=False, facts=False, observations=False)
     assert index(store, NAME, settings=off).is_empty()
-    assert kept.rows(store, "facts", NAME).height >= 6
+    assert store.knowledge.rows("facts", NAME).height >= 6
 
 
 def test_long_sessions_are_cut_at_whole_turns(store: MemoryStore) -> None:
     events = index(store, NAME, settings=IndexSettings(max_input=200))
     assert set(events["reason"]) == {"the first 3 of 5 turns were read: max_input is 200"}
-    assert kept.rows(store, "summaries", NAME)["n_turns"].to_list() == [5] * 6
-    cited = kept.rows(store, "summaries", NAME)["evidence"].explode().explode()
+    assert store.knowledge.rows("summaries", NAME)["n_turns"].to_list() == [5] * 6
+    cited = store.knowledge.rows("summaries", NAME)["evidence"].explode().explode()
     assert set(cited.str.extract(r"/(\d+)$").cast(pl.Int64)) <= {1, 2, 3}
 
 
@@ -160,7 +161,7 @@ def test_one_poisoned_session_fails_alone(store: MemoryStore, monkeypatch: pytes
     whole(store)
     monkeypatch.undo()
     assert index(store, NAME)["session_id"].to_list() == ["u1/s0"]
-    assert kept.states(store, NAME).filter(session_id="u1/s0")["attempts"].item() == 2
+    assert store.knowledge.states(NAME).filter(session_id="u1/s0")["attempts"].item() == 2
     whole(store)
 
 
@@ -183,28 +184,28 @@ def test_no_fault_of_a_service_leaves_a_session_half_done(
         server.answers = [fitting]
         again = index(store, NAME, settings=settings, service=server.service(timeout=60, **given))
         assert again["kind"].to_list() == ["created"] * 6, again["reason"].to_list()
-        assert set(kept.rows(store, "summaries", NAME)["service"]) == {"lab"}
-        assert set(kept.states(store, NAME)["attempts"]) == {2}
+        assert set(store.knowledge.rows("summaries", NAME)["service"]) == {"lab"}
+        assert set(store.knowledge.states(NAME)["attempts"]) == {2}
         whole(store)
     else:
-        assert set(kept.rows(store, "summaries", NAME)["service"]) == {"extractive"}
-        assert set(kept.states(store, NAME)["service"]) == {"extractive"}
+        assert set(store.knowledge.rows("summaries", NAME)["service"]) == {"extractive"}
+        assert set(store.knowledge.states(NAME)["service"]) == {"extractive"}
     assert server.keys == {f"Bearer {KEY}"}
-    told = "\n".join([caplog.text, *report(store, NAME, events), str(kept.states(store, NAME).to_dicts())])
+    told = "\n".join([caplog.text, *report(store, NAME, events), str(store.knowledge.states(NAME).to_dicts())])
     assert KEY not in told
     assert [file for file in tmp_path.rglob("*") if file.is_file() and KEY.encode() in file.read_bytes()] == []
 
 
 def test_what_a_failing_service_cannot_redo_stays_as_it_was(store: MemoryStore, server: ChatServer) -> None:
     index(store, NAME)
-    before = kept.rows(store, "summaries", NAME)
+    before = store.knowledge.rows("summaries", NAME)
     server.answers = [FAULTS["500"]]
     events = index(
         store, NAME, settings=IndexSettings(service="lab"), service=server.service(timeout=60, max_retries=0)
     )
     assert set(events["kind"]) == {"failed"}
-    assert kept.rows(store, "summaries", NAME).equals(before)
-    assert set(kept.states(store, NAME)["service"]) == {"extractive"}
+    assert store.knowledge.rows("summaries", NAME).equals(before)
+    assert set(store.knowledge.states(NAME)["service"]) == {"extractive"}
     whole(store)
 
 
@@ -224,7 +225,7 @@ def test_a_service_that_cannot_be_asked_is_one_error_and_nothing_is_done(
     monkeypatch.delenv("LAB_TEST_KEY")
     with pytest.raises(ModelError, match="LAB_TEST_KEY, which is not set"):
         index(store, NAME, settings=IndexSettings(service="lab"), service=server.service())
-    assert kept.states(store, NAME).is_empty()
+    assert store.knowledge.states(NAME).is_empty()
 
 
 def test_sessions_can_be_ingested_while_others_are_indexed(store: MemoryStore, server: ChatServer) -> None:
@@ -245,7 +246,7 @@ def test_sessions_can_be_ingested_while_others_are_indexed(store: MemoryStore, s
     assert store.dataset(NAME).sessions.height == 10
     released.set()
     worker.join(60)
-    assert kept.states(store, NAME).height == 6
+    assert store.knowledge.states(NAME).height == 6
     whole(store)
     assert index(store, NAME, service=service).height == 4
     whole(store)
@@ -266,9 +267,8 @@ def test_facts_resolve_and_undone_supersessions_stay_undone(tmp_path: Path) -> N
     found = resolved(store, NAME)
     old, new = found.log.select("old", "new").row(0)
     assert found.log.select("old_object", "new_object").row(0) == ("Oslo", "Bergen now")
-    kept.write_undone(
-        store, NAME, "u", pl.DataFrame([("u", old, new, START, "both")], schema=kept.UNDONE, orient="row")
-    )
+    undone = pl.DataFrame([("u", old, new, START, "both")], schema=UNDONE, orient="row")
+    store.knowledge.write_undone(NAME, "u", undone)
     again = resolved(store, NAME)
     assert set(again.facts.filter(pl.col("object").is_in(["Oslo", "Bergen now"]))["status"]) == {"active"}
     assert resolved(store, NAME, as_of=START).facts["object"].to_list() == ["Oslo"]
@@ -302,6 +302,6 @@ def test_observations_of_the_source_become_facts(tmp_path: Path) -> None:
     store = MemoryStore.open(tmp_path / "store")
     store.ingest(replace(data, annotations=frame(Annotation, [told])))
     index(store, data.name, settings=IndexSettings(facts=False))
-    facts = kept.rows(store, "facts", data.name)
+    facts = store.knowledge.rows("facts", data.name)
     assert facts.select("subject", "predicate", "object", "source").rows() == [("Ann", "works at", "Acme", "observed")]
     assert facts["evidence"].to_list() == [[f"{session}/1"]]

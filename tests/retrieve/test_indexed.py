@@ -22,7 +22,7 @@ Ranking = Callable[[Run], dict[str, list[str]]]
 def stored(data: Dataset, place: Path) -> Bench:
     store = MemoryStore.open(place)
     bench = Bench.of(data, encoder="hashing:64", store=store, progress=False)
-    store.create_indexes(bench.encoder)
+    store.search.create_indexes(bench.encoder)
     return bench
 
 
@@ -59,7 +59,7 @@ def test_dense_agrees(many: Bench, k: int) -> None:
 
 def test_dense_agrees_through_a_vector_index(one: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "INDEXED_SCOPE", 50)
-    made = one.store.create_indexes(one.encoder)
+    made = one.store.search.create_indexes(one.encoder)
     assert made.filter(index="IvfFlat")["made"].item() in ("made", "there")
     assert_same_up_to_float_ties(dense(one, k=10), dense(one, k=10, path="indexed"))
 

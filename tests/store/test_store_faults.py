@@ -16,7 +16,8 @@ from store_data import FakeEncoder, build
 
 from memlab.errors import StoreError
 from memlab.store import MemoryStore
-from memlab.store.tables import ROWS, guarded, retried
+from memlab.store.database import Database, guarded, retried
+from memlab.store.registry import DATASET_TABLES
 
 WORKER = Path(store_data.__file__).with_name("store_worker.py")
 
@@ -37,7 +38,7 @@ def test_writers_of_the_same_new_keys_make_no_copies(tmp_path: Path) -> None:
     for worker in workers:
         worker.communicate()
     data, store = build(6, 4, 20), MemoryStore.open(place)
-    assert [store.table(t).count_rows() for t in ROWS] == [480, 24, 6, 0, 0]
+    assert [store.table(t).count_rows() for t in DATASET_TABLES] == [480, 24, 6, 0, 0]
     assert store.dataset("small").fingerprint() == data.fingerprint()
 
 
@@ -56,7 +57,7 @@ def test_a_killed_ingest_run_again_ends_in_the_same_tables(tmp_path: Path) -> No
     store.ingest(data.take([scope]) for scope in data.scopes)
     clean = MemoryStore.open(tmp_path / "clean")
     clean.ingest(data)
-    for table in ROWS:
+    for table in DATASET_TABLES:
         ours, theirs = (s.table(table).to_arrow().sort_by("key") for s in (store, clean))
         assert ours.equals(theirs), table
     assert store.dataset("small").fingerprint() == data.fingerprint()
@@ -89,7 +90,7 @@ def little_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk(little_disk: Path) -> None:
     store = MemoryStore.open(little_disk / "store")
     store.ingest(build())
-    store.backfill(FakeEncoder(), "small", progress=False)
+    store.vectors.backfill(FakeEncoder(), "small", progress=False)
     ballast = little_disk / "ballast"
     free = os.statvfs(little_disk)
     ballast.write_bytes(b"x" * (free.f_bavail * free.f_frsize - 40_000))
@@ -101,7 +102,7 @@ def test_a_full_disk(little_disk: Path) -> None:
         store.encode(FakeEncoder(256), [f"text {i}" for i in range(500)], progress=False)
     assert store.versions()["turns"] == turns
     assert store.dataset("small").fingerprint() == build().fingerprint()
-    assert store.vectors(FakeEncoder(), "small").shape == (24, 8)
+    assert store.vectors.read(FakeEncoder(), "small").shape == (24, 8)
     ballast.unlink()
     store.ingest(large)
     assert store.dataset("large").fingerprint() == large.fingerprint()
@@ -171,22 +172,20 @@ def test_a_write_that_lost_a_race_is_done_again() -> None:
 
 
 def test_a_fault_between_tables_is_mended_by_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from memlab.store import ingest
-
     data, store = build(), MemoryStore.open(tmp_path / "store")
-    real, calls = ingest.merge, []
+    write, calls = Database.write, []
 
-    def breaks(table: Any, source: Any, **options: Any) -> None:
-        calls.append(table.name)
-        if table.name == "questions":
+    def breaks(database: Database, name: str, rows: Any, **options: Any) -> None:
+        calls.append(name)
+        if name == "questions":
             raise OSError("No space left on device (os error 28)")
-        real(table, source, **options)
+        write(database, name, rows, **options)
 
-    monkeypatch.setattr(ingest, "merge", breaks)
+    monkeypatch.setattr(Database, "write", breaks)
     with pytest.raises(StoreError, match="the disk is full"):
         store.ingest(data)
     assert calls == ["datasets", "turns", "sessions", "questions"]
-    monkeypatch.setattr(ingest, "merge", real)
+    monkeypatch.undo()
     report = store.ingest(data)
     assert report["inserted"].to_list() == [0, 0, 3, 0, 0]
     assert_frame_equal(store.dataset("small").questions, data.questions)

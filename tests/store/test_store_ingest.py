@@ -142,8 +142,8 @@ def test_a_message_of_5_mb(store: MemoryStore) -> None:
     data = edited(build(), "scope-0/session_0/1", "fox 🦊 " * 500_000)
     store.ingest(data)
     assert_same(store.dataset("small"), data)
-    store.create_indexes()
-    hits = store.search_text(["fox " * 100_000], dataset="small", scopes=["scope-0"], k=3)
+    store.search.create_indexes()
+    hits = store.search.by_text(["fox " * 100_000], dataset="small", scopes=["scope-0"], k=3)
     assert hits["doc_id"].to_list() == ["scope-0/session_0/1"]
 
 

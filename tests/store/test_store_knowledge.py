@@ -13,7 +13,8 @@ import store_data
 from memlab import StoreError
 from memlab.records import Fact, IndexEvent, IndexState, Summary, frame
 from memlab.store import MemoryStore
-from memlab.store import knowledge as kept
+from memlab.store.database import Database
+from memlab.store.knowledge import UNDONE
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DATA = store_data.build(2, 2)
@@ -44,18 +45,18 @@ def commit(
     now = at.get("now", NOW)
     states = [IndexState(s, SCOPES[s], "indexed", "1", "d", generation, 1, None, "extractive", now) for s in sessions]
     events = [IndexEvent(f"{s}@{generation}", s, SCOPES[s], "created", now, 0.1, None, "1") for s in sessions]
-    kept.commit(
-        store, DATA.name, parts=parts, states=frame(IndexState, states), events=frame(IndexEvent, events), now=now
+    store.knowledge.commit(
+        DATA.name, parts=parts, states=frame(IndexState, states), events=frame(IndexEvent, events), now=now
     )
 
 
 def test_rows_come_back_by_session_and_place(store: MemoryStore) -> None:
     commit(store, SESSIONS[::-1], "g1", {"facts": facts(SESSIONS[::-1])})
-    held = kept.rows(store, "facts", DATA.name)
+    held = store.knowledge.rows("facts", DATA.name)
     assert held["fact_id"].to_list() == [f"{s}/f{i}" for s in SESSIONS for i in range(2)]
     assert held.schema == frame(Fact).schema
     scope = SCOPES[SESSIONS[0]]
-    assert set(kept.rows(store, "facts", DATA.name, scopes=[scope])["scope"]) == {scope}
+    assert set(store.knowledge.rows("facts", DATA.name, scopes=[scope])["scope"]) == {scope}
 
 
 def test_nested_lists_and_times_survive(store: MemoryStore) -> None:
@@ -66,84 +67,84 @@ def test_nested_lists_and_times_survive(store: MemoryStore) -> None:
     )  # fmt: skip
     summary = frame(Summary, [row])
     commit(store, [one], "g1", {"summaries": summary})
-    assert kept.rows(store, "summaries", DATA.name).equals(summary)
+    assert store.knowledge.rows("summaries", DATA.name).equals(summary)
 
 
 def test_rows_without_their_state_are_not_seen(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     commit(store, SESSIONS[:1], "g1", {"facts": facts(SESSIONS[:1], "tea")})
-    written = kept._write
+    write = Database.write
 
-    def dies(store: MemoryStore, name: str, rows: pl.DataFrame) -> None:
+    def dies(database: Database, name: str, rows: pl.DataFrame) -> None:
         if name == "index_states":
             raise KeyboardInterrupt
-        written(store, name, rows)
+        write(database, name, rows)
 
-    monkeypatch.setattr(kept, "_write", dies)
+    monkeypatch.setattr(Database, "write", dies)
     with pytest.raises(KeyboardInterrupt):
         commit(store, SESSIONS, "g2", {"facts": facts(SESSIONS, "coffee")})
     monkeypatch.undo()
-    assert kept.rows(store, "facts", DATA.name)["object"].to_list() == ["tea 0", "tea 1"]
-    assert kept.states(store, DATA.name)["generation"].to_list() == ["g1"]
+    assert store.knowledge.rows("facts", DATA.name)["object"].to_list() == ["tea 0", "tea 1"]
+    assert store.knowledge.states(DATA.name)["generation"].to_list() == ["g1"]
     # What another worker is still writing is not swept; what was left behind long ago is.
-    assert kept.sweep(store, DATA.name, now=NOW + timedelta(hours=1)) == 0
-    assert kept.sweep(store, DATA.name, now=NOW + timedelta(days=2)) == 2 * len(SESSIONS)
-    assert kept.rows(store, "facts", DATA.name)["object"].to_list() == ["tea 0", "tea 1"]
+    assert store.knowledge.sweep(DATA.name, now=NOW + timedelta(hours=1)) == 0
+    assert store.knowledge.sweep(DATA.name, now=NOW + timedelta(days=2)) == 2 * len(SESSIONS)
+    assert store.knowledge.rows("facts", DATA.name)["object"].to_list() == ["tea 0", "tea 1"]
 
 
 def test_another_generation_replaces_the_rows_of_its_sessions_alone(store: MemoryStore) -> None:
     commit(store, SESSIONS, "g1", {"facts": facts(SESSIONS)})
     commit(store, SESSIONS[:1], "g2", {"facts": facts(SESSIONS[:1], "coffee", n=1)})
-    held = kept.rows(store, "facts", DATA.name)
+    held = store.knowledge.rows("facts", DATA.name)
     assert held["object"].to_list() == ["coffee 0", *["tea 0", "tea 1"] * (len(SESSIONS) - 1)]
-    assert store.database.open_table("facts").count_rows() == held.height
-    assert kept.events(store, DATA.name).height == len(SESSIONS) + 1
+    assert store.table("facts").count_rows() == held.height
+    assert store.knowledge.events(DATA.name).height == len(SESSIONS) + 1
 
 
 def test_a_session_may_lose_all_its_rows(store: MemoryStore) -> None:
     commit(store, SESSIONS, "g1", {"facts": facts(SESSIONS)})
     commit(store, SESSIONS[:1], "g2", {})
-    assert kept.rows(store, "facts", DATA.name).height == 2 * (len(SESSIONS) - 1)
+    assert store.knowledge.rows("facts", DATA.name).height == 2 * (len(SESSIONS) - 1)
 
 
 def test_ids_that_stand_for_two_rows_are_refused_and_nothing_counts(store: MemoryStore) -> None:
     twice = pl.concat([facts(SESSIONS[:1]), facts(SESSIONS[:1], "coffee")])
     with pytest.raises(StoreError, match=r"table facts: .* stands for 2 rows"):
         commit(store, SESSIONS[:1], "g1", {"facts": twice})
-    assert kept.rows(store, "facts", DATA.name).is_empty()
-    assert kept.states(store, DATA.name).is_empty()
+    assert store.knowledge.rows("facts", DATA.name).is_empty()
+    assert store.knowledge.states(DATA.name).is_empty()
 
 
 def test_a_view_is_not_written_and_an_unknown_dataset_is_named(store: MemoryStore) -> None:
     view = store.at(store.versions())
-    assert kept.rows(view, "facts", DATA.name).is_empty()
+    assert view.knowledge.rows("facts", DATA.name).is_empty()
     with pytest.raises(StoreError, match="read-only"):
         commit(view, SESSIONS, "g1", {"facts": facts(SESSIONS)})
     with pytest.raises(StoreError, match="no dataset 'other'"):
-        kept.rows(store, "facts", "other")
+        store.knowledge.rows("facts", "other")
 
 
 def test_undone_supersessions_are_kept_by_scope(store: MemoryStore) -> None:
     def pairs(*olds: str) -> pl.DataFrame:
         rows = [("x", old, "new", NOW, "wrong") for old in olds]
-        return pl.DataFrame(rows, schema=kept.UNDONE, orient="row")
+        return pl.DataFrame(rows, schema=UNDONE, orient="row")
 
     first, second = DATA.scopes[:2]
-    kept.write_undone(store, DATA.name, first, pairs("a", "b"))
-    kept.write_undone(store, DATA.name, second, pairs("c"))
-    assert kept.undone(store, DATA.name, scopes=[first])["old"].to_list() == ["a", "b"]
-    kept.write_undone(store, DATA.name, first, pairs("b"))
-    assert kept.undone(store, DATA.name).select("scope", "old").rows() == [(first, "b"), (second, "c")]
-    kept.write_undone(store, DATA.name, first, pairs())
-    assert kept.undone(store, DATA.name)["old"].to_list() == ["c"]
+    store.knowledge.write_undone(DATA.name, first, pairs("a", "b"))
+    store.knowledge.write_undone(DATA.name, second, pairs("c"))
+    assert store.knowledge.undone(DATA.name, scopes=[first])["old"].to_list() == ["a", "b"]
+    store.knowledge.write_undone(DATA.name, first, pairs("b"))
+    assert store.knowledge.undone(DATA.name).select("scope", "old").rows() == [(first, "b"), (second, "c")]
+    store.knowledge.write_undone(DATA.name, first, pairs())
+    assert store.knowledge.undone(DATA.name)["old"].to_list() == ["c"]
 
 
 def test_digests_follow_what_was_said(store: MemoryStore) -> None:
-    before = kept.digests(store, DATA.name)
+    before = store.knowledge.digests(DATA.name)
     assert before["session_id"].to_list() == SESSIONS
     assert before["digest"].n_unique() == len(SESSIONS)
     turns = DATA.turns.with_columns(
         text=pl.when(pl.col("turn_id") == DATA.turns["turn_id"][0]).then(pl.lit("Hm")).otherwise("text")
     )
     store.ingest(replace(DATA, turns=turns))
-    after = kept.digests(store, DATA.name)
+    after = store.knowledge.digests(DATA.name)
     assert (before["digest"] != after["digest"]).to_list() == [True] + [False] * (len(SESSIONS) - 1)

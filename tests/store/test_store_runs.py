@@ -8,11 +8,13 @@ from datetime import timedelta
 import numpy as np
 import polars as pl
 import pytest
-from store_data import NOW, FakeEncoder, build
+import tiny_store
+from store_data import NOW, FakeEncoder, Words, build
 
 from memlab.errors import StoreError
 from memlab.records import Dataset, Run, run_from_scores
 from memlab.store import MemoryStore
+from memlab.store.knowledge import UNDONE
 
 
 def a_run(store: MemoryStore, *, name: str = "dense", seed: int = 0) -> Run:
@@ -30,54 +32,54 @@ def edited(data: Dataset) -> Dataset:
 def test_a_run_comes_back_as_it_was(store: MemoryStore) -> None:
     store.ingest(build())
     run = a_run(store)
-    run_id = store.save_run(run, measures={"recall_all@10": 0.5}, now=NOW)
-    got = store.run(run_id)
+    run_id = store.runs.save(run, measures={"recall_all@10": 0.5}, now=NOW)
+    got = store.runs.load(run_id)
     assert got.frame.equals(run.frame)
     assert (got.name, got.level) == ("dense", "turn")
     assert got.provenance == {"versions": store.versions(), "seed": 0, "dataset": {"fingerprint": "é"}}
-    row = store.runs().row(0, named=True)
+    row = store.runs.listing().row(0, named=True)
     assert (row["run_id"], row["queries"], row["rows"], row["saved_at"]) == (run_id, 2, 8, NOW)
     assert row["measures"] == '{"recall_all@10": 0.5}'
 
 
 def test_a_run_saved_twice_is_kept_once(store: MemoryStore) -> None:
-    first = store.save_run(a_run(store), now=NOW)
-    assert store.save_run(a_run(store), now=NOW + timedelta(days=1)) == first
-    assert store.save_run(a_run(store, seed=1)) != first
-    assert store.save_run(a_run(store, name="bm25")) != first
-    assert store.runs().height == 3
-    store.save_run(a_run(store), measures={"mrr": 1.0}, now=NOW + timedelta(days=2))
-    row = store.runs().filter(run_id=first).row(0, named=True)
+    first = store.runs.save(a_run(store), now=NOW)
+    assert store.runs.save(a_run(store), now=NOW + timedelta(days=1)) == first
+    assert store.runs.save(a_run(store, seed=1)) != first
+    assert store.runs.save(a_run(store, name="bm25")) != first
+    assert store.runs.listing().height == 3
+    store.runs.save(a_run(store), measures={"mrr": 1.0}, now=NOW + timedelta(days=2))
+    row = store.runs.listing().filter(run_id=first).row(0, named=True)
     assert (row["measures"], row["saved_at"]) == ('{"mrr": 1.0}', NOW)
     assert store.table("rankings").count_rows() == 6
 
 
 def test_a_run_without_results_and_an_unknown_one(store: MemoryStore) -> None:
     empty = replace(a_run(store), frame=a_run(store).frame.clear())
-    assert store.run(store.save_run(empty)).frame.equals(empty.frame)
+    assert store.runs.load(store.runs.save(empty)).frame.equals(empty.frame)
     with pytest.raises(StoreError, match="no run 'nope'; store"):
-        store.run("nope")
+        store.runs.load("nope")
 
 
 def test_saving_a_run_changes_no_version_that_a_result_depends_on(store: MemoryStore) -> None:
     store.ingest(build())
     before = store.versions()
-    store.save_run(a_run(store))
+    store.runs.save(a_run(store))
     assert store.versions() == before
 
 
 def test_a_tag_gives_back_what_was_there(store: MemoryStore) -> None:
     data, encoder = build(), FakeEncoder()
     store.ingest(data)
-    store.backfill(encoder, "small", progress=False)
-    vectors = store.vectors(encoder, "small")
+    store.vectors.backfill(encoder, "small", progress=False)
+    vectors = store.vectors.read(encoder, "small")
     versions = store.tag("paper-1.0")
     assert store.tags() == {"paper-1.0": versions}
     assert store.tag("paper-1.0") == versions
     store.ingest(edited(data))
     for view in (store.at("paper-1.0"), store.at(versions)):
         assert view.dataset("small").fingerprint() == data.fingerprint()
-        np.testing.assert_array_equal(view.vectors(encoder, "small"), vectors)
+        np.testing.assert_array_equal(view.vectors.read(encoder, "small"), vectors)
         assert view.versions() == versions
     assert store.dataset("small").fingerprint() == edited(data).fingerprint()
     with pytest.raises(StoreError, match=r"'paper-1.0' .* is taken"):
@@ -90,11 +92,11 @@ def test_a_view_is_read_only_and_stays_where_it_is(store: MemoryStore) -> None:
     view = store.at(store.versions())
     writes = {
         "ingest": lambda: view.ingest(edited(data)),
-        "backfill": lambda: view.backfill(encoder, "small"),
-        "create_indexes": view.create_indexes,
+        "backfill": lambda: view.vectors.backfill(encoder, "small"),
+        "create_indexes": view.search.create_indexes,
         "tag": lambda: view.tag("x"),
         "optimize": view.optimize,
-        "save_run": lambda: view.save_run(a_run(store)),
+        "save a run": lambda: view.runs.save(a_run(store)),
     }
     for name, write in writes.items():
         with pytest.raises(StoreError, match=f"^{name}: this is a view on versions .* open the store itself"):
@@ -129,23 +131,38 @@ def test_optimizing_keeps_what_tags_and_runs_need(store: MemoryStore) -> None:
     store.ingest(data.take(data.scopes[3:4]))
     run = a_run(store)
     seen = store.dataset("small").fingerprint()
-    run_id = store.save_run(run)
+    run_id = store.runs.save(run)
     for scope in data.scopes[4:]:
         store.ingest(data.take([scope]))
     encoder = FakeEncoder()
-    store.backfill(encoder, "small", progress=False)
+    store.vectors.backfill(encoder, "small", progress=False)
     report = store.optimize()
     turns = report.filter(table="turns").row(0, named=True)
     assert turns["versions_after"] < turns["versions_before"]
     assert report["table"].to_list()[0] == "annotations"
     assert "embeddings_fake_8" in report["table"]
-    replay = store.at(store.run(run_id).provenance["versions"])
+    replay = store.at(store.runs.load(run_id).provenance["versions"])
     assert replay.dataset("small").fingerprint() == seen
     with pytest.raises(StoreError, match="was cleaned up"):
         store.at(early)
     assert store.dataset("small").fingerprint() == data.fingerprint()
-    assert store.vectors(encoder, "small").shape == (48, 8)
+    assert store.vectors.read(encoder, "small").shape == (48, 8)
     assert store.tags() == {}, "what keeps a run's versions is not a tag of the user's"
+
+
+def test_optimizing_knows_every_table(store: MemoryStore) -> None:
+    tiny_store.fill(store)
+    store.tokens.encode(Words(), ["a b"])
+    store.tokens.encode(Words(), ["c"])
+    for n in range(2):
+        store.grids.save("tiny", {"n": n})
+        undone = pl.DataFrame([("", "old", f"new {n}", NOW, "")], schema=UNDONE, orient="row")
+        store.knowledge.write_undone("tiny", "scope-0", undone)
+    report = store.optimize()
+    assert set(report["table"]) == set(store.database.names())
+    assert {"facts", "grids", "undone", "tokens_fake_8", "embeddings_fake_8"} <= set(report["table"])
+    left = dict(report.select("table", "versions_after").iter_rows())
+    assert [left[name] for name in ("grids", "undone", "index_states", "tokens_fake_8")] == [1] * 4
 
 
 def test_the_store_at_a_glance_is_escaped(store: MemoryStore) -> None:

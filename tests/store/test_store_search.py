@@ -22,7 +22,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = MemoryStore.open(place)
     store.ingest([build(4, 5, 20), build(4, 5, 20, name="other", seed=1)])
     for name in ("small", "other"):
-        store.backfill(FakeEncoder(), name, progress=False)
+        store.vectors.backfill(FakeEncoder(), name, progress=False)
     return place
 
 
@@ -35,7 +35,7 @@ def filled(template: Path, tmp_path: Path) -> MemoryStore:
 def product(store: MemoryStore, queries: np.ndarray, scopes: list[str], k: int) -> pl.DataFrame:
     """The reference: every vector of the scope by matrix product, best first, ties in the dataset's order."""
     turns = store.turns("small", columns=["turn_id", "scope"]).with_row_index("at")
-    scores = queries @ store.vectors(FakeEncoder(), "small").T
+    scores = queries @ store.vectors.read(FakeEncoder(), "small").T
     parts = []
     for row, scope in enumerate(scopes):
         mine = turns.filter(pl.col("scope") == scope)
@@ -55,34 +55,34 @@ def assert_agree(got: pl.DataFrame, expected: pl.DataFrame) -> None:
 def test_vector_search_agrees_with_the_product(filled: MemoryStore, k: int, exact: bool) -> None:
     scopes = ["scope-2", "scope-0", "scope-2", "scope-3", "scope-2"]
     queries = FakeEncoder().encode([f"q{i}" for i in range(5)])
-    column = filled.vector_column(FakeEncoder())
-    got = filled.search_vectors(queries, column=column, dataset="small", scopes=scopes, k=k, exact=exact)
+    column = filled.vectors.column(FakeEncoder())
+    got = filled.search.by_vector(queries, column=column, dataset="small", scopes=scopes, k=k, exact=exact)
     assert_agree(got, product(filled, queries, scopes, k))
 
 
 def test_search_through_a_vector_index(filled: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder, column = FakeEncoder(), filled.vector_column(FakeEncoder())
-    made = filled.create_indexes(encoder)
+    encoder, column = FakeEncoder(), filled.vectors.column(FakeEncoder())
+    made = filled.search.create_indexes(encoder)
     assert made["made"].to_list() == ["made"] * 3 + ["left out: the largest scope has 100 turns, it pays from 100,000"]
     monkeypatch.setattr(search, "INDEXED_SCOPE", 50)
-    made = filled.create_indexes(encoder)
+    made = filled.search.create_indexes(encoder)
     assert made["made"].to_list() == ["there"] * 3 + ["made"]
-    assert filled.create_indexes(encoder)["made"].to_list() == ["there"] * 4
+    assert filled.search.create_indexes(encoder)["made"].to_list() == ["there"] * 4
     queries = encoder.encode([f"q{i}" for i in range(5)])
     scopes = ["scope-1"] * 5
     expected = product(filled, queries, scopes, 10)
     given = {"column": column, "dataset": "small", "scopes": scopes, "k": 10}
-    assert_agree(filled.search_vectors(queries, **given, exact=True), expected)
+    assert_agree(filled.search.by_vector(queries, **given, exact=True), expected)
     # One partition at this size, so the index misses nothing and its distances are exact.
-    assert_agree(filled.search_vectors(queries, **given), expected)
+    assert_agree(filled.search.by_vector(queries, **given), expected)
 
 
 def test_turns_without_a_vector_are_not_found_by_vector(filled: MemoryStore) -> None:
     more = build(4, 5, 21)
     filled.ingest(more)
     query = FakeEncoder().encode(["q"])
-    given = {"column": filled.vector_column(FakeEncoder()), "dataset": "small", "scopes": ["scope-0"], "k": 1000}
-    found = filled.search_vectors(query, **given)
+    given = {"column": filled.vectors.column(FakeEncoder()), "dataset": "small", "scopes": ["scope-0"], "k": 1000}
+    found = filled.search.by_vector(query, **given)
     assert 0 < found.height < 105
     assert found["score"].is_finite().all()
 
@@ -100,28 +100,28 @@ def test_queries_that_cannot_be_compared(
     filled: MemoryStore, vectors: np.ndarray, scopes: list[str], message: str
 ) -> None:
     with pytest.raises(StoreError, match=message):
-        filled.search_vectors(vectors, column="vector_fake_8", dataset="small", scopes=scopes, k=3)
+        filled.search.by_vector(vectors, column="vector_fake_8", dataset="small", scopes=scopes, k=3)
 
 
 def test_a_column_that_is_not_there(filled: MemoryStore) -> None:
     with pytest.raises(StoreError, match="no vector column 'vector_x'; it has: vector_fake_8"):
-        filled.search_vectors(np.ones((1, 8)), column="vector_x", dataset="small", scopes=["scope-0"], k=3)
+        filled.search.by_vector(np.ones((1, 8)), column="vector_x", dataset="small", scopes=["scope-0"], k=3)
     with pytest.raises(StoreError, match="no vector column"):
-        filled.create_indexes(FakeEncoder(name="never"))
+        filled.search.create_indexes(FakeEncoder(name="never"))
 
 
 def test_no_queries_find_nothing(filled: MemoryStore) -> None:
-    filled.create_indexes()
-    none = filled.search_vectors(np.ones((0, 8)), column="vector_fake_8", dataset="small", scopes=[], k=3)
-    assert none.shape == filled.search_text([], dataset="small", scopes=[], k=3).shape == (0, 3)
+    filled.search.create_indexes()
+    none = filled.search.by_vector(np.ones((0, 8)), column="vector_fake_8", dataset="small", scopes=[], k=3)
+    assert none.shape == filled.search.by_text([], dataset="small", scopes=[], k=3).shape == (0, 3)
 
 
 def test_text_search_finds_words_in_their_scope(filled: MemoryStore) -> None:
-    with pytest.raises(StoreError, match=r"no full-text index; run store.create_indexes\(\)"):
-        filled.search_text(["dentist"], dataset="small", scopes=["scope-0"], k=3)
-    filled.create_indexes()
+    with pytest.raises(StoreError, match=r"no full-text index; run store.search.create_indexes\(\)"):
+        filled.search.by_text(["dentist"], dataset="small", scopes=["scope-0"], k=3)
+    filled.search.create_indexes()
     turns = filled.turns("small")
-    got = filled.search_text(["the dentists", "guitar"], dataset="small", scopes=["scope-1", "scope-3"], k=1000)
+    got = filled.search.by_text(["the dentists", "guitar"], dataset="small", scopes=["scope-1", "scope-3"], k=1000)
     for row, (word, scope) in enumerate([("dentist", "scope-1"), ("guitar", "scope-3")]):
         said = turns.filter((pl.col("scope") == scope) & pl.col("text").str.contains(word))["turn_id"]
         assert said.len() > 0
@@ -131,18 +131,18 @@ def test_text_search_finds_words_in_their_scope(filled: MemoryStore) -> None:
 
 
 def test_the_order_of_text_search_does_not_depend_on_k(filled: MemoryStore) -> None:
-    filled.create_indexes()
-    whole = filled.search_text(["violin piano"], dataset="small", scopes=["scope-0"], k=1000)
+    filled.search.create_indexes()
+    whole = filled.search.by_text(["violin piano"], dataset="small", scopes=["scope-0"], k=1000)
     for k in (1, 2, 5, 9):
-        assert filled.search_text(["violin piano"], dataset="small", scopes=["scope-0"], k=k).equals(whole.head(k))
+        assert filled.search.by_text(["violin piano"], dataset="small", scopes=["scope-0"], k=k).equals(whole.head(k))
 
 
 def test_signs_in_a_query_are_only_text(filled: MemoryStore) -> None:
-    filled.create_indexes()
+    filled.search.create_indexes()
     words = ["", " ", "\x00", '"', "'; --", "💥", "(((", "the", "dentist"]
     signs = ["dentist AND (", "+dentist -", "dentist~2 *", "\x00dentist\x00", '"dentist"^3', "NOT dentist", "-dentist"]
     texts = [*words, *signs]
-    found = filled.search_text(texts, dataset="small", scopes=["scope-0"] * len(texts), k=1000)
+    found = filled.search.by_text(texts, dataset="small", scopes=["scope-0"] * len(texts), k=1000)
     said = set(filled.turns("small", scopes=["scope-0"]).filter(pl.col("text").str.contains("dentist"))["turn_id"])
     assert len(said) > 5
     for row, text in enumerate(texts):
@@ -150,30 +150,30 @@ def test_signs_in_a_query_are_only_text(filled: MemoryStore) -> None:
 
 
 def test_indexes_follow_what_is_written_later(filled: MemoryStore) -> None:
-    filled.create_indexes()
+    filled.search.create_indexes()
     data = build(4, 5, 21)
     said = pl.when(pl.col("n") == 3).then(pl.lit("a xylophone")).otherwise("text")
     changed = replace(data, turns=data.turns.with_columns(text=said))
     filled.ingest(changed)
-    filled.backfill(FakeEncoder(name="later"), "small", progress=False)
-    filled.backfill(FakeEncoder(), "small", progress=False)
+    filled.vectors.backfill(FakeEncoder(name="later"), "small", progress=False)
+    filled.vectors.backfill(FakeEncoder(), "small", progress=False)
     for _ in range(2):
-        found = filled.search_text(["xylophone"], dataset="small", scopes=["scope-2"], k=50)
+        found = filled.search.by_text(["xylophone"], dataset="small", scopes=["scope-2"], k=50)
         assert sorted(found["doc_id"]) == [f"scope-2/session_{s}/3" for s in range(5)]
         queries = FakeEncoder().encode(turn_texts(changed.turns)[:3])
         given = {"column": "vector_fake_8", "dataset": "small", "scopes": ["scope-0"] * 3, "k": 5}
-        assert_agree(filled.search_vectors(queries, **given), product(filled, queries, ["scope-0"] * 3, 5))
+        assert_agree(filled.search.by_vector(queries, **given), product(filled, queries, ["scope-0"] * 3, 5))
         filled.optimize()
 
 
 def test_ids_with_quotes_are_searched_like_others(store: MemoryStore) -> None:
     data = awkward()
     store.ingest(data)
-    store.backfill(FakeEncoder(), data.name, progress=False)
-    store.create_indexes()
+    store.vectors.backfill(FakeEncoder(), data.name, progress=False)
+    store.search.create_indexes()
     queries = np.repeat(FakeEncoder().encode(["x"]), len(data.scopes), axis=0)
-    found = store.search_vectors(queries, column="vector_fake_8", dataset=data.name, scopes=data.scopes, k=3)
+    found = store.search.by_vector(queries, column="vector_fake_8", dataset=data.name, scopes=data.scopes, k=3)
     assert found["doc_id"].to_list() == [f"{scope}/s/1" for scope in data.scopes]
-    texts = store.search_text(["inside"] * len(data.scopes), dataset=data.name, scopes=data.scopes, k=3)
+    texts = store.search.by_text(["inside"] * len(data.scopes), dataset=data.name, scopes=data.scopes, k=3)
     inside = [row for row, text in enumerate(data.turns["text"]) if "inside" in text]
     assert texts["query"].to_list() == inside

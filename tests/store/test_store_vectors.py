@@ -63,10 +63,10 @@ def test_an_interrupted_encoding_goes_on_where_it_stopped(store: MemoryStore, mo
     encoder = FakeEncoder()
     encoder.fail_after = 12
     with pytest.raises(KeyboardInterrupt):
-        store.backfill(encoder, "small", progress=False)
+        store.vectors.backfill(encoder, "small", progress=False)
     assert len(encoder.asked) == 10
     encoder.fail_after = None
-    assert store.backfill(encoder, "small", progress=False) == 14
+    assert store.vectors.backfill(encoder, "small", progress=False) == 14
     assert len(set(encoder.asked)) == len(encoder.asked) == 24
 
 
@@ -75,8 +75,8 @@ def test_an_interrupted_encoding_goes_on_where_it_stopped(store: MemoryStore, mo
 def test_vectors_stand_in_the_order_of_the_turns(store: MemoryStore, data: Dataset, header: tuple[str, ...]) -> None:
     store.ingest([build(name="another", seed=9), data])
     encoder, plain = FakeEncoder(), FakeEncoder()
-    store.backfill(encoder, data.name, header=header, progress=False)
-    got = store.vectors(encoder, data.name, header=header)
+    store.vectors.backfill(encoder, data.name, header=header, progress=False)
+    got = store.vectors.read(encoder, data.name, header=header)
     expected = plain.encode(turn_texts(store.turns(data.name), header=header))
     np.testing.assert_array_equal(got, expected)
     assert (got.dtype, got.flags.c_contiguous) == (np.float32, True)
@@ -86,25 +86,27 @@ def test_backfill_fills_only_what_is_missing(store: MemoryStore) -> None:
     whole = build(n_scopes=4)
     store.ingest(whole.take(whole.scopes[:2]))
     encoder = FakeEncoder()
-    assert store.backfill(encoder, "small", progress=False) == 16
-    assert store.backfill(encoder, "small", progress=False) == 0
+    assert store.vectors.backfill(encoder, "small", progress=False) == 16
+    assert store.vectors.backfill(encoder, "small", progress=False) == 0
     version = store.versions()["turns"]
-    store.backfill(encoder, "small", progress=False)
+    store.vectors.backfill(encoder, "small", progress=False)
     assert store.versions()["turns"] == version
     store.ingest(whole)
-    with pytest.raises(StoreError, match=r"16 of 32 turns of 'small' .* run store.backfill\(encoder, 'small'\)"):
-        store.vectors(encoder, "small")
-    assert store.backfill(encoder, "small", progress=False) == 16
-    np.testing.assert_array_equal(store.vectors(encoder, "small"), FakeEncoder().encode(turn_texts(whole.turns)))
+    with pytest.raises(
+        StoreError, match=r"16 of 32 turns of 'small' .* run store.vectors.backfill\(encoder, 'small'\)"
+    ):
+        store.vectors.read(encoder, "small")
+    assert store.vectors.backfill(encoder, "small", progress=False) == 16
+    np.testing.assert_array_equal(store.vectors.read(encoder, "small"), FakeEncoder().encode(turn_texts(whole.turns)))
 
 
 def test_a_second_dataset_of_the_same_texts_costs_nothing(store: MemoryStore) -> None:
     data = build()
     store.ingest([data, replace(data, name="copy")])
     encoder = FakeEncoder()
-    assert store.backfill(encoder, "small", progress=False) == 24
-    assert store.backfill(encoder, "copy", progress=False) == 0
-    np.testing.assert_array_equal(store.vectors(encoder, "copy"), store.vectors(encoder, "small"))
+    assert store.vectors.backfill(encoder, "small", progress=False) == 24
+    assert store.vectors.backfill(encoder, "copy", progress=False) == 0
+    np.testing.assert_array_equal(store.vectors.read(encoder, "copy"), store.vectors.read(encoder, "small"))
 
 
 def test_a_changed_turn_loses_its_vectors_and_the_others_keep_theirs(store: MemoryStore) -> None:
@@ -112,49 +114,51 @@ def test_a_changed_turn_loses_its_vectors_and_the_others_keep_theirs(store: Memo
     store.ingest(data)
     one, two = FakeEncoder(), FakeEncoder(name="other")
     for encoder in (one, two):
-        store.backfill(encoder, "small", progress=False)
+        store.vectors.backfill(encoder, "small", progress=False)
     changed = edited(data, "scope-1/session_0/2", text="now it says this")
     store.ingest(changed)
-    columns = [store.vector_column(e) for e in (one, two)]
+    columns = [store.vectors.column(e) for e in (one, two)]
     raw = store.table("turns").search().select(["turn_id", *columns]).to_arrow()
     without = [raw["turn_id"][i].as_py() for i in range(len(raw)) if raw[columns[0]][i].as_py() is None]
     assert without == ["scope-1/session_0/2"]
     assert raw[columns[1]].null_count == 1
     with pytest.raises(StoreError, match="1 of 24 turns"):
-        store.vectors(one, "small")
-    assert store.backfill(one, "small", progress=False) == 1
-    np.testing.assert_array_equal(store.vectors(one, "small"), FakeEncoder().encode(turn_texts(changed.turns)))
+        store.vectors.read(one, "small")
+    assert store.vectors.backfill(one, "small", progress=False) == 1
+    np.testing.assert_array_equal(store.vectors.read(one, "small"), FakeEncoder().encode(turn_texts(changed.turns)))
 
 
 def test_a_header_that_changed_through_another_turn_is_stale_too(store: MemoryStore) -> None:
     data = build()
     store.ingest(data)
     encoder = FakeEncoder()
-    store.backfill(encoder, "small", header=("participants",), progress=False)
-    store.backfill(encoder, "small", progress=False)
+    store.vectors.backfill(encoder, "small", header=("participants",), progress=False)
+    store.vectors.backfill(encoder, "small", progress=False)
     changed = edited(data, "scope-1/session_0/2", speaker="Carla")
     store.ingest(changed)
     with pytest.raises(StoreError, match=r"4 of 24 turns .* header=\('participants',\)\)"):
-        store.vectors(encoder, "small", header=("participants",))
-    assert store.backfill(encoder, "small", header=("participants",), progress=False) == 4
-    assert store.backfill(encoder, "small", progress=False) == 1
+        store.vectors.read(encoder, "small", header=("participants",))
+    assert store.vectors.backfill(encoder, "small", header=("participants",), progress=False) == 4
+    assert store.vectors.backfill(encoder, "small", progress=False) == 1
     expected = FakeEncoder().encode(turn_texts(changed.turns, header=("participants",)))
-    np.testing.assert_array_equal(store.vectors(encoder, "small", header=("participants",)), expected)
+    np.testing.assert_array_equal(store.vectors.read(encoder, "small", header=("participants",)), expected)
 
 
 def test_a_backfill_in_chunks_is_the_same(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "_BACKFILL_BYTES", 7 * 8 * 4)
+    monkeypatch.setattr(vectors, "_FILL_BYTES", 7 * 8 * 4)
     data = build()
     store.ingest(data)
-    assert store.backfill(FakeEncoder(), "small", progress=False) == 24
-    np.testing.assert_array_equal(store.vectors(FakeEncoder(), "small"), FakeEncoder().encode(turn_texts(data.turns)))
+    assert store.vectors.backfill(FakeEncoder(), "small", progress=False) == 24
+    np.testing.assert_array_equal(
+        store.vectors.read(FakeEncoder(), "small"), FakeEncoder().encode(turn_texts(data.turns))
+    )
 
 
 def test_an_empty_dataset_has_no_vectors(store: MemoryStore) -> None:
     data = build()
     store.ingest(replace(data, turns=data.turns.clear()))
-    assert store.backfill(FakeEncoder(), "small", progress=False) == 0
-    assert store.vectors(FakeEncoder(), "small").shape == (0, 8)
+    assert store.vectors.backfill(FakeEncoder(), "small", progress=False) == 0
+    assert store.vectors.read(FakeEncoder(), "small").shape == (0, 8)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -163,9 +167,9 @@ def test_a_vector_that_is_no_number_is_named_and_not_kept(store: MemoryStore, ba
     encoder = FakeEncoder()
     encoder.spoil = bad
     with pytest.raises(StoreError, match=r"encoder fake_8: row 1 holds NaN or infinity \(1 of 24 rows\)"):
-        store.backfill(encoder, "small", progress=False)
+        store.vectors.backfill(encoder, "small", progress=False)
     encoder.spoil = None
-    assert store.backfill(encoder, "small", progress=False) == 24
+    assert store.vectors.backfill(encoder, "small", progress=False) == 24
 
 
 def test_an_encoder_that_gives_another_width_is_told_so(store: MemoryStore) -> None:
@@ -178,15 +182,15 @@ def test_an_encoder_that_gives_another_width_is_told_so(store: MemoryStore) -> N
 def test_a_store_made_by_another_encoder_names_both(store: MemoryStore) -> None:
     store.ingest(build())
     made, other = FakeEncoder(8, dim_in_key=False), FakeEncoder(16, dim_in_key=False)
-    store.backfill(made, "small", progress=False)
+    store.vectors.backfill(made, "small", progress=False)
     with pytest.raises(StoreError, match=r"8-d vectors of .*\"dim\": 8.* encoder Identity\(.*dim=16.*gives 16-d"):
         store.encode(other, ["a"])
-    for call in (store.backfill, store.vectors):
+    for call in (store.vectors.backfill, store.vectors):
         with pytest.raises(StoreError, match=r"8-d vectors of Identity\(.*dim=8.*gives 16-d"):
             call(other, "small")
 
 
 def test_vectors_that_were_never_made_say_how_to_make_them(store: MemoryStore) -> None:
     store.ingest(build())
-    with pytest.raises(StoreError, match=r"has no vectors of fake_8; run store.backfill\(encoder, 'small'\)"):
-        store.vectors(FakeEncoder(), "small")
+    with pytest.raises(StoreError, match=r"has no vectors of fake_8; run store.vectors.backfill\(encoder, 'small'\)"):
+        store.vectors.read(FakeEncoder(), "small")

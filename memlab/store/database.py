@@ -1,0 +1,195 @@
+"""The database under the stores: opening, reading and writing tables, and what an error from below becomes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeVar, cast
+
+import polars as pl
+
+from memlab.errors import MemlabError, StoreError
+from memlab.store.registry import TABLES
+
+T = TypeVar("T")
+
+_ADVICE = (
+    (("no space left", "os error 28", "storage full"), "the disk is full: free some space, then run it again"),
+    (("file too large", "os error 27"), "the largest allowed file size is reached: raise the limit, then run it again"),
+    (("quota", "os error 122"), "the disk quota is used up: free some space, then run it again"),
+    (
+        ("permission denied", "not permitted", "read-only", "os error 13", "os error 30", "access denied", "forbidden"),
+        "the place cannot be written: correct its permissions or credentials, or name another place",
+    ),
+    (("conflict", "concurrent"), "another process wrote at the same time: run it again"),
+    (
+        ("failed to connect", "error sending request", "retryerror", "bucket"),
+        "the object store did not answer as one: check the URI, the network and storage_options",
+    ),
+)
+
+
+@contextmanager
+def guarded(doing: str, uri: str) -> Iterator[None]:
+    """Turn an error of the database into a :class:`StoreError` that says what to do."""
+    try:
+        yield
+    except MemlabError:
+        raise
+    except (OSError, RuntimeError, ValueError) as error:
+        message = " ".join(str(error).split())
+        advice = next((a for words, a in _ADVICE if any(w in message.lower() for w in words)), "run it again")
+        raise StoreError(
+            f"{doing} failed in store {uri}: {message[:400]}; no table is left half-written: {advice}"
+        ) from error
+
+
+def retried(write: Callable[[], T], *, attempts: int = 5) -> T:
+    """Do a write again when another writer was faster; the database itself retries only for half a minute."""
+    for _ in range(attempts - 1):
+        try:
+            return write()
+        except (OSError, RuntimeError) as error:
+            if not any(word in str(error).lower() for word in ("conflict", "concurrent")):
+                raise
+    return write()
+
+
+class Database:
+    """An open LanceDB database whose tables are those of :data:`memlab.store.registry.TABLES`.
+
+    :param connection: LanceDB's; :func:`memlab.store.opening.open_database` makes it.
+    :param uri: where it is.
+    :param pinned: versions of tables; with them it is a view, and read-only.
+    """
+
+    def __init__(self, connection: Any, uri: str, *, pinned: Mapping[str, int] | None = None) -> None:
+        self.connection = connection
+        self.uri = uri
+        self.pinned = dict(pinned) if pinned is not None else None
+        self._tables: dict[str, Any] = {}
+
+    @property
+    def read_only(self) -> bool:
+        """Whether this is a view on earlier versions."""
+        return self.pinned is not None
+
+    def writable(self, what: str) -> None:
+        """Refuse to write to a view.
+
+        :raises StoreError: naming what was meant to be done.
+        """
+        if self.read_only:
+            raise StoreError(
+                f"{what}: this is a view on versions {self.pinned} of store {self.uri}, and read-only; "
+                "open the store itself to write"
+            )
+
+    def guarded(self, doing: str) -> AbstractContextManager[None]:
+        """Turn errors of the database into a :class:`StoreError`; see :func:`guarded`."""
+        return guarded(doing, self.uri)
+
+    def names(self) -> list[str]:
+        """Give the names of all tables that are there."""
+        return list(self.connection.list_tables(limit=10_000).tables)
+
+    def table(self, name: str) -> Any:
+        """Give the LanceDB table of a name, at the version of this view; it is made where it is not there yet."""
+        if name not in self._tables:
+            return self._opened(name, create=True)
+        return self._tables[name]
+
+    def _opened(self, name: str, *, create: bool = False) -> Any:
+        table = _open_table(self.connection, name, TABLES[name].arrow()) if create else self.connection.open_table(name)
+        if self.pinned is not None and name in self.pinned:
+            table.checkout(self.pinned[name])
+        self._tables[name] = table
+        return table
+
+    def cache(self, family: str, key: str, *, width: int = 0, about: Mapping[str, str] | None = None) -> Any:
+        """Give the table of a cache for one encoder; ``None`` in a view where there is none yet.
+
+        :param key: of the encoder's identity.
+        :param width: of its vectors.
+        :param about: noted with a table that is made now.
+        """
+        name = f"{family}_{key}"
+        if self.read_only and name not in self.names():
+            return None
+        return _open_table(self.connection, name, TABLES[family].arrow(width=width).with_metadata(about or {}))
+
+    def read(self, name: str, columns: Sequence[str], *, where: Any = None) -> pl.DataFrame:
+        """Read columns of the rows for which an expression holds (all rows without one), in the database's order.
+
+        A table that nothing was written to has no rows; a column that came after the version of a view is null there.
+        """
+        known = TABLES[name].columns
+        try:
+            table = self._tables.get(name) or self._opened(name)
+        except (OSError, RuntimeError, ValueError) as error:
+            if not _absent(error):
+                raise
+            return pl.DataFrame(schema={column: known[column] for column in columns})
+        later = [c for c in columns if c in known and c not in table.schema.names]
+        query = table.search().select([c for c in columns if c not in later])
+        rows = cast(pl.DataFrame, pl.from_arrow((query if where is None else query.where(where)).to_arrow()))
+        return rows.with_columns(pl.lit(None, known[c]).alias(c) for c in later).select(columns) if later else rows
+
+    def write(self, name: str, rows: pl.DataFrame, *, clear_vectors: bool = False) -> None:
+        """Upsert rows by their key, as one version of the table.
+
+        ``use_index(False)``, because two processes that insert the same new keys through an index both succeed.
+
+        :param clear_vectors: take the vectors from the rows in the same write: they belong to what the rows said
+            before. The cache gives them back where the text is the same.
+        """
+        import pyarrow as pa
+
+        table, source = self.table(name), to_arrow(rows, TABLES[name].arrow())
+        if clear_vectors:
+            for column in table.schema:
+                if column.name.startswith(("vector_", "embedded_")):
+                    source = source.append_column(column, pa.nulls(len(source), column.type))
+        builder = table.merge_insert("key").use_index(False).when_matched_update_all().when_not_matched_insert_all()
+        # "null", since a null vector is a bad one by default.
+        retried(lambda: builder.execute(source, on_bad_vectors="null"))
+
+    def delete(self, name: str, where: Any) -> None:
+        """Delete the rows for which an expression holds."""
+        retried(lambda: self.table(name).delete(where))
+
+
+def to_arrow(rows: pl.DataFrame, target: Any, *, chunk: int = 50_000) -> Any:
+    """Convert a frame to an Arrow table of a schema, in chunks: one Arrow string array holds at most 2 GB."""
+    import pyarrow as pa
+
+    ordered = rows.select(target.names)
+    parts = [part.to_arrow().cast(target) for part in ordered.iter_slices(chunk)]
+    return pa.concat_tables(parts) if parts else target.empty_table()
+
+
+def _open_table(connection: Any, name: str, schema: Any, *, patience: float = 5.0) -> Any:
+    """Open a table; make it where it does not exist, also when another process makes it at the same time.
+
+    A table that is being made is listed before it can be opened: so try to open, then to make, until one succeeds.
+
+    :param patience: seconds to wait for another process.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return connection.open_table(name)
+        except (OSError, RuntimeError, ValueError) as error:
+            if not _absent(error):
+                raise
+        try:
+            return connection.create_table(name, schema=schema)
+        except (OSError, RuntimeError, ValueError):
+            if name not in connection.list_tables(limit=10_000).tables or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def _absent(error: Exception) -> bool:
+    return "not found" in str(error)

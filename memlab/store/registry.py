@@ -1,0 +1,211 @@
+"""The one registry of tables: what each holds, how its rows are named, and whether results depend on it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from memlab.records import (
+    TIMESTAMP,
+    Annotation,
+    Entity,
+    Fact,
+    IndexEvent,
+    IndexState,
+    Issue,
+    Question,
+    Relation,
+    Session,
+    Summary,
+    Turn,
+    id_part,
+    schema,
+)
+
+SCHEMA_VERSION = 1
+"""Raised by whoever changes the columns of a table. Columns that an older store lacks are added, empty, when it is
+opened; see :mod:`memlab.store.opening`. Stores without a number are version 0."""
+
+_PRIMARY = {"lance-schema:unenforced-primary-key": "true"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table, or the tables of one cache.
+
+    :param columns: name → polars type; ``key``, the primary key, comes first.
+    :param role: ``data`` for what a result can depend on, so that its versions are noted, tagged and kept;
+        ``kept`` for what is written beside it; ``cache`` for what could be made again: a cache is a family of tables,
+        one for each encoder, made when something is first remembered, and ``width`` takes the place of a 0 there.
+    :param row: the row type of :mod:`memlab.records` that a row gives back.
+    :param id: the column that, with the dataset, makes the key.
+    """
+
+    columns: Mapping[str, Any]
+    role: str = "kept"
+    row: type | None = None
+    id: str = "_id"
+
+    def arrow(self, *, width: int = 0) -> Any:
+        """Give the Arrow schema; strings are ``string``, since scalar indexes refuse ``large_string``.
+
+        The primary key stands in the schema from the start: set later, a second process could write before it is there.
+        """
+        import pyarrow as pa
+
+        return pa.schema(
+            [
+                pa.field(
+                    name,
+                    _arrow_type(dtype, width),
+                    nullable=name != "key" and self.role != "cache",
+                    metadata=_PRIMARY if name == "key" else None,
+                )
+                for name, dtype in self.columns.items()
+            ]
+        )
+
+
+def _arrow_type(dtype: Any, width: int) -> Any:
+    import pyarrow as pa
+
+    if isinstance(dtype, pl.List):
+        return pa.list_(_arrow_type(dtype.inner, width))
+    if isinstance(dtype, pl.Array):
+        return pa.list_(_arrow_type(dtype.inner, width), dtype.size or width)
+    plain = {
+        pl.String(): pa.string(),
+        pl.Binary(): pa.binary(),
+        pl.Int32(): pa.int32(),
+        pl.Int64(): pa.int64(),
+        pl.Float32(): pa.float32(),
+        pl.Float64(): pa.float64(),
+        pl.Boolean(): pa.bool_(),
+        TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    }
+    return plain[dtype]
+
+
+def _strings(*names: str) -> dict[str, Any]:
+    return dict.fromkeys(names, pl.String())
+
+
+_PLACED = {**_strings("key", "dataset"), "position": pl.Int64()}
+_MADE = {**_strings("key", "dataset", "generation"), "position": pl.Int64(), **_strings("session_id")}
+_MADE["written_at"] = TIMESTAMP
+
+
+def _data(row: type, id_: str = "_id", **more: Any) -> Table:
+    return Table({**_PLACED, **schema(row), **more}, "data", row, id_)
+
+
+def _index(row: type, id_: str) -> Table:
+    return Table({**_MADE, **schema(row)}, "kept", row, id_)
+
+
+TABLES: dict[str, Table] = {
+    "store": Table(_strings("key", "value")),
+    # Conversations.
+    "turns": _data(Turn, "turn_id", **_strings("content", "content_hash")),
+    "sessions": _data(Session, "session_id"),
+    "questions": _data(Question, "query_id"),
+    "annotations": _data(Annotation, "annotation_id"),
+    "issues": _data(Issue),
+    "datasets": Table(
+        {
+            **_strings("key", "name", "format", "fingerprint"),
+            **dict.fromkeys(("turns", "sessions", "questions"), pl.Int64()),
+            "complete": pl.Boolean(),
+            "ingested_at": TIMESTAMP,
+        },
+        "data",
+        id="name",
+    ),
+    # Results.
+    "runs": Table(
+        {
+            **_strings("key", "run_id", "name", "level", "provenance", "measures"),
+            **dict.fromkeys(("queries", "rows"), pl.Int64()),
+            "saved_at": TIMESTAMP,
+        },
+        id="run_id",
+    ),
+    "rankings": Table(
+        {
+            **_strings("key", "run_id", "query_id"),
+            "position": pl.Int64(),
+            "doc_id": pl.List(pl.String()),
+            "rank": pl.List(pl.Int32()),
+            "score": pl.List(pl.Float64()),
+        }
+    ),
+    "grids": Table({**_strings("key", "content"), "saved_at": TIMESTAMP}),
+    # What is known from finished sessions.
+    "summaries": _index(Summary, "session_id"),
+    "facts": _index(Fact, "fact_id"),
+    "entities": _index(Entity, "entity_id"),
+    "relations": _index(Relation, "relation_id"),
+    "index_states": Table({**_strings("key", "dataset"), **schema(IndexState)}, row=IndexState, id="session_id"),
+    "index_events": Table({**_strings("key", "dataset"), **schema(IndexEvent)}, row=IndexEvent, id="event_id"),
+    "undone": Table({**_strings("key", "dataset", "scope", "old", "new"), "undone_at": TIMESTAMP, "why": pl.String()}),
+    # Caches.
+    "embeddings": Table({"key": pl.String(), "vector": pl.Array(pl.Float32(), 0)}, "cache"),
+    "tokens": Table({"key": pl.String(), "ids": pl.Binary(), "vectors": pl.Binary()}, "cache"),
+}
+"""Every table of a store. A change of columns here raises :data:`SCHEMA_VERSION`."""
+
+DATASET_TABLES = ("turns", "sessions", "questions", "annotations", "issues")
+"""The tables that hold a dataset, by the attribute of :class:`memlab.records.Dataset` that they hold."""
+
+INDEX_TABLES = ("summaries", "facts", "entities", "relations")
+"""The tables that an index fills."""
+
+VERSIONED = tuple(name for name, table in TABLES.items() if table.role == "data")
+CACHES = tuple(name for name, table in TABLES.items() if table.role == "cache")
+
+
+def row_columns(name: str) -> dict[str, Any]:
+    """Give the columns of a table that its readers get: those of its row type."""
+    row = TABLES[name].row
+    return schema(row) if row is not None else {c: t for c, t in TABLES[name].columns.items() if c != "key"}
+
+
+def text_hashes(texts: Iterable[str]) -> list[str]:
+    """Hash texts to 32 hex digits.
+
+    A loop over C calls: polars has no hash that stays the same from version to version.
+
+    >>> from memlab.store.registry import text_hashes
+    >>> text_hashes(["a", "a"])[0] == text_hashes(["a"])[0], len(text_hashes(["b"])[0])
+    (True, 32)
+    """
+    return [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest() for text in texts]
+
+
+def keys(dataset: str, id_: str | pl.Expr) -> pl.Expr:
+    """Give the primary key of a column of ids. Injective: the encoded name holds no slash."""
+    return pl.concat_str(pl.lit(id_part(dataset) + "/"), pl.col(id_) if isinstance(id_, str) else id_)
+
+
+def in_dataset(dataset: str, scopes: Iterable[str] | None = None) -> Any:
+    """Give the expression for the rows of a dataset, or of some of its scopes.
+
+    >>> from memlab.store.registry import in_dataset
+    >>> in_dataset("it's", ["'; --"])
+    Expr(((dataset = 'it''s') AND `scope` IN ('''; --')))
+    """
+    from lancedb.expr import col, lit
+
+    rows = col("dataset") == lit(dataset)
+    return rows if scopes is None else rows & col("scope").isin(list(scopes))
+
+
+def equal(column: str, value: str) -> Any:
+    """Give the expression for the rows whose column has a value."""
+    from lancedb.expr import col, lit
+
+    return col(column) == lit(value)

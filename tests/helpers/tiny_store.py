@@ -1,0 +1,58 @@
+"""The tiny stores in ``tests/store/data``, one for each schema version that there was, which a test opens.
+
+``python tests/helpers/tiny_store.py`` writes the one of this version: to be run, and its file added, by whoever raises
+``memlab.store.registry.SCHEMA_VERSION``. The files of earlier versions stay as the code of their time wrote them.
+"""
+
+from __future__ import annotations
+
+import tarfile
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from store_data import NOW, FakeEncoder, build
+
+from memlab.records import Fact, IndexEvent, IndexState, Run, frame, run_from_scores
+from memlab.store import MemoryStore
+from memlab.store.registry import SCHEMA_VERSION
+
+STORES = Path(__file__).parents[1] / "store" / "data"
+DATA = build(2, 1, 2, name="tiny")
+SESSIONS = DATA.sessions["session_id"].to_list()
+FACT = Fact("f", "scope-0", "Ann", "likes", "tea", "stated", ["scope-0/session_0/1"], NOW)
+
+
+def a_run() -> Run:
+    run = run_from_scores(np.array(["scope-0/q0"] * 2), np.array(["b", "a"]), np.array([2.0, 1.0]), level="turn", k=2)
+    return replace(run, name="made by hand")
+
+
+def fill(store: MemoryStore) -> None:
+    """Put something into every kind of table."""
+    store.ingest(DATA, now=NOW)
+    store.vectors.backfill(FakeEncoder(), "tiny", progress=False)
+    run = replace(a_run(), provenance={"versions": store.versions()})
+    store.grids.save("tiny", {"cells": [store.runs.save(run, now=NOW)]}, now=NOW)
+    state = IndexState(SESSIONS[0], "scope-0", "indexed", "1", "d", "g", 1, None, "extractive", NOW)
+    event = IndexEvent("e", SESSIONS[0], "scope-0", "created", NOW, 0.1, None, "1")
+    facts = frame(Fact, [FACT])
+    if "session_id" not in facts.columns:
+        facts = facts.with_columns(session_id=DATA.sessions["session_id"].head(1))
+    store.knowledge.commit(
+        "tiny", parts={"facts": facts}, states=frame(IndexState, [state]), events=frame(IndexEvent, [event]), now=NOW
+    )
+
+
+def pack(place: Path, target: Path) -> None:
+    with tarfile.open(target, "w:xz") as archive:
+        archive.add(place, arcname="store")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as directory:
+        fill(MemoryStore.open(directory))
+        target = STORES / f"version-{SCHEMA_VERSION}.tar.xz"
+        pack(Path(directory), target)
+        print(target, target.stat().st_size)

@@ -1,0 +1,115 @@
+"""A store of every earlier version opens and is brought up to date; one of a later version is refused clearly."""
+
+from __future__ import annotations
+
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from store_data import FakeEncoder, build
+from tiny_store import DATA, FACT, SESSIONS, STORES, a_run
+
+from memlab.errors import StoreError
+from memlab.store import MemoryStore, opening, registry
+from memlab.store.database import Database
+from memlab.store.opening import note, noted
+from memlab.store.registry import SCHEMA_VERSION, TABLES
+
+
+@pytest.fixture
+def place(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    with tarfile.open(STORES / f"version-{getattr(request, 'param', 0)}.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path / "store"
+
+
+def wider(monkeypatch: pytest.MonkeyPatch, *tables: str) -> None:
+    """Put another column into tables, as a later version of memlab would."""
+    for name in tables:
+        columns = {**TABLES[name].columns, "mood": pl.String()}
+        monkeypatch.setitem(registry.TABLES, name, replace(TABLES[name], columns=columns))
+    monkeypatch.setattr(opening, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
+
+
+@pytest.mark.parametrize("place", range(SCHEMA_VERSION + 1), indirect=True)
+def test_a_store_of_each_version_opens(place: Path) -> None:
+    store = MemoryStore.open(place, create=False)
+    assert noted(store.database, "schema") == str(SCHEMA_VERSION)
+    assert store.dataset("tiny").fingerprint() == DATA.fingerprint()
+    assert store.vectors.read(FakeEncoder(), "tiny").shape == (4, 8)
+    encoder = FakeEncoder()
+    assert store.vectors.backfill(encoder, "tiny", progress=False) == 0
+    run_id = store.grids.load("tiny")["cells"][0]
+    run = store.runs.load(run_id)
+    assert run.frame.equals(a_run().frame)
+    assert store.at(run.provenance["versions"]).dataset("tiny").fingerprint() == DATA.fingerprint()
+    facts = store.knowledge.rows("facts", "tiny")
+    assert facts.row(0, named=True)["fact_id"] == FACT.fact_id
+    assert store.knowledge.states("tiny")["session_id"].to_list() == SESSIONS[:1]
+    store.ingest(build(name="another"))
+    store.optimize()
+    assert MemoryStore.open(place, create=False).datasets()["name"].to_list() == ["another", "tiny"]
+
+
+def test_opening_again_writes_nothing(place: Path) -> None:
+    store = MemoryStore.open(place)
+    version = store.table("store").version
+    assert MemoryStore.open(place).table("store").version == version
+
+
+def test_a_store_of_a_later_version_is_refused(tmp_path: Path) -> None:
+    note(MemoryStore.open(tmp_path).database, schema=str(SCHEMA_VERSION + 1), memlab="9.8")
+    with pytest.raises(StoreError, match=r"schema version \d+, written by memlab 9.8; .*`pip install --upgrade memlab"):
+        MemoryStore.open(tmp_path)
+
+
+def test_columns_that_an_older_store_lacks_are_added(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = MemoryStore.open(place)
+    versions = before.versions()
+    wider(monkeypatch, "turns", "facts", "grids")
+    store = MemoryStore.open(place)
+    assert {"mood"} <= {*store.table("turns").schema.names} & {*store.table("grids").schema.names}
+    assert store.turns("tiny", columns=["mood"])["mood"].null_count() == 4
+    assert store.dataset("tiny").fingerprint() == DATA.fingerprint()
+    view = store.at(versions)
+    assert view.turns("tiny", columns=["turn_id", "mood"])["mood"].null_count() == 4
+    assert_frame_equal(view.dataset("tiny").turns, DATA.turns)
+
+
+def test_a_migration_that_was_cut_off_is_finished_by_the_next_opening(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    MemoryStore.open(place)
+    wider(monkeypatch, "turns", "facts")
+    add = opening.add_columns
+
+    def cut(database: Database, name: str, fields: list[object]) -> None:
+        if name == "facts":
+            raise KeyboardInterrupt
+        add(database, name, fields)
+
+    monkeypatch.setattr(opening, "add_columns", cut)
+    with pytest.raises(KeyboardInterrupt):
+        MemoryStore.open(place)
+    monkeypatch.setattr(opening, "add_columns", add)
+    store = MemoryStore.open(place)
+    assert "mood" in store.table("facts").schema.names
+    assert noted(store.database, "schema") == str(SCHEMA_VERSION + 1)
+
+
+def test_what_the_schema_version_covers_is_written_down() -> None:
+    """Whoever changes a table raises the version, adds the store of it (see tiny_store.py), and this number."""
+    described = repr([(name, table.columns, table.role, table.id) for name, table in TABLES.items()])
+    assert (SCHEMA_VERSION, registry.text_hashes([described])[0][:8]) == (1, "6b4bb894")
+    assert (STORES / f"version-{SCHEMA_VERSION}.tar.xz").exists()
+
+
+def test_the_last_ingested_dataset_is_meant_where_none_is_named(tmp_path: Path) -> None:
+    store = MemoryStore.open(tmp_path)
+    assert store.chosen() is None
+    store.choose("a")
+    store.choose("b")
+    assert MemoryStore.open(tmp_path).chosen() == "b"
