@@ -185,7 +185,7 @@ def test_a_store_made_by_another_encoder_names_both(store: MemoryStore) -> None:
     store.vectors.backfill(made, "small", progress=False)
     with pytest.raises(StoreError, match=r"8-d vectors of .*\"dim\": 8.* encoder Identity\(.*dim=16.*gives 16-d"):
         store.encode(other, ["a"])
-    for call in (store.vectors.backfill, store.vectors):
+    for call in (store.vectors.backfill, store.vectors.read):
         with pytest.raises(StoreError, match=r"8-d vectors of Identity\(.*dim=8.*gives 16-d"):
             call(other, "small")
 
