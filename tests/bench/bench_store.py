@@ -81,7 +81,7 @@ def test_read_dataset(benchmark: BenchmarkFixture, filled: MemoryStore) -> None:
 
 
 def test_read_vectors(benchmark: BenchmarkFixture, filled: MemoryStore) -> None:
-    got = benchmark.pedantic(filled.vectors, args=(RandomEncoder(), "bench"), rounds=3)
+    got = benchmark.pedantic(filled.vectors.read, args=(RandomEncoder(), "bench"), rounds=3)
     assert got.shape == (N_TURNS, DIM)
 
 
