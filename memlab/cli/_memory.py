@@ -118,32 +118,6 @@ def found_summaries(place: Place, question: str, *, k: int) -> pl.DataFrame:
     return search_summaries(asked, held, encoder=place.encoder, k=k).join(held, on="session_id", maintain_order="left")
 
 
-def about(known: pl.DataFrame, person: str | None, predicate: str | None) -> pl.DataFrame:
-    import polars as pl
-
-    from memlab.knowledge import _phrases, _text
-    from memlab.knowledge.profile import people
-
-    if person is not None:
-        name = _phrases.tokens(person)
-        its = [
-            _phrases.holds(f"{subject} {key}", name)
-            for subject, key in known.select("subject", "subject_key").iter_rows()
-        ]
-        if not name or not any(its):
-            raise DataError(f"no fact is about {person!r}; there are facts about {', '.join(people(known))}")
-        known = known.filter(pl.Series(its))
-    if predicate is not None:
-        wanted = _text.relation(predicate)
-        its = [wanted == key or f" {wanted} " in f" {key} {_text.relation(said)} "
-               for key, said in known.select("predicate_key", "predicate").iter_rows()]  # fmt: skip
-        if not any(its):
-            common = known["predicate"].value_counts(sort=True)["predicate"].head(10).to_list()
-            raise DataError(f"no fact has the relation {predicate!r}; among those that there are: {', '.join(common)}")
-        known = known.filter(pl.Series(its))
-    return known
-
-
 def read_date(given: str | None, *, end: bool = False) -> datetime | None:
     """Read a day or a time, in UTC where it names no zone.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memlab.cli._memory import Place, about, day, found_facts, found_summaries, known_facts, moment, opened, read_date
+from memlab.cli._memory import Place, day, found_facts, found_summaries, known_facts, moment, opened, read_date
 from memlab.cli._options import EncoderName, Store, app
 from memlab.errors import DataError
 from memlab.terminal import one_line, short
@@ -44,12 +44,14 @@ def facts(
     encoder: EncoderName = None,
 ) -> None:
     """List what a memory holds to be true, the latest first, and how sure it is."""
+    from memlab.knowledge.profile import about
+
     place = opened(store, encoder, dataset, scope)
     if undo or redo:
         typer.echo(_undone(place, undo, redo, why))
         return
     resolved, known, present = known_facts(place, now=now, as_of=as_of)
-    known = about(known, person, predicate)
+    known = about(known, person=person, predicate=predicate)
     if log:
         rows = resolved.log.join(known.select(old="fact_id"), on="old", how="semi", maintain_order="left")
         _print_log(rows.tail(most), place)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
-from memlab.context._overlap import Seen
+from memlab.context._overlap import MESSAGES, Seen
 from memlab.context.tokens import Count
+from memlab.language.calendar import written
 
 TITLES = {
     "rollups": "Over weeks:",
@@ -26,16 +28,24 @@ _LEAST_CUT = 24
 
 @dataclass(frozen=True)
 class Line:
-    """A line that may stand in a context; ``size`` and ``head_size`` in tokens."""
+    """A line that may stand in a context.
+
+    :param said: what it says.
+    :param text: how it is written down: with how sure and when it is, where it is a fact.
+    :param size: of ``text`` in tokens; ``head_size`` of ``head``.
+    """
 
     source: str
     ref: str
     place: int
     head: str
+    said: str
     text: str
     turns: tuple[str, ...]
-    size: int
-    head_size: int
+    at: datetime | None
+    confidence: float | None
+    size: int = 0
+    head_size: int = 0
     cut: bool = False
 
 
@@ -53,6 +63,25 @@ class Taken:
         line = self.lines.pop()
         self.spent[line.source] -= line.size
         self.left.append((line.source, line.ref, NO_ROOM))
+
+
+def rendered(
+    source: str, ref: str, place: int | None, head: str | None, said: str | None, turns: Sequence[str] | None,
+    at: datetime | None, confidence: float | None,
+) -> Line:  # fmt: skip
+    """Write a row of a source down: a message under its day, and behind a fact how sure it is and when it was said.
+
+    >>> from datetime import datetime
+    >>> rendered("facts", "f1", 1, None, "Mel works at Acme", ["t1"], datetime(2023, 5, 8), 0.82).text
+    'Mel works at Acme (0.82, 8 May 2023)'
+    """
+    text, head = cleaned(said or ""), cleaned(head or "")
+    day = "" if at is None else written(at)
+    if source in MESSAGES and day and not head:
+        head = f"[{day}]"
+    notes = [] if confidence is None else [str(round(confidence, 2)), day]
+    shown = f"{text} ({', '.join(filter(None, notes))})" if notes else text
+    return Line(source, ref, place or 0, head, text, shown, tuple(turns or ()), at, confidence)
 
 
 def cleaned(text: str) -> str:
@@ -111,7 +140,9 @@ def _take(taken: Taken, seen: Seen, lines: Sequence[Line], title: int, *, room: 
     """Take lines of one source, and give the tokens that they cost."""
     spent, heads, full = 0, {""}, False
     for line in lines:
-        reason = NO_ROOM if full else seen.reason(line.source, line.text, line.turns) if line.text else "empty"
+        reason = (
+            NO_ROOM if full else seen.reason(line.source, line.said, line.text, line.turns) if line.text else "empty"
+        )
         if not reason:
             around = (line.head_size if line.head not in heads else 0) + (0 if spent else title)
             fitted = _fitted(line, room - spent - around, count)
@@ -132,7 +163,7 @@ def _fitted(line: Line, room: int, count: Count) -> Line | None:
     """Give a line as it fits into the room: whole, cut if it is a message, or not at all."""
     if line.size <= room:
         return line
-    if line.source not in ("recent", "relevant") or room < _LEAST_CUT:
+    if line.source not in MESSAGES or room < _LEAST_CUT:
         return None
     # Cuts about where the text's own rate of tokens says; counted together, and the longest that fits is taken.
     reach = len(line.text) * room / line.size

@@ -10,6 +10,7 @@ from math import ceil
 from memlab.language import tokens
 from memlab.language.words import NEGATED, NEGATIONS
 
+MESSAGES = ("recent", "relevant")
 TURN_THERE, NEAR_IDENTICAL = "its turn is there", "near-identical"
 
 _ALIKE = 0.9
@@ -65,16 +66,19 @@ class Seen:
     texts: set[tuple[str, ...]] = field(default_factory=set)
     by_word: dict[tuple[str, int], list[frozenset[str]]] = field(default_factory=dict)
 
-    def reason(self, source: str, text: str, turns: Iterable[str]) -> str:
-        """Say why a line of a source would repeat what is there; empty where it would not."""
-        held = list(turns)
-        if source in ("recent", "relevant"):
-            if self.turns.intersection(held):
+    def reason(self, source: str, said: str, text: str, turns: Iterable[str]) -> str:
+        """Say why a line of a source would repeat what is there; empty where it would not.
+
+        :param said: what it says; ``text``: how it is written down.
+        """
+        evidence = list(turns)
+        if source in MESSAGES:
+            if self.turns.intersection(evidence):
                 return TURN_THERE
-        elif held and all(turn in self.whole for turn in held):
-            said = frozenset[str]().union(*(self.whole[turn] for turn in held))
-            # A fact may say more than its turn in the same words: who "I" is. Behind it stands how sure it is.
-            if source != "facts" or said.issuperset(words(text.rpartition(" (")[0])[1]):
+        elif evidence and all(turn in self.whole for turn in evidence):
+            quoted = frozenset[str]().union(*(self.whole[turn] for turn in evidence))
+            # A fact may say more than its turn in the same words: who "I" is.
+            if source != "facts" or quoted.issuperset(words(said)[1]):
                 return TURN_THERE
         order, mine = words(text)
         sizes = range(int(_ALIKE * len(mine)), int(len(mine) / _ALIKE) + 2)
@@ -88,7 +92,7 @@ class Seen:
         self.texts.add(order)
         for word in prefix(mine):
             self.by_word.setdefault((word, len(mine)), []).append(mine)
-        if source in ("recent", "relevant"):
+        if source in MESSAGES:
             self.turns.update(turns)
             if not cut:
                 self.whole.update(dict.fromkeys(turns, mine))

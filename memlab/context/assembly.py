@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields, replace
 from typing import Any
 
 import polars as pl
 
 from memlab.context import tokens
-from memlab.context._filling import NO_ROOM, ORDER, TITLES, Line, Taken, cleaned, fill, shown
+from memlab.context._filling import NO_ROOM, ORDER, TITLES, Line, Taken, fill, rendered, shown
 from memlab.context.items import ITEM, Sources
 from memlab.context.tokens import Count
 from memlab.errors import DataError
+from memlab.records import TIMESTAMP
 
 PART = {
     "query_id": pl.String(), "source": pl.String(), "ref": pl.String(), "text": pl.String(), "n_tokens": pl.Int64(),
-    "cut": pl.Boolean(),
+    "cut": pl.Boolean(), "turns": pl.List(pl.String()), "at": TIMESTAMP, "confidence": pl.Float64(),
 }  # fmt: skip
 ACCOUNT = {
     "query_id": pl.String(), "source": pl.String(), "share": pl.Int64(), "given": pl.Int64(), "n_tokens": pl.Int64(),
@@ -69,8 +70,8 @@ class Contexts:
     """Contexts, and what they are made of.
 
     :param texts: ``query_id``, ``text``, ``n_tokens`` of the whole text, headings included.
-    :param parts: a row for each line that was taken: ``query_id``, ``source``, ``ref``, ``text``, ``n_tokens`` and
-        whether it was ``cut``.
+    :param parts: a row for each line that was taken: ``query_id``, ``source``, ``ref``, ``text``, ``n_tokens``,
+        whether it was ``cut``, its ``turns``, when it was said (``at``) and its ``confidence``.
     :param account: a row for each question and source: its ``share``, the tokens ``given`` to it once room had flowed
         on, ``n_tokens`` of its lines and headings, and how many lines were offered, used, left out as overlap, and
         left out for want of room.
@@ -148,19 +149,19 @@ def _named(frames: dict[str, pl.DataFrame]) -> list[str]:
 
 def _offered(frames: dict[str, pl.DataFrame], count: Count) -> dict[str, dict[str, list[Line]]]:
     """Clean and count every different line once: question → source → lines."""
-    texts: dict[str, int] = {}
-    for rows in frames.values():
-        for column in ("text", "head"):
-            texts |= dict.fromkeys(map(cleaned, rows[column].unique(maintain_order=True).fill_null("")), 0)
+    lines = [
+        (query, rendered(source, *row))
+        for source, rows in frames.items()
+        for query, *row in rows.select(*ITEM).iter_rows()
+    ]
+    texts = dict.fromkeys(text for _, each in lines for text in (each.text, each.head))
     # With the new line that stands behind it, for tokenizers that count one.
     sizes = dict(zip(texts, map(int, count([text + "\n" for text in texts])), strict=True))
-    found: dict[str, dict[str, list[Line]]] = {}
-    for source, rows in frames.items():
-        for query, ref, place, head, text, turns in rows.select(*ITEM).iter_rows():
-            text, head = cleaned(text or ""), cleaned(head or "")
-            line = Line(source, ref, place or 0, head, text, tuple(turns or ()), sizes[text], sizes[head])
-            found.setdefault(query, {}).setdefault(source, []).append(line)
-    return found
+    offered: dict[str, dict[str, list[Line]]] = {}
+    for query, each in lines:
+        sized = replace(each, size=sizes[each.text], head_size=sizes[each.head])
+        offered.setdefault(query, {}).setdefault(each.source, []).append(sized)
+    return offered
 
 
 def _fit(made: list[Taken], total: int, count: Count) -> tuple[list[str], list[int]]:
@@ -177,14 +178,16 @@ def _fit(made: list[Taken], total: int, count: Count) -> tuple[list[str], list[i
 
 
 def _parts(one: Taken) -> Iterator[tuple[Any, ...]]:
-    for line in one.lines:
-        yield line.source, line.ref, line.text, line.size, line.cut
+    for each in one.lines:
+        yield (
+            each.source, each.ref, each.text, each.size, each.cut, list(each.turns), each.at, each.confidence,
+        )  # fmt: skip
 
 
 def _account(one: Taken, budget: Budget) -> Iterator[tuple[Any, ...]]:
     for source in (f.name for f in fields(budget)):
         reasons = [reason for name, _, reason in one.left if name == source]
-        used = sum(line.source == source for line in one.lines)
+        used = sum(each.source == source for each in one.lines)
         no_room = reasons.count(NO_ROOM)
         spent = one.spent.get(source, 0) if used else 0
         share = getattr(budget, source)

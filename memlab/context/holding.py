@@ -10,12 +10,13 @@ import polars as pl
 from memlab.context._answers import KINDS, UNMEASURABLE, Said, has, said, wanted
 from memlab.context._filling import cleaned
 from memlab.context.dating import dated
-from memlab.context.items import _DAY
 from memlab.context.tokens import count
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError
 from memlab.knowledge.calibration import wilson
 from memlab.records import Dataset
+
+_DAY = "[%-d %B %Y]"
 
 
 def holds(context: str, answer: str | None) -> bool:
@@ -146,7 +147,7 @@ def whole_history(data: Dataset, *, dates: bool = True) -> pl.DataFrame:
     :param dates: write dates behind words that only mean them; see :func:`memlab.context.dated`.
     :returns: ``query_id``, ``text`` and ``n_tokens``.
     """
-    day = pl.col("timestamp").dt.strftime(f"[{_DAY}]").fill_null("")
+    day = pl.col("timestamp").dt.strftime(_DAY).fill_null("")
     lines = data.turns.select("scope", day=day, text=_texts(data.turns, dates))
     new = (pl.col("day") != pl.col("day").shift(1).over("scope")).fill_null(True) & (pl.col("day") != "")
     said = pl.when(new).then(pl.col("day") + "\n").otherwise(pl.lit(""))
@@ -176,7 +177,7 @@ def evidence_only(data: Dataset, *, dates: bool = True) -> pl.DataFrame:
     :param dates: as in :func:`whole_history`.
     :returns: ``query_id``, ``text`` and ``n_tokens``.
     """
-    day = pl.col("timestamp").dt.strftime(f"[{_DAY}]\n").fill_null("")
+    day = pl.col("timestamp").dt.strftime(_DAY + "\n").fill_null("")
     lines = data.turns.select("turn_id", line=day + _texts(data.turns, dates))
     needed = data.questions.select("query_id", turn_id="evidence").explode("turn_id")
     joined = needed.join(lines, on="turn_id", how="left", maintain_order="left")

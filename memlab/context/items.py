@@ -10,7 +10,8 @@ import polars as pl
 from memlab.context.dating import dated
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError
-from memlab.records import Run
+from memlab.language.calendar import written
+from memlab.records import TIMESTAMP, Run
 from memlab.retrieve import Bench
 from memlab.summarize.extractive import shorten
 
@@ -22,12 +23,15 @@ ITEM = pl.Schema(
         "head": pl.String(),
         "text": pl.String(),
         "turns": pl.List(pl.String()),
+        "at": TIMESTAMP,
+        "confidence": pl.Float64(),
     }
 )
 """The columns of a source: the question; id of the turn, session, fact or node; place in the order of time; the line
-that it stands under; the line itself; ids of the turns that it stands on. Rows of a question are in order of worth."""
+that it stands under; the line itself; ids of the turns that it stands on; when it was said; how sure it is. Rows of a
+question are in order of worth. The last two may be left out."""
 
-_DAY = "%-d %B %Y"
+_OPTIONAL = ("at", "confidence")
 _TOPICS = 4
 
 
@@ -61,6 +65,7 @@ class Sources:
         for each in fields(self):
             rows = getattr(self, each.name)
             rows = _none() if rows is None else rows
+            rows = rows.with_columns(pl.lit(None).alias(name) for name in _OPTIONAL if name not in rows.columns)
             missing = [name for name in ITEM if name not in rows.columns]
             if missing:
                 raise DataError(f"source {each.name!r} has no column {missing[0]!r}; it needs {', '.join(ITEM)}")
@@ -79,8 +84,8 @@ def relevant_messages(run: Run, bench: Bench, *, k: int = 100, dates: bool = Tru
 
     >>> from memlab import context, datasets, retrieve
     >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
-    >>> context.relevant_messages(retrieve.bm25(bench), bench, k=3)["head"][0]
-    '[...]'
+    >>> context.relevant_messages(retrieve.bm25(bench), bench, k=3)["at"].null_count()
+    0
     """
     if run.level != "turn":
         raise DataError("a context quotes messages, and this run ranks sessions; give a run of turns")
@@ -115,33 +120,33 @@ def _with_dates(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _messages(rows: pl.DataFrame) -> pl.DataFrame:
-    day = pl.col("timestamp").dt.strftime(f"[{_DAY}]").fill_null("")
     return rows.select(
-        "query_id", ref="turn_id", place="place", head=day, text="said", turns=pl.concat_list("turn_id")
-    ).cast(ITEM)
+        "query_id", ref="turn_id", place="place", head=pl.lit(""), text="said", turns=pl.concat_list("turn_id"),
+        at="timestamp", confidence=pl.lit(None),
+    ).cast(ITEM)  # fmt: skip
 
 
 def known_facts(found: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
-    """Give facts as lines: "Mel works at Acme (0.82, 8 May 2023)": how sure, and when it was last said.
+    """Give facts as lines, with how sure they are and when they were last said.
 
     :param found: what :func:`memlab.knowledge.recall.recall` gave, with ``confidence``.
     :param facts: the facts that it ranked.
     :returns: a frame of :data:`ITEM`.
     """
     said = pl.concat_str("subject", "predicate", "object", separator=" ", ignore_nulls=True)
-    when = pl.coalesce(pl.col("last_access", "asserted_at").dt.strftime(f", {_DAY}"), pl.lit(""))
-    known = facts.select("fact_id", "evidence", said=said, when=when)
+    known = facts.select("fact_id", "evidence", said=said, at=pl.coalesce("last_access", "asserted_at"))
     rows = found.select("query_id", "rank", "fact_id", "confidence").join(
         known, on="fact_id", how="inner", maintain_order="left"
     )
-    sure = pl.col("confidence").round(2).cast(pl.String)
     return rows.sort("query_id", "rank", maintain_order=True).select(
         "query_id",
         ref="fact_id",
         place="rank",
         head=pl.lit(""),
-        text=pl.format("{} ({}{})", "said", sure, "when"),
+        text="said",
         turns="evidence",
+        at="at",
+        confidence="confidence",
     ).cast(ITEM)  # fmt: skip
 
 
@@ -173,7 +178,9 @@ def summary_lines(
         for query, ref in first.select("query_id", by).iter_rows()
         for head, text, turns in lines.get(ref, ())
     ]
-    return pl.DataFrame(rows, schema=ITEM, orient="row")
+    columns = pl.Schema({name: kind for name, kind in ITEM.items() if name not in _OPTIONAL})
+    made = pl.DataFrame(rows, schema=columns, orient="row")
+    return made.with_columns(pl.lit(None).cast(ITEM[name]).alias(name) for name in _OPTIONAL)
 
 
 def _lines(
@@ -204,5 +211,5 @@ def window(start: datetime | None, end: datetime | None) -> str:
     >>> window(datetime(2023, 5, 8, 13), datetime(2023, 5, 9, 0))
     '8 May 2023 to 9 May 2023'
     """
-    days = [f"{day.day} {day:%B %Y}" for day in (start, end) if day is not None]
+    days = [written(day) for day in (start, end) if day is not None]
     return " to ".join(dict.fromkeys(days))

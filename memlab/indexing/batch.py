@@ -112,17 +112,15 @@ def _make(work: Work, batch: pl.DataFrame) -> Made:
         found = extract(turns, service=work.service, ner=work.settings.ner)
         told.append(found.outcomes)
         parts["entities"], parts["relations"] = found.entities, found.relations
-        parts["facts"] = found.facts.with_columns(session_id=_session_of(turns))
+        parts["facts"] = found.facts
         most = found.entities.with_columns(n=pl.col("evidence").list.len()).sort(
             "n", descending=True, maintain_order=True
         )
         names = most.group_by("session_id", maintain_order=True).agg(pl.col("name").head(12))
         entities = dict(names.iter_rows())
     if work.settings.observations and data.annotations.filter(pl.col("kind") == "observation").height:
-        own = from_observations(data).join(
-            data.annotations.select("session_id", fact_id="annotation_id"), on="fact_id", maintain_order="left"
-        )
-        parts["facts"] = pl.concat([parts["facts"].select(own.columns), own]) if "facts" in parts else own
+        observed = from_observations(data)
+        parts["facts"] = pl.concat([parts["facts"], observed]) if "facts" in parts else observed
     if work.settings.summaries:
         summaries = summarize(turns, service=work.service, entities=entities, version=work.version, now=work.now)
         told.append(summaries.outcomes)
@@ -138,12 +136,6 @@ def _make(work: Work, batch: pl.DataFrame) -> Made:
     outcomes = _worst(told)
     good = outcomes.filter(pl.col("status") != "failed").select("session_id")
     return Made({table: rows.join(good, on="session_id", how="semi") for table, rows in parts.items()}, outcomes)
-
-
-def _session_of(turns: pl.DataFrame) -> pl.Expr:
-    """Give the session of a fact's first turn."""
-    of = dict(turns.select("turn_id", "session_id").iter_rows())
-    return pl.col("evidence").list.first().replace_strict(of, default=None, return_dtype=pl.String())
 
 
 def _worst(told: list[pl.DataFrame]) -> pl.DataFrame:

@@ -1,7 +1,8 @@
 """What is still true: facts, what supersedes them, and how sure a memory may be of them."""
 
 from memlab.knowledge.confidence import ConfidenceSettings, score
-from memlab.knowledge.extraction import Extracted, extract
+from memlab.knowledge.extracted import Extracted
+from memlab.knowledge.extraction import extract
 from memlab.knowledge.facts import from_observations
 from memlab.knowledge.supersession import Resolved, believed, redo, resolve, undo
 from memlab.knowledge.tuning import compare, fit_curves, recommend

@@ -6,6 +6,8 @@ import re
 from typing import NamedTuple
 
 from memlab.knowledge import _lexicon as lx
+from memlab.language.verbs import forms
+from memlab.language.words import POINTERS
 
 _MAX_WORDS = 22
 EDGE = ' ,.;:!?"”“*_~)('
@@ -75,11 +77,11 @@ def value(words: list[str], most: int = _MAX_WORDS) -> str:
         words = words[1:]
     low = [w.casefold().strip(EDGE) for w in words]
     first = low[:1]
-    if first and first[0] in lx.QUANTIFIERS and (len(low) < 2 or low[1] in lx.POINTERS):
+    if first and first[0] in lx.QUANTIFIERS and (len(low) < 2 or low[1] in POINTERS):
         return ""
-    if not low or low[0] in lx.POINTERS | {"and", "or", "but"} or not re.search(r"[^\W_]", low[0]):
+    if not low or low[0] in POINTERS | {"and", "or", "but"} or not re.search(r"[^\W_]", low[0]):
         return ""
-    form = lx.forms().get(low[0])
+    form = forms().get(low[0])
     if (form and form.tense <= {"past", "participle"}) or " ".join(low) in _NOTHINGS or _REPLY.match(" ".join(low)):
         return ""
     if {"you", "your", "yours", "you're", "would", "if", "me"} & set(low) or _TIMES.match(low[0]):

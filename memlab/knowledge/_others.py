@@ -7,9 +7,12 @@ import re
 from memlab.knowledge import _lexicon as lx
 from memlab.knowledge._objects import EDGE, Said, hedged, owning, value, with_verb
 from memlab.knowledge._reading import Statement, ability
+from memlab.language.people import PERSONS, PETS, PLURAL_PERSONS
+from memlab.language.verbs import forms
+from memlab.language.words import POINTERS
 
 _NAME = r"(?!(?:I|The|My|And|But|So|Is|It|He|She|We|They|You|Mom|Dad)\b)[A-Z][\w'-]+"
-_ROLE = "|".join(sorted((re.escape(w) for w in lx.PERSONS | lx.PETS), key=len, reverse=True))
+_ROLE = "|".join(sorted((re.escape(w) for w in PERSONS | PETS), key=len, reverse=True))
 _NAMINGS = (
     re.compile(
         rf"\b(?i:my|our) (?P<kind>(?:[a-z'-]+ ){{0,2}}(?:{_ROLE}))(?P<comma>,)? (?P<name>{_NAME}(?: {_NAME})?)"
@@ -28,7 +31,7 @@ _OTHER_OWNER = re.compile(r"(?:'s|s')$")
 _IDIOMS = {"pleasure", "bad", "point", "mind", "heart", "apologies", "god", "goodness", "guess", "turn", "thoughts",
            "words", "condolences", "fingers", "eyes", "pal", "man", "dear", "gosh", "way", "best", "fault", "thing",
            "day", "week", "weekend", "head", "god,"}  # fmt: skip
-_NO_NOUN = lx.POINTERS | {"who", "which", "and", "or", "to", "with", "from", "at", "for", "about", "in", "on"}
+_NO_NOUN = POINTERS | {"who", "which", "and", "or", "to", "with", "from", "at", "for", "about", "in", "on"}
 _COPULAS = {"is": "is", "are": "are", "was": "was", "were": "were"}
 
 
@@ -44,7 +47,7 @@ def namings(sentence: str) -> list[Statement]:
         for match in pattern.finditer(sentence):
             kind, name = match["kind"], re.sub(r"'s?$", "", match["name"])
             words = [w for w in kind.split() if w not in ("dear", "lovely", "own", "new", "amazing", "little")]
-            if any(_OTHER_OWNER.search(w) for w in words) or set(words[:-1]) & (_NO_NOUN | lx.PERSONS):
+            if any(_OTHER_OWNER.search(w) for w in words) or set(words[:-1]) & (_NO_NOUN | PERSONS):
                 continue
             article = "an" if words[0][0] in "aeiou" else "a"
             found[name] = Statement("", f"has {article} {' '.join(words)} named", name)
@@ -71,12 +74,12 @@ def read_possessed(words: list[str]) -> list[Statement]:
         or any(w.endswith(("n't", "'m", "'re")) for w in low)
     ):
         return []
-    plural = low[-1] in lx.PLURAL_PERSONS or low[-1].endswith("s")
+    plural = low[-1] in PLURAL_PERSONS or low[-1].endswith("s")
     said = _said(words[at:], plural=plural)
-    if not said or not said.object or (said.predicate in ("is called", "is named") and low[-1] in lx.PERSONS | lx.PETS):
+    if not said or not said.object or (said.predicate in ("is called", "is named") and low[-1] in PERSONS | PETS):
         return []
     subject, own = " ".join(noun), True
-    roles = [i for i, w in enumerate(low) if w.strip(",") in lx.PERSONS | lx.PETS]
+    roles = [i for i, w in enumerate(low) if w.strip(",") in PERSONS | PETS]
     if roles and roles[0] + 1 < len(noun) and all(w[:1].isupper() for w in noun[roles[0] + 1 :]):
         subject, own = " ".join(noun[roles[0] + 1 :]), False
     return [Statement(subject, said.predicate, said.object, own)]
@@ -100,24 +103,24 @@ def about_others(statement: Statement) -> bool:
     """Say whether the statement is about somebody else than who makes it."""
     if not statement.subject:
         return False
-    kinds = lx.PERSONS | lx.PLURAL_PERSONS | lx.PETS
+    kinds = PERSONS | PLURAL_PERSONS | PETS
     return not statement.own or statement.subject.split()[-1].casefold() in kinds
 
 
 def _end_of_noun(low: list[str]) -> int:
     """Find the verb after a noun of at most five words."""
-    forms = lx.forms()
+    known = forms()
     for at in range(1, min(len(low), 6)):
         word = low[at]
         if word in _COPULAS or word in ("has", "have", "can"):
             return at
-        form = forms.get(word)
+        form = known.get(word)
         # "my favourite play", "my paint brush": only forms that are no noun.
         if form and (
             (form.tense & {"third"} and form.state) or (form.tense == {"past"}) or form.tense >= {"past", "participle"}
         ):
             return at
-        if form and form.tense == {"present"} and form.state and low[at - 1] in lx.PLURAL_PERSONS | lx.PETS:
+        if form and form.tense == {"present"} and form.state and low[at - 1] in PLURAL_PERSONS | PETS:
             return at
     return 0
 
@@ -134,13 +137,13 @@ def _said(words: list[str], *, plural: bool) -> Said | None:
     if word == "can":
         return ability(rest)
     if word in ("has", "have"):
-        form = lx.forms().get(rest[0].casefold()) if rest else None
+        form = forms().get(rest[0].casefold()) if rest else None
         if rest[:1] in (["been"], ["not"], ["to"]):
             return None
         if form and "participle" in form.tense and len(rest) > 1:
             return with_verb(f"has {rest[0].casefold()}", rest[1:], True)
         return owning("have" if plural else "has", rest)
-    form = lx.forms().get(word)
+    form = forms().get(word)
     if form is None or not rest or (word == "had" and rest[0].casefold() in ("to", "been")):
         return None
     return with_verb(f"{group} {word}".strip(), rest, "past" in form.tense)
@@ -151,7 +154,7 @@ def _is(be: str, rest: list[str]) -> Said | None:
         length = len(mark.split())
         if " ".join(rest[:length]).casefold() == mark and len(rest) > length:
             be, rest = f"{be} {mark}", rest[length:]
-    form = lx.forms().get(rest[0].casefold()) if rest else None
+    form = forms().get(rest[0].casefold()) if rest else None
     if form and form.tense & {"ing"} and len(rest) > 1:
         return with_verb(f"{be} {rest[0].casefold()}", rest[1:], False)
     if rest and rest[0].casefold() in ("called", "named", "from", "in", "at", "into", "about") and len(rest) > 1:

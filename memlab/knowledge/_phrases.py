@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 
 import polars as pl
 
 from memlab.knowledge import _text
 from memlab.knowledge.matching import _norm
+from memlab.language.words import ARTICLES
 
 Tokens = tuple[str, ...]
 # Longer objects are clauses, not names.
@@ -128,9 +129,7 @@ def collect(facts: pl.DataFrame, entities: pl.DataFrame | None, relations: pl.Da
 
 def tokens(text: str) -> Tokens:
     """Split a text into stems without articles and possessive endings."""
-    return tuple(
-        stem for word in _WORD.findall(text) if (stem := _stem(word)) and word.casefold() not in _text._ARTICLES
-    )
+    return tuple(stem for word in _WORD.findall(text) if (stem := _stem(word)) and word.casefold() not in ARTICLES)
 
 
 def _statements(facts: pl.DataFrame) -> Iterator[tuple[str, ...]]:
@@ -177,16 +176,15 @@ def _spans(words: Tokens) -> Iterator[Tokens]:
 
 
 def _self(word: str) -> str:
-    return _text.USER if word.casefold() in _text._SELF else word
+    return _text.USER if word.casefold() in _text.SELF else word
 
 
-@cache
+@lru_cache(maxsize=100_000)
 def _stem(word: str) -> str:
     plain = re.sub(r"['’]s?$", "", word.casefold()).replace("’", "'").replace(".", "")
-    return _text._stems([plain])[0] if plain else ""
+    return _text.stems([plain])[0] if plain else ""
 
 
-@cache
 def _is_stop(stem: str) -> bool:
     return stem in _stop_stems()
 

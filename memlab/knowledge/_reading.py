@@ -6,8 +6,9 @@ import re
 from typing import NamedTuple
 
 from memlab.knowledge import _lexicon as lx
-from memlab.knowledge._clauses import Clause
 from memlab.knowledge._objects import EDGE, Said, hedged, owning, value, with_verb
+from memlab.language.clauses import Clause
+from memlab.language.verbs import Form, forms, third
 
 _PAST_ONLY = {"when", "while", "after", "as", "whenever", "where", "who", "which"}
 _DROPPED = {"if", "unless", "whether", "until", "before", "than", "or", "that", "how", "what", "why", "like", "so that",
@@ -34,7 +35,7 @@ class Statement(NamedTuple):
 def read(clause: Clause) -> list[Statement]:
     """Read a clause of the first person; what is no statement worth keeping gives none.
 
-    >>> from memlab.knowledge._clauses import clauses
+    >>> from memlab.language.clauses import clauses
     >>> from memlab.knowledge._reading import read
     >>> read(*clauses("I no longer work at Acme."))
     [Statement(subject='', predicate='no longer works at', object='Acme', own=True)]
@@ -155,7 +156,7 @@ def _kind(said: str, words: list[str], past: bool) -> Said | None:
 def _is_participle(words: list[str]) -> bool:
     _, at = _lead([w for w in words[:4] if w.casefold() != "not"])
     word = words[at].casefold() if at < len(words) else ""
-    form = lx.forms().get(word)
+    form = forms().get(word)
     return word in ("been", "not") or bool(form and "participle" in form.tense)
 
 
@@ -173,7 +174,7 @@ def _perfect(words: list[str]) -> Said | None:
         rest = rest[skip:]
         if not rest:
             return None
-        form = lx.forms().get(rest[0].casefold())
+        form = forms().get(rest[0].casefold())
         if rest[0].casefold() == "to":
             found = value(rest[1:])
             return Said(f"{said} been to", found, True) if found else None
@@ -181,7 +182,7 @@ def _perfect(words: list[str]) -> Said | None:
             return with_verb(f"{said} been {rest[0].casefold()}", rest[1:], True)
         inner = _copula("is", rest)
         return Said(inner.predicate.replace("is", f"{said} been", 1), inner.object, True) if inner else None
-    form = lx.forms().get(word)
+    form = forms().get(word)
     if form and "participle" in form.tense and not negated:
         return with_verb(f"{said} {word}", rest, True)
     return None
@@ -207,9 +208,9 @@ def _planned(said: str, words: list[str]) -> Said | None:
 
 def _lexical(word: str, rest: list[str], group: str, *, plural: bool) -> Said | None:
     """Read a verb of the lexicon."""
-    form = lx.forms().get(word)
+    form = forms().get(word)
     if not form and re.fullmatch(r"[a-z-]{3,}ed", word) and word not in lx.TALKING:
-        form = lx.Form(word, frozenset({"past"}), False)
+        form = Form(word, frozenset({"past"}), False)
     if form is None or not rest:
         return None
     past = "past" in form.tense and (not form.state or "present" not in form.tense)
@@ -225,7 +226,7 @@ def _lexical(word: str, rest: list[str], group: str, *, plural: bool) -> Said | 
         if word == "read" and rest[0].casefold() in lx.PREPOSITIONS:
             return with_verb("read", rest, True)
         if "present" in form.tense and (form.state or group == "no longer"):
-            return with_verb(f"{group} {lx.third(form.base)}".strip(), rest, False)
+            return with_verb(f"{group} {third(form.base)}".strip(), rest, False)
         return None
     if group == "do not" and form.base in _NEGATED and "present" in form.tense:
         return with_verb(f"does not {form.base}", rest, False)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache
-from typing import Any, NamedTuple
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from memlab.language.dates import dates
+from memlab.language.numbers import numbers
+from memlab.language.tokens import stem
+from memlab.language.words import ARTICLES, MONTHS, WEEKDAYS
 
 USER = "user"
+# Texts of which the normal form is remembered: a memory that runs for months meets new ones without end.
+_KEPT = 100_000
 ASSERT, END, CORRECT, HINT, UPDATE = "assert", "end", "correct", "hint", "update"
 
-_SELF = {"i", "me", "myself", "user", "speaker", "my", "mine"}
-_ARTICLES = {"a", "an", "the"}
+SELF = {"i", "me", "myself", "user", "speaker", "my", "mine"}
 _ADVERBS = {
     "now", "currently", "still", "already", "also", "really", "just", "recently", "always", "usually",
     "nowadays", "presently", "actually",
@@ -30,14 +36,8 @@ _IRREGULAR = {
     "ate": "eat", "gave": "give", "given": "give", "came": "come", "became": "become", "held": "hold", "won": "win",
     "colour": "color", "favourite": "favorite", "mum": "mother", "mom": "mother", "dad": "father", "tv": "television",
 }  # fmt: skip
-_WRITTEN = "two three four five six seven eight nine ten eleven twelve"
-_NUMBERS = {word: str(n) for n, word in enumerate(_WRITTEN.split(" "), 2)}
 _CURRENCY = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "usd": "dollar", "eur": "euro", "gbp": "pound"}
-_SHORT_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
-_MONTHS = {month: n for n, month in enumerate(_SHORT_MONTHS.split("|"), 1)}
-_MONTH = rf"({_SHORT_MONTHS})[a-z]*\.?"
-_DAY_FIRST = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? {_MONTH},? (\d{{4}})\b", re.I)
-_MONTH_FIRST = re.compile(rf"\b{_MONTH} (\d{{1,2}})(?:st|nd|rd|th)?,? (\d{{4}})\b", re.I)
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MONEY = re.compile(r"([$€£¥])\s*(\d[\d,]*(?:\.\d+)?)")
 _THOUSANDS = re.compile(r"\b\d{1,3}(?:,\d{3})+\b")
 _CODE = re.compile(r"[^\W_]+(?:[._@/:\-–][^\W_]+)*|[\w\-]+")
@@ -118,9 +118,9 @@ def owner(subject: str, predicate: str, speaker: str | None) -> tuple[str, str]:
     """Resolve "I", "my" and "the user" to the speaker, and "my API key | is" to "speaker | API key"."""
     me = " ".join(_words(speaker)) if speaker else USER
     words = _plain(subject).replace("’", "'").split()
-    while words and words[0].casefold() in _ARTICLES:
+    while words and words[0].casefold() in ARTICLES:
         words = words[1:]
-    if words and words[0].casefold().strip(".,") in _SELF:
+    if words and words[0].casefold().strip(".,") in SELF:
         if len(words) == 1 or words[1:] == ["'s"]:
             return me, predicate
         holder, rest = me, words[1:]
@@ -129,13 +129,13 @@ def owner(subject: str, predicate: str, speaker: str | None) -> tuple[str, str]:
         if at is None or at == len(words) - 1:
             return " ".join(words) if words else me, predicate
         name = re.sub(r"'s?$", "", " ".join(words[: at + 1]))
-        holder, rest = (me if name.casefold() in _SELF else name), words[at + 1 :]
+        holder, rest = (me if name.casefold() in SELF else name), words[at + 1 :]
     if not set(_words(predicate)) - _AUXILIARIES - _ADVERBS:
         return holder, " ".join(rest)
     return f"{holder} {' '.join(rest)}", predicate
 
 
-@cache
+@lru_cache(maxsize=_KEPT)
 def relation(predicate: str) -> str:
     """Give the normal form of a predicate: stems without auxiliaries, articles and adverbs.
 
@@ -144,10 +144,10 @@ def relation(predicate: str) -> str:
     ('work at', 'work at', 'api key', 'be')
     """
     words = _words(predicate)
-    kept = [w for w in words if w not in _ADVERBS | _ARTICLES | _POSSESSIVES | _AUXILIARIES | {"that"}]
+    kept = [w for w in words if w not in _ADVERBS | ARTICLES | _POSSESSIVES | _AUXILIARIES | {"that"}]
     if not kept:
         return "have" if {"has", "have", "had"} & set(words) else "be"
-    return " ".join(_stems(kept))
+    return " ".join(stems(kept))
 
 
 class Value(NamedTuple):
@@ -159,7 +159,7 @@ class Value(NamedTuple):
     initials: str = ""
 
 
-@cache
+@lru_cache(maxsize=_KEPT)
 def value(text: str) -> Value:
     """Take an object or a subject apart.
 
@@ -169,8 +169,7 @@ def value(text: str) -> Value:
     >>> value("sk-AB12").exact == value("sk-AB13").exact
     False
     """
-    plain = _DAY_FIRST.sub(lambda m: _date(m[3], m[2], m[1]), _plain(text))
-    plain = _MONTH_FIRST.sub(lambda m: _date(m[3], m[1], m[2]), plain)
+    plain = _valued(_plain(text))
     plain = _THOUSANDS.sub(lambda m: m[0].replace(",", ""), _MONEY.sub(r"\2 \1", plain))
     plain = re.sub(r"['’]s\b", "", plain)
     if re.search(r"\d", plain) and _PHONE.fullmatch(plain):
@@ -179,7 +178,6 @@ def value(text: str) -> Value:
     exact, words, names, initials = [], [], set(), ""
     for token in _CODE.findall(plain):
         low = token.casefold()
-        low = _NUMBERS.get(low, low)
         if re.fullmatch(r"\d+\.?\d*", low):
             # A leading zero belongs to a number that is dialled, not counted.
             exact.append(low if low.startswith("0") else f"{float(low):.10g}" if len(low) < 12 else low)
@@ -189,12 +187,23 @@ def value(text: str) -> Value:
             exact.append(token)
         else:
             for part in re.split(r"[^\w]+", low):
-                initials += part[:1] if part not in _ARTICLES else ""
-                if part and part not in _ARTICLES | _POSSESSIVES | _COMPANY:
+                initials += part[:1] if part not in ARTICLES else ""
+                if part and part not in ARTICLES | _POSSESSIVES | _COMPANY:
                     words.append(_CURRENCY.get(part, part))
             if token[0].isupper():
-                names.update(_stems([low]))
-    return Value(tuple(exact), tuple(_stems(words)), frozenset(names), initials)
+                names.update(stems([low]))
+    return Value(tuple(exact), tuple(stems(words)), frozenset(names), initials)
+
+
+def _valued(text: str) -> str:
+    """Write days of a year in ISO 8601, and numbers in words as digits; "one dog" is "a dog"."""
+    for day in reversed(dates(text)):
+        if _DAY.fullmatch(day.value) and day.offset is None:
+            text = text[: day.start] + day.value + text[day.end :]
+    for number in reversed(numbers(text)):
+        if number.text[0].isalpha() and number.value != 1:
+            text = f"{text[: number.start]}{number.value:.12g}{text[number.end :]}"
+    return text
 
 
 def apart(a: Value, b: Value) -> bool:
@@ -222,23 +231,19 @@ def abbreviated(a: Value, b: Value) -> bool:
 @cache
 def _series() -> tuple[set[str], ...]:
     lines = (
-        "monday tuesday wednesday thursday friday saturday sunday",
-        "january february march april may june july august september october november december",
+        " ".join(WEEKDAYS),
+        " ".join(MONTHS),
         "red orange yellow green blue purple violet black white brown grey gray pink",
         "mother father sister brother son daughter wife husband uncle aunt cousin grandmother grandfather niece nephew",
         "north south east west left right upper lower",
         "morning afternoon evening night",
     )
-    return tuple(set(_stems(line.split())) for line in lines)
+    return tuple(set(stems(line.split())) for line in lines)
 
 
 def _is_code(token: str) -> bool:
     # Mixed case alone may be a brand ("iPhone", "GmbH"); a key changes case often.
     return bool(re.search(r"\d|_", token)) or len(re.findall(r"[a-z][A-Z]", token)) > 1
-
-
-def _date(year: str, month: str, day: str) -> str:
-    return f"{year}-{_MONTHS[month[:3].casefold()]:02d}-{int(day):02d}"
 
 
 def _plain(text: str) -> str:
@@ -252,13 +257,6 @@ def _words(text: str | None) -> list[str]:
     return re.findall(r"[^\W_]+(?:'[^\W_]+)?", _plain(text or "").casefold())
 
 
-def _stems(words: list[str]) -> list[str]:
-    stems: list[str] = _stemmer().stemWords([_IRREGULAR.get(w, w) for w in words])
-    return stems
-
-
-@cache
-def _stemmer() -> Any:
-    import Stemmer
-
-    return Stemmer.Stemmer("english")
+def stems(words: list[str]) -> list[str]:
+    """Stem words, irregular forms by their base."""
+    return stem(_IRREGULAR.get(word, word) for word in words)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
-from memlab.knowledge.extraction import OUTCOME, RULES, Extracted
+from memlab.knowledge.extracted import OUTCOME, RULES, Extracted
 from memlab.llm import Service, answers
 from memlab.records import Entity, Fact, Relation, frame
 
@@ -126,7 +126,7 @@ def _facts(said: list[SaidFact], rows: list[dict[str, Any]]) -> list[Fact]:
             Fact(
                 f"{first['session_id']}/f{len(facts) + 1}", first["scope"], fact.subject, fact.predicate, fact.object,
                 "system" if system else fact.source, [turn["turn_id"] for turn in turns], first["timestamp"], None,
-                None if system else first["speaker"], first["text"],
+                None if system else first["speaker"], first["text"], first["session_id"],
             )
         )  # fmt: skip
     return facts

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import ConfigDict
@@ -39,22 +39,6 @@ class Accesses(NamedTuple):
         """
         row = np.repeat(np.arange(len(each)), [len(one) for one in each])
         return cls(row, np.array([age for one in each for age in one], dtype=np.float64))
-
-
-class Curve(Protocol):
-    """What every decay family can do; parameters are its fields."""
-
-    @property
-    def family(self) -> str:
-        """The name in settings, reports and figures."""
-
-    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
-        """Give the share left, (n,) in [0, 1], never rising with age.
-
-        :param age_days: (n,) days since the last access; an age below 0 counts as 0.
-        :param accesses: all accesses; only base-level activation reads them.
-        :raises DataError: for an age that is not a number.
-        """
 
 
 @dataclass(frozen=True)
@@ -88,7 +72,7 @@ class PlateauLinear:
             )
 
     def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
-        """Give the share left; see :class:`Curve`."""
+        """Give the share left; see :data:`AnyCurve`."""
         past = (_days(age_days) - self.plateau_days) / (self.end_days - self.plateau_days)
         return 1.0 - (1.0 - self.floor) * np.clip(past, 0.0, 1.0)
 
@@ -116,7 +100,7 @@ class Exponential:
         _positive(self, "half_life_days")
 
     def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
-        """Give the share left; see :class:`Curve`."""
+        """Give the share left; see :data:`AnyCurve`."""
         return np.exp2(-_days(age_days) / self.half_life_days)
 
 
@@ -149,7 +133,7 @@ class PowerLaw:
         _within(self, "exponent", 0.01, 1000)
 
     def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
-        """Give the share left; see :class:`Curve`."""
+        """Give the share left; see :data:`AnyCurve`."""
         grown = _days(age_days) / self.half_life_days * np.expm1(np.log(2) / self.exponent)
         return np.exp(-self.exponent * np.log1p(grown))
 
@@ -180,7 +164,7 @@ class Weibull:
         _within(self, "shape", 0.01, 100)
 
     def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
-        """Give the share left; see :class:`Curve`."""
+        """Give the share left; see :data:`AnyCurve`."""
         with np.errstate(over="ignore"):
             return np.exp2(-((_days(age_days) / self.half_life_days) ** self.shape))
 
@@ -223,7 +207,7 @@ class BaseLevel:
         _within(self, "decay", 0.01, 20)
 
     def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
-        """Give the share left; see :class:`Curve`."""
+        """Give the share left; see :data:`AnyCurve`."""
         age = _days(age_days)
         row, each = (np.arange(len(age)), age) if accesses is None else (accesses.row, _days(accesses.age_days))
         # The age of 0 is certain: its power is infinite, and the logistic of infinity is 1.
@@ -234,6 +218,8 @@ class BaseLevel:
 
 
 AnyCurve = PlateauLinear | Exponential | PowerLaw | Weibull | BaseLevel
+"""Each has a ``family`` (its name in settings, reports and figures), its parameters as fields, and ``retention``: of
+(n,) days since the last access (below 0: 0) the share left, in [0, 1], never rising with age."""
 FAMILIES: dict[str, type[AnyCurve]] = {
     "plateau_linear": PlateauLinear,
     "exponential": Exponential,

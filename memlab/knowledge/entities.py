@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import polars as pl
 
 from memlab.embed.text import ROLES
-from memlab.knowledge import _lexicon as lx
-from memlab.knowledge._names import Mention, cases, dates, is_title, mentions
 from memlab.knowledge._others import namings
+from memlab.language.dates import dates
+from memlab.language.names import cases, is_title, names
+from memlab.language.people import PETS
 from memlab.records import Entity, frame
 
 TYPES = ("person", "organization", "place", "date", "event", "product", "work", "other")
+# A day, also one without its year, or a year; neither a month nor a weekday alone.
+_IN_A_YEAR = re.compile(r"\d{4}|\d\d-\d\d")
+
+
+class Mention(NamedTuple):
+    """A name in a sentence: the row of the sentence, and how much speaks for each type."""
+
+    row: int
+    name: str
+    votes: tuple[tuple[str, int], ...]
 
 
 def find(said: pl.DataFrame, *, ner: str | None = None) -> pl.DataFrame:
@@ -29,14 +42,13 @@ def find(said: pl.DataFrame, *, ner: str | None = None) -> pl.DataFrame:
     """
     texts = said["text"].to_list()
     found: list[Mention] = []
-    for (scope,), part in said.with_row_index("row").group_by("scope", maintain_order=True):
+    for _, part in said.with_row_index("row").group_by("scope", maintain_order=True):
         speakers = _speakers(part)
         case = cases(part["text"].to_list()) if ner is None else None
         for row, text in part.select("row", "text").iter_rows():
-            found.extend(dates(row, text))
+            found.extend(Mention(row, day.text, (("date", 9),)) for day in dates(text) if _IN_A_YEAR.match(day.value))
             if case is not None:
-                found.extend(mentions(row, text, case, speakers))
-        del scope
+                found.extend(Mention(row, *name) for name in names(text, case, speakers))
     if ner is not None:
         from memlab.knowledge.ner import tag
 
@@ -104,7 +116,7 @@ def _types(found: list[Mention], scopes: list[str], texts: list[str]) -> dict[tu
             votes[scopes[mention.row], mention.name.casefold()][kind] += weight if weight > 1 else 0
     for row in {mention.row for mention in found}:
         for naming in namings(texts[row]):
-            pet = naming.predicate.split()[-2] in lx.PETS
+            pet = naming.predicate.split()[-2] in PETS
             votes[scopes[row], naming.object.casefold()]["other" if pet else "person"] += 9
     kinds: dict[tuple[str, str], str] = defaultdict(str)
     for key, counted in votes.items():
@@ -113,7 +125,7 @@ def _types(found: list[Mention], scopes: list[str], texts: list[str]) -> dict[tu
     return kinds
 
 
-def _joined(names: list[str], speakers: Iterable[str]) -> dict[str, str]:
+def _joined(mentioned: list[str], speakers: Iterable[str]) -> dict[str, str]:
     """Give each name the longest form of it that the session has; what could be two stays alone.
 
     >>> from memlab.knowledge.entities import _joined
@@ -121,10 +133,10 @@ def _joined(names: list[str], speakers: Iterable[str]) -> dict[str, str]:
     {'Dr. Lee': 'Dr. Lee', 'Lee': 'Dr. Lee', 'Mel': 'Melanie'}
     """
     spelled: dict[str, str] = {name.casefold(): name for name in speakers}
-    for name in names:
+    for name in mentioned:
         spelled.setdefault(name.casefold(), name)
     joined = {}
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(mentioned):
         key = name.casefold()
         own = [w for w in key.split() if not is_title(w)]
         longer = {

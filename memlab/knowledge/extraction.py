@@ -4,43 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
 from memlab.knowledge import entities as names
-from memlab.knowledge._clauses import clauses
 from memlab.knowledge._objects import EDGE
 from memlab.knowledge._others import Statement, about_others, namings, read_named, read_possessed
 from memlab.knowledge._reading import read
+from memlab.knowledge.by_model import ask
+from memlab.knowledge.extracted import OUTCOME, RULES, Extracted
+from memlab.knowledge.relations import relate
+from memlab.language.clauses import clauses
 from memlab.llm import Service
 from memlab.records import Fact, frame
 from memlab.summarize import sentences
 
-RULES = "rules"
-OUTCOME: dict[str, Any] = {"session_id": pl.String, "status": pl.String, "reason": pl.String, "service": pl.String}
-
 _PLACE = re.compile(r"(?:the )?[A-Z][\w.'-]*(?:,? [A-Z][\w.'-]*)*")
 _LONG_AGO = re.compile(r"\bago\b|\bwhen\b|\bin (?:19|20)\d\d\b|\bas a\b|\bback then\b|\bonce\b|\byears\b", re.I)
-
-
-@dataclass(frozen=True)
-class Extracted:
-    """What sessions say.
-
-    :param facts: rows of :class:`memlab.records.Fact`.
-    :param entities: rows of :class:`memlab.records.Entity`.
-    :param relations: rows of :class:`memlab.records.Relation`.
-    :param outcomes: for each session ``session_id``, ``status`` (``ok``; ``fallback`` where a model answered badly and
-        the rules were used; ``failed`` where its service did not answer: such a session has no rows), ``reason`` and
-        ``service``, what made the rows.
-    """
-
-    facts: pl.DataFrame
-    entities: pl.DataFrame
-    relations: pl.DataFrame
-    outcomes: pl.DataFrame
 
 
 def extract(turns: pl.DataFrame, *, service: Service | None = None, ner: str | None = None) -> Extracted:
@@ -69,8 +49,6 @@ def extract(turns: pl.DataFrame, *, service: Service | None = None, ner: str | N
     """
     if service is None:
         return by_rule(turns, ner=ner)
-    from memlab.knowledge.by_model import ask
-
     answered = ask(turns, service)
     fallen = answered.outcomes.filter(pl.col("status") == "fallback")
     if fallen.is_empty():
@@ -86,8 +64,6 @@ def extract(turns: pl.DataFrame, *, service: Service | None = None, ner: str | N
 
 def by_rule(turns: pl.DataFrame, *, ner: str | None = None) -> Extracted:
     """Read sessions by rule, the names by a model where a directory of one is given."""
-    from memlab.knowledge.relations import relate
-
     said = sentences.split(turns).join(
         turns.select("turn_id", "role", "timestamp"), on="turn_id", how="left", maintain_order="left"
     )
@@ -124,7 +100,7 @@ def _facts(said: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
             source = "inferred" if inferred else "system" if system else stated
             facts[key] = Fact(
                 f"{session}/f{counts[session]}", row["scope"], subject, predicate, obj, source, [row["turn_id"]],
-                row["timestamp"], None, speaker, row["text"],
+                row["timestamp"], None, speaker, row["text"], session,
             )  # fmt: skip
     return frame(Fact, facts.values())
 

@@ -65,7 +65,7 @@ def from_observations(data: Dataset, *, source: str = "observed") -> pl.DataFram
         when = max(times, default=starts.get(row["session_id"]))
         facts.append(
             Fact(row["annotation_id"], row["scope"], subject, predicate, obj, source, row["evidence"], when, None,
-                 row["speaker"], row["text"])
+                 row["speaker"], row["text"], row["session_id"])
         )  # fmt: skip
     return frame(Fact, facts)
 

@@ -64,11 +64,6 @@ class Fit:
     n: int
     n_true: int
 
-    @property
-    def aic(self) -> float:
-        """Akaike's criterion: less is better."""
-        return 2 * len(SPACE[self.curve.family]) - 2 * self.log_likelihood
-
 
 class Observed(NamedTuple):
     """Observations as arrays."""

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.knowledge import _phrases
+from memlab.knowledge import _phrases, _text
 from memlab.records import TIMESTAMP
 
 SECTIONS = {"stable": "Stable", "recent": "Recent", "found": "Found"}
@@ -173,6 +173,30 @@ def people(facts: pl.DataFrame, most: int = 10) -> list[str]:
     named = facts.filter(pl.col("subject").str.count_matches(r"\S+") < _LONG_NAME)
     owners = named.group_by("subject", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
     return owners["subject"].head(most).to_list()
+
+
+def about(facts: pl.DataFrame, *, person: str | None = None, predicate: str | None = None) -> pl.DataFrame:
+    """Keep the facts about a person or what is theirs, and of a relation ("work" finds "works at").
+
+    :param facts: ``Resolved.facts``.
+    :raises DataError: when no fact is left.
+    """
+    if person is not None:
+        name = _phrases.tokens(person)
+        subjects = facts.select(pl.concat_str("subject", "subject_key", separator=" "))["subject"]
+        chosen = [_phrases.holds(subject, name) for subject in subjects]
+        if not name or not any(chosen):
+            raise DataError(f"no fact is about {person!r}; there are facts about {', '.join(people(facts))}")
+        facts = facts.filter(pl.Series(chosen))
+    if predicate is not None:
+        wanted = _text.relation(predicate)
+        relations = facts.select("predicate_key", "predicate").iter_rows()
+        chosen = [wanted == key or f" {wanted} " in f" {key} {_text.relation(said)} " for key, said in relations]
+        if not any(chosen):
+            common = facts["predicate"].value_counts(sort=True)["predicate"].head(10).to_list()
+            raise DataError(f"no fact has the relation {predicate!r}; among those that there are: {', '.join(common)}")
+        facts = facts.filter(pl.Series(chosen))
+    return facts
 
 
 def _check(facts: pl.DataFrame) -> None:

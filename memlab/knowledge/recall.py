@@ -14,7 +14,7 @@ from memlab.errors import DataError
 from memlab.knowledge import graph as graphs
 from memlab.knowledge._phrases import statement
 from memlab.knowledge.graph import KnowledgeGraph
-from memlab.retrieve._rank import top
+from memlab.records import top
 
 _BLOCK, _TOPICS = 256, 3
 _NEEDED = ("fact_id", "scope", "subject", "predicate", "object", "status", "repeats", "last_access")
@@ -213,7 +213,7 @@ def _ranked(
     found = found.sort(order, descending=[False, True, True, False], nulls_last=True, maintain_order=True)
     found = found.with_columns(rank=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over("row"))
     return found.filter(pl.col("rank") <= k).select(
-        [n for n in _RESULT if n in found.columns] + ["session_id"] * ("session_id" in found.columns)
+        [n for n in _RESULT if n in found.columns] + ["session_id"] * ("fact_id" not in found.columns)
     )
 
 

@@ -8,10 +8,11 @@ from collections import defaultdict
 import polars as pl
 
 from memlab.knowledge import _lexicon as lx
+from memlab.language.words import wordset
 from memlab.records import Relation, frame
 
 _NAMED = re.compile(r"^has an? (?P<role>.+) named$")
-_GOES_ON = lx.PREPOSITIONS | lx.words(
+_GOES_ON = lx.PREPOSITIONS | wordset(
     "and or yesterday today tonight last this next again once when while since but & twice"
 )
 _LEADING = re.compile(r"^(?:the|a|an|my|our|his|her|their|new|city of|town of|country of)\s+", re.I)
@@ -31,7 +32,7 @@ def relate(facts: pl.DataFrame, entities: pl.DataFrame) -> pl.DataFrame:
     found: dict[tuple[str, ...], Relation] = {}
     counts: dict[str, int] = {}
     for fact in facts.iter_rows(named=True):
-        session = fact["fact_id"].rpartition("/")[0]
+        session = fact["session_id"]
         subject = known[session].get(fact["subject"].casefold())
         to = _entity(fact["object"], known[session])
         if not subject or not to or subject == to:

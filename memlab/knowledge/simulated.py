@@ -150,7 +150,7 @@ def _say(
     fact_id = f"f{number}"
     out.facts.append(
         (fact_id, slot.scope, _subject(slot, out), predicate, obj, "stated", [f"{slot.scope}/s{int(day)}/1"], said,
-         said + late, slot.speaker, text)
+         said + late, slot.speaker, text, None)
     )  # fmt: skip
     name = f"{slot.scope}/{slot.person}/{slot.relation.name}"
     fixes = f"f{number - 1}" if role == "fix" else None

@@ -57,7 +57,7 @@ def timeline(
         raise DataError(f"type {unknown[0]!r} is not known; choose from {', '.join(TYPES)}")
     if since is not None and until is not None and since > until:
         raise DataError(f"since ({since.isoformat()}) is later than until ({until.isoformat()}); exchange them")
-    parts = [*_sessions(data), *_annotations(data), *(_knowledge(data, resolved) if resolved else ())]
+    parts = [*_sessions(data), *_annotations(data), *(_knowledge(resolved) if resolved else ())]
     rows = pl.concat([part.select(*_COLUMNS, "who") for part in parts])
     if person is not None:
         rows = _of(rows, person)
@@ -114,11 +114,10 @@ def _annotations(data: Dataset) -> list[pl.DataFrame]:
     return [told.filter(kind=kind).select(_row(kind, **columns, who=who)) for kind in ("event", "observation")]
 
 
-def _knowledge(data: Dataset, resolved: Resolved) -> list[pl.DataFrame]:
-    of = data.turns.select("session_id", turn="turn_id")
-    first = pl.col("evidence").list.first()
-    facts = resolved.facts.with_columns(turn=first).join(of, on="turn", how="left", maintain_order="left")
-    log = resolved.log.with_columns(turn=first).join(of, on="turn", how="left", maintain_order="left")
+def _knowledge(resolved: Resolved) -> list[pl.DataFrame]:
+    facts = resolved.facts
+    sessions = facts.select("session_id", new="fact_id")
+    log = resolved.log.join(sessions, on="new", how="left", maintain_order="left")
     statement = _phrases.statement()
     over = pl.format("{} {}: {} → {} ({})", "subject", "predicate", "old_object", "new_object", "rule")
     return [

@@ -13,6 +13,7 @@ _NUMERAL = re.compile(
     r"(?<![\w.])(\d+(?:,\d{3})+|\d+)(\.\d+)?(?P<th>st|nd|rd|th)?(?: ?(k|thousand|million|billion)\b)?", re.I
 )
 _TOKEN = re.compile(r"[^\W\d_]+|[^\w\s]|\d+|\s+|_")
+_IN_A_WORD = re.compile(r"^[\d_]\D|\D[\d_]$")
 _SPOKEN_YEAR = re.compile(r"[ -]")
 _COUNTED = re.compile(r"\b(?:half an? )?(twice|thrice|couple|dozen)\b", re.I)
 _COUNT = {"twice": 2.0, "thrice": 3.0, "couple": 2.0, "dozen": 12.0}
@@ -103,7 +104,8 @@ def _spelled(text: str) -> Iterator[Number]:
             rows[-1] = Number(before.value * 100 + number.value, text[before.start : end], before.start, end)
         else:
             rows.append(number)
-    # "thousands" and "thirds" tell no number.
+    # "thousands" and "thirds" tell no number, nor do letters within a code ("5tEn9").
+    rows = [number for number in rows if not _IN_A_WORD.search(text[max(number.start - 1, 0) : number.end + 1])]
     rows = [number for number in rows if not number.text.lower().endswith("s")]
     yield from (number for number in rows if number.text.lower() != "one" or _counts(text, number))
 

@@ -35,10 +35,11 @@ from memlab.records.runs import (
     qrels,
     run_from_scores,
     strictly_decreasing,
+    top,
 )
 
 __all__ = [
     "LEVELS", "RUN_SCHEMA", "TIMESTAMP", "Annotation", "Dataset", "Entity", "Fact", "IndexEvent", "IndexState", "Issue",
     "Level", "Node", "Qrels", "Question", "Relation", "Run", "Session", "Summary", "Turn", "concat", "frame", "id_part",
-    "qrels", "raw_part", "run_from_scores", "schema", "strictly_decreasing",
+    "qrels", "raw_part", "run_from_scores", "schema", "strictly_decreasing", "top",
 ]  # fmt: skip

@@ -20,6 +20,7 @@ class Fact:
     :param recorded_at: when it reached the memory; ``None`` for at once. Later than ``asserted_at`` for a late arrival.
     :param speaker: who said it; what "I" and "my" stand for.
     :param text: the sentence that it was read from, kept whole.
+    :param session_id: in which it was said; ``None`` where its source knows no sessions.
     """
 
     fact_id: str
@@ -33,6 +34,7 @@ class Fact:
     recorded_at: datetime | None = None
     speaker: str | None = None
     text: str | None = None
+    session_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,19 @@ def _cell(value: Any) -> str:
     return html.escape(text if len(text) <= 160 else text[:159] + "…")
 
 
+def top(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Find the ``k`` best columns of each row, and every column that ties with the last of them.
+
+    :param scores: (q, n).
+    :returns: rows and columns, both (m,), rows ascending and columns ascending within a row.
+    """
+    n = scores.shape[1]
+    if k >= n:
+        return np.repeat(np.arange(len(scores)), n), np.tile(np.arange(n), len(scores))
+    threshold = np.partition(scores, n - k, axis=1)[:, n - k, None]
+    return np.divmod(np.flatnonzero(scores >= threshold), n)
+
+
 def run_from_scores(query_ids: np.ndarray, doc_ids: np.ndarray, scores: np.ndarray, *, level: Level, k: int) -> Run:
     """Rank scored (query, document) pairs: best score first, ties as they are given, ``k`` kept for each query.
 

@@ -7,21 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from memlab.errors import DataError
-from memlab.records import Level, Run, run_from_scores
+from memlab.records import Level, Run, run_from_scores, top
 from memlab.retrieve.bench import Bench
-
-
-def top(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Find the ``k`` best columns of each row, and every column that ties with the last of them.
-
-    :param scores: (q, n).
-    :returns: rows and columns, both (m,), rows ascending and columns ascending within a row.
-    """
-    n = scores.shape[1]
-    if k >= n:
-        return np.repeat(np.arange(len(scores)), n), np.tile(np.arange(n), len(scores))
-    threshold = np.partition(scores, n - k, axis=1)[:, n - k, None]
-    return np.divmod(np.flatnonzero(scores >= threshold), n)
 
 
 def rank(bench: Bench, scored: Iterable[tuple[np.ndarray, slice, np.ndarray]], *, level: Level, k: int) -> Run:

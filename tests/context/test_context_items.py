@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import polars as pl
 import pytest
 
-from memlab.context import ITEM, known_facts, summary_lines
+from memlab.context import ITEM, Sources, assemble, known_facts, summary_lines
 from memlab.errors import DataError
 from memlab.knowledge import confidence, recall, resolve
 from memlab.records import Dataset, Fact, frame
@@ -48,5 +48,16 @@ def test_facts_say_how_sure_and_when() -> None:
     scored = confidence.score(resolve(facts).facts, now=when)
     asked = pl.DataFrame({"query_id": ["q"], "scope": ["u"], "text": ["Where does Ann work?"]})
     (line,) = known_facts(recall.recall(asked, scored), scored).iter_rows(named=True)
-    assert line["text"] == f"Ann works at Acme ({scored['confidence'][0]:.1f}, 1 March 2026)"
-    assert line["turns"] == ["t1"]
+    assert (line["text"], line["turns"], line["at"]) == ("Ann works at Acme", ["t1"], when)
+    assert line["confidence"] == scored["confidence"][0]
+    made = assemble(Sources(facts=known_facts(recall.recall(asked, scored), scored)))
+    assert made.text("q").endswith(f"\nAnn works at Acme ({scored['confidence'][0]:.1f}, 1 March 2026)")
+    assert made.parts.select("turns", "at", "confidence").row(0) == (["t1"], when, scored["confidence"][0])
+
+
+def test_a_fact_that_ends_in_brackets_is_compared_whole() -> None:
+    rows = [("q", "f1", 1, "", "Mel owns a cat (called Max)", ["t1"], None, None)]
+    said = [("q", "t1", 1, "", "Mel owns a cat", ["t1"], None, None)]
+    relevant, facts = (pl.DataFrame(each, schema=ITEM, orient="row") for each in (said, rows))
+    made = assemble(Sources(relevant=relevant, facts=facts))
+    assert made.parts["source"].to_list() == ["relevant", "facts"]

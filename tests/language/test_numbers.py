@@ -23,6 +23,7 @@ from memlab.language.numbers import numbers
         ("one of them, no one, the one, this one, one or more", []),
         ("at first, the second time, the 3rd one, wait a second", []),
         ("thousands, two-thirds", [2]),
+        ("the key sk-cpf5tEn9gt7, gate ten_b, tenor, ten", [10]),
         ("", []),
     ],
 )

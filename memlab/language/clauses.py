@@ -6,7 +6,8 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-from memlab.knowledge._lexicon import forms
+from memlab.language.verbs import forms
+from memlab.language.words import MONTHS
 
 _QUOTED = re.compile(r"[\"“«]([^\"”»]*)[\"”»]")
 _CLAUSE_IN_QUOTES = re.compile(r"\b(?:i|i'm|we|my|you|is|are|was|will|don't)\b", re.I)
@@ -45,8 +46,8 @@ _FILLERS = re.compile(
     r"to be honest|in fact|fyi|guess what|for context|lately|nowadays|these days|then|now|"
     r"yesterday|today|tonight|earlier today|last \w+|this \w+|next \w+|sadly|luckily|unfortunately|fortunately|first|"
     r"personally|side note|off topic|as you know|in other news|on another note|that aside|speaking of which|"
-    r"(?:on|in) (?:\w+ ){0,3}(?:\w*day|\d{4}|january|february|march|april|may|june|july|august|september|october|"
-    r"november|december)|(?:\w+ ){1,2}(?:days?|weeks?|months?|years?) ago|for (?:\w+ ){1,2}(?:days?|weeks?|months?|"
+    rf"(?:on|in) (?:\w+ ){{0,3}}(?:\w*day|\d{{4}}|{'|'.join(MONTHS)})|"
+    r"(?:\w+ ){1,2}(?:days?|weeks?|months?|years?) ago|for (?:\w+ ){1,2}(?:days?|weeks?|months?|"
     r"years?)(?: now)?|(?:just|after|over) (?:\w+ ){0,2}(?:day|week|month|year)s?|i mean|you know|"
     r"[A-Z][a-z]+(?=,))(?:,\s*|\s+))+",
     re.I,
@@ -66,7 +67,7 @@ class Clause(NamedTuple):
 def clauses(sentence: str) -> list[Clause]:
     """Cut a sentence into clauses; a question and what is only supposed or quoted give none.
 
-    >>> from memlab.knowledge._clauses import clauses
+    >>> from memlab.language.clauses import clauses
     >>> [" ".join(c.words) for c in clauses("Well, I quit my job and moved to Oslo, but my sister lives in Rome!")]
     ['I quit my job', 'I moved to Oslo', 'my sister lives in Rome']
     >>> clauses("Do you think I work at Acme?"), clauses("If I had a dog, I would walk more.")

@@ -1,4 +1,4 @@
-"""Names and dates in sentences, by capitals and by the words around them."""
+"""Names in sentences, by capitals and by the words around them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from memlab.knowledge import _lexicon as lx
+from memlab.language.people import PERSONS, PETS
+from memlab.language.words import MONTHS, POINTERS, WEEKDAYS, wordset
 
 _TOKEN = re.compile(r"[^\W_][\w'’.&+-]*[^\W_]|[^\W_]")
 _QUOTE = re.compile(r"[\"“]([A-Z0-9][^\"”“]{1,70}?)[.,!]?[\"”]|(?<![\w'])['‘]([A-Z][^'’]{2,50})['’](?!\w)")
-_MONTH = (
-    "(?:January|February|March|April|May|June|July|August|September|October|November|December|Jan|Feb|Mar|Apr|Jun|Jul|"
-    "Aug|Sept?|Oct|Nov|Dec)"
-)
-_YEAR = r"(?:,? \d{4})?"
-_DATES = (
-    rf"\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}\b{_YEAR}", rf"{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?\b{_YEAR}",
-    rf"{_MONTH},? \d{{4}}", r"\d{4}-\d{2}-\d{2}", r"\d{1,2}/\d{1,2}/\d{2,4}", r"(?<=in )(?:19|20)\d{2}\b",
-)  # fmt: skip
-_DATE = re.compile(rf"\b(?:{'|'.join(_DATES)})")
 _TITLES = {
     "dr",
     "mr",
@@ -38,7 +29,7 @@ _TITLES = {
 }
 _INNER = {"of", "the", "de", "la", "del", "van", "von", "&", "and"}
 # Written with a capital, and no names.
-_NEVER = lx.MONTHS | lx.WEEKDAYS | lx.words("""
+_NEVER = frozenset((*MONTHS, *WEEKDAYS)) | wordset("""
 bye yo ttyl chef
 i ok okay yes no yeah yep nope wow hey hi hello thanks thank oh well btw omg lol haha tv pc usa us mom dad mum mama
 papa grandma grandpa god internet english spanish french german italian chinese japanese american british
@@ -58,10 +49,10 @@ _SUFFIXES = {
 }
 _SUFFIX = {word: kind for kind, words in _SUFFIXES.items() for word in words.split()}
 # Words that open a sentence before a name.
-_LEADS = lx.POINTERS | lx.words("the a an my our and but in on at for with from if is was are do did have has let i we")
+_LEADS = POINTERS | wordset("the a an my our and but in on at for with from if is was are do did have has let i we")
 _HOLIDAYS = {"christmas", "halloween", "thanksgiving", "easter", "hanukkah", "diwali", "ramadan", "eid", "xmas"}
-_PET = "|".join(sorted(lx.PETS))
-_ROLE = "|".join(map(re.escape, sorted(lx.PERSONS)))
+_PET = "|".join(sorted(PETS))
+_ROLE = "|".join(map(re.escape, sorted(PERSONS)))
 
 
 def _cues(
@@ -107,11 +98,10 @@ _AFTER = _cues(
 )  # fmt: skip
 
 
-class Mention(NamedTuple):
-    """A name in a sentence: which sentence, and how much speaks for each type."""
+class Name(NamedTuple):
+    """A name as it is written, and how much speaks for each type of what may be called so."""
 
-    row: int
-    name: str
+    text: str
     votes: tuple[tuple[str, int], ...]
 
 
@@ -137,7 +127,7 @@ def cases(texts: Sequence[str]) -> Case:
     return Case(lower, inside)
 
 
-def mentions(row: int, text: str, case: Case, speakers: set[str]) -> Iterator[Mention]:
+def names(text: str, case: Case, speakers: set[str]) -> Iterator[Name]:
     """Find the names in one sentence; a word that its scope writes in lower case too is none.
 
     :param speakers: names in lower case, known to be names wherever they stand.
@@ -149,23 +139,17 @@ def mentions(row: int, text: str, case: Case, speakers: set[str]) -> Iterator[Me
         capitals = sum(w[:1].isupper() or w[:1].isdigit() for w in words)
         if (
             len(words) <= 9
-            and title.casefold() not in lx.POINTERS
+            and title.casefold() not in POINTERS
             and capitals * 2 >= len(words)
             and not re.search(r"\b(?:I|I'm|you|my)\b", title)
         ):
             taken.append(match.span())
-            yield Mention(row, title.strip(" ,."), (("work", 5),))
+            yield Name(title.strip(" ,."), (("work", 5),))
     for start, end in _runs(text, case, speakers):
         if any(a <= start < b for a, b in taken):
             continue
         name = _bare(text[start:end])
-        yield Mention(row, name, tuple(_votes(text, start, start + len(name), name, speakers)))
-
-
-def dates(row: int, text: str) -> Iterator[Mention]:
-    """Find the dates in one sentence that name a month or a year."""
-    for match in _DATE.finditer(text):
-        yield Mention(row, match[0], (("date", 9),))
+        yield Name(name, tuple(_votes(text, start, start + len(name), name, speakers)))
 
 
 def _runs(text: str, case: Case, speakers: set[str]) -> Iterator[tuple[int, int]]:
