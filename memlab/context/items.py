@@ -178,8 +178,8 @@ def summary_lines(
         for query, ref in first.select("query_id", by).iter_rows()
         for head, text, turns in lines.get(ref, ())
     ]
-    columns = pl.Schema({name: kind for name, kind in ITEM.items() if name not in _OPTIONAL})
-    made = pl.DataFrame(rows, schema=columns, orient="row")
+    needed = {name: kind for name, kind in ITEM.items() if name not in _OPTIONAL}
+    made = pl.DataFrame(rows, schema=needed, orient="row")
     return made.with_columns(pl.lit(None).cast(ITEM[name]).alias(name) for name in _OPTIONAL)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 
 import polars as pl
 import pytest
@@ -95,7 +96,9 @@ def test_a_fact_stays_unless_its_turn_says_the_same_words(items: Items) -> None:
     made = assemble(
         Sources(
             relevant=items(("Mel: I work at Acme", ["t1"])),
-            facts=items(("Mel work at Acme (0.9, 8 May 2023)", ["t1"]), ("Mel works at Acme (0.9)", ["t1"])),
+            facts=items(("Mel work at Acme", ["t1"]), ("Mel works at Acme", ["t1"])).with_columns(
+                confidence=pl.lit(0.9), at=pl.lit(datetime(2023, 5, 8, tzinfo=UTC))
+            ),
         )
     )
     assert made.parts.filter(source="facts")["ref"].to_list() == ["1"]

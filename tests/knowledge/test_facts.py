@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from memlab.errors import DataError
+from memlab.knowledge._phrases import _stem
 from memlab.knowledge._text import relation, value
 from memlab.knowledge.facts import from_observations, read_sentence
 from memlab.records import Annotation, Dataset, Fact, Session, Turn, frame, schema
@@ -51,3 +52,14 @@ def test_normal_forms() -> None:
     assert value("555-0134").exact == value("(555) 0134").exact
     assert value("May 3rd, 1990") == value("1990-05-03")
     assert value("sk-aB3").exact != value("sk-ab3").exact
+
+
+def test_what_is_remembered_of_texts_is_bounded() -> None:
+    assert all(0 < cached.cache_info().maxsize < 1_000_000 for cached in (relation, value, _stem))
+
+
+def test_values_are_compared_in_one_form() -> None:
+    assert value("two hundred and fifty cups") == value("250 cups")
+    assert value("7/5/2023").exact == value("July 5th, 2023").exact == ("2023-07-05",)
+    assert value("12 marathons, 2023").exact == ("12", "2023")
+    assert value("sk-cpf5tEn9gt7").exact == ("sk-cpf5tEn9gt7",)
