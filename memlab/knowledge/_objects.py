@@ -6,8 +6,8 @@ import re
 from typing import NamedTuple
 
 from memlab.knowledge import _lexicon as lx
+from memlab.language.names import POINTERS
 from memlab.language.verbs import forms
-from memlab.language.words import POINTERS
 
 _MAX_WORDS = 22
 EDGE = ' ,.;:!?"”“*_~)('

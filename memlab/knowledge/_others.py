@@ -7,9 +7,9 @@ import re
 from memlab.knowledge import _lexicon as lx
 from memlab.knowledge._objects import EDGE, Said, hedged, owning, value, with_verb
 from memlab.knowledge._reading import Statement, ability
+from memlab.language.names import POINTERS
 from memlab.language.people import PERSONS, PETS, PLURAL_PERSONS
 from memlab.language.verbs import forms
-from memlab.language.words import POINTERS
 
 _NAME = r"(?!(?:I|The|My|And|But|So|Is|It|He|She|We|They|You|Mom|Dad)\b)[A-Z][\w'-]+"
 _ROLE = "|".join(sorted((re.escape(w) for w in PERSONS | PETS), key=len, reverse=True))

@@ -99,7 +99,7 @@ def turn_facts(turns: pl.DataFrame) -> pl.DataFrame:
     """Take each turn of a person as one stated fact, "speaker said text": what ranks where nothing is extracted."""
     said = turns.filter(pl.col("role").is_in(["user", "other"]), pl.col("text").str.strip_chars() != "")
     rows = said.select(
-        "scope", "speaker", "text",
+        "scope", "session_id", "speaker", "text",
         fact_id="turn_id", subject="speaker", predicate=pl.lit("said"), object="text", source=pl.lit("stated"),
         evidence=pl.concat_list("turn_id"), asserted_at="timestamp", recorded_at="timestamp",
     )  # fmt: skip

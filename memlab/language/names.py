@@ -8,7 +8,15 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from memlab.language.people import PERSONS, PETS
-from memlab.language.words import MONTHS, POINTERS, WEEKDAYS, wordset
+from memlab.language.words import MONTHS, WEEKDAYS, wordset
+
+POINTERS = wordset("""
+it that this these those them him her he she they there here so such what how when where why who which whatever one
+his their its someone's ones something anything everything nothing any more much less me myself you your yours yourself
+us someone everyone anyone somebody everybody people things stuff thing way bit again too either well better best fun
+it's that's there's what's y'all none enough very than then same super though however
+""")
+"""Words that point elsewhere: no name, and nothing that a statement could be about."""
 
 _TOKEN = re.compile(r"[^\W_][\w'’.&+-]*[^\W_]|[^\W_]")
 _QUOTE = re.compile(r"[\"“]([A-Z0-9][^\"”“]{1,70}?)[.,!]?[\"”]|(?<![\w'])['‘]([A-Z][^'’]{2,50})['’](?!\w)")

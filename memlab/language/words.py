@@ -125,11 +125,3 @@ COURTESY = wordset(
     """
 )
 """What chats say to be polite; it tells nothing of what a conversation was about."""
-
-POINTERS = wordset("""
-it that this these those them him her he she they there here so such what how when where why who which whatever one
-his their its someone's ones something anything everything nothing any more much less me myself you your yours yourself
-us someone everyone anyone somebody everybody people things stuff thing way bit again too either well better best fun
-it's that's there's what's y'all none enough very than then same super though however
-""")
-"""Words that point elsewhere: no name, and nothing that a statement could be about."""

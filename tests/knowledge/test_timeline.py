@@ -50,8 +50,12 @@ RESOLVED = resolve(
     frame(
         Fact,
         [
-            Fact("f1", "u", "Ann", "lives in", "Oslo", "stated", ["u/s1/1"], day(0), text="Ann lives in Oslo."),
-            Fact("f2", "u", "Ann", "lives in", "Bergen", "stated", ["u/s2/1"], day(9)),
+            Fact(
+                *("f1", "u", "Ann", "lives in", "Oslo", "stated", ["u/s1/1"], day(0)),
+                text="Ann lives in Oslo.",
+                session_id="u/s1",
+            ),
+            Fact("f2", "u", "Ann", "lives in", "Bergen", "stated", ["u/s2/1"], day(9), session_id="u/s2"),
         ],
     )
 )
