@@ -3,23 +3,34 @@ DATASET ?= data/sample/sample.jsonl
 POOL ?=
 PYTEST_ARGS ?=
 BIN := .venv/bin
+TIMED := @scripts/timed
+MEMLAB = $(BIN)/memlab $(1) "$(DATASET)" $(if $(POOL),--pool $(POOL))
+# A notebook takes up to 2 GB.
+JOBS ?= $(shell awk '/MemAvailable/ {n = int($$2 / 3e6)} END {print (n < 1 ? 1 : (n > 2 ? 2 : n))}' /proc/meminfo 2>/dev/null || echo 1)
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST_ARGS)
 
-.PHONY: setup demo test slow bench lint lab clean
+.PHONY: setup demo test slow nightly bench lint docs lab clean
 
 setup:
-	@scripts/setup.sh
+	$(TIMED) "make setup" scripts/setup.sh
 
+# Results first, then a notebook at once, then what takes long: nothing is encoded or trained twice.
 demo: setup
-	$(BIN)/memlab notebooks "$(DATASET)" $(if $(POOL),--pool $(POOL))
-	$(BIN)/memlab figures
-	$(BIN)/memlab evaluate "$(DATASET)" $(if $(POOL),--pool $(POOL))
+	$(TIMED) "first results" $(call MEMLAB,evaluate) --pipeline @scripts/demo-quick.txt
+	$(TIMED) "first figures" $(call MEMLAB,notebooks) --only 00
+	$(TIMED) "results" $(call MEMLAB,evaluate) --pipeline @scripts/demo.txt --cross-validate scope
+	$(TIMED) "notebooks" $(call MEMLAB,notebooks) --only '0[1-9]' --jobs $(JOBS)
+	@$(BIN)/memlab figures
 	@echo "executed notebooks: results/notebooks   figures: figures/index.html   store: .memlab/store"
 
 test: setup
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(PYTEST_ARGS)
+	$(TIMED) "make test" $(PYTEST) -m "not slow and not nightly"
 
 slow: setup
-	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+	$(TIMED) "make slow" $(PYTEST) -m "slow and not nightly"
+
+nightly: setup
+	$(TIMED) "make nightly" $(PYTEST) -m nightly
 
 bench: setup
 	$(BIN)/python -m pytest tests/bench -o addopts="" -q --benchmark-columns=min,median,ops --benchmark-sort=name
@@ -27,12 +38,16 @@ bench: setup
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(TIMED) "make lint" $(BIN)/mypy
+
+docs: setup
+	$(TIMED) "make docs" $(BIN)/pdoc --docformat restructuredtext --output-directory docs/api memlab
+	@echo "API reference: docs/api/index.html"
 
 lab: setup
 	$(BIN)/jupyter lab notebooks
 
 clean:
-	rm -rf results .memlab build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf results .memlab build dist docs/api *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find figures -mindepth 1 -maxdepth 1 ! -name gallery -exec rm -rf {} + 2>/dev/null || true
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

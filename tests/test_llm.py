@@ -80,7 +80,7 @@ def server() -> Iterator[Faulty]:
 
 
 def service(server: Faulty, **changes: Any) -> Service:
-    return Service(**{"name": "lab", "base_url": server.url, "model": "m", "timeout": 5, "max_retries": 1, **changes})
+    return Service(**{"name": "lab", "base_url": server.url, "model": "m", "timeout": 600, "max_retries": 1, **changes})
 
 
 def test_vectors_come_in_the_order_of_the_texts(server: Faulty) -> None:
@@ -173,7 +173,7 @@ def test_a_width_that_changes_between_requests_is_noticed(server: Faulty) -> Non
 
 def test_a_slow_server_is_an_error(server: Faulty) -> None:
     wake = threading.Event()
-    server.answers = [lambda texts: (wake.wait(10), good(texts))[1]]
+    server.answers = [lambda texts: (wake.wait(600), good(texts))[1]]
     with pytest.raises(ModelError, match="APITimeoutError"):
         embeddings(service(server, timeout=0.2, max_retries=0), ["a"])
     wake.set()
@@ -181,7 +181,7 @@ def test_a_slow_server_is_an_error(server: Faulty) -> None:
 
 def test_nobody_listens() -> None:
     with pytest.raises(ModelError, match="APIConnectionError"):
-        embeddings(Service("off", "http://127.0.0.1:9/v1", "m", timeout=2, max_retries=0), ["a"])
+        embeddings(Service("off", "http://127.0.0.1:9/v1", "m", timeout=600, max_retries=0), ["a"])
 
 
 @pytest.mark.parametrize("status", [200, 401, 500])
@@ -220,7 +220,7 @@ def test_the_users_other_key_is_not_sent(server: Faulty, monkeypatch: pytest.Mon
 
 
 def test_what_an_address_may_hide_is_not_shown() -> None:
-    hidden = Service("off", f"http://me:{KEY}@127.0.0.1:9/v1?token={KEY}", "m", timeout=2, max_retries=0)
+    hidden = Service("off", f"http://me:{KEY}@127.0.0.1:9/v1?token={KEY}", "m", timeout=600, max_retries=0)
     with pytest.raises(ModelError, match=r"\(http://127\.0\.0\.1:9/v1, model 'm'\)") as caught:
         embeddings(hidden, ["a"])
     assert KEY not in str(caught.value)

@@ -182,7 +182,8 @@ def notebooks(
     dataset: Path_ = Path("data/sample/sample.jsonl"),
     out: Out = None,
     source: Annotated[Path, typer.Option(help="Where the notebooks are.")] = Path("notebooks"),
-    only: Annotated[str, typer.Option(help="Run only notebooks whose name holds this.")] = "",
+    only: Annotated[str, typer.Option(help="Run only notebooks whose name holds this; '0[1-4]' works too.")] = "",
+    jobs: Annotated[int, typer.Option(help="How many run at a time, each of up to 2 GB.", min=1)] = 1,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="A parameter of a notebook, as n_scopes=None or tokens=[500]; may be repeated."),
@@ -205,7 +206,8 @@ def notebooks(
         "figures": str(Path(chosen.figures).resolve()),
     }
     directory = out or Path(chosen.results) / "notebooks"
-    for path, seconds in run_notebooks(source, directory, parameters, only=only, chosen=assignments(set_ or [])):
+    given = assignments(set_ or [])
+    for path, seconds in run_notebooks(source, directory, parameters, only=only, chosen=given, jobs=jobs):
         typer.echo(f"{path}  {seconds:.0f} s")
 
 

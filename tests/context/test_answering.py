@@ -58,7 +58,7 @@ def test_answers_with_cost_and_latency(server: ChatServer) -> None:
 @pytest.mark.parametrize("fault", sorted(set(FAULTS) - {"10 MB of JSON"}))
 def test_failures_are_rows_with_a_kind(server: ChatServer, fault: str) -> None:
     server.answers = [FAULTS[fault]]
-    rows = answer(contexts(1), questions(1), server.service(max_retries=0, timeout=0.5))
+    rows = answer(contexts(1), questions(1), server.service(max_retries=0))
     assert rows["answer"].to_list() == [None]
     assert rows["failure"][0]
     assert KEY not in rows["failure"][0]
@@ -110,7 +110,7 @@ def test_a_question_without_context_is_named(server: ChatServer) -> None:
 @pytest.mark.slow
 def test_a_real_server_answers_and_judges(tmp_path: Path) -> None:
     with llama_server(context=1024) as url:
-        service = Service("local", url, "smollm2", timeout=120, max_output=60, cache=str(tmp_path / "a.jsonl"))
+        service = Service("local", url, "smollm2", timeout=1800, max_output=60, cache=str(tmp_path / "a.jsonl"))
         rows = answer(contexts(1), questions(1), service)
         verdicts = judge(questions(1), rows, service)
     # What it says is not the point: a model of 135 million parameters.

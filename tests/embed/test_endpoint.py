@@ -95,12 +95,13 @@ def test_a_server_that_changes_its_model_is_noticed(server: type[Server]) -> Non
 
 @pytest.fixture(scope="module")
 def llama() -> Iterator[str]:
-    with llama_server(serves="embedding", seconds=120) as address:
+    with llama_server(serves="embedding") as address:
         yield address
 
 
+@pytest.mark.slow
 def test_a_real_llama_cpp_server(llama: str) -> None:
-    service = Service("smol", llama, "smollm2", timeout=60, max_retries=0)
+    service = Service("smol", llama, "smollm2", timeout=1800, max_retries=0)
     encoder = load("endpoint:smol", services={"smol": service})
     doctor, same, other, empty = encoder.encode(["My doctor called.", "My doctor called.", "SELECT * FROM x;", ""])
     assert encoder.dim == 576

@@ -203,7 +203,7 @@ except ExportError as error:
 
 def run_fault(directory: Path, *, before: str = "", **environment: str) -> str:
     command = [sys.executable, "-c", _FAULT.format(before=before), str(directory)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, **environment})
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
     assert done.returncode == 3, done.stderr
     return done.stdout
 

@@ -25,7 +25,7 @@ sys.stdin.read()
 
 
 @contextmanager
-def llama_server(*, serves: str = "chat", context: int = 512, seconds: float = 240) -> Iterator[str]:
+def llama_server(*, serves: str = "chat", context: int = 512) -> Iterator[str]:
     """Give the address of a server of SmolLM2-135M; the test is skipped where its packages are not installed.
 
     :param serves: ``chat`` or ``embedding``.
@@ -36,8 +36,6 @@ def llama_server(*, serves: str = "chat", context: int = 512, seconds: float = 2
     weights = next(Path(package.origin).parent.glob("*.gguf"))
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen([sys.executable, "-c", LLAMA, str(weights), str(context), serves], text=True, **pipes)
-    stop = threading.Timer(seconds, process.kill)
-    stop.start()
     try:
         words = (line.split() for line in process.stdout)
         address = next((line[1] for line in words if line[:1] == ["LISTENING"]), None)
@@ -45,6 +43,5 @@ def llama_server(*, serves: str = "chat", context: int = 512, seconds: float = 2
         threading.Thread(target=process.stdout.read, daemon=True).start()
         yield f"{address}/v1"
     finally:
-        stop.cancel()
         process.kill()
         process.wait()

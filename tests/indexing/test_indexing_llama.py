@@ -26,7 +26,7 @@ START = datetime(2025, 3, 1, 9, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def llama() -> Iterator[str]:
-    with llama_server(context=4096, seconds=900) as address:
+    with llama_server(context=4096) as address:
         yield address
 
 
@@ -42,7 +42,7 @@ def talk() -> memlab.Dataset:
 def test_sessions_are_indexed_by_a_real_model(llama: str, tmp_path: Path) -> None:
     store = MemoryStore.open(tmp_path / "store")
     store.ingest(talk())
-    smol = Service("smol", llama, "smollm2", timeout=400, max_retries=0, max_output=600)
+    smol = Service("smol", llama, "smollm2", timeout=1800, max_retries=0, max_output=600)
     events = index(store, "talk", settings=IndexSettings(service="smol"), service=smol)
     # Whatever it answers, each session has a summary and it is said who made it.
     assert set(events["kind"]) <= {"created", "fallback"}, events["reason"].to_list()
@@ -57,7 +57,7 @@ def test_sessions_are_indexed_by_a_real_model(llama: str, tmp_path: Path) -> Non
 def test_a_real_answer_that_is_cut_falls_back_and_says_so(llama: str, tmp_path: Path) -> None:
     store = MemoryStore.open(tmp_path / "store")
     store.ingest(talk())
-    smol = Service("smol", llama, "smollm2", timeout=400, max_retries=0, max_output=3)
+    smol = Service("smol", llama, "smollm2", timeout=1800, max_retries=0, max_output=3)
     events = index(store, "talk", settings=IndexSettings(service="smol"), service=smol)
     assert set(events["kind"]) == {"fallback"}
     assert all("raise max_output" in reason for reason in events["reason"])

@@ -170,9 +170,9 @@ def test_no_fault_of_a_service_leaves_a_session_half_done(
     store: MemoryStore, server: ChatServer, tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     given = {"max_retries": 0, "cache": str(tmp_path / "answers.jsonl")}
-    service = server.service(timeout=0.5 if fault == "time-out" else 60, **given)
-    settings = IndexSettings(service="lab", batch=4)
     server.answers = [FAULTS[fault]]
+    service = server.service(**given)
+    settings = IndexSettings(service="lab", batch=4)
     events = index(store, NAME, settings=settings, service=service)
     assert events.height == 6
     assert set(events["kind"]) == {"failed" if fault in UNANSWERED else "fallback"}
@@ -182,7 +182,7 @@ def test_no_fault_of_a_service_leaves_a_session_half_done(
     if fault in UNANSWERED:
         assert pending(store, NAME, settings=settings, service=service).height == 6
         server.answers = [fitting]
-        again = index(store, NAME, settings=settings, service=server.service(timeout=60, **given))
+        again = index(store, NAME, settings=settings, service=server.service(**given))
         assert again["kind"].to_list() == ["created"] * 6, again["reason"].to_list()
         assert set(store.knowledge.rows("summaries", NAME)["service"]) == {"lab"}
         assert set(store.knowledge.states(NAME)["attempts"]) == {2}
@@ -200,9 +200,7 @@ def test_what_a_failing_service_cannot_redo_stays_as_it_was(store: MemoryStore, 
     index(store, NAME)
     before = store.knowledge.rows("summaries", NAME)
     server.answers = [FAULTS["500"]]
-    events = index(
-        store, NAME, settings=IndexSettings(service="lab"), service=server.service(timeout=60, max_retries=0)
-    )
+    events = index(store, NAME, settings=IndexSettings(service="lab"), service=server.service(max_retries=0))
     assert set(events["kind"]) == {"failed"}
     assert store.knowledge.rows("summaries", NAME).equals(before)
     assert set(store.knowledge.states(NAME)["service"]) == {"extractive"}
@@ -213,9 +211,7 @@ def test_a_service_that_is_down_is_not_asked_for_every_session(tmp_path: Path, s
     store = MemoryStore.open(tmp_path / "store")
     store.ingest(talk(n_sessions=40, n_scopes=1))
     server.answers = [FAULTS["500"]]
-    index(
-        store, NAME, settings=IndexSettings(service="lab", batch=40), service=server.service(timeout=60, max_retries=0)
-    )
+    index(store, NAME, settings=IndexSettings(service="lab", batch=40), service=server.service(max_retries=0))
     assert len(server.requests) < 30
 
 
@@ -234,14 +230,14 @@ def test_sessions_can_be_ingested_while_others_are_indexed(store: MemoryStore, s
 
     def waits(request: dict) -> object:
         asked.set()
-        released.wait(20)
+        released.wait(600)
         return fitting(request)
 
     server.answers = [waits]
-    service = server.service(timeout=60)
+    service = server.service()
     worker = threading.Thread(target=index, args=(MemoryStore.open(store.uri), NAME), kwargs={"service": service})
     worker.start()
-    assert asked.wait(20)
+    assert asked.wait(600)
     store.ingest(more)
     assert store.dataset(NAME).sessions.height == 10
     released.set()

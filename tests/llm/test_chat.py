@@ -39,7 +39,7 @@ def server() -> Iterator[ChatServer]:
 
 
 def service(server: ChatServer, **changes: Any) -> Service:
-    return Service(**{"name": "lab", "base_url": server.url, "model": "m", "timeout": 30, "max_retries": 1, **changes})
+    return Service(**{"name": "lab", "base_url": server.url, "model": "m", "timeout": 600, "max_retries": 1, **changes})
 
 
 def test_answers_come_in_the_order_of_the_prompts_and_equal_prompts_are_asked_once(server: ChatServer) -> None:
@@ -131,7 +131,7 @@ def test_the_first_error_stops_the_batch(server: ChatServer, fault: Any) -> None
 
 def test_a_prompt_that_takes_too_long_has_no_answer(server: ChatServer) -> None:
     wake = threading.Event()
-    server.answers = [lambda request: (wake.wait(10), good(request))[1]]
+    server.answers = [lambda request: (wake.wait(600), good(request))[1]]
     with pytest.warns(UserWarning, match="APITimeoutError"):
         assert chat(service(server, timeout=0.2, max_retries=0), ["a"], Length, required=False) == [None]
     with pytest.raises(ModelError, match="APITimeoutError"):
@@ -141,7 +141,7 @@ def test_a_prompt_that_takes_too_long_has_no_answer(server: ChatServer) -> None:
 
 def test_nobody_listens() -> None:
     with pytest.raises(ModelError, match="APIConnectionError"):
-        chat(Service("off", "http://127.0.0.1:9/v1", "m", timeout=2, max_retries=0), ["a"], Length, required=False)
+        chat(Service("off", "http://127.0.0.1:9/v1", "m", timeout=600, max_retries=0), ["a"], Length, required=False)
 
 
 @pytest.mark.parametrize("status", [200, 401, 500])
@@ -243,17 +243,19 @@ class Verdict(BaseModel):
     verdict: Literal["zebra", "quokka"]
 
 
+@pytest.mark.slow
 def test_a_real_llama_cpp_server_keeps_to_the_schema(llama: str, tmp_path: Path) -> None:
     cache = str(tmp_path / "answers.jsonl")
-    smol = Service("smol", llama, "smollm2", timeout=100, max_retries=0, max_output=32, cache=cache)
+    smol = Service("smol", llama, "smollm2", timeout=1800, max_retries=0, max_output=32, cache=cache)
     found = chat(smol, ["Is it blue?", "Is it Ann's?"], Verdict)
     assert {answer.verdict for answer in found} <= {"zebra", "quokka"}
     silent = Service("smol", "http://127.0.0.1:9/v1", "smollm2", max_output=32, cache=cache, max_retries=0)
     assert chat(silent, ["Is it Ann's?", "Is it blue?"], Verdict) == found[::-1]
 
 
+@pytest.mark.slow
 def test_a_real_answer_that_is_cut(llama: str) -> None:
-    smol = Service("smol", llama, "smollm2", timeout=100, max_retries=0, max_output=2)
+    smol = Service("smol", llama, "smollm2", timeout=1800, max_retries=0, max_output=2)
     with pytest.raises(ModelError, match="cut at the longest output: raise max_output"):
         chat(smol, ["Is it blue?"], Verdict)
 

@@ -68,7 +68,7 @@ def test_the_question_is_sent_whole_where_little_fits(server: ChatServer) -> Non
 @pytest.mark.parametrize("fault", list(FAULTS))
 def test_the_question_stays_on_any_failure(server: ChatServer, fault: str) -> None:
     server.answers = [FAULTS[fault]]
-    row = one(server, timeout=0.3, max_retries=0)
+    row = one(server, max_retries=0)
     assert (row["rewritten"], row["added"], row["method"], row["gated"]) == (QUESTION, [], "failed", True)
 
 

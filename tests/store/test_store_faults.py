@@ -34,7 +34,7 @@ def test_writers_of_the_same_new_keys_make_no_copies(tmp_path: Path) -> None:
         assert worker.stdout is not None
         assert worker.stdout.readline() == "ready\n"
     flag.touch()
-    assert [worker.wait(120) for worker in workers] == [0] * 4
+    assert [worker.wait() for worker in workers] == [0] * 4
     for worker in workers:
         worker.communicate()
     data, store = build(6, 4, 20), MemoryStore.open(place)
@@ -65,7 +65,7 @@ def test_a_killed_ingest_run_again_ends_in_the_same_tables(tmp_path: Path) -> No
 
 def test_a_file_that_may_not_grow_leaves_the_tables_whole(tmp_path: Path) -> None:
     worker = work("small_files", str(tmp_path / "store"))
-    said, _ = worker.communicate(timeout=120)
+    said, _ = worker.communicate()
     assert worker.returncode == 0, said
     assert "ingesting 'large' failed in store" in said
     assert "raise the limit, then run it again" in said
