@@ -13,6 +13,9 @@ import regex
 WORD = r"\p{N}+(?:[.,]\p{N}+)+\p{L}*|[\p{L}\p{N}\p{M}]+(?:['’]\p{L}+)*"
 """A word, in a syntax that polars reads too: "don't", "1,250.50", "3pm" are one each, "well-known" is two."""
 
+PIECE = r"\w+|[^\w\s]"
+"""A word or a sign: what a budget of tokens counts where no model does."""
+
 _WORD = regex.compile(WORD)
 
 

@@ -12,15 +12,13 @@ import polars as pl
 
 from memlab.embed.text import query_texts, session_texts, turn_texts
 from memlab.errors import DataError
+from memlab.language.tokens import PIECE
 from memlab.records import Dataset, Level, Qrels, Run, qrels
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
     from memlab.embed.base import Kind
     from memlab.store import MemoryStore
-
-TOKEN = r"\w+|[^\w\s]"
-"""What counts as a token where no model counts them: a word or a punctuation mark."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class Documents:
     @cached_property
     def n_tokens(self) -> np.ndarray:
         """Count each document's words and punctuation marks: (n,) a token count that needs no model."""
-        return pl.Series(self.texts, dtype=pl.String).str.count_matches(TOKEN).to_numpy().astype(np.int64)
+        return pl.Series(self.texts, dtype=pl.String).str.count_matches(PIECE).to_numpy().astype(np.int64)
 
     def at(self, doc_ids: pl.Series) -> np.ndarray:
         """Give the places of ids.

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from memlab.retrieve.bench import TOKEN
+from memlab.language.tokens import PIECE
 from memlab.rollup.given import GIVEN
 from memlab.rollup.nodes import INSTEAD
 from memlab.rollup.summarisers import EXTRACTIVE, SOURCE
@@ -31,8 +31,8 @@ def cost(nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     >>> cost(rollup(turns), turns).select("kind", "calls").rows()
     [('session', 0), ('week', 0), ('month', 0)]
     """
-    own = nodes.select("node_id", tokens=pl.col("text").str.count_matches(TOKEN))
-    turn_tokens = turns.select(turns="turn_id", tokens=pl.col("text").str.count_matches(TOKEN))
+    own = nodes.select("node_id", tokens=pl.col("text").str.count_matches(PIECE))
+    turn_tokens = turns.select(turns="turn_id", tokens=pl.col("text").str.count_matches(PIECE))
     below = (
         nodes.select("node_id", child="children").explode("child").join(own.rename({"node_id": "child"}), on="child")
     )
@@ -72,7 +72,7 @@ def kept(nodes: pl.DataFrame, turns: pl.DataFrame, evidence: Iterable[str] = ())
     True
     """
     wanted = pl.Series("evidence", list(evidence), dtype=pl.String).unique()
-    total = turns["text"].str.count_matches(TOKEN).sum()
+    total = turns["text"].str.count_matches(PIECE).sum()
     by = ("kind", "level")
     evidence_rows = nodes.select(*by, pl.col("evidence").list.eval(pl.element().explode())).explode("evidence")
     evidence_rows = evidence_rows.filter(pl.col("evidence").is_in(wanted.implode()))
@@ -80,7 +80,7 @@ def kept(nodes: pl.DataFrame, turns: pl.DataFrame, evidence: Iterable[str] = ())
     share = pl.col("n").fill_null(0) / len(wanted) if len(wanted) else pl.lit(None, pl.Float64)
     return (
         nodes.group_by(by, maintain_order=True)
-        .agg(nodes=pl.len(), tokens=pl.col("text").str.count_matches(TOKEN).sum())
+        .agg(nodes=pl.len(), tokens=pl.col("text").str.count_matches(PIECE).sum())
         .join(n_kept, on=by, how="left", maintain_order="left")
         .with_columns(compression=total / pl.col("tokens"), evidence_kept=share)
         .drop("n")

@@ -10,9 +10,10 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.language.sentences import sentences
+from memlab.language.tokens import PIECE
 from memlab.records import Run
 from memlab.registry import stage
-from memlab.retrieve.bench import TOKEN, Bench, Documents
+from memlab.retrieve.bench import Bench, Documents
 from memlab.retrieve.bm25 import tokenize
 
 CONTENTS = ("whole", "head", "sentences")
@@ -85,7 +86,7 @@ def kept_text(run: Run, bench: Bench, *, content: str = "whole", limit: int = 20
         rows = rows.join(short, on="row", how="left", maintain_order="left").with_columns(
             text=pl.coalesce("best", "text")
         )
-    return rows.select("query_id", "doc_id", "rank", "text", n_tokens=pl.col("text").str.count_matches(TOKEN))
+    return rows.select("query_id", "doc_id", "rank", "text", n_tokens=pl.col("text").str.count_matches(PIECE))
 
 
 def _check(content: str, limit: int) -> None:
