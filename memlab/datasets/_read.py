@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -207,6 +208,17 @@ def as_time(value: Any, where: str) -> tuple[int | None, bool]:
         pass
     expected = 'an ISO 8601 time such as "2026-03-01T09:00:00+01:00", or seconds or milliseconds since 1970'
     raise Bad(where, show(value), expected)
+
+
+def as_date(value: Any, where: str, form: re.Pattern[str], moment: Callable[..., datetime], example: str) -> datetime:
+    """Read a date as a benchmark writes it: ``moment`` takes the groups of ``form``, and refuses with ValueError."""
+    match = form.fullmatch(as_text(value, where))
+    try:
+        if match is not None:
+            return moment(*match.groups())
+    except ValueError:
+        pass
+    raise Bad(where, repr(value), f'a date such as "{example}"')
 
 
 _MILLISECONDS = 10**11

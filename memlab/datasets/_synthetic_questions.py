@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -53,7 +54,9 @@ def ask(world: World) -> list[Asked]:
     """Ask about a scope: a number of questions of each kind in proportion to its turns, in random order."""
     turns = sum(world.sizes)
     asked_at = world.starts[-1].replace(hour=12, minute=0, second=0) + timedelta(days=2 + world.pick(9))
-    shares = {_aggregations: 36, _order: 80, _updates: 85, _details: 80, _replies: 95, _tastes: 95, _unknown: 90}
+    replies = partial(_once, "reply", "single-session-assistant")
+    tastes = partial(_once, "preference", "single-session-preference")
+    shares = {_aggregations: 36, _order: 80, _updates: 85, _details: 80, replies: 95, tastes: 95, _unknown: 90}
     drafts: list[_Draft] = []
     for make, turns_each in shares.items():
         drafts += world.sample(list(make(world, asked_at)), max(1, round(turns / turns_each)))
@@ -61,16 +64,11 @@ def ask(world: World) -> list[Asked]:
     for i, draft in enumerate(world.sample(drafts, len(drafts))):
         evidence = _unique(turn for fact in draft.facts for turn in fact.evidence)
         question = Question(
-            f"{world.scope}/q{i}",
-            world.scope,
-            draft.text,
-            draft.answer,
-            draft.kind,
-            asked_at + timedelta(minutes=i),
-            evidence,
-            _unique(turn.rpartition("/")[0] for turn in evidence),
-            draft.kind == "abstention",
-        )
+            query_id=f"{world.scope}/q{i}", scope=world.scope, text=draft.text, answer=draft.answer,
+            question_type=draft.kind, timestamp=asked_at + timedelta(minutes=i), evidence=evidence,
+            evidence_sessions=_unique(turn.rpartition("/")[0] for turn in evidence),
+            abstention=draft.kind == "abstention",
+        )  # fmt: skip
         asked.append(Asked(question, draft.program))
     return asked
 
@@ -84,24 +82,12 @@ def _ids(facts: Iterable[Fact]) -> list[str]:
     return [fact.fact_id for fact in facts]
 
 
-def _answer_list(facts: list[Fact]) -> str:
-    return ", ".join(dict.fromkeys(f.object for f in facts))
-
-
-def _answer_sum(facts: list[Fact]) -> str:
-    return amount_answer(int(sum(f.value or 0 for f in facts)), facts[0].unit or "")
-
-
-def _answer_each(facts: list[Fact]) -> str:
-    return ", ".join(f"{f.object}: {amount_answer(int(f.value or 0), f.unit or '')}" for f in facts)
-
-
 FORMS: dict[str, Callable[[list[Fact]], str]] = {
     "count": lambda facts: str(len({f.object for f in facts})),
     "times": lambda facts: str(len(facts)),
-    "list": _answer_list,
-    "sum": _answer_sum,
-    "each": _answer_each,
+    "list": lambda facts: ", ".join(dict.fromkeys(f.object for f in facts)),
+    "sum": lambda facts: amount_answer(int(sum(f.value or 0 for f in facts)), facts[0].unit or ""),
+    "each": lambda facts: ", ".join(f"{f.object}: {amount_answer(int(f.value or 0), f.unit or '')}" for f in facts),
 }
 
 
@@ -125,7 +111,7 @@ def _aggregations(world: World, asked_at: datetime) -> Iterator[_Draft]:
         (label, first), (other_label, second) = world.sample(spending, 2)
         both = first + second
         text = f"How much money have I spent on {label} and {other_label} taken together?"
-        yield _Draft("multi-session", text, _answer_sum(both), Program("sum", _ids(both)), both)
+        yield _Draft("multi-session", text, FORMS["sum"](both), Program("sum", _ids(both)), both)
 
 
 def _aggregate(world: World, entry: Entry, form: str, facts: list[Fact], since: datetime | None) -> _Draft:
@@ -208,11 +194,7 @@ def _value_question(world: World, entry: Entry, form: str, facts: list[Fact], ki
 def _details(world: World, asked_at: datetime) -> Iterator[_Draft]:
     """What the user said once."""
     kind = "single-session-user"
-    for fact in world.facts:
-        if fact.kind == "detail":
-            entry, env = world.bound[fact.fact_id]
-            text = say(entry.lines["q"], world.random, env)
-            yield _Draft(kind, text, fact.object, Program("value", [fact.fact_id]), [fact])
+    yield from _once("detail", kind, world, asked_at)
     for entry, true, corrected in _histories(world):
         if len(true) == 1 and not corrected:
             yield _value_question(world, entry, "now", true, kind)
@@ -230,20 +212,13 @@ def _amount_text(world: World, collection: str, name: str) -> str | None:
     return say(entry.lines["one"], world.random, env) if "one" in entry.lines else None
 
 
-def _bound_questions(world: World, fact_kind: str, question_kind: str) -> Iterator[_Draft]:
+def _once(fact_kind: str, question_kind: str, world: World, asked_at: datetime) -> Iterator[_Draft]:
+    """Ask for each fact of a kind that is said once, in the words bound to it."""
     for fact in world.facts:
         if fact.kind == fact_kind:
             entry, env = world.bound[fact.fact_id]
             text = say(entry.lines["q"], world.random, env)
             yield _Draft(question_kind, text, fact.object, Program("value", [fact.fact_id]), [fact])
-
-
-def _replies(world: World, asked_at: datetime) -> Iterator[_Draft]:
-    return _bound_questions(world, "reply", "single-session-assistant")
-
-
-def _tastes(world: World, asked_at: datetime) -> Iterator[_Draft]:
-    return _bound_questions(world, "preference", "single-session-preference")
 
 
 def _unknown(world: World, asked_at: datetime) -> Iterator[_Draft]:

@@ -20,6 +20,7 @@ from memlab.datasets._read import (
     Rows,
     Source,
     as_answer,
+    as_date,
     as_name,
     as_object,
     as_text,
@@ -46,21 +47,14 @@ def parse_date(value: Any, where: str = "date") -> datetime:
     >>> parse_date("1:56 pm on 8 May, 2023").isoformat()
     '2023-05-08T13:56:00+00:00'
     """
-    match = _DATE.fullmatch(as_text(value, where))
-    if match is not None:
-        hour, minute, half, day, name, year = match.groups()
-        try:
-            hour24 = _clock(int(hour)) + 12 * (half.lower() == "p")
-            return datetime(int(year), month(name) or 0, int(day), hour24, int(minute), tzinfo=UTC)
-        except ValueError:
-            pass
-    raise Bad(where, repr(value), 'a date such as "1:56 pm on 8 May, 2023"')
+    return as_date(value, where, _DATE, _moment, "1:56 pm on 8 May, 2023")
 
 
-def _clock(hour: int) -> int:
-    if not 1 <= hour <= 12:
+def _moment(hour: str, minute: str, half: str, day: str, name: str, year: str) -> datetime:
+    if not 1 <= int(hour) <= 12:
         raise ValueError(hour)
-    return hour % 12
+    hour24 = int(hour) % 12 + 12 * (half.lower() == "p")
+    return datetime(int(year), month(name) or 0, int(day), hour24, int(minute), tzinfo=UTC)
 
 
 def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:

@@ -24,6 +24,7 @@ from memlab.datasets._read import (
     Rows,
     Source,
     as_answer,
+    as_date,
     as_name,
     as_object,
     as_role,
@@ -47,14 +48,7 @@ def parse_date(value: Any, where: str = "date") -> datetime:
     >>> parse_date("2023/05/20 (Sat) 02:21").isoformat()
     '2023-05-20T02:21:00+00:00'
     """
-    match = _DATE.fullmatch(as_text(value, where))
-    try:
-        if match is not None:
-            year, month, day, hour, minute = map(int, match.groups())
-            return datetime(year, month, day, hour, minute, tzinfo=UTC)
-    except ValueError:
-        pass
-    raise Bad(where, repr(value), 'a date such as "2023/05/20 (Sat) 02:21"')
+    return as_date(value, where, _DATE, lambda *parts: datetime(*map(int, parts), tzinfo=UTC), "2023/05/20 (Sat) 02:21")
 
 
 def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.select._candidates import reordered
 from memlab.select._each import each
 from memlab.select._groups import check, groups
 
@@ -43,20 +44,12 @@ def by_cluster(
     True
     """
     check(clustering, n_clusters, min_cluster_size)
-    vectors = bench.documents(run.level).vectors()
-    chosen = [
-        round_robin(
-            groups(
-                vectors[at],
-                clustering=clustering,
-                n_clusters=n_clusters,
-                min_cluster_size=min_cluster_size,
-                seed=seed,
-            )
-        )
-        for at, _ in each(run, bench, candidates, task="clustering candidates")
-    ]
-    return reordered(run, bench, chosen)
+    how: dict[str, Any] = {"clustering": clustering, "n_clusters": n_clusters, "min_cluster_size": min_cluster_size}
+
+    def in_turn(embedded: np.ndarray, _: np.ndarray) -> np.ndarray:
+        return round_robin(groups(embedded, seed=seed, **how))
+
+    return each(run, bench, candidates, in_turn, task="clustering candidates")
 
 
 def round_robin(labels: np.ndarray) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from memlab.errors import DataError
@@ -9,7 +11,6 @@ from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.fusion import standardised
-from memlab.select._candidates import reordered
 from memlab.select._each import each
 
 NO_VOLUME = 1e-5
@@ -40,11 +41,7 @@ def dpp(run: Run, bench: Bench, *, diversity: float = 0.2, k: int = 50, candidat
     True
     """
     check(diversity, k)
-    vectors = bench.documents(run.level).vectors()
-    chosen = [
-        _volume(vectors[at], relevance, k, diversity) for at, relevance in each(run, bench, candidates, task="DPP")
-    ]
-    return reordered(run, bench, chosen)
+    return each(run, bench, candidates, partial(_volume, k=k, diversity=diversity), task="DPP")
 
 
 def check(diversity: float, k: int) -> None:
@@ -55,7 +52,7 @@ def check(diversity: float, k: int) -> None:
         raise DataError(f"k is {k}; take at least one")
 
 
-def _volume(embedded: np.ndarray, relevance: np.ndarray, k: int, diversity: float) -> np.ndarray:
+def _volume(embedded: np.ndarray, relevance: np.ndarray, *, k: int, diversity: float) -> np.ndarray:
     from pyversity import dpp as greedy
 
     if diversity == 0:

@@ -7,7 +7,6 @@ import numpy as np
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.select._candidates import reordered
 from memlab.select._each import each
 from memlab.select.dpp import check
 
@@ -38,9 +37,10 @@ def msd(run: Run, bench: Bench, *, diversity: float = 0.05, k: int = 50, candida
     from pyversity import msd as greedy
 
     check(diversity, k)
-    vectors = bench.documents(run.level).vectors()
-    chosen = [
-        np.arange(min(k, len(at))) if diversity == 0 else greedy(vectors[at], relevance, k, diversity=diversity).indices
-        for at, relevance in each(run, bench, candidates, task="MSD")
-    ]
-    return reordered(run, bench, chosen)
+
+    def sum_of_distances(embedded: np.ndarray, relevance: np.ndarray) -> np.ndarray:
+        if diversity == 0:
+            return np.arange(min(k, len(relevance)))
+        return greedy(embedded, relevance, k, diversity=diversity).indices
+
+    return each(run, bench, candidates, sum_of_distances, task="MSD")
