@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from memlab.errors import DataError
@@ -17,10 +17,8 @@ FILE = "memlab.toml"
 PREFIX = "MEMLAB_"
 
 
-class ServiceSettings(BaseModel):
+class ServiceSettings(BaseModel, extra="forbid"):
     """A language-model service: any OpenAI-compatible endpoint. The key itself stays in the environment."""
-
-    model_config = ConfigDict(extra="forbid")
 
     base_url: str
     model: str
@@ -34,15 +32,13 @@ class ServiceSettings(BaseModel):
     cache: str | None = ".memlab/answers.jsonl"
 
 
-class LLMSettings(BaseModel):
+class LLMSettings(BaseModel, extra="forbid"):
     """The table ``[llm]``: services by name."""
-
-    model_config = ConfigDict(extra="forbid")
 
     services: dict[str, ServiceSettings] = {}
 
 
-class IndexSettings(BaseModel):
+class IndexSettings(BaseModel, extra="forbid"):
     """The table ``[index]``: what is made of a session once it is closed; see :mod:`memlab.indexing`.
 
     :param service: what makes it: ``extractive`` (no model), or the name of a service of ``[llm.services]``.
@@ -56,8 +52,6 @@ class IndexSettings(BaseModel):
     :param ner: a token-classification model for entities: a directory or a hub id.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
     service: str = Field(default="extractive", min_length=1)
     version: int = Field(default=1, ge=0)
     min_turns: int = Field(default=4, ge=1)
@@ -69,15 +63,13 @@ class IndexSettings(BaseModel):
     ner: str | None = None
 
 
-class RecallSettings(BaseModel):
+class RecallSettings(BaseModel, extra="forbid"):
     """The table ``[recall]``: what a fact's rank is made of; see :mod:`memlab.knowledge.recall`.
 
     :param vector: weight of the similarity of question and fact.
     :param graph: weight of the fact's nearness to the question's entities in the graph.
     :param confidence: weight of how sure the fact is.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     vector: float = Field(default=0.4, ge=0, allow_inf_nan=False)
     graph: float = Field(default=0.3, ge=0, allow_inf_nan=False)

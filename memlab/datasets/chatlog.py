@@ -247,6 +247,8 @@ def _turn_names(placed: pl.DataFrame, questions: list[dict[str, Any]]) -> _Names
     """Map (scope, what a question may call a turn) to turn ids, for what the questions cite; message ids win."""
     cited = [q["evidence"] for q in questions if isinstance(q.get("evidence"), list)]
     wanted = {str(name) for names in cited for name in names if isinstance(name, (str, int))}
+    # A lone surrogate names no turn, and no frame can take it.
+    wanted = {name for name in wanted if name.encode(errors="ignore").decode() == name}
     names: _Names = {}
     if wanted:
         called = placed.select(

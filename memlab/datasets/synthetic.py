@@ -23,8 +23,6 @@ every machine: only ``random.Random.random`` and exact arithmetic are used.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -39,6 +37,7 @@ from memlab.datasets._synthetic_questions import Asked, ask
 from memlab.datasets._synthetic_talk import Spoken, write_turns
 from memlab.datasets._synthetic_world import Fact, World
 from memlab.errors import DataError
+from memlab.files import atomic
 from memlab.records import TIMESTAMP, Dataset, Question, Session, Turn, concat, schema
 
 FACT_SCHEMA: dict[str, Any] = {
@@ -202,33 +201,21 @@ def write(
 ) -> Path:
     """Write the dataset as a chat log; the file appears under its name only when it is whole.
 
-    :raises DataError: when a parameter is out of range or the file cannot be written.
+    :raises DataError: when a parameter is out of range.
+    :raises ExportError: when the file cannot be written.
     """
     parameters = Parameters(turns, seed, turns_per_scope, hazard_per_year)
     target = Path(path)
-    partial = None
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", newline="\n", dir=target.parent, prefix=f".{target.name}.", delete=False
-        ) as file:
-            partial = file.name
-            header = {"format": "synthetic", "grouped": True, "version": 1, **asdict(parameters)}
-            file.write(_line({"memlab": header}))
-            for scope in _scopes(parameters):
-                file.writelines(map(_line, _records(scope)))
-        os.chmod(partial, 0o644)
-        os.replace(partial, target)
-    except OSError as error:
-        raise DataError(f"{target}: cannot be written: {error.strerror}; choose another place or free space") from error
-    finally:
-        if partial is not None:
-            Path(partial).unlink(missing_ok=True)
+    header = {"format": "synthetic", "grouped": True, "version": 1, **asdict(parameters)}
+    with atomic(target) as file:
+        file.write(_line({"memlab": header}))
+        for scope in _scopes(parameters):
+            file.writelines(map(_line, _records(scope)))
     return target
 
 
-def _line(record: dict[str, Any]) -> str:
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
+def _line(record: dict[str, Any]) -> bytes:
+    return (json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
 
 
 def _iso(time: datetime | None) -> str | None:

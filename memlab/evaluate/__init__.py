@@ -12,7 +12,6 @@ recall_all@10
 
 from memlab.evaluate.bounds import ceiling, chance
 from memlab.evaluate.comparison import climb, compare
-from memlab.evaluate.files import file_names
 from memlab.evaluate.groups import MULTI_SESSION, describe_questions
 from memlab.evaluate.measures import (
     DEFAULT_MEASURES,
@@ -30,7 +29,7 @@ from memlab.evaluate.measures import (
 )
 from memlab.evaluate.misses import CAUSES, by_cause, misses
 from memlab.evaluate.printing import to_latex, to_markdown
-from memlab.evaluate.publish import write_reports
+from memlab.evaluate.publish import file_names, write_reports
 from memlab.evaluate.report import GROUPS, Report, evaluate
 from memlab.evaluate.significance import bootstrap_interval, holm, randomisation_test
 from memlab.evaluate.tables import groups_table, results_table

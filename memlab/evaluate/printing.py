@@ -35,10 +35,7 @@ def to_markdown(frame: pl.DataFrame, *, digits: int = 3) -> str:
     | c | 0.250 |
     """
     cells = _cells(frame, digits, lambda text: f"**{text}**", _markdown_escape)
-    lines = [
-        [_markdown_escape(c) for c in frame.columns],
-        *zip(*cells, strict=True),
-    ]
+    lines = [[_markdown_escape(c) for c in frame.columns], *zip(*cells, strict=True)]
     head, *body = ["| " + " | ".join(line) + " |" for line in lines]
     rule = "|" + "|".join("---:" if _is_number(t) else ":---" for t in frame.dtypes) + "|"
     return "\n".join([head, rule, *body])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,6 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.evaluate.comparison import compare
-from memlab.evaluate.files import file_names
 from memlab.evaluate.groups import MULTI_SESSION
 from memlab.evaluate.measures import Measure
 from memlab.evaluate.printing import to_latex, to_markdown
@@ -42,7 +42,7 @@ def write_reports(
 
     ``report.json`` holds every mean at full precision, the paired comparisons and the provenance; ``report.md`` and
     ``report.tex`` the tables for each level; ``NAME.LEVEL.parquet`` the per-query results of each report, where NAME
-    is :func:`~memlab.evaluate.files.file_names`'s.
+    is :func:`file_names`'s.
 
     :param reports: any number of systems at one or both levels; the first of a level is its baseline.
     :param directory: made where it does not exist.
@@ -75,6 +75,24 @@ def write_reports(
             stream.write(text.encode("utf-8", "backslashreplace"))
         written[name] = directory / name
     return written
+
+
+def file_names(names: Sequence[str]) -> dict[str, str]:
+    """Give each pipeline a short name that every file system takes, in the same order; alike ones are numbered.
+
+    >>> from memlab.evaluate import file_names
+    >>> file_names(["hybrid(k=200) | mmr(lambda_=0.7)", "bm25", "BM25"])
+    {'hybrid(k=200) | mmr(lambda_=0.7)': 'hybrid-k-200-mmr-lambda_-0.7', 'bm25': 'bm25', 'BM25': 'bm25-2'}
+    """
+    given: dict[str, str] = {}
+    for name in names:
+        stem = re.sub(r"[^a-z0-9_.]+", "-", name.lower()).strip("-.")[:80] or "run"
+        free, number = stem, 1
+        while free in given.values():
+            number += 1
+            free = f"{stem}-{number}"
+        given.setdefault(name, free)
+    return given
 
 
 def headline(measures: Sequence[Measure]) -> Measure:
@@ -119,11 +137,8 @@ def _json(reports: Sequence[Report], levels: Mapping[Level, list[Report]], prove
         for questions, where in (("all", None), (f"{MULTI_SESSION} evidence sessions", _SEVERAL))
         if where is None or systems[0].per_query.filter(where).height
     ]
-    document = {
-        "provenance": dict(provenance),
-        "reports": [r.to_dict() for r in reports],
-        "comparisons": comparisons,
-    }
+    measured = [report.to_dict() for report in reports]
+    document = {"provenance": dict(provenance), "reports": measured, "comparisons": comparisons}
     return json.dumps(document, ensure_ascii=False, indent=1, default=str, allow_nan=False) + "\n"
 
 

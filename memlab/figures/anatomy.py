@@ -41,11 +41,8 @@ def question_anatomy(
     """
     style.need(hits, ("rank", "score", "session", "evidence", "text"), "question_anatomy")
     hits = hits.sort("rank")
-    lost = (
-        misses
-        if misses is not None
-        else pl.DataFrame(schema={"rank": pl.Int64, "session": pl.String, "text": pl.String})
-    )
+    none = pl.DataFrame(schema={"rank": pl.Int64, "session": pl.String, "text": pl.String})
+    lost = none if misses is None else misses
     if lost.height:
         style.need(lost, ("rank", "session", "text"), "question_anatomy (misses)")
         lost = lost.sort("rank", nulls_last=True)

@@ -106,7 +106,7 @@ def reliability(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     for p, rows in enumerate(parts):
         name = f"{rows['family'][0]}, {rows['fit'][0]}" if several else rows["family"][0] if keys else ""
         heads.append(f"{clean(name)}<{int(rows['n'].sum()):,}")
-        axes = {"xaxis": f"x{p + 1 if p else ''}", "yaxis": f"y{p + 1 if p else ''}", "showlegend": p == 0}
+        axes = {**style.axes(p), "showlegend": p == 0}
         most = max(rows["n"].to_list())
         hover = [
             f"{n:,} facts: said {c:.2f}, true {s:.2f}" for n, c, s in rows.select("n", "chance", "share").iter_rows()
@@ -126,41 +126,30 @@ def reliability(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
 
 def _panels(heads: list[str], most: list[int], title: str) -> Any:
     def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
-        legend, legend_px = style.legend_below([_DIAGONAL, _SHARE, _COUNT], px)
         columns = min(len(heads), 2 if px <= style.WIDTHS["column"] else 4)
         rows = -(-len(heads) // columns)
         across, gap_px = px - 44 - 12, 14
         wide = min((across - gap_px * (columns - 1)) / columns, _WIDEST_PX)
         high = wide * (1 + _STRIP)
         area = rows * (_HEAD_PX + high + _FOOT_PX) - _FOOT_PX
-        layout: dict[str, Any] = {
-            "title": head, "legend": legend, "showlegend": True, "annotations": [], "barmode": "overlay",
-            "height": top + area + _FOOT_PX + legend_px,
-            "margin": {"t": top, "l": 44, "r": 12, "b": _FOOT_PX + legend_px},
-        }  # fmt: skip
+        names = [_DIAGONAL, _SHARE, _COUNT]
+        layout = style.layout(
+            px, title=title, names=names, plot_px=area, left=44, bottom=_FOOT_PX, annotations=[], barmode="overlay"
+        )
         for p, (heading, tallest) in enumerate(zip(heads, most, strict=True)):
             row, column = divmod(p, columns)
             left = column * (wide + gap_px) / across
             up = 1 - (row * (_HEAD_PX + high + _FOOT_PX) + _HEAD_PX) / area
-            key = str(p + 1) if p else ""
-            below = p + columns >= len(heads)
-            layout[f"xaxis{key}"] = {
-                "domain": [left, min(1.0, left + wide / across)], "anchor": f"y{key}", "range": [-0.02, 1.02],
-                "tickvals": [0, 0.5, 1], "title": {"text": "stated chance" if below else ""},
-            }  # fmt: skip
-            layout[f"yaxis{key}"] = {
-                "domain": [max(0.0, up - high / area), up], "anchor": f"x{key}", "range": [-_STRIP, 1.03],
-                "tickvals": [0, 0.25, 0.5, 0.75, 1], "showticklabels": column == 0,
-                "title": {"text": "share still true" if column == 0 else ""},
-            }  # fmt: skip
             name, n = heading.rsplit("<", 1)
             lines = [f"<b>{escape(fit(name, wide, style.SMALL, bold=True))}</b>"] if name else []
             lines.append(escape(f"n = {n}, fullest bin {tallest:,}"))
-            layout["annotations"].append(
-                {"text": "<br>".join(lines), "x": left, "xref": "paper", "xanchor": "left", "align": "left", "y": up,
-                 "yref": "paper", "yanchor": "bottom", "showarrow": False, "borderpad": 0, "yshift": 2,
-                 "font": {"size": 8}}
+            style.add_panel(
+                layout, p, (left, left + wide / across), (up - high / area, up), head="<br>".join(lines), align="left",
+                borderpad=0, yshift=2, font={"size": 8},
+                xaxis={"range": [-0.02, 1.02], "tickvals": [0, 0.5, 1],
+                       "title": {"text": "stated chance" if p + columns >= len(heads) else ""}},
+                yaxis={"range": [-_STRIP, 1.03], "tickvals": [0, 0.25, 0.5, 0.75, 1], "showticklabels": column == 0,
+                       "title": {"text": "share still true" if column == 0 else ""}},
             )  # fmt: skip
         return layout
 

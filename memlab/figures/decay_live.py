@@ -213,28 +213,26 @@ def _two_panels(ranking: pl.DataFrame, names: list[str], oldest: float, title: s
     most = float(ranking["score"].max())  # type: ignore[arg-type]
 
     def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
-        legend, legend_px = style.legend_below(names, px)
         list_px = _ROW_PX * ranking.height + 8
         stacked = px <= style.WIDTHS["column"]
         area = _CURVE_PX + _GAP_PX + list_px if stacked else max(_CURVE_PX, list_px)
-        across = px - 42 - 12
-        left = (0.0, 1.0) if stacked else (0.0, 0.42)
-        right = (0.0, 1.0) if stacked else (0.5, 1.0)
-        upper = (1 - _CURVE_PX / area, 1.0) if stacked else (0.0, 1.0)
-        lower = (0.0, list_px / area) if stacked else (0.0, 1.0)
-        room = (right[1] - right[0]) * across
-        return {
-            "title": head, "legend": legend | {"traceorder": "normal"}, "showlegend": True, "barmode": "stack",
-            "height": top + area + 38 + legend_px,
-            "margin": {"t": top, "l": 42, "r": 12, "b": 38 + legend_px}, "annotations": _listed(ranking, room),
-            "xaxis": {"domain": left, "anchor": "y", "title": {"text": "days since the last access"}, "nticks": 6,
-                      "range": [0, oldest]},
-            "yaxis": {"domain": upper, "anchor": "x", "title": {"text": "staleness"}, "range": [0, 1.03]},
-            "xaxis2": {"domain": right, "anchor": "y2", "title": {"text": "score"}, "range": [0, (most or 1.0) * 1.05],
-                       "nticks": 5},
-            "yaxis2": {"domain": lower, "anchor": "x2", "visible": False, "range": [0.5, ranking.height + 0.75]},
-        }  # fmt: skip
+        left, right = ((0.0, 1.0), (0.0, 1.0)) if stacked else ((0.0, 0.42), (0.5, 1.0))
+        upper, lower = ((1 - _CURVE_PX / area, 1.0), (0.0, list_px / area)) if stacked else ((0.0, 1.0), (0.0, 1.0))
+        layout = style.layout(
+            px, title=title, names=names, legend={"traceorder": "normal"}, plot_px=area, bottom=38, barmode="stack",
+            annotations=_listed(ranking, (right[1] - right[0]) * (px - 42 - 12)),
+        )  # fmt: skip
+        style.add_panel(
+            layout, 0, left, upper,
+            xaxis={"title": {"text": "days since the last access"}, "nticks": 6, "range": [0, oldest]},
+            yaxis={"title": {"text": "staleness"}, "range": [0, 1.03]},
+        )  # fmt: skip
+        style.add_panel(
+            layout, 1, right, lower,
+            xaxis={"title": {"text": "score"}, "range": [0, (most or 1.0) * 1.05], "nticks": 5},
+            yaxis={"visible": False, "range": [0.5, ranking.height + 0.75]},
+        )  # fmt: skip
+        return layout
 
     return layout_for
 

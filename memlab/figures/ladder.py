@@ -56,7 +56,7 @@ def _about(row: dict[str, Any]) -> str:
 def _steps(rows: list[dict[str, Any]], *, panel: int, alpha: float) -> list[Any]:
     import plotly.graph_objects as go
 
-    axes = {"xaxis": f"x{panel + 1 if panel else ''}", "yaxis": f"y{panel + 1 if panel else ''}"}
+    axes = style.axes(panel)
     means, at = [row["mean"] for row in rows], [row["at"] for row in rows]
     path = go.Scatter(x=means, y=at, mode="lines", hoverinfo="skip", line={"color": style.NOISE, "width": 1}, **axes)
     path.showlegend = False
@@ -86,7 +86,6 @@ def _climb_layout(panels: list[dict[str, Any]], *, measure: str, alpha: float, t
     ]
 
     def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
         beside = px > style.WIDTHS["column"] and len(panels) > 1
         across = (px - 36) // 2 if beside else px - 20
         names, deepest = list[dict[str, Any]](), 1
@@ -100,23 +99,19 @@ def _climb_layout(panels: list[dict[str, Any]], *, measure: str, alpha: float, t
         gap, foot = 52, 36 + 12 * (1 if beside else 2)
         stacked = 1 if beside else len(panels)
         inside = plot * stacked + gap * (stacked - 1)
-        layout: dict[str, Any] = {
-            "title": head, "showlegend": False, "height": top + 16 + inside + foot, "annotations": names,
-            "margin": {"t": top + 16, "l": 10, "r": 10, "b": foot},
-        }  # fmt: skip
+        layout = style.layout(
+            px, title=title, plot_px=inside, head_px=16, left=10, right=10, bottom=foot, annotations=names
+        )
         for i, panel in enumerate(panels):
             key = str(i + 1) if i else ""
             wide = across / (px - 20)
             left = (1 - wide) * i if beside else 0.0
             upper = 1.0 if beside else 1 - i * (plot + gap) / inside
-            layout[f"xaxis{key}"] = {
-                "domain": [left, min(left + wide, 1.0)], "anchor": f"y{key}", "range": [0, top_of[i] * 1.16],
-                "title": {"text": plain(measure)}, "nticks": 6,
-            }  # fmt: skip
-            layout[f"yaxis{key}"] = {
-                "domain": [max(upper - plot / inside, 0.0), upper], "anchor": f"x{key}", "visible": False,
-                "range": [-12 / row_px, plot / row_px - 12 / row_px],
-            }  # fmt: skip
+            style.add_panel(
+                layout, i, (left, left + wide), (upper - plot / inside, upper),
+                xaxis={"range": [0, top_of[i] * 1.16], "title": {"text": plain(measure)}, "nticks": 6},
+                yaxis={"visible": False, "range": [-12 / row_px, plot / row_px - 12 / row_px]},
+            )  # fmt: skip
             names += _climb_texts(panel, key, row_px, deepest)
         note = {"x": 0, "xref": "paper", "xanchor": "left", "y": 0, "yref": "paper", "yanchor": "top", "align": "left"}
         note |= {"yshift": -32, "font": {"size": 8, "color": style.GREY}}

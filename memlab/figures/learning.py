@@ -62,11 +62,6 @@ def _subset_name(subset: str) -> str:
     return "all questions" if subset == "all" else f"evidence in {subset} sessions"
 
 
-def _axes(panel: int) -> dict[str, str]:
-    key = str(panel + 1) if panel else ""
-    return {"xaxis": f"x{key}", "yaxis": f"y{key}"}
-
-
 def _bars(rows: pl.DataFrame, name: str, i: int, n: int, *, panel: int) -> go.Bar:
     import plotly.graph_objects as go
 
@@ -78,7 +73,7 @@ def _bars(rows: pl.DataFrame, name: str, i: int, n: int, *, panel: int) -> go.Ba
         name=plain(name), legendgroup=name, legendrank=i, showlegend=panel == 0, marker={"color": style.colour(i)},
         error_x=style.interval(ends["loss"], ends["low"], ends["high"], thickness=0.9, width=1.5, color=style.INK),
         text=[f"{clean(r['name'])}: {r['loss']:+.3f} [{r['low']:+.3f}, {r['high']:+.3f}]" for r in ends.to_dicts()],
-        textposition="none", hoverinfo="text", **_axes(panel),
+        textposition="none", hoverinfo="text", **style.axes(panel),
     )  # fmt: skip
 
 
@@ -90,38 +85,28 @@ def _importance_layout(
     sizes = [len(members) for members in shown.values()]
 
     def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
-        legend, legend_px = style.legend_below(legends, px)
         beside = px > style.WIDTHS["column"] and len(shown) > 1
         gap_px = _HEAD_PX + (0 if beside else _AXIS_PX)
         plot_px = _ROW_PX * max(sizes) if beside else _ROW_PX * sum(sizes) + gap_px * (len(sizes) - 1)
         room = rooms[0] if beside else max(rooms)
         across = px - room - 12
-        layout: dict[str, Any] = {
-            "title": head, "legend": legend, "showlegend": True, "barmode": "overlay", "annotations": [],
-            "height": top + _HEAD_PX + plot_px + _AXIS_PX + legend_px,
-            "margin": {"t": top + _HEAD_PX, "l": room, "r": 12, "b": _AXIS_PX + legend_px},
-        }  # fmt: skip
+        layout = style.layout(
+            px, title=title, names=legends, plot_px=plot_px, head_px=_HEAD_PX, left=room, bottom=_AXIS_PX,
+            barmode="overlay", annotations=[],
+        )  # fmt: skip
         done = 0
         for p, (kind, names) in enumerate(shown.items()):
-            key = str(p + 1) if p else ""
             share = (across - rooms[-1] - 12) / 2 / across
-            wide = ([0, share] if p == 0 else [1 - share, 1]) if beside else [0, 1]
-            height = _ROW_PX * len(names) / plot_px
+            wide = ((0, share) if p == 0 else (1 - share, 1)) if beside else (0, 1)
             high = 1 - (0 if beside else done / plot_px)
             done += _ROW_PX * len(names) + gap_px
-            layout[f"xaxis{key}"] = {
-                "domain": wide, "anchor": f"y{key}", "range": [span[0] - pad, span[1] + pad], "nticks": 6,
-                "title": {"text": plain(xlabel)}, "zeroline": True, "zerolinecolor": style.INK, "zerolinewidth": 0.8,
-            }  # fmt: skip
-            layout[f"yaxis{key}"] = {
-                "domain": [max(0.0, high - height), high], "anchor": f"x{key}", "range": [0.5 - len(names), 0.5],
-                "tickvals": [-row for row in range(len(names))], "ticktext": list(map(plain, names)), "ticks": "",
-                "showgrid": False,
-            }  # fmt: skip
-            layout["annotations"].append(
-                {"text": f"<b>{escape(_PANELS[kind])}</b>", "x": wide[0], "xref": "paper", "xanchor": "left", "y": high,
-                 "yref": "paper", "yanchor": "bottom", "showarrow": False, "font": {"size": style.TEXT}}
+            style.add_panel(
+                layout, p, wide, (high - _ROW_PX * len(names) / plot_px, high), head=f"<b>{escape(_PANELS[kind])}</b>",
+                font={"size": style.TEXT},
+                xaxis={"range": [span[0] - pad, span[1] + pad], "nticks": 6, "title": {"text": plain(xlabel)},
+                       "zeroline": True, "zerolinecolor": style.INK, "zerolinewidth": 0.8},
+                yaxis={"range": [0.5 - len(names), 0.5], "tickvals": [-row for row in range(len(names))],
+                       "ticktext": list(map(plain, names)), "ticks": "", "showgrid": False},
             )  # fmt: skip
         return layout
 
@@ -157,7 +142,7 @@ def learning_curve(
 def _learned(rows: pl.DataFrame, reference: str, *, panel: int) -> list[Any]:
     import plotly.graph_objects as go
 
-    axes = _axes(panel)
+    axes = style.axes(panel)
     x = rows["conversations"].to_list()
     band = go.Scatter(
         x=[*x, *reversed(x)], y=[*rows["high"], *reversed(rows["low"])], fill="toself", mode="lines",
@@ -183,34 +168,24 @@ def _curve_layout(panels: list[dict[str, Any]], sizes: list[int], names: list[st
     edge = (high - low or 0.3) * 0.06
 
     def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
-        legend, legend_px = style.legend_below([_LEARNED, *names], px)
-        beside = px > style.WIDTHS["column"] or len(panels) == 1
-        n = len(panels)
+        n, beside = len(panels), px > style.WIDTHS["column"] or len(panels) == 1
         one_px = 190 if beside else 130
         gap_px = 0 if beside else _HEAD_PX + _AXIS_PX
         plot_px = one_px if beside else one_px * n + gap_px * (n - 1)
-        layout: dict[str, Any] = {
-            "title": head, "legend": legend, "showlegend": True, "annotations": [],
-            "height": top + _HEAD_PX + plot_px + _AXIS_PX + legend_px,
-            "margin": {"t": top + _HEAD_PX, "l": 46, "r": 12, "b": _AXIS_PX + legend_px},
-        }  # fmt: skip
+        layout = style.layout(
+            px, title=title, names=[_LEARNED, *names], plot_px=plot_px, head_px=_HEAD_PX, left=46, bottom=_AXIS_PX,
+            annotations=[],
+        )  # fmt: skip
         for p, panel in enumerate(panels):
-            key = str(p + 1) if p else ""
             share = (1 - (n - 1) * 48 / (px - 58)) / n if beside else 1
             left = p * (share + 48 / (px - 58)) if beside else 0
             up = 1 - (0 if beside else p * (one_px + gap_px) / plot_px)
-            layout[f"xaxis{key}"] = {
-                "domain": [left, min(1.0, left + share)], "anchor": f"y{key}", "type": "log", "tickvals": sizes,
-                "range": [low - edge, high + edge], "title": {"text": "conversations learned from (log scale)"},
-            }  # fmt: skip
-            layout[f"yaxis{key}"] = {
-                "domain": [max(0.0, up - one_px / plot_px), up], "anchor": f"x{key}", "range": panel["range"],
-                "nticks": 7, "title": {"text": "" if beside and p else plain(measure)},
-            }  # fmt: skip
-            layout["annotations"].append(
-                {"text": f"<b>{escape(panel['text'])}</b>", "x": left, "xref": "paper", "xanchor": "left", "y": up,
-                 "yref": "paper", "yanchor": "bottom", "showarrow": False, "font": {"size": style.TEXT}}
+            style.add_panel(
+                layout, p, (left, left + share), (up - one_px / plot_px, up), head=f"<b>{escape(panel['text'])}</b>",
+                font={"size": style.TEXT},
+                xaxis={"type": "log", "tickvals": sizes, "range": [low - edge, high + edge],
+                       "title": {"text": "conversations learned from (log scale)"}},
+                yaxis={"range": panel["range"], "nticks": 7, "title": {"text": "" if beside and p else plain(measure)}},
             )  # fmt: skip
         return layout
 

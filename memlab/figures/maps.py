@@ -62,14 +62,8 @@ def embedding_map(
         drawn = turns
     stars = turns.filter(pl.col("evidence"))
     traces = _traces(drawn, stars, coloured, names)
-    layout = _layout(
-        drawn,
-        stars,
-        {k: (coloured[k], names.get(k, f"cluster {k}")) for k in ranked["label"] if k in coloured},
-        title=title,
-        note=note,
-    )
-    return style.finish(traces, layout)
+    named = {k: (coloured[k], names.get(k, f"cluster {k}")) for k in ranked["label"] if k in coloured}
+    return style.finish(traces, _layout(drawn, stars, named, title=title, note=note))
 
 
 def _names(terms: pl.DataFrame | None) -> dict[int, str]:
@@ -93,46 +87,30 @@ def _traces(
     import plotly.graph_objects as go
 
     def cloud(rows: pl.DataFrame, name: str, marker: dict[str, Any]) -> go.Scatter:
-        at = {"x": rows["x"].round(4).to_list(), "y": rows["y"].round(4).to_list()}
-        return go.Scatter(
-            **at,
-            name=plain(name),
-            mode="markers",
-            marker=marker,
-            text=_hover(rows),
-            hoverinfo="text+name",
-            showlegend=False,
-        )
+        x, y = (rows[axis].round(4).to_list() for axis in "xy")
+        return go.Scatter(x=x, y=y, name=plain(name), mode="markers", marker=marker, text=_hover(rows),
+                          hoverinfo="text+name", showlegend=False)  # fmt: skip
 
     pale = {"size": 2.6, "color": "#DADADA", "line": {"width": 0}}
     grey = {"size": 3.4, "color": style.NOISE, "line": {"width": 0}}
     groups = [(drawn.filter(pl.col("label") < 0), "in no cluster", pale)]
-    groups.append(
-        (drawn.filter((pl.col("label") >= 0) & ~pl.col("label").is_in(list(coloured))), "other clusters", grey)
-    )
+    others = (pl.col("label") >= 0) & ~pl.col("label").is_in(list(coloured))
+    groups.append((drawn.filter(others), "other clusters", grey))
     for label, tint in coloured.items():
         groups.append((drawn.filter(pl.col("label") == label), names.get(label, f"cluster {label}"),
                        {"size": 4, "color": tint, "opacity": 0.75, "line": {"width": 0}}))  # fmt: skip
     traces = [cloud(*group) for group in groups if group[0].height]
     if stars.height:
-        traces.append(
-            cloud(
-                stars,
-                "evidence",
-                {"symbol": "star", "size": 12, "color": style.EVIDENCE, "line": {"color": "black", "width": 1}},
-            )
-        )
+        edge = {"color": "black", "width": 1}
+        traces.append(cloud(stars, "evidence", {"symbol": "star", "size": 12, "color": style.EVIDENCE, "line": edge}))
     return traces
 
 
 def _layout(
     drawn: pl.DataFrame, stars: pl.DataFrame, named: dict[int, tuple[str, str]], *, title: str, note: str
 ) -> Any:
-    xy, labels, star_xy = (
-        drawn.select("x", "y").to_numpy(),
-        drawn["label"].to_numpy(),
-        stars.select("x", "y").to_numpy(),
-    )
+    xy, star_xy = (rows.select("x", "y").to_numpy() for rows in (drawn, stars))
+    labels = drawn["label"].to_numpy()
     low, high = xy.min(axis=0), xy.max(axis=0)
     keys = [("#DADADA", "in no cluster")] * bool((labels < 0).any())
     keys += [(style.NOISE, "other clusters")] * bool((~np.isin(labels, list(named)) & (labels >= 0)).any())
@@ -181,14 +159,8 @@ def _cluster_labels(
     starred = (stars[:, None] + [(x, y) for x in (-7, 0, 7, 15) for y in (-7, 0, 7)]).reshape(-1, 2)
     obstacles = np.vstack([points, starred])
     weights = np.concatenate([np.where(labels < 0, 0.3, 1.0), np.full(len(starred), 20.0)])
-    centres = place(
-        anchors,
-        sizes,
-        obstacles,
-        area=(area[0], area[1]),
-        radii=(0, 6, 12, 18, 24, 30, 38, 46, 56, 68, 86),
-        weights=weights,
-    )
+    radii = (0, 6, 12, 18, 24, 30, 38, 46, 56, 68, 86)
+    centres = place(anchors, sizes, obstacles, area=(area[0], area[1]), radii=radii, weights=weights)
     return [
         {"at": centre, "text": f"<b>{escape(text)}</b>", "font": {"size": size, "color": style.darker(tint)},
          "bgcolor": "rgba(255,255,255,0.82)", "borderpad": 1, "showarrow": False}

@@ -194,19 +194,13 @@ def _matrix_layout(
             escape(fit(f"{'★ ' if m else ''}{i + 1} {clean(t)}", left - 14, letters))
             for i, (t, m) in enumerate(zip(names, marks, strict=True))
         ]
-        quiet = {
-            "showgrid": False,
-            "showline": False,
-            "ticks": "",
-            "tickvals": list(range(n)),
-            "range": [-0.5, n - 0.5],
-        }
+        ticks = {"ticks": "", "tickvals": list(range(n)), "range": [-0.5, n - 0.5], "tickfont": {"size": letters}}
+        quiet = {"showgrid": False, "showline": False, **ticks}
         return {
             "title": head, "annotations": texts, "shapes": [*cells, *rules], "height": int(top + 16 + side * n + 6),
             "margin": {"t": top + 16, "l": left, "r": int(px - left - side * n), "b": 6},
-            "xaxis": {**quiet, "ticktext": [str(i + 1) for i in range(n)], "side": "top", "tickangle": 0,
-                      "tickfont": {"size": letters}},
-            "yaxis": {**quiet, "ticktext": rows, "range": [n - 0.5, -0.5], "tickfont": {"size": letters}},
+            "xaxis": {**quiet, "ticktext": [str(i + 1) for i in range(n)], "side": "top", "tickangle": 0},
+            "yaxis": {**quiet, "ticktext": rows, "range": [n - 0.5, -0.5]},
         }  # fmt: skip
 
     return layout_for

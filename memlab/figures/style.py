@@ -195,6 +195,36 @@ def layout(
     return {"title": head, "showlegend": bool(names), "height": height, "margin": margin, **own}
 
 
+def axes(panel: int) -> dict[str, str]:
+    """Name the axes of the i-th panel, for its traces."""
+    key = str(panel + 1) if panel else ""
+    return {"xaxis": f"x{key}", "yaxis": f"y{key}"}
+
+
+def add_panel(
+    layout: dict[str, Any],
+    panel: int,
+    across: tuple[float, float],
+    down: tuple[float, float],
+    *,
+    xaxis: dict[str, Any],
+    yaxis: dict[str, Any],
+    head: str = "",
+    **look: Any,
+) -> None:
+    """Put a panel with its axes into a layout, and its head above it.
+
+    :param across: left and right end as shares of the plot; ``down``: lower and upper end.
+    :param look: of the head.
+    """
+    x, y = axes(panel).values()
+    layout[f"xaxis{x[1:]}"] = {"domain": [max(0.0, across[0]), min(1.0, across[1])], "anchor": y, **xaxis}
+    layout[f"yaxis{y[1:]}"] = {"domain": [max(0.0, down[0]), min(1.0, down[1])], "anchor": x, **yaxis}
+    if head:
+        at = {"x": across[0], "xref": "paper", "xanchor": "left", "y": min(1.0, down[1]), "yref": "paper"}
+        layout["annotations"].append({"text": head, "yanchor": "bottom", **at, **look})
+
+
 def plot(traces: Sequence[Any], **fixed: Any) -> go.Figure:
     """Make a figure whose :func:`layout` differs between the widths by title and legend alone."""
     return finish(traces, lambda px: layout(px, **fixed))

@@ -79,10 +79,6 @@ def sweep(
     return style.finish(traces, _grid(panels, names, own=own, title=title))
 
 
-def _axes(panel: int) -> dict[str, str]:
-    return {"xaxis": f"x{panel + 1 if panel else ''}", "yaxis": f"y{panel + 1 if panel else ''}"}
-
-
 def _swept(points: pl.DataFrame, name: str, i: int, *, panel: int, legend: bool) -> go.Scatter:
     import plotly.graph_objects as go
 
@@ -91,7 +87,7 @@ def _swept(points: pl.DataFrame, name: str, i: int, *, panel: int, legend: bool)
         showlegend=legend, mode="lines+markers", line={"color": style.colour(i), "width": 1.5, "dash": style.dash(i)},
         marker={"symbol": style.SYMBOLS[i % len(style.SYMBOLS)], "size": 5},
         error_y=style.interval(points["mean"], points["low"], points["high"], thickness=0.8, width=2),
-        **_axes(panel),
+        **style.axes(panel),
     )  # fmt: skip
 
 
@@ -107,7 +103,7 @@ def _references(rows: pl.DataFrame, series: str, name: str, *, panel: int, legen
     return [
         go.Scatter(
             x=x, y=y, name=style.named(name), legendgroup=name, legendrank=2000, showlegend=legend and i == 0,
-            mode="lines", line={"color": style.GREY, "width": 1.2, "dash": "dash"}, **_axes(panel),
+            mode="lines", line={"color": style.GREY, "width": 1.2, "dash": "dash"}, **style.axes(panel),
         )
         for i, (x, y) in enumerate(lines)
     ]  # fmt: skip
@@ -121,41 +117,28 @@ def _columns(n: int, px: int) -> int:
 
 def _grid(panels: list[dict[str, Any]], names: list[str], *, own: bool, title: str) -> Any:
     def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
-        legend, legend_px = style.legend_below(names, px) if len(names) > 1 else ({}, 0)
         columns = _columns(len(panels), px)
         rows = -(-len(panels) // columns)
         header = _HEADER_PX if any(panel["head"] for panel in panels) else 0
         high = (190 if columns < 3 else 160) if rows == 1 else 105 if columns > 1 else 150
         area = rows * (header + high + _FOOT_PX) - _FOOT_PX
-        left, right = 42, 12
-        across = px - left - right
+        across = px - 42 - 12
         gap = (46 if own else 16) / across
         wide = (1 - gap * (columns - 1)) / columns
-        layout: dict[str, Any] = {
-            "title": head, "legend": legend, "showlegend": len(names) > 1, "annotations": [],
-            "height": top + area + _FOOT_PX + legend_px,
-            "margin": {"t": top, "l": left, "r": right, "b": _FOOT_PX + legend_px},
-        }  # fmt: skip
+        legend = names if len(names) > 1 else []
+        layout = style.layout(px, title=title, names=legend, plot_px=area, bottom=_FOOT_PX, annotations=[])
         for p, panel in enumerate(panels):
             row, column = divmod(p, columns)
             x = column * (wide + gap)
             y = 1 - (row * (header + high + _FOOT_PX) + header + high) / area
-            key = str(p + 1) if p else ""
-            domain = [max(0.0, y), min(1.0, y + high / area)]
-            layout[f"xaxis{key}"] = {"domain": [x, min(1.0, x + wide)], "anchor": f"y{key}",
-                                     "title": {"text": plain(panel["x"])}, **_x_axis(panel["ticks"])}  # fmt: skip
             quiet = column > 0 and not own
-            layout[f"yaxis{key}"] = {
-                "domain": domain, "anchor": f"x{key}", "range": [0, panel["top"]], "showticklabels": not quiet,
-                "title": {"text": "" if quiet else escape(fit(panel["y"], high + header, style.TEXT))}, "nticks": 6,
-            }  # fmt: skip
-            if panel["head"]:
-                heading = fit(panel["head"], wide * across, style.SMALL, bold=True)
-                layout["annotations"].append(
-                    {"text": f"<b>{escape(heading)}</b>", "x": x, "xref": "paper", "xanchor": "left", "borderpad": 0,
-                     "y": domain[1], "yref": "paper", "yanchor": "bottom", "yshift": 2, "showarrow": False}
-                )  # fmt: skip
+            ylabel = "" if quiet else escape(fit(panel["y"], high + header, style.TEXT))
+            heading = fit(panel["head"], wide * across, style.SMALL, bold=True)
+            style.add_panel(
+                layout, p, (x, x + wide), (y, y + high / area), head=f"<b>{escape(heading)}</b>" if heading else "",
+                xaxis={"title": {"text": plain(panel["x"])}, **_x_axis(panel["ticks"])}, borderpad=0, yshift=2,
+                yaxis={"range": [0, panel["top"]], "showticklabels": not quiet, "title": {"text": ylabel}, "nticks": 6},
+            )  # fmt: skip
         return layout
 
     return layout_for

@@ -261,3 +261,9 @@ def test_the_gap_that_ends_a_session_can_be_chosen(tmp_path: Path) -> None:
     path.write_text("\n".join(map(json.dumps, lines)))
     assert load(path).sessions.height == 1
     assert load(path, gap=timedelta(minutes=15)).sessions.height == 3
+
+
+def test_evidence_that_is_no_unicode_is_named(tmp_path: Path) -> None:
+    question = {"question": "Where?", "scope": "ann", "evidence": ["\ud800"]}
+    with pytest.raises(DataError, match=r"line 2: evidence\[0\]: found a lone surrogate"):
+        read(tmp_path, message(), question)

@@ -24,7 +24,7 @@ from memlab.datasets._synthetic_plan import build
 from memlab.datasets._synthetic_questions import UNKNOWN, Asked, ask
 from memlab.datasets._synthetic_states import exponential
 from memlab.datasets._synthetic_talk import write_turns
-from memlab.errors import DataError
+from memlab.errors import DataError, ExportError
 
 SAMPLE = Path(__file__).parents[2] / "data" / "sample" / "sample.jsonl"
 TYPES = {
@@ -328,7 +328,7 @@ def test_a_wrong_parameter_is_named(wrong: dict[str, float], field: str) -> None
 
 def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot be written"):
+    with pytest.raises(ExportError, match="cannot be written"):
         synthetic.write(tmp_path / "file" / "out.jsonl", 100)
 
     def full(*_: object) -> None:
@@ -336,7 +336,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(synthetic, "_records", full)
     (tmp_path / "out.jsonl").write_text("old")
-    with pytest.raises(DataError, match="No space left"):
+    with pytest.raises(ExportError, match="No space left"):
         synthetic.write(tmp_path / "out.jsonl", 100)
     assert (tmp_path / "out.jsonl").read_text() == "old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "out.jsonl"]
