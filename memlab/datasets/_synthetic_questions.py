@@ -56,7 +56,9 @@ def ask(world: World) -> list[Asked]:
     asked_at = world.starts[-1].replace(hour=12, minute=0, second=0) + timedelta(days=2 + world.pick(9))
     replies = partial(_once, "reply", "single-session-assistant")
     tastes = partial(_once, "preference", "single-session-preference")
-    shares = {_aggregations: 36, _order: 80, _updates: 85, _details: 80, replies: 95, tastes: 95, _unknown: 90}
+    shares: dict[Callable[[World, datetime], Iterator[_Draft]], int] = {
+        _aggregations: 36, _order: 80, _updates: 85, _details: 80, replies: 95, tastes: 95, _unknown: 90,
+    }  # fmt: skip
     drafts: list[_Draft] = []
     for make, turns_each in shares.items():
         drafts += world.sample(list(make(world, asked_at)), max(1, round(turns / turns_each)))

@@ -48,7 +48,12 @@ def parse_date(value: Any, where: str = "date") -> datetime:
     >>> parse_date("2023/05/20 (Sat) 02:21").isoformat()
     '2023-05-20T02:21:00+00:00'
     """
-    return as_date(value, where, _DATE, lambda *parts: datetime(*map(int, parts), tzinfo=UTC), "2023/05/20 (Sat) 02:21")
+    return as_date(value, where, _DATE, _moment, "2023/05/20 (Sat) 02:21")
+
+
+def _moment(*parts: str) -> datetime:
+    year, month, day, hour, minute = map(int, parts)
+    return datetime(year, month, day, hour, minute, tzinfo=UTC)
 
 
 def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memlab.figures import style
+from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, plain, text_px, wrap
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 _ROW_PX, _SECOND_LINE_PX, _LANE_PX, _LIFT_PX = 32, 12, 10, 7
 
@@ -18,8 +16,6 @@ def mark(row: dict[str, Any], y: float, **axes: Any) -> go.Scatter:
 
     :param row: ``x``, ``low``, ``high``, ``name`` (of the row), ``tint``, ``fill``, ``symbol``, and ``hover``.
     """
-    import plotly.graph_objects as go
-
     return go.Scatter(
         x=[row["x"]], y=[y], mode="markers", name=plain(row.get("series", row["name"])), showlegend=False,
         marker={"color": row["fill"], "size": 7, "symbol": row.get("symbol", "circle"),
@@ -45,8 +41,6 @@ def marked_rows(
     :param between: puts the numbers of a row on one line, with this between them.
     :param layout: see :func:`rows_layout`.
     """
-    import plotly.graph_objects as go
-
     names = list(dict.fromkeys(row["name"] for row in marks))
     deep = max(sum(row["name"] == name for row in marks) for name in names)
     row_px = _ROW_PX + _SECOND_LINE_PX + (deep - 1) * _LANE_PX

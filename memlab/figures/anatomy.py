@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from memlab.figures import style
+from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, text_px, wrap
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 _ROW_PX = 15
 _RANK_PX, _GAP_PX = 22, 8
@@ -52,8 +50,6 @@ def question_anatomy(
 
 
 def _marks(hits: pl.DataFrame, colours: dict[str, str]) -> list[go.Scatter]:
-    import plotly.graph_objects as go
-
     y = list(range(hits.height))
     tints = [colours.get(str(s), style.GREY) for s in hits["session"]]
     filled = [t if e else "white" for t, e in zip(tints, hits["evidence"], strict=True)]

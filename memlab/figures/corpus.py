@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from memlab.figures import style
+from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, plain, text_px
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 
 def question_kinds(
@@ -28,8 +26,6 @@ def question_kinds(
     >>> len(corpus.question_kinds(pl.DataFrame(counts)).data)
     2
     """
-    import plotly.graph_objects as go
-
     style.need(frame, ("question_type", "evidence_sessions", "count"), "question_kinds")
     total = (
         frame.group_by("question_type", maintain_order=True)
@@ -76,8 +72,6 @@ def evidence_histogram(frame: pl.DataFrame, *, most: int = 10, title: str = "") 
     :param frame: ``n_evidence``, a row a question.
     :param most: more pieces than this share the last bar.
     """
-    import plotly.graph_objects as go
-
     style.need(frame, ("n_evidence",), "evidence_histogram")
     pieces = frame["n_evidence"].drop_nulls().cast(pl.Int64)
     last = min(int(pieces.max() or 0), most)  # type: ignore[arg-type]
@@ -107,8 +101,6 @@ def sessions_over_time(frame: pl.DataFrame, *, most: int = 24, title: str = "") 
         left out, and counted under the picture.
     :param most: scopes drawn, from the first; the others are counted under the picture.
     """
-    import plotly.graph_objects as go
-
     style.need(frame, _DOT, "sessions_over_time")
     dated = frame.drop_nulls("start")
     style.need(dated, (), "sessions_over_time (sessions with a date)")
@@ -153,8 +145,6 @@ def token_lengths(frame: pl.DataFrame, *, unit: str = "turn", title: str = "") -
     :param frame: ``tokens``, a row a text; ``role`` splits it into lines.
     :param unit: what a row is.
     """
-    import plotly.graph_objects as go
-
     style.need(frame, ("tokens",), "token_lengths")
     texts = frame if "role" in frame.columns else frame.with_columns(role=pl.lit(f"{unit}s"))
     texts = texts.drop_nulls(["tokens", "role"]).with_columns(tokens=pl.max_horizontal("tokens", pl.lit(1)))

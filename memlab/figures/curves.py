@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from memlab.figures import style
+from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, plain, spread, text_px
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 _PREDICTED = "independent hits, pⁿ"
@@ -47,8 +45,6 @@ def recall_curves(
 
 
 def _line(frame: pl.DataFrame, system: str, i: int, rank: int) -> list[go.Scatter]:
-    import plotly.graph_objects as go
-
     rows = frame.filter(pl.col("system") == system).sort("k")
     banded = rows.drop_nulls(["low", "high"])
     band = go.Scatter(
@@ -69,8 +65,6 @@ def _line(frame: pl.DataFrame, system: str, i: int, rank: int) -> list[go.Scatte
 
 def _limit(frame: pl.DataFrame, column: str, top: float, rank: int) -> go.Scatter | None:
     """Draw chance or the ceiling; a ceiling far above every line is only named, so that the lines keep their room."""
-    import plotly.graph_objects as go
-
     if column not in frame.columns or frame[column].null_count() == frame.height:
         return None
     rows = frame.drop_nulls(column).group_by("k").agg(pl.col(column).mean()).sort("k")
@@ -135,8 +129,6 @@ def independent_hits(
         and ``n`` (the number of questions), a row each, in the order to draw.
     :param label: what was measured: the system.
     """
-    import plotly.graph_objects as go
-
     style.need(frame, ("n_evidence", "measured", "low", "high", "predicted", "n"), "independent_hits")
     pieces = [clean(v) for v in frame["n_evidence"]]
     at = list(range(len(pieces)))

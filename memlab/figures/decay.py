@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from memlab.figures import style
+from memlab.figures._plotly import go
 from memlab.figures._rows import marked_rows
 from memlab.figures._text import clean, escape, fit, plain, signed, text_px
 from memlab.figures.curves import end_labels
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 _STRIP, _HEAD_PX, _FOOT_PX, _WIDEST_PX = 0.22, 28, 38, 280
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
@@ -39,8 +37,6 @@ def decay_curves(
     >>> [line.name for line in decay.decay_curves(confidence.trajectory(curves)).data]
     ['plateau_linear', 'exponential']
     """
-    import plotly.graph_objects as go
-
     style.need(frame, ("family", "day", measure), "decay_curves")
     lines, ends = [], []
     for i, name in enumerate(style.series(frame, "family")):
@@ -96,8 +92,6 @@ def reliability(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     :param frame: what :func:`memlab.knowledge.calibration.reliability` gives: ``bin``, ``n``, ``chance``, ``share``,
         ``low``, ``high``; a panel for each ``family`` and ``fit`` where there are those.
     """
-    import plotly.graph_objects as go
-
     style.need(frame, ("bin", "n", "chance", "share", "low", "high"), "reliability")
     keys = [c for c in ("family", "fit") if c in frame.columns]
     several = "fit" in keys and frame["fit"].n_unique() > 1

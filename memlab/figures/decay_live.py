@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from memlab.errors import DataError, ModelError
 from memlab.figures import style
+from memlab.figures._plotly import go
 from memlab.figures._text import escape, fit, plain
 from memlab.knowledge.confidence import ConfidenceSettings, score
 from memlab.knowledge.decay import FAMILIES, AnyCurve, family, parameters
 from memlab.knowledge.likelihood import SPACE
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 _DAYS, _WEIGHTS = (1.0, 3650.0), (0.4, 0.3)
 _ROW_PX, _CURVE_PX, _GAP_PX = 27, 200, 52
@@ -176,8 +174,6 @@ def curve_and_ranking(ranking: pl.DataFrame, curves: Mapping[str, AnyCurve], *, 
         ``vector``, null where the rank is by confidence alone; see :class:`Live`.
     :param curves: the curve at the start and the one now.
     """
-    import plotly.graph_objects as go
-
     style.need(ranking, ("place", "before", "statement", "age_days", "staleness", "confidence", "score"), "ranking")
     dated = ranking.drop_nulls("age_days")
     oldest = max(365.0, float(dated["age_days"].max() or 0) * 1.05)  # type: ignore[arg-type]

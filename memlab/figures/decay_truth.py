@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from memlab.figures import style
+from memlab.figures._plotly import go
 from memlab.figures._rows import marked_rows, rows_layout
 from memlab.figures._text import clean, plain
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 
 def recovery(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") -> go.Figure:
@@ -29,8 +27,6 @@ def recovery(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") -
     >>> [mark.name for mark in decay_truth.recovery(pl.DataFrame([row | {"high": 10.0}])).data]
     ['exponential: half_life_days = 9']
     """
-    import plotly.graph_objects as go
-
     style.need(frame, ("family", "parameter", "truth", "estimate", "low", "high"), "recovery")
     parts = frame.partition_by("family", "parameter", maintain_order=True)
     labels, traces = list[dict[str, Any]](), list[Any]()

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from memlab.figures import style
+from memlab.figures._plotly import go
 from memlab.figures._rows import marked_rows, rows_layout
 from memlab.figures._text import clean, plain
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 _SHAPES = ("●", "■", "◆", "▲", "✚")
 
@@ -50,8 +48,6 @@ def ranks(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
     :param frame: a row a turn and form, turns from the top: ``turn``, ``question``, ``form`` and ``rank`` (null where
         evidence is not ranked).
     """
-    import plotly.graph_objects as go
-
     style.need(frame, ("turn", "question", "form", "rank"), "ranks")
     forms, turns = style.series(frame, "form"), style.series(frame, "turn")
     most = max(float(frame["rank"].max() or 1), 2.0 * k)  # type: ignore[arg-type]
@@ -94,8 +90,6 @@ def filling(frame: pl.DataFrame, *, budget: int, unbounded: pl.DataFrame | None 
     :param budget: the most tokens of a context.
     :param unbounded: ``question`` and ``n_tokens`` that it would have with the whole session as it was said.
     """
-    import plotly.graph_objects as go
-
     style.need(frame, ("question", "source", "n_tokens"), "filling")
     sources = style.series(frame, "source")
     last = int(frame["question"].max())  # type: ignore[arg-type]

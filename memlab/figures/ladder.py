@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from memlab.evaluate.printing import number
 from memlab.figures import style
+from memlab.figures._plotly import go
 from memlab.figures._rows import mark
 from memlab.figures._text import clean, escape, p_text, plain, signed, text_px, wrap
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 _LINE, _MARK = 12, 18
 _CAUSES_AXIS = "share of missed pieces (bars), of lost answers<br>that miss pieces for this cause only (marks)"
@@ -54,8 +52,6 @@ def _about(row: dict[str, Any]) -> str:
 
 
 def _steps(rows: list[dict[str, Any]], *, panel: int, alpha: float) -> list[Any]:
-    import plotly.graph_objects as go
-
     axes = style.axes(panel)
     means, at = [row["mean"] for row in rows], [row["at"] for row in rows]
     path = go.Scatter(x=means, y=at, mode="lines", hoverinfo="skip", line={"color": style.NOISE, "width": 1}, **axes)
@@ -148,8 +144,6 @@ def weak_results(frame: pl.DataFrame, *, threshold: float, title: str = "") -> g
     :param frame: ``value`` (weakness, larger is weaker) and ``right`` (a truth value), a row a question.
     :param threshold: above it a result is called weak.
     """
-    import plotly.graph_objects as go
-
     style.need(frame, ("value", "right"), "weak_results")
     ends = [float(v) for v in (frame["value"].min(), frame["value"].max())]  # type: ignore[arg-type]
     low, high = min(ends[0], threshold) - 0.2, max(ends[1], threshold) + 0.2
@@ -190,8 +184,6 @@ def causes(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     :param frame: a row a cause and group, in the order to draw from the top: ``group``, ``cause``, ``n``, ``share`` and
         ``alone``, as :func:`memlab.evaluate.by_cause` gives them.
     """
-    import plotly.graph_objects as go
-
     style.need(frame, ("group", "cause", "n", "share", "alone"), "causes")
     if frame["n"].sum():
         frame = frame.filter(pl.col("n").sum().over("cause") > 0)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from memlab.figures import style
+from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, plain, text_px
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 _ROW_PX, _HEAD_PX, _AXIS_PX = 21, 18, 40
 _LEARNED = "learned, on other conversations"
@@ -63,8 +61,6 @@ def _subset_name(subset: str) -> str:
 
 
 def _bars(rows: pl.DataFrame, name: str, i: int, n: int, *, panel: int) -> go.Bar:
-    import plotly.graph_objects as go
-
     at = [-float(row) for row in range(rows.height)]
     thick = 0.72 / n
     ends = rows.with_columns(pl.col("low", "high").fill_null(pl.col("loss")))
@@ -140,8 +136,6 @@ def learning_curve(
 
 
 def _learned(rows: pl.DataFrame, reference: str, *, panel: int) -> list[Any]:
-    import plotly.graph_objects as go
-
     axes = style.axes(panel)
     x = rows["conversations"].to_list()
     band = go.Scatter(

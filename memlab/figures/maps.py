@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
 from memlab.figures import style
+from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, place, plain, text_px
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 _COLOURED = 6  # black is for the stars
 _MOST_POINTS = 6_000
@@ -84,8 +82,6 @@ def _hover(rows: pl.DataFrame) -> list[str]:
 def _traces(
     drawn: pl.DataFrame, stars: pl.DataFrame, coloured: dict[int, str], names: dict[int, str]
 ) -> list[go.Scatter]:
-    import plotly.graph_objects as go
-
     def cloud(rows: pl.DataFrame, name: str, marker: dict[str, Any]) -> go.Scatter:
         x, y = (rows[axis].round(4).to_list() for axis in "xy")
         return go.Scatter(x=x, y=y, name=plain(name), mode="markers", marker=marker, text=_hover(rows),

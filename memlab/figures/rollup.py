@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from memlab.figures import style
+from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, place, plain, text_px, wrap
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 _ROW_PX, _MOST_PX, _LEGIBLE_PX = 13, 700, 10
 _SIDE_PX, _HEAD_PX = 8, 16
@@ -72,8 +70,6 @@ def icicle(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     >>> len(rollup.icicle(pl.DataFrame(nodes)).data)
     2
     """
-    import plotly.graph_objects as go
-
     style.need(frame, _NEEDED, "icicle")
     tree = _laid(frame)
     # The labels of the lowest nodes say most.
@@ -140,8 +136,6 @@ def links(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     >>> [mark.name for mark in rollup.links(pl.DataFrame(nodes)).data]
     ['belongs to most', 'nodes']
     """
-    import plotly.graph_objects as go
-
     style.need(frame, _NEEDED, "links")
     tree = _laid(frame)
     step = 0.34 / max(tree.depths - 1, 1)
@@ -216,8 +210,6 @@ def compression(frame: pl.DataFrame, *, reference: str = "", title: str = "") ->
     >>> len(rollup.compression(pl.DataFrame(layers | {"evidence_kept": [0.6, 0.4]})).data)
     1
     """
-    import plotly.graph_objects as go
-
     style.need(frame, ("series", "layer", "compression", "evidence_kept"), "compression")
     names = [name for name in style.series(frame, "series") if name != reference]
     traces = list[Any]()

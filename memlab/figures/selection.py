@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from memlab.figures import style
+from memlab.figures._plotly import go
 from memlab.figures._rows import marked_rows
 from memlab.figures._text import clean, p_text, plain, signed
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 
 def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float = 0.05, title: str = "") -> go.Figure:
@@ -97,8 +95,6 @@ def spans(
     :param frame: ``clusters`` (a number or a text), ``count`` (questions), and ``expected`` (the count under the null
         model; optional), a row each, in the order to draw.
     """
-    import plotly.graph_objects as go
-
     style.need(frame, ("clusters", "count"), "spans")
     x = [clean(v) for v in frame["clusters"]]
     traces: list[Any] = [
@@ -130,8 +126,6 @@ def concentration(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Fi
     :param frame: ``largest_share`` (of the k, in the cluster that holds most of them), a row a question; ``system``
         where several are compared, such as a ranking and its null model.
     """
-    import plotly.graph_objects as go
-
     style.need(frame, ("largest_share",), "concentration")
     rows = frame if "system" in frame.columns else frame.with_columns(system=pl.lit("ranking"))
     systems = style.series(rows, "system")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
 from memlab.figures import style
+from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, plain, text_px, wrap
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 _ROW_PX, _SECOND_LINE_PX = 48, 12
 _RIDGE_SHARE = 0.55
@@ -38,8 +36,6 @@ def evidence_similarity(
     >>> len(similarity.evidence_similarity(pairs).data)
     6
     """
-    import plotly.graph_objects as go
-
     style.need(frame, ("kind", "similarity"), "evidence_similarity")
     kinds = style.series(frame, "kind")
     samples = [_finite(frame.filter(pl.col("kind") == kind)["similarity"], kind) for kind in kinds]
@@ -133,8 +129,6 @@ def evidence_matrix(
     :param evidence: which rows are evidence: marked ★ and set off by a line where the kind changes.
     :raises DataError: when the shapes differ or the matrix is too large to read.
     """
-    import plotly.graph_objects as go
-
     values = np.asarray(matrix, dtype=float)
     n = len(names)
     if values.shape != (n, n) or not 0 < n <= _MATRIX_MAX or (evidence is not None and len(evidence) != n):

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.figures._plotly import go
 from memlab.figures._text import escape, text_px, wrap
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 Width = Literal["column", "full"]
 WIDTHS: dict[Width, int] = {"column": 336, "full": 672}
@@ -46,8 +44,6 @@ def template() -> go.layout.Template:
     >>> style.template().layout.colorway[0]
     '#0072B2'
     """
-    import plotly.graph_objects as go
-
     axis = {
         "showgrid": True, "gridcolor": RULE, "gridwidth": 0.6, "zeroline": False, "linecolor": GREY, "linewidth": 0.8,
         "showline": True, "ticks": "outside", "ticklen": 3, "tickwidth": 0.8, "tickcolor": GREY,
@@ -242,8 +238,6 @@ def finish(traces: Sequence[Any], layout_for: Callable[[int], dict[str, Any]]) -
 
     :param layout_for: gives the layout, with ``height`` and ``margin``, at a width; it is asked for each paper width.
     """
-    import plotly.graph_objects as go
-
     layouts = {width: {**_with_legend(_with_title(layout_for(px)), px), "width": px} for width, px in WIDTHS.items()}
     fig = go.Figure(data=list(traces), layout={"template": template(), "meta": {_WIDTHS_KEY: layouts}})
     return fig.update_layout(layouts["full"])
@@ -260,8 +254,6 @@ def for_width(fig: go.Figure, width: Width) -> go.Figure:
     >>> style.for_width(fig, "column").layout.width
     336
     """
-    import plotly.graph_objects as go
-
     copy = go.Figure(fig)
     layouts = (copy.layout.meta or {}).get(_WIDTHS_KEY) if isinstance(copy.layout.meta, dict) else None
     if layouts is None:

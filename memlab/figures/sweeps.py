@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from memlab.errors import DataError
 from memlab.figures import style
+from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, plain
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 _HEADER_PX, _FOOT_PX = 16, 38
 
@@ -80,8 +78,6 @@ def sweep(
 
 
 def _swept(points: pl.DataFrame, name: str, i: int, *, panel: int, legend: bool) -> go.Scatter:
-    import plotly.graph_objects as go
-
     return go.Scatter(
         x=points["value"].to_list(), y=points["mean"].to_list(), name=style.named(name), legendgroup=name,
         showlegend=legend, mode="lines+markers", line={"color": style.colour(i), "width": 1.5, "dash": style.dash(i)},
@@ -93,8 +89,6 @@ def _swept(points: pl.DataFrame, name: str, i: int, *, panel: int, legend: bool)
 
 def _references(rows: pl.DataFrame, series: str, name: str, *, panel: int, legend: bool) -> list[go.Scatter]:
     """Draw the plain ranking: one line for each that the series of a panel are held against."""
-    import plotly.graph_objects as go
-
     lines: list[tuple[list[float], list[float]]] = []
     for (_,), part in rows.drop_nulls("baseline").sort("value").group_by(series, maintain_order=True):
         line = (part["value"].to_list(), part["baseline"].to_list())
