@@ -21,7 +21,7 @@ from memlab.store.registry import SCHEMA_VERSION
 STORES = Path(__file__).parents[1] / "store" / "data"
 DATA = build(2, 1, 2, name="tiny")
 SESSIONS = DATA.sessions["session_id"].to_list()
-FACT = Fact("f", "scope-0", "Ann", "likes", "tea", "stated", ["scope-0/session_0/1"], NOW)
+FACT = Fact("f", "scope-0", "Ann", "likes", "tea", "stated", ["scope-0/session_0/1"], NOW, session_id=SESSIONS[0])
 
 
 def a_run() -> Run:
@@ -37,11 +37,12 @@ def fill(store: MemoryStore) -> None:
     store.grids.save("tiny", {"cells": [store.runs.save(run, now=NOW)]}, now=NOW)
     state = IndexState(SESSIONS[0], "scope-0", "indexed", "1", "d", "g", 1, None, "extractive", NOW)
     event = IndexEvent("e", SESSIONS[0], "scope-0", "created", NOW, 0.1, None, "1")
-    facts = frame(Fact, [FACT])
-    if "session_id" not in facts.columns:
-        facts = facts.with_columns(session_id=DATA.sessions["session_id"].head(1))
     store.knowledge.commit(
-        "tiny", parts={"facts": facts}, states=frame(IndexState, [state]), events=frame(IndexEvent, [event]), now=NOW
+        "tiny",
+        parts={"facts": frame(Fact, [FACT])},
+        states=frame(IndexState, [state]),
+        events=frame(IndexEvent, [event]),
+        now=NOW,
     )
 
 

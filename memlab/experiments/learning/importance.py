@@ -37,7 +37,7 @@ _GROUPS = {
 def group_of(feature: str) -> str:
     """Name the group of a feature: what correlated features have in common.
 
-    >>> from memlab.learning import group_of
+    >>> from memlab.experiments.learning import group_of
     >>> group_of("late_z"), group_of("late_at-1"), group_of("late_best_of_session")
     ('late', 'neighbours', 'session')
     """
