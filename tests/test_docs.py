@@ -2,8 +2,9 @@
 
 The blocks of a page are run in their order, in one folder of their own, the Python ones in one namespace. By default
 the folder holds one scope of the sample, an encoder that hashes words stands in for MiniLM, and no browser draws; with
-the slow tests it is all as the reader has it. ``<!-- slow: why -->`` above a block leaves it to the slow tests. Of a
-block under ``<!-- not run: why -->`` only the commands and their options are checked.
+the slow tests it is all as the reader has it. Above a block, ``<!-- slow: why -->`` leaves it to the slow tests,
+``<!-- nightly: why -->`` to the nightly ones; with ``<!-- not run: why -->`` only its commands and their options are
+checked. A block of Python that begins with ``# name.py`` is that file.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import importlib
 import re
 import shlex
+import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,14 +24,14 @@ import typer
 from stand_in import StandIn
 
 import memlab
-from memlab import config, datasets
+from memlab import config, datasets, registry
 from memlab.cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
     path.relative_to(ROOT).as_posix(): path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 }
-BLOCK = re.compile(r"(?:^<!-- (slow|not run): [^\n]+ -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"(?:^<!-- (slow|nightly|not run): [^\n]+ -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SAMPLE = "data/sample/sample.jsonl"
 
 pages = pytest.mark.parametrize("page", PAGES)
@@ -122,6 +124,8 @@ def _parse(words: list[str]) -> None:
         assert re.fullmatch(r"memlab\[(\w+)\]", rest[1])[1] in extras, words  # type: ignore[index]
         return
     assert program == "memlab", f"{words}: only memlab, make and pip are checked"
+    while rest[0].startswith("--"):  # --plugin MODULE stands before the verb
+        rest = rest[2:]
     group = typer.main.get_command(app)
     assert rest[0] in group.commands, words  # type: ignore[attr-defined]
     command = group.commands[rest[0]]  # type: ignore[attr-defined]
@@ -142,18 +146,32 @@ def test_blocks_run(page: str, memlab_cli: Callable[..., Any], tmp_path: Path, m
     _run(page, memlab_cli, tmp_path, monkeypatch, marks=("",))
 
 
-LONG = [name for name, path in PAGES.items() if name == "README.md" or any(b.mark == "slow" for b in blocks(path))]
+def _marked(mark: str) -> list[str]:
+    return [name for name, path in PAGES.items() if any(block.mark == mark for block in blocks(path))]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", LONG)
+@pytest.mark.parametrize("page", ["README.md", *_marked("slow")])
 def test_slow_blocks_run(
     page: str, memlab_cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / SAMPLE).parent.mkdir(parents=True)
-    (tmp_path / SAMPLE).symlink_to(ROOT / SAMPLE)
+    _with_the_sample(tmp_path)
     _run(page, memlab_cli, tmp_path, monkeypatch, marks=("", "slow"))
     assert page != "README.md" or (tmp_path / "figures" / "my-recall.pdf").exists()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("page", _marked("nightly"))
+def test_nightly_blocks_run(
+    page: str, memlab_cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _with_the_sample(tmp_path)
+    _run(page, memlab_cli, tmp_path, monkeypatch, marks=("", "slow", "nightly"))
+
+
+def _with_the_sample(folder: Path) -> None:
+    (folder / SAMPLE).parent.mkdir(parents=True)
+    (folder / SAMPLE).symlink_to(ROOT / SAMPLE)
 
 
 def _run(
@@ -164,8 +182,9 @@ def _run(
     marks: tuple[str, ...],
 ) -> None:
     monkeypatch.chdir(folder)
-    for registry in (memlab.stages,):
-        monkeypatch.setattr(registry, "_functions", dict(registry._functions))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for added in (registry.stages, registry.encoders, registry.measures, registry.formats):
+        monkeypatch.setattr(added, "_functions", dict(added._functions))
     for name in ("strategies.txt", "notebooks"):
         (folder / name).symlink_to(ROOT / name)
     namespace: dict[str, Any] = {"__name__": "page"}
@@ -173,7 +192,11 @@ def _run(
         where = f"{page}:{block.line}"
         if block.mark not in marks:
             continue
-        if block.language == "python":
+        if named := re.match(r"# (\w+)\.py\n", block.text):
+            Path(f"{named[1]}.py").write_text(block.text, encoding="utf-8")
+            monkeypatch.setitem(sys.modules, named[1], None)  # to be forgotten afterwards
+            del sys.modules[named[1]]
+        elif block.language == "python":
             exec(compile("\n" * block.line + block.text, str(block.page), "exec"), namespace)
         elif block.language == "sh":
             for words in block.commands():
@@ -183,6 +206,8 @@ def _run(
         elif block.language == "json":
             Path("own.jsonl").write_text(block.text, encoding="utf-8")
             assert datasets.load("own.jsonl").questions.height, where
+        elif block.language == "toml" and block.text.startswith("[project"):
+            tomllib.loads(block.text)
         elif block.language == "toml":
             Path("own").mkdir(exist_ok=True)
             Path("own", "memlab.toml").write_text(block.text, encoding="utf-8")
