@@ -85,6 +85,7 @@ class Settings(BaseSettings):
     :param pipelines: what ``memlab evaluate`` compares; the first is the baseline.
     :param on_error: stop at a bad record, or put it aside and go on.
     :param gap_minutes: the silence that ends a session of a chat log that does not name its sessions.
+    :param language: of the conversations, such as ``de``; ``None`` for what a chat log says, else English.
     :param seed: of everything that draws.
     :param figures: where figures are exported to.
     :param results: where evaluations and executed notebooks go.
@@ -106,6 +107,7 @@ class Settings(BaseSettings):
     pipelines: tuple[str, ...] = ("dense", "bm25", "hybrid", "hybrid | mmr", "hybrid | by_cluster")
     on_error: Literal["raise", "quarantine"] = "raise"
     gap_minutes: float = Field(30.0, gt=0)
+    language: str | None = None
     seed: int = Field(0, ge=0)
     figures: str = Field("figures", min_length=1)
     results: str = Field("results", min_length=1)

@@ -44,7 +44,7 @@ from memlab.embed.text import turn_texts
 from memlab.figures import export, selection, sweeps
 from memlab.figures import rollup as drawn
 from memlab.knowledge.calibration import wilson
-from memlab.retrieve.bench import TOKEN
+from memlab.language.tokens import PIECE
 from memlab.rollup import cost, grow, kept, rollup, trees_of
 from memlab.rollup.nodes import turn_nodes
 from memlab.select import budget
@@ -139,13 +139,13 @@ told = told.with_columns(what=pl.when(before).then(pl.lit("open from before")).o
 weeks = periods.filter(pl.col("kind") == "week")
 week = weeks.filter(pl.col("children").list.len() == pl.col("children").list.len().max())[-1]
 below = periods.filter(pl.col("node_id").is_in(week["children"].explode().implode()))
-counts = mine.select("turn_id", "session_id", n=pl.col("text").str.count_matches(TOKEN))
+counts = mine.select("turn_id", "session_id", n=pl.col("text").str.count_matches(PIECE))
 said = counts.filter(pl.col("turn_id").is_in(week["turns"].explode().implode()))["n"].sum()
-wrote = week["text"].str.count_matches(TOKEN)[0]
+wrote = week["text"].str.count_matches(PIECE)[0]
 up = week["sentences"].explode()
 Markdown(
     f"**{week['named'][0]}**: {below.height:,} sessions with {week['n_turns'][0]:,} turns and {said:,} tokens; the sessions' "
-    f"rollups have {below['text'].str.count_matches(TOKEN).sum():,} tokens, the week's has {wrote:,}. Of the "
+    f"rollups have {below['text'].str.count_matches(PIECE).sum():,} tokens, the week's has {wrote:,}. Of the "
     f"{below['sentences'].list.len().sum():,} sentences of the sessions {up.is_in(below['sentences'].explode().implode()).sum():,} "
     "went up into the week."
 )
@@ -370,7 +370,7 @@ if earlier.height:
     documents = bench.documents("turn")
     at = documents.at(earlier["turn_id"])
     order = np.argsort(at, kind="stable")
-    old = grow(earlier[order], encoder=bench, vectors=documents.vectors()[at[order]], seed=seed).nodes
+    old = grow(earlier[order], encoder=bench.embedder(), vectors=documents.vectors()[at[order]], seed=seed).nodes
     again["clusters"] = now.filter(~pl.col("node_id").is_in(old["node_id"].implode())).height
     old = rollup(earlier, sessions=data.sessions, tz=tz)
     again["weeks"] = periods.filter(~pl.col("node_id").is_in(old["node_id"].implode())).height

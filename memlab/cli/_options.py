@@ -38,7 +38,8 @@ Out = Annotated[Path | None, typer.Option(help="Directory for what is written.",
 
 
 def reading(chosen: Settings) -> dict[str, Any]:
-    return {"on_error": chosen.on_error, "seed": chosen.seed, "gap": timedelta(minutes=chosen.gap_minutes)}
+    gap = timedelta(minutes=chosen.gap_minutes)
+    return {"on_error": chosen.on_error, "seed": chosen.seed, "gap": gap, "language": chosen.language}
 
 
 def load_encoder(chosen: Settings) -> Encoder:

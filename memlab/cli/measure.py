@@ -64,6 +64,7 @@ def search(
         raise DataError(f"level is {level!r}; choose turn or session")
     place = opened(store, encoder, dataset, scope)
     data = place.store.dataset(place.dataset, scopes=[place.scope])
+    data = replace(data, language=place.chosen.language or data.language)
     header = place.chosen.header
     bench = Bench.of(data, encoder=place.encoder.encoder, store=place.store, header=header, ingest=False)
     asked = bench.with_queries(pl.DataFrame({"scope": [place.scope], "text": [query]}))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from memlab.context.items import Sources, known_facts, relevant_messages, summary_lines
@@ -46,26 +43,16 @@ def gather(
     >>> context.assemble(sources).parts["source"].unique(maintain_order=True).to_list()
     ['relevant', 'summaries']
     """
-    asked, encoder = bench.queries.select("query_id", "scope", "text"), _Encodes(bench)
+    asked = bench.queries.select("query_id", "scope", "text")
     held: dict[str, Any] = {}
     if summaries is not None:
-        found = search_summaries(asked, summaries, encoder=encoder, k=_SUMMARIES)
+        found = search_summaries(asked, summaries, encoder=bench.embedder(), k=_SUMMARIES)
         held["summaries"] = summary_lines(found, summaries, most=_SUMMARIES)
     if rollups is not None:
         above = rollups.filter(~pl.col("kind").is_in(["turn", "session"]))
         named = above.with_columns(session_id="node_id", summary="text", participants=pl.lit([], pl.List(pl.String)))
-        found = search_summaries(asked, named, encoder=encoder, k=_ROLLUPS).rename({"session_id": "node_id"})
+        found = search_summaries(asked, named, encoder=bench.embedder(), k=_ROLLUPS).rename({"session_id": "node_id"})
         held["rollups"] = summary_lines(found, above, by="node_id", most=_ROLLUPS)
     if facts is not None:
-        held["facts"] = known_facts(recall(asked, facts, encoder=encoder, k=_FACTS), facts)
+        held["facts"] = known_facts(recall(asked, facts, encoder=bench.embedder(), k=_FACTS), facts)
     return Sources(recent=recent, relevant=relevant_messages(run, bench, dates=dates), **held)
-
-
-@dataclass(frozen=True)
-class _Encodes:
-    """A bench as what encodes, with whatever its store remembers."""
-
-    bench: Bench
-
-    def encode(self, texts: Sequence[str], *, kind: Any = "document", progress: bool = False) -> np.ndarray:
-        return self.bench.encode(list(texts), kind=kind)

@@ -23,6 +23,7 @@ from typing import Any
 from memlab.datasets._read import QUARANTINE, Source
 from memlab.datasets.longmemeval import pool, pooled_batches
 from memlab.errors import DataError
+from memlab.language.analysis import check_language
 from memlab.records import Dataset, concat
 from memlab.sessions import GAP
 
@@ -107,6 +108,7 @@ def load(
     seed: int = 0,
     name: str | None = None,
     gap: timedelta = GAP,
+    language: str | None = None,
     quarantine_dir: str | Path = QUARANTINE,
 ) -> Dataset:
     """Load conversations and the questions over them; what was seen is logged in one line (logger ``memlab``).
@@ -119,6 +121,8 @@ def load(
     :param seed: of the pooling.
     :param name: the dataset's name; by default the file's, with ``-pool<n>-seed<seed>`` when pooled.
     :param gap: the silence that ends a session of a chat log that does not name its sessions.
+    :param language: that people speak in it, a code of :data:`memlab.language.analysis.LANGUAGES`; by default what the
+        header of a chat log says, else English.
     :param quarantine_dir: where the quarantine file goes.
     :raises DataError: naming file, record and field, when something cannot be used.
 
@@ -139,6 +143,7 @@ def load(
         seed=seed,
         name=name,
         gap=gap,
+        language=language,
         quarantine_dir=quarantine_dir,
     )
     data = concat(parts)
@@ -156,6 +161,7 @@ def stream(
     seed: int = 0,
     name: str | None = None,
     gap: timedelta = GAP,
+    language: str | None = None,
     quarantine_dir: str | Path = QUARANTINE,
 ) -> Iterator[Dataset]:
     """Load a file in batches of whole scopes; joined by :func:`memlab.records.concat` they are what :func:`load` gives.
@@ -170,7 +176,8 @@ def stream(
         raise DataError(f'on_error is {on_error!r}, expected "raise" or "quarantine"')
     if batch_turns < 1:
         raise DataError(f"batch_turns is {batch_turns}, expected at least 1")
-    source = Source(Path(path), on_error, Path(quarantine_dir), gap)
+    code = None if language is None else check_language(language)
+    source = Source(Path(path), on_error, Path(quarantine_dir), gap, code)
     kind = format or detect(path)
     if kind not in FORMATS:
         where = "format is" if format else f"{path}: line 1: memlab.format: found"

@@ -44,12 +44,14 @@ class Source:
     :param quarantine_dir: where the side file goes; it is only ever added to, and a line that it holds already is
         not written again, so that a second load neither loses nor repeats a record.
     :param gap: the silence that ends a session, where the file does not name sessions.
+    :param language: of the conversations; ``None`` for what the file says, English where it says nothing.
     """
 
     path: Path
     on_error: str = "raise"
     quarantine_dir: Path = QUARANTINE
     gap: timedelta = GAP
+    language: str | None = None
     issues: list[Issue] = field(default_factory=list)
     told: set[str] = field(default_factory=set)
     _held: set[str] | None = None
@@ -260,7 +262,8 @@ def assemble(turns: pl.DataFrame, rows: Rows, source: Source, format: str) -> Da
     order = sessions.select("session_id").with_row_index("place")
     ordered = turns.join(order, on="session_id", how="left").sort("place", "n").select(*schema(Turn))
     questions, annotations = frame(Question, rows.questions), frame(Annotation, rows.annotations)
-    return Dataset(source.path.stem, format, ordered, sessions, questions, annotations, source.take_issues())
+    issues, language = source.take_issues(), source.language or "en"
+    return Dataset(source.path.stem, format, ordered, sessions, questions, annotations, issues, language)
 
 
 def batches(parts: Iterable[Rows], source: Source, format: str, batch_turns: int) -> Iterator[Dataset]:

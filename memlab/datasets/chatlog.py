@@ -35,9 +35,10 @@ A **question** line, for evaluation; anywhere in the file::
 =====================  ==============================================================================================
 
 The **first line** may be a header: ``{"memlab": {"format": "synthetic", "grouped": true, …}}``. ``format`` is
-``chatlog`` or ``synthetic``; ``grouped`` promises that the lines of a scope stand together, so that the file streams
-scope by scope in bounded memory; anything else describes how the file was made. Lines with the
-key ``fact`` hold the truth behind synthetic data and are passed over; so are other keys of a line.
+``chatlog`` or ``synthetic``; ``language`` is the code of the language that people speak in it, ``en`` where it is left
+out (:data:`memlab.language.analysis.LANGUAGES`); ``grouped`` promises that the lines of a scope stand together, so that
+the file streams scope by scope in bounded memory; anything else describes how the file was made. Lines with the key
+``fact`` hold the truth behind synthetic data and are passed over; so are other keys of a line.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ from memlab.datasets._read import (
     get_list,
     show,
 )
+from memlab.language.analysis import LANGUAGES
 from memlab.records import Dataset, Question, id_part
 from memlab.sessions import sessionize
 
@@ -117,7 +119,8 @@ def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
         label = f"line {number}"
         try:
             if "memlab" in record:
-                log.kind, grouped = _header(record["memlab"], place)
+                log.kind, grouped, language = _header(record["memlab"], place)
+                source.language = source.language or language
             if "memlab" in record or "fact" in record:
                 continue
             scope = as_name(record.get("scope", MISSING), "scope")
@@ -146,16 +149,19 @@ def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
     yield from _datasets(log, batch_turns)
 
 
-def _header(raw: Any, place: int) -> tuple[str, bool]:
+def _header(raw: Any, place: int) -> tuple[str, bool, str]:
     header = as_object(raw, "memlab")
     kind, grouped = header.get("format", "chatlog"), header.get("grouped", False)
+    language = header.get("language", "en")
     if place:
         raise Bad("memlab", "a header", "it in the first line only")
     if kind not in ("chatlog", "synthetic"):
         raise Bad("memlab.format", show(kind), '"chatlog" or "synthetic"')
     if not isinstance(grouped, bool):
         raise Bad("memlab.grouped", show(grouped), "true or false")
-    return kind, grouped
+    if language not in LANGUAGES:
+        raise Bad("memlab.language", show(language), f"one of {', '.join(LANGUAGES)}")
+    return kind, grouped, language
 
 
 def _message(record: dict[str, Any], scope: str, log: _Log, number: int) -> tuple[Any, ...]:

@@ -1,5 +1,9 @@
 """Encoders: text in, unit vectors out, behind one protocol.
 
+``base`` says what an encoder is, ``tokens`` what one is that embeds single tokens too. ``hashing`` needs no model,
+``transformer`` runs one (``modelfiles`` finds its files, ``loading`` reads them, ``pooling`` joins its tokens),
+``endpoint`` asks a service. ``text`` writes turns, sessions and questions as the texts that are embedded and searched.
+
 >>> from memlab import embed
 >>> encoder = embed.load("hashing:64")
 >>> encoder.encode(["I saw the dentist", "and then the doctor"]).shape
@@ -24,8 +28,8 @@ __all__ = ["Encoder", "EncoderIdentity", "load"]
 _KNOWN = "minilm, hashing, hashing:DIM, endpoint:NAME, a directory, or a hub id (owner/name or owner/name@revision)"
 
 
-def load(spec: str = "minilm", *, services: Mapping[str, Service] | None = None) -> Encoder:
-    """Load an encoder by its short name.
+def load(spec: str | Encoder = "minilm", *, services: Mapping[str, Service] | None = None) -> Encoder:
+    """Load an encoder by its short name; an encoder is given back as it is.
 
     ==================  ==================================================================================
     spec                encoder
@@ -38,12 +42,21 @@ def load(spec: str = "minilm", *, services: Mapping[str, Service] | None = None)
     ==================  ==================================================================================
 
     :param services: the known services by name, for ``endpoint:NAME``.
-    :raises ModelError: when there is no such model, with what was looked for and what to do.
+    :raises ModelError: when there is no such model, with what was looked for and what to do, or for an object that is
+        no encoder.
 
     >>> from memlab.embed import load
     >>> load("hashing:128").dim
     128
     """
+    if not isinstance(spec, str):
+        missing = [name for name in ("identity", "dim", "encode") if not hasattr(spec, name)]
+        if missing:
+            raise ModelError(
+                f"a {type(spec).__name__} is no encoder: it has no {', no '.join(missing)}; an encoder has identity, "
+                "dim and encode(texts, kind=, progress=), see memlab.embed.Encoder; or name one, such as 'minilm'"
+            )
+        return spec
     name, _, rest = spec.partition(":")
     if spec == "minilm":
         from memlab.embed.transformer import load_minilm

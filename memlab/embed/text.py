@@ -40,7 +40,7 @@ def turn_texts(turns: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
     ['[scope: u | participants: Mel] Mel: Look! Mel shared a dog.']
     """
     shared = " " + _named("{} shared ") + pl.col("caption") + "."
-    return (_header(_turn_fields(turns, header), turns.height) + _bodies(turns, shared)).to_list()
+    return (headers(_turn_fields(turns, header), turns.height) + _bodies(turns, shared)).to_list()
 
 
 def session_texts(turns: pl.DataFrame, sessions: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
@@ -53,7 +53,7 @@ def session_texts(turns: pl.DataFrame, sessions: pl.DataFrame, *, header: Sequen
     :returns: as many texts as sessions, in their order.
     """
     first = turns.unique("session_id", keep="first", maintain_order=True)
-    heads = first.select("session_id", head=_header(_turn_fields(first, header, context=turns), first.height))
+    heads = first.select("session_id", head=headers(_turn_fields(first, header, context=turns), first.height))
     joined = (
         turns.select("session_id", body=_bodies(turns, " " + pl.col("caption")))
         .group_by("session_id", maintain_order=True)
@@ -85,7 +85,7 @@ def query_texts(questions: pl.DataFrame, turns: pl.DataFrame, *, header: Sequenc
         )["participants"],
     }
     fields = {name: columns[name] for name in header if name in columns}
-    return (_header(fields, questions.height) + questions["text"]).to_list()
+    return (headers(fields, questions.height) + questions["text"]).to_list()
 
 
 def _named(form: str) -> pl.Expr:
@@ -151,7 +151,8 @@ def _topics(turns: pl.DataFrame, n_topics: int = 3) -> pl.DataFrame:
     )
 
 
-def _header(fields: dict[str, pl.Series], height: int) -> pl.Series:
+def headers(fields: dict[str, pl.Series], height: int) -> pl.Series:
+    """Write fields as headers, a text each: ``[scope: u | time: 8 May 2023] ``; nothing where all are null."""
     if not fields:
         return pl.Series("header", [""] * height, dtype=pl.String)
     named = [pl.lit(f"{name}: ") + pl.col(name) for name in fields]

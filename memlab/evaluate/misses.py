@@ -5,8 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.language.analysis import tokenize
+from memlab.language.tokens import stem
+from memlab.language.words import STOP_WORDS
 from memlab.records import Dataset, Run, qrels
-from memlab.retrieve.bm25 import tokenize
 
 CAUSES = {
     "budget": "the answer needs more turns than k",
@@ -201,7 +203,9 @@ def _stems(dataset: Dataset) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
 
 
 def _words(keys: pl.DataFrame, texts: pl.Series) -> pl.DataFrame:
-    """Give the distinct words of texts, a row each, with the keys of their text."""
+    """Give the distinct words of texts that may tell something, a row each, with the keys of their text."""
+    empty = pl.Series(sorted(set(stem(STOP_WORDS))), dtype=pl.String)
     split = tokenize(texts.fill_null("").to_list()) if len(texts) else []
     words = pl.Series("word", split, dtype=pl.List(pl.String))
-    return keys.with_columns(words.list.unique(maintain_order=True)).explode("word").drop_nulls("word")
+    distinct = keys.with_columns(words.list.unique(maintain_order=True)).explode("word").drop_nulls("word")
+    return distinct.filter(~pl.col("word").is_in(empty.implode()))

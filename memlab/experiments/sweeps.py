@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from statistics import median
 from string import Formatter
 from time import perf_counter
@@ -18,7 +17,6 @@ from memlab.experiments.running import distinct, run_pipelines
 from memlab.pipelines import Pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
-from memlab.store import MemoryStore
 
 
 def sweep(
@@ -99,20 +97,12 @@ def latency(pipelines: Sequence[str | Pipeline], bench: Bench, *, queries: int =
     measured = []
     for stages in read:
         # The indexed path lives in the store; any other would find there what it encoded when it warmed up.
-        store = bench.store if "path='indexed'" in str(stages) else None
-        stages.run(_asking(bench, rows, store))
-        batch = [_seconds(stages, _asking(bench, rows, store)) for _ in range(3)]
-        single = [_seconds(stages, _asking(bench, rows[[i]], store)) for i in range(len(rows))]
+        stored = "path='indexed'" in str(stages)
+        stages.run(bench.with_rows(rows, stored=stored))
+        batch = [_seconds(stages, bench.with_rows(rows, stored=stored)) for _ in range(3)]
+        single = [_seconds(stages, bench.with_rows(rows[[i]], stored=stored)) for i in range(len(rows))]
         measured.append((str(stages), len(rows), 1000 * median(batch) / len(rows), 1000 * median(single)))
     return pl.DataFrame(measured, schema=["system", "n", "batch_ms", "single_ms"], orient="row")
-
-
-def _asking(bench: Bench, rows: np.ndarray, store: MemoryStore | None) -> Bench:
-    """Give a bench with some of the questions, the same documents and no remembered rankings."""
-    vectors = None if bench.query_vectors is None else bench.query_vectors[rows]
-    part = replace(bench, queries=bench.queries[rows], query_vectors=vectors, store=store)
-    part.__dict__["_documents"] = bench._documents
-    return part
 
 
 def _seconds(stages: Pipeline, bench: Bench) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import uuid4
 
 import polars as pl
@@ -156,7 +157,7 @@ def _data(work: Work, batch: pl.DataFrame) -> Dataset:
     wanted = batch.select("session_id")
     store = work.store
     parts = {"turns": store.turns, "sessions": store.sessions, "annotations": store.annotations}
-    rows = {
+    rows: dict[str, Any] = {
         table: read(work.dataset, scopes=scopes).join(wanted, on="session_id", how="semi")
         for table, read in parts.items()
     }

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from memlab.config import RecallSettings
+from memlab.embed import Encoder
 from memlab.errors import DataError
 from memlab.knowledge import recall, scoring
 from memlab.knowledge.calibration import wilson
@@ -135,7 +136,7 @@ def ranked(
     resolved: Resolved,
     *,
     conditions: Sequence[Condition],
-    encoder: recall.Encodes | None = None,
+    encoder: Encoder | None = None,
     weights: RecallSettings | None = None,
 ) -> pl.DataFrame:
     """Score the labelled statements under each condition, by :func:`memlab.knowledge.recall.recall`.
@@ -173,7 +174,7 @@ def _recalled(
     asked: pl.DataFrame,
     facts: pl.DataFrame,
     condition: Condition,
-    encoder: recall.Encodes | None,
+    encoder: Encoder | None,
     weights: RecallSettings | None,
 ) -> pl.DataFrame:
     nows = asked.group_by("now", maintain_order=True).agg(pl.col("scope").unique())

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
 
 from memlab.config import RecallSettings
-from memlab.embed.text import _header
+from memlab.embed import Encoder
+from memlab.embed.text import headers
 from memlab.errors import DataError
 from memlab.knowledge import graph as graphs
 from memlab.knowledge._phrases import statement
@@ -27,17 +27,11 @@ _RESULT = {
 }  # fmt: skip
 
 
-class Encodes(Protocol):
-    """What turns texts into unit vectors: an encoder, or a store that remembers what one encoded."""
-
-    def encode(self, texts: Sequence[str], *, kind: Any = ..., progress: bool = ...) -> np.ndarray: ...
-
-
 def recall(
     questions: pl.DataFrame,
     facts: pl.DataFrame,
     *,
-    encoder: Encodes | None = None,
+    encoder: Encoder | None = None,
     graph: KnowledgeGraph | None = None,
     settings: RecallSettings | None = None,
     k: int = 10,
@@ -116,7 +110,7 @@ def candidates(facts: pl.DataFrame, *, superseded: bool = False) -> pl.DataFrame
     return both.sort("head", "is_head", descending=[False, True], maintain_order=True).drop("head")
 
 
-def search_summaries(questions: pl.DataFrame, summaries: pl.DataFrame, *, encoder: Encodes, k: int = 3) -> pl.DataFrame:
+def search_summaries(questions: pl.DataFrame, summaries: pl.DataFrame, *, encoder: Encoder, k: int = 3) -> pl.DataFrame:
     """Rank the session summaries of each question's scope by the similarity of their texts.
 
     :param questions: ``scope`` and ``text``; ``query_id``, or the row number stands for it.
@@ -144,7 +138,7 @@ def summary_texts(summaries: pl.DataFrame) -> list[str]:
         "topics": summaries["topics"].list.head(_TOPICS).list.join(", "),
     }
     filled = {name: column.replace("", None) for name, column in fields.items()}
-    return (_header(filled, summaries.height) + summaries["summary"]).to_list()
+    return (headers(filled, summaries.height) + summaries["summary"]).to_list()
 
 
 def _positive(k: int) -> None:
@@ -174,7 +168,7 @@ def _asked(questions: pl.DataFrame) -> pl.DataFrame:
     return asked.select("query_id", "scope", "text")
 
 
-def _vectors(asked: pl.DataFrame, said: list[str], encoder: Encodes | None) -> tuple[np.ndarray, np.ndarray]:
+def _vectors(asked: pl.DataFrame, said: list[str], encoder: Encoder | None) -> tuple[np.ndarray, np.ndarray]:
     """Encode questions and texts; vectors of no dimension, whose cosine is 0, without an encoder."""
     if encoder is None or not said or not asked.height:
         return np.zeros((asked.height, 0), np.float32), np.zeros((len(said), 0), np.float32)

@@ -17,4 +17,5 @@ Text comes in; words, spans and values go out. No other room holds a list of wor
 - ``names``: names in sentences, with what speaks for their type.
 - ``verbs``: common verbs and their forms.
 - ``people``: what somebody may be to somebody.
+- ``analysis``: words as retrieval reads them, in every language that Snowball stems: tokens, stems, stop words.
 """

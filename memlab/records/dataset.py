@@ -24,6 +24,7 @@ class Dataset:
     :param questions: rows of :class:`Question`; may be empty.
     :param annotations: rows of :class:`Annotation`; may be empty.
     :param issues: rows of :class:`Issue`: what was odd in the source and what was done.
+    :param language: that people speak in it, as ISO 639-1 has it; tokens, stems and stop words are this language's.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Dataset:
     questions: pl.DataFrame = field(default_factory=lambda: frame(Question))
     annotations: pl.DataFrame = field(default_factory=lambda: frame(Annotation))
     issues: pl.DataFrame = field(default_factory=lambda: frame(Issue))
+    language: str = "en"
 
     @property
     def scopes(self) -> list[str]:
@@ -45,6 +47,8 @@ class Dataset:
         for table in (self.turns, self.sessions.drop("status"), self.questions, self.annotations):
             digest.update(",".join(table.columns).encode())
             digest.update(table.write_ndjson().encode())
+        if self.language != "en":
+            digest.update(self.language.encode())
         return digest.hexdigest()[:16]
 
     def take(self, scopes: Iterable[str]) -> Dataset:

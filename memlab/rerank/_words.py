@@ -11,9 +11,10 @@ import polars as pl
 from scipy.sparse import csr_array
 
 from memlab.embed.text import ROLES
+from memlab.language.analysis import tokenize
 from memlab.language.words import MONTHS
 from memlab.retrieve import Bench
-from memlab.retrieve.bm25 import tokenize
+from memlab.retrieve.index import Documents, rarity
 
 _MONTHS = [name.title() for name in MONTHS]
 _TIME = (
@@ -69,7 +70,7 @@ class Words:
         asked = asked[:, used].toarray().astype(np.float32)
         n = len(here)
         frequency = here.sum(axis=0)
-        weights = asked * np.log1p((n - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
+        weights = asked * rarity(frequency, n).astype(np.float32)
         total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-6)
         near = {step: neighbour(here.T, session, step, absent=False).T for step in (1, -1, 2, -2)}
         first = np.flatnonzero(np.r_[True, session[1:] != session[:-1]])
@@ -90,17 +91,22 @@ class Words:
 def words_of(bench: Bench) -> Words:
     """Count the words of a bench's turns and questions; names of the scope's speakers are no words of a question."""
     documents = bench.documents("turn")
-    if "words" not in documents.indexes:
-        known: dict[str, int] = {}
-        documents.indexes["words"] = _counted(tokenize(documents.texts), known), known
-    turns, known = documents.indexes["words"]
+    turns, known = documents.made(_turn_words)
     number = dict(known)  # words that only questions hold are theirs
-    names = {scope: {w for name in held for w in tokenize([name])[0]} for scope, held in speakers(bench).items()}
-    asked = zip(tokenize(bench.queries["text"].to_list()), bench.queries["scope"], strict=True)
+    names = {
+        scope: {w for name in held for w in tokenize([name], language=bench.language)[0]}
+        for scope, held in speakers(bench).items()
+    }
+    asked = zip(bench.query_words, bench.queries["scope"], strict=True)
     questions = _counted([[w for w in words if w not in names[scope]] for words, scope in asked], number)
     wider = turns.copy()
     wider.resize((turns.shape[0], questions.shape[1]))
     return Words(wider, questions)
+
+
+def _turn_words(documents: Documents) -> tuple[csr_array, dict[str, int]]:
+    known: dict[str, int] = {}
+    return _counted(documents.words, known), known
 
 
 def _counted(texts: list[list[str]], number: dict[str, int]) -> csr_array:
@@ -131,17 +137,14 @@ def speakers(bench: Bench) -> dict[str, list[str]]:
 
 def _turns(bench: Bench) -> pl.DataFrame:
     """Give the turns in the order of the documents, with their shapes; made once."""
-    documents = bench.documents("turn")
-    if "shapes" not in documents.indexes:
-        rows = pl.DataFrame({"turn_id": pl.Series(documents.ids, dtype=pl.String)})
-        ordered = rows.join(bench.turns, on="turn_id", how="left", maintain_order="left")
-        counts = [
-            pl.col("text").str.count_matches(pattern).log1p().alias(name) for name, pattern in TURN_SHAPES.items()
-        ]
-        documents.indexes["shapes"] = ordered.select("speaker", "caption", *counts).with_columns(
-            length=pl.Series(documents.n_tokens).log1p()
-        )
-    return documents.indexes["shapes"]
+    return bench.documents("turn").made(_shaped, turns=bench.turns)
+
+
+def _shaped(documents: Documents, *, turns: pl.DataFrame) -> pl.DataFrame:
+    rows = pl.DataFrame({"turn_id": pl.Series(documents.ids, dtype=pl.String)})
+    ordered = rows.join(turns, on="turn_id", how="left", maintain_order="left")
+    counts = [pl.col("text").str.count_matches(pattern).log1p().alias(name) for name, pattern in TURN_SHAPES.items()]
+    return ordered.select("speaker", "caption", *counts).with_columns(length=pl.Series(documents.n_tokens).log1p())
 
 
 def turn_shapes(bench: Bench, turns: slice) -> dict[str, np.ndarray]:

@@ -13,8 +13,9 @@ from memlab.errors import DataError
 from memlab.records import Level, Run, Turn, frame
 from memlab.registry import stage
 from memlab.rerank.blend import rescored, scaled
-from memlab.retrieve.bench import Bench, Documents
-from memlab.retrieve.bm25 import bm25, tokenize
+from memlab.retrieve.bench import Bench
+from memlab.retrieve.bm25 import bm25
+from memlab.retrieve.index import Documents
 
 
 @stage
@@ -120,11 +121,11 @@ def _recency(found: pl.DataFrame, bench: Bench, level: Level, half_life_hours: f
 
 def _shared_words(found: pl.DataFrame, bench: Bench, documents: Documents) -> pl.Series:
     """Give the share of a question's words that a document holds; 0 for a question without words."""
-    asked = _words(bench.queries["query_id"], tokenize(bench.queries["text"].to_list()))
+    asked = _words(bench.queries["query_id"], bench.query_words)
     wanted = set(asked["word"])
     places = found["at"].unique(maintain_order=True)
     # Most words of a document are in no question: left out here, they need not become a frame.
-    words = [list(wanted.intersection(held)) for held in tokenize([documents.texts[i] for i in places])]
+    words = [list(wanted.intersection(held)) for held in (documents.words[i] for i in places)]
     pairs = found.with_row_index("row").select("row", "query_id", "at").join(asked, on="query_id")
     shared = pairs.join(_words(places, words), on=["at", "word"], how="semi").group_by("row").len("shared")
     return (

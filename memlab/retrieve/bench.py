@@ -5,72 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from memlab.embed.text import query_texts, session_texts, turn_texts
+from memlab.embed.text import query_texts, turn_texts
 from memlab.errors import DataError
-from memlab.language.tokens import PIECE
+from memlab.language.analysis import tokenize
 from memlab.records import Dataset, Level, Qrels, Run, qrels
+from memlab.retrieve.index import Corpus, Documents
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
-    from memlab.embed.base import Kind
     from memlab.store import MemoryStore
-
-
-@dataclass(frozen=True)
-class Documents:
-    """The documents of one level, grouped by scope: each scope's documents are neighbours, in order of time.
-
-    :param ids: (n,) document ids.
-    :param texts: (n,) what BM25 and encoders read.
-    :param session: (n,) number of the session that each document belongs to.
-    :param spans: scope → (first, last + 1) place of its documents.
-    :param embeddings: (n, d) float32 unit rows; for sessions the normalised mean of their turns; ``None`` where no
-        encoder was given.
-    :param indexes: what was built over them: BM25's, by its parameters and the scope's place; summaries' vectors;
-        sentences.
-    """
-
-    ids: np.ndarray
-    texts: list[str]
-    session: np.ndarray
-    spans: Mapping[str, tuple[int, int]]
-    embeddings: np.ndarray | None
-    indexes: dict[Any, Any] = field(default_factory=dict, repr=False)
-
-    @cached_property
-    def place(self) -> pl.DataFrame:
-        """Give the place of each id: ``doc_id``, ``at``."""
-        return pl.DataFrame({"doc_id": pl.Series(self.ids, dtype=pl.String), "at": np.arange(len(self.ids))})
-
-    @cached_property
-    def n_tokens(self) -> np.ndarray:
-        """Count each document's words and punctuation marks: (n,) a token count that needs no model."""
-        return pl.Series(self.texts, dtype=pl.String).str.count_matches(PIECE).to_numpy().astype(np.int64)
-
-    def at(self, doc_ids: pl.Series) -> np.ndarray:
-        """Give the places of ids.
-
-        :raises DataError: for an id that is not among the documents.
-        """
-        found = pl.DataFrame({"doc_id": doc_ids}).join(self.place, on="doc_id", how="left", maintain_order="left")["at"]
-        if found.null_count():
-            missing = doc_ids.filter(found.is_null())[0]
-            raise DataError(f"document {missing!r} is not in this bench; rank with the dataset that the bench holds")
-        return found.to_numpy()
-
-    def vectors(self) -> np.ndarray:
-        """Give the embeddings.
-
-        :raises DataError: when the bench was made without an encoder.
-        """
-        if self.embeddings is None:
-            raise DataError("this stage needs embeddings: make the bench with an encoder, such as encoder='minilm'")
-        return self.embeddings
 
 
 @dataclass(frozen=True)
@@ -87,6 +36,9 @@ class Bench:
     :param query_vectors: (n queries, d) float32 unit rows, or ``None``.
     :param provenance: dataset fingerprint, encoder identity, table versions: what every run over it carries.
     :param store: where the indexed search path looks; ``None`` for a bench held in memory alone.
+    :param encoder: what embedded them, and embeds more; with a store it reads the store's cache.
+    :param header: fields of the contextual header of what was embedded.
+    :param language: of the conversations.
     :param remembered: the last rankings that pipelines have made, so that ten selections share one retrieval; by the
         stages, the level, and digests of what the stages read.
     """
@@ -101,13 +53,15 @@ class Bench:
     store: MemoryStore | None = field(default=None, repr=False)
     encoder: Encoder | None = field(default=None, repr=False)
     header: tuple[str, ...] = ()
+    language: str = "en"
     remembered: dict[tuple[Any, ...], Run] = field(default_factory=dict, init=False, repr=False, compare=False)
     _shown: Mapping[Level, Qrels] = field(default_factory=dict, repr=False)
+    _corpus: Corpus | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(
         cls,
-        dataset: Dataset,
+        dataset: Dataset | str | Path,
         *,
         encoder: Encoder | str | None = "minilm",
         store: MemoryStore | str | None = None,
@@ -117,6 +71,7 @@ class Bench:
     ) -> Bench:
         """Make a bench of a dataset; with a store, what it has encoded before is not encoded again.
 
+        :param dataset: a dataset, or the path of a file that :func:`memlab.datasets.load` reads.
         :param encoder: an encoder or its name; ``None`` for BM25 alone.
         :param store: a store or its URI; ``None`` keeps everything in memory. A view on earlier versions is read as it
             is; its versions, and the scopes where it holds more of them, are noted in the provenance.
@@ -130,9 +85,13 @@ class Bench:
         >>> bench.turn_vectors.shape[0] == small.turns.height
         True
         """
+        if not isinstance(dataset, Dataset):
+            from memlab.datasets import load as load_dataset
+
+            dataset = load_dataset(dataset)
         if not dataset.turns.height:
             raise DataError(f"dataset {dataset.name!r} holds no turns; there is nothing to search")
-        if isinstance(encoder, str):
+        if encoder is not None:
             from memlab.embed import load
 
             encoder = load(encoder)
@@ -141,6 +100,8 @@ class Bench:
 
             store = MemoryStore.open(store)
         provenance: dict[str, Any] = {"dataset": dataset.name, "fingerprint": dataset.fingerprint()}
+        if dataset.language != "en":
+            provenance["language"] = dataset.language
         turn_vectors = query_vectors = None
         if store is not None and ingest and not store.read_only:
             store.ingest(dataset)
@@ -149,10 +110,12 @@ class Bench:
             queries = query_texts(dataset.questions, dataset.turns, header=header)
             if store is None:
                 turn_vectors = encoder.encode(turn_texts(dataset.turns, header=header), progress=progress)
-                query_vectors = encoder.encode(queries, kind="query", progress=progress)
             else:
-                turn_vectors = _stored_vectors(store, encoder, dataset, tuple(header), progress)
-                query_vectors = store.encode(encoder, queries, kind="query", progress=progress)
+                from memlab.store import cached
+
+                encoder = cached(store, encoder)
+                turn_vectors = _stored_vectors(store, encoder.encoder, dataset, tuple(header), progress)
+            query_vectors = encoder.encode(queries, kind="query", progress=progress)
         if store is not None:
             provenance["versions"] = store.versions()
             if len(store.scopes(dataset.name)) > len(dataset.scopes):
@@ -168,54 +131,35 @@ class Bench:
             store,
             encoder,
             tuple(header),
+            dataset.language,
             _shown={"turn": qrels(dataset.questions, "turn"), "session": qrels(dataset.questions, "session")},
         )
 
-    @cached_property
-    def _documents(self) -> dict[Level, Documents]:
-        order = self.sessions.sort("scope", "n", maintain_order=True).with_row_index("session")
-        placed = self.turns.with_row_index("row").join(
-            order.select("session_id", "session"), on="session_id", how="left", maintain_order="left"
-        )
-        homeless = placed.filter(pl.col("session").is_null())
-        if homeless.height:
-            turn, session = homeless.row(0, named=True)["turn_id"], homeless.row(0, named=True)["session_id"]
-            raise DataError(f"turn {turn!r} belongs to session {session!r}, which dataset {self.name!r} does not list")
-        placed = placed.sort("session", "n", maintain_order=True)
-        rows = placed["row"].to_numpy()
-        session = placed["session"].to_numpy().astype(np.int64)
-        turn_embeddings = None if self.turn_vectors is None else np.ascontiguousarray(self.turn_vectors[rows])
-        of_turns = Documents(
-            placed["turn_id"].to_numpy(),
-            turn_texts(placed.drop("row", "session")),
-            session,
-            _spans(placed["scope"]),
-            turn_embeddings,
-        )
-        of_sessions = Documents(
-            order["session_id"].to_numpy(),
-            session_texts(placed.drop("row", "session"), order.drop("session")),
-            np.arange(order.height),
-            _spans(order["scope"]),
-            None if turn_embeddings is None else mean_by(turn_embeddings, session, order.height),
-        )
-        return {"turn": of_turns, "session": of_sessions}
+    def __post_init__(self) -> None:
+        mine = (self.turns, self.sessions, self.turn_vectors, self.language)
+        known = self._corpus
+        theirs = () if known is None else (known.turns, known.sessions, known.vectors, known.language)
+        if not theirs or any(a is not b for a, b in zip(theirs, mine, strict=True)):
+            object.__setattr__(self, "_corpus", Corpus(self.name, *mine))
 
     def documents(self, level: Level) -> Documents:
-        """Give the documents of a level."""
-        return self._documents[level]
+        """Give the documents of a level; benches with the same turns share them."""
+        assert self._corpus is not None  # set when the bench is made
+        return self._corpus.levels[level]
 
-    def encode(self, texts: list[str], *, kind: Kind = "document") -> np.ndarray:
-        """Embed more texts the way the bench's own were; where there is a store, it remembers them.
+    @cached_property
+    def query_words(self) -> list[list[str]]:
+        """Give each question's words, split as the documents' are."""
+        return tokenize(self.queries["text"].to_list(), language=self.language)
 
-        :returns: (n, d) float32 unit rows.
+    def embedder(self) -> Encoder:
+        """Give what embeds more texts the way the bench's own were; where there is a store, it remembers them.
+
         :raises DataError: when the bench was made without an encoder.
         """
         if self.encoder is None:
             raise DataError("this bench has no encoder to embed texts with; make it with one, such as encoder='minilm'")
-        if self.store is None:
-            return self.encoder.encode(texts, kind=kind)
-        return self.store.encode(self.encoder, texts, kind=kind)
+        return self.encoder
 
     def by_scope(self, level: Level) -> Iterator[tuple[np.ndarray, slice]]:
         """Go through the scopes that have queries: rows of the queries, and where the scope's documents are."""
@@ -249,10 +193,23 @@ class Bench:
         if len(repeated):
             raise DataError(f"query id {repeated[0]!r} stands for several questions; give each its own")
         texts = query_texts(filled, self.turns, header=self.header)
-        vectors = None if self.encoder is None else self.encode(texts, kind="query")
-        other = replace(self, queries=filled, query_vectors=vectors, _shown={})
-        other.__dict__["_documents"] = self._documents  # what cached_property fills; the documents are the same
-        return other
+        vectors = None if self.encoder is None else self.embedder().encode(texts, kind="query")
+        return replace(self, queries=filled, query_vectors=vectors, _shown={})
+
+    def with_rows(self, rows: np.ndarray, *, stored: bool = True) -> Bench:
+        """Give the same bench with some of its questions and no remembered rankings.
+
+        :param rows: of the questions.
+        :param stored: whether it goes on reading the store, and what the store remembers of its encoder.
+        """
+        vectors = None if self.query_vectors is None else self.query_vectors[rows]
+        part = replace(self, queries=self.queries[rows], query_vectors=vectors)
+        if stored:
+            return part
+        from memlab.store import CachedEncoder
+
+        raw = self.encoder.encoder if isinstance(self.encoder, CachedEncoder) else self.encoder
+        return replace(part, store=None, encoder=raw)
 
     def show(self, run: Run) -> Run:
         """Give a run that shows the texts of its documents and marks the evidence when a notebook prints it."""
@@ -276,23 +233,3 @@ def _stored_vectors(
     placed = dataset.turns.select("turn_id").join(stored, on="turn_id", how="left", maintain_order="left")
     rows = placed["at"].to_numpy()
     return vectors if np.array_equal(rows, np.arange(len(vectors))) else vectors[rows]
-
-
-def _spans(scopes: pl.Series) -> dict[str, tuple[int, int]]:
-    runs = (
-        pl.DataFrame({"scope": scopes})
-        .with_row_index("at")
-        .group_by("scope", maintain_order=True)
-        .agg(first=pl.col("at").min(), last=pl.col("at").max() + 1)
-    )
-    return {scope: (first, last) for scope, first, last in runs.iter_rows()}
-
-
-def mean_by(vectors: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-    """Average unit rows within groups and normalise: (n_groups, d); a group without rows gives zeros."""
-    from scipy.sparse import csr_array
-
-    member = csr_array((np.ones(len(group), np.float32), (group, np.arange(len(group)))), shape=(n_groups, len(group)))
-    means = np.asarray(member @ vectors, dtype=np.float32)
-    length = np.linalg.norm(means, axis=1, keepdims=True)
-    return np.divide(means, length, out=np.zeros_like(means), where=length > 0)

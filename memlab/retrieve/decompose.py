@@ -8,6 +8,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from memlab.errors import DataError
+from memlab.language.analysis import english
 from memlab.language.parts import question_parts
 from memlab.language.questions import aggregation
 from memlab.records import Run
@@ -36,10 +37,11 @@ def parts(bench: Bench, *, windows: int = 8, service: str | None = None) -> pl.D
     """
     if windows < 0:
         raise DataError(f"windows is {windows}; give how many, or 0 for none")
-    split = _written(bench.queries, service) if service else question_parts(bench.queries)
+    readable = bench.queries if english(bench.language, "the splitting of questions") else bench.queries.clear()
+    split = _written(bench.queries, service) if service else question_parts(readable)
     lengths = bench.sessions.group_by("scope").agg(n_sessions=pl.len())
     timed = (
-        bench.queries.filter(aggregation())
+        readable.filter(aggregation())
         .join(lengths, on="scope", maintain_order="left")
         .join(pl.DataFrame({"window": pl.int_range(windows, eager=True)}), how="cross")
         .filter(pl.col("window") < pl.col("n_sessions"))

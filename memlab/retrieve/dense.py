@@ -12,8 +12,8 @@ from memlab.errors import DataError
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve._indexed import from_store
-from memlab.retrieve._rank import rank
 from memlab.retrieve.bench import Bench
+from memlab.retrieve.ranking import rank
 
 if TYPE_CHECKING:
     from memlab.store import MemoryStore

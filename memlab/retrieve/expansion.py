@@ -13,10 +13,10 @@ from memlab import llm
 from memlab.errors import DataError
 from memlab.records import Run, run_from_scores
 from memlab.registry import stage
-from memlab.retrieve._rank import rank
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.bm25 import DEFAULTS, index_of, tokenize
+from memlab.retrieve.bm25 import normalisation
 from memlab.retrieve.dense import cosines
+from memlab.retrieve.ranking import rank
 from memlab.retrieve.subqueries import ask, joined
 
 KINDS = ("lex", "vec", "hyde")
@@ -186,11 +186,7 @@ def _hypothetical(bench: Bench, written: pl.DataFrame, k: int) -> pl.DataFrame:
     """Search by the mean of a question's vector and that of its hypothetical turn, which is embedded as a document."""
     if bench.query_vectors is None or bench.encoder is None:
         raise DataError("the queries are not embedded; make the bench with an encoder")
-    texts = written["hyde"].to_list()
-    if bench.store is None:
-        embedded = bench.encoder.encode(texts, kind="document", progress=False)
-    else:
-        embedded = bench.store.encode(bench.encoder, texts, kind="document", progress=False)
+    embedded = bench.encoder.encode(written["hyde"].to_list(), kind="document", progress=False)
     row = pl.DataFrame({"query_id": bench.queries["query_id"], "row": np.arange(bench.queries.height)})
     rows = written.join(row, on="query_id", how="left", maintain_order="left")["row"].to_numpy()
     vectors = bench.query_vectors.copy()
@@ -210,30 +206,23 @@ def _rm3_scores(
     bench: Bench, query: np.ndarray, at: np.ndarray, n_terms: int
 ) -> Iterator[tuple[np.ndarray, slice, np.ndarray]]:
     """Give BM25 scores of the weighted words of question and feedback, as :func:`bm25.bm25_scores` does."""
-    from scipy.sparse import csc_array
-
     documents = bench.documents("turn")
-    questions = tokenize(bench.queries["text"].to_list())
     for rows, span in bench.by_scope("turn"):
-        n = span.stop - span.start
-        scores = np.zeros((len(rows), n), np.float32)
-        index = index_of(documents, span, *DEFAULTS["turn"])
-        if index is not None:
-            held = index.scores
-            postings = csc_array((held["data"], held["indices"], held["indptr"])).astype(np.float64)
-            postings.resize((n, len(index.vocab_dict)))
-            common = np.diff(postings.indptr) > max(RM3_FEW, RM3_COMMON * n)
-            asked = _word_shares([questions[row] for row in rows], index.vocab_dict)
-            inside = np.isin(query, rows)
-            used, column = np.unique(at[inside], return_inverse=True)
-            said = _word_shares(tokenize([documents.texts[place] for place in used]), index.vocab_dict)
-            relevant = _share(np.searchsorted(rows, query[inside]), column, len(rows), len(used))
-            for start in range(0, len(rows), CHUNK):
-                chunk = slice(start, start + CHUNK)
-                shared = (relevant[chunk] @ said).toarray()
-                shared[:, common] = 0
-                words = RM3_MIX * asked[chunk].toarray() + (1 - RM3_MIX) * _largest(shared, n_terms)
-                scores[chunk] = (postings @ words.T).T
+        words = documents.words_in(span)
+        postings = words.weights(*normalisation(words, "turn"))
+        scores = np.zeros((len(rows), span.stop - span.start), np.float32)
+        common = words.frequency > max(RM3_FEW, RM3_COMMON * len(words.lengths))
+        asked = _parts(words.asked([bench.query_words[row] for row in rows]))
+        inside = np.isin(query, rows)
+        used, column = np.unique(at[inside] - span.start, return_inverse=True)
+        told = _parts(words.counts[:, used].T.tocsr())
+        relevant = _share(np.searchsorted(rows, query[inside]), column, len(rows), len(used))
+        for start in range(0, len(rows) if len(words.number) else 0, CHUNK):
+            chunk = slice(start, start + CHUNK)
+            shared = (relevant[chunk] @ told).toarray()
+            shared[:, common] = 0
+            mixed = RM3_MIX * asked[chunk].toarray() + (1 - RM3_MIX) * _largest(shared, n_terms)
+            scores[chunk] = (postings.T @ mixed.T).T
         yield rows, span, scores
 
 
@@ -245,12 +234,11 @@ def _share(row: np.ndarray, column: np.ndarray, n_rows: int, n_columns: int) -> 
     return csr_array((1.0 / total[row], (row, column)), shape=(n_rows, n_columns))
 
 
-def _word_shares(texts: list[list[str]], vocabulary: dict[str, int]) -> Any:
-    """Give each text's words as parts of its length: sparse (n texts, words of the vocabulary)."""
-    known = [[vocabulary[word] for word in text if word in vocabulary] for text in texts]
-    row = np.repeat(np.arange(len(known)), [len(text) for text in known])
-    column = np.array([word for text in known for word in text], dtype=np.int64)
-    return _share(row, column, len(texts), len(vocabulary))
+def _parts(counts: Any) -> Any:
+    """Give each row's counts as parts of their sum."""
+    total = np.repeat(counts.sum(axis=1), np.diff(counts.indptr))
+    counts.data = counts.data / total
+    return counts
 
 
 def _largest(shares: np.ndarray, n: int) -> np.ndarray:

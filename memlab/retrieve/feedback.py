@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,7 +11,7 @@ from memlab.errors import DataError
 from memlab.records import Run, run_from_scores
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.bm25 import DEFAULTS, index_of, tokenize
+from memlab.retrieve.bm25 import normalisation
 from memlab.retrieve.dense import cosines
 from memlab.retrieve.fusion import standardised
 
@@ -72,10 +70,9 @@ def negative_feedback(
         .with_columns(at=pl.Series(bench.documents("turn").at(run.frame["doc_id"]), dtype=pl.Int64))
         .join(asked, on="query_id", how="left", maintain_order="left")
     )
-    words = tokenize(bench.queries["text"].to_list())
     order = [listed.select("query", "at", key=pl.col("rank").cast(pl.Int64) + _NEVER // 2)]
     for ranked in listed.with_columns(chunk=pl.col("query") // CHUNK).partition_by("scope", "chunk"):
-        questions = _Questions.of(ranked, bench, words)
+        questions = _Questions.of(ranked, bench)
         found = questions.search(start=start, rounds=rounds, step=step, beta=beta, threshold=threshold)
         row, column = np.nonzero(found < _NEVER)
         finds = {"query": questions.numbers[row], "at": questions.span.start + column, "key": found[row, column]}
@@ -107,7 +104,7 @@ class _Questions:
     embeddings: np.ndarray | None
 
     @classmethod
-    def of(cls, ranked: pl.DataFrame, bench: Bench, words: list[list[str]]) -> _Questions:
+    def of(cls, ranked: pl.DataFrame, bench: Bench) -> _Questions:
         documents = bench.documents("turn")
         first = ranked.unique("query", keep="first", maintain_order=True)
         span, rows = slice(*documents.spans[first["scope"][0]]), first["row"].to_numpy()
@@ -120,19 +117,18 @@ class _Questions:
         relevance = np.full(shape, np.inf)
         relevance[at] = ranked.select(z=z)["z"].to_numpy()
         relevance = np.where(rank < _NEVER, relevance, relevance.min(axis=1, keepdims=True))
-        tokens = sorted({word for row in rows for word in words[row]})
-        column = {token: i for i, token in enumerate(tokens)}
-        weights = np.zeros((len(rows), len(tokens)))
-        for i, row in enumerate(rows):
-            np.add.at(weights[i], [column[word] for word in words[row]], 1.0)
+        words = documents.words_in(span)
+        counts = words.asked([bench.query_words[row] for row in rows])
+        used = np.unique(counts.indices)
+        terms = words.weights(*normalisation(words, "turn"))[used].toarray()
         vectors, embeddings = bench.query_vectors, documents.embeddings
         return cls(
             first["query"].to_numpy(),
             span,
             rank,
             relevance,
-            weights,
-            term_scores(bench, span, tokens).toarray(),
+            counts[:, used].toarray(),
+            terms,
             None if vectors is None else vectors[rows],
             None if embeddings is None else embeddings[span],
         )
@@ -164,28 +160,6 @@ class _Questions:
             direction = _unit(np.add.reduceat(self.embeddings[column], start, axis=0, dtype=np.float64))
             fit += standardised(cosines(_unit(self.vectors - beta * direction), self.embeddings))
         return fit
-
-
-def term_scores(bench: Bench, span: slice, tokens: Sequence[str]) -> Any:
-    """Score each turn of a scope for single words by BM25.
-
-    :param span: where the scope's n turns are among the bench's.
-    :param tokens: t words as :func:`memlab.retrieve.bm25.tokenize` gives them.
-    :returns: (t, n) sparse float64; a row is 0 where the word does not stand.
-    """
-    from scipy.sparse import csr_array
-
-    index = index_of(bench.documents("turn"), span, *DEFAULTS["turn"])
-    known = {} if index is None else index.vocab_dict
-    none = np.zeros(0)
-    scores = [index.get_scores([token]) if token in known else none for token in tokens]
-    places = [np.flatnonzero(row) for row in scores]
-    data = [row[place] for row, place in zip(scores, places, strict=True)]
-    ends = np.cumsum([0, *map(len, places)])
-    shape = (len(tokens), span.stop - span.start)
-    return csr_array(
-        (np.concatenate([none, *data]), np.concatenate([none, *places]).astype(np.int64), ends), shape=shape
-    )
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

@@ -12,11 +12,11 @@ from memlab.embed.tokens import TokenEncoder
 from memlab.errors import DataError
 from memlab.records import Level, Run, run_from_scores
 from memlab.registry import stage
-from memlab.retrieve._rank import rank
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25, bm25_scores
 from memlab.retrieve.dense import best_of, dense_scores
 from memlab.retrieve.late import late_scores
+from memlab.retrieve.ranking import rank
 
 RRF_K = 60
 GUARD = {1: 0.05, 2: 0.02, 3: 0.02}

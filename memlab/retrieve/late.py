@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import polars as pl
 
-from memlab.embed.base import Kind
 from memlab.embed.tokens import TokenEncoder, TokenVectors
 from memlab.errors import DataError
 from memlab.records import Level, Run
 from memlab.registry import stage
-from memlab.retrieve._rank import rank
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.dense import best_of
+from memlab.retrieve.index import Documents, rarity
+from memlab.retrieve.ranking import rank
 
 BLOCK = 200_000
 """Pairs of question and turn that are compared at a time, so that the matrices stay small."""
@@ -113,10 +110,12 @@ def totals(best: np.ndarray, weights: np.ndarray, asked: TokenVectors) -> np.nda
 
 def scope_tokens(bench: Bench, turns: slice, *, context: int = 2) -> ScopeTokens:
     """Give the token embeddings of a scope's turns, each read after ``context`` turns before it."""
-    documents, of = _document_tokens(bench, context)
+    if context < 0:
+        raise DataError(f"context is {context}; a turn is read after no other turn or after some")
+    documents, of = bench.documents("turn").made(_document_tokens, context, encoder=_token_encoder(bench))
     distinct, inverse = np.unique(of[turns], return_inverse=True)
-    held = documents.take(distinct)
-    return ScopeTokens(held, inverse, _rarity(held, np.bincount(inverse, minlength=len(distinct))))
+    texts = documents.take(distinct)
+    return ScopeTokens(texts, inverse, _rarity(texts, np.bincount(inverse, minlength=len(distinct))))
 
 
 def _rarity(documents: TokenVectors, counts: np.ndarray) -> np.ndarray:
@@ -129,47 +128,40 @@ def _rarity(documents: TokenVectors, counts: np.ndarray) -> np.ndarray:
     text = np.repeat(np.arange(len(documents)), np.diff(documents.start))
     pairs = np.unique(np.stack([text, documents.ids]), axis=1)
     frequency = np.bincount(pairs[1], weights=counts[pairs[0]], minlength=size)
-    n = counts.sum()
-    return np.log1p((n - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
+    return rarity(frequency, counts.sum()).astype(np.float32)
 
 
-def _document_tokens(bench: Bench, context: int) -> tuple[TokenVectors, np.ndarray]:
-    """Embed the tokens of all turns, once: of the distinct texts, and which of them each turn is."""
-    if context < 0:
-        raise DataError(f"context is {context}; a turn is read after no other turn or after some")
-    documents = bench.documents("turn")
-    key = ("tokens", context)
-    if key not in documents.indexes:
-        earlier = [pl.col("text").shift(i).over("session").fill_null("") for i in range(context, 0, -1)]
-        pairs = pl.DataFrame({"text": documents.texts, "session": documents.session}).select(
-            "text", before=pl.concat_str(earlier, separator=" ").str.strip_chars_start() if earlier else pl.lit("")
-        )
-        distinct = pairs.unique(maintain_order=True).with_row_index("at")
-        of = pairs.join(distinct, on=["text", "before"], how="left", maintain_order="left")["at"].to_numpy()
-        tokens = _encode(bench, distinct["text"].to_list(), distinct["before"].to_list(), "document")
-        documents.indexes[key] = tokens, of.astype(np.int64)
-    return documents.indexes[key]
+def _document_tokens(documents: Documents, context: int, *, encoder: TokenEncoder) -> tuple[TokenVectors, np.ndarray]:
+    """Embed the tokens of all turns: of the distinct texts, and which of them each turn is."""
+    earlier = [pl.col("text").shift(i).over("session").fill_null("") for i in range(context, 0, -1)]
+    pairs = pl.DataFrame({"text": documents.texts, "session": documents.session}).select(
+        "text", before=pl.concat_str(earlier, separator=" ").str.strip_chars_start() if earlier else pl.lit("")
+    )
+    distinct = pairs.unique(maintain_order=True).with_row_index("at")
+    of = pairs.join(distinct, on=["text", "before"], how="left", maintain_order="left")["at"].to_numpy()
+    tokens = encoder.encode_tokens(distinct["text"].to_list(), before=distinct["before"].to_list(), kind="document")
+    return tokens, of.astype(np.int64)
 
 
 def query_tokens(bench: Bench) -> TokenVectors:
     """Embed the tokens of the questions; the last ones asked are remembered."""
     texts = bench.queries["text"].to_list()
-    held: dict[str, Any] = bench.documents("turn").indexes.setdefault("asked", {})
-    key = hashlib.blake2b(json.dumps(texts).encode()).hexdigest()
-    if key not in held:
-        while len(held) >= REMEMBERED:
-            del held[next(iter(held))]
-        held[key] = _encode(bench, texts, None, "query")
-    return held[key]
+    asked = bench.documents("turn").made(_asked)
+    key = tuple(texts)
+    if key not in asked:
+        while len(asked) >= REMEMBERED:
+            del asked[next(iter(asked))]
+        asked[key] = _token_encoder(bench).encode_tokens(texts, kind="query")
+    return asked[key]
 
 
-def _encode(bench: Bench, texts: list[str], before: list[str] | None, kind: Kind) -> TokenVectors:
+def _asked(documents: Documents) -> dict[tuple[str, ...], TokenVectors]:
+    return {}
+
+
+def _token_encoder(bench: Bench) -> TokenEncoder:
     encoder = bench.encoder
-    if not isinstance(encoder, TokenEncoder):
-        found = "none" if encoder is None else f"{encoder.identity.key}, which gives one vector a text"
-        raise DataError(
-            f"late interaction needs token embeddings and the bench's encoder is {found}; use encoder='minilm'"
-        )
-    if bench.store is None:
-        return encoder.encode_tokens(texts, before=before, kind=kind)
-    return bench.store.tokens.encode(encoder, texts, before=before, kind=kind)
+    if isinstance(encoder, TokenEncoder):
+        return encoder
+    kind = "none" if encoder is None else f"{encoder.identity.key}, which gives one vector a text"
+    raise DataError(f"late interaction needs token embeddings and the bench's encoder is {kind}; use encoder='minilm'")

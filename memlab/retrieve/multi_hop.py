@@ -9,11 +9,10 @@ import polars as pl
 from pydantic import BaseModel
 
 from memlab.errors import DataError
+from memlab.language.analysis import tokenize
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.bm25 import tokenize
-from memlab.retrieve.feedback import term_scores
 from memlab.retrieve.subqueries import ask, joined, texts_of
 
 # A name leads to other turns more surely than a word as rare.
@@ -106,8 +105,8 @@ def mentions(
     first = texts_of(run, bench, reads).join(
         bench.queries.select("query_id", "scope"), on="query_id", how="left", maintain_order="left"
     )
-    said = _words(first)
-    asked = _words(bench.queries if known is None else known).select("query_id", "token")
+    said = _words(first, bench.language)
+    asked = _words(bench.queries if known is None else known, bench.language).select("query_id", "token")
     new = (
         said.join(asked, on=["query_id", "token"], how="anti", maintain_order="left")
         .group_by("query_id", "scope", "token", "rank", maintain_order=True)
@@ -126,7 +125,7 @@ def mentions(
     )
 
 
-def _words(texts: pl.DataFrame) -> pl.DataFrame:
+def _words(texts: pl.DataFrame, language: str) -> pl.DataFrame:
     """Split texts into ``word``, its BM25 ``token``, and whether it is a ``name``; stop words are left out."""
     names = pl.col("text").str.extract_all(_NAMES).list.eval(pl.element().str.extract(f"({_WORD})$"))
     words = (
@@ -139,22 +138,23 @@ def _words(texts: pl.DataFrame) -> pl.DataFrame:
         .drop("names", "text")
     )
     spoken = words["word"].unique(maintain_order=True)
-    tokens = pl.Series("token", tokenize(spoken.to_list()) if len(spoken) else [], dtype=pl.List(pl.String))
+    tokens = pl.Series("token", tokenize(spoken.to_list(), language=language), dtype=pl.List(pl.String))
     token = pl.DataFrame([spoken, tokens.list.first()]).drop_nulls()
     return words.join(token, on="word", maintain_order="left")
 
 
-def _idf(bench: Bench, words: pl.DataFrame) -> pl.DataFrame:
+def _idf(bench: Bench, mentioned: pl.DataFrame) -> pl.DataFrame:
     """Give the inverse document frequency of each scope's tokens that stand in two turns or more."""
     parts = [pl.DataFrame(schema={"scope": pl.String, "token": pl.String, "idf": pl.Float64})]
-    by_scope = words.group_by("scope", maintain_order=True).agg(pl.col("token").unique(maintain_order=True))
+    by_scope = mentioned.group_by("scope", maintain_order=True).agg(pl.col("token").unique(maintain_order=True))
     for scope, tokens in by_scope.iter_rows():
-        span = slice(*bench.documents("turn").spans[scope])
-        n, df = span.stop - span.start, (term_scores(bench, span, tokens) > 0).sum(axis=1)
-        idf = np.log1p((n - df + 0.5) / (df + 0.5))
-        parts.append(
-            pl.DataFrame({"scope": [scope] * len(tokens), "token": tokens, "idf": idf}).filter(pl.Series(df >= 2))
+        words = bench.documents("turn").words_in(slice(*bench.documents("turn").spans[scope]))
+        known = [token for token in tokens if token in words.number]
+        at = np.array([words.number[token] for token in known], dtype=np.int64)
+        idf = pl.DataFrame(
+            {"scope": [scope] * len(known), "token": known, "idf": words.rarity[at]}, schema=parts[0].schema
         )
+        parts.append(idf.filter(pl.Series(words.frequency[at] >= 2)))
     return pl.concat(parts)
 
 

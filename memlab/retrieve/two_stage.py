@@ -11,11 +11,12 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.records import Level, Run
 from memlab.registry import stage
-from memlab.retrieve._rank import rank
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.dense import best_of, cosines, dense_scores
 from memlab.retrieve.fusion import standardised
+from memlab.retrieve.index import Documents
+from memlab.retrieve.ranking import rank
 
 KEYS = ("summary", "document", "turn", "fused")
 
@@ -156,16 +157,17 @@ def summary_vectors(bench: Bench) -> np.ndarray | None:
         summary.
     :raises DataError: when the bench was made without an encoder.
     """
-    made = bench.documents("session").indexes
-    if "summaries" not in made:
-        texts = _summaries(bench)
-        present = texts != ""
-        vectors: np.ndarray | None = None
-        if present.any():
-            vectors = bench.documents("session").vectors().copy()
-            vectors[present.to_numpy()] = bench.encode(texts.filter(present).to_list())
-        made["summaries"] = vectors
-    return made["summaries"]
+    return bench.documents("session").made(_summary_vectors, bench=bench)
+
+
+def _summary_vectors(documents: Documents, *, bench: Bench) -> np.ndarray | None:
+    texts = _summaries(bench)
+    present = texts != ""
+    if not present.any():
+        return None
+    vectors = documents.vectors().copy()
+    vectors[present.to_numpy()] = bench.embedder().encode(texts.filter(present).to_list())
+    return vectors
 
 
 def _summaries(bench: Bench) -> pl.Series:

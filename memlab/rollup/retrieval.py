@@ -13,6 +13,7 @@ from memlab.records import Level, Node, Run, frame, run_from_scores
 from memlab.registry import stage
 from memlab.retrieve import Bench, sessions_from_turns
 from memlab.retrieve.dense import cosines
+from memlab.retrieve.index import Documents
 from memlab.retrieve.two_stage import places_within
 from memlab.rollup.given import Given
 from memlab.rollup.periods import rollup
@@ -157,9 +158,14 @@ class _Design(NamedTuple):
     seed: int = 0
 
 
+def _forest(documents: Documents, design: _Design) -> dict[str, Tree]:
+    """Give where the trees of a design are kept, scope by scope."""
+    return {}
+
+
 def _built(bench: Bench, scopes: list[str], design: _Design) -> dict[str, Tree]:
     documents = bench.documents("turn")
-    made: dict[str, Tree] = documents.indexes.setdefault(("tree", *design), {})
+    made = documents.made(_forest, design)
     missing = [scope for scope in scopes if scope not in made]
     if not missing:
         return made
@@ -168,11 +174,11 @@ def _built(bench: Bench, scopes: list[str], design: _Design) -> dict[str, Tree]:
     order = np.argsort(at, kind="stable")
     turns, at = turns[order], at[order]
     if design.grouping == "clusters":
-        grown = grow(turns, encoder=bench, vectors=documents.vectors()[at], seed=design.seed)
+        grown = grow(turns, encoder=bench.embedder(), vectors=documents.vectors()[at], seed=design.seed)
     else:
         writer = Given(bench.sessions) if design.given else None
         nodes = rollup(turns, sessions=bench.sessions, tz=design.tz, summariser=writer)
-        grown = Tree(nodes, bench.encode(nodes["text"].to_list()))
+        grown = Tree(nodes, bench.embedder().encode(nodes["text"].to_list()))
     for scope in missing:
         rows = ((grown.nodes["scope"] == scope) & (grown.nodes["kind"] != "turn")).arg_true().to_numpy()
         made[scope] = Tree(grown.nodes[rows], grown.vectors[rows])

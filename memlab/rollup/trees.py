@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from memlab.cluster.mixture import mixture_memberships
+from memlab.embed import Encoder, load
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError
 from memlab.records import Node, frame
@@ -21,14 +22,6 @@ LEAVES = ("turns", "sessions")
 FEW = 8
 LAYERS = 5
 _CHUNK = 5
-
-
-class Encodes(Protocol):
-    """An encoder, or a bench with one."""
-
-    def encode(self, texts: list[str], /) -> np.ndarray:
-        """Give (n, d) float32 unit rows."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -46,7 +39,7 @@ class Tree:
 def grow(
     turns: pl.DataFrame,
     *,
-    encoder: Encodes | str = "minilm",
+    encoder: Encoder | str = "minilm",
     vectors: np.ndarray | None = None,
     leaves: str = "turns",
     summariser: Summariser | None = None,
@@ -61,7 +54,7 @@ def grow(
     is the one it belongs to most, and these parents alone form a forest over all leaves.
 
     :param turns: rows of :class:`memlab.records.Turn`, in order of scope, session and place.
-    :param encoder: embeds the texts of nodes: an encoder, its name, or a bench.
+    :param encoder: embeds the texts of nodes: an encoder or its name.
     :param vectors: (n, d) unit rows of the leaves, where these are known already.
     :param leaves: ``turns``, or ``sessions``, which are summarised first.
     :param summariser: what writes the nodes; ``None`` for :class:`memlab.rollup.Extractive`.
@@ -79,7 +72,7 @@ def grow(
     (60, True)
     """
     writer = summariser or Extractive()
-    embedder = _encoder(encoder)
+    embedder = load(encoder)
     below = _leaves(turns, leaves, writer)
     known = np.asarray(embedder.encode(_texts(below, turns))) if vectors is None else vectors
     if len(known) != below.height:
@@ -96,14 +89,6 @@ def grow(
         of_layers.append(np.asarray(embedder.encode(above["text"].to_list())))
         below = above
     return Tree(pl.concat([*layers, below]), np.concatenate(of_layers))
-
-
-def _encoder(encoder: Encodes | str) -> Encodes:
-    if not isinstance(encoder, str):
-        return encoder
-    from memlab.embed import load
-
-    return load(encoder)
 
 
 def _leaves(turns: pl.DataFrame, leaves: str, summariser: Summariser) -> pl.DataFrame:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.language.analysis import english
 from memlab.language.parts import question_parts
 from memlab.records import Run
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.bm25 import DEFAULTS, tokenize
+from memlab.retrieve.bm25 import normalisation
 from memlab.retrieve.subqueries import ask
 
 _MATCH = {"query_id": pl.String(), "text": pl.String(), "kind": pl.String(), "rank": pl.Int32(), "match": pl.Float64()}
@@ -48,53 +50,51 @@ def parts_and_matches(run: Run, bench: Bench, n: int, *, retriever: str) -> tupl
 
 def _words(queries: pl.DataFrame, first: pl.DataFrame, bench: Bench) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Give the questions' words that the scope knows, and where the candidates hold them."""
-    asked = _tokens(queries["text"].to_list(), queries.select("query_id", "scope")).unique(
-        ["query_id", "text"], keep="first", maintain_order=True
-    )
-    held = _scope_tokens(bench, asked)
-    k1, b = DEFAULTS["turn"]
-    df = held.group_by("scope", "text").agg(df=pl.len(), n=pl.col("n").first())
-    idf = (1 + (pl.col("n") - pl.col("df") + 0.5) / (pl.col("df") + 0.5)).log()
-    known = asked.join(df, on=["scope", "text"], maintain_order="left").with_columns(weight=idf, kind=pl.lit("word"))
-    match = pl.col("tf") / (pl.col("tf") + k1 * (1 - b + b * pl.col("length") / pl.col("mean_length")))
+    rows = bench.queries.select("query_id", "scope", text=pl.Series(bench.query_words, dtype=pl.List(pl.String)))
+    asked = rows.join(queries.select("query_id"), on="query_id", maintain_order="right").explode("text")
+    asked = asked.drop_nulls("text").unique(["query_id", "text"], keep="first", maintain_order=True)
+    matches, rare = _scope_words(bench, asked)
+    known = asked.join(rare, on=["scope", "text"], maintain_order="left").with_columns(kind=pl.lit("word"))
     matched = (
         first.select("query_id", "rank", "at")
-        .join(held.select("at", "text", match=match), on="at", maintain_order="left")
+        .join(matches, on="at", maintain_order="left")
         .join(known.select("query_id", "text", "kind"), on=["query_id", "text"], maintain_order="left")
     )
     of_words = pl.col("weight") / pl.col("weight").sum().over("query_id")
     return known.select("query_id", "text", "kind", weight=of_words), matched.select(*_MATCH)
 
 
-def _scope_tokens(bench: Bench, asked: pl.DataFrame) -> pl.DataFrame:
-    """Count the asked words in every turn of their scopes: one row a turn and word that it holds."""
+def _scope_words(bench: Bench, asked: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Look the asked words up in their scopes.
+
+    :returns: ``at``, ``text``, ``match`` for every turn and word that it holds; ``scope``, ``text``, ``weight`` (idf).
+    """
     documents = bench.documents("turn")
-    spans = [(scope, *documents.spans[scope]) for scope in asked["scope"].unique(maintain_order=True)]
-    turns = (
-        pl.DataFrame(spans, schema={"scope": pl.String, "start": pl.Int64, "stop": pl.Int64}, orient="row")
-        .with_columns(at=pl.int_ranges("start", "stop"), n=pl.col("stop") - pl.col("start"))
-        .explode("at")
-    )
-    counted = (
-        _tokens([documents.texts[at] for at in turns["at"]], turns)
-        .group_by("scope", "at", "n", "text", maintain_order=True)
-        .agg(tf=pl.len())
-        .with_columns(length=pl.col("tf").sum().over("at"), mean_length=pl.col("tf").sum().over("scope") / pl.col("n"))
-    )
-    return counted.join(asked, on=["scope", "text"], how="semi")
-
-
-def _tokens(texts: list[str], rows: pl.DataFrame) -> pl.DataFrame:
-    """Set each text's tokens beside its row, one a row."""
-    tokens = pl.Series("text", tokenize(texts) if texts else [], dtype=pl.List(pl.String))
-    return rows.with_columns(tokens).explode("text").drop_nulls("text")
+    matches = [pl.DataFrame(schema={"at": pl.Int64, "text": pl.String, "match": pl.Float64})]
+    rare = [pl.DataFrame(schema={"scope": pl.String, "text": pl.String, "weight": pl.Float64})]
+    for scope, texts in (
+        asked.group_by("scope", maintain_order=True).agg(pl.col("text").unique(maintain_order=True)).rows()
+    ):
+        span = slice(*documents.spans[scope])
+        words = documents.words_in(span)
+        known = [text for text in texts if text in words.number]
+        rows = np.array([words.number[text] for text in known], dtype=np.int64)
+        # In order of turns, then of words.
+        held = words.matches(*normalisation(words, "turn"))[rows].T.tocsr()
+        at = span.start + np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))
+        text = pl.Series(known, dtype=pl.String).gather(held.indices)
+        matches.append(pl.DataFrame({"at": at, "text": text, "match": held.data}, schema=matches[0].schema))
+        weights = {"scope": [scope] * len(known), "text": known, "weight": words.rarity[rows]}
+        rare.append(pl.DataFrame(weights, schema=rare[0].schema))
+    return pl.concat(matches), pl.concat(rare)
 
 
 def _facets(
     queries: pl.DataFrame, first: pl.DataFrame, bench: Bench, retriever: str
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Give the questions' facets, and how high each candidate stands in a search for each."""
-    split = question_parts(queries).with_columns(kind=pl.lit("facet"))
+    readable = queries if english(bench.language, "the splitting of questions") else queries.clear()
+    split = question_parts(readable).with_columns(kind=pl.lit("facet"))
     known = split.with_columns(weight=1.0 / pl.len().over("query_id"))
     if not split.height:
         return known, pl.DataFrame(schema=_MATCH)

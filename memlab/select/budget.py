@@ -9,14 +9,16 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.language.analysis import tokenize
 from memlab.language.sentences import sentences
 from memlab.language.tokens import PIECE
 from memlab.records import Run
 from memlab.registry import stage
-from memlab.retrieve.bench import Bench, Documents
-from memlab.retrieve.bm25 import tokenize
+from memlab.retrieve.bench import Bench
+from memlab.retrieve.index import Documents
 
 CONTENTS = ("whole", "head", "sentences")
+_RARE = {"scope": pl.String(), "word": pl.String(), "weight": pl.Float64()}
 
 
 @stage
@@ -104,11 +106,11 @@ def _best_sentences(long: pl.DataFrame, bench: Bench, documents: Documents, limi
     shown = shown.select("sentence", at=pl.Series("at", at, dtype=pl.UInt32).gather(shown["row"])).with_columns(
         place=pl.int_range(pl.len()).over("at"), length=pl.col("sentence").str.len_chars()
     )
-    words = _flat("row", "word", tokenize(shown["sentence"].to_list())).unique()
+    words = _flat("row", "word", tokenize(shown["sentence"].to_list(), language=documents.language)).unique()
     words = shown.select("at", "place").with_row_index("row").join(words, on="row").drop("row")
-    asked = _flat("row", "word", tokenize(bench.queries["text"].to_list())).unique()
+    asked = _flat("row", "word", bench.query_words).unique()
     asked = bench.queries.select("query_id", "scope").with_row_index("row").join(asked, on="row")
-    asked = asked.join(_rarity(documents), on=["scope", "word"])
+    asked = asked.join(documents.made(_rarity), on=["scope", "word"])
     overlap = (
         long.join(asked.select("query_id", "word", "weight"), on="query_id")
         .join(words, on=["at", "word"])
@@ -129,19 +131,13 @@ def _best_sentences(long: pl.DataFrame, bench: Bench, documents: Documents, limi
 
 
 def _rarity(documents: Documents) -> pl.DataFrame:
-    """Give the inverse document frequency of each word in each scope, made once: ``scope``, ``word``, ``weight``."""
-    if "rarity" not in documents.indexes:
-        words = _flat("at", "word", tokenize(documents.texts)).unique()
-        scopes = [(scope, last - first) for scope, (first, last) in documents.spans.items()]
-        spans = pl.DataFrame(scopes, schema=["scope", "n"], orient="row").select(pl.all().repeat_by("n").explode())
-        df = pl.len()
-        documents.indexes["rarity"] = (
-            words.join(spans.with_row_index("at"), on="at")
-            .group_by("scope", "word")
-            .agg(weight=((pl.col("n").first() - df + 0.5) / (df + 0.5)).log1p())
-        )
-    weights: pl.DataFrame = documents.indexes["rarity"]
-    return weights
+    """Give the inverse document frequency of each word in each scope: ``scope``, ``word``, ``weight``."""
+    rare = []
+    for scope, span in documents.spans.items():
+        known = documents.words_in(slice(*span))
+        weights = {"scope": [scope] * len(known.number), "word": list(known.number), "weight": known.rarity}
+        rare.append(pl.DataFrame(weights, schema=_RARE))
+    return pl.concat(rare)
 
 
 def _flat(at: str, value: str, lists: list[list[str]]) -> pl.DataFrame:

@@ -10,7 +10,8 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.records import Run, run_from_scores
 from memlab.registry import stage
-from memlab.retrieve.bench import Bench, Documents
+from memlab.retrieve.bench import Bench
+from memlab.retrieve.index import Documents
 from memlab.select._groups import check, groups
 
 

@@ -13,7 +13,7 @@ LanceDB tables on a local disk or an object store. ``memory`` composes the small
 
 from __future__ import annotations
 
-from memlab.store.cached import CachedEncoder
+from memlab.store.cached import CachedEncoder, cached
 from memlab.store.memory import MemoryStore
 
-__all__ = ["CachedEncoder", "MemoryStore"]
+__all__ = ["CachedEncoder", "MemoryStore", "cached"]

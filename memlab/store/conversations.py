@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import polars as pl
 
@@ -41,7 +42,7 @@ def whole_dataset(database: Database, name: str, scopes: Iterable[str] | None = 
 def read_dataset(database: Database, name: str, kind: str, scopes: Iterable[str] | None = None) -> Dataset:
     """Read a dataset as it went in, or some of its scopes, whether or not its ingest came to an end."""
     wanted = None if scopes is None else list(scopes)
-    tables = {
+    tables: dict[str, Any] = {
         table: read_rows(database, table, name, scopes=wanted if "scope" in row_columns(table) else None)
         for table in DATASET_TABLES
     }

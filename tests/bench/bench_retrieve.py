@@ -40,7 +40,6 @@ def alone(bench: Bench) -> list[Bench]:
     found = []
     for row in range(bench.queries.height):
         one = replace(bench, queries=bench.queries[[row]], query_vectors=bench.query_vectors[[row]])
-        one.__dict__["_documents"] = bench._documents
         found.append(one)
     return found
 

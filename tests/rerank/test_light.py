@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from memlab.datasets import synthetic
 from memlab.errors import DataError
+from memlab.language.analysis import tokenize
 from memlab.records import Dataset, Level, Question, Run, Session, Turn, frame, run_from_scores
 from memlab.rerank import light
 from memlab.retrieve import Bench, bm25, sessions_from_turns
-from memlab.retrieve.bm25 import tokenize
 
 START = datetime(2024, 5, 1, tzinfo=UTC)
 WORDS = ["doctor", "rose", "water", "dentist", "bike", "the"]

@@ -16,7 +16,7 @@ from memlab.embed.text import session_texts, turn_texts
 from memlab.errors import DataError, StoreError
 from memlab.records import Dataset, Question, frame
 from memlab.retrieve import Bench, bm25, dense, hybrid
-from memlab.retrieve.bench import mean_by
+from memlab.retrieve.index import mean_by
 from memlab.store import MemoryStore
 
 

@@ -15,9 +15,9 @@ import polars as pl
 import pytest
 
 from memlab import DataError, ModelError, llm
+from memlab.language.analysis import tokenize
 from memlab.records import Dataset, Run, run_from_scores
 from memlab.retrieve import Bench, bm25, combsum, dense, expansion, hybrid, sessions_from_turns
-from memlab.retrieve.bm25 import tokenize
 from memlab.retrieve.expansion import Expansion, by_vectors, expand, prf
 
 Ranking = Callable[[Run], dict[str, list[str]]]
@@ -50,13 +50,14 @@ def standardised(scores: dict[str, float], k: int) -> dict[str, float]:
 def okapi(words: dict[str, float], texts: list[list[str]]) -> list[float]:
     """BM25 by its formula, with a weight for each word of the query."""
     mean = sum(map(len, texts)) / len(texts)
+    b = min(1.0, float(np.var([len(text) for text in texts])) / mean**2)
     total = [0.0] * len(texts)
     for word, weight in words.items():
         df = sum(word in text for text in texts)
         idf = math.log(1 + (len(texts) - df + 0.5) / (df + 0.5))
         for i, text in enumerate(texts):
             tf = text.count(word)
-            total[i] += weight * idf * tf / (tf + 0.9 * (0.6 + 0.4 * len(text) / mean))
+            total[i] += weight * idf * tf / (tf + 0.9 * (1 - b + b * len(text) / mean))
     return total
 
 

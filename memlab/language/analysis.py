@@ -1,0 +1,145 @@
+"""Text as retrieval reads it: lower-case words, stemmed, without the words that every text has.
+
+One analyser for documents and questions, BM25 and every stage that compares words. A language brings its stemmer
+(Snowball's) and its stop words; the tokens are the same everywhere: runs of two letters or digits, or more.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.language.tokens import stems
+from memlab.language.words import (
+    ARTICLES,
+    AUXILIARIES,
+    CONJUNCTIONS,
+    DEMONSTRATIVES,
+    PREPOSITIONS,
+    PRONOUNS,
+    QUESTION_WORDS,
+)
+
+_log = logging.getLogger("memlab")
+
+TOKEN = r"\w{2,}"
+"""What counts as a word; in Rust's syntax, whose ``\\w`` holds the vowel signs of Hindi or Tamil too."""
+
+LANGUAGES: Mapping[str, str] = {
+    "ar": "Arabic", "hy": "Armenian", "eu": "Basque", "ca": "Catalan", "cs": "Czech", "da": "Danish", "nl": "Dutch",
+    "en": "English", "eo": "Esperanto", "et": "Estonian", "fi": "Finnish", "fr": "French", "de": "German",
+    "el": "Greek", "hi": "Hindi", "hu": "Hungarian", "id": "Indonesian", "ga": "Irish", "it": "Italian",
+    "lt": "Lithuanian", "ne": "Nepali", "no": "Norwegian", "fa": "Persian", "pl": "Polish", "pt": "Portuguese",
+    "ro": "Romanian", "ru": "Russian", "sr": "Serbian", "st": "Sesotho", "es": "Spanish", "sv": "Swedish",
+    "ta": "Tamil", "tr": "Turkish", "yi": "Yiddish",
+}  # fmt: skip
+"""ISO 639-1 code → name of every language that there is a Snowball stemmer for."""
+
+# "How many" and "how much" ask as "how" does.
+_ENGLISH = frozenset({"many", "much"}).union(
+    *(ARTICLES, DEMONSTRATIVES, PRONOUNS, AUXILIARIES, QUESTION_WORDS, CONJUNCTIONS, PREPOSITIONS)
+)
+
+
+# Rare where things are told, so that frequency would make much of them, and half of them are on no list.
+_ASKING: Mapping[str, str] = {
+    "ca": "què qui quin quina quins quines quan on com quant quanta quants quantes",
+    "cs": "co kdo který která které kdy kde kam odkud proč jak kolik čí",
+    "da": "hvad hvem hvilken hvilket hvilke hvornår hvor hvorfor hvordan hvis",
+    "de": "was wer wem wen wessen welche welcher welches welchen welchem wann wo wohin woher warum wieso weshalb wie",
+    "el": "τι ποιος ποια ποιο πότε πού γιατί πώς πόσο πόσα πόσες πόσοι",
+    "es": "qué quién quiénes cuál cuáles cuándo dónde adónde cómo cuánto cuánta cuántos cuántas",
+    "fi": "mikä mitä missä mistä mihin milloin kuka ketä kenen miksi miten kuinka",
+    "fr": "que qui quoi quel quelle quels quelles quand où pourquoi comment combien lequel laquelle",
+    "hu": "mi mit ki kit hol hová honnan mikor miért hogyan mennyi hány melyik",
+    "id": "apa siapa mana kapan bagaimana mengapa kenapa berapa",
+    "it": "che chi cosa quale quali quando dove perché come quanto quanta quanti quante",
+    "nl": "wat wie welke welk wanneer waar waarom hoe hoeveel wiens",
+    "no": "hva hvem hvilken hvilket hvilke når hvor hvorfor hvordan",
+    "pl": "co kto który która które kiedy gdzie skąd dokąd dlaczego jak ile czyj",
+    "pt": "que quem qual quais quando onde como quanto quanta quantos quantas",
+    "ro": "ce cine care când unde cum cât câtă câți câte",
+    "ru": "что кто какой какая какое какие когда где куда откуда почему зачем как сколько чей",
+    "sv": "vad vem vilken vilket vilka när var varför hur",
+    "tr": "ne kim hangi zaman nerede nereye neden niçin nasıl kaç",
+}
+
+
+def check_language(language: str) -> str:
+    """Give the code of a language back if it is known.
+
+    :raises DataError: for another, with the codes that are known.
+
+    >>> from memlab.language.analysis import check_language
+    >>> check_language("no")
+    'no'
+    """
+    if language not in LANGUAGES:
+        known = ", ".join(f"{code} ({name})" for code, name in LANGUAGES.items())
+        raise DataError(f"language is {language!r}; choose from {known}")
+    return language
+
+
+@lru_cache(maxsize=256)
+def english(language: str, rules: str) -> bool:
+    """Say whether rules that know English alone can be used; that they cannot is logged, once for each.
+
+    :param rules: what they do, as the subject of a sentence.
+
+    >>> from memlab.language.analysis import english
+    >>> english("en", "the splitting of questions")
+    True
+    """
+    if language != "en":
+        name = LANGUAGES.get(language, language)
+        _log.warning("%s knows English alone and is left out of conversations in %s; all else works", rules, name)
+    return language == "en"
+
+
+def tokenize(texts: Sequence[str], *, language: str = "en", stem: bool = True) -> list[list[str]]:
+    """Split texts into words without stop words, the same way for documents and questions.
+
+    :param language: a code of :data:`LANGUAGES`.
+    :param stem: whether to cut the words to their stems.
+    :returns: the words of each text, in its order.
+    :raises DataError: for an unknown language.
+
+    >>> from memlab.language.analysis import tokenize
+    >>> tokenize(["How many doctors did I see when I moved?"])
+    [['doctor', 'see', 'move']]
+    >>> tokenize(["Wie viele Ärzte habe ich besucht?"], language="de")
+    [['viel', 'arzt', 'besucht']]
+    """
+    drop = pl.Series(sorted(stop_words(language)), dtype=pl.String)
+    words = pl.Series("word", texts, dtype=pl.String).str.to_lowercase().str.extract_all(TOKEN)
+    flat = words.to_frame().with_row_index("text").explode("word").filter(~pl.col("word").is_in(drop.implode()))
+    flat = flat.drop_nulls("word")
+    if stem:
+        flat = flat.with_columns(stems(flat["word"], language))
+    split = flat.group_by("text", maintain_order=True).agg("word")
+    rows = pl.DataFrame({"text": pl.int_range(len(words), dtype=pl.UInt32, eager=True)})
+    filled = rows.join(split, on="text", how="left", maintain_order="left")["word"]
+    return [row or [] for row in filled.to_list()]
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def stop_words(language: str = "en") -> frozenset[str]:
+    """Give the words that retrieval leaves out: function words alone, since any other may be what is asked for.
+
+    English has the closed classes of :mod:`memlab.language.words`; Danish, Dutch, French, German, Italian, Norwegian,
+    Portuguese, Russian, Spanish, Swedish and Turkish have NLTK's lists as ``bm25s`` brings them. These and eight more
+    languages leave out the words that questions begin with. Otherwise frequency alone tells what a word is worth:
+    the longer lists that there are hold words such as "work" and "day".
+
+    :raises DataError: for an unknown language.
+    """
+    from bm25s import stopwords
+
+    name = LANGUAGES[check_language(language)]
+    if language == "en":
+        return _ENGLISH
+    return frozenset(getattr(stopwords, f"STOPWORDS_{name.upper()}", ())) | set(_ASKING.get(language, "").split())

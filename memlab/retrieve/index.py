@@ -1,0 +1,272 @@
+"""What is searched: the documents of a level, and what is worked out from them, each thing once.
+
+A bench and every bench made of it share one :class:`Corpus`. Statistics of words are those of a scope, since a memory
+knows nothing of other people's: :meth:`Documents.words_in` gives them, for BM25 and for every stage that weighs words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import polars as pl
+
+from memlab.embed.text import session_texts, turn_texts
+from memlab.errors import DataError
+from memlab.language.analysis import tokenize
+from memlab.language.tokens import PIECE
+from memlab.records import Level
+
+T = TypeVar("T")
+
+# Of questions that are scored at a time, so that sparse products stay small.
+_BLOCK = 256
+
+
+def rarity(frequency: np.ndarray, n: float) -> np.ndarray:
+    """Give the inverse document frequency of words, as BM25 has it.
+
+    :param frequency: in how many of the ``n`` documents each word stands.
+
+    >>> import numpy as np
+    >>> from memlab.retrieve.index import rarity
+    >>> rarity(np.array([1.0, 9.0]), 9).round(2).tolist()
+    [1.9, 0.05]
+    """
+    rare: np.ndarray = np.log1p((n - frequency + 0.5) / (frequency + 0.5))
+    return rare
+
+
+@dataclass(frozen=True, eq=False)
+class ScopeWords:
+    """The words of one scope's n documents.
+
+    :param number: word → its row.
+    :param counts: (v, n) sparse: how often each word stands in each document.
+    :param lengths: (n,) words of each document.
+    """
+
+    number: Mapping[str, int]
+    counts: Any
+    lengths: np.ndarray
+    _matches: dict[tuple[float, float], Any] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def of(cls, texts: Sequence[Sequence[str]]) -> ScopeWords:
+        """Count the words of texts that are split already."""
+        from scipy.sparse import csr_array
+
+        number: dict[str, int] = {}
+        rows = [number.setdefault(word, len(number)) for words in texts for word in words]
+        lengths = np.array([len(words) for words in texts], dtype=np.int64)
+        columns = np.repeat(np.arange(len(texts)), lengths)
+        counts = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(number), len(texts)))
+        return cls(number, counts, lengths)
+
+    @cached_property
+    def frequency(self) -> np.ndarray:
+        """Say in how many documents each word stands: (v,)."""
+        return np.diff(self.counts.indptr).astype(np.float64)
+
+    @cached_property
+    def rarity(self) -> np.ndarray:
+        """Give each word's inverse document frequency: (v,); see :func:`rarity`."""
+        return rarity(self.frequency, len(self.lengths))
+
+    def matches(self, k1: float, b: float) -> Any:
+        """Say how well each document matches each word, from 0 (absent) towards 1, as BM25 counts it: (v, n) sparse.
+
+        :param k1: how soon further occurrences stop to count.
+        :param b: how much a long document loses.
+        """
+        if (k1, b) not in self._matches:
+            mean = self.lengths.mean() if self.lengths.any() else 1.0
+            norm = k1 * (1 - b + b * self.lengths / mean)
+            matches = self.counts.copy()
+            matches.data = matches.data / (matches.data + norm[matches.indices])
+            self._matches[k1, b] = matches
+        return self._matches[k1, b]
+
+    def weights(self, k1: float, b: float) -> Any:
+        """Give each document's BM25 score for each word alone: (v, n) sparse float64."""
+        from scipy.sparse import dia_array
+
+        v = len(self.number)
+        return (dia_array((self.rarity[None], [0]), shape=(v, v)) @ self.matches(k1, b)).tocsr()
+
+    def asked(self, texts: Sequence[Sequence[str]]) -> Any:
+        """Count the scope's words in other texts, such as questions: (q, v) sparse."""
+        from scipy.sparse import csr_array
+
+        known = [[self.number[word] for word in words if word in self.number] for words in texts]
+        rows = np.repeat(np.arange(len(known)), [len(words) for words in known])
+        columns = np.array([number for words in known for number in words], dtype=np.int64)
+        return csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(known), len(self.number)))
+
+    def scores(self, texts: Sequence[Sequence[str]], k1: float, b: float) -> np.ndarray:
+        """Score every document for questions by BM25 (Lucene's variant): (q, n) float32."""
+        asked, weights = self.asked(texts), self.weights(k1, b)
+        scores = np.zeros((asked.shape[0], len(self.lengths)), np.float32)
+        for start in range(0, len(scores), _BLOCK):
+            scores[start : start + _BLOCK] = (asked[start : start + _BLOCK] @ weights).toarray()
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class Documents:
+    """The documents of one level, grouped by scope: each scope's documents are neighbours, in order of time.
+
+    :param ids: (n,) document ids.
+    :param texts: (n,) what BM25 and encoders read.
+    :param session: (n,) number of the session that each document belongs to.
+    :param spans: scope → (first, last + 1) place of its documents.
+    :param embeddings: (n, d) float32 unit rows; for sessions the normalised mean of their turns; ``None`` where no
+        encoder was given.
+    :param language: that the texts are read in.
+    """
+
+    ids: np.ndarray
+    texts: list[str]
+    session: np.ndarray
+    spans: Mapping[str, tuple[int, int]]
+    embeddings: np.ndarray | None
+    language: str = "en"
+    _made: dict[tuple[Hashable, ...], Any] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def place(self) -> pl.DataFrame:
+        """Give the place of each id: ``doc_id``, ``at``."""
+        return pl.DataFrame({"doc_id": pl.Series(self.ids, dtype=pl.String), "at": np.arange(len(self.ids))})
+
+    @cached_property
+    def n_tokens(self) -> np.ndarray:
+        """Count each document's words and punctuation marks: (n,) a token count that needs no model."""
+        return pl.Series(self.texts, dtype=pl.String).str.count_matches(PIECE).to_numpy().astype(np.int64)
+
+    @cached_property
+    def words(self) -> list[list[str]]:
+        """Give each document's words, see :func:`memlab.language.analysis.tokenize`."""
+        return tokenize(self.texts, language=self.language)
+
+    def words_in(self, span: slice) -> ScopeWords:
+        """Give the statistics of words of one scope.
+
+        :param span: where the scope's documents are.
+        """
+        return self.made(_scope_words, span.start, span.stop)
+
+    def made(self, build: Callable[..., T], *key: Hashable, **given: Any) -> T:
+        """Give what ``build(documents, *key, **given)`` makes, made once and kept as long as the documents.
+
+        So that a stage of any room can work something out once for all pipelines over a bench.
+
+        :param build: a function of a module, which names what is kept.
+        :param key: what the result depends on beside the documents.
+        :param given: what it is made with and does not depend on, such as an encoder or a bar of progress.
+        """
+        place = (build, *key)
+        if place not in self._made:
+            self._made[place] = build(self, *key, **given)
+        made: T = self._made[place]
+        return made
+
+    def at(self, doc_ids: pl.Series) -> np.ndarray:
+        """Give the places of ids.
+
+        :raises DataError: for an id that is not among the documents.
+        """
+        places = pl.DataFrame({"doc_id": doc_ids}).join(self.place, on="doc_id", how="left", maintain_order="left")
+        if places["at"].null_count():
+            missing = doc_ids.filter(places["at"].is_null())[0]
+            raise DataError(f"document {missing!r} is not in this bench; rank with the dataset that the bench holds")
+        return places["at"].to_numpy()
+
+    def vectors(self) -> np.ndarray:
+        """Give the embeddings.
+
+        :raises DataError: when the bench was made without an encoder.
+        """
+        if self.embeddings is None:
+            raise DataError("this stage needs embeddings: make the bench with an encoder, such as encoder='minilm'")
+        return self.embeddings
+
+
+def _scope_words(documents: Documents, start: int, stop: int) -> ScopeWords:
+    return ScopeWords.of(documents.words[start:stop])
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """The conversations of a bench as documents of both levels.
+
+    :param name: the dataset's name.
+    :param turns: the dataset's turns, in the order of ``vectors``.
+    :param sessions: the dataset's sessions.
+    :param vectors: (n turns, d) float32 unit rows, or ``None``.
+    :param language: of the conversations.
+    """
+
+    name: str
+    turns: pl.DataFrame
+    sessions: pl.DataFrame
+    vectors: np.ndarray | None
+    language: str = "en"
+
+    @cached_property
+    def levels(self) -> dict[Level, Documents]:
+        """Put turns and sessions in order of scope and time.
+
+        :raises DataError: for a turn of a session that is not listed.
+        """
+        order = self.sessions.sort("scope", "n", maintain_order=True).with_row_index("session")
+        placed = self.turns.with_row_index("row").join(
+            order.select("session_id", "session"), on="session_id", how="left", maintain_order="left"
+        )
+        homeless = placed.filter(pl.col("session").is_null())
+        if homeless.height:
+            turn, session = homeless.row(0, named=True)["turn_id"], homeless.row(0, named=True)["session_id"]
+            raise DataError(f"turn {turn!r} belongs to session {session!r}, which dataset {self.name!r} does not list")
+        placed = placed.sort("session", "n", maintain_order=True)
+        rows = placed["row"].to_numpy()
+        session = placed["session"].to_numpy().astype(np.int64)
+        turn_embeddings = None if self.vectors is None else np.ascontiguousarray(self.vectors[rows])
+        of_turns = Documents(
+            placed["turn_id"].to_numpy(),
+            turn_texts(placed.drop("row", "session")),
+            session,
+            _spans(placed["scope"]),
+            turn_embeddings,
+            self.language,
+        )
+        of_sessions = Documents(
+            order["session_id"].to_numpy(),
+            session_texts(placed.drop("row", "session"), order.drop("session")),
+            np.arange(order.height),
+            _spans(order["scope"]),
+            None if turn_embeddings is None else mean_by(turn_embeddings, session, order.height),
+            self.language,
+        )
+        return {"turn": of_turns, "session": of_sessions}
+
+
+def _spans(scopes: pl.Series) -> dict[str, tuple[int, int]]:
+    runs = (
+        pl.DataFrame({"scope": scopes})
+        .with_row_index("at")
+        .group_by("scope", maintain_order=True)
+        .agg(first=pl.col("at").min(), last=pl.col("at").max() + 1)
+    )
+    return {scope: (first, last) for scope, first, last in runs.iter_rows()}
+
+
+def mean_by(vectors: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
+    """Average unit rows within groups and normalise: (n_groups, d); a group without rows gives zeros."""
+    from scipy.sparse import csr_array
+
+    member = csr_array((np.ones(len(group), np.float32), (group, np.arange(len(group)))), shape=(n_groups, len(group)))
+    means = np.asarray(member @ vectors, dtype=np.float32)
+    length = np.linalg.norm(means, axis=1, keepdims=True)
+    return np.divide(means, length, out=np.zeros_like(means), where=length > 0)
