@@ -12,11 +12,12 @@ from scipy.sparse import csr_array
 
 from memlab.embed.text import ROLES
 from memlab.language.analysis import tokenize
+from memlab.language.calendar import days
+from memlab.language.dates import dates
 from memlab.language.words import MONTHS
 from memlab.retrieve import Bench
 from memlab.retrieve.index import Documents, rarity
 
-_MONTHS = [name.title() for name in MONTHS]
 _TIME = (
     r"(?i)\b(?:yesterday|today|tomorrow|tonight|last|next|ago|since|recently|soon|weeks?|weekend|months?|years?|days?|morning"
     r"|evening|(?:mon|tues|wednes|thurs|fri|satur|sun)day|\d+)\b"
@@ -25,7 +26,7 @@ TURN_SHAPES = {
     "asks": r"\?",
     "exclaims": "!",
     "digits": r"\d+",
-    "time_words": _TIME + "|" + r"\b(?:" + "|".join(_MONTHS) + r")\b",
+    "time_words": _TIME + "|" + r"\b(?:" + "|".join(name.title() for name in MONTHS) + r")\b",
     "first_person": r"\b(?:I|me|my|mine|we|our|us)\b",
     "second_person": r"(?i)\b(?:you|your|yours)\b",
     "capitalised": r"[\p{Ll},] \p{Lu}\p{Ll}+",
@@ -41,7 +42,6 @@ _FORMS = {
     "asks_plural": r"(?i)\b(?:what|which)(?: \w+){0,2} \w+s\b|"
     r"\b(?:all|both|each|every|many|list|different|types?|kinds?)\b",
     "asks_opinion": r"(?i)\b(?:would|might|could|likely|probably|considered)\b",
-    "names_date": r"\b(?:20\d\d|" + "|".join(_MONTHS) + r")\b",
 }
 
 
@@ -164,6 +164,8 @@ def question_shapes(bench: Bench, rows: np.ndarray, turns: slice, session: np.nd
     shapes: dict[str, Any] = {
         name: text.str.contains(pattern).to_numpy().astype(np.float32)[:, None] for name, pattern in _FORMS.items()
     }
+    asked = np.array([_named(question) for question in text]).reshape(len(text), 3)
+    shapes["names_date"] = np.isfinite(asked).any(axis=1).astype(np.float32)[:, None]
     shapes["question_length"] = text.str.count_matches(r"\w+").log1p().to_numpy().astype(np.float32)[:, None]
     speaker = _turns(bench)["speaker"][turns]
     people = [name for name in speaker.unique(maintain_order=True) if name not in ROLES]
@@ -174,29 +176,21 @@ def question_shapes(bench: Bench, rows: np.ndarray, turns: slice, session: np.nd
     shapes["speaker_named"] = called @ speaks
     shapes["n_named"] = called.sum(axis=1, keepdims=True)
     shapes["other_named"] = shapes["n_named"] - shapes["speaker_named"]
-    return shapes | {name: values[:, session] for name, values in _dates(bench, text, turns, session).items()}
+    return shapes | {name: values[:, session] for name, values in _dates(bench, asked, turns, session).items()}
 
 
-def _dates(bench: Bench, text: pl.Series, turns: slice, session: np.ndarray) -> Mapping[str, np.ndarray]:
-    """Compare a month or day that a question names with the dates of the scope's sessions: (q, n_sessions) each."""
+def _dates(bench: Bench, asked: np.ndarray, turns: slice, session: np.ndarray) -> Mapping[str, np.ndarray]:
+    """Compare a month or day that a question names with the dates of the scope's sessions: (q, n_sessions) each.
+
+    :param asked: (q, 3) what :func:`_named` gives.
+    """
     numbers = bench.documents("turn").session[turns]
     start = int(numbers[0] - session[0])  # of the scope, whose first sessions may be empty
     ordered = bench.sessions.sort("scope", "n", maintain_order=True)[start : int(numbers[-1]) + 1]
     when = ordered.select(
         month=pl.col("start").dt.month(), year=pl.col("start").dt.year(), day=pl.col("start").dt.epoch("d")
     ).with_columns(pl.all().cast(pl.Float64).fill_null(float("nan")))
-    months = "|".join(_MONTHS)
-    asked = pl.DataFrame({"text": text}).select(
-        month=pl.col("text").str.extract(rf"\b({months})\b").replace_strict(_MONTHS, range(1, 13), default=None),
-        year=pl.col("text").str.extract(r"\b(20\d\d)\b").cast(pl.Int64),
-        day=pl.coalesce(
-            pl.col("text").str.extract(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?:{months})\b"),
-            pl.col("text").str.extract(rf"\b(?:{months}) (\d{{1,2}})(?:st|nd|rd|th)?\b"),
-        ).cast(pl.Int64),
-    )
-    month, year, day = (
-        asked[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()[:, None] for name in asked.columns
-    )
+    year, month, day = asked.T[:, :, None]
     of_month, of_year, of_day = (when[name].to_numpy()[None, :] for name in ("month", "year", "day"))
     same_year = np.isnan(year) | (year == of_year)
     # Days since 1970 of the day that is named, in the year of the session where none is named.
@@ -210,3 +204,16 @@ def _dates(bench: Bench, text: pl.Series, turns: slice, session: np.ndarray) -> 
         "date_near": np.nan_to_num(np.exp(-np.abs(distance) / 7)).astype(np.float32),
         "date_before": np.nan_to_num(np.clip(distance, -30, 30) / 30).astype(np.float32),
     }
+
+
+def _named(text: str) -> list[float]:
+    """Give year, month and day of the first date that a question names, NaN for what it leaves out."""
+    values = [read.value for read in dates(text) if read.value[0].isdigit()]
+    spans = [span for value in values if (span := days(value))]
+    if not values:
+        return [np.nan] * 3
+    value = str(spans[0][0]) if "W" in values[0] or "/" in values[0] else values[0]
+    parts = [float(part) for part in value.split("-")]
+    if not days(value):
+        parts = [float(spans[0][0].year) if spans else np.nan, *parts]
+    return [*parts, np.nan, np.nan][:3]

@@ -115,6 +115,15 @@ def test_captions_and_dates_that_some_sessions_lack() -> None:
     assert column(bench, "captioned").tolist() == [0, 0, 0]
 
 
+def test_dates_of_questions_are_read_as_everywhere() -> None:
+    start = [datetime(2023, 8, day, tzinfo=UTC) for day in (3, 15, 27)]
+    talked = {"u": [["a b"], ["c d"], ["e f"]]}
+    bench = talk(talked, {"u": ["What was on Aug 15th?"]}, start=start)
+    assert column(bench, "date_near").argmax() == 1
+    bench = talk(talked, {"u": ["What was the week before August 10, 2023?"]}, start=start)
+    assert column(bench, "date_near").argmax() == 0
+
+
 def test_features_do_not_depend_on_other_questions(small: Dataset, bench: Bench) -> None:
     whole = known(bench)
     for query in small.questions.gather_every(4).iter_slices(1):
