@@ -28,6 +28,18 @@ def _shared(relative: str) -> Path:
     return path
 
 
+# Fixtures that take long to make: what uses one runs in one process.
+_DEAR = {"lists": "learning", "folds": "learning", "models": "learning", "locomo": "locomo"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        groups = [group for name, group in _DEAR.items() if name in getattr(item, "fixturenames", ())]
+        if groups:
+            item.add_marker(pytest.mark.xdist_group(groups[0]))
+
+
 @pytest.fixture(scope="session")
 def locomo_path() -> Path:
     return _shared("locomo/locomo_dev.json")

@@ -42,7 +42,7 @@ def late(bench: Bench, *, level: Level = "turn", k: int = 200, context: int = 2)
     Late Chunking (2024); weights by rarity: Zhang et al., BERTScore (ICLR 2020), section 3.
 
     >>> from memlab import datasets, retrieve
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="minilm", progress=False)
+    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=50, seed=0), encoder="minilm", progress=False)
     >>> retrieve.late(bench, k=3).frame["rank"].max()
     3
     """
