@@ -17,10 +17,11 @@ _EXPORTS: dict[str, str] = {
     "Bench": "memlab.retrieve",
     **dict.fromkeys(("Experiment", "reopen", "replay", "run", "run_grid", "run_pipelines"), "memlab.experiments"),
     "MemoryStore": "memlab.store",
-    **dict.fromkeys(("Pipeline", "pipeline", "stage", "stages"), "memlab.pipelines"),
+    **dict.fromkeys(("Pipeline", "pipeline", "stage"), "memlab.pipelines"),
     **dict.fromkeys(("Dataset", "Fact", "Qrels", "Question", "Run", "Session", "Turn", "qrels"), "memlab.records"),
     "run_from_scores": "memlab.records",
 }
+_REGISTRIES = {"encoders": "embed", "formats": "datasets", "measures": "evaluate", "stages": "pipelines"}
 _ROOMS = (
     "cluster",
     "config",
@@ -46,12 +47,15 @@ _ROOMS = (
     "summarize",
 )
 
-__all__ = ["__version__", *_EXPORTS, *_ROOMS]
+__all__ = ["__version__", *_EXPORTS, *_REGISTRIES, *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
         value = getattr(importlib.import_module(_EXPORTS[name]), name)
+    elif name in _REGISTRIES:
+        importlib.import_module(f"memlab.{_REGISTRIES[name]}")
+        value = getattr(importlib.import_module("memlab.registry"), name)
     elif name in _ROOMS:
         value = importlib.import_module("memlab.experiments.learning" if name == "learning" else f"memlab.{name}")
     else:

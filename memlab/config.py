@@ -82,7 +82,8 @@ class Settings(BaseSettings):
     :param store: directory or object-store URI of the LanceDB store.
     :param encoder: ``minilm``, ``hashing``, ``endpoint:NAME``, a directory or a hub id.
     :param header: fields of the contextual header: scope, time, participants, topics.
-    :param pipelines: what ``memlab evaluate`` compares; the first is the baseline.
+    :param pipelines: what ``memlab evaluate`` compares; the first is the baseline. None: controls and the best.
+    :param plugins: modules that add stages, encoders, measures or formats, found from the current directory too.
     :param on_error: stop at a bad record, or put it aside and go on.
     :param gap_minutes: the silence that ends a session of a chat log that does not name its sessions.
     :param language: of the conversations, such as ``de``; ``None`` for what a chat log says, else English.
@@ -104,7 +105,8 @@ class Settings(BaseSettings):
     store: str = Field(".memlab/store", min_length=1)
     encoder: str = Field("minilm", min_length=1)
     header: tuple[Literal["scope", "time", "participants", "topics"], ...] = ()
-    pipelines: tuple[str, ...] = ("dense", "bm25", "hybrid", "hybrid | mmr", "hybrid | by_cluster")
+    pipelines: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
     on_error: Literal["raise", "quarantine"] = "raise"
     gap_minutes: float = Field(30.0, gt=0)
     language: str | None = None
@@ -160,7 +162,10 @@ def settings(flags: Mapping[str, Any] | None = None, *, directory: str | Path = 
         known = ", ".join(Settings.model_fields)
         # A service's table may hold a key that somebody wrote into it.
         shown = "" if first["loc"][0] == "llm" else f", found {first['input']!r}"
-        raise DataError(f"setting {name!r} (from {source}): {first['msg']}{shown}; settings are {known}") from None
+        place = "settings are"
+        if first["loc"][:2] == ("llm", "services") and len(first["loc"]) > 2:
+            known, place = ", ".join(ServiceSettings.model_fields), "a table of [llm.services] has"
+        raise DataError(f"setting {name!r} (from {source}): {first['msg']}{shown}; {place} {known}") from None
 
 
 def _joined(before: Any, value: Any) -> Any:

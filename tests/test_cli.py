@@ -78,6 +78,7 @@ def test_help(memlab_cli: Any, tmp_path: Path, verb: tuple[str, ...]) -> None:
     assert done.code == 0
     assert "Usage" in done.out
     assert set(VERBS) <= set(done.out.split()) or verb
+    assert "[llm.services]" in done.out or verb != ("index",)
     assert not list(tmp_path.iterdir())
 
 
@@ -132,7 +133,7 @@ def test_search_shows_the_best_first_and_leaves_the_store_as_it_is(
             cwd=folder,
         )
         assert (done.code, done.err) == (0, "")
-        rows = re.findall(rf"^ *(\d+)  (\d\.\d{{4}})  undated  ({shape})$", done.out, re.MULTILINE)
+        rows = re.findall(rf"^ *(\d+)  (-?\d\.\d{{4}})  undated  ({shape})$", done.out, re.MULTILINE)
         assert [row[0] for row in rows] == ["1", "2"]
         assert float(rows[0][1]) >= float(rows[1][1])
     best = memlab_cli(
@@ -356,7 +357,7 @@ def test_settings_choose_what_is_compared(memlab_cli: Any, folder: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--pipeline", "mmr"), "a pipeline begins with dense, "),
+        (("--pipeline", "mmr"), "a pipeline begins with bm25, "),
         (("--pipeline", "bm25", "--pipeline", " bm25 "), "none twice"),
         (("--pipeline", "dense(k=-1)"), "k is -1"),
         (("--pipeline", "dense", "--out", "talk.jsonl"), "talk.jsonl/dense.turn.trec: cannot be written"),
@@ -518,7 +519,6 @@ def test_cross_validation_trains_once_and_leaves_each_conversation_out(memlab_cl
     assert done.code == 0, done.err
     data = datasets.load(learnable / "talk.jsonl")
     folder = Path("results") / "cross-validated" / data.fingerprint()
-    assert f"models of talk: {folder}\n" in done.out
     assert "0 of 4 runs were there before" in done.out
     seen = [Model.load(path).about["scopes"] for path in sorted((learnable / folder).glob("*.safetensors"))]
     assert [len(scopes) for scopes in seen] == [1, 1]
@@ -535,8 +535,8 @@ def test_cross_validation_trains_once_and_leaves_each_conversation_out(memlab_cl
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("evaluate", "talk.jsonl", "--cross-validate", "turns"), "--cross-validate is 'turns'; what there is: scope"),
-        (("evaluate", "talk.jsonl", "--pipeline", "hybrid | learned"), "learned has no model: add --cross-validate"),
+        (("evaluate", "talk.jsonl", "--cross-validate", "turns"), "cross_validate is 'turns'; what there is: 'scope'"),
+        (("evaluate", "talk.jsonl", "--pipeline", "hybrid | learned"), "learned has no model: train it with"),
         (
             ("evaluate", "talk.jsonl", "--pipeline", "hybrid | learned(model='no')"),
             "no model 'no'; make one: memlab tr",

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from memlab.cli._options import load_encoder
-from memlab.config import Settings, settings
+from memlab.cli._options import load_encoder, settings
+from memlab.config import Settings
 from memlab.errors import DataError
 from memlab.terminal import one_line, only
 

@@ -3,30 +3,76 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import importlib
+import os
+import sys
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from memlab import config
 from memlab.config import Settings
-from memlab.errors import DataError
+from memlab.errors import DataError, MemlabError
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
     from memlab.records import Dataset
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="A workbench for chat memory."
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="A workbench for chat memory.",
+    rich_markup_mode=None,
 )
+
+_named: list[str] = []  # what --plugin gave: it stands before the verb
+
+
+@app.callback()
+def _main(
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A module that adds stages, encoders, measures or formats; may be repeated.", metavar="MODULE"
+        ),
+    ] = None,
+) -> None:
+    _named[:] = plugin or []
+
+
+def settings(flags: Mapping[str, Any]) -> tuple[Settings, dict[str, str]]:
+    """Read the settings in force, as :func:`memlab.config.settings` does, and import the plugins that they name.
+
+    :raises DataError: when a plugin cannot be imported.
+    """
+    chosen, origin = config.settings({"plugins": _named or None, **flags})
+    if chosen.plugins and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    for name in chosen.plugins:
+        try:
+            importlib.import_module(name)
+        except MemlabError:
+            raise
+        except Exception as error:  # whatever the code of a module raises
+            raise DataError(
+                f"plugin {name!r} cannot be imported ({type(error).__name__}: {error}); name a module of the current "
+                "directory or of an installed package"
+            ) from error
+    return chosen, origin
+
 
 Path_ = Annotated[Path, typer.Argument(help="A LoCoMo, LongMemEval or chat-log file.", show_default=False)]
 Store = Annotated[str | None, typer.Option(help="Directory or URI of the store.", show_default=False)]
 EncoderName = Annotated[
-    str | None, typer.Option("--encoder", help="minilm, hashing, endpoint:NAME, a directory, a hub id.")
+    str | None, typer.Option("--encoder", help="minilm, hashing, endpoint:NAME, a directory, a hub id, or a plugin's.")
 ]
-Format = Annotated[str | None, typer.Option(help="locomo, longmemeval or chatlog; found from the file by default.")]
+Format = Annotated[
+    str | None, typer.Option(help="locomo, longmemeval, chatlog or a plugin's; found from the file by default.")
+]
 OnError = Annotated[str | None, typer.Option(help="raise or quarantine.", show_default=False)]
 Pool = Annotated[int | None, typer.Option(help="Pool a LongMemEval file to this many sessions a question.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything that draws.", show_default=False)]
@@ -87,7 +133,7 @@ def assignments(given: list[str]) -> dict[str, Any]:
             value = ast.literal_eval(text.strip())
         except (ValueError, SyntaxError):
             value = text
-        values[name] = [_full(one) for one in value] if isinstance(value, list) else _full(value)
+        values[name] = [_full(item) for item in value] if isinstance(value, list) else _full(value)
     return values
 
 

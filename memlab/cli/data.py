@@ -11,8 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memlab.cli._options import EncoderName, Format, OnError, Path_, Pool, Seed, Store, app, load_encoder, reading
-from memlab.config import settings
+from memlab.cli._options import (
+    EncoderName,
+    Format,
+    OnError,
+    Path_,
+    Pool,
+    Seed,
+    Store,
+    app,
+    load_encoder,
+    reading,
+    settings,
+)
 from memlab.errors import MemlabError
 from memlab.llm import configured
 from memlab.terminal import issue_lines, no_secret, only, package_version

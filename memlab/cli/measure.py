@@ -24,8 +24,8 @@ from memlab.cli._options import (
     load_encoder,
     load_files,
     pipeline_lines,
+    settings,
 )
-from memlab.config import settings
 from memlab.errors import DataError
 from memlab.terminal import issue_lines, short
 
@@ -40,7 +40,7 @@ def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     dataset: Annotated[str | None, typer.Option(help="A dataset of the store; by default the last ingested.")] = None,
     scope: Annotated[str | None, typer.Option(help="Whose memory; the only one by default.")] = None,
-    pipeline: Annotated[str, typer.Option(help="The pipeline.")] = "hybrid",
+    pipeline: Annotated[str, typer.Option(help="The pipeline.")] = "best",
     level: Annotated[str, typer.Option(help="turn or session.")] = "turn",
     k: Annotated[int, typer.Option(help="How many results.", min=1)] = 10,
     store: Store = None,
@@ -53,6 +53,7 @@ def search(
     from memlab.records import LEVELS
     from memlab.retrieve import Bench
 
+    settings({"store": store, "encoder": encoder})  # whose plugins may bring stages
     stages = read(pipeline)
     try:
         query.encode()
@@ -106,6 +107,9 @@ def evaluate(
 ) -> None:
     """Measure pipelines on datasets, at turn and session level; write runs, qrels and reports.
 
+    Without --pipeline: bm25, dense, hybrid and best, and best | learned where each dataset has conversations to learn
+    from (cross-validated) and the encoder gives token embeddings.
+
     Each run is kept in the store when it is there. The same command, also after an interruption, reads those back
     and runs the rest.
     """
@@ -115,7 +119,7 @@ def evaluate(
     chosen, _ = settings(
         {"store": store, "encoder": encoder, "on_error": on_error, "seed": seed, "pipelines": given or None}
     )
-    stages = distinct(chosen.pipelines)
+    stages = distinct(chosen.pipelines) if chosen.pipelines else None
     data: list[Dataset] = []
     for part in load_files(dataset, chosen, format=format, pool=pool):
         data.append(part.take(scope) if scope else part)

@@ -86,7 +86,8 @@ def _lines(context: str) -> list[Said]:
 def holding(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFrame) -> pl.DataFrame:
     """Say for every question and way of making contexts whether the answer is there.
 
-    :param contexts: name → ``query_id``, ``text`` and ``n_tokens``, such as ``Contexts.texts``.
+    :param contexts: name → ``query_id`` and ``text``, such as ``Contexts.texts``; tokens are counted where there is no
+        ``n_tokens``.
     :param questions: rows of :class:`memlab.records.Question`.
     :returns: ``context``, ``query_id``, ``question_type``, ``answer_kind``, ``holds`` (null where the answer cannot be
         looked for) and ``n_tokens``.
@@ -95,7 +96,11 @@ def holding(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFrame) -> pl
     parts = []
     about = questions.select("query_id", "question_type", "answer", "abstention")
     for name, made in contexts.items():
-        rows = about.join(made, on="query_id", how="left", maintain_order="left")
+        lacking = [column for column in ("query_id", "text") if column not in made.columns]
+        if lacking:
+            raise DataError(f"context {name!r} has no column {lacking[0]!r}; it needs query_id and text")
+        sized = made if "n_tokens" in made.columns else _counted(made)
+        rows = about.join(sized, on="query_id", how="left", maintain_order="left")
         if rows["text"].null_count():
             raise DataError(f"context {name!r} has none for question {rows.filter(pl.col('text').is_null())[0, 0]!r}")
         answers = [None if none else answer for answer, none in rows.select("answer", "abstention").iter_rows()]

@@ -10,10 +10,11 @@ makes conversations of the parts in ``_synthetic_*`` and the texts in ``syntheti
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -25,6 +26,7 @@ from memlab.datasets.longmemeval import pool, pooled_batches
 from memlab.errors import DataError
 from memlab.language.analysis import check_language
 from memlab.records import Dataset, concat
+from memlab.registry import formats
 from memlab.sessions import GAP
 
 __all__ = ["FORMATS", "detect", "load", "pool", "stream"]
@@ -37,7 +39,21 @@ FORMATS: dict[str, str] = {
     "chatlog": "chatlog",
     "synthetic": "chatlog",
 }
-"""Format name to the module that reads it."""
+"""Format name to the module that reads it: memlab's own."""
+
+
+def _reader(module: str) -> Callable[..., Iterator[Dataset]]:
+    def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
+        parts: Iterator[Dataset] = importlib.import_module(f"memlab.datasets.{module}").read(
+            source, batch_turns=batch_turns
+        )
+        return parts
+
+    return read
+
+
+for _name, _module in FORMATS.items():
+    formats.register(_reader(_module), name=_name)
 
 _ROOMS = ("chatlog", "fetch", "locomo", "longmemeval", "synthetic")
 _HEAD = 1 << 16
@@ -114,7 +130,9 @@ def load(
     """Load conversations and the questions over them; what was seen is logged in one line (logger ``memlab``).
 
     :param path: a LoCoMo, LongMemEval or chat-log file.
-    :param format: a name of :data:`FORMATS`; found from the file when not given.
+    :param format: a name of ``memlab.formats``; memlab's own are found from the file when not given. Another is a
+        function of ``path`` under ``@memlab.formats.register`` that yields the records of a chat log, as dicts with the
+        keys of :mod:`memlab.datasets.chatlog`.
     :param on_error: ``raise`` stops at the first bad record; ``quarantine`` writes bad records with their reasons to
         ``<file name>.quarantine.jsonl``, loads the rest and lists them in ``Dataset.issues``.
     :param pool: make every LongMemEval question a haystack of this many sessions, see :func:`pool`.
@@ -179,12 +197,18 @@ def stream(
     code = None if language is None else check_language(language)
     source = Source(Path(path), on_error, Path(quarantine_dir), gap, code)
     kind = format or detect(path)
-    if kind not in FORMATS:
+    if kind not in formats:
         where = "format is" if format else f"{path}: line 1: memlab.format: found"
-        raise DataError(f"{where} {kind!r}, expected one of {', '.join(FORMATS)}")
+        raise DataError(f"{where} {kind!r}, expected one of {', '.join(formats)}")
     if pool is not None and kind != "longmemeval":
         raise DataError(f"{path}: pool={pool} is for LongMemEval files, this one is {kind}; leave pool out")
-    parts = importlib.import_module(f"memlab.datasets.{FORMATS[kind]}").read(source, batch_turns=batch_turns)
+    read = formats[kind]
+    if "path" in inspect.signature(read).parameters:
+        from memlab.datasets import chatlog
+
+        parts = chatlog.read(source, batch_turns=batch_turns, records=read(source.path), kind=kind)
+    else:
+        parts = read(source, batch_turns=batch_turns)
     if pool is not None:
         parts = pooled_batches(concat(parts), n_sessions=pool, seed=seed, batch_turns=batch_turns)
     return (replace(part, name=name) if name else part for part in parts)

@@ -43,9 +43,9 @@ the file streams scope by scope in bounded memory; anything else describes how t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -67,6 +67,7 @@ from memlab.datasets._read import (
     get_list,
     show,
 )
+from memlab.errors import DataError
 from memlab.language.analysis import LANGUAGES
 from memlab.records import Dataset, Question, id_part
 from memlab.sessions import sessionize
@@ -112,10 +113,15 @@ class _Log:
         return _Log(self.source, self.kind, self.query_ids, questions={scope: opened} if opened else {})
 
 
-def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
-    """Stream a chat log in batches of whole scopes."""
-    log, grouped, current, last, begun = _Log(source), False, None, None, set[str]()
-    for place, (number, record) in enumerate(lines(source)):
+def read(
+    source: Source, *, batch_turns: int, records: Iterable[dict[str, Any]] | None = None, kind: str = "chatlog"
+) -> Iterator[Dataset]:
+    """Stream a chat log in batches of whole scopes.
+
+    :param records: what stands in it, where another reader takes it from the file; times may be datetimes.
+    """
+    log, grouped, current, last, begun = _Log(source, kind), False, None, None, set[str]()
+    for place, (number, record) in enumerate(lines(source) if records is None else _numbered(records)):
         label = f"line {number}"
         try:
             if "memlab" in record:
@@ -147,6 +153,16 @@ def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
     if not log.count:
         source.fail(f"holds no usable message ({len(source.issues)} issues); memlab.datasets.chatlog tells the format")
     yield from _datasets(log, batch_turns)
+
+
+def _numbered(records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, record in enumerate(records, 1):
+        if not isinstance(record, dict):
+            raise DataError(
+                f"record {number} is {type(record).__name__}; a format yields dicts, as a chat log's lines are"
+            )
+        time = record.get("timestamp")
+        yield number, {**record, "timestamp": time.isoformat()} if isinstance(time, datetime) else record
 
 
 def _header(raw: Any, place: int) -> tuple[str, bool, str]:

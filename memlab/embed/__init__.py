@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,13 +20,12 @@ from typing import TYPE_CHECKING
 from memlab.embed.base import Encoder, EncoderIdentity
 from memlab.embed.hashing import DEFAULT_DIM, HashingEncoder
 from memlab.errors import ModelError
+from memlab.registry import encoders
 
 if TYPE_CHECKING:
     from memlab.llm import Service
 
 __all__ = ["Encoder", "EncoderIdentity", "load"]
-
-_KNOWN = "minilm, hashing, hashing:DIM, endpoint:NAME, a directory, or a hub id (owner/name or owner/name@revision)"
 
 
 def load(spec: str | Encoder = "minilm", *, services: Mapping[str, Service] | None = None) -> Encoder:
@@ -40,6 +40,10 @@ def load(spec: str | Encoder = "minilm", *, services: Mapping[str, Service] | No
     a directory         a sentence-transformers or transformers model; pooling, prompts and length are read
     ``owner/name``      the same from the hub, from its local cache where it is there; ``@revision`` pins it
     ==================  ==================================================================================
+
+    Another is a function under ``@memlab.encoders.register``: of ``texts``, a list, that gives (n, d) numbers; or of
+    ``argument``, the text behind the colon or ``None``, that gives an :class:`Encoder`. What the former's vectors are
+    kept under in a store holds its source, so that changed code encodes anew.
 
     :param services: the known services by name, for ``endpoint:NAME``.
     :raises ModelError: when there is no such model, with what was looked for and what to do, or for an object that is
@@ -57,24 +61,52 @@ def load(spec: str | Encoder = "minilm", *, services: Mapping[str, Service] | No
                 "dim and encode(texts, kind=, progress=), see memlab.embed.Encoder; or name one, such as 'minilm'"
             )
         return spec
-    name, _, rest = spec.partition(":")
-    if spec == "minilm":
-        from memlab.embed.transformer import load_minilm
+    name, colon, argument = spec.partition(":")
+    function = encoders.get(name)
+    if function is None:
+        return _load_model(spec)
+    parameters = inspect.signature(function).parameters
+    if "texts" in parameters:
+        from memlab.embed.function import FunctionEncoder
 
-        return load_minilm()
-    if name == "hashing":
-        return HashingEncoder(_dim(spec, rest) if rest or spec.endswith(":") else DEFAULT_DIM)
-    if name == "endpoint":
-        from memlab.embed.endpoint import load_endpoint
-
-        return load_endpoint(rest, services or {})
-    return _load_model(spec)
+        return FunctionEncoder(name, function, encoders.digest(name) or "")
+    options = {"services": services or {}} if "services" in parameters else {}
+    encoder: Encoder = function(argument if colon else None, **options)
+    return encoder
 
 
-def _dim(spec: str, text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise ModelError(f"encoder {spec!r}: {text!r} is no number of dimensions; write, for example, hashing:256")
-    return int(text)
+@encoders.register
+def minilm(argument: str | None) -> Encoder:
+    """Give all-MiniLM-L6-v2 from the installed package."""
+    from memlab.embed.transformer import load_minilm
+
+    if argument is not None:
+        raise ModelError(f"encoder 'minilm:{argument}': minilm takes nothing behind a colon; write minilm")
+    return load_minilm()
+
+
+@encoders.register
+def hashing(argument: str | None) -> Encoder:
+    """Give words hashed to so many columns."""
+    if argument is None:
+        return HashingEncoder(DEFAULT_DIM)
+    if not argument.isascii() or not argument.isdigit():
+        raise ModelError(
+            f"encoder 'hashing:{argument}': {argument!r} is no number of dimensions; write, for example, hashing:256"
+        )
+    return HashingEncoder(int(argument))
+
+
+@encoders.register
+def endpoint(argument: str | None, *, services: Mapping[str, Service]) -> Encoder:
+    """Give an OpenAI-compatible embeddings service of that name."""
+    from memlab.embed.endpoint import load_endpoint
+
+    return load_endpoint(argument or "", services)
+
+
+def _known() -> str:
+    return f"{', '.join(encoders)}, hashing:DIM, endpoint:NAME, a directory, or a hub id (owner/name@revision)"
 
 
 def _load_model(spec: str) -> Encoder:
@@ -86,4 +118,4 @@ def _load_model(spec: str) -> Encoder:
         return load_directory(path)
     if HUB_ID.fullmatch(spec):
         return load_hub(spec)
-    raise ModelError(f"no encoder {spec!r}: there is no such directory, and no such name; expected {_KNOWN}")
+    raise ModelError(f"no encoder {spec!r}: there is no such directory, and no such name; expected {_known()}")

@@ -11,10 +11,11 @@ recall_all@10
 """
 
 from memlab.evaluate.bounds import ceiling, chance
-from memlab.evaluate.comparison import climb, compare
+from memlab.evaluate.comparison import Comparison, climb, compare
 from memlab.evaluate.groups import MULTI_SESSION, describe_questions
 from memlab.evaluate.measures import (
     DEFAULT_MEASURES,
+    Judged,
     Measure,
     alpha_ndcg,
     measure,
@@ -38,10 +39,10 @@ from memlab.evaluate.views import curve, dissect, hard_group, independent_hits
 from memlab.language.questions import FORMS, aggregation, question_form
 
 __all__ = [
-    "CAUSES", "DEFAULT_MEASURES", "FORMS", "GROUPS", "MULTI_SESSION", "Measure", "Report", "aggregation", "alpha_ndcg",
-    "bootstrap_interval", "by_cause", "ceiling", "chance", "climb", "compare", "curve", "describe_questions", "dissect",
-    "evaluate", "file_names", "groups_table", "hard_group", "holm", "independent_hits", "measure", "misses", "mrr",
-    "ndcg", "ndcg_longmemeval", "precision", "question_form", "randomisation_test", "read_qrels", "read_run", "recall",
-    "recall_all", "recall_any", "results_table", "score", "to_latex", "to_markdown", "write_qrels", "write_reports",
-    "write_run",
+    "CAUSES", "DEFAULT_MEASURES", "FORMS", "GROUPS", "MULTI_SESSION", "Comparison", "Judged", "Measure", "Report",
+    "aggregation", "alpha_ndcg", "bootstrap_interval", "by_cause", "ceiling", "chance", "climb", "compare", "curve",
+    "describe_questions", "dissect", "evaluate", "file_names", "groups_table", "hard_group", "holm", "independent_hits",
+    "measure", "misses", "mrr", "ndcg", "ndcg_longmemeval", "precision", "question_form", "randomisation_test",
+    "read_qrels", "read_run", "recall", "recall_all", "recall_any", "results_table", "score", "to_latex", "to_markdown",
+    "write_qrels", "write_reports", "write_run",
 ]  # fmt: skip

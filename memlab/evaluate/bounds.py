@@ -13,6 +13,7 @@ from memlab.evaluate.measures import Measure, log_discount, longmemeval_discount
 from memlab.evaluate.measures import measure as read_measure
 
 _CELLS = 4_000_000
+_KNOWN = {"recall_any", "recall_all", "recall", "precision", "ndcg", "ndcg_longmemeval", "mrr", "alpha_ndcg"}
 
 
 def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) -> np.ndarray:
@@ -33,14 +34,15 @@ def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) ->
         return np.minimum(1.0, k / m)
     if wanted.name == "precision":
         return np.minimum(m, k) / (wanted.k or n)
-    return np.ones(len(n))
+    return np.ones(len(n)) if wanted.name in _KNOWN else np.full(len(n), np.nan)
 
 
 def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) -> np.ndarray:
     """Give the expected value of the measure when the documents of the scope are ranked blindly.
 
     Draws without replacement (hypergeometric), exact for every measure but ``alpha_ndcg``, whose expectation depends
-    on how the evidence is spread over sessions: there the value is NaN. Relevance is taken as binary.
+    on how the evidence is spread over sessions: there the value is NaN, as it is for measures that others added.
+    Relevance is taken as binary.
 
     :param n_docs: (q,) documents in the scope of each query.
     :param n_relevant: (q,) pieces of evidence of each query, from 1 to n_docs.
@@ -52,7 +54,7 @@ def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) -> 
     ([0.5, 0.5], [0.2368])
     """
     n, m, k, wanted = _sizes(n_docs, n_relevant, measure)
-    if wanted.name == "alpha_ndcg":
+    if wanted.name == "alpha_ndcg" or wanted.name not in _KNOWN:
         return np.full(len(n), np.nan)
     pairs, back = np.unique(np.stack([n, m], axis=1), axis=0, return_inverse=True)
     width = int(np.minimum(k, n).max(initial=1))

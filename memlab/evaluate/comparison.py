@@ -10,8 +10,56 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.evaluate.measures import Measure
+from memlab.evaluate.printing import number
 from memlab.evaluate.report import Report
 from memlab.evaluate.significance import Unit, bootstrap_interval, by_unit, holm, randomisation_test
+
+_WIDTH = 32
+
+
+class Comparison(pl.DataFrame):
+    """A frame that :func:`compare` or :func:`climb` gave; printed, it shows intervals and p in full.
+
+    >>> import polars as pl
+    >>> from memlab.evaluate import Comparison
+    >>> row = {"n": 20, "mean": 0.5, "difference": 0.1, "low": 0.02, "high": 0.18, "p": 0.01, "p_holm": 0.01}
+    >>> print(Comparison([{"system": "mine", **row, "win": 3, "tie": 16, "loss": 1}]))
+    system   n   mean  difference [95 %]       p      p (Holm)  win/tie/loss
+    mine    20  0.500  +0.100 [+0.020, +0.180]  0.010  0.010     3/16/1
+    """
+
+    def __str__(self) -> str:
+        if not {"system", "n", "mean", "difference", "low", "high", "p", "p_holm", "win"} <= set(self.columns):
+            return super().__str__()
+        named = self.columns[: self.columns.index("n")]
+        rows = [[*named, "n", "mean", "difference [95 %]", "p", "p (Holm)", "win/tie/loss"]]
+        for row in self.iter_rows(named=True):
+            tested = row["difference"] is not None
+            rows.append(
+                [
+                    *(_short(str(row[name])) for name in named),
+                    str(row["n"]),
+                    number(row["mean"]),
+                    "{difference:+.3f} [{low:+.3f}, {high:+.3f}]".format(**row) if tested else "baseline",
+                    number(row["p"]) if tested else "",
+                    number(row["p_holm"]) if tested else "",
+                    "{win}/{tie}/{loss}".format(**row) if tested else "",
+                ]
+            )
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        right = {len(named), len(named) + 1}
+        lines = (
+            "  ".join(t.rjust(w) if i in right else t.ljust(w) for i, (t, w) in enumerate(zip(r, widths, strict=True)))
+            for r in rows
+        )
+        return "\n".join(line.rstrip() for line in lines)
+
+    __repr__ = __str__
+
+
+def _short(name: str) -> str:
+    """Cut the middle out of a long name, whose ends tell systems apart."""
+    return name if len(name) <= _WIDTH else f"{name[: _WIDTH // 2 - 1]}…{name[-(_WIDTH // 2) :]}"
 
 
 def compare(
@@ -22,7 +70,7 @@ def compare(
     where: pl.Expr | str | None = None,
     unit: Unit = "query",
     seed: int = 0,
-) -> pl.DataFrame:
+) -> Comparison:
     """Compare systems on the same questions with one of them.
 
     :param measure: one that every report has.
@@ -38,7 +86,7 @@ def compare(
     names, base = comparable(reports, baseline)
     asked, values = _values(reports, measure, where)
     tested = _paired(values, np.full(len(names), base), asked["scope"].to_numpy(), unit, seed)
-    return pl.DataFrame({**_means(names, values), **tested})
+    return Comparison({**_means(names, values), **tested})
 
 
 def climb(
@@ -48,7 +96,7 @@ def climb(
     where: pl.Expr | str | None = None,
     unit: Unit = "query",
     seed: int = 0,
-) -> pl.DataFrame:
+) -> Comparison:
     """Compare each system with the one before it: what does each step of a ladder add?
 
     :param reports: in the order of the steps.
@@ -64,7 +112,8 @@ def climb(
     scopes = asked["scope"].to_numpy()
     tested = _paired(values, np.maximum(np.arange(len(names)) - 1, 0), scopes, unit, seed)
     low, high = bootstrap_interval(*by_unit(values, scopes, unit), seed=seed)
-    return pl.DataFrame({**_means(names, values), "mean_low": low, "mean_high": high, **tested}).fill_nan(None)
+    intervals = pl.DataFrame({"low": low, "high": high}).fill_nan(None)
+    return Comparison({**_means(names, values), "mean_low": intervals["low"], "mean_high": intervals["high"], **tested})
 
 
 def _means(names: list[str], values: np.ndarray) -> dict[str, Any]:
@@ -93,7 +142,7 @@ def _kept(per_query: pl.DataFrame, where: pl.Expr | str) -> pl.DataFrame:
     try:
         return per_query.filter(pl.sql_expr(where) if isinstance(where, str) else where)
     except (pl.exceptions.PolarsError, TypeError) as error:
-        reason = str(error).splitlines()[0]
+        reason = str(error).splitlines()[0].split(";")[0]
         raise DataError(
             f"where={where!s} keeps no questions ({reason}); write a predicate such as 'n_evidence_sessions >= 2' over "
             f"{', '.join(per_query.columns)}"

@@ -1,6 +1,8 @@
 """Ranking measures over a whole run at once.
 
-A measure is a small value, like those of ``ir_measures``: ``recall_all @ 10``, or ``measure("recall_all@10")``.
+A measure is a small value, like those of ``ir_measures``: ``recall_all @ 10``, or ``measure("recall_all@10")``. Another
+is a function of what was judged and a cutoff, under ``@memlab.measures.register``: ``def all_but_one(judged, k)`` gives
+``(judged.total(k) >= judged.n_relevant - 1).astype(float)``, and ``"all_but_one@10"`` is then a measure.
 :func:`score` joins a run with its qrels once and computes every measure from the few rows that hit, as array
 operations over all queries.
 
@@ -26,6 +28,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Level, Qrels, Run
+from memlab.registry import measures as registered
 
 ALPHA = 0.5
 
@@ -34,7 +37,7 @@ ALPHA = 0.5
 class Measure:
     """A measure and the depth that it looks to.
 
-    :param name: one of :data:`NAMES`.
+    :param name: one of ``memlab.measures``.
     :param k: cutoff; ``None`` reads the whole ranking.
     :raises DataError: when the name is unknown, or k is not a positive whole number.
 
@@ -49,8 +52,8 @@ class Measure:
     k: int | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in NAMES:
-            raise DataError(f"no measure is called {self.name!r}; there are {', '.join(NAMES)}")
+        if self.name not in registered:
+            raise DataError(f"no measure is called {self.name!r}; there are {', '.join(registered)}")
         if self.k is not None and (isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1):
             raise DataError(f"the cutoff of {self.name} is {self.k!r}; expected a whole number from 1, or None")
 
@@ -87,7 +90,7 @@ def measures_of(measures: str | Measure | Iterable[str | Measure]) -> tuple[Meas
 
 
 @dataclass(frozen=True)
-class _Judged:
+class Judged:
     """A run seen through its qrels: the retrieved evidence, and the order an ideal run would have.
 
     ``hit_*`` are (h,) arrays over retrieved evidence, ``ideal_*`` (j,) arrays over all evidence, in ideal order.
@@ -137,33 +140,49 @@ def longmemeval_discount(rank: np.ndarray) -> np.ndarray:
     return 1.0 / np.maximum(1.0, np.log2(rank))
 
 
-def _precision(judged: _Judged, k: int | None) -> np.ndarray:
+@registered.register(name="recall_any")
+def _recall_any(judged: Judged, k: int | None) -> np.ndarray:
+    return (judged.total(k) > 0).astype(np.float64)
+
+
+@registered.register(name="recall_all")
+def _recall_all(judged: Judged, k: int | None) -> np.ndarray:
+    return (judged.total(k) == judged.n_relevant).astype(np.float64)
+
+
+@registered.register(name="recall")
+def _recall(judged: Judged, k: int | None) -> np.ndarray:
+    return judged.total(k) / judged.n_relevant
+
+
+@registered.register(name="precision")
+def _precision(judged: Judged, k: int | None) -> np.ndarray:
     if k is None:
         raise DataError("precision needs a cutoff; write precision@10")
     return judged.total(k) / k
 
 
-def _mrr(judged: _Judged, k: int | None) -> np.ndarray:
+@registered.register(name="ndcg")
+def _ndcg(judged: Judged, k: int | None) -> np.ndarray:
+    return judged.normalised(k, judged.hit_gain, judged.ideal_gain, log_discount)
+
+
+@registered.register(name="ndcg_longmemeval")
+def _ndcg_longmemeval(judged: Judged, k: int | None) -> np.ndarray:
+    return judged.normalised(k, np.ones_like(judged.hit_gain), np.ones_like(judged.ideal_gain), longmemeval_discount)
+
+
+@registered.register(name="mrr")
+def _mrr(judged: Judged, k: int | None) -> np.ndarray:
     first = np.full(len(judged.n_relevant), np.inf)
     np.minimum.at(first, judged.hit_query, judged.hit_rank)
     return np.where(first <= (np.inf if k is None else k), 1.0 / first, 0.0)
 
 
-def _ndcg_longmemeval(judged: _Judged, k: int | None) -> np.ndarray:
-    return judged.normalised(k, np.ones_like(judged.hit_gain), np.ones_like(judged.ideal_gain), longmemeval_discount)
+@registered.register(name="alpha_ndcg")
+def _alpha_ndcg(judged: Judged, k: int | None) -> np.ndarray:
+    return judged.normalised(k, (1 - ALPHA) ** judged.hit_earlier, judged.ideal_novelty, log_discount)
 
-
-_REGISTRY: dict[str, Callable[[_Judged, int | None], np.ndarray]] = {
-    "recall_any": lambda j, k: (j.total(k) > 0).astype(np.float64),
-    "recall_all": lambda j, k: (j.total(k) == j.n_relevant).astype(np.float64),
-    "recall": lambda j, k: j.total(k) / j.n_relevant,
-    "precision": _precision,
-    "ndcg": lambda j, k: j.normalised(k, j.hit_gain, j.ideal_gain, log_discount),
-    "ndcg_longmemeval": _ndcg_longmemeval,
-    "mrr": _mrr,
-    "alpha_ndcg": lambda j, k: j.normalised(k, (1 - ALPHA) ** j.hit_earlier, j.ideal_novelty, log_discount),
-}
-NAMES: tuple[str, ...] = tuple(_REGISTRY)
 
 recall_any = Measure("recall_any")
 recall_all = Measure("recall_all")
@@ -212,11 +231,21 @@ def score(run: Run, qrels: Qrels, measures: str | Measure | Iterable[str | Measu
             f"read the qrels at level {run.level!r}"
         )
     queries, judged = _judge(run, qrels)
-    values = {str(m): pl.Series(_REGISTRY[m.name](judged, m.k), dtype=pl.Float64) for m in wanted}
+    values = {str(m): pl.Series(_computed(m, judged), dtype=pl.Float64) for m in wanted}
     return queries.select("query_id").with_columns(**values)
 
 
-def _judge(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, _Judged]:
+def _computed(wanted: Measure, judged: Judged) -> np.ndarray:
+    values = np.asarray(registered[wanted.name](judged, wanted.k), dtype=np.float64)
+    if values.shape != judged.n_relevant.shape or not np.isfinite(values).all():
+        raise DataError(
+            f"measure {wanted} gave an array of {values.shape}, or what is no number, for {len(judged.n_relevant)} "
+            "queries; expected a finite number a query, as judged.n_relevant has"
+        )
+    return values
+
+
+def _judge(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, Judged]:
     relevant = qrels.frame.filter(pl.col("relevance") > 0)
     if relevant.select("query_id", "doc_id").is_duplicated().any():
         twice = relevant.filter(relevant.select("query_id", "doc_id").is_duplicated()).row(0, named=True)
@@ -238,7 +267,7 @@ def _judge(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, _Judged]:
         gain=pl.col("relevance").sort(descending=True).over("query"),
         novelty=pl.col("novelty").sort(descending=True).over("query"),
     )
-    return queries, _Judged(
+    return queries, Judged(
         n_relevant=np.bincount(ideal["query"].to_numpy(), minlength=queries.height),
         hit_query=hits["query"].to_numpy(),
         hit_rank=hits["rank"].to_numpy(),

@@ -160,7 +160,8 @@ def _is_number(dtype: pl.DataType) -> bool:
 
 
 def _markdown_escape(text: str) -> str:
-    return re.sub(r"([\\|*`])", r"\\\1", re.sub(r"\s+", " ", text)).replace("<", "&lt;")
+    plain = re.sub(r"([\\|*`])", r"\\\1", re.sub(r"\s+", " ", text))
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", plain)  # where it could begin a tag; <0.001 is a number
 
 
 _MATHS = {

@@ -153,8 +153,15 @@ def evaluate(
 
     :param measures: what to measure; :data:`DEFAULT_MEASURES` of the run's level by default.
     :param seed: of the bootstrap intervals.
-    :raises DataError: when no question has evidence, or the run answers none of the dataset's questions.
+    :raises DataError: when no question has evidence, the run answers none of the dataset's questions, or ranks
+        documents that the dataset does not hold.
     """
+    if not isinstance(run, Run):
+        raise DataError(
+            f"evaluate takes one run, not a {type(run).__name__}; of several: [evaluate(run, data) for run in runs]"
+        )
+    if not isinstance(dataset, Dataset):
+        raise DataError(f"evaluate takes the dataset that the run answers, not a {type(dataset).__name__}")
     wanted = measures_of(DEFAULT_MEASURES[run.level] if measures is None else measures)
     questions = describe_questions(dataset, run.level)
     retrieved = run.frame.group_by("query_id").agg(n_retrieved=pl.len().cast(pl.Int32))
@@ -163,6 +170,7 @@ def evaluate(
             f"run {run.name!r} answers query {retrieved['query_id'].min()!r} and {retrieved.height - 1} others, none "
             f"of which is a question of dataset {dataset.name!r}; evaluate it on the dataset that it was made from"
         )
+    _check_documents(run, dataset)
     scores = score(run, qrels(dataset.questions, run.level), wanted)
     per_query = (
         questions.join(retrieved, on="query_id", how="left", maintain_order="left")
@@ -176,3 +184,16 @@ def evaluate(
         "seed": seed,
     }
     return Report(run.name, run.level, wanted, per_query, provenance, seed)
+
+
+def _check_documents(run: Run, dataset: Dataset) -> None:
+    """Refuse ids that no document has: they would count as wrong answers in silence."""
+    documents = dataset.turns["turn_id"] if run.level == "turn" else dataset.sessions["session_id"]
+    asked = run.frame.filter(pl.col("query_id").is_in(dataset.questions["query_id"].implode()))
+    unknown = asked.filter(~pl.col("doc_id").is_in(documents.implode()))["doc_id"].unique(maintain_order=True)
+    if len(unknown):
+        examples = ", ".join(map(repr, unknown.head(3)))
+        raise DataError(
+            f"run {run.name!r} ranks {len(unknown):,} {run.level}s that {dataset.name!r} does not hold, such as "
+            f"{examples}; its {run.level} ids look like {', '.join(map(repr, documents.head(2)))}"
+        )

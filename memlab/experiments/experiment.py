@@ -12,6 +12,7 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.evaluate import (
     MULTI_SESSION,
+    Comparison,
     Measure,
     Report,
     compare,
@@ -68,7 +69,7 @@ class Experiment:
         level: Level = "turn",
         where: pl.Expr | str | None = None,
         baseline: str | None = None,
-    ) -> pl.DataFrame:
+    ) -> Comparison:
         """Compare the pipelines on each dataset, as :func:`memlab.evaluate.compare` does, ``dataset`` in front."""
         parts = []
         for data in self.datasets:
@@ -78,7 +79,7 @@ class Experiment:
                 parts.append(table.select(pl.lit(data.name).alias("dataset"), pl.all()))
         if not parts:
             raise DataError(f"experiment {self.name!r} ranks no {level}s")
-        return pl.concat(parts)
+        return Comparison(pl.concat(parts))
 
     def write(self, directory: str | Path) -> None:
         """Write ``NAME.turn.trec`` and ``NAME.session.trec``, qrels, per-query Parquet and the reports.

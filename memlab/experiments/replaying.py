@@ -110,8 +110,10 @@ def _encoder(provenance: Mapping[str, Any], given: Encoder | str | None) -> Enco
 def _name(described: str) -> str | None:
     """Give what :func:`memlab.embed.load` takes for an encoder's description, where there is such a name."""
     parts = _ENCODER.match(described)
-    if parts is None or parts["kind"] not in ("hashing", "transformer"):
+    if parts is None or parts["kind"] not in ("function", "hashing", "transformer"):
         return None
     if parts["kind"] == "hashing":
         return f"hashing:{parts['dim']}"
+    if parts["kind"] == "function":
+        return parts["model"]
     return parts["model"] if parts["model"] == "minilm" or "/" in parts["model"] else None

@@ -25,11 +25,12 @@ from memlab.store import MemoryStore
 if TYPE_CHECKING:
     from memlab.embed import Encoder
 
+CONTROLS = ("bm25", "dense", "hybrid")
 MODELS = Path("results/cross-validated")
 
 
 def run(
-    pipelines: str | Pipeline | Sequence[str | Pipeline],
+    pipelines: str | Pipeline | Sequence[str | Pipeline] | None,
     datasets: Dataset | str | Path | Sequence[Dataset | str | Path],
     *,
     store: MemoryStore | str | Path | None = None,
@@ -52,7 +53,8 @@ def run(
 
     ``memlab evaluate FILE --cross-validate scope`` is this call with ``store`` and ``cross_validate="scope"``.
 
-    :param pipelines: their texts; the first is the baseline of comparisons.
+    :param pipelines: their texts; the first is the baseline of comparisons. ``None``: :data:`CONTROLS` and ``best``,
+        and ``best | learned``, cross-validated, where there are conversations to learn from and token embeddings.
     :param datasets: one or several, or their files; each with a name of its own.
     :param bench: of the one dataset, where it was made before; nothing is encoded again, and nothing saved.
     :param encoder: an encoder or its name; ``None`` for BM25 alone.
@@ -80,14 +82,23 @@ def run(
     """
     from tqdm.auto import tqdm
 
-    stages = distinct(pipelines)
+    if cross_validate not in (None, "scope"):
+        raise DataError(f"cross_validate is {cross_validate!r}; what there is: 'scope' (by conversation)")
     data = _distinct_datasets(datasets)
+    model = bench.encoder if bench else _loaded(encoder)
+    if pipelines is None:
+        pipelines, cross_validate = _defaults(data, model, cross_validate)
+    stages = distinct(pipelines)
     plan = [(part, tuple(levels) if levels else measurable(part)) for part in data]
-    learning = _learning(stages, cross_validate)
+    learning = untrained(stages)
+    if learning and not cross_validate:
+        raise DataError(
+            "learned has no model: train it with cross_validate='scope' (memlab evaluate --cross-validate scope), or "
+            "name one as learned(model='FILE')"
+        )
     if bench is not None and (store is not None or len(data) > 1):
         raise DataError("bench= is for one dataset in memory; leave it out to save runs or to take several datasets")
     memory = MemoryStore.open(store) if isinstance(store, (str, Path)) else store
-    model = None if bench else _loaded(encoder)
     benches = [_Bench(part, model, memory, tuple(header), bench) for part in data]
     if learning:
         for made in benches:
@@ -183,16 +194,17 @@ def _distinct_datasets(datasets: Dataset | str | Path | Sequence[Dataset | str |
     return data
 
 
-def _learning(stages: Sequence[Pipeline], cross_validate: str | None) -> bool:
-    """Say whether models are to be trained."""
-    if cross_validate not in (None, "scope"):
-        raise DataError(f"cross_validate is {cross_validate!r}; what there is: 'scope' (by conversation)")
-    if untrained(stages) and not cross_validate:
-        raise DataError(
-            "learned has no model: train it with cross_validate='scope' (memlab evaluate --cross-validate scope), or "
-            "name one as learned(model='FILE')"
-        )
-    return untrained(stages)
+def _defaults(
+    data: Sequence[Dataset], encoder: Encoder | None, cross_validate: str | None
+) -> tuple[list[str], str | None]:
+    """Give what is compared where nothing is named, and whether models are trained for it."""
+    from memlab.embed.tokens import TokenEncoder
+
+    plain = ["bm25", "best"] if encoder is None else [*CONTROLS, "best"]
+    cited = [part.questions.filter(pl.col("evidence").list.len() > 0)["scope"].n_unique() for part in data]
+    if isinstance(encoder, TokenEncoder) and min(cited, default=0) > 1:
+        return [*plain, "best | learned"], "scope"
+    return plain, cross_validate
 
 
 class _Bench:

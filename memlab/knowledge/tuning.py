@@ -186,12 +186,19 @@ def compare(
         people.
     :param min_labels: see :func:`fit_curves`.
     :param seed: of the folds and of the fits.
-    :raises DataError: for a missing column, fewer groups than folds, or a fold without enough to fit.
+    :raises DataError: for a missing column, labels that are not true or false, fewer groups than folds, or a fold
+        without enough to fit.
     """
     missing = [name for name in ("predicate", "age_days", "still_true", group) if name not in observations.columns]
     if missing:
         columns = ", ".join(observations.columns)
         raise DataError(f"a comparison needs the column(s) {', '.join(missing)}; the frame has {columns}")
+    if observations.schema["still_true"] != pl.Boolean:
+        label = observations["still_true"].drop_nulls().head(1).to_list()
+        raise DataError(
+            f"still_true holds {observations.schema['still_true']}, such as {label}; expected true or false: "
+            "observations.with_columns(pl.col('still_true') == 'yes')"
+        )
     groups = observations[group].unique(maintain_order=True)
     if not 2 <= folds <= groups.len():
         raise DataError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -169,6 +170,31 @@ class Bench:
             if scope not in spans:
                 raise DataError(f"scope {scope!r} has questions but no {level}s; load its conversation too")
             yield np.array(members), slice(*spans[scope])
+
+    def __repr__(self) -> str:
+        encoder = self.provenance.get("encoder", "no encoder")
+        return (
+            f"Bench({self.name!r}: {self.turns.height:,} turns, {self.sessions.height:,} sessions, "
+            f"{self.queries.height:,} queries, {encoder})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "turns": f"{self.turns.height:,}",
+            "sessions": f"{self.sessions.height:,}",
+            "scopes": f"{self.turns['scope'].n_unique():,}",
+            "queries": f"{self.queries.height:,}",
+            "encoder": str(self.provenance.get("encoder", "none: BM25 alone")),
+            "store": "in memory" if self.store is None else str(self.store.uri),
+        }
+        cells = "".join(
+            f"<tr><th>{k}</th><td style='text-align:left'>{html.escape(v)}</td></tr>" for k, v in rows.items()
+        )
+        return (
+            f"<p><b>{html.escape(self.name)}</b></p><table>{cells}</table>"
+            "<p>Next: <code>memlab.pipeline('best').run(bench)</code> ranks, "
+            "<code>memlab.evaluate.evaluate(run, data)</code> measures.</p>"
+        )
 
     def with_queries(self, queries: pl.DataFrame) -> Bench:
         """Give the same bench with other questions, embedded the same way.

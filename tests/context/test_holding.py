@@ -148,6 +148,14 @@ def _moved(questions: pl.DataFrame, scope: str) -> pl.DataFrame:
     return questions.with_columns(scope=pl.lit(scope), query_id=pl.lit(f"{scope}/q"))
 
 
+def test_tokens_are_counted_where_a_context_does_not_say_them(talk: Dataset) -> None:
+    whole = whole_history(talk)
+    counted = holding({"whole": whole.drop("n_tokens")}, talk.questions)
+    assert counted.equals(holding({"whole": whole}, talk.questions))
+    with pytest.raises(DataError, match="context 'whole' has no column 'text'"):
+        holding({"whole": whole.drop("text")}, talk.questions)
+
+
 def test_a_missing_context_is_named(talk: Dataset) -> None:
     whole = whole_history(talk).with_columns(n_tokens=0)
     with pytest.raises(DataError, match="context 'whole' has none for question"):

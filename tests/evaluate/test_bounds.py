@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from memlab.errors import DataError
 from memlab.evaluate import Measure, ceiling, chance, score
-from memlab.evaluate.measures import NAMES
 from memlab.records import Qrels, run_from_scores
+from memlab.registry import measures as NAMES
 
 
 @pytest.mark.parametrize(("n", "m"), [(5, 1), (5, 2), (5, 5), (4, 3), (1, 1), (6, 2)])

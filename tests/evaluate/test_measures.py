@@ -28,8 +28,8 @@ from memlab.evaluate import (
     recall_any,
     score,
 )
-from memlab.evaluate.measures import NAMES
 from memlab.records import Qrels, Run, run_from_scores
+from memlab.registry import measures as NAMES
 
 SEEDS = range(12)
 

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from memlab import Bench, Dataset, MemoryStore, datasets, embed, run_pipelines
+from memlab import Bench, Dataset, MemoryStore, datasets, embed, run_grid, run_pipelines
 from memlab.errors import DataError, PipelineError, StoreError
 from memlab.experiments import Experiment, code, identity, reopen, run, running
 
@@ -244,3 +244,41 @@ def test_a_killed_grid_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert rest == [*calls[5:], "read 7"], "what was done is not done again"
     assert_same(reopen(store, "killed"), undisturbed)
     assert store.runs.listing().height == 12
+
+
+def test_one_instead_of_a_list_a_path_instead_of_a_store_and_a_file_instead_of_data(tmp_path: Path) -> None:
+    datasets.synthetic.write(tmp_path / "talk.jsonl", 100, seed=0)
+    done = run("bm25", tmp_path / "talk.jsonl", store=tmp_path / "store", encoder=None)
+    data = datasets.load(tmp_path / "talk.jsonl")
+    assert run_grid(["bm25"], data, store=str(tmp_path / "store"), encoder=None).cells["read"].all()
+    assert_same(reopen(tmp_path / "store", done.name), done)
+    held = run_pipelines("bm25", Bench.of(data, encoder=None), data)
+    assert held.cells["run_id"].null_count() == held.cells.height, "in memory nothing is saved"
+    with pytest.raises(DataError, match=r"a dataset is what memlab\.datasets\.load gives, or a file, not Bench"):
+        run("bm25", [Bench.of(data, encoder=None)])  # type: ignore[list-item]
+    with pytest.raises(DataError, match="bench= is for one dataset in memory"):
+        run("bm25", data, bench=Bench.of(data, encoder=None), store=tmp_path / "store")
+
+
+def test_what_is_printed_is_short(done: tuple[Experiment, MemoryStore]) -> None:
+    page = done[0]._repr_html_()
+    assert "recall_all@10" in page
+    assert ".compare(" in page
+    assert len(page) < 6_000
+    assert len(repr(done[0])) < 300
+    bench = Bench.of(done[0].datasets[0], encoder="hashing:32")
+    assert len(bench._repr_html_()) < 1_500
+    assert len(repr(bench)) < 300
+
+
+def test_what_needs_training_is_refused_before_anything_runs(two: list[Dataset]) -> None:
+    with pytest.raises(DataError, match=r"learned has no model: train it with cross_validate='scope'"):
+        run(["bm25", "bm25 | learned"], two, encoder=None)
+    with pytest.raises(DataError, match="what there is: 'scope'"):
+        run("bm25", two, encoder=None, cross_validate="turns")
+
+
+def test_the_best_are_compared_where_nothing_is_named(two: list[Dataset]) -> None:
+    names = run(None, two[0], encoder="hashing:32", levels=["turn"]).cells["pipeline"].to_list()
+    assert names == ["bm25", "dense", "hybrid", "best"]
+    assert run(None, two[0], encoder=None, levels=["turn"]).cells["pipeline"].to_list() == ["bm25", "best"]

@@ -267,3 +267,10 @@ def test_a_file_that_cannot_be_changed_alone_is_left_as_it_is(
     with pytest.raises(DataError, match=r"cannot be changed alone; write this into it by hand|is not valid TOML"):
         tuning.recommend(observations, comparison=comparison).write(path)
     assert path.read_text() == text
+
+
+def test_labels_in_words_are_refused_in_words() -> None:
+    labelled = tuning.simulate(Exponential(100), n=60, seed=0)
+    words = labelled.with_columns(still_true=pl.when("still_true").then(pl.lit("yes")).otherwise(pl.lit("no")))
+    with pytest.raises(DataError, match=r"still_true holds String, such as \['(yes|no)'\]; expected true or false"):
+        tuning.recommend(words)

@@ -1,0 +1,286 @@
+"""Stages, encoders, measures and formats that others add: in a notebook cell, a module or a package."""
+
+from __future__ import annotations
+
+import json
+import linecache
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import memlab
+from memlab.errors import DataError, ModelError, PipelineError, StoreError
+
+CELL = """
+import memlab
+WEIGHT = 2
+def helper(run):
+    return run.top(WEIGHT)
+@memlab.stage
+def mine(run, bench, *, k: int = 5):
+    return helper(run).top(k)
+"""
+
+
+def cell(source: str, place: str = "cell") -> dict[str, Any]:
+    """Run source as a notebook does: its lines can be read."""
+    name = f"<{place} {hash(source)}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(source, name, "exec"), names)
+    return names
+
+
+@pytest.fixture(autouse=True)
+def unchanged() -> Iterator[None]:
+    """Forget what a test adds."""
+    registries = (memlab.stages, memlab.encoders, memlab.measures, memlab.formats)
+    before = [set(registry) for registry in registries]
+    yield
+    for registry, names in zip(registries, before, strict=True):
+        for name in set(registry) - names:
+            del registry[name]
+
+
+@pytest.fixture(scope="module")
+def data() -> memlab.Dataset:
+    return memlab.datasets.synthetic.generate(120, seed=0)
+
+
+@pytest.fixture(scope="module")
+def bench(data: memlab.Dataset) -> memlab.Bench:
+    return memlab.Bench.of(data, encoder="hashing:64")
+
+
+def test_a_stage_of_a_cell_works_as_any_other(data: memlab.Dataset, bench: memlab.Bench) -> None:
+    cell(CELL)
+    run = memlab.pipeline("bm25 | mine(k=1)").run(bench)
+    assert run.frame["rank"].max() == 1
+    assert set(run.provenance["stages"]) == {"mine"}
+    assert memlab.pipeline("bm25 | mine").run(bench, level="session").level == "session"
+    assert memlab.pipeline("bm25 | blend(reranker='mine')").run(bench).provenance["stages"].keys() == {"mine"}
+    with pytest.raises(PipelineError, match="k is 'x'; expected int"):
+        memlab.pipeline("bm25 | mine(k='x')")
+    done = memlab.run(["bm25", "bm25 | mine"], data, bench=bench, measures=["recall_all@2"])
+    assert [report.name for report in done.reports[::2]] == ["bm25", "bm25 | mine"]
+
+
+@pytest.mark.parametrize(
+    "change", [("top(k)", "top(1)"), ("WEIGHT = 2", "WEIGHT = 1"), ("run.top(WEIGHT)", "run.top(WEIGHT - 1)")]
+)
+def test_a_stage_whose_code_changed_is_run_anew_and_not_replayed(
+    data: memlab.Dataset, bench: memlab.Bench, tmp_path: Path, change: tuple[str, str]
+) -> None:
+    store = tmp_path / "store"
+    asked: dict[str, Any] = {"store": store, "encoder": None, "levels": ["turn"]}
+    fresh = memlab.Bench.of(data, encoder=None)
+    cell(CELL)
+    first = memlab.run("bm25 | mine", data, **asked)
+    memlab.pipeline("bm25 | mine").run(fresh)
+    cell(CELL)
+    assert memlab.run("bm25 | mine", data, **asked).cells["read"].all(), "the same cell, run again"
+    memory = memlab.MemoryStore.open(store)
+    run_id = first.cells["run_id"].item()
+    assert memlab.replay(memory, run_id).frame["rank"].max() == 2
+    cell(CELL.replace(*change))
+    again = memlab.run("bm25 | mine", data, **asked)
+    assert not again.cells["read"].any()
+    assert again.runs[0].frame["rank"].max() == 1
+    assert memlab.pipeline("bm25 | mine").run(fresh).frame["rank"].max() == 1, "nor is it remembered by the bench"
+    with pytest.raises(StoreError, match="the code of stage 'mine' is gone or is not the one that the run used"):
+        memlab.replay(memory, run_id)
+    assert memlab.reopen(memory, again.name).runs[0].frame.equals(again.runs[0].frame)
+    del memlab.stages["mine"]
+    with pytest.raises(StoreError, match="cannot be made again: no stage is called 'mine'"):
+        memlab.replay(memory, run_id)
+
+
+def test_a_model_that_changed_under_its_name_is_read_again(bench: memlab.Bench, tmp_path: Path) -> None:
+    file = tmp_path / "model"
+
+    @memlab.stage
+    def reading(run: memlab.Run, bench: memlab.Bench, *, model: str) -> memlab.Run:
+        return run.top(int(Path(model).read_text()))
+
+    for k in (3, 12):
+        file.write_text(str(k))
+        assert memlab.pipeline(f"bm25 | reading(model={str(file)!r})").run(bench).frame["rank"].max() == k
+
+
+def test_a_retriever_without_levels_ranks_turns_and_sessions_follow(bench: memlab.Bench) -> None:
+    @memlab.stage(name="longest")
+    def by_length(bench: memlab.Bench, *, k: int = 10) -> memlab.Run:
+        return memlab.retrieve.bm25(bench, k=k)
+
+    assert memlab.pipeline("longest | mmr").run(bench).level == "turn"
+    assert memlab.pipeline("longest").run(bench, level="session").level == "session"
+
+
+def wrong(run: memlab.Run, bench: memlab.Bench, k: int = 3) -> memlab.Run:
+    return run
+
+
+def plain(run: memlab.Run, bench: memlab.Bench) -> memlab.Run:
+    return run
+
+
+@pytest.mark.parametrize(
+    ("register", "message"),
+    [
+        (lambda: memlab.stage(wrong), r"'wrong': k is written by name: put \* before it"),
+        (lambda: memlab.stage(lambda run, bench: run), "is a lambda; write it as a function"),
+        (lambda: memlab.stage(partial(plain), name="p"), "'p' is partial; write it as a function"),
+        (lambda: memlab.stage(plain, name="mmr"), "'mmr' is memlab.select.mmr.mmr already; give yours another name"),
+        (lambda: memlab.stage(plain, name="no name"), "cannot name a stage"),
+        (
+            lambda: memlab.measures.register(plain),
+            r"measure 'plain' takes \(run, bench\); write it as def plain\(judged, k",
+        ),
+        (lambda: memlab.formats.register(plain), r"write it as def plain\(path\) or def plain\(source\)"),
+        (
+            lambda: exec("import memlab\n@memlab.stage\ndef bare(run, bench): return run", {"__name__": "x"}),
+            "source of 'b",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_at_once(register: Callable[[], Any], message: str) -> None:
+    with pytest.raises(PipelineError, match=message):
+        register()
+
+
+def test_a_stage_that_gives_no_run(bench: memlab.Bench) -> None:
+    @memlab.stage
+    def listing(run: memlab.Run, bench: memlab.Bench) -> list[str]:
+        return run.frame["doc_id"].to_list()
+
+    with pytest.raises(PipelineError, match="'listing' gave list; a stage gives a Run"):
+        memlab.pipeline("bm25 | listing").run(bench)
+
+
+def test_a_measure_of_a_cell(data: memlab.Dataset, bench: memlab.Bench) -> None:
+    cell("""
+import memlab
+@memlab.measures.register
+def all_but_one(judged, k):
+    return (judged.total(k) >= judged.n_relevant - 1).astype(float)
+""")
+    run = memlab.pipeline("hybrid").run(bench)
+    report = memlab.evaluate.evaluate(run, data, measures=["all_but_one@10", "recall_all@10"])
+    means = dict(report.summary().select("measure", "mean").iter_rows())
+    assert means["all_but_one@10"] >= means["recall_all@10"]
+    assert report.summary(measures="all_but_one@10").select("ceiling", "chance").row(0) == (None, None)
+
+    @memlab.measures.register
+    def three(judged: Any, k: int | None) -> list[float]:
+        return [1.0, 2.0, 3.0]
+
+    with pytest.raises(DataError, match="measure three gave"):
+        memlab.evaluate.evaluate(run, data, measures="three")
+
+
+def test_an_encoder_of_a_cell_is_known_by_its_code(data: memlab.Dataset, tmp_path: Path) -> None:
+    source = """
+import memlab, numpy as np
+@memlab.encoders.register
+def letters(texts):
+    return np.array([[t.count(c) for c in "etaoin"] for t in texts])
+"""
+    cell(source)
+    encoder = memlab.embed.load("letters")
+    assert encoder.encode(["tea", "", "eat"]).shape == (3, 6)
+    store = memlab.MemoryStore.open(tmp_path / "store")
+    done = memlab.run("dense", data, store=store, encoder="letters", levels=["turn"])
+    run_id = done.cells["run_id"].item()
+    assert memlab.replay(store, run_id).frame.equals(done.runs[0].frame)
+    cell(source.replace("etaoin", "shrdlu"))
+    assert memlab.embed.load("letters").identity.key != encoder.identity.key
+    with pytest.raises(StoreError, match="the run saw encoder 'function letters"):
+        memlab.replay(store, run_id)
+    cell(source.replace('for c in "etaoin"]', "for c in 'a']").replace("for t in texts])", "for t in texts[:1]])"))
+    with pytest.raises(ModelError, match=r"encoder 'letters' gave \(1, 1\) for 3 texts"):
+        memlab.embed.load("letters").encode(["a", "b", "c"])
+
+
+def test_a_format_of_a_cell(tmp_path: Path) -> None:
+    cell("""
+import memlab
+from datetime import datetime, timezone
+@memlab.formats.register
+def lines(path):
+    for n, line in enumerate(path.read_text().splitlines()):
+        sender, _, text = line.partition(": ")
+        time = datetime(2026, 3, 1, n, tzinfo=timezone.utc)
+        yield {"scope": path.stem, "sender": sender, "text": text, "timestamp": time}
+    yield {"scope": path.stem, "question": "Who moved?", "evidence": ["s0001/1"]}
+""")
+    file = tmp_path / "talk.txt"
+    file.write_text("Ann: I moved.\nBen: Where to?\n")
+    data = memlab.datasets.load(file, format="lines")
+    assert (data.format, data.turns.height, data.questions.height) == ("lines", 2, 1)
+    assert data.questions["evidence"].item().to_list() == [data.turns["turn_id"][0]]
+
+
+PLUGIN = (
+    CELL
+    + """
+@memlab.measures.register
+def all_but_one(judged, k):
+    return (judged.total(k) >= judged.n_relevant - 1).astype(float)
+@memlab.encoders.register
+def letters(texts):
+    return [[1.0] + [t.count(c) for c in "etaoin"] for t in texts]
+"""
+)
+
+
+def memlab_in(folder: Path, *arguments: Any, **variables: str) -> subprocess.CompletedProcess[str]:
+    code = "from memlab.cli import main; main()"
+    environment = {**os.environ, "PYTHONPATH": str(Path(memlab.__file__).parents[1]), **variables}
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_module_named_on_the_command_line_or_in_the_settings(tmp_path: Path) -> None:
+    (tmp_path / "my_stages.py").write_text(PLUGIN)
+    memlab.datasets.synthetic.write(tmp_path / "talk.jsonl", 60, seed=0)
+    evaluated = ("evaluate", "talk.jsonl", "--encoder", "letters", "--pipeline", "dense | mine")
+    done = memlab_in(tmp_path, "--plugin", "my_stages", *evaluated)
+    assert done.returncode == 0, done.stderr
+    assert "dense" in done.stdout
+    (tmp_path / "memlab.toml").write_text('plugins = ["my_stages"]\nencoder = "letters"\n')
+    found = memlab_in(tmp_path, "search", "furniture", "--pipeline", "dense | mine(k=1)")
+    assert found.returncode == 0, found.stderr
+    missing = memlab_in(tmp_path, "--plugin", "nowhere", *evaluated)
+    assert missing.returncode == 2
+    assert "plugin 'nowhere' cannot be imported (ModuleNotFoundError" in missing.stderr
+
+
+def test_a_package_brings_its_own_through_entry_points(tmp_path: Path) -> None:
+    (tmp_path / "brought.py").write_text(PLUGIN)
+    about = tmp_path / "brought-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: brought\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[memlab.stages]\nmine = brought\n[memlab.measures]\nall = brought\n"
+        "[memlab.encoders]\nletters = brought:letters\n"
+    )
+    code = (
+        "import memlab, json; print(json.dumps([str(memlab.pipeline('bm25 | mine')), "
+        "str(memlab.evaluate.measure('all_but_one@3')), memlab.embed.load('letters').dim]))"
+    )
+    paths = os.pathsep.join((str(tmp_path), str(Path(memlab.__file__).parents[1])))
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == ["bm25 | mine", "all_but_one@3", 7]
