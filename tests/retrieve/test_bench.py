@@ -13,7 +13,7 @@ import pytest
 
 from memlab import embed
 from memlab.embed.text import session_texts, turn_texts
-from memlab.errors import DataError, StoreError
+from memlab.errors import DataError, ModelError, StoreError
 from memlab.records import Dataset, Question, frame
 from memlab.retrieve import Bench, bm25, dense, hybrid
 from memlab.retrieve.index import mean_by
@@ -231,3 +231,28 @@ def test_a_run_shows_its_texts_and_its_evidence(world: Dataset) -> None:
     shown = bm25(bench, k=2)._repr_html_()
     assert "I saw the doctor today" in shown
     assert shown.count("✔") >= 1
+
+
+def test_a_file_is_a_dataset_too(tmp_path: Path) -> None:
+    file = tmp_path / "log.jsonl"
+    file.write_text('{"scope": "me", "sender": "Ann", "text": "Hello", "timestamp": "2026-03-01T09:00Z"}')
+    assert Bench.of(str(file), encoder=None).documents("turn").texts == ["Ann: Hello"]
+    assert Bench.of(file, encoder=None).name == "log"
+
+
+def test_what_is_no_encoder_is_refused_in_a_line(world: Dataset) -> None:
+    class Model:
+        def encode(self, texts: list[str]) -> np.ndarray:
+            return np.ones((len(texts), 3))
+
+    with pytest.raises(ModelError, match=r"a Model is no encoder: it has no identity, no dim; an encoder has"):
+        Bench.of(world, encoder=Model())  # type: ignore[arg-type]
+
+
+def test_benches_of_the_same_turns_share_their_documents(bench: Bench) -> None:
+    asked = bench.with_queries(bench.queries.head(2).select("scope", "text"))
+    assert asked.documents("turn") is bench.documents("turn")
+    assert bench.with_rows(np.array([1, 0]), stored=False).documents("session") is bench.documents("session")
+    other = replace(bench, turns=bench.turns.with_columns(text=pl.lit("the same")))
+    assert other.documents("turn") is not bench.documents("turn")
+    assert replace(bench, language="de").documents("turn").language == "de"
