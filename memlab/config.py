@@ -64,7 +64,7 @@ class IndexSettings(BaseModel, extra="forbid"):
 
 
 class RecallSettings(BaseModel, extra="forbid"):
-    """The table ``[recall]``: what a fact's rank is made of; see :mod:`memlab.knowledge.recall`.
+    """The table ``[recall]``: what a fact's rank is made of; see :mod:`memlab.knowledge.search`.
 
     :param vector: weight of the similarity of question and fact.
     :param graph: weight of the fact's nearness to the question's entities in the graph.

@@ -64,8 +64,8 @@ from memlab.knowledge import (
     labels,
     likelihood,
     outranking,
-    recall,
     resolve,
+    search,
     simulated,
     tuning,
 )
@@ -138,7 +138,7 @@ if asked.is_empty():
 told = told.filter(pl.col("scope") == asked["scope"][0])
 now = told["asserted_at"].max() + timedelta(days=1)
 held = resolve(told, as_of=now).facts
-near = recall.recall(
+near = search.search_facts(
     asked, confidence.score(held, now=now), encoder=model, settings=RecallSettings(graph=0), k=held.height
 )
 shown = held.join(near.select("fact_id", "vector"), on="fact_id")

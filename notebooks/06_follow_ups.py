@@ -229,7 +229,7 @@ stages = {"as asked": runs[told.name, "as asked"], "rewritten": run, "rewritten,
 places = []
 for form, one in stages.items():
     last = (
-        context.moved(one, one, gold)
+        context.rank_changes(one, one, gold)
         .group_by("query_id", maintain_order=True)
         .agg(rank=pl.when(pl.col("rank_after").is_null().any()).then(None).otherwise(pl.col("rank_after").max()))
     )
@@ -276,7 +276,7 @@ for name, asked in asked_of.items():
     evidence = records.qrels(posed(source, asked).questions, "turn")
     for factor in factors:
         raised = context.bias(plain_run, benches[name, "rewritten"], active=active, factor=factor)
-        counted = context.follow_ups(context.moved(plain_run, raised, evidence), active, k=k)
+        counted = context.follow_ups(context.rank_changes(plain_run, raised, evidence), active, k=k)
         weighed.append(counted.select(pl.lit(name).alias("data"), pl.lit(factor).alias("value"), pl.all()))
 weighed = pl.concat(weighed)
 hits = (weighed["after"] * weighed["n"]).round().to_numpy()
@@ -360,7 +360,7 @@ export(fig, "follow-up-budget", data=filled, caption=caption, provenance=about, 
 # %%
 whole = said_all.filter(pl.col("query_id") == session["query_id"][-1])
 messages = [records.Turn(**turn) for turn in whole.drop("query_id").to_dicts()]
-buffer = context.read(context.add(context.RollingBuffer(), messages))
+buffer = context.update_summary(context.append_turns(context.RollingBuffer(), messages))
 n_words = sum(len(text.split()) for text in buffer.summary)
 n_said = int(context.count(whole["text"].to_list()).sum()) if whole.height else 0
 print(

@@ -83,8 +83,7 @@ def found_facts(place: Place, known: pl.DataFrame, question: str, *, k: int, sup
     import polars as pl
 
     from memlab.knowledge import graph
-    from memlab.knowledge.recall import candidates
-    from memlab.knowledge.recall import recall as ranked
+    from memlab.knowledge.search import candidates, search_facts
 
     try:
         question.encode()
@@ -95,7 +94,7 @@ def found_facts(place: Place, known: pl.DataFrame, question: str, *, k: int, sup
     named = [
         place.store.knowledge.rows(name, place.dataset, scopes=[place.scope]) for name in ("entities", "relations")
     ]
-    return ranked(
+    return search_facts(
         pl.DataFrame({"scope": [place.scope], "text": [question]}),
         known,
         encoder=place.encoder,
@@ -109,7 +108,7 @@ def found_facts(place: Place, known: pl.DataFrame, question: str, *, k: int, sup
 def found_summaries(place: Place, question: str, *, k: int) -> pl.DataFrame:
     import polars as pl
 
-    from memlab.knowledge.recall import search_summaries
+    from memlab.knowledge.search import search_summaries
 
     held = place.store.knowledge.rows("summaries", place.dataset, scopes=[place.scope])
     if not k or held.is_empty():

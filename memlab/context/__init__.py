@@ -1,15 +1,20 @@
-"""What a model is given with a question: made under a token budget, and measured for whether it holds the answer."""
+"""What a model is given with a question: made under a token budget, and measured for whether it holds the answer.
+
+Rankings, summaries and facts come in (``gathering``; ``items`` makes them lines), a context goes out (``assembly``),
+with messages that only mean a date ``dated``. ``holding`` says whether it holds the answer, ``by_model`` has it answered and
+judged. ``memory`` keeps what a session has in play and ``bias`` raises it; ``buffer`` summarises a running conversation.
+"""
 
 from memlab.context.assembly import Budget, Contexts, assemble
-from memlab.context.bias import bias, follow_ups, moved
-from memlab.context.buffer import ByModel, RollingBuffer, add, extractive, read
+from memlab.context.bias import bias, follow_ups, rank_changes
+from memlab.context.buffer import ByModel, RollingBuffer, append_turns, extractive, update_summary
 from memlab.context.by_model import answer, judge
 from memlab.context.dating import dated
 from memlab.context.gathering import gather
 from memlab.context.holding import (
     answer_kind,
+    answers_in,
     evidence_only,
-    held,
     holding,
     holding_table,
     holds,
@@ -31,9 +36,10 @@ __all__ = [
     "RollingBuffer",
     "SessionMemory",
     "Sources",
-    "add",
     "answer",
     "answer_kind",
+    "answers_in",
+    "append_turns",
     "assemble",
     "bias",
     "count",
@@ -42,18 +48,17 @@ __all__ = [
     "extractive",
     "follow_ups",
     "gather",
-    "held",
     "holding",
     "holding_table",
     "holds",
     "judge",
     "known_facts",
-    "moved",
     "of_another",
-    "read",
+    "rank_changes",
     "recent_messages",
     "relevant_messages",
     "remember",
     "summary_lines",
+    "update_summary",
     "whole_history",
 ]

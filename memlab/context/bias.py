@@ -72,7 +72,7 @@ def _ids(run: Run, bench: Bench, level: str) -> pl.Series:
     return pl.Series(sessions, dtype=pl.String)
 
 
-def moved(before: Run, after: Run, gold: Qrels) -> pl.DataFrame:
+def rank_changes(before: Run, after: Run, gold: Qrels) -> pl.DataFrame:
     """Say of every piece of evidence where a bias moved it.
 
     :param before: the ranking without the bias, ``after`` with it.
@@ -93,7 +93,7 @@ def moved(before: Run, after: Run, gold: Qrels) -> pl.DataFrame:
 def follow_ups(moves: pl.DataFrame, active: pl.DataFrame, *, k: int = 10) -> pl.DataFrame:
     """Weigh what a bias gains on questions that stay with what is in play against what it hides on the others.
 
-    :param moves: what :func:`moved` gave, for turns or sessions.
+    :param moves: what :func:`rank_changes` gave, for turns or sessions.
     :param active: ``query_id`` and ``id`` of the *sessions* that were in play.
     :param k: places that count.
     :returns: for ``stays`` (all evidence is of sessions in play), ``turns away`` (none is) and ``mixed``: ``n``

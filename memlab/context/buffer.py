@@ -53,23 +53,23 @@ class RollingBuffer:
         return "\n".join([*([" ".join(self.summary)] if self.summary else []), *said])
 
 
-def add(
+def append_turns(
     buffer: RollingBuffer, turns: Sequence[Turn], *, summarise: Summariser | None = None, pending: int = MAX_PENDING
 ) -> RollingBuffer:
     """Add turns. Nothing is summarised before the buffer is read, or more than ``pending`` turns wait.
 
     >>> from memlab import Turn
-    >>> from memlab.context import RollingBuffer, add, read
+    >>> from memlab.context import RollingBuffer, append_turns, update_summary
     >>> turns = [Turn(f"u/s/{n}", "u", "u/s", n, "Mel", "user", f"I paid ${n}0 on {n} May.") for n in range(1, 8)]
-    >>> buffer = add(RollingBuffer(), turns)
-    >>> buffer.calls, read(buffer).calls, read(buffer).summary
+    >>> buffer = append_turns(RollingBuffer(), turns)
+    >>> buffer.calls, update_summary(buffer).calls, update_summary(buffer).summary
     (0, 1, ('Mel: I paid $10 on 1 May.', 'Mel: I paid $20 on 2 May.'))
     """
     held = replace(buffer, turns=(*buffer.turns, *turns))
-    return read(held, summarise=summarise) if len(held.turns) > max(pending, VERBATIM + AT_ONCE) else held
+    return update_summary(held, summarise=summarise) if len(held.turns) > max(pending, VERBATIM + AT_ONCE) else held
 
 
-def read(buffer: RollingBuffer, *, summarise: Summariser | None = None) -> RollingBuffer:
+def update_summary(buffer: RollingBuffer, *, summarise: Summariser | None = None) -> RollingBuffer:
     """Summarise what is older than the last turns, two turns at a time; an odd one waits for the next.
 
     Each pair is folded into the summary in order, so that turns added one by one, read in between or not, come to the

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from memlab.context.items import Sources, known_facts, relevant_messages, summary_lines
-from memlab.knowledge.recall import recall, search_summaries
+from memlab.knowledge.search import search_facts, search_summaries
 from memlab.records import Run
 from memlab.retrieve import Bench
 
@@ -54,5 +54,5 @@ def gather(
         found = search_summaries(asked, named, encoder=bench.embedder(), k=_ROLLUPS).rename({"session_id": "node_id"})
         held["rollups"] = summary_lines(found, above, by="node_id", most=_ROLLUPS)
     if facts is not None:
-        held["facts"] = known_facts(recall(asked, facts, encoder=bench.embedder(), k=_FACTS), facts)
+        held["facts"] = known_facts(search_facts(asked, facts, encoder=bench.embedder(), k=_FACTS), facts)
     return Sources(recent=recent, relevant=relevant_messages(run, bench, dates=dates), **held)

@@ -35,10 +35,10 @@ def holds(context: str, answer: str | None) -> bool:
     >>> [holds(said, answer) for answer in ("1250 dollars", "2 lamps", "May 8, 2023", "1 May 2023", "two beds")]
     [True, True, True, False, False]
     """
-    return held([context], [answer])[0]
+    return answers_in([context], [answer])[0]
 
 
-def held(contexts: Sequence[str], answers: Sequence[str | None]) -> list[bool]:
+def answers_in(contexts: Sequence[str], answers: Sequence[str | None]) -> list[bool]:
     """Say for many contexts whether each holds its answer; see :func:`holds`.
 
     :raises DataError: when there are not as many answers as contexts.
@@ -105,7 +105,7 @@ def holding(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFrame) -> pl
             raise DataError(f"context {name!r} has none for question {rows.filter(pl.col('text').is_null())[0, 0]!r}")
         answers = [None if none else answer for answer, none in rows.select("answer", "abstention").iter_rows()]
         kinds = pl.Series("answer_kind", [answer_kind(answer) for answer in answers], dtype=pl.String)
-        there = pl.Series("there", held(rows["text"].to_list(), answers), dtype=pl.Boolean)
+        there = pl.Series("there", answers_in(rows["text"].to_list(), answers), dtype=pl.Boolean)
         unknown = pl.col("answer_kind").is_in(UNMEASURABLE)
         parts.append(
             rows.with_columns(kinds, there).select(
@@ -113,6 +113,7 @@ def holding(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFrame) -> pl
                 "query_id",
                 "question_type",
                 "answer_kind",
+                "answers_in",
                 holds=pl.when(~unknown).then("there"),
                 n_tokens="n_tokens",
             )
@@ -212,8 +213,8 @@ def of_another(contexts: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
 __all__ = [
     "KINDS",
     "answer_kind",
+    "answers_in",
     "evidence_only",
-    "held",
     "holding",
     "holding_table",
     "holds",

@@ -129,7 +129,7 @@ def _messages(rows: pl.DataFrame) -> pl.DataFrame:
 def known_facts(found: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     """Give facts as lines, with how sure they are and when they were last said.
 
-    :param found: what :func:`memlab.knowledge.recall.recall` gave, with ``confidence``.
+    :param found: what :func:`memlab.knowledge.search.search_facts` gave, with ``confidence``.
     :param facts: the facts that it ranked.
     :returns: a frame of :data:`ITEM`.
     """
@@ -158,7 +158,7 @@ def summary_lines(
     A summary has at most ``max_chars`` characters, its window and topics included; a sentence that goes over is cut at
     a clause, and those after it are left out.
 
-    :param found: ``query_id``, ``rank`` and the id, such as :func:`memlab.knowledge.recall.search_summaries` gives.
+    :param found: ``query_id``, ``rank`` and the id, such as :func:`memlab.knowledge.search.search_summaries` gives.
     :param summaries: rows of :class:`memlab.records.Summary`, or others with its id, ``sentences``, ``evidence``,
         ``topics``, ``start`` and ``end``.
     :param by: the column that holds the id.

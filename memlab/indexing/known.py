@@ -12,7 +12,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.knowledge import Resolved, resolve, undo
-from memlab.knowledge.recall import summary_texts
+from memlab.knowledge.search import summary_texts
 from memlab.records import Dataset
 from memlab.store import CachedEncoder, MemoryStore
 

@@ -12,7 +12,7 @@ import polars as pl
 from memlab.config import RecallSettings
 from memlab.embed import Encoder
 from memlab.errors import DataError
-from memlab.knowledge import recall, scoring
+from memlab.knowledge import scoring, search
 from memlab.knowledge.calibration import wilson
 from memlab.knowledge.confidence import ConfidenceSettings, score
 from memlab.knowledge.decay import PlateauLinear
@@ -139,7 +139,7 @@ def ranked(
     encoder: Encoder | None = None,
     weights: RecallSettings | None = None,
 ) -> pl.DataFrame:
-    """Score the labelled statements under each condition, by :func:`memlab.knowledge.recall.recall`.
+    """Score the labelled statements under each condition, by :func:`memlab.knowledge.search.search_facts`.
 
     :param resolved: the facts as they were known when the questions are asked.
     :param weights: of similarity, graph and confidence; those of memlab without the graph where not given.
@@ -183,7 +183,7 @@ def _recalled(
         for now, scopes in nows.iter_rows()
     ]
     pool = pl.concat(scored)
-    found = recall.recall(asked, pool, encoder=encoder, settings=weights or WEIGHTS, k=max(pool.height, 1))
+    found = search.search_facts(asked, pool, encoder=encoder, settings=weights or WEIGHTS, k=max(pool.height, 1))
     return found.select("query_id", "score", head="fact_id")
 
 

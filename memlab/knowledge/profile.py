@@ -77,8 +77,8 @@ def profile(
       time, or said as a state ("is a nurse", "loves hiking", not "went", "is planning"). What was heard more often
       comes first, then by confidence, then the latest;
     - *recent*: heard in the last ``recent_days``, the latest first;
-    - *found*: what :func:`memlab.knowledge.recall.recall` found, in its order, where it is about the person or names
-      them.
+    - *found*: what :func:`memlab.knowledge.search.search_facts` found, in its order, where it is about the person or
+      names them.
 
     A fact stands in the first section that it belongs to, also when that is full.
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab.context import bias, follow_ups, moved
+from memlab.context import bias, follow_ups, rank_changes
 from memlab.errors import DataError
 from memlab.records import Dataset, Run, qrels, run_from_scores
 from memlab.retrieve import Bench, sessions_from_turns
@@ -76,7 +76,7 @@ def test_gain_and_loss_are_told_apart(talk: Dataset, talk_bench: Bench, talk_run
     some = gold.frame.select("query_id", id="subtopic").unique(maintain_order=True)
     own = some.filter(pl.int_range(pl.len()) % 2 == 0)
     raised = bias(talk_run, talk_bench, active=own, factor=3.0)
-    moves = moved(talk_run, raised, gold)
+    moves = rank_changes(talk_run, raised, gold)
     assert moves.height == gold.frame.height
     table = follow_ups(moves, own, k=5)
     rows = {row["group"]: row for row in table.iter_rows(named=True)}

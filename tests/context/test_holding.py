@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from memlab.context import (
     answer_kind,
+    answers_in,
     evidence_only,
-    held,
     holding,
     holding_table,
     holds,
@@ -161,4 +161,4 @@ def test_a_missing_context_is_named(talk: Dataset) -> None:
     with pytest.raises(DataError, match="context 'whole' has none for question"):
         holding({"whole": whole.tail(-1)}, talk.questions)
     with pytest.raises(DataError, match="1 contexts and 2 answers"):
-        held(["a"], ["b", "c"])
+        answers_in(["a"], ["b", "c"])

@@ -10,7 +10,7 @@ import pytest
 from memlab.errors import DataError
 from memlab.knowledge import resolve, score
 from memlab.knowledge.profile import Profile, people, profile
-from memlab.knowledge.recall import recall
+from memlab.knowledge.search import search_facts
 from memlab.records import Fact, frame
 
 DAY0 = datetime(2025, 1, 1, tzinfo=UTC)
@@ -56,7 +56,7 @@ def test_sections() -> None:
 def test_search_results_come_last_and_only_about_the_person() -> None:
     facts = held(*STORY)
     question = pl.DataFrame({"scope": ["u"], "text": ["Who plays chess or bought a kayak at the shop?"]})
-    found = recall(question, facts, k=20)
+    found = search_facts(question, facts, k=20)
     made = profile(facts, person="Ann", now=NOW, found=found)
     assert "Bo plays chess" not in made.frame["statement"].to_list()
     assert sections(made)["found"][0] == "Bo met Ann at the kayak shop"
@@ -74,7 +74,7 @@ def test_no_statement_twice() -> None:
 def test_a_full_section_does_not_spill_into_the_next() -> None:
     rows = [(i, "Ann", "enjoys", f"game {i}") for i in range(5)]
     facts = held(*rows)
-    found = recall(pl.DataFrame({"scope": ["u"], "text": ["Ann"]}), facts, k=9)
+    found = search_facts(pl.DataFrame({"scope": ["u"], "text": ["Ann"]}), facts, k=9)
     made = profile(facts, person="Ann", now=NOW, found=found, most=2)
     assert made.frame["section"].to_list() == ["stable", "stable"]
 

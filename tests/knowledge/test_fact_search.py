@@ -14,7 +14,7 @@ from memlab import embed
 from memlab.config import RecallSettings
 from memlab.errors import DataError
 from memlab.knowledge import graph, resolve, score
-from memlab.knowledge.recall import candidates, recall, search_summaries, summary_texts
+from memlab.knowledge.search import candidates, search_facts, search_summaries, summary_texts
 from memlab.records import Fact, Summary, frame
 
 DAY0 = datetime(2025, 1, 1, tzinfo=UTC)
@@ -56,7 +56,7 @@ STORY = held(
 
 def test_the_score_is_the_weighted_sum_of_its_components() -> None:
     weights = RecallSettings(vector=0.5, graph=0.2, confidence=0.1)
-    found = recall(asked("Where does Ann work?"), STORY, encoder=ENCODER, settings=weights)
+    found = search_facts(asked("Where does Ann work?"), STORY, encoder=ENCODER, settings=weights)
     total = 0.5 * found["vector"] + 0.2 * found["graph"] + 0.1 * found["confidence"]
     assert found["score"].to_list() == pytest.approx(total.to_list(), abs=1e-6)
     confidence = dict(STORY.select("fact_id", "confidence").iter_rows())
@@ -68,9 +68,9 @@ def test_the_score_is_the_weighted_sum_of_its_components() -> None:
 
 
 def test_what_no_longer_holds_is_left_out_and_repeats_are_folded() -> None:
-    found = recall(asked("Ann works, Bo plays chess, green tea"), STORY, encoder=ENCODER)
+    found = search_facts(asked("Ann works, Bo plays chess, green tea"), STORY, encoder=ENCODER)
     assert set(found["fact_id"]) == {"f1", "f3"}
-    every = recall(asked("Ann works, Bo plays chess, green tea"), STORY, encoder=ENCODER, superseded=True)
+    every = search_facts(asked("Ann works, Bo plays chess, green tea"), STORY, encoder=ENCODER, superseded=True)
     assert set(every["fact_id"]) == {"f0", "f1", "f3", "f4", "f5"}
     assert every.filter(pl.col("fact_id").is_in(["f0", "f4", "f5"]))["confidence"].to_list() == [0.0] * 3
 
@@ -81,18 +81,18 @@ def test_a_repeat_lends_its_words_to_the_first() -> None:
         status=pl.Series(["active", "repeat", "active"]), repeats=pl.Series([None, "f0", None], dtype=pl.String)
     )
     only = RecallSettings(vector=0, graph=1, confidence=0)
-    assert recall(asked("music?"), facts, settings=only).row(0, named=True)["fact_id"] == "f0"
+    assert search_facts(asked("music?"), facts, settings=only).row(0, named=True)["fact_id"] == "f0"
 
 
 def test_nothing_named_says_so() -> None:
-    found = recall(asked("Why?"), STORY, encoder=ENCODER)
+    found = search_facts(asked("Why?"), STORY, encoder=ENCODER)
     assert found["graph"].to_list() == [0.0] * found.height
     assert found["entities"].to_list() == [[]] * found.height
 
 
 def test_ties_the_newest_first_then_the_text() -> None:
     facts = held(told((0, "Ann", "saw", "b"), (0, "Ann", "saw", "a"), (3, "Ann", "saw", "c")))
-    found = recall(asked("Why?"), facts, settings=RecallSettings(vector=0, graph=0, confidence=0))
+    found = search_facts(asked("Why?"), facts, settings=RecallSettings(vector=0, graph=0, confidence=0))
     assert found["fact_id"].to_list() == ["f2", "f1", "f0"]
     assert found["rank"].to_list() == [1, 2, 3]
 
@@ -102,28 +102,28 @@ def test_weight_zero_is_not_computed() -> None:
         def encode(self, *_: object, **__: object) -> np.ndarray:
             raise AssertionError
 
-    found = recall(asked("Ann?"), STORY, encoder=Never(), settings=RecallSettings(vector=0, graph=0))
+    found = search_facts(asked("Ann?"), STORY, encoder=Never(), settings=RecallSettings(vector=0, graph=0))
     assert found.select("vector", "graph").sum().row(0) == (0.0, 0.0)
 
 
 def test_k_and_ids_of_questions() -> None:
     questions = pl.DataFrame({"query_id": ["b", "a"], "scope": ["u", "u"], "text": ["Ann?", "Bo?"]})
-    found = recall(questions, STORY, encoder=ENCODER, k=1)
+    found = search_facts(questions, STORY, encoder=ENCODER, k=1)
     assert found.select("query_id", "rank").rows() == [("b", 1), ("a", 1)]
-    assert recall(questions.clear(), STORY, encoder=ENCODER).is_empty()
-    assert recall(questions, STORY.clear(), encoder=ENCODER).is_empty()
-    assert recall(asked("Ann?", scope="elsewhere"), STORY, encoder=ENCODER).is_empty()
+    assert search_facts(questions.clear(), STORY, encoder=ENCODER).is_empty()
+    assert search_facts(questions, STORY.clear(), encoder=ENCODER).is_empty()
+    assert search_facts(asked("Ann?", scope="elsewhere"), STORY, encoder=ENCODER).is_empty()
 
 
 def test_what_is_refused() -> None:
     with pytest.raises(DataError, match="k is 0"):
-        recall(asked("Ann?"), STORY, k=0)
+        search_facts(asked("Ann?"), STORY, k=0)
     with pytest.raises(DataError, match="no column 'confidence'; give the facts"):
-        recall(asked("Ann?"), STORY.drop("confidence"))
+        search_facts(asked("Ann?"), STORY.drop("confidence"))
     with pytest.raises(DataError, match="no column 'text'"):
-        recall(asked("Ann?").drop("text"), STORY)
+        search_facts(asked("Ann?").drop("text"), STORY)
     with pytest.raises(DataError, match="query id 'q' stands twice"):
-        recall(asked("Ann?", "Bo?").with_columns(query_id=pl.lit("q")), STORY)
+        search_facts(asked("Ann?", "Bo?").with_columns(query_id=pl.lit("q")), STORY)
 
 
 WORDS = ("Ann", "Bo", "tea", "Acme", "chess", "Oslo")
@@ -145,7 +145,7 @@ QUESTION = st.lists(st.sampled_from((*WORDS, "work", "what", "why")), max_size=4
 def test_superseded_never_appears_and_scores_are_bounded(rows: list, text: str, weights: tuple) -> None:
     facts = held(told(*rows))
     chosen = RecallSettings(vector=weights[0], graph=weights[1], confidence=weights[2])
-    found = recall(asked(text), facts, encoder=ENCODER, settings=chosen, k=50)
+    found = search_facts(asked(text), facts, encoder=ENCODER, settings=chosen, k=50)
     assert set(found["fact_id"]) == set(facts.filter(pl.col("status") == "active")["fact_id"])
     assert found["score"].is_between(0, sum(weights) + 1e-6).all()
     for name in ("vector", "graph", "confidence"):
@@ -162,8 +162,8 @@ def test_ids_are_opaque(rows: list, text: str, random: object) -> None:
     random.shuffle(names)  # type: ignore[attr-defined]
     renamed = facts.with_columns(fact_id=pl.Series(names))
     back = dict(zip(names, facts["fact_id"], strict=True))
-    first = recall(asked(text), held(facts), encoder=ENCODER)
-    second = recall(asked(text), held(renamed), encoder=ENCODER)
+    first = search_facts(asked(text), held(facts), encoder=ENCODER)
+    second = search_facts(asked(text), held(renamed), encoder=ENCODER)
     assert first.equals(second.with_columns(pl.col("fact_id").replace_strict(back, return_dtype=pl.String)))
 
 
@@ -173,8 +173,8 @@ def test_scopes_never_mix(rows: list, others: list, text: str) -> None:
     mine = told(*rows)
     both = held(pl.concat([mine, told(*others, scope="v", prefix="g")]))
     questions = pl.concat([asked(text, scope="v"), asked(text), asked("Ann tea")])
-    together = recall(questions, both, encoder=ENCODER, graph=graph.build(candidates(both)))
-    alone = recall(asked(text), held(mine), encoder=ENCODER)
+    together = search_facts(questions, both, encoder=ENCODER, graph=graph.build(candidates(both)))
+    alone = search_facts(asked(text), held(mine), encoder=ENCODER)
     its = together.filter(query_id="1").drop("query_id")
     assert its.select("rank", "fact_id", "entities").equals(alone.select("rank", "fact_id", "entities"))
     assert its["score"].to_list() == pytest.approx(alone["score"].to_list(), abs=2e-6)

@@ -27,7 +27,7 @@ _RESULT = {
 }  # fmt: skip
 
 
-def recall(
+def search_facts(
     questions: pl.DataFrame,
     facts: pl.DataFrame,
     *,
@@ -61,7 +61,7 @@ def recall(
 
     >>> from datetime import datetime, UTC
     >>> import polars as pl
-    >>> from memlab.knowledge import confidence, recall, resolve
+    >>> from memlab.knowledge import confidence, resolve, search
     >>> from memlab.records import Fact, frame
     >>> when = datetime(2026, 3, 1, tzinfo=UTC)
     >>> held = resolve(frame(Fact, [
@@ -69,7 +69,7 @@ def recall(
     ...     Fact("f2", "u", "Bo", "plays", "chess", "stated", [], when),
     ... ])).facts
     >>> asked = pl.DataFrame({"scope": ["u"], "text": ["Where does Ann work?"]})
-    >>> recall.recall(asked, confidence.score(held, now=when)).select("fact_id", "score").rows()
+    >>> search.search_facts(asked, confidence.score(held, now=when)).select("fact_id", "score").rows()
     [('f1', 0.6), ('f2', 0.3)]
     """
     weights = settings or RecallSettings()
