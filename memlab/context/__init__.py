@@ -1,9 +1,9 @@
 """What a model is given with a question: made under a token budget, and measured for whether it holds the answer.
 
 Rankings, summaries and facts come in (``gathering``; ``items`` makes them lines) and a context goes out (``assembly``);
-``dating`` writes days behind words that only mean them. ``holding`` says whether a context holds the answer, ``by_model``
-has it answered and judged. ``memory`` keeps what a session has in play, ``bias`` raises it in a ranking, ``buffer``
-summarises a running conversation.
+``dating`` writes days behind words that only mean them. ``holding`` says whether the answer is in a context, and
+``by_model`` has it given and judged. ``memory`` keeps what a session has in play, ``bias`` raises it in a ranking,
+``buffer`` summarises a running conversation.
 """
 
 from memlab.context.assembly import Budget, Contexts, assemble

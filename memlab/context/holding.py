@@ -113,7 +113,6 @@ def holding(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFrame) -> pl
                 "query_id",
                 "question_type",
                 "answer_kind",
-                "answers_in",
                 holds=pl.when(~unknown).then("there"),
                 n_tokens="n_tokens",
             )
