@@ -97,9 +97,6 @@ def _name(path: Path) -> str:
 
 NAMES = {_name(path): path for path in MODULES}
 
-# The room whose words are being moved still reads a private module.
-READS_PRIVATE = {"rollup"}
-
 
 def _modules(path: Path) -> set[str]:
     """Give the modules of memlab that a module imports, at its top or within a function."""
@@ -120,7 +117,7 @@ def test_private_modules_are_read_in_their_own_room(path: Path) -> None:
     own = _room(path)
     foreign = [name.split(".") for name in _modules(path) if name.split(".")[1:2] != [own]]
     private = [".".join(parts) for parts in foreign if any(part.startswith("_") for part in parts)]
-    assert own in READS_PRIVATE or not private, f"{own} imports {', '.join(private)}"
+    assert not private, f"{own} imports {', '.join(private)}"
 
 
 def test_modules_fit_in_a_head() -> None:

@@ -10,8 +10,7 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.rollup.nodes import INSTEAD
 from memlab.rollup.summarisers import EXTRACTIVE, WRITTEN, Extractive, Summariser
-from memlab.summarize import split
-from memlab.summarize._words import words
+from memlab.summarize import split, words
 
 GIVEN = "given"
 

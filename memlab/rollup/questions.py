@@ -5,8 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from memlab.language.cues import ASKS
-from memlab.summarize import open_questions
-from memlab.summarize._words import words
+from memlab.summarize import open_questions, words
 
 # Of a question's telling words, the share and the number that a later sentence needs to count as its answer.
 _COVERED = 0.5

@@ -1,6 +1,7 @@
 """Structured summaries of sessions, and the picking of sentences that rollups use too."""
 
 from memlab.summarize._features import Weights
+from memlab.summarize._words import words
 from memlab.summarize.extractive import extract
 from memlab.summarize.faithfulness import share, unsupported
 from memlab.summarize.keywords import topics
@@ -21,4 +22,5 @@ __all__ = [
     "summarize",
     "topics",
     "unsupported",
+    "words",
 ]

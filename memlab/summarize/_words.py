@@ -17,6 +17,11 @@ def words(sentences: pl.DataFrame) -> pl.DataFrame:
     :returns: ``row`` (place of the sentence), ``scope``, ``stem``, and what the word is: ``content`` (it tells
         something), ``name`` (a capital inside a sentence, not of somebody who takes part), ``number``, ``time``,
         ``own`` ("I", "we've"), ``other`` ("your").
+
+    >>> import memlab
+    >>> from memlab.summarize import split, words
+    >>> words(split(memlab.datasets.synthetic.generate(turns=60, seed=0).turns)).columns[:4]
+    ['row', 'scope', 'stem', 'content']
     """
     table = (
         sentences.select("scope", pl.col("text").str.extract_all(WORD).alias("token"))
