@@ -82,6 +82,7 @@ def test_every_setting_can_come_from_the_file(tmp_path: Path) -> None:
         "header": ["time", "scope"],
         "pipelines": ["bm25", "hybrid(k=20) | mmr"],
         "plugins": ["my_stages"],
+        "language": "de",
         "on_error": "quarantine",
         "gap_minutes": 45.0,
         "seed": 5,
