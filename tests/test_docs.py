@@ -24,7 +24,7 @@ import typer
 from stand_in import StandIn
 
 import memlab
-from memlab import config, datasets, registry
+from memlab import config, datasets
 from memlab.cli import app
 
 ROOT = Path(__file__).parents[1]
@@ -183,7 +183,7 @@ def _run(
 ) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    for added in (registry.stages, registry.encoders, registry.measures, registry.formats):
+    for added in (memlab.stages, memlab.encoders, memlab.measures, memlab.formats):
         monkeypatch.setattr(added, "_functions", dict(added._functions))
     for name in ("strategies.txt", "notebooks"):
         (folder / name).symlink_to(ROOT / name)
