@@ -128,3 +128,9 @@ def test_modules_fit_in_a_head() -> None:
 
 def test_every_room_has_its_place() -> None:
     assert {_room(path) for path in MODULES} - {"__init__"} <= set(PLACE)
+
+
+def test_the_design_page_shows_the_line() -> None:
+    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    drawn = "".join(line for line in page.splitlines() if line.startswith("    "))
+    assert [tuple(name.strip() for name in rooms.split(",")) for rooms in drawn.split("→")] == LINE
