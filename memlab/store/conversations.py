@@ -12,19 +12,22 @@ from memlab.records import Dataset
 from memlab.store.database import Database
 from memlab.store.registry import DATASET_TABLES, TABLES, in_dataset, row_columns
 
+LANGUAGE = pl.col("language").fill_null(Dataset.language)
+"""What people speak in a dataset; stores of versions 0 and 1 did not note it."""
+
 
 def datasets(database: Database) -> pl.DataFrame:
     """List what is stored; see :meth:`memlab.store.MemoryStore.datasets`."""
     return database.read("datasets", list(row_columns("datasets"))).sort("name")
 
 
-def known(database: Database, name: str) -> tuple[str, bool]:
-    """Give the format of a dataset, and whether its ingest came to an end.
+def known(database: Database, name: str) -> tuple[str, str, bool]:
+    """Give the format and the language of a dataset, and whether its ingest came to an end.
 
     :raises StoreError: when there is no such dataset.
     """
     listed = datasets(database)
-    row = listed.filter(pl.col("name") == name).select("format", "complete").rows()
+    row = listed.filter(pl.col("name") == name).select("format", LANGUAGE, "complete").rows()
     if not row:
         names = ", ".join(listed["name"]) or "none"
         raise StoreError(f"store {database.uri} has no dataset {name!r}; it has: {names}. Ingest it first")
@@ -33,20 +36,22 @@ def known(database: Database, name: str) -> tuple[str, bool]:
 
 def whole_dataset(database: Database, name: str, scopes: Iterable[str] | None = None) -> Dataset:
     """Read a dataset; see :meth:`memlab.store.MemoryStore.dataset`."""
-    kind, complete = known(database, name)
+    kind, language, complete = known(database, name)
     if not complete:
         raise StoreError(f"the ingest of {name!r} into store {database.uri} was interrupted; run it again to finish it")
-    return read_dataset(database, name, kind, scopes)
+    return read_dataset(database, name, kind, language, scopes)
 
 
-def read_dataset(database: Database, name: str, kind: str, scopes: Iterable[str] | None = None) -> Dataset:
+def read_dataset(
+    database: Database, name: str, kind: str, language: str, scopes: Iterable[str] | None = None
+) -> Dataset:
     """Read a dataset as it went in, or some of its scopes, whether or not its ingest came to an end."""
     wanted = None if scopes is None else list(scopes)
     tables: dict[str, Any] = {
         table: read_rows(database, table, name, scopes=wanted if "scope" in row_columns(table) else None)
         for table in DATASET_TABLES
     }
-    return Dataset(name, kind, **tables)
+    return Dataset(name, kind, **tables, language=language)
 
 
 def read_rows(

@@ -12,7 +12,7 @@ import polars as pl
 from memlab.embed.text import turn_texts
 from memlab.errors import StoreError
 from memlab.records import Dataset, concat
-from memlab.store.conversations import read_dataset
+from memlab.store.conversations import LANGUAGE, read_dataset
 from memlab.store.database import Database
 from memlab.store.registry import DATASET_TABLES, TABLES, equal, in_dataset, keys, text_hashes
 
@@ -153,18 +153,21 @@ def _difference(
 def _mark_unfinished(database: Database, state: _Progress) -> None:
     """Note the dataset before the first row is written, so that an interrupted ingest is told from a whole one."""
     if not state.wrote:
-        _list(database, {"name": state.first.name, "format": state.first.format, "complete": False})
+        noted = {"name": state.first.name, "format": state.first.format, "language": state.first.language}
+        _list(database, {**noted, "complete": False})
         state.wrote = True
 
 
 def _finish(database: Database, state: _Progress, now: datetime) -> None:
-    name, kind = state.first.name, state.first.format
-    if database.read("datasets", ["complete", "format"], where=equal("name", name)).rows() == [(True, kind)]:
+    name, kind, language = state.first.name, state.first.format, state.first.language
+    listed = database.read("datasets", ["complete", "format", "language"], where=equal("name", name))
+    if listed.select("complete", "format", LANGUAGE).rows() == [(True, kind, language)]:
         return
-    stored = read_dataset(database, name, kind)
+    stored = read_dataset(database, name, kind, language)
     row = {
         "name": name,
         "format": kind,
+        "language": language,
         "complete": True,
         "ingested_at": now,
         **{table: getattr(stored, table).height for table in ("turns", "sessions", "questions")},

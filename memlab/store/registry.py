@@ -26,7 +26,7 @@ from memlab.records import (
     schema,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raised by whoever changes the columns of a table. Columns that an older store lacks are added, empty, when it is
 opened; see :mod:`memlab.store.opening`. Stores without a number are version 0."""
 
@@ -117,7 +117,7 @@ TABLES: dict[str, Table] = {
     "issues": _data(Issue),
     "datasets": Table(
         {
-            **_strings("key", "name", "format", "fingerprint"),
+            **_strings("key", "name", "format", "language", "fingerprint"),
             **dict.fromkeys(("turns", "sessions", "questions"), pl.Int64()),
             "complete": pl.Boolean(),
             "ingested_at": TIMESTAMP,

@@ -258,3 +258,13 @@ def test_another_handle_sees_what_was_written(store: MemoryStore) -> None:
     other = MemoryStore.open(store.uri)
     store.ingest(build())
     assert other.turns("small").height == 24
+
+
+def test_a_dataset_comes_back_in_its_language(tmp_path: Path) -> None:
+    german = replace(build(2, 1, 2, name="gespräch"), language="de")
+    store = MemoryStore.open(tmp_path)
+    store.ingest(german)
+    assert store.dataset("gespräch").language == "de"
+    assert store.dataset("gespräch").fingerprint() == german.fingerprint()
+    store.ingest(replace(german, language="nl"))
+    assert store.dataset("gespräch").language == "nl"
