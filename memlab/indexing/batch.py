@@ -14,6 +14,7 @@ from memlab.config import IndexSettings
 from memlab.errors import StoreError
 from memlab.knowledge.extraction import extract
 from memlab.knowledge.facts import from_observations
+from memlab.language.analysis import english
 from memlab.llm import Service
 from memlab.records import TIMESTAMP, Dataset, IndexEvent, IndexState, Summary, frame, schema
 from memlab.store import MemoryStore
@@ -27,11 +28,13 @@ EXTRACTIVE = "extractive"
 class Work:
     """What all batches share.
 
+    :param language: of the conversations; rules read facts in English alone.
     :param version: the recipe.
     """
 
     store: MemoryStore
     dataset: str
+    language: str
     settings: IndexSettings
     service: Service | None
     version: str
@@ -109,7 +112,7 @@ def _make(work: Work, batch: pl.DataFrame) -> Made:
         .drop("cut")
     ]
     entities: dict[str, list[str]] | None = None
-    if work.settings.facts:
+    if work.settings.facts and (work.service or english(work.language, "the reading of facts")):
         found = extract(turns, service=work.service, ner=work.settings.ner)
         told.append(found.outcomes)
         parts["entities"], parts["relations"] = found.entities, found.relations
@@ -161,7 +164,7 @@ def _data(work: Work, batch: pl.DataFrame) -> Dataset:
         table: read(work.dataset, scopes=scopes).join(wanted, on="session_id", how="semi")
         for table, read in parts.items()
     }
-    return Dataset(work.dataset, "stored", **rows)
+    return Dataset(work.dataset, "stored", **rows, language=work.language)
 
 
 def _capped(turns: pl.DataFrame, most: int) -> tuple[pl.DataFrame, pl.DataFrame]:

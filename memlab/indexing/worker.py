@@ -119,8 +119,9 @@ def index(
         return frame(IndexEvent)
     present = now or datetime.now(UTC)
     store.knowledge.sweep(dataset, now=present)
-    work = Work(store, dataset, chosen, service, recipe(chosen, service), present)
     due = pending(store, dataset, settings=chosen, service=service, now=present, gap=gap)
+    language = store.datasets().filter(pl.col("name") == dataset)["language"].item()
+    work = Work(store, dataset, language, chosen, service, recipe(chosen, service), present)
     events = [frame(IndexEvent)]
     with tqdm(total=due.height, desc="index", unit=" sessions", disable=not progress, delay=2) as bar:
         for batch in due.iter_slices(chosen.batch):

@@ -18,7 +18,7 @@ LANGUAGE = pl.col("language").fill_null(Dataset.language)
 
 def datasets(database: Database) -> pl.DataFrame:
     """List what is stored; see :meth:`memlab.store.MemoryStore.datasets`."""
-    return database.read("datasets", list(row_columns("datasets"))).sort("name")
+    return database.read("datasets", list(row_columns("datasets"))).sort("name").with_columns(LANGUAGE)
 
 
 def known(database: Database, name: str) -> tuple[str, str, bool]:
@@ -27,7 +27,7 @@ def known(database: Database, name: str) -> tuple[str, str, bool]:
     :raises StoreError: when there is no such dataset.
     """
     listed = datasets(database)
-    row = listed.filter(pl.col("name") == name).select("format", LANGUAGE, "complete").rows()
+    row = listed.filter(pl.col("name") == name).select("format", "language", "complete").rows()
     if not row:
         names = ", ".join(listed["name"]) or "none"
         raise StoreError(f"store {database.uri} has no dataset {name!r}; it has: {names}. Ingest it first")

@@ -17,6 +17,7 @@ import memlab
 from memlab import ModelError
 from memlab.config import IndexSettings
 from memlab.indexing import attached, batch, counters, index, pending, report, resolved
+from memlab.language.analysis import english
 from memlab.records import Turn, frame
 from memlab.sessions import sessions_of
 from memlab.store import MemoryStore
@@ -301,3 +302,13 @@ def test_observations_of_the_source_become_facts(tmp_path: Path) -> None:
     facts = store.knowledge.rows("facts", data.name)
     assert facts.select("subject", "predicate", "object", "source").rows() == [("Ann", "works at", "Acme", "observed")]
     assert facts["evidence"].to_list() == [[f"{session}/1"]]
+
+
+def test_rules_read_no_facts_in_another_language(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    english.cache_clear()
+    german = MemoryStore.open(tmp_path)
+    german.ingest(replace(talk(), language="de"))
+    assert set(index(german, NAME)["kind"]) == {"created"}
+    assert german.knowledge.rows("facts", NAME).is_empty()
+    assert german.knowledge.rows("summaries", NAME).height
+    assert "the reading of facts knows English alone" in caplog.text
