@@ -21,7 +21,7 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
 
     :raises ExportError: when the folder or the file cannot be written.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = path.parent / f".{path.name}.{os.getpid()}.partial"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("wb") as stream:

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from store_data import FakeEncoder
 
 from memlab import embed
 from memlab.datasets import load, synthetic
@@ -53,14 +54,7 @@ def test_a_forest_over_any_turns(counting: Any, laws: Any, sizes: list[int], dif
         assert sizes[-1] <= FEW
 
 
-class _Eight:
-    """Gives texts vectors of eight numbers."""
-
-    def encode(self, texts: list[str]) -> np.ndarray:
-        return np.random.default_rng(len(texts)).normal(size=(len(texts), 8)).astype(np.float32)
-
-
-ENCODER8 = _Eight()
+ENCODER8 = FakeEncoder()
 
 
 @pytest.mark.parametrize("vectors", ["equal", "zero"])
