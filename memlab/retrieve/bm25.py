@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from memlab.store import MemoryStore
 
 K1: dict[Level, float] = {"turn": 0.9, "session": 1.5}
+PASSAGE_B = 0.4
 DOCUMENT_B = 0.75
 
 
@@ -29,13 +30,13 @@ def normalisation(words: ScopeWords, level: Level) -> tuple[float, float]:
 
     Turns of people who chat are all short, and their length says little. Where an assistant writes pages between them,
     its turns hold every word, and must be read against their length. So b for turns is the squared coefficient of
-    variation of their lengths, at most 1: about 0.25 where people talk to each other, 1 where lengths spread as wide as
-    their mean. Sessions have the usual b of documents.
+    variation of their lengths, from the usual b of passages (0.4), which holds where people talk to each other (about
+    0.25), to 1, where lengths spread as wide as their mean. Sessions have the usual b of documents.
 
-    Source: k1 of turns: the usual one for passages (Anserini); k1 and b of sessions: Robertson and Zaragoza (2009);
+    Source: k1 and b of turns: the usual ones for passages (Anserini); k1 and b of sessions: Robertson and Zaragoza (2009);
     why texts that are long by verbosity need normalisation and others do not: Robertson and Walker (SIGIR 1994).
     The rule for b was measured over k1 from 0.5 to 3 and b from 0.2 to 1, turns all@10, against k1 = 0.9 and b = 0.4:
-    LoCoMo (spread .29) .613 → .614, pooled LongMemEval (.24) .756 → .751, LoCoMo with one speaker's turns drawn out to
+    LoCoMo (spread .29) and pooled LongMemEval (.24), whose people write alike, are as they were; LoCoMo with one speaker's turns drawn out to
     500 characters (.7) .571 → .576 and to 3,000 (1.3) .487 → .513, LongMemEval with long answers between (1.1)
     .478 → .659.
     """
@@ -43,7 +44,7 @@ def normalisation(words: ScopeWords, level: Level) -> tuple[float, float]:
         return K1[level], DOCUMENT_B
     lengths = words.lengths
     spread = float(lengths.var() / lengths.mean() ** 2) if lengths.any() else 0.0
-    return K1[level], min(1.0, spread)
+    return K1[level], min(1.0, max(PASSAGE_B, spread))
 
 
 @stage
