@@ -5,8 +5,6 @@ PYTEST_ARGS ?=
 BIN := .venv/bin
 TIMED := @scripts/timed
 MEMLAB = $(BIN)/memlab $(1) "$(DATASET)" $(if $(POOL),--pool $(POOL))
-# What the demo measures last on data of one conversation, where nothing can be trained.
-BEST := combsum(turn=(1, 1, 2), session=(1, 1, 2))
 # A notebook takes up to 2 GB.
 JOBS ?= $(shell awk '/MemAvailable/ {n = int($$2 / 3e6)} END {print (n < 1 ? 1 : (n > 2 ? 2 : n))}' /proc/meminfo 2>/dev/null || echo 1)
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
@@ -16,12 +14,13 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
 setup:
 	$(TIMED) "make setup" scripts/setup.sh
 
-# Results first, then a notebook at once, then what takes long: nothing is encoded or trained twice.
+# Results first, then a notebook at once, then what takes long: nothing is encoded or trained twice. On data of one
+# conversation nothing can be trained, and the untrained pipelines are measured.
 demo: setup
 	$(TIMED) "first results" $(call MEMLAB,evaluate) --pipeline @scripts/demo-quick.txt
 	$(TIMED) "first figures" $(call MEMLAB,notebooks) --only 00
 	$(TIMED) "results" sh -c '$(call MEMLAB,evaluate) --pipeline @scripts/demo.txt --cross-validate scope || \
-		$(call MEMLAB,evaluate) --pipeline @scripts/demo-quick.txt --pipeline late --pipeline "$(BEST)"'
+		$(call MEMLAB,evaluate) --pipeline @scripts/demo-quick.txt --pipeline late --pipeline best'
 	$(TIMED) "notebooks" $(call MEMLAB,notebooks) --only '0[1-9]' --jobs $(JOBS)
 	@$(BIN)/memlab figures
 	@echo "executed notebooks: results/notebooks   figures: figures/index.html   store: .memlab/store"
