@@ -50,7 +50,7 @@ def standardised(scores: dict[str, float], k: int) -> dict[str, float]:
 def okapi(words: dict[str, float], texts: list[list[str]]) -> list[float]:
     """BM25 by its formula, with a weight for each word of the query."""
     mean = sum(map(len, texts)) / len(texts)
-    b = min(1.0, float(np.var([len(text) for text in texts])) / mean**2)
+    b = min(1.0, max(0.4, float(np.var([len(text) for text in texts])) / mean**2))
     total = [0.0] * len(texts)
     for word, weight in words.items():
         df = sum(word in text for text in texts)
