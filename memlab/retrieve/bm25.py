@@ -33,12 +33,12 @@ def normalisation(words: ScopeWords, level: Level) -> tuple[float, float]:
     variation of their lengths, from the usual b of passages (0.4), which holds where people talk to each other (about
     0.25), to 1, where lengths spread as wide as their mean. Sessions have the usual b of documents.
 
-    Source: k1 and b of turns: the usual ones for passages (Anserini); k1 and b of sessions: Robertson and Zaragoza (2009);
-    why texts that are long by verbosity need normalisation and others do not: Robertson and Walker (SIGIR 1994).
-    The rule for b was measured over k1 from 0.5 to 3 and b from 0.2 to 1, turns all@10, against k1 = 0.9 and b = 0.4:
-    LoCoMo (spread .29) and pooled LongMemEval (.24), whose people write alike, are as they were; LoCoMo with one speaker's turns drawn out to
-    500 characters (.7) .571 → .576 and to 3,000 (1.3) .487 → .513, LongMemEval with long answers between (1.1)
-    .478 → .659.
+    Source: k1 and b of turns: the usual ones for passages (Anserini); k1 and b of sessions: Robertson and Zaragoza
+    (2009); why texts that are long by verbosity need normalisation and others do not: Robertson and Walker (SIGIR
+    1994). The rule for b was measured over k1 from 0.5 to 3 and b from 0.2 to 1, turns all@10, against k1 = 0.9 and
+    b = 0.4: LoCoMo (spread .29) and pooled LongMemEval (.24), whose people write alike, are as they were; LoCoMo with
+    one speaker's turns drawn out to 500 characters (.7) .571 → .576 and to 3,000 (1.3) .487 → .513, LongMemEval with
+    long answers between (1.1) .478 → .659.
     """
     if level == "session":
         return K1[level], DOCUMENT_B
