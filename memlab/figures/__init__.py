@@ -24,12 +24,11 @@ from memlab.figures import (
     style,
     sweeps,
 )
-from memlab.figures._browser import exporting
 from memlab.figures._browser import find as browser
 from memlab.figures.export import Exported, export
 from memlab.figures.gallery import gallery
 
 __all__ = [
-    "Exported", "anatomy", "browser", "corpus", "curves", "decay", "decay_live", "decay_truth", "export", "exporting",
+    "Exported", "anatomy", "browser", "corpus", "curves", "decay", "decay_live", "decay_truth", "export",
     "follow_ups", "gallery", "ladder", "learning", "maps", "rollup", "selection", "similarity", "style", "sweeps",
 ]  # fmt: skip

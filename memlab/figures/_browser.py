@@ -15,7 +15,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Collection, Coroutine, Iterator
+from collections.abc import Collection, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -213,19 +213,3 @@ def stop() -> None:
 
 
 atexit.register(stop)
-
-
-@contextlib.contextmanager
-def exporting() -> Iterator[None]:
-    """Keep one browser for the exports inside, and stop it at the end.
-
-    Without it the first export starts a browser that lives until the program ends.
-
-    >>> from memlab.figures import exporting
-    >>> with exporting():
-    ...     pass
-    """
-    try:
-        yield
-    finally:
-        stop()
