@@ -7,6 +7,8 @@ TIMED := @scripts/timed
 MEMLAB = $(BIN)/memlab $(1) "$(DATASET)" $(if $(POOL),--pool $(POOL))
 # A notebook takes up to 2 GB.
 JOBS ?= $(shell awk '/MemAvailable/ {n = int($$2 / 3e6)} END {print (n < 1 ? 1 : (n > 2 ? 2 : n))}' /proc/meminfo 2>/dev/null || echo 1)
+# Else every process compiles torch and all else that it imports anew: 12 s of a run of 22.
+export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
 
 .PHONY: setup demo test slow nightly bench lint docs lab clean
@@ -33,6 +35,7 @@ slow: setup
 
 nightly: setup
 	$(TIMED) "make nightly" $(PYTEST) -m nightly
+	$(TIMED) "laws at length" $(PYTEST) --hypothesis-profile nightly -m hypothesis
 
 bench: setup
 	$(BIN)/python -m pytest tests/bench -o addopts="" -q --benchmark-columns=min,median,ops --benchmark-sort=name

@@ -14,8 +14,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # No test may depend on how busy the machine is.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any machine")
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", patient, max_examples=40)
+settings.register_profile("nightly", patient, max_examples=400)
+settings.load_profile("default")
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared" / "data"
@@ -29,7 +31,11 @@ def _shared(relative: str) -> Path:
 
 
 # Fixtures that take long to make: what uses one runs in one process.
-_DEAR = {"lists": "learning", "folds": "learning", "models": "learning", "locomo": "locomo"}
+_DEAR = {
+    **dict.fromkeys(("lists", "folds", "models", "learnable"), "learning"),
+    **dict.fromkeys(("evaluated", "ingested"), "command line"),
+    "locomo": "locomo",
+}
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -56,7 +57,13 @@ DOORS = {
 MODULES = sorted((ROOT / "memlab").rglob("*.py"))
 
 
-def _imports(tree: ast.AST) -> Iterator[str]:
+@cache
+def _imports(path: Path) -> tuple[str, ...]:
+    """Give what a module imports, at its top or within a function, but for the type checker alone."""
+    return tuple(_names(_runtime(ast.parse(path.read_text()))))
+
+
+def _names(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -83,7 +90,7 @@ def test_imports_point_left(path: Path) -> None:
     room = _room(path)
     if room == "__init__":
         return
-    for name in _imports(_runtime(ast.parse(path.read_text()))):
+    for name in _imports(path):
         parts = name.split(".")
         if parts[0] == "memlab" and len(parts) > 1 and parts[1] in PLACE and parts[1] != room:
             assert PLACE[parts[1]] < PLACE[room], f"{room} imports {name}"
@@ -99,9 +106,8 @@ NAMES = {_name(path): path for path in MODULES}
 
 
 def _modules(path: Path) -> set[str]:
-    """Give the modules of memlab that a module imports, at its top or within a function."""
-    named = _imports(_runtime(ast.parse(path.read_text())))
-    longest = (name if name in NAMES else name.rpartition(".")[0] for name in named)
+    """Give the modules of memlab that a module imports."""
+    longest = (name if name in NAMES else name.rpartition(".")[0] for name in _imports(path))
     return {name for name in longest if name in NAMES and name != _name(path)}
 
 

@@ -171,7 +171,7 @@ def test_a_message_of_five_megabytes(memlab_cli: Any, tmp_path: Path) -> None:
         assert done.code == 0, done.err
         assert "ann/s1/1" in done.out.splitlines()[0]
         assert len(done.out) < 1_000
-    done = memlab_cli("evaluate", "talk.jsonl", *HASHING, cwd=tmp_path)
+    done = memlab_cli("evaluate", "talk.jsonl", *HASHING, "--pipeline", "hybrid", cwd=tmp_path)
     assert done.code == 0, done.err
 
 

@@ -246,7 +246,7 @@ def memlab_in(folder: Path, *arguments: Any, **variables: str) -> subprocess.Com
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_a_module_named_on_the_command_line_or_in_the_settings(tmp_path: Path) -> None:
+def test_a_module_named_on_the_command_line_or_in_the_settings(memlab_cli: Any, tmp_path: Path) -> None:
     (tmp_path / "my_stages.py").write_text(PLUGIN)
     memlab.datasets.synthetic.write(tmp_path / "talk.jsonl", 60, seed=0)
     evaluated = ("evaluate", "talk.jsonl", "--encoder", "letters", "--pipeline", "dense | mine")
@@ -256,9 +256,10 @@ def test_a_module_named_on_the_command_line_or_in_the_settings(tmp_path: Path) -
     (tmp_path / "memlab.toml").write_text('plugins = ["my_stages"]\nencoder = "letters"\n')
     found = memlab_in(tmp_path, "search", "furniture", "--pipeline", "dense | mine(k=1)")
     assert found.returncode == 0, found.stderr
-    missing = memlab_in(tmp_path, "--plugin", "nowhere", *evaluated)
-    assert missing.returncode == 2
-    assert "plugin 'nowhere' cannot be imported (ModuleNotFoundError" in missing.stderr
+    (tmp_path / "memlab.toml").unlink()
+    missing = memlab_cli("--plugin", "nowhere", *evaluated, cwd=tmp_path)
+    assert missing.code == 2
+    assert "plugin 'nowhere' cannot be imported (ModuleNotFoundError" in missing.err
 
 
 def test_a_package_brings_its_own_through_entry_points(tmp_path: Path) -> None:
