@@ -28,8 +28,7 @@ def wilson(hits: np.ndarray, n: np.ndarray, *, confidence: float = 0.9) -> tuple
     """
     from scipy.stats import norm
 
-    z = float(norm.ppf((1 + confidence) / 2))
-    share = hits / n
+    z, share = float(norm.ppf((1 + confidence) / 2)), hits / n
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     # Rounding must not push an end past the share of 0 or 1 that it meets.
@@ -47,11 +46,16 @@ def reliability(predictions: pl.DataFrame, *, bins: int = 10, confidence: float 
 
     >>> import polars as pl
     >>> from memlab.knowledge import calibration
-    >>> said = pl.DataFrame({"chance": [0.1, 0.12, 0.9, 1.0], "still_true": [False, True, True, True]})
-    >>> calibration.reliability(said, bins=2)["share"].to_list()
+    >>> predictions = pl.DataFrame({"chance": [0.1, 0.12, 0.9, 1.0], "still_true": [False, True, True, True]})
+    >>> calibration.reliability(predictions, bins=2)["share"].to_list()
     [0.5, 1.0]
     """
-    _need(predictions)
+    missing = [c for c in ("chance", "still_true") if c not in predictions.columns]
+    if missing or predictions.is_empty():
+        raise DataError(
+            f"calibration needs rows with chance and still_true; found {predictions.height} rows with the columns "
+            f"{', '.join(predictions.columns)}"
+        )
     if bins < 1:
         raise DataError(f"bins is {bins}; give at least one")
     keys = [c for c in _CANDIDATE if c in predictions.columns]
@@ -68,18 +72,6 @@ def reliability(predictions: pl.DataFrame, *, bins: int = 10, confidence: float 
     return table.with_columns(pl.Series("low", low), pl.Series("high", high))
 
 
-def calibration_error(chance: np.ndarray, true: np.ndarray, *, bins: int = 10) -> float:
-    """Give the expected calibration error: the mean distance of share and chance over bins of equal width, by size.
-
-    It depends on the binning, and is above 0 for a perfect forecast of few observations: compare, do not test.
-
-    Source: Naeini, Cooper and Hauskrecht (AAAI 2015); Guo et al. (ICML 2017).
-    """
-    at = np.clip((chance * bins).astype(np.int64), 0, bins - 1)
-    gap = np.bincount(at, weights=chance, minlength=bins) - np.bincount(at, weights=true, minlength=bins)
-    return float(np.abs(gap).sum() / max(len(chance), 1))
-
-
 def scores(predictions: pl.DataFrame, *, bins: int = 10, confidence: float = 0.9) -> pl.DataFrame:
     """Score candidates on the same observations, overall and by predicate.
 
@@ -87,11 +79,12 @@ def scores(predictions: pl.DataFrame, *, bins: int = 10, confidence: float = 0.9
     paired: each observation under this candidate and under the best fitted one of the same rows.
 
     :param predictions: see :class:`memlab.knowledge.tuning.Comparison`; all candidates in the same order of rows.
-    :param bins: of the calibration error.
+    :param bins: of the calibration error, the mean distance of share and chance over the bins of :func:`reliability`,
+        by size (Naeini, Cooper and Hauskrecht, AAAI 2015). It depends on the binning, and is above 0 for a perfect
+        forecast of few observations: compare, do not test.
     :returns: ``predicate`` (null: all), ``family``, ``fit``, ``n``, ``log_loss`` with ``low`` and ``high``, ``brier``,
         ``ece``, and ``difference`` (of log-loss to the best) with ``difference_low`` and ``difference_high``.
     """
-    _need(predictions)
     parts: list[tuple[Any, pl.DataFrame]] = [(None, predictions)]
     if predictions["predicate"].n_unique() > 1:
         named = predictions.drop_nulls("predicate").partition_by("predicate", as_dict=True, maintain_order=True)
@@ -101,23 +94,24 @@ def scores(predictions: pl.DataFrame, *, bins: int = 10, confidence: float = 0.9
 
 
 def _scored(predicate: Any, part: pl.DataFrame, bins: int, confidence: float) -> list[dict[str, Any]]:
-    each = part.partition_by(_CANDIDATE, as_dict=True, maintain_order=True)
-    lost = {key: losses(one["chance"].to_numpy(), one["still_true"].to_numpy()) for key, one in each.items()}
-    best = min((key for key in lost if key[0] not in ("constant", "default")), key=lambda key: lost[key].mean())
-    rows = []
-    for key, one in each.items():
-        chance, true = one["chance"].to_numpy(), one["still_true"].to_numpy()
-        group = one["group"].rank("dense").to_numpy().astype(np.int64) - 1
-        low, high = _interval(lost[key], group, confidence)
-        apart = lost[key] - lost[best]
-        down, up = _interval(apart, group, confidence)
-        rows.append(
-            {"predicate": predicate, "family": key[0], "fit": key[1], "n": one.height,
-             "log_loss": float(lost[key].mean()), "low": low, "high": high,
-             "brier": float(((chance - true) ** 2).mean()), "ece": calibration_error(chance, true, bins=bins),
-             "difference": float(apart.mean()), "difference_low": down, "difference_high": up}
+    candidates = part.partition_by(_CANDIDATE, as_dict=True, maintain_order=True)
+    loss = {key: losses(rows["chance"].to_numpy(), rows["still_true"].to_numpy()) for key, rows in candidates.items()}
+    best = min((key for key in loss if key[0] not in ("constant", "default")), key=lambda key: loss[key].mean())
+    table = []
+    for key, rows in candidates.items():
+        group = rows["group"].rank("dense").to_numpy().astype(np.int64) - 1
+        low, high = _interval(loss[key], group, confidence)
+        apart_low, apart_high = _interval(loss[key] - loss[best], group, confidence)
+        gaps = reliability(rows, bins=bins).select(((pl.col("chance") - pl.col("share")).abs() * pl.col("n")).sum())
+        brier = rows.select(((pl.col("chance") - pl.col("still_true").cast(pl.Float64)) ** 2).mean()).item()
+        table.append(
+            {"predicate": predicate, "family": key[0], "fit": key[1], "n": rows.height,
+             "log_loss": float(loss[key].mean()), "low": low, "high": high,
+             "brier": brier, "ece": gaps.item() / rows.height,
+             "difference": float((loss[key] - loss[best]).mean()),
+             "difference_low": apart_low, "difference_high": apart_high}
         )  # fmt: skip
-    return rows
+    return table
 
 
 def _interval(values: np.ndarray, group: np.ndarray, confidence: float) -> tuple[float | None, float | None]:
@@ -131,12 +125,3 @@ def _interval(values: np.ndarray, group: np.ndarray, confidence: float) -> tuple
     error = np.sqrt((off**2).sum() * groups / (groups - 1)) / len(values)
     half = float(norm.ppf((1 + confidence) / 2) * error)
     return float(mean - half), float(mean + half)
-
-
-def _need(predictions: pl.DataFrame) -> None:
-    missing = [c for c in ("chance", "still_true") if c not in predictions.columns]
-    if missing or predictions.is_empty():
-        raise DataError(
-            f"calibration needs rows with chance and still_true; found {predictions.height} rows with the columns "
-            f"{', '.join(predictions.columns)}"
-        )

@@ -64,8 +64,8 @@ class ConfidenceSettings(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             name = ".".join(map(str, ("confidence", *first["loc"])))
-            known = ", ".join(cls.model_fields)
-            raise DataError(f"setting {name!r}: {first['msg']}; the table [confidence] has {known}") from None
+            names = ", ".join(cls.model_fields)
+            raise DataError(f"setting {name!r}: {first['msg']}; the table [confidence] has {names}") from None
 
 
 def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | None = None) -> pl.DataFrame:
@@ -98,31 +98,38 @@ def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | 
     >>> confidence.score(facts, now=datetime(2028, 1, 1))["confidence"].to_list()
     [0.5, 0.3]
     """
-    held = settings or ConfidenceSettings()
-    _check(facts, now, held)
-    seen, age = _ages(facts, now)
-    known = ~np.isnan(age)
-    fresh = np.where(known, age, 0.0)
-    staleness = held.decay.retention(fresh, seen)
-    for predicate, curve in held.decay_by_predicate.items():
+    settings = settings or ConfidenceSettings()
+    _check(facts, now, settings)
+    accesses, age = _ages(facts, now)
+    dated = ~np.isnan(age)
+    age_days = np.where(dated, age, 0.0)
+    staleness = settings.decay.retention(age_days, accesses)
+    for predicate, curve in settings.decay_by_predicate.items():
         its = facts["predicate"].eq_missing(pl.Series([predicate])).to_numpy()
-        staleness = np.where(its, curve.retention(fresh, seen), staleness)
-    staleness = np.where(known, staleness, held.undated)
-    base = facts["source"].cast(pl.String).replace_strict(held.base.model_dump(), return_dtype=pl.Float64).to_numpy()
-    lift = reinforcement(facts["n_reinforced"].to_numpy(), held)
-    value = np.where(facts["superseded"].to_numpy(), 0.0, np.clip(base * lift * staleness, 0.0, 1.0))
+        staleness = np.where(its, curve.retention(age_days, accesses), staleness)
+    staleness = np.where(dated, staleness, settings.undated)
+    base = facts["source"].cast(pl.String).replace_strict(settings.base.model_dump(), return_dtype=pl.Float64)
+    lift = _reinforcement(facts["n_reinforced"].to_numpy(), settings)
+    value = np.clip(base.to_numpy() * lift * staleness, 0.0, 1.0)
     return facts.with_columns(
         pl.Series("age_days", age).fill_nan(None),
-        pl.Series("base", base),
+        base.alias("base"),
         pl.Series("reinforcement", lift),
         pl.Series("staleness", staleness),
-        pl.Series("confidence", value),
+        pl.Series("confidence", np.where(facts["superseded"].to_numpy(), 0.0, value)),
     )
 
 
-def reinforcement(n_reinforced: np.ndarray, settings: ConfidenceSettings) -> np.ndarray:
-    """Give the factor min(1 + step · count, limit) that repetition earns."""
-    return np.minimum(1.0 + settings.reinforcement_step * n_reinforced, settings.reinforcement_limit)
+def need_scored(facts: pl.DataFrame, *names: str) -> None:
+    """Refuse facts that were not resolved and scored.
+
+    :raises DataError: naming the first column that is missing.
+    """
+    missing = [name for name in (*names, "confidence") if name not in facts.columns]
+    if missing:
+        raise DataError(
+            f"facts have no column {missing[0]!r}; give the facts of knowledge.resolve, scored by confidence.score"
+        )
 
 
 def trajectory(
@@ -149,11 +156,11 @@ def trajectory(
     >>> path.filter(day=100)["confidence"].to_list()
     [0.5, 1.0]
     """
-    held = settings or ConfidenceSettings()
+    settings = settings or ConfidenceSettings()
     heard = np.sort(np.asarray(accesses_days, dtype=np.float64))
     if heard.size == 0 or source not in SourceSettings.model_fields:
-        known = ", ".join(SourceSettings.model_fields)
-        raise DataError(f"a trajectory needs an access and one source of {known}; found {heard.size} and {source!r}")
+        sources = ", ".join(SourceSettings.model_fields)
+        raise DataError(f"a trajectory needs an access and one source of {sources}; found {heard.size} and {source!r}")
     jumps = np.unique(heard[1:][heard[1:] <= heard[0] + days])
     grid = np.setdiff1d(np.arange(heard[0], heard[0] + days + 1), jumps)
     # A jump is a row that does not know of the access yet, and a row that does.
@@ -163,33 +170,37 @@ def trajectory(
     day, after = day[order], after[order]
     heard_by = (heard < day[:, None]) | ((heard == day[:, None]) & after[:, None])
     row, which = np.nonzero(heard_by)
-    seen = Accesses(row, day[row] - heard[which])
+    accesses = Accesses(row, day[row] - heard[which])
     n = heard_by.sum(axis=1) - 1
-    age = day - heard[n]
-    lift = getattr(held.base, source) * reinforcement(n, held)
+    lift = getattr(settings.base, source) * _reinforcement(n, settings)
     paths = []
     for name, curve in curves.items():
-        left = curve.retention(age, seen)
+        left = curve.retention(day - heard[n], accesses)
         values = {"day": day, "n_reinforced": n, "retention": left, "confidence": np.clip(lift * left, 0.0, 1.0)}
         paths.append(pl.DataFrame(values).select(pl.lit(name).alias("family"), pl.all()))
     return pl.concat(paths)
+
+
+def _reinforcement(n_reinforced: np.ndarray, settings: ConfidenceSettings) -> np.ndarray:
+    return np.minimum(1.0 + settings.reinforcement_step * n_reinforced, settings.reinforcement_limit)
 
 
 def _check(facts: pl.DataFrame, now: datetime, settings: ConfidenceSettings) -> None:
     needed = ["source", "n_reinforced", "last_access", "superseded", *["predicate"] * bool(settings.decay_by_predicate)]
     missing = [name for name in needed if name not in facts.columns]
     if missing:
-        held = ", ".join(facts.columns)
-        raise DataError(f"confidence needs the column(s) {', '.join(missing)}; the frame has {held}")
-    known = list(SourceSettings.model_fields)
-    strange = facts.filter(~pl.col("source").cast(pl.String).is_in(known).fill_null(False))["source"]
-    if strange.len():
-        raise DataError(f"source is {strange[0]!r} in {strange.len()} facts; expected one of {', '.join(known)}")
-    counts = facts.filter(pl.col("n_reinforced").is_null() | (pl.col("n_reinforced") < 0))["n_reinforced"]
-    if counts.len():
-        raise DataError(f"n_reinforced is {counts[0]} in {counts.len()} facts; expected a count from 0")
-    if facts["superseded"].null_count():
-        raise DataError(f"superseded is null in {facts['superseded'].null_count()} facts; expected true or false")
+        columns = ", ".join(facts.columns)
+        raise DataError(f"confidence needs the column(s) {', '.join(missing)}; the frame has {columns}")
+    sources = list(SourceSettings.model_fields)
+    faults = {
+        "source": (~pl.col("source").cast(pl.String).is_in(sources), f"one of {', '.join(sources)}"),
+        "n_reinforced": (pl.col("n_reinforced") < 0, "a count from 0"),
+        "superseded": (pl.lit(False), "true or false"),
+    }
+    for name, (fault, expected) in faults.items():
+        wrong = facts.filter(fault | pl.col(name).is_null())[name]
+        if wrong.len():
+            raise DataError(f"{name} is {wrong[0]!r} in {wrong.len()} facts; expected {expected}")
     for name in ("last_access", "accesses"):
         kind: Any = facts.schema.get(name, pl.Null())
         kind = kind.inner if isinstance(kind, pl.List) else kind
@@ -205,10 +216,9 @@ def _check(facts: pl.DataFrame, now: datetime, settings: ConfidenceSettings) -> 
 def _ages(facts: pl.DataFrame, now: datetime) -> tuple[Accesses | None, np.ndarray]:
     """Give all accesses up to now (``None`` where the frame has no list), and the age of the last, NaN if unknown."""
     days = (pl.lit(now) - pl.col("at")).dt.total_microseconds() / _DAY_US
-    last = facts.select(at="last_access")
-    unknown = last["at"].dtype == pl.Null
-    age = np.full(facts.height, np.nan) if unknown else last.select(age=days)["age"].fill_null(np.nan).to_numpy()
-    if facts.schema.get("accesses") is None or facts["accesses"].dtype in (pl.Null, pl.List(pl.Null)):
+    times = facts.select(at=pl.col("last_access").cast(pl.Datetime("us", now.tzinfo and "UTC")))
+    age = times.select(days).to_series().fill_null(np.nan).to_numpy()
+    if facts.schema.get("accesses", pl.Null()) in (pl.Null, pl.List(pl.Null)):
         return None, np.maximum(age, 0.0)
     flat = facts.select(at="accesses").with_row_index("row").explode("at").drop_nulls("at")
     flat = flat.with_columns(age=days).filter(pl.col("age") >= 0)

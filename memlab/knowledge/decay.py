@@ -16,7 +16,16 @@ from pydantic import ConfigDict
 
 from memlab.errors import DataError
 
-_STRICT = ConfigDict(extra="forbid")
+_LIMITS = {
+    "half_life_days": (np.nextafter(0, 1), np.inf),
+    "plateau_days": (0, np.inf),
+    "end_days": (0, np.inf),
+    "floor": (0, 1),
+    "exponent": (0.01, 1000),
+    "shape": (0.01, 100),
+    "slope": (0.01, 100),
+    "decay": (0.01, 20),
+}
 
 
 class Accesses(NamedTuple):
@@ -37,18 +46,47 @@ class Accesses(NamedTuple):
         >>> Accesses.of([[3.0], [9.0, 2.0]]).row.tolist()
         [0, 1, 1]
         """
-        row = np.repeat(np.arange(len(each)), [len(one) for one in each])
-        return cls(row, np.array([age for one in each for age in one], dtype=np.float64))
+        row = np.repeat(np.arange(len(each)), [len(ages) for ages in each])
+        return cls(row, np.array([age for ages in each for age in ages], dtype=np.float64))
+
+
+class Curve:
+    """What the families share; each has a ``family``, its name in settings and figures, and its parameters as fields.
+
+    :raises DataError: for a parameter out of range.
+    """
+
+    family: str
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in _LIMITS.items():
+            value: Any = getattr(self, name, low)
+            if np.isfinite(value) and low <= value <= high:
+                continue
+            span = f"from {low:g} to {high:g}" if np.isfinite(high) else f"of at least {low:g}"
+            wanted = "days above 0" if name == "half_life_days" else f"a number {span}"
+            raise DataError(f"{name} of {self.family} is {value}; give {wanted}")
+
+    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
+        """Give the share left, in [0, 1], never rising with age.
+
+        :param age_days: (n,) days since the last access; below 0: 0.
+        :param accesses: all accesses; without them there is one, the last. Base-level activation alone reads them.
+        """
+        return self._left(_days(age_days), accesses)
+
+    def _left(self, age: np.ndarray, accesses: Accesses | None) -> np.ndarray:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class PlateauLinear:
+class PlateauLinear(Curve):
     """1 on a plateau, then a straight line down to a floor: the default.
 
     :param plateau_days: how long nothing is lost.
     :param end_days: when the floor is reached.
     :param floor: what is left from then on.
-    :raises DataError: for a parameter out of range.
 
     >>> import numpy as np
     >>> from memlab.knowledge.decay import PlateauLinear
@@ -60,29 +98,22 @@ class PlateauLinear:
     end_days: float = 365.0
     floor: float = 0.5
     family: Literal["plateau_linear"] = "plateau_linear"
-    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
     def __post_init__(self) -> None:
-        _within(self, "plateau_days", 0, np.inf)
-        _within(self, "end_days", 0, np.inf)
-        _within(self, "floor", 0, 1)
+        super().__post_init__()
         if self.end_days <= self.plateau_days:
             raise DataError(
                 f"end_days is {self.end_days:g}; it must come after the plateau of plateau_days {self.plateau_days:g}"
             )
 
-    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
-        """Give the share left; see :data:`AnyCurve`."""
-        past = (_days(age_days) - self.plateau_days) / (self.end_days - self.plateau_days)
+    def _left(self, age: np.ndarray, accesses: Accesses | None) -> np.ndarray:
+        past = (age - self.plateau_days) / (self.end_days - self.plateau_days)
         return 1.0 - (1.0 - self.floor) * np.clip(past, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(Curve):
     """2^(−age / half-life): the same share is lost every day, whatever the age.
-
-    :param half_life_days: the age at which half is left.
-    :raises DataError: for a parameter out of range.
 
     Source: Ebbinghaus, Über das Gedächtnis (1885), tried it first; as a survival function it is the constant hazard.
 
@@ -94,25 +125,16 @@ class Exponential:
 
     half_life_days: float = 365.0
     family: Literal["exponential"] = "exponential"
-    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
-    def __post_init__(self) -> None:
-        _positive(self, "half_life_days")
-
-    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
-        """Give the share left; see :data:`AnyCurve`."""
-        return np.exp2(-_days(age_days) / self.half_life_days)
+    def _left(self, age: np.ndarray, accesses: Accesses | None) -> np.ndarray:
+        return np.exp2(-age / self.half_life_days)
 
 
 @dataclass(frozen=True)
-class PowerLaw:
+class PowerLaw(Curve):
     """(1 + age / scale)^(−exponent), with scale = half-life / (2^(1/exponent) − 1): what is old hardly ages any more.
 
     As the exponent grows the curve becomes the exponential one, so a large exponent is never known well.
-
-    :param half_life_days: the age at which half is left.
-    :param exponent: how fast the tail falls.
-    :raises DataError: for a parameter out of range.
 
     Source: Wickelgren, Single-trace fragility theory of memory dynamics (Memory & Cognition 1974); Wixted and Ebbesen,
     On the form of forgetting (Psychological Science 1991).
@@ -126,25 +148,15 @@ class PowerLaw:
     half_life_days: float = 365.0
     exponent: float = 0.5
     family: Literal["power_law"] = "power_law"
-    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
-    def __post_init__(self) -> None:
-        _positive(self, "half_life_days")
-        _within(self, "exponent", 0.01, 1000)
-
-    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
-        """Give the share left; see :data:`AnyCurve`."""
-        grown = _days(age_days) / self.half_life_days * np.expm1(np.log(2) / self.exponent)
+    def _left(self, age: np.ndarray, accesses: Accesses | None) -> np.ndarray:
+        grown = age / self.half_life_days * np.expm1(np.log(2) / self.exponent)
         return np.exp(-self.exponent * np.log1p(grown))
 
 
 @dataclass(frozen=True)
-class Weibull:
+class Weibull(Curve):
     """2^(−(age / half-life)^shape): a shape above 1 wears out with age, below 1 the young die first, 1 is exponential.
-
-    :param half_life_days: the age at which half is left.
-    :param shape: above 1 the hazard rises with age.
-    :raises DataError: for a parameter out of range.
 
     Source: Weibull, A statistical distribution function of wide applicability (J. Appl. Mech. 1951).
 
@@ -157,31 +169,24 @@ class Weibull:
     half_life_days: float = 365.0
     shape: float = 1.5
     family: Literal["weibull"] = "weibull"
-    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
-    def __post_init__(self) -> None:
-        _positive(self, "half_life_days")
-        _within(self, "shape", 0.01, 100)
-
-    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
-        """Give the share left; see :data:`AnyCurve`."""
+    def _left(self, age: np.ndarray, accesses: Accesses | None) -> np.ndarray:
         with np.errstate(over="ignore"):
-            return np.exp2(-((_days(age_days) / self.half_life_days) ** self.shape))
+            return np.exp2(-((age / self.half_life_days) ** self.shape))
 
 
 @dataclass(frozen=True)
-class BaseLevel:
+class BaseLevel(Curve):
     """Base-level activation over all accesses, squashed by the logistic: often and lately used facts stay.
 
     ACT-R's activation is A = ln Σ age^(−decay), and its chance of retrieval is logistic((A − threshold) / noise). The
     three are not known apart from facts that were accessed once, which only show decay / noise and threshold / decay.
     So the parameters are those: the half-life after one access, exp(−threshold / decay), and slope = decay / noise;
-    what is left is logistic(slope / decay · ln Σ (age / half-life)^(−decay)). Without ``accesses`` there is one.
+    what is left is logistic(slope / decay · ln Σ (age / half-life)^(−decay)).
 
     :param half_life_days: the age at which half is left of a fact that was accessed once.
     :param slope: the log-odds lost as the logarithm of the age grows by 1.
     :param decay: how little older accesses count beside the last; ACT-R takes 0.5.
-    :raises DataError: for a parameter out of range.
 
     Source: Anderson and Schooler, Reflections of the environment in memory (Psychological Science 1991); Petrov,
     Computationally efficient approximation of the base-level learning equation in ACT-R (ICCM 2006).
@@ -189,8 +194,6 @@ class BaseLevel:
     >>> import numpy as np
     >>> from memlab.knowledge.decay import Accesses, BaseLevel
     >>> curve, age = BaseLevel(half_life_days=100), np.array([100.0, 100.0])
-    >>> curve.retention(age).tolist()
-    [0.5, 0.5]
     >>> curve.retention(age, Accesses.of([[100.0], [100.0, 100.0]])).round(3).tolist()
     [0.5, 0.8]
     """
@@ -199,16 +202,8 @@ class BaseLevel:
     slope: float = 1.0
     decay: float = 0.5
     family: Literal["base_level"] = "base_level"
-    __pydantic_config__: ClassVar[ConfigDict] = _STRICT
 
-    def __post_init__(self) -> None:
-        _positive(self, "half_life_days")
-        _within(self, "slope", 0.01, 100)
-        _within(self, "decay", 0.01, 20)
-
-    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
-        """Give the share left; see :data:`AnyCurve`."""
-        age = _days(age_days)
+    def _left(self, age: np.ndarray, accesses: Accesses | None) -> np.ndarray:
         row, each = (np.arange(len(age)), age) if accesses is None else (accesses.row, _days(accesses.age_days))
         # The age of 0 is certain: its power is infinite, and the logistic of infinity is 1.
         with np.errstate(divide="ignore", over="ignore"):
@@ -218,8 +213,6 @@ class BaseLevel:
 
 
 AnyCurve = PlateauLinear | Exponential | PowerLaw | Weibull | BaseLevel
-"""Each has a ``family`` (its name in settings, reports and figures), its parameters as fields, and ``retention``: of
-(n,) days since the last access (below 0: 0) the share left, in [0, 1], never rising with age."""
 FAMILIES: dict[str, type[AnyCurve]] = {
     "plateau_linear": PlateauLinear,
     "exponential": Exponential,
@@ -255,16 +248,3 @@ def _days(age_days: np.ndarray) -> np.ndarray:
     if np.isnan(age).any():
         raise DataError(f"age {int(np.isnan(age).argmax())} of {age.size} is not a number; give days since the access")
     return np.maximum(age, 0.0)
-
-
-def _positive(curve: Any, name: str) -> None:
-    value = getattr(curve, name)
-    if not (np.isfinite(value) and value > 0):
-        raise DataError(f"{name} of {curve.family} is {value}; give days above 0")
-
-
-def _within(curve: Any, name: str, low: float, high: float) -> None:
-    value = getattr(curve, name)
-    if not (np.isfinite(value) and low <= value <= high):
-        said = f"from {low:g} to {high:g}" if np.isfinite(high) else f"of at least {low:g}"
-        raise DataError(f"{name} of {curve.family} is {value}; give a number {said}")

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.knowledge.decay import Accesses, AnyCurve, family
+from memlab.knowledge.decay import Accesses, AnyCurve, PlateauLinear, family
 
 CLIP = 1e-6
 """Chances are kept this far from 0 and 1: a curve that is sure and wrong costs 13.8 nats, not infinity."""
@@ -31,6 +31,14 @@ class Parameter(NamedTuple):
     low: float
     high: float
     log: bool = True
+
+    def scaled(self, value: float) -> float:
+        """Give a value as it is searched."""
+        return float(np.log(value)) if self.log else float(value)
+
+    def value(self, scaled: float) -> float:
+        """Give the value of a place in the search."""
+        return float(np.clip(np.exp(scaled) if self.log else scaled, self.low, self.high))
 
 
 _HALF_LIFE = Parameter("half_life_days", 0.1, 36_500)
@@ -51,7 +59,6 @@ SPACE: dict[str, tuple[Parameter, ...]] = {
 class Fit:
     """A fitted curve.
 
-    :param curve: the curve of greatest likelihood.
     :param intervals: ``parameter``, ``estimate``, ``low``, ``high`` and ``bounded`` (false where an end is only the
         edge of what was sought: the data do not limit the parameter on that side); empty where none were asked for.
     :param log_likelihood: in nats, at the top.
@@ -73,15 +80,23 @@ class Observed(NamedTuple):
     accesses: Accesses | None
 
 
+def need(observations: pl.DataFrame, *names: str) -> None:
+    """Refuse observations without a column.
+
+    :raises DataError: naming what is missing.
+    """
+    missing = [name for name in names if name not in observations.columns]
+    if missing:
+        columns = ", ".join(observations.columns)
+        raise DataError(f"observations need the column(s) {', '.join(missing)}; the frame has {columns}")
+
+
 def observed(observations: pl.DataFrame) -> Observed:
     """Check observations and give them as arrays.
 
     :raises DataError: for a missing column, an age or label that is missing or out of range.
     """
-    missing = [name for name in ("age_days", "still_true") if name not in observations.columns]
-    if missing:
-        said = ", ".join(observations.columns)
-        raise DataError(f"observations need the column(s) {', '.join(missing)}; the frame has {said}")
+    need(observations, "age_days", "still_true")
     age = observations["age_days"].cast(pl.Float64).fill_null(np.nan).to_numpy()
     wrong = np.flatnonzero(~((age >= 0) & np.isfinite(age)))
     if wrong.size:
@@ -126,8 +141,7 @@ def fit(
 
     :param observations: ``age_days`` and ``still_true``; ``accesses_days`` (a list of ages) for base-level activation.
     :param name: the family: plateau_linear, exponential, power_law, weibull or base_level.
-    :param intervals: whether to find intervals too, which takes most of the time.
-    :param confidence: of the intervals.
+    :param intervals: whether to find intervals too, which takes most of the time; of this ``confidence``.
     :param seed: of the places drawn.
     :raises DataError: for fewer than 20 observations, all of one label, or a bad column.
 
@@ -140,69 +154,101 @@ def fit(
     """
     if not 0 < confidence < 1:
         raise DataError(f"confidence is {confidence}; it lies between 0 and 1, such as 0.9")
-    kind: Callable[..., AnyCurve] = family(name)
-    space = SPACE[name]
-    data = observed(observations)
-    n, n_true = len(data.true), int(data.true.sum())
+    search = _Search(name, observed(observations))
+    n, n_true = len(search.data.true), int(search.data.true.sum())
     if n < MIN_OBSERVATIONS or n_true in (0, n):
         raise DataError(
             f"{n} observations, {n_true} of them still true, do not determine a {name} curve; give at least "
             f"{MIN_OBSERVATIONS}, of both kinds"
         )
-
-    def curve(z: np.ndarray) -> AnyCurve:
-        return kind(**{p.name: _value(p, one) for p, one in zip(space, z, strict=True)})
-
-    def loss(z: np.ndarray) -> float:
-        if name == "plateau_linear" and z[0] >= z[1] - 1e-6:
-            return np.inf
-        return float(losses(chances(curve(z), data), data.true).sum())
-
-    bounds = np.array([[_inner(p, p.low), _inner(p, p.high)] for p in space])
-    top = _top(loss, bounds, data.age, space, seed)
-    rows: list[tuple[str, float, float, float, bool]] = []
-    if intervals:
-        top, ends = _profiles(loss, top, bounds, confidence)
-        for p, z, (low, high) in zip(space, top, ends, strict=True):
-            inside = low > _inner(p, p.low) and high < _inner(p, p.high)
-            rows.append((p.name, _value(p, z), _value(p, low), _value(p, high), inside))
+    search.climb(seed)
+    rows = search.intervals(confidence) if intervals else []
     schema = {"parameter": pl.String, "estimate": pl.Float64, "low": pl.Float64, "high": pl.Float64}
     table = pl.DataFrame(rows, schema=schema | {"bounded": pl.Boolean}, orient="row")
-    return Fit(curve(top), table, -loss(top), n, n_true)
+    return Fit(search.curve(search.top), table, -search.loss(search.top), n, n_true)
 
 
-def _inner(parameter: Parameter, value: float) -> float:
-    return float(np.log(value)) if parameter.log else value
+class _Search:
+    """The loss of a family on observations, over its parameters as they are searched, and the best place so far."""
 
+    def __init__(self, name: str, data: Observed) -> None:
+        self.kind: Callable[..., AnyCurve] = family(name)
+        self.space, self.data = SPACE[name], data
+        self.bounds = np.array([[p.scaled(p.low), p.scaled(p.high)] for p in self.space])
+        self.top = self.bounds.mean(axis=1)
 
-def _value(parameter: Parameter, inner: float) -> float:
-    value = float(np.exp(inner)) if parameter.log else float(inner)
-    return min(max(value, parameter.low), parameter.high)
+    def curve(self, place: np.ndarray) -> AnyCurve:
+        return self.kind(**{p.name: p.value(z) for p, z in zip(self.space, place, strict=True)})
 
+    def loss(self, place: np.ndarray) -> float:
+        if self.kind is PlateauLinear and place[0] >= place[1] - 1e-6:
+            return np.inf
+        return float(losses(chances(self.curve(place), self.data), self.data.true).sum())
 
-def _top(
-    loss: Callable[[np.ndarray], float],
-    bounds: np.ndarray,
-    age: np.ndarray,
-    space: tuple[Parameter, ...],
-    seed: int,
-) -> np.ndarray:
-    from scipy.stats import qmc
+    def climb(self, seed: int) -> None:
+        """Find the top from the best of many places."""
+        from scipy.stats import qmc
 
-    # Days are drawn where there are ages; the search itself may leave them.
-    box = bounds.copy()
-    seen = np.log(np.quantile(age, [0.02, 1.0]).clip(0.1) * [0.5, 2.0])
-    for i, p in enumerate(space):
-        if p.name.endswith("_days"):
-            box[i] = np.clip(seen, *bounds[i])
-    drawn = qmc.scale(
-        qmc.Sobol(len(box), rng=np.random.default_rng(seed)).random(_SCREENED), box[:, 0], box[:, 1] + 1e-9
-    )
-    drawn = np.clip(drawn, bounds[:, 0], bounds[:, 1])
-    ranked = drawn[np.argsort([loss(z) for z in drawn], kind="stable")]
-    found = [_minimise(loss, z, bounds, step=0.3) for z in ranked[:_STARTS]]
-    best = min(found, key=loss)
-    return _minimise(loss, best, bounds, step=0.05)
+        # Days are drawn where there are ages; the search itself may leave them.
+        box = self.bounds.copy()
+        ages = np.log(np.quantile(self.data.age, [0.02, 1.0]).clip(0.1) * [0.5, 2.0])
+        for i, p in enumerate(self.space):
+            if p.name.endswith("_days"):
+                box[i] = np.clip(ages, *self.bounds[i])
+        drawn = qmc.Sobol(len(box), rng=np.random.default_rng(seed)).random(_SCREENED)
+        places = np.clip(qmc.scale(drawn, box[:, 0], box[:, 1] + 1e-9), self.bounds[:, 0], self.bounds[:, 1])
+        starts = places[np.argsort([self.loss(place) for place in places], kind="stable")][:_STARTS]
+        best = min((_minimise(self.loss, start, self.bounds, step=0.3) for start in starts), key=self.loss)
+        self.top = _minimise(self.loss, best, self.bounds, step=0.05)
+
+    def intervals(self, confidence: float) -> list[tuple[str, float, float, float, bool]]:
+        """Find where the best with one parameter fixed falls short of the top by half a chi-square.
+
+        A better top that comes to light on the way replaces the first one, and the search begins again.
+        """
+        from scipy.stats import chi2
+
+        for _ in range(3):
+            before = self.top
+            limit = self.loss(before) + float(chi2.ppf(confidence, 1)) / 2
+            ends = [[self._end(i, bound, limit) for bound in self.bounds[i]] for i in range(len(before))]
+            if self.loss(self.top) > self.loss(before) - 1e-3:
+                self.top = before
+                break
+            self.top = _minimise(self.loss, self.top, self.bounds, step=0.05)
+        return [
+            (p.name, p.value(z), p.value(low), p.value(high), bool(low > bounds[0] and high < bounds[1]))
+            for p, z, (low, high), bounds in zip(self.space, self.top, ends, self.bounds, strict=True)
+        ]
+
+    def _end(self, i: int, bound: float, limit: float) -> float:
+        """Follow the profile of parameter i from the top towards a bound until it crosses the limit."""
+        from scipy.optimize import brentq
+
+        start = self.top
+        others = np.delete(np.arange(len(start)), i)
+        warm = start[others]
+
+        def excess(value: float) -> float:
+            nonlocal warm
+
+            def fixed(rest: np.ndarray) -> float:
+                return self.loss(np.insert(rest, i, value))
+
+            rest = _minimise(fixed, warm, self.bounds[others], step=0.1)
+            least = fixed(rest)
+            warm = rest if np.isfinite(least) else warm
+            if least < self.loss(self.top):
+                self.top = np.insert(rest, i, value)
+            return min(least, 1e9) - limit
+
+        inner, step = float(start[i]), 0.05
+        while inner != bound:
+            outer = float(np.clip(inner + np.copysign(step, bound - start[i]), *self.bounds[i]))
+            if excess(outer) > 0:
+                return float(brentq(excess, inner, outer, xtol=1e-3)) if excess(inner) < 0 else inner
+            inner, step = outer, step * 2
+        return float(bound)
 
 
 def _minimise(loss: Callable[[np.ndarray], float], start: np.ndarray, bounds: np.ndarray, *, step: float) -> np.ndarray:
@@ -211,63 +257,7 @@ def _minimise(loss: Callable[[np.ndarray], float], start: np.ndarray, bounds: np
     if not len(start):
         return start
     # The simplex points inwards, so that it keeps its size at a bound.
-    shift = np.where(start + step * np.ones(len(start)) > bounds[:, 1], -step, step)
+    shift = np.where(start + step > bounds[:, 1], -step, step)
     simplex = np.vstack([start, start + np.diag(shift)])
     options = {"initial_simplex": simplex, "xatol": 1e-3, "fatol": 1e-4, "maxiter": 400}
     return minimize(loss, start, method="Nelder-Mead", bounds=bounds, options=options).x
-
-
-def _profiles(
-    loss: Callable[[np.ndarray], float], top: np.ndarray, bounds: np.ndarray, confidence: float
-) -> tuple[np.ndarray, list[tuple[float, float]]]:
-    """Find where the best that can be done with a parameter held falls short of the top by half a chi-square.
-
-    A better top that comes to light on the way replaces the first one, and the search begins again.
-    """
-    from scipy.stats import chi2
-
-    for _ in range(3):
-        limit = loss(top) + float(chi2.ppf(confidence, 1)) / 2
-        best = [top]
-        ends = [
-            (_end(loss, best, bounds, i, bounds[i, 0], limit), _end(loss, best, bounds, i, bounds[i, 1], limit))
-            for i in range(len(top))
-        ]
-        if loss(best[0]) > loss(top) - 1e-3:
-            break
-        top = _minimise(loss, best[0], bounds, step=0.05)
-    return top, ends
-
-
-def _end(
-    loss: Callable[[np.ndarray], float], best: list[np.ndarray], bounds: np.ndarray, i: int, bound: float, limit: float
-) -> float:
-    """Follow the profile of parameter i from the top towards a bound until it crosses the limit."""
-    from scipy.optimize import brentq
-
-    top = best[0]
-    others = np.delete(np.arange(len(top)), i)
-    warm = top[others]
-
-    def excess(value: float) -> float:
-        nonlocal warm
-
-        def held(rest: np.ndarray) -> float:
-            return loss(np.insert(rest, i, value))
-
-        rest = _minimise(held, warm, bounds[others], step=0.1)
-        found = held(rest)
-        if np.isfinite(found):
-            warm = rest
-        if found < loss(best[0]):
-            best[0] = np.insert(rest, i, value)
-        return min(found, 1e9) - limit
-
-    side = 1.0 if bound > top[i] else -1.0
-    inner, step = float(top[i]), 0.05
-    while inner != bound:
-        outer = min(max(inner + side * step, bounds[i, 0]), bounds[i, 1])
-        if excess(outer) > 0:
-            return float(brentq(excess, inner, outer, xtol=1e-3)) if excess(inner) < 0 else inner
-        inner, step = outer, step * 2
-    return bound

@@ -12,10 +12,11 @@ import polars as pl
 from memlab.config import RecallSettings
 from memlab.embed import Encoder
 from memlab.errors import DataError
-from memlab.knowledge import scoring, search
+from memlab.knowledge import scoring
 from memlab.knowledge.calibration import wilson
 from memlab.knowledge.confidence import ConfidenceSettings, score
 from memlab.knowledge.decay import PlateauLinear
+from memlab.knowledge.search import search_facts
 from memlab.knowledge.supersession import Resolved
 from memlab.records import Dataset, Fact, schema
 
@@ -25,9 +26,8 @@ _DRAWS = 2_000
 
 
 class Condition(NamedTuple):
-    """A way to rank facts.
+    """A way to rank facts, called ``name`` in tables and figures.
 
-    :param name: how tables and figures call it.
     :param settings: the constants of confidence.
     :param supersession: whether what was superseded is left out; otherwise it ranks as if it still held.
     """
@@ -49,12 +49,9 @@ class Updates(NamedTuple):
     labels: pl.DataFrame
 
     def only(self, where: pl.Expr) -> Updates:
-        """Keep some of the questions, with their labels.
-
-        :param where: of the columns of ``questions``.
-        """
-        kept = self.questions.filter(where)
-        return Updates(kept, self.labels.join(kept, on="query_id", how="semi", maintain_order="left"))
+        """Keep the questions for which an expression of their columns is true, with their labels."""
+        questions = self.questions.filter(where)
+        return Updates(questions, self.labels.join(questions, on="query_id", how="semi", maintain_order="left"))
 
 
 def conditions(fitted: ConfidenceSettings | None = None) -> list[Condition]:
@@ -82,24 +79,25 @@ def simulated_updates(facts: pl.DataFrame, truth: pl.DataFrame, *, now: datetime
         on="fact_id", maintain_order="left",
     )  # fmt: skip
     told = told.filter(pl.col("asserted_at") <= now, pl.col("recorded_at") <= now)
-    held = scoring.holding(facts, truth, now).rename({"value": "held"})
-    told = told.join(held, on="slot", maintain_order="left").with_columns(current=pl.col("value") == pl.col("held"))
-    both = pl.col("current").any().over("slot") & ~pl.col("current").all().over("slot")
-    told = told.filter(both)
+    last = scoring.holding(facts, truth, now).select("slot", last="value")
+    told = told.join(last, on="slot", maintain_order="left").with_columns(current=pl.col("value") == pl.col("last"))
+    told = told.filter(_both("slot"))
     words = pl.col("predicate").mode().sort().first().str.replace(r"^now | now$", "")
     asked = told.group_by("slot", "scope", maintain_order=True).agg(words)
-    person = pl.col("slot").str.split("/").list.get(1)
-    text = pl.format("{} {} what?", person, "predicate")
+    text = pl.format("{} {} what?", pl.col("slot").str.split("/").list.get(1), "predicate")
     questions = asked.select(query_id="slot", scope="scope", text=text, now=pl.lit(now))
-    return Updates(
-        questions, told.select("fact_id", "current", query_id="slot").select("query_id", "fact_id", "current")
-    )
+    return Updates(questions, told.select(pl.col("slot").alias("query_id"), "fact_id", "current"))
+
+
+def _both(key: str) -> pl.Expr:
+    """Keep the questions that have statements of the current value and of one before."""
+    return pl.col("current").any().over(key) & ~pl.col("current").all().over(key)
 
 
 def turn_facts(turns: pl.DataFrame) -> pl.DataFrame:
     """Take each turn of a person as one stated fact, "speaker said text": what ranks where nothing is extracted."""
-    said = turns.filter(pl.col("role").is_in(["user", "other"]), pl.col("text").str.strip_chars() != "")
-    rows = said.select(
+    spoken = turns.filter(pl.col("role").is_in(["user", "other"]), pl.col("text").str.strip_chars() != "")
+    rows = spoken.select(
         "scope", "session_id", "speaker", "text",
         fact_id="turn_id", subject="speaker", predicate=pl.lit("said"), object="text", source=pl.lit("stated"),
         evidence=pl.concat_list("turn_id"), asserted_at="timestamp", recorded_at="timestamp",
@@ -121,12 +119,10 @@ def dataset_updates(data: Dataset, facts: pl.DataFrame, *, question_type: str = 
     pieces = asked.select("query_id", "scope", turn_id="evidence").explode("turn_id").join(turns, on="turn_id")
     pieces = pieces.with_columns(current=pl.col("at") == pl.col("at").max().over("query_id"))
     read = facts.select("fact_id", "scope", turn_id="evidence").explode("turn_id")
-    labels = (
-        pieces.join(read, on=["scope", "turn_id"]).select("query_id", "fact_id", "current").unique(maintain_order=True)
-    )
+    labels = pieces.join(read, on=["scope", "turn_id"]).select("query_id", "fact_id", "current")
+    labels = labels.unique(maintain_order=True)
     # A fact that stands on turns of both values says nothing about which of them it holds.
-    labels = labels.filter(~pl.struct("query_id", "fact_id").is_duplicated())
-    labels = labels.filter(pl.col("current").any().over("query_id"), ~pl.col("current").all().over("query_id"))
+    labels = labels.filter(~pl.struct("query_id", "fact_id").is_duplicated()).filter(_both("query_id"))
     questions = asked.join(labels, on="query_id", how="semi").select("query_id", "scope", "text", now="timestamp")
     return Updates(questions, labels)
 
@@ -151,46 +147,33 @@ def ranked(
         raise DataError("there is no condition to rank under; give those of outranking.conditions()")
     if updates.questions["now"].null_count():
         raise DataError("a question has no time; confidence is read at a time, so give now for each question")
+    weights = weights or WEIGHTS
     head = pl.when(pl.col("status") == "repeat").then("repeats").otherwise("fact_id")
-    labelled = updates.labels.join(resolved.facts.select("fact_id", head=head), on="fact_id", how="left")
+    labels = updates.labels.join(resolved.facts.select("fact_id", head=head), on="fact_id", how="left")
     statements = resolved.facts
-    if not (weights or WEIGHTS).graph:
+    if not weights.graph:
         # Without the graph a score does not depend on the other facts.
-        statements = statements.filter(head.is_in(labelled["head"].unique().to_list()))
+        statements = statements.filter(head.is_in(labels["head"].unique().to_list()))
+    # As if nothing had ever been superseded; repeats still reinforce.
+    status = pl.when(pl.col("status") == "repeat").then("status").otherwise(pl.lit("active"))
+    open_ = statements.with_columns(status=status, superseded=pl.lit(False))
     # A scope has one time in each round, so that one call ranks all scopes.
-    asked = updates.questions.with_columns(round=pl.col("now").rank("dense").over("scope"))
+    rounds = updates.questions.with_columns(round=pl.col("now").rank("dense").over("scope"))
     parts = []
-    for one in conditions:
-        facts = statements if one.supersession else _open(statements)
-        found = [
-            _recalled(its, facts, one, encoder, weights) for _, its in asked.group_by("round", maintain_order=True)
-        ]
-        rows = labelled.join(pl.concat(found), on=["query_id", "head"], how="left", maintain_order="left")
-        parts.append(rows.select(pl.lit(one.name).alias("condition"), "query_id", "fact_id", "current", "score"))
+    for condition in conditions:
+        facts = statements if condition.supersession else open_
+        ranking = []
+        for _, asked in rounds.group_by("round", maintain_order=True):
+            times = asked.group_by("now", maintain_order=True).agg(pl.col("scope").unique())
+            pool = pl.concat(
+                score(facts.filter(pl.col("scope").is_in(scopes)), now=now, settings=condition.settings)
+                for now, scopes in times.iter_rows()
+            )
+            ranking.append(search_facts(asked, pool, encoder=encoder, settings=weights, k=max(pool.height, 1)))
+        scores = pl.concat(ranking).select("query_id", "score", head="fact_id")
+        rows = labels.join(scores, on=["query_id", "head"], how="left", maintain_order="left")
+        parts.append(rows.select(pl.lit(condition.name).alias("condition"), "query_id", "fact_id", "current", "score"))
     return pl.concat(parts)
-
-
-def _recalled(
-    asked: pl.DataFrame,
-    facts: pl.DataFrame,
-    condition: Condition,
-    encoder: Encoder | None,
-    weights: RecallSettings | None,
-) -> pl.DataFrame:
-    nows = asked.group_by("now", maintain_order=True).agg(pl.col("scope").unique())
-    scored = [
-        score(facts.filter(pl.col("scope").is_in(scopes)), now=now, settings=condition.settings)
-        for now, scopes in nows.iter_rows()
-    ]
-    pool = pl.concat(scored)
-    found = search.search_facts(asked, pool, encoder=encoder, settings=weights or WEIGHTS, k=max(pool.height, 1))
-    return found.select("query_id", "score", head="fact_id")
-
-
-def _open(facts: pl.DataFrame) -> pl.DataFrame:
-    """Let everything hold, as if nothing had ever been superseded; repeats still reinforce."""
-    kept = pl.when(pl.col("status") == "repeat").then("status").otherwise(pl.lit("active"))
-    return facts.with_columns(status=kept, superseded=pl.lit(False))
 
 
 def outranked(scores: pl.DataFrame) -> pl.DataFrame:
@@ -207,11 +190,9 @@ def outranked(scores: pl.DataFrame) -> pl.DataFrame:
     >>> outranking.outranked(scores)["outranked"].to_list()
     [True, False]
     """
-    best = {
-        name: pl.col("score").filter(pl.col("current") == kind).max()
-        for name, kind in (("current", True), ("stale", False))
-    }
-    table = scores.group_by("condition", "query_id", maintain_order=True).agg(**best)
+    best = pl.col("score").filter("current").max()
+    stale = pl.col("score").filter(~pl.col("current")).max()
+    table = scores.group_by("condition", "query_id", maintain_order=True).agg(current=best, stale=stale)
     above = pl.col("stale").is_null() | (pl.col("current") > pl.col("stale"))
     return table.with_columns(outranked=pl.col("current").is_not_null() & above.fill_null(False))
 
@@ -238,34 +219,27 @@ def summary(
     """
     from scipy.stats import binomtest
 
-    each = {
-        str(key[0]): part for key, part in table.partition_by("condition", as_dict=True, maintain_order=True).items()
-    }
-    base = baseline if baseline is not None else next(iter(each), "")
-    if base not in each:
-        raise DataError(f"no condition is called {base!r}; there are: {', '.join(each) or 'none'}")
-    first = each[base].select("query_id", base="outranked")
+    each = {str(name): part for (name,), part in table.group_by("condition", maintain_order=True)}
+    baseline = baseline if baseline is not None else next(iter(each), "")
+    if baseline not in each:
+        raise DataError(f"no condition is called {baseline!r}; there are: {', '.join(each) or 'none'}")
+    first = each[baseline].select("query_id", base="outranked")
     rows = []
     for name, part in each.items():
         pairs = part.join(first, on="query_id")
         if not pairs.height == part.height == first.height:
-            raise DataError(f"condition {name!r} has other questions than {base!r}; rank the same ones under both")
+            raise DataError(f"condition {name!r} has other questions than {baseline!r}; rank the same ones under both")
+        n, hits = pairs.height, int(pairs["outranked"].sum())
         wins = pairs.filter(pl.col("outranked") & ~pl.col("base")).height
         losses = pairs.filter(~pl.col("outranked") & pl.col("base")).height
-        n, hits = pairs.height, int(pairs["outranked"].sum())
-        low, high = wilson(np.array([hits]), np.array([n]), confidence=confidence)
-        ends = _bootstrap(wins, losses, n, confidence, seed)
+        (low,), (high,) = wilson(np.array([hits]), np.array([n]), confidence=confidence)
+        # To draw questions anew is to draw how many are won and lost.
+        drawn = np.random.default_rng(seed).multinomial(n, np.array([wins, losses, n - wins - losses]) / n, size=_DRAWS)
+        below, above = np.quantile((drawn[:, 0] - drawn[:, 1]) / n, [(1 - confidence) / 2, (1 + confidence) / 2])
         p = float(binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
         rows.append(
-            (name, n, hits, hits / n, float(low[0]), float(high[0]), wins, losses, (wins - losses) / n, *ends, p)
-        )
-    names = ["condition", "n", "hits", "share", "low", "high", "wins", "losses"]
-    names += ["difference", "difference_low", "difference_high", "p"]
-    return pl.DataFrame(rows, schema=names, orient="row")
-
-
-def _bootstrap(wins: int, losses: int, n: int, confidence: float, seed: int) -> tuple[float, float]:
-    """Draw questions anew; only how many are won and lost matters, so that a multinomial does."""
-    drawn = np.random.default_rng(seed).multinomial(n, np.array([wins, losses, n - wins - losses]) / n, size=_DRAWS)
-    low, high = np.quantile((drawn[:, 0] - drawn[:, 1]) / n, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return float(low), float(high)
+            {"condition": name, "n": n, "hits": hits, "share": hits / n, "low": float(low), "high": float(high),
+             "wins": wins, "losses": losses, "difference": (wins - losses) / n,
+             "difference_low": float(below), "difference_high": float(above), "p": p}
+        )  # fmt: skip
+    return pl.DataFrame(rows)

@@ -10,6 +10,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.knowledge import _phrases, _text
+from memlab.knowledge.confidence import need_scored
 from memlab.records import TIMESTAMP
 
 SECTIONS = {"stable": "Stable", "recent": "Recent", "found": "Found"}
@@ -33,10 +34,8 @@ class Profile:
     """What is known of a person at a time.
 
     :param person: the name as the facts have it.
-    :param now: when it was read.
-    :param frame: ``section`` (``stable``, ``recent``, ``found``), ``fact_id``, ``statement``, ``confidence``,
-        ``since`` (when it was first said), ``last_access`` (when last), ``n_heard`` (at how many
-        times) and ``evidence`` (turns
+    :param frame: ``section`` (``stable``, ``recent``, ``found``), ``fact_id``, ``statement``, ``confidence``, ``since``
+        (when it was first said), ``last_access`` (when last), ``n_heard`` (at how many times) and ``evidence`` (turns
         of all its statements); in the order of sections.
     """
 
@@ -110,52 +109,46 @@ def profile(
     - Ann bought a kayak (1.00, since 1 Jun 2026; u/s9/4)
     <BLANKLINE>
     """
-    _check(facts)
-    known = _phrases.collect(facts, None, None)
-    place = _place(known, facts, person)
-    about = [
-        _is_about(links, place, subject, known) for links, subject in zip(known.links, facts["subject"], strict=True)
-    ]
-    names = [any(linked == place for linked, _ in links) for links in known.links]
-    marked = facts.with_columns(
-        pl.Series("about", about, dtype=pl.Boolean),
-        pl.Series("names", names, dtype=pl.Boolean),
-        evidence=_evidence(facts),
-    )
-    heard = pl.col("accesses").list.n_unique().cast(pl.Int32)
-    held = marked.with_columns(n_heard=heard).filter(pl.col("status") == "active", pl.col("valid_from") <= now)
-    own = held.filter("about")
-    recent = pl.col("last_access") >= now - timedelta(days=recent_days)
-    old = pl.col("valid_from") < now - timedelta(days=recent_days)
-    state = own["predicate"].map_elements(is_state, return_dtype=pl.Boolean)
-    lasting = (pl.col("cardinality") == "one") | state
-    ranked = ["n_heard", "confidence", "last_access"]
+    need_scored(facts, "status", "subject_key", "cardinality")
+    scopes = facts["scope"].unique(maintain_order=True).to_list()
+    if len(scopes) > 1:
+        raise DataError(f"facts of {len(scopes)} scopes ({scopes[0]}, {scopes[1]} …); a profile is of one")
+    phrases = _phrases.collect(facts, None, None)
+    place = _place(phrases, facts, person)
+    joined = zip(phrases.links, facts["subject"], strict=True)
+    own = pl.Series([_is_about(links, place, subject, phrases) for links, subject in joined], dtype=pl.Boolean)
+    names = pl.Series([any(linked == place for linked, _ in links) for links in phrases.links], dtype=pl.Boolean)
+    begin = now - timedelta(days=recent_days)
+    state = pl.col("predicate").map_elements(is_state, return_dtype=pl.Boolean)
+    lasting = (pl.col("valid_from") < begin) & ((pl.col("cardinality") == "one") | state)
+    rows = facts.with_columns(
+        evidence=_evidence(facts), n_heard=pl.col("accesses").list.n_unique().cast(pl.Int32), own=own, names=names
+    ).filter(pl.col("status") == "active", pl.col("valid_from") <= now)
+    by = ["n_heard", "confidence", "last_access"]
     sections = {
-        "stable": own.filter((pl.col("n_heard") > 1) | (old & lasting)).sort(
-            ranked, descending=True, nulls_last=True, maintain_order=True
+        "stable": rows.filter("own", (pl.col("n_heard") > 1) | lasting).sort(
+            by, descending=True, nulls_last=True, maintain_order=True
         ),
-        "recent": own.filter(recent).sort("last_access", descending=True, maintain_order=True),
-        "found": held.filter("names").clear(),
+        "recent": rows.filter("own", pl.col("last_access") >= begin).sort(
+            "last_access", descending=True, maintain_order=True
+        ),
     }
     if found is not None:
         order = found.sort("rank").select("fact_id")
-        sections["found"] = order.join(held.filter("names"), on="fact_id", maintain_order="left").select(held.columns)
-    listed = pl.concat([its.with_columns(section=pl.lit(name)) for name, its in sections.items()])
+        sections["found"] = order.join(rows.filter("names"), on="fact_id", maintain_order="left").select(rows.columns)
+    listed = pl.concat(its.with_columns(section=pl.lit(name)) for name, its in sections.items())
     listed = listed.unique("fact_id", keep="first", maintain_order=True)
     listed = listed.unique(_STATEMENT, keep="first", maintain_order=True)
-    shown = listed.filter(pl.int_range(pl.len()).over("section") < most).select(
-        "section", "fact_id", "confidence", "last_access", "n_heard", "evidence",
-        statement=_phrases.statement(),
-        since="valid_from",
-    )  # fmt: skip
-    return Profile(known.names[place], now, shown.select(pl.col(n).cast(t) for n, t in _SHOWN.items()))
+    listed = listed.filter(pl.int_range(pl.len()).over("section") < most)
+    listed = listed.with_columns(statement=_phrases.statement(), since="valid_from")
+    return Profile(phrases.names[place], now, listed.select(pl.col(n).cast(t) for n, t in _SHOWN.items()))
 
 
 def is_state(predicate: str) -> bool:
     """Say whether a predicate tells a lasting state, by its form: the present, not progressive or perfect.
 
     >>> from memlab.knowledge.profile import is_state
-    >>> [is_state(said) for said in ("is", "loves", "has two", "is planning to", "went to", "has visited")]
+    >>> [is_state(words) for words in ("is", "loves", "has two", "is planning to", "went to", "has visited")]
     [True, True, True, False, False, False]
     """
     words = predicate.casefold().split()
@@ -184,50 +177,40 @@ def about(facts: pl.DataFrame, *, person: str | None = None, predicate: str | No
     if person is not None:
         name = _phrases.tokens(person)
         subjects = facts.select(pl.concat_str("subject", "subject_key", separator=" "))["subject"]
-        chosen = [_phrases.holds(subject, name) for subject in subjects]
-        if not name or not any(chosen):
+        its = pl.Series([bool(name) and _phrases.holds(subject, name) for subject in subjects], dtype=pl.Boolean)
+        if not its.any():
             raise DataError(f"no fact is about {person!r}; there are facts about {', '.join(people(facts))}")
-        facts = facts.filter(pl.Series(chosen))
+        facts = facts.filter(its)
     if predicate is not None:
-        wanted = _text.relation(predicate)
-        relations = facts.select("predicate_key", "predicate").iter_rows()
-        chosen = [wanted == key or f" {wanted} " in f" {key} {_text.relation(said)} " for key, said in relations]
-        if not any(chosen):
+        relation = f" {_text.relation(predicate)} "
+        rows = facts.select("predicate_key", "predicate").iter_rows()
+        its = pl.Series([relation in f" {key} | {_text.relation(words)} " for key, words in rows], dtype=pl.Boolean)
+        if not its.any():
             common = facts["predicate"].value_counts(sort=True)["predicate"].head(10).to_list()
             raise DataError(f"no fact has the relation {predicate!r}; among those that there are: {', '.join(common)}")
-        facts = facts.filter(pl.Series(chosen))
+        facts = facts.filter(its)
     return facts
 
 
-def _check(facts: pl.DataFrame) -> None:
-    missing = [n for n in ("status", "subject_key", "cardinality", "confidence") if n not in facts.columns]
-    if missing:
-        raise DataError(
-            f"facts have no column {missing[0]!r}; give the facts of knowledge.resolve, scored by confidence.score"
-        )
-    scopes = facts["scope"].unique(maintain_order=True).to_list()
-    if len(scopes) > 1:
-        raise DataError(f"facts of {len(scopes)} scopes ({scopes[0]}, {scopes[1]} …); a profile is of one")
+def _place(phrases: _phrases.Phrases, facts: pl.DataFrame, person: str) -> int:
+    subjects = {place for links in phrases.links for place, kind in links if kind == "subject"}
+    places = [place for place in phrases.named(_phrases.tokens(person)) if place in subjects]
+    if len(places) > 1:
+        raise DataError(f"{person!r} may be {', '.join(phrases.names[place] for place in places)}; give the whole name")
+    if not places:
+        raise DataError(f"no fact is about {person!r}; there are facts about {', '.join(people(facts)) or 'nobody'}")
+    return places[0]
 
 
-def _place(known: _phrases.Phrases, facts: pl.DataFrame, person: str) -> int:
-    subjects = {place for links in known.links for place, kind in links if kind == "subject"}
-    found = [place for place in known.named(_phrases.tokens(person)) if place in subjects]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise DataError(f"{person!r} may be {', '.join(known.names[place] for place in found)}; give the whole name")
-    raise DataError(f"no fact is about {person!r}; there are facts about {', '.join(people(facts)) or 'nobody'}")
-
-
-def _is_about(links: list[tuple[int, str]], place: int, subject: str, known: _phrases.Phrases) -> bool:
+def _is_about(links: list[tuple[int, str]], place: int, subject: str, phrases: _phrases.Phrases) -> bool:
     """Say whether a fact is about a person or what is theirs ("Ann's screenplay", not "Ann Lee")."""
     if (place, "subject") in links:
         return True
-    possessed = bool(re.search(r"['’]s?\s|^(?:my|our)\s", subject, re.I))
-    holder = next((known.names[linked] for linked, kind in links if kind == "subject"), "")
-    whose = _phrases.tokens(known.names[place])
-    return possessed and _phrases.tokens(holder)[: len(whose)] == whose
+    if not re.search(r"['’]s?\s|^(?:my|our)\s", subject, re.I):
+        return False
+    owner = next((phrases.names[linked] for linked, kind in links if kind == "subject"), "")
+    name = _phrases.tokens(phrases.names[place])
+    return _phrases.tokens(owner)[: len(name)] == name
 
 
 def _evidence(facts: pl.DataFrame) -> pl.Series:

@@ -30,9 +30,9 @@ def supersession(
     claimed, true = claimed_pairs(resolved, truth), true_pairs(facts, truth)
     claimed = claimed.join(true.select("old", "new", hit=True), on=["old", "new"], how="left")
     true = true.join(claimed.select("old", "new", found=True).unique(), on=["old", "new"], how="left")
-    one = pl.lit("all").alias("group") if by is None else pl.col(by).alias("group")
-    left = claimed.group_by(one).agg(claimed=pl.len(), right=pl.col("hit").sum())
-    right = true.group_by(one).agg(true=pl.len(), found=pl.col("found").sum())
+    group = pl.lit("all").alias("group") if by is None else pl.col(by).alias("group")
+    left = claimed.group_by(group).agg(claimed=pl.len(), right=pl.col("hit").sum())
+    right = true.group_by(group).agg(true=pl.len(), found=pl.col("found").sum())
     return (
         right.join(left, on="group", how="full", coalesce=True)
         .with_columns(precision=pl.col("right") / pl.col("claimed"), recall=pl.col("found") / pl.col("true"))
@@ -62,7 +62,7 @@ def status(resolved: Sequence[tuple[datetime, Resolved]], facts: pl.DataFrame, t
     rows = []
     for date, result in resolved:
         true = holding(facts, truth, date)
-        held = believed(result, as_of=date).select("fact_id").join(truth, on="fact_id").select("slot", "value")
-        hits = held.unique().join(true, on=["slot", "value"], how="semi").height
-        rows.append((date, true.height, held.height, hits / max(held.height, 1), hits / max(true.height, 1)))
+        claimed = believed(result, as_of=date).select("fact_id").join(truth, on="fact_id").select("slot", "value")
+        hits = claimed.unique().join(true, on=["slot", "value"], how="semi").height
+        rows.append((date, true.height, claimed.height, hits / max(claimed.height, 1), hits / max(true.height, 1)))
     return pl.DataFrame(rows, schema=["date", "true", "believed", "precision", "recall"], orient="row")

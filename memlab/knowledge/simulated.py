@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,25 +16,10 @@ from memlab.records import Fact, schema
 
 START = datetime(2023, 1, 1, 8, tzinfo=UTC)
 _DAYS = 900
+_CORRECTIONS = ["Sorry, I meant {}.", "Correction: it is {}.", "I got that wrong, it is {}."]
 _TRUTH = dict.fromkeys(("fact_id", "scope", "slot", "value", "state", "role", "fixes", "trap"), pl.String) | {
     "one": pl.Boolean
 }
-
-
-@dataclass
-class _Writer:
-    draw: random.Random
-    vocabulary: str
-    facts: list[tuple[Any, ...]] = field(default_factory=list)
-    truth: list[tuple[Any, ...]] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class _Slot:
-    scope: str
-    person: str
-    speaker: str
-    relation: Relation
 
 
 def simulate(n: int = 10_000, *, seed: int = 0, vocabulary: str = "development") -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -61,102 +46,130 @@ def simulate(n: int = 10_000, *, seed: int = 0, vocabulary: str = "development")
         raise DataError(f"vocabulary {vocabulary!r} is not known; choose from {', '.join(VOCABULARIES)}")
     if n < 1:
         raise DataError(f"n is {n}; write at least one statement")
-    out = _Writer(random.Random(seed), vocabulary)
-    scope = 0
-    while len(out.facts) < n:
-        for slot in _slots(f"u{scope}", vocabulary):
-            (_one if slot.relation.one else _many)(slot, out)
-        scope += 1
-    facts = pl.DataFrame(out.facts[:n], schema=schema(Fact), orient="row")
-    return facts, pl.DataFrame(out.truth[:n], schema=_TRUTH, orient="row")
-
-
-def _slots(scope: str, vocabulary: str) -> Iterator[_Slot]:
+    draw, facts, truth = random.Random(seed), list[tuple[Any, ...]](), list[tuple[Any, ...]]()
     people = PEOPLE[vocabulary]
-    for person in people:
-        for relation in VOCABULARIES[vocabulary]:
-            yield _Slot(scope, person, people[0], relation)
+    for scope in itertools.count():
+        for person, relation in itertools.product(people, VOCABULARIES[vocabulary]):
+            slot = _Slot(f"u{scope}", person, people[0], relation, draw, facts, truth)
+            slot.one_value() if relation.one else slot.many_values()
+        if len(facts) >= n:
+            break
+    written = pl.DataFrame(facts[:n], schema=schema(Fact), orient="row")
+    return written, pl.DataFrame(truth[:n], schema=_TRUTH, orient="row")
 
 
-def _one(slot: _Slot, out: _Writer) -> None:
-    draw = out.draw
-    day = draw.uniform(0, 200)
-    value, period, before = _value(slot, out, None), 0, None
-    while day < _DAYS:
-        length = max(15.0, draw.expovariate(1 / 220))
-        state = f"{period}"
-        _say(slot, out, day, value, state, before=before)
-        for _ in range(_poisson(draw, 1.3)):
-            _say(slot, out, day + draw.uniform(0.05, 0.9) * length, value, state)
-        if draw.random() < 0.06:
-            _slip(slot, out, day + 0.93 * length, value, state)
-        ended = draw.random() < 0.1 and isinstance(slot.relation.values, list)
-        if ended:
-            _say(slot, out, day + length, value, state, role="end")
-        before = None if ended else value
-        day += length + (draw.uniform(10, 40) if ended else 1)
-        value, period = _value(slot, out, value), period + 1
+@dataclass(frozen=True)
+class _Slot:
+    """A relation of a person, and what writes about it."""
 
+    scope: str
+    person: str
+    speaker: str
+    relation: Relation
+    draw: random.Random
+    facts: list[tuple[Any, ...]]
+    truth: list[tuple[Any, ...]]
 
-def _many(slot: _Slot, out: _Writer) -> None:
-    draw = out.draw
-    seen: list[str] = []
-    for period in range(draw.randint(2, 5)):
-        value = _value(slot, out, None)
-        if value in seen:
-            continue
-        seen.append(value)
-        day = draw.uniform(0, _DAYS - 200)
-        last = day + draw.uniform(100, _DAYS - day)
-        _say(slot, out, day, value, f"{period}")
-        for _ in range(_poisson(draw, 1.5)):
-            _say(slot, out, draw.uniform(day + 1, last - 1), value, f"{period}")
-        if draw.random() < 0.05:
-            _slip(slot, out, draw.uniform(day, last - 5), value, f"{period}")
-        if draw.random() < 0.2:
-            _say(slot, out, last, value, f"{period}", role="end")
+    def one_value(self) -> None:
+        draw = self.draw
+        day = draw.uniform(0, 200)
+        value, period, before = self._value(None), 0, None
+        while day < _DAYS:
+            length = max(15.0, draw.expovariate(1 / 220))
+            state = f"{period}"
+            self._say(day, value, state, before=before)
+            for _ in range(_poisson(draw, 1.3)):
+                self._say(day + draw.uniform(0.05, 0.9) * length, value, state)
+            if draw.random() < 0.06:
+                self._slip(day + 0.93 * length, value, state)
+            ended = draw.random() < 0.1 and isinstance(self.relation.values, list)
+            if ended:
+                self._say(day + length, value, state, role="end")
+            before = None if ended else value
+            day += length + (draw.uniform(10, 40) if ended else 1)
+            value, period = self._value(value), period + 1
 
+    def many_values(self) -> None:
+        draw = self.draw
+        seen: list[str] = []
+        for period in range(draw.randint(2, 5)):
+            value = self._value(None)
+            if value in seen:
+                continue
+            seen.append(value)
+            day = draw.uniform(0, _DAYS - 200)
+            last = day + draw.uniform(100, _DAYS - day)
+            self._say(day, value, f"{period}")
+            for _ in range(_poisson(draw, 1.5)):
+                self._say(draw.uniform(day + 1, last - 1), value, f"{period}")
+            if draw.random() < 0.05:
+                self._slip(draw.uniform(day, last - 5), value, f"{period}")
+            if draw.random() < 0.2:
+                self._say(last, value, f"{period}", role="end")
 
-def _slip(slot: _Slot, out: _Writer, day: float, value: str, state: str) -> None:
-    """Say it wrongly, and put it right within three days."""
-    wrong = _value(slot, out, value)
-    _say(slot, out, day, wrong, f"{state}-wrong-{len(out.facts)}", role="wrong")
-    named = out.draw.random() < 0.5
-    shape = "not {old}, but {new}" if named else "{new}"
-    _say(slot, out, day + out.draw.uniform(0.02, 3), value, state, role="fix", before=wrong, shape=shape)
+    def _slip(self, day: float, value: str, state: str) -> None:
+        """Say it wrongly, and put it right within three days."""
+        wrong = self._value(value)
+        self._say(day, wrong, f"{state}-wrong-{len(self.facts)}", role="wrong")
+        named = self.draw.random() < 0.5
+        self._say(day + self.draw.uniform(0.02, 3), value, state, role="fix", before=wrong if named else None)
 
+    def _say(self, day: float, value: str, state: str, *, role: str = "assert", before: str | None = None) -> None:
+        """Write a statement; a correction and a replacement may name the value ``before``."""
+        draw = self.draw
+        wording = draw.choice(self.relation.wordings)
+        obj, text, predicate = self._wording(value), None, wording
+        if role == "fix" and before is None:
+            text = draw.choice(_CORRECTIONS).format(obj)
+        elif role == "fix":
+            obj = f"not {self._wording(before or '')}, but {obj}"
+        elif role == "end":
+            predicate = draw.choice(_endings(wording))
+            obj = obj + " any more" if " not " in f" {predicate} " else obj
+        elif before is not None and draw.random() < 0.2:
+            obj = f"{obj} instead of {self._wording(before)}"
+        elif draw.random() < (0.3 if before is not None else 0.05):
+            predicate = f"now {wording}" if not wording.endswith(" is") else f"{wording} now"
+        when = START + timedelta(days=day)
+        late = timedelta(days=draw.uniform(30, 365)) if draw.random() < 0.08 else timedelta(0)
+        number, name = len(self.facts), f"{self.scope}/{self.person}/{self.relation.name}"
+        self.facts.append(
+            (f"f{number}", self.scope, self._subject(), predicate, obj, "stated", [f"{self.scope}/s{int(day)}/1"], when,
+             when + late, self.speaker, text, None)
+        )  # fmt: skip
+        fixes = f"f{number - 1}" if role == "fix" else None
+        self.truth.append(
+            (f"f{number}", self.scope, name, value, f"{name}/{state}", role, fixes, self.relation.trap,
+             self.relation.one)
+        )  # fmt: skip
 
-def _say(
-    slot: _Slot, out: _Writer, day: float, value: str, state: str, *, role: str = "assert", before: str | None = None,
-    shape: str | None = None,
-) -> None:  # fmt: skip
-    draw = out.draw
-    wording = draw.choice(slot.relation.wordings)
-    obj, text, predicate = _wording(slot, out, value), None, wording
-    if role == "fix" and shape == "{new}":
-        text = draw.choice(["Sorry, I meant {}.", "Correction: it is {}.", "I got that wrong, it is {}."]).format(obj)
-    elif role == "fix":
-        obj = (shape or "").format(old=_wording(slot, out, before or ""), new=obj)
-    elif role == "end":
-        predicate, obj = draw.choice(_endings(wording)), obj
-        obj = obj + " any more" if " not " in f" {predicate} " else obj
-    elif before is not None and draw.random() < 0.2:
-        obj = f"{obj} instead of {_wording(slot, out, before)}"
-    elif draw.random() < (0.3 if before is not None else 0.05):
-        predicate = f"now {wording}" if not wording.endswith(" is") else f"{wording} now"
-    said = START + timedelta(days=day)
-    late = timedelta(days=draw.uniform(30, 365)) if draw.random() < 0.08 else timedelta(0)
-    number = len(out.facts)
-    fact_id = f"f{number}"
-    out.facts.append(
-        (fact_id, slot.scope, _subject(slot, out), predicate, obj, "stated", [f"{slot.scope}/s{int(day)}/1"], said,
-         said + late, slot.speaker, text, None)
-    )  # fmt: skip
-    name = f"{slot.scope}/{slot.person}/{slot.relation.name}"
-    fixes = f"f{number - 1}" if role == "fix" else None
-    out.truth.append(
-        (fact_id, slot.scope, name, value, f"{name}/{state}", role, fixes, slot.relation.trap, slot.relation.one)
-    )
+    def _subject(self) -> str:
+        if self.person == self.speaker:
+            return self.draw.choice(["I", "the user", self.person, self.person.lower()])
+        if self.person.startswith("my "):
+            kin = self.person[3:]
+            return self.draw.choice([self.person, f"{self.speaker}'s {kin}", f"the user's {kin}"])
+        return self.person
+
+    def _value(self, not_this: str | None) -> str:
+        kind = self.relation.values
+        while True:
+            value = self.draw.choice(kind)[0] if isinstance(kind, list) else _number(kind, not_this, self.draw)
+            if value != not_this:
+                return value
+
+    def _wording(self, value: str) -> str:
+        kind, draw = self.relation.values, self.draw
+        if isinstance(kind, list):
+            return draw.choice(next(wordings for wordings in kind if wordings[0] == value))
+        if kind == "amount":
+            return draw.choice([f"${int(value):,}", f"{value} dollars", f"${value}.00", f"{int(value):,} USD"])
+        if kind == "phone":
+            return draw.choice([value, value.replace("-", " ")])
+        if kind == "date":
+            date = datetime.fromisoformat(value)
+            return draw.choice([value, f"{date.day} {date:%B %Y}", f"{date:%B} {date.day}, {date.year}"])
+        return value
 
 
 def _endings(wording: str) -> list[str]:
@@ -167,23 +180,6 @@ def _endings(wording: str) -> list[str]:
         return [f"no longer {wording}"]
     base = "study" + first[7:] if first.startswith("studies") else first.removesuffix("s")
     return [f"no longer {wording}", f"used to {base} {rest}", f"doesn't {base} {rest}"]
-
-
-def _subject(slot: _Slot, out: _Writer) -> str:
-    if slot.person == slot.speaker:
-        return out.draw.choice(["I", "the user", slot.person, slot.person.lower()])
-    if slot.person.startswith("my "):
-        kin = slot.person[3:]
-        return out.draw.choice([slot.person, f"{slot.speaker}'s {kin}", f"the user's {kin}"])
-    return slot.person
-
-
-def _value(slot: _Slot, out: _Writer, not_this: str | None) -> str:
-    kind = slot.relation.values
-    while True:
-        value = out.draw.choice(kind)[0] if isinstance(kind, list) else _number(kind, not_this, out.draw)
-        if value != not_this:
-            return value
 
 
 def _number(kind: str, near: str | None, draw: random.Random) -> str:
@@ -201,20 +197,6 @@ def _number(kind: str, near: str | None, draw: random.Random) -> str:
     at = draw.randrange(3, len(near)) if kind == "key" else len(near) - (2 if kind == "seat" else 1)
     pool = "0123456789" if near[at].isdigit() and kind != "date" else "12345678" if kind == "date" else "ghkmnpqrstuvw"
     return near[:at] + draw.choice(pool) + near[at + 1 :]
-
-
-def _wording(slot: _Slot, out: _Writer, value: str) -> str:
-    kind, draw = slot.relation.values, out.draw
-    if isinstance(kind, list):
-        return draw.choice(next(wordings for wordings in kind if wordings[0] == value))
-    if kind == "amount":
-        return draw.choice([f"${int(value):,}", f"{value} dollars", f"${value}.00", f"{int(value):,} USD"])
-    if kind == "phone":
-        return draw.choice([value, value.replace("-", " ")])
-    if kind == "date":
-        date = datetime.fromisoformat(value)
-        return draw.choice([value, f"{date.day} {date:%B %Y}", f"{date:%B} {date.day}, {date.year}"])
-    return value
 
 
 def _poisson(draw: random.Random, mean: float) -> int:

@@ -10,20 +10,13 @@ import polars as pl
 
 from memlab.embed import Encoder
 from memlab.errors import DataError
-from memlab.knowledge import _runs, cardinality
+from memlab.knowledge import _runs
+from memlab.knowledge.cardinality import assign
 from memlab.knowledge.matching import checked, match
 from memlab.records import TIMESTAMP
 
-DECLARED: dict[str, str] = {
-    "API key": "one",
-    "email address": "one",
-    "phone number": "one",
-    "lives in": "one",
-    "is married to": "one",
-    "was born on": "one",
-    "is years old": "one",
-    "is named": "one",
-}
+_SINGLE = ("API key", "email address", "phone number", "lives in", "is married to", "was born on", "is years old")
+DECLARED = dict.fromkeys((*_SINGLE, "is named"), "one")
 _UNDONE = {"old": pl.String(), "new": pl.String(), "undone_at": TIMESTAMP, "why": pl.String()}
 
 
@@ -92,11 +85,11 @@ def resolve(
     >>> resolved.log.select("old", "new", "rule", "evidence").row(0)
     ('f1', 'f2', 'another value', ['u/s9/4'])
     """
-    known = checked(facts)
+    arrived = checked(facts)
     if as_of is not None:
-        known = known.filter(pl.col("recorded_at") <= as_of, pl.col("said_at") <= as_of)
-    keyed = _assign(match(known.drop("said_at"), encoder=encoder), cardinality, learn)
-    return _state(keyed, pl.DataFrame(schema=_UNDONE))
+        arrived = arrived.filter(pl.col("recorded_at") <= as_of, pl.col("said_at") <= as_of)
+    keyed = match(arrived.drop("said_at"), encoder=encoder)
+    return _state(assign(keyed, DECLARED | dict(cardinality or {}), learned=learn), pl.DataFrame(schema=_UNDONE))
 
 
 def believed(resolved: Resolved, *, as_of: datetime | None = None) -> pl.DataFrame:
@@ -120,9 +113,7 @@ def undo(resolved: Resolved, old: str, new: str, *, now: datetime, why: str = ""
     if resolved.log.filter(pl.col("old") == old, pl.col("new") == new).is_empty():
         raise DataError(f"the log has no row in which {new!r} closes {old!r}; give a pair of its columns old and new")
     row = pl.DataFrame([(old, new, now, why)], schema=_UNDONE, orient="row")
-    return _state(
-        resolved.facts.drop(c for c in _runs.COMPUTED if c in resolved.facts.columns), resolved.undone.vstack(row)
-    )
+    return _state(resolved.facts, resolved.undone.vstack(row))
 
 
 def redo(resolved: Resolved, old: str, new: str) -> Resolved:
@@ -130,38 +121,24 @@ def redo(resolved: Resolved, old: str, new: str) -> Resolved:
 
     :raises DataError: when it was not undone.
     """
-    kept = resolved.undone.filter((pl.col("old") != old) | (pl.col("new") != new))
-    if kept.height == resolved.undone.height:
+    rest = resolved.undone.filter((pl.col("old") != old) | (pl.col("new") != new))
+    if rest.height == resolved.undone.height:
         raise DataError(f"the closing of {old!r} by {new!r} was not undone; give a pair of the frame undone")
-    return _state(resolved.facts.drop(c for c in _runs.COMPUTED if c in resolved.facts.columns), kept)
-
-
-def _assign(keyed: pl.DataFrame, declared: Mapping[str, str] | None, learn: bool) -> pl.DataFrame:
-    return cardinality.assign(keyed, DECLARED | dict(declared or {}), learned=learn)
+    return _state(resolved.facts, rest)
 
 
 def _state(keyed: pl.DataFrame, undone: pl.DataFrame) -> Resolved:
-    facts, closings = _runs.compute(keyed, undone)
-    log = (
-        closings.join(facts.select(old="fact_id", old_object="object", known="recorded_at"), on="old", how="left")
-        .join(
-            facts.select(
-                "scope", "subject", "predicate", "evidence", new="fact_id", new_object="object", told="recorded_at",
-                by=pl.coalesce("speaker", "source"),
-            ),
-            on="new",
-            how="left",
-        )
-        .with_columns(recorded_at=pl.max_horizontal("known", "told"))
-        .with_columns(
-            rule=pl.when(pl.col("known") > pl.col("told"))
-            .then(pl.col("rule") + " (the old arrived late)")
-            .otherwise(pl.col("rule"))
-        )
-        .select(
-            "scope", "subject", "predicate", "old", "new", "old_object", "new_object", "at", "recorded_at", "rule",
-            "by", "evidence",
-        )
-        .sort("recorded_at", "at", maintain_order=True)
+    facts, closings = _runs.compute(keyed.drop(_runs.COMPUTED, strict=False), undone)
+    old = facts.select(old="fact_id", old_object="object", old_known="recorded_at")
+    new = facts.select(
+        "scope", "subject", "predicate", "evidence", new="fact_id", new_object="object", new_known="recorded_at",
+        by=pl.coalesce("speaker", "source"),
     )  # fmt: skip
-    return Resolved(facts, log, undone)
+    late = pl.when(pl.col("old_known") > pl.col("new_known")).then(pl.lit(" (the old arrived late)"))
+    log = closings.join(old, on="old", how="left").join(new, on="new", how="left")
+    log = log.select(
+        "scope", "subject", "predicate", "old", "new", "old_object", "new_object", "at",
+        pl.max_horizontal("old_known", "new_known").alias("recorded_at"), pl.col("rule") + late.otherwise(pl.lit("")),
+        "by", "evidence",
+    )  # fmt: skip
+    return Resolved(facts, log.sort("recorded_at", "at", maintain_order=True), undone)

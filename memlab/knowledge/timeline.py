@@ -16,7 +16,7 @@ TYPES = ("session", "event", "observation", "fact", "supersession", "summary")
 UNDATED = "undated: the source gives no time"
 _COLUMNS = {
     "scope": pl.String(), "at": TIMESTAMP, "type": pl.String(), "text": pl.String(), "session_id": pl.String(),
-    "evidence": pl.List(pl.String()), "note": pl.String(),
+    "evidence": pl.List(pl.String()), "note": pl.String(), "who": pl.List(pl.String()),
 }  # fmt: skip
 
 
@@ -57,14 +57,13 @@ def timeline(
         raise DataError(f"type {unknown[0]!r} is not known; choose from {', '.join(TYPES)}")
     if since is not None and until is not None and since > until:
         raise DataError(f"since ({since.isoformat()}) is later than until ({until.isoformat()}); exchange them")
-    parts = [*_sessions(data), *_annotations(data), *(_knowledge(resolved) if resolved else ())]
-    rows = pl.concat([part.select(*_COLUMNS, "who") for part in parts])
+    rows = pl.concat([*_sessions(data), *_annotations(data), *(_knowledge(resolved) if resolved else ())])
     if person is not None:
         rows = _of(rows, person)
     rows = rows.filter(pl.col("type").is_in(wanted))
     if "fact" in wanted and resolved is not None:
-        told = resolved.facts.select("scope", "text").drop_nulls("text").with_columns(type=pl.lit("observation"))
-        rows = rows.join(told, on=["scope", "type", "text"], how="anti", maintain_order="left")
+        read = resolved.facts.select("scope", "text").drop_nulls("text").with_columns(type=pl.lit("observation"))
+        rows = rows.join(read, on=["scope", "type", "text"], how="anti", maintain_order="left")
     if since is not None:
         rows = rows.filter(pl.col("at") >= since)
     if until is not None:
@@ -78,66 +77,54 @@ def timeline(
     return rows.sort(order, nulls_last=True, maintain_order=True).drop("who")
 
 
-def _row(kind: str, **columns: pl.Expr) -> list[pl.Expr]:
-    """Name the columns of one kind of row; those not given are empty."""
-    given = {"type": pl.lit(kind), "note": pl.when(columns["at"].is_null()).then(pl.lit(UNDATED)), **columns}
-    types = {**_COLUMNS, "who": pl.List(pl.String())}
-    empty = {"evidence": pl.lit([], pl.List(pl.String())), "who": pl.lit([], pl.List(pl.String()))}
-    return [given.get(name, empty.get(name, pl.col(name))).cast(kind_).alias(name) for name, kind_ in types.items()]
+def _entries(rows: pl.DataFrame, kind: str, at: pl.Expr, text: pl.Expr, who: pl.Expr | None = None) -> pl.DataFrame:
+    """Write rows as entries of a type; what has no ``evidence`` has none."""
+    none = pl.lit([], pl.List(pl.String))
+    evidence = pl.col("evidence") if "evidence" in rows.columns else none
+    undated = pl.when(at.is_null()).then(pl.lit(UNDATED))
+    return rows.select(
+        "scope", "session_id", at=at, type=pl.lit(kind), text=text, evidence=evidence, note=undated,
+        who=none if who is None else who,
+    ).select(pl.col(name).cast(type_) for name, type_ in _COLUMNS.items())  # fmt: skip
 
 
 def _sessions(data: Dataset) -> list[pl.DataFrame]:
-    turns = pl.format("{} turns of {}", "n_turns", pl.col("participants").list.join(", "))
-    held = data.sessions
+    who = pl.col("participants")
+    turns = pl.format("{} turns of {}", "n_turns", who.list.join(", "))
+    ends = pl.coalesce("end", "start")
     return [
-        held.select(_row("session", at=pl.col("start"), text=turns, who=pl.col("participants"))),
-        held.drop_nulls("summary").select(
-            _row("summary", at=pl.coalesce("end", "start"), text=pl.col("summary"), who=pl.col("participants"))
-        ),
+        _entries(data.sessions, "session", pl.col("start"), turns, who),
+        _entries(data.sessions.drop_nulls("summary"), "summary", ends, pl.col("summary"), who),
     ]
 
 
 def _annotations(data: Dataset) -> list[pl.DataFrame]:
-    starts = data.sessions.select("session_id", "start")
     times = data.turns.select("turn_id", "timestamp")
-    said = (
-        data.annotations.select("annotation_id", turn_id="evidence")
-        .explode("turn_id")
-        .join(times, on="turn_id")
-        .group_by("annotation_id")
-        .agg(pl.col("timestamp").max())
-    )
-    told = data.annotations.join(starts, on="session_id", how="left", maintain_order="left")
-    told = told.join(said, on="annotation_id", how="left", maintain_order="left")
-    columns = {"at": pl.coalesce("timestamp", "start"), "text": pl.col("text"), "evidence": pl.col("evidence")}
-    who = pl.concat_list("speaker")
-    return [told.filter(kind=kind).select(_row(kind, **columns, who=who)) for kind in ("event", "observation")]
+    latest = data.annotations.select("annotation_id", turn_id="evidence").explode("turn_id").join(times, on="turn_id")
+    latest = latest.group_by("annotation_id").agg(pl.col("timestamp").max())
+    starts = data.sessions.select("session_id", "start")
+    rows = data.annotations.join(starts, on="session_id", how="left", maintain_order="left")
+    rows = rows.join(latest, on="annotation_id", how="left", maintain_order="left")
+    at, who = pl.coalesce("timestamp", "start"), pl.concat_list("speaker")
+    return [_entries(rows.filter(kind=kind), kind, at, pl.col("text"), who) for kind in ("event", "observation")]
 
 
 def _knowledge(resolved: Resolved) -> list[pl.DataFrame]:
     facts = resolved.facts
-    sessions = facts.select("session_id", new="fact_id")
-    log = resolved.log.join(sessions, on="new", how="left", maintain_order="left")
-    statement = _phrases.statement()
+    log = resolved.log.join(facts.select("session_id", new="fact_id"), on="new", how="left", maintain_order="left")
     over = pl.format("{} {}: {} → {} ({})", "subject", "predicate", "old_object", "new_object", "rule")
     return [
-        facts.select(
-            _row("fact", at=pl.coalesce("asserted_at", "recorded_at"), text=statement, evidence=pl.col("evidence"))
-        ),
-        log.select(_row("supersession", at=pl.col("at"), text=over, evidence=pl.col("evidence"))),
+        _entries(facts, "fact", pl.coalesce("asserted_at", "recorded_at"), _phrases.statement()),
+        _entries(log, "supersession", pl.col("at"), over),
     ]
 
 
 def _of(rows: pl.DataFrame, person: str) -> pl.DataFrame:
     """Keep what a person took part in or is named in, word for word."""
     name = _phrases.tokens(person)
-    texts = [" ".join((*who, text or "")) if kind != "session" else " ".join(who)
-             for who, text, kind in rows.select("who", "text", "type").iter_rows()]  # fmt: skip
-    if (
-        not name
-        or not (
-            named := rows.filter(pl.Series([_phrases.holds(text, name) for text in texts], dtype=pl.Boolean))
-        ).height
-    ):
+    texts = pl.when(pl.col("type") != "session").then(pl.col("text").fill_null("")).otherwise(pl.lit(""))
+    words = rows.select(pl.concat_str(pl.col("who").list.join(" "), texts, separator=" ")).to_series()
+    rows = rows.filter(pl.Series([bool(name) and _phrases.holds(text, name) for text in words], dtype=pl.Boolean))
+    if rows.is_empty():
         raise DataError(f"nothing names {person!r}; give a name as the conversations have it")
-    return named
+    return rows

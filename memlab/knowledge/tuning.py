@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from memlab.knowledge import _toml
 from memlab.knowledge.calibration import scores
 from memlab.knowledge.confidence import ConfidenceSettings
 from memlab.knowledge.decay import FAMILIES, Accesses, AnyCurve, PlateauLinear, parameters
-from memlab.knowledge.likelihood import MIN_OBSERVATIONS, SPACE, Fit, chances, fit, observed
+from memlab.knowledge.likelihood import MIN_OBSERVATIONS, SPACE, Fit, chances, fit, need, observed
 
 CONSTANT, DEFAULT = "constant", "default"
 POOLED, OWN = "pooled", "per predicate"
@@ -24,10 +25,10 @@ MIN_LABELS = 100
 
 @dataclass(frozen=True)
 class Curves:
-    """Curves of one family: one for all predicates, and one of their own for those with enough labels.
+    """Curves of one family.
 
     :param pooled: fitted to every observation.
-    :param own: fits by predicate.
+    :param own: fits by predicate, of those with enough labels.
     :param too_few: predicates with too few labels, or of one kind only, which are given the pooled curve.
     """
 
@@ -39,9 +40,9 @@ class Curves:
         """Give P(still true) of each observation, under its predicate's own curve where there is one."""
         data = observed(observations)
         chance = chances(self.pooled.curve, data)
-        for predicate, one in self.own.items():
+        for predicate, fitted in self.own.items():
             its = observations["predicate"].eq_missing(pl.Series([predicate])).to_numpy()
-            chance = np.where(its, chances(one.curve, data), chance)
+            chance = np.where(its, chances(fitted.curve, data), chance)
         return chance
 
 
@@ -62,12 +63,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """A setting for ``memlab.toml``.
-
-    :param curves: the curves, fitted to all observations.
-    :param why: the reason in a sentence.
-    :param comparison: what it rests on.
-    """
+    """A setting for ``memlab.toml``: curves fitted to all observations, why these, and the comparison behind them."""
 
     curves: Curves
     why: str
@@ -76,7 +72,7 @@ class Recommendation:
     @property
     def table(self) -> dict[str, Any]:
         """The keys ``decay`` and ``decay_by_predicate`` of the table ``[confidence]``."""
-        own = {predicate: _rounded(one.curve) for predicate, one in self.curves.own.items()}
+        own = {predicate: _rounded(fitted.curve) for predicate, fitted in self.curves.own.items()}
         return {"decay": _rounded(self.curves.pooled.curve), "decay_by_predicate": own}
 
     @property
@@ -104,11 +100,10 @@ def simulate(
 ) -> pl.DataFrame:
     """Draw labelled observations whose chance of "still true" is exactly the curve.
 
-    Ages of the last access are uniform. Before it each fact was accessed up to ``max_accesses`` − 1 times more, at
-    ages that are uniform between the last access and twice the maximum.
+    Ages of the last access are uniform up to ``max_age_days``. Before it each fact was accessed up to
+    ``max_accesses`` − 1 times more, each number as likely, at ages that are uniform between the last access and twice
+    the maximum.
 
-    :param max_age_days: the greatest age of a last access.
-    :param max_accesses: the greatest number of accesses, each number as likely.
     :returns: ``fact_id``, ``predicate``, ``age_days``, ``accesses_days`` and ``still_true``.
     :raises DataError: for sizes below 1.
 
@@ -121,12 +116,11 @@ def simulate(
         raise DataError(f"n is {n}, max_accesses {max_accesses}, max_age_days {max_age_days}; all must be positive")
     rng = np.random.default_rng(seed)
     age = rng.uniform(0, max_age_days, n)
-    older = rng.integers(0, max_accesses, n)
-    row = np.repeat(np.arange(n), older)
-    earlier = rng.uniform(age[row], 2 * max_age_days)
-    rows, each = np.concatenate([np.arange(n), row]), np.concatenate([age, earlier])
-    true = rng.uniform(size=n) < curve.retention(age, Accesses(rows, each))
-    lists = pl.DataFrame({"row": rows, "each": each}).group_by("row", maintain_order=True).agg("each").sort("row")
+    older = np.repeat(np.arange(n), rng.integers(0, max_accesses, n))
+    row = np.concatenate([np.arange(n), older])
+    each = np.concatenate([age, rng.uniform(age[older], 2 * max_age_days)])
+    true = rng.uniform(size=n) < curve.retention(age, Accesses(row, each))
+    lists = pl.DataFrame({"row": row, "each": each}).group_by("row", maintain_order=True).agg("each").sort("row")
     return pl.DataFrame(
         {
             "fact_id": [f"{predicate}/{i}" for i in range(n)],
@@ -139,22 +133,14 @@ def simulate(
 
 
 def fit_curves(
-    observations: pl.DataFrame,
-    name: str,
-    *,
-    min_labels: int = MIN_LABELS,
-    intervals: bool = True,
-    seed: int = 0,
+    observations: pl.DataFrame, name: str, *, min_labels: int = MIN_LABELS, intervals: bool = True, seed: int = 0
 ) -> Curves:
     """Fit a family to all observations, and to each predicate that has enough of them.
 
     :param min_labels: how many labels, and of both kinds, a predicate needs for a curve of its own.
     :raises DataError: see :func:`memlab.knowledge.likelihood.fit`; also without the column ``predicate``.
     """
-    if "predicate" not in observations.columns:
-        raise DataError(
-            f"curves by predicate need the column predicate; the frame has {', '.join(observations.columns)}"
-        )
+    need(observations, "predicate")
     pooled = fit(observations, name, intervals=intervals, seed=seed)
     own, too_few = dict[str, Fit](), list[str]()
     for (predicate,), part in observations.drop_nulls("predicate").group_by("predicate", maintain_order=True):
@@ -181,7 +167,6 @@ def compare(
 
     :param observations: ``predicate``, ``age_days``, ``still_true``, the column named by ``group``, and
         ``accesses_days`` where known.
-    :param folds: how many parts.
     :param group: what is never split between fitting and testing: ``fact_id``, or ``scope`` to carry over to other
         people.
     :param min_labels: see :func:`fit_curves`.
@@ -189,10 +174,7 @@ def compare(
     :raises DataError: for a missing column, labels that are not true or false, fewer groups than folds, or a fold
         without enough to fit.
     """
-    missing = [name for name in ("predicate", "age_days", "still_true", group) if name not in observations.columns]
-    if missing:
-        columns = ", ".join(observations.columns)
-        raise DataError(f"a comparison needs the column(s) {', '.join(missing)}; the frame has {columns}")
+    need(observations, "predicate", "age_days", "still_true", group)
     if observations.schema["still_true"] != pl.Boolean:
         label = observations["still_true"].drop_nulls().head(1).to_list()
         raise DataError(
@@ -207,38 +189,25 @@ def compare(
     drawn = pl.DataFrame({group: groups, "_fold": np.random.default_rng(seed).permutation(groups.len()) % folds})
     fold = observations.join(drawn, on=group, how="left", nulls_equal=True, maintain_order="left")["_fold"].to_numpy()
     by_predicate = observations["predicate"].n_unique() > 1
-    enough = min_labels if by_predicate else observations.height + 1
-    chance: dict[tuple[str, str], np.ndarray] = {}
+    chance: dict[tuple[str, str], np.ndarray] = defaultdict(lambda: np.zeros(observations.height))
     too_few = set[str]()
     for i in range(folds):
-        test = fold == i
-        said = _held_out(observations.filter(~test), observations.filter(test), families, enough, seed)
-        too_few.update(said[1])
-        for key, values in said[0].items():
-            if key[1] == POOLED or by_predicate:
-                chance.setdefault(key, np.zeros(observations.height))[test] = values
-    kept = observations.select(pl.col(group).alias("group"), "predicate", "age_days", "still_true")
-    parts = [
-        kept.select(pl.lit(name).alias("family"), pl.lit(how).alias("fit"), pl.all(), pl.Series("chance", values))
+        train, test, its = observations.filter(fold != i), observations.filter(fold == i), fold == i
+        chance[CONSTANT, POOLED][its] = train["still_true"].mean()
+        chance[DEFAULT, POOLED][its] = chances(PlateauLinear(), observed(test))
+        for name in families:
+            enough = min_labels if by_predicate else observations.height + 1
+            curves = fit_curves(train, name, min_labels=enough, intervals=False, seed=seed)
+            chance[name, POOLED][its] = Curves(curves.pooled).chances(test)
+            if by_predicate:
+                chance[name, OWN][its] = curves.chances(test)
+                too_few.update(curves.too_few)
+    labels = observations.select(pl.col(group).alias("group"), "predicate", "age_days", "still_true")
+    predictions = pl.concat(
+        labels.select(pl.lit(name).alias("family"), pl.lit(how).alias("fit"), pl.all(), pl.Series("chance", values))
         for (name, how), values in chance.items()
-    ]
-    predictions = pl.concat(parts)
-    return Comparison(scores(predictions), predictions, tuple(sorted(too_few)) if by_predicate else ())
-
-
-def _held_out(
-    train: pl.DataFrame, test: pl.DataFrame, families: Sequence[str], min_labels: int, seed: int
-) -> tuple[dict[tuple[str, str], np.ndarray], set[str]]:
-    share = float(train["still_true"].mean())  # type: ignore[arg-type]
-    too_few = set[str]()
-    said = {(CONSTANT, POOLED): np.full(test.height, share)}
-    said[DEFAULT, POOLED] = chances(PlateauLinear(), observed(test))
-    for name in families:
-        curves = fit_curves(train, name, min_labels=min_labels, intervals=False, seed=seed)
-        said[name, POOLED] = chances(curves.pooled.curve, observed(test))
-        said[name, OWN] = curves.chances(test)
-        too_few.update(curves.too_few)
-    return said, too_few
+    )
+    return Comparison(scores(predictions), predictions, tuple(sorted(too_few)))
 
 
 def recommend(
@@ -258,30 +227,29 @@ def recommend(
 
     >>> from memlab.knowledge import tuning
     >>> from memlab.knowledge.decay import Exponential
-    >>> found = tuning.recommend(tuning.simulate(Exponential(100), n=300, seed=0))
-    >>> found.table["decay"]["family"], found.settings.decay.family
+    >>> advice = tuning.recommend(tuning.simulate(Exponential(100), n=300, seed=0))
+    >>> advice.table["decay"]["family"], advice.settings.decay.family
     ('exponential', 'exponential')
     """
-    held = comparison or compare(observations, min_labels=min_labels, seed=seed)
-    fitted = held.table.filter(pl.col("predicate").is_null(), pl.col("family").is_in(list(FAMILIES)))
-    own = observations["predicate"].drop_nulls().value_counts().filter(pl.col("count") >= min_labels).height
-    size = {name: len(space) for name, space in SPACE.items()}
-    fitted = fitted.with_columns(
-        parameters=pl.col("family").replace_strict(size) * pl.when(pl.col("fit") == OWN).then(1 + own).otherwise(1)
-    ).sort("log_loss")
+    comparison = comparison or compare(observations, min_labels=min_labels, seed=seed)
+    n_own = observations["predicate"].drop_nulls().value_counts().filter(pl.col("count") >= min_labels).height
+    n_curves = pl.when(pl.col("fit") == OWN).then(1 + n_own).otherwise(1)
+    n_each = pl.col("family").replace_strict({name: len(space) for name, space in SPACE.items()})
+    fitted = comparison.table.filter(pl.col("predicate").is_null(), pl.col("family").is_in(list(FAMILIES)))
+    fitted = fitted.with_columns(parameters=n_each * n_curves).sort("log_loss")
     best = fitted.row(0, named=True)
     near = fitted.filter(pl.col("difference_low").fill_null(0) <= 0)
     chosen = near.sort("parameters", "log_loss", maintain_order=True).row(0, named=True)
     enough = min_labels if chosen["fit"] == OWN else observations.height + 1
     curves = fit_curves(observations, chosen["family"], min_labels=enough, seed=seed)
     if chosen["fit"] == POOLED:
-        curves = Curves(curves.pooled, {}, ())
-    said = "the best of all" if chosen == best else f"not surely worse than {best['family']} ({best['fit']})"
+        curves = Curves(curves.pooled)
+    place = "the best of all" if chosen == best else f"not surely worse than {best['family']} ({best['fit']})"
     why = (
-        f"{chosen['family']} ({chosen['fit']}): held-out log-loss {chosen['log_loss']:.4f}, {said}, with "
+        f"{chosen['family']} ({chosen['fit']}): held-out log-loss {chosen['log_loss']:.4f}, {place}, with "
         f"{chosen['parameters']} parameters, on {chosen['n']:,} observations"
     )
-    return Recommendation(curves, why, held)
+    return Recommendation(curves, why, comparison)
 
 
 def _rounded(curve: AnyCurve) -> dict[str, Any]:

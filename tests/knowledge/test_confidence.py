@@ -41,8 +41,8 @@ def facts(rows: list[tuple[str, int, float, bool]], **more: Any) -> pl.DataFrame
     )
 
 
-def read(rows: list[tuple[str, int, float, bool]], held: ConfidenceSettings | None = None) -> list[float]:
-    return confidence.score(facts(rows), now=NOW, settings=held)["confidence"].to_list()
+def read(rows: list[tuple[str, int, float, bool]], chosen: ConfidenceSettings | None = None) -> list[float]:
+    return confidence.score(facts(rows), now=NOW, settings=chosen)["confidence"].to_list()
 
 
 @pytest.mark.parametrize(
@@ -74,10 +74,10 @@ def test_it_lies_within_bounds_and_a_superseded_fact_is_nought(rows: list[Any], 
 @settings(max_examples=30, deadline=None)
 @given(rows=FACTS, curve=CURVES, older=st.floats(0, 500), more=st.integers(0, 5))
 def test_it_falls_with_age_and_rises_with_repetition(rows: list[Any], curve: Any, older: float, more: int) -> None:
-    held = ConfidenceSettings(decay=curve)
-    now = read(rows, held)
-    aged = read([(s, n, a + older, x) for s, n, a, x in rows], held)
-    repeated = read([(s, n + more, a, x) for s, n, a, x in rows], held)
+    chosen = ConfidenceSettings(decay=curve)
+    now = read(rows, chosen)
+    aged = read([(s, n, a + older, x) for s, n, a, x in rows], chosen)
+    repeated = read([(s, n + more, a, x) for s, n, a, x in rows], chosen)
     for plain, old, often in zip(now, aged, repeated, strict=True):
         assert old <= plain + 1e-12
         assert often >= plain - 1e-12
@@ -86,13 +86,13 @@ def test_it_falls_with_age_and_rises_with_repetition(rows: list[Any], curve: Any
 @settings(max_examples=15, deadline=None)
 @given(rows=FACTS, curve=CURVES, seed=st.integers(0, 99))
 def test_it_does_not_depend_on_the_other_rows(rows: list[Any], curve: Any, seed: int) -> None:
-    held = ConfidenceSettings(decay=curve, decay_by_predicate={"b": Weibull(50, 2)})
+    chosen = ConfidenceSettings(decay=curve, decay_by_predicate={"b": Weibull(50, 2)})
     frame = facts(rows, predicate=[["a", "b", None][i % 3] for i in range(len(rows))], id=list(range(len(rows))))
     frame = frame.with_columns(accesses=pl.concat_list("last_access", pl.col("last_access") - pl.duration(days=9)))
-    whole = confidence.score(frame, now=NOW, settings=held)
-    mixed = confidence.score(frame.sample(fraction=1, shuffle=True, seed=seed), now=NOW, settings=held)
+    whole = confidence.score(frame, now=NOW, settings=chosen)
+    mixed = confidence.score(frame.sample(fraction=1, shuffle=True, seed=seed), now=NOW, settings=chosen)
     assert mixed.sort("id")["confidence"].to_list() == pytest.approx(whole["confidence"].to_list(), abs=1e-12)
-    alone = confidence.score(frame[-1:], now=NOW, settings=held)["confidence"][0]
+    alone = confidence.score(frame[-1:], now=NOW, settings=chosen)["confidence"][0]
     assert alone == pytest.approx(whole["confidence"][-1], abs=1e-12)
 
 
@@ -116,10 +116,10 @@ def test_access_after_now_is_an_age_of_nought_and_no_time_is_a_setting() -> None
 
 
 def test_base_level_takes_all_accesses_up_to_now() -> None:
-    held = ConfidenceSettings(decay=BaseLevel(100))
+    chosen = ConfidenceSettings(decay=BaseLevel(100))
     lists = [[ago(100)], [ago(100), ago(100)], [ago(100), ago(-30)], None, []]
     frame = facts([("stated", 0, 100, False)] * 5, accesses=lists)
-    once, twice, later, none, empty = confidence.score(frame, now=NOW, settings=held)["confidence"].to_list()
+    once, twice, later, none, empty = confidence.score(frame, now=NOW, settings=chosen)["confidence"].to_list()
     assert once == later == none == empty == pytest.approx(0.5)
     assert twice == pytest.approx(0.8)
 
@@ -133,47 +133,47 @@ def test_latest_access_stands_in_for_a_missing_last_access() -> None:
 
 
 def test_predicate_has_its_own_curve() -> None:
-    held = ConfidenceSettings(decay_by_predicate={"mood": Exponential(10)})
+    chosen = ConfidenceSettings(decay_by_predicate={"mood": Exponential(10)})
     frame = facts([("stated", 0, 10, False)] * 3, predicate=["mood", "born in", None])
-    assert confidence.score(frame, now=NOW, settings=held)["confidence"].to_list() == [0.5, 1, 1]
+    assert confidence.score(frame, now=NOW, settings=chosen)["confidence"].to_list() == [0.5, 1, 1]
     with pytest.raises(DataError, match=r"needs the column\(s\) predicate"):
-        confidence.score(frame.drop("predicate"), now=NOW, settings=held)
+        confidence.score(frame.drop("predicate"), now=NOW, settings=chosen)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (pl.lit("guessed").alias("source"), "source is 'guessed' in 2 facts; expected one of stated, system"),
         (pl.lit(None, pl.String).alias("source"), "source is None in 2 facts"),
         (pl.lit(-1).alias("n_reinforced"), "n_reinforced is -1 in 2 facts"),
         (pl.lit(None, pl.Int64).alias("n_reinforced"), "n_reinforced is None in 2 facts"),
-        (pl.lit(None, pl.Boolean).alias("superseded"), "superseded is null in 2 facts"),
+        (pl.lit(None, pl.Boolean).alias("superseded"), "superseded is None in 2 facts; expected true or false"),
         (pl.lit("2026").alias("last_access"), "last_access is of type String; expected times"),
         (pl.col("last_access").dt.replace_time_zone(None), "last_access has no time zone and now is 2026-06-01"),
     ],
 )
-def test_bad_facts_are_named(change: pl.Expr, said: str) -> None:
-    with pytest.raises(DataError, match=said):
+def test_bad_facts_are_named(change: pl.Expr, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         confidence.score(facts([("stated", 0, 1, False)] * 2).with_columns(change), now=NOW)
 
 
 def test_settings_are_read_from_a_table() -> None:
-    held = ConfidenceSettings.of(
+    chosen = ConfidenceSettings.of(
         {
             "base": {"observed": 0.8},
             "reinforcement_step": 0,
             "decay_by_predicate": {"x": {"family": "weibull", "shape": 2}},
         }
     )
-    assert (held.base.observed, held.base.stated) == (0.8, 1.0)
-    assert held.decay_by_predicate == {"x": Weibull(shape=2)}
-    assert ConfidenceSettings.of(held.model_dump()) == held
+    assert (chosen.base.observed, chosen.base.stated) == (0.8, 1.0)
+    assert chosen.decay_by_predicate == {"x": Weibull(shape=2)}
+    assert ConfidenceSettings.of(chosen.model_dump()) == chosen
     assert ConfidenceSettings() == ConfidenceSettings.of({})
     assert ConfidenceSettings().decay == PlateauLinear()
 
 
 @pytest.mark.parametrize(
-    ("table", "said"),
+    ("table", "message"),
     [
         ({"bases": {}}, r"setting 'confidence.bases': .* has base, reinforcement_step"),
         ({"base": {"stated": 2}}, "setting 'confidence.base.stated'"),
@@ -183,8 +183,8 @@ def test_settings_are_read_from_a_table() -> None:
         ({"reinforcement_limit": 0.5}, "setting 'confidence.reinforcement_limit'"),
     ],
 )
-def test_wrong_settings_are_named(table: dict[str, Any], said: str) -> None:
-    with pytest.raises(DataError, match=said):
+def test_wrong_settings_are_named(table: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
         ConfidenceSettings.of(table)
 
 
