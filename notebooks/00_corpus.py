@@ -23,6 +23,7 @@
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
 pool = None
+language = None
 seed = 0
 encoder = "minilm"
 store = "../.memlab/store"
@@ -39,7 +40,7 @@ from memlab.figures import corpus, curves, export
 _ = pl.Config(float_precision=3, fmt_str_lengths=80, tbl_rows=20)
 
 # %%
-data = memlab.datasets.load(dataset, pool=pool, seed=seed)
+data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
 data
 
 # %% [markdown]

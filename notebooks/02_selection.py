@@ -23,6 +23,7 @@
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
 pool = None
+language = None
 seed = 0
 encoder = "minilm"
 store = "../.memlab/store"
@@ -74,7 +75,7 @@ from memlab.select import budget, kept_text
 _ = pl.Config(float_precision=3, fmt_str_lengths=80, tbl_rows=60)
 
 # %%
-data = memlab.datasets.load(dataset, pool=pool, seed=seed)
+data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
 data
 

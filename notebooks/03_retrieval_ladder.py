@@ -23,6 +23,7 @@
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
 pool = None
+language = None
 seed = 0
 encoder = "minilm"
 store = "../.memlab/store"
@@ -59,7 +60,7 @@ from memlab.retrieve.two_stage import summary_storage
 _ = pl.Config(float_precision=3, fmt_str_lengths=80, tbl_rows=30, tbl_cols=20, tbl_width_chars=200)
 
 # %%
-data = memlab.datasets.load(dataset, pool=pool, seed=seed)
+data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
 memory = memlab.MemoryStore.open(store)
 bench = memlab.Bench.of(data, encoder=encoder, store=memory)
 data

@@ -23,6 +23,7 @@
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
 pool = None
+language = None
 seed = 0
 encoder = "minilm"
 store = "../.memlab/store"
@@ -61,7 +62,7 @@ _ = pl.Config(float_precision=3, fmt_str_lengths=80, tbl_rows=40)
 # %%
 model = memlab.embed.load(encoder)
 reader = model if hasattr(model, "encode_tokens") else memlab.embed.load("minilm")
-data = memlab.datasets.load(dataset, pool=pool, seed=seed)
+data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
 real = [data, *(memlab.datasets.load(path, pool=size, seed=seed) for path, size in others)]
 made = memlab.datasets.synthetic.generate(synthetic_turns, seed=seed + 1, turns_per_scope=synthetic_turns_per_scope)
 named = {one.name: one for one in real} | {made.name: made}

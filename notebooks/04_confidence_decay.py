@@ -24,6 +24,7 @@
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
 pool = None
+language = None
 seed = 0
 encoder = "minilm"
 store = "../.memlab/store"
@@ -75,7 +76,7 @@ from memlab.store import CachedEncoder, MemoryStore
 _ = pl.Config(float_precision=3, fmt_str_lengths=90, tbl_rows=60, tbl_cols=20)
 
 # %%
-data = memlab.datasets.load(dataset, pool=pool, seed=seed)
+data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
 model = CachedEncoder(MemoryStore.open(store), memlab.embed.load(encoder))
 about = {"dataset": data.name, "fingerprint": data.fingerprint(), "encoder": model.identity.describe(), "seed": seed}
 data

@@ -24,6 +24,7 @@
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
 pool = None
+language = None
 seed = 0
 encoder = "minilm"
 store = "../.memlab/store"
@@ -53,7 +54,7 @@ from memlab.summarize import share, split, unsupported
 _ = pl.Config(float_precision=3, fmt_str_lengths=400, tbl_rows=60, tbl_cols=20)
 
 # %%
-data = memlab.datasets.load(dataset, pool=pool, seed=seed)
+data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
 most_asked = data.questions.group_by("scope", maintain_order=True).len()
 most_asked = most_asked.sort("len", descending=True, maintain_order=True)["scope"].to_list()
 order = [*([drawn_scope] if drawn_scope else []), *most_asked, *data.scopes]

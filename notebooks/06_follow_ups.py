@@ -23,6 +23,7 @@
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
 pool = None
+language = None
 seed = 0
 encoder = "minilm"
 store = "../.memlab/store"
@@ -75,7 +76,7 @@ _ = pl.Config(
 # a question and never the form that stands alone.
 
 # %%
-data = memlab.datasets.load(dataset, pool=pool, seed=seed)
+data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
 model = memlab.embed.load(encoder)
 with_late = isinstance(model, TokenEncoder)
 retriever = retriever or ("combsum(turn=(1, 1, 2), session=(1, 1, 2))" if with_late else "combsum")

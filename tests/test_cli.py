@@ -122,6 +122,18 @@ def test_ingest_twice_writes_and_encodes_once(memlab_cli: Any, folder: Path, tmp
     assert held.fingerprint() == datasets.load(folder / "talk.jsonl").fingerprint()
 
 
+def test_ingest_in_another_language_with_no_word_cut(memlab_cli: Any, folder: Path, tmp_path: Path) -> None:
+    options = (*HASHING, "--store", tmp_path / "store")
+    done = memlab_cli("ingest", "talk.jsonl", *options, "--language", "de", cwd=folder)
+    assert done.code == 0, done.err
+    assert "IvfFlat, left out: the largest scope has " in done.out
+    assert "…" not in done.out
+    assert MemoryStore.open(tmp_path / "store").dataset("talk").language == "de"
+    assert memlab_cli("index", "--now", "2100-01-01", *options, cwd=folder).code == 0
+    refused = memlab_cli("evaluate", "talk.jsonl", *options, "--language", "xx", cwd=folder)
+    assert "'xx'" in one_message(refused)
+
+
 def test_search_shows_the_best_first_and_leaves_the_store_as_it_is(
     memlab_cli: Any, folder: Path, evaluated: Path
 ) -> None:
@@ -225,7 +237,7 @@ def test_a_query_of_a_hundred_kilobytes(memlab_cli: Any, folder: Path, ingested:
         (("x", "--scope", "small", "--store", "nowhere"), "there is no store at nowhere"),
         (("x", "--scope", "small", "--store", "talk.jsonl"), "is a file; expected a directory"),
         (("x", "--scope", "small", "--encoder", "nothing"), "no encoder 'nothing'"),
-        (("\udcff", "--scope", "small"), "the query is not valid text: '\\udcff' at 0"),
+        (("\udcff", "--scope", "small"), "the question is not valid text: '\\udcff' at 0"),
     ],
 )
 def test_search_refuses(memlab_cli: Any, folder: Path, evaluated: Path, arguments: tuple[str, ...], said: str) -> None:

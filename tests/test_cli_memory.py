@@ -176,7 +176,7 @@ def test_timeline(ask: Any) -> None:
         (("timeline", "--scope", "home", "--type", "dream"), "type 'dream' is not known"),
         (("timeline", "--scope", "home", "--person", "Cy"), "nothing names 'Cy'"),
         (("timeline", "--scope", "home", "--since", "2024-01-01", "--until", "2023-01-01"), "is later than until"),
-        (("recall", "a\udcffb", "--scope", "home"), "the question is not valid text at 1"),
+        (("recall", "a\udcffb", "--scope", "home"), "the question is not valid text: '\\udcff' at 1"),
     ],
 )
 def test_refusals_are_one_line(folder: Path, memlab_cli: Any, arguments: tuple[str, ...], message: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from memlab.cli._options import load_encoder, settings
+from memlab.cli._options import in_force, load_encoder, verb
 from memlab.config import Settings
 from memlab.errors import DataError
 from memlab.terminal import one_line, only
@@ -32,12 +32,35 @@ class Place:
     scope: str
     encoder: CachedEncoder
 
+    def rows(self, table: str) -> pl.DataFrame:
+        return self.store.knowledge.rows(table, self.dataset, scopes=[self.scope])
 
-def opened(store: str | None, encoder: str | None, dataset: str | None, scope: str | None) -> Place:
+    def resolved(self, as_of: datetime | None = None) -> Resolved:
+        from memlab import indexing
+
+        return indexing.resolved(self.store, self.dataset, scopes=[self.scope], encoder=self.encoder, as_of=as_of)
+
+    def asked(self, question: str) -> pl.DataFrame:
+        """Give a question of this memory as a frame.
+
+        :raises DataError: for what is no text.
+        """
+        import polars as pl
+
+        try:
+            question.encode()
+        except UnicodeEncodeError as error:
+            fault = f"{question[error.start]!r} at {error.start}"
+            raise DataError(f"the question is not valid text: {fault}; write it in the terminal's encoding") from None
+        return pl.DataFrame({"scope": [self.scope], "text": [question]})
+
+
+def _opened(flags: dict[str, str | None]) -> Place:
     from memlab.records import id_part
     from memlab.store import CachedEncoder, MemoryStore
 
-    chosen, _ = settings({"store": store, "encoder": encoder})
+    dataset, scope = flags.pop("dataset"), flags.pop("scope")
+    chosen = in_force(flags)
     memory = MemoryStore.open(chosen.store, create=False)
     names = memory.datasets()["name"].to_list()
     ingested = memory.chosen()
@@ -50,25 +73,28 @@ def opened(store: str | None, encoder: str | None, dataset: str | None, scope: s
     return Place(memory, chosen, name, wanted, CachedEncoder(memory, load_encoder(chosen)))
 
 
-def known_facts(place: Place, *, now: str | None, as_of: str | None) -> tuple[Resolved, pl.DataFrame, str]:
-    """Resolve the facts of a memory and score them; the line says which present they are scored at."""
-    from memlab import indexing
+memory_verb = verb(_opened, "dataset", "scope", "store", "encoder")
+"""Registers a verb that is given the memory that the options name."""
+
+
+def scored_facts(place: Place, *, now: str | None, as_of: str | None) -> tuple[Resolved, pl.DataFrame, datetime, str]:
+    """Resolve the facts of a memory and score them at the present; the text says which that is."""
     from memlab.knowledge import ConfidenceSettings, score
 
-    then = read_date(as_of, end=True)
-    resolved = indexing.resolved(place.store, place.dataset, scopes=[place.scope], encoder=place.encoder, as_of=then)
+    resolved = place.resolved(read_date(as_of, end=True))
     if resolved.facts.is_empty():
         before = f" before {as_of}" if as_of else ""
         raise DataError(f"{place.scope!r} of {place.dataset!r} has no facts{before}; memlab index makes them")
-    at, present = moment(place, now or as_of)
-    return resolved, score(resolved.facts, now=at, settings=ConfidenceSettings.of(place.chosen.confidence)), present
+    at, present = _moment(place, now or as_of)
+    facts = score(resolved.facts, now=at, settings=ConfidenceSettings.of(place.chosen.confidence))
+    return resolved, facts, at, present
 
 
-def moment(place: Place, given: str | None) -> tuple[datetime, str]:
+def _moment(place: Place, wanted: str | None) -> tuple[datetime, str]:
     """Choose the present, and say which it is."""
-    asked = read_date(given, end=True)
-    if asked is not None:
-        return asked, f"now: {day(asked)}, as asked"
+    date = read_date(wanted, end=True)
+    if date is not None:
+        return date, f"now: {day(date)}, as asked"
     clock = datetime.now(UTC)
     times = place.store.sessions(place.dataset, scopes=[place.scope], columns=["start", "end"])
     latest: Any = max((t for t in (times["end"].max(), times["start"].max()) if t is not None), default=None)
@@ -79,59 +105,40 @@ def moment(place: Place, given: str | None) -> tuple[datetime, str]:
     return latest, f"now: {day(latest)}, the last time in the memory ({one_line(age)}); --now sets another"
 
 
-def found_facts(place: Place, known: pl.DataFrame, question: str, *, k: int, superseded: bool = False) -> pl.DataFrame:
-    import polars as pl
-
+def ranked_facts(place: Place, facts: pl.DataFrame, question: str, *, k: int, superseded: bool = False) -> pl.DataFrame:
+    """Rank scored facts for a question, by the graph of the whole memory and the weights of the settings."""
     from memlab.knowledge import graph
     from memlab.knowledge.search import candidates, search_facts
 
-    try:
-        question.encode()
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f"the question is not valid text at {error.start}; write it in the terminal's encoding"
-        ) from None
-    named = [
-        place.store.knowledge.rows(name, place.dataset, scopes=[place.scope]) for name in ("entities", "relations")
-    ]
-    return search_facts(
-        pl.DataFrame({"scope": [place.scope], "text": [question]}),
-        known,
-        encoder=place.encoder,
-        graph=graph.build(candidates(known, superseded=superseded), *named),
-        settings=place.chosen.recall,
-        k=k,
-        superseded=superseded,
-    )
+    asked = place.asked(question)
+    known = graph.build(candidates(facts, superseded=superseded), place.rows("entities"), place.rows("relations"))
+    weights, encoder = place.chosen.recall, place.encoder
+    return search_facts(asked, facts, encoder=encoder, graph=known, settings=weights, k=k, superseded=superseded)
 
 
-def found_summaries(place: Place, question: str, *, k: int) -> pl.DataFrame:
-    import polars as pl
-
+def ranked_summaries(place: Place, question: str, *, k: int) -> pl.DataFrame:
     from memlab.knowledge.search import search_summaries
 
-    held = place.store.knowledge.rows("summaries", place.dataset, scopes=[place.scope])
-    if not k or held.is_empty():
-        return held.clear().with_columns(rank=pl.lit(0), score=pl.lit(0.0))
-    asked = pl.DataFrame({"scope": [place.scope], "text": [question]})
-    return search_summaries(asked, held, encoder=place.encoder, k=k).join(held, on="session_id", maintain_order="left")
+    summaries = place.rows("summaries")
+    ranking = search_summaries(place.asked(question), summaries, encoder=place.encoder, k=k)
+    return ranking.join(summaries, on="session_id", maintain_order="left")
 
 
-def read_date(given: str | None, *, end: bool = False) -> datetime | None:
+def read_date(text: str | None, *, end: bool = False) -> datetime | None:
     """Read a day or a time, in UTC where it names no zone.
 
     :param end: a day alone stands for its end.
     :raises DataError: for what is no date.
     """
-    if given is None:
+    if text is None:
         return None
     try:
-        read = datetime.fromisoformat(given)
+        date = datetime.fromisoformat(text)
     except ValueError:
-        raise DataError(f"{given!r} is no date; write it as 2023-06-30 or 2023-06-30T18:00") from None
-    if end and len(given) <= len("2023-06-30"):
-        read = datetime.combine(read, time.max)
-    return read if read.tzinfo else read.replace(tzinfo=UTC)
+        raise DataError(f"{text!r} is no date; write it as 2023-06-30 or 2023-06-30T18:00") from None
+    if end and len(text) <= len("2023-06-30"):
+        date = datetime.combine(date, time.max)
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def day(when: datetime | None) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +19,8 @@ from memlab.config import Settings
 from memlab.errors import DataError, MemlabError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from memlab.embed import Encoder
     from memlab.records import Dataset
 
@@ -66,26 +69,62 @@ def settings(flags: Mapping[str, Any]) -> tuple[Settings, dict[str, str]]:
 
 
 Path_ = Annotated[Path, typer.Argument(help="A LoCoMo, LongMemEval or chat-log file.", show_default=False)]
-Store = Annotated[str | None, typer.Option(help="Directory or URI of the store.", show_default=False)]
-EncoderName = Annotated[
-    str | None, typer.Option("--encoder", help="minilm, hashing, endpoint:NAME, a directory, a hub id, or a plugin's.")
-]
 Format = Annotated[
     str | None, typer.Option(help="locomo, longmemeval, chatlog or a plugin's; found from the file by default.")
 ]
-OnError = Annotated[str | None, typer.Option(help="raise or quarantine.", show_default=False)]
 Pool = Annotated[int | None, typer.Option(help="Pool a LongMemEval file to this many sessions a question.")]
-Seed = Annotated[int | None, typer.Option(help="Seed of everything that draws.", show_default=False)]
-Pipelines = Annotated[
-    list[str] | None,
-    typer.Option("--pipeline", help="For example 'hybrid | mmr', or @FILE with one a line; may be repeated."),
-]
 Out = Annotated[Path | None, typer.Option(help="Directory for what is written.", show_default=False)]
+_SHARED: dict[str, tuple[Any, str]] = {
+    "store": (str | None, "Directory or URI of the store."),
+    "encoder": (str | None, "minilm, hashing, endpoint:NAME, a directory, a hub id, or a plugin's."),
+    "on_error": (str | None, "raise or quarantine."),
+    "language": (str | None, "Of the conversations, such as de; by default what a chat log says, else English."),
+    "seed": (int | None, "Seed of everything that draws."),
+    "dataset": (str | None, "A dataset of the store; by default the last ingested."),
+    "scope": (str | None, "Whose memory; the only one by default."),
+}
+
+
+def verb(make: Callable[[dict[str, Any]], Any], *shared: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a function as a verb whose first argument is made of options that many verbs have.
+
+    :param make: gives the first argument from the values of the shared options.
+    :param shared: their names; they stand after the function's own.
+    """
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        def run(**values: Any) -> None:
+            function(make({name: values.pop(name) for name in shared}), **values)
+
+        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        options = {name: Annotated[_SHARED[name][0], typer.Option(help=_SHARED[name][1])] for name in shared}
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        added = [inspect.Parameter(name, keyword, default=None, annotation=kind) for name, kind in options.items()]
+        signature = inspect.Signature([*(parameter.replace(kind=keyword) for parameter in own), *added])
+        run.__signature__ = signature  # type: ignore[attr-defined]
+        app.command(function.__name__, help=function.__doc__)(run)
+        return function
+
+    return register
+
+
+def in_force(flags: Mapping[str, Any]) -> Settings:
+    """Give the settings in force alone."""
+    return settings(flags)[0]
 
 
 def reading(chosen: Settings) -> dict[str, Any]:
+    """Give the settings that reading a file takes."""
     gap = timedelta(minutes=chosen.gap_minutes)
     return {"on_error": chosen.on_error, "seed": chosen.seed, "gap": gap, "language": chosen.language}
+
+
+def table(frame: pl.DataFrame) -> str:
+    """Write a table with every row, column and word."""
+    import polars as pl
+
+    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=-1, fmt_str_lengths=1000):
+        return str(frame)
 
 
 def load_encoder(chosen: Settings) -> Encoder:

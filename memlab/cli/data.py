@@ -5,25 +5,14 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memlab.cli._options import (
-    EncoderName,
-    Format,
-    OnError,
-    Path_,
-    Pool,
-    Seed,
-    Store,
-    app,
-    load_encoder,
-    reading,
-    settings,
-)
+from memlab.cli._options import Format, Path_, Pool, app, in_force, load_encoder, reading, settings, table, verb
+from memlab.config import Settings
 from memlab.errors import MemlabError
 from memlab.llm import configured
 from memlab.terminal import issue_lines, no_secret, only, package_version
@@ -32,21 +21,12 @@ if TYPE_CHECKING:
     from memlab.records import Dataset
 
 
-@app.command()
-def ingest(
-    dataset: Path_,
-    store: Store = None,
-    encoder: EncoderName = None,
-    format: Format = None,
-    on_error: OnError = None,
-    pool: Pool = None,
-    seed: Seed = None,
-) -> None:
+@verb(in_force, "store", "encoder", "on_error", "language", "seed")
+def ingest(chosen: Settings, dataset: Path_, format: Format = None, pool: Pool = None) -> None:
     """Load conversations into the store, encode what is new, and build the indexes."""
     from memlab import datasets
     from memlab.store import MemoryStore
 
-    chosen, _ = settings({"store": store, "encoder": encoder, "on_error": on_error, "seed": seed})
     # What can be refused is refused before the store is made.
     read = datasets.stream(dataset, format=format, pool=pool, **reading(chosen))
     model = load_encoder(chosen)
@@ -61,20 +41,20 @@ def ingest(
             names[part.name] = None
             yield part
 
-    typer.echo(memory.ingest(parts(), progress=True))
+    typer.echo(table(memory.ingest(parts(), progress=True)))
     for name in names:
         memory.choose(name)
         added = memory.vectors.backfill(model, name, header=chosen.header)
         typer.echo(f"{name}: {added:,} turns newly encoded by {chosen.encoder}")
-    typer.echo(memory.search.create_indexes(model, header=chosen.header))
+    for column, kind, made in memory.search.create_indexes(model, header=chosen.header).iter_rows():
+        typer.echo(f"index of {column}: {kind}, {made}")
     typer.echo(f"store: {no_secret(chosen.store)}")
 
 
-@app.command()
+@verb(in_force, "store", "encoder")
 def index(
+    chosen: Settings,
     dataset: Annotated[str | None, typer.Argument(help="Name of a dataset in the store; all by default.")] = None,
-    store: Store = None,
-    encoder: EncoderName = None,
     service: Annotated[
         str | None, typer.Option(help="extractive, or a service of [llm.services]; the setting index.service.")
     ] = None,
@@ -85,7 +65,6 @@ def index(
     from memlab import indexing
     from memlab.store import MemoryStore
 
-    chosen, _ = settings({"store": store, "encoder": encoder})
     wanted = chosen.index.model_copy(update={"service": service} if service else {})
     asked = None if wanted.service == indexing.EXTRACTIVE else configured(wanted.service)
     memory, model = MemoryStore.open(chosen.store, create=False), load_encoder(chosen)
@@ -98,7 +77,7 @@ def index(
                 settings=wanted,
                 service=asked,
                 encoder=model,
-                now=now,
+                now=now and now.replace(tzinfo=UTC),
                 gap=timedelta(minutes=chosen.gap_minutes),
                 progress=True,
             )
@@ -134,12 +113,12 @@ def fetch(
     typer.echo(f"{download(name, directory=directory)}  (licence: {SOURCES[name].license})")
 
 
-@app.command()
-def info(store: Store = None, encoder: EncoderName = None) -> None:
+@verb(settings, "store", "encoder")
+def info(in_use: tuple[Settings, dict[str, str]]) -> None:
     """Print the settings in force with their origin, versions, and what the store holds."""
     from memlab.store import MemoryStore
 
-    chosen, origin = settings({"store": store, "encoder": encoder})
+    chosen, origin = in_use
     for name, value in chosen.model_dump(exclude={"llm"}).items():
         typer.echo(f"{name:12} {no_secret(str(value)):45} {origin[name]}")
     for name, service in chosen.llm.services.items():
@@ -151,4 +130,4 @@ def info(store: Store = None, encoder: EncoderName = None) -> None:
     except MemlabError as error:
         typer.echo(f"\n{no_secret(str(error))}")
         return
-    typer.echo(f"\n{memory.datasets()}\n{memory.versions()}")
+    typer.echo(f"\n{table(memory.datasets())}\n{memory.versions()}")

@@ -8,24 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memlab.cli._memory import day, opened
+from memlab.cli._memory import Place, day, memory_verb
 from memlab.cli._options import (
-    EncoderName,
     Format,
-    OnError,
     Out,
     Path_,
-    Pipelines,
     Pool,
-    Seed,
-    Store,
     app,
     assignments,
+    in_force,
     load_encoder,
     load_files,
     pipeline_lines,
     settings,
+    verb,
 )
+from memlab.config import Settings
 from memlab.errors import DataError
 from memlab.terminal import issue_lines, short
 
@@ -35,41 +33,28 @@ if TYPE_CHECKING:
     from memlab.records import Dataset
 
 
-@app.command()
+@memory_verb
 def search(
+    place: Place,
     query: Annotated[str, typer.Argument(help="What to look for.")],
-    dataset: Annotated[str | None, typer.Option(help="A dataset of the store; by default the last ingested.")] = None,
-    scope: Annotated[str | None, typer.Option(help="Whose memory; the only one by default.")] = None,
     pipeline: Annotated[str, typer.Option(help="The pipeline.")] = "best",
     level: Annotated[str, typer.Option(help="turn or session.")] = "turn",
     k: Annotated[int, typer.Option(help="How many results.", min=1)] = 10,
-    store: Store = None,
-    encoder: EncoderName = None,
 ) -> None:
     """Search one memory of the store."""
-    import polars as pl
-
     from memlab.pipelines import pipeline as read
     from memlab.records import LEVELS
     from memlab.retrieve import Bench
 
-    settings({"store": store, "encoder": encoder})  # whose plugins may bring stages
     stages = read(pipeline)
-    try:
-        query.encode()
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f"the query is not valid text: {query[error.start]!r} at {error.start}; write it in the terminal's encoding"
-        ) from error
+    asked = place.asked(query)
     if level not in LEVELS:
         raise DataError(f"level is {level!r}; choose turn or session")
-    place = opened(store, encoder, dataset, scope)
     data = place.store.dataset(place.dataset, scopes=[place.scope])
     data = replace(data, language=place.chosen.language or data.language)
     header = place.chosen.header
     bench = Bench.of(data, encoder=place.encoder.encoder, store=place.store, header=header, ingest=False)
-    asked = bench.with_queries(pl.DataFrame({"scope": [place.scope], "text": [query]}))
-    run = stages.run(asked, level=level).top(k)
+    run = stages.run(bench.with_queries(asked), level=level).top(k)
     dated = run.frame.join(_dates(data, level), on="doc_id", how="left", maintain_order="left")
     texts = run.text_of(run.frame["doc_id"].to_list()) if run.text_of else []
     rows = dated.select("rank", "score", "at", "doc_id").iter_rows()
@@ -88,18 +73,18 @@ def _dates(data: Dataset, level: str) -> pl.DataFrame:
     return turns.select("doc_id", at=pl.coalesce("timestamp", "at"))
 
 
-@app.command()
+@verb(in_force, "store", "encoder", "on_error", "language", "seed")
 def evaluate(
+    chosen: Settings,
     dataset: Annotated[list[Path], typer.Argument(help="LoCoMo, LongMemEval or chat-log files.", show_default=False)],
-    pipeline: Pipelines = None,
+    pipeline: Annotated[
+        list[str] | None,
+        typer.Option(help="For example 'hybrid | mmr', or @FILE with one a line; may be repeated."),
+    ] = None,
     out: Out = None,
-    store: Store = None,
-    encoder: EncoderName = None,
     format: Format = None,
-    on_error: OnError = None,
     pool: Pool = None,
     scope: Annotated[list[str] | None, typer.Option(help="Only this memory; may be repeated.")] = None,
-    seed: Seed = None,
     name: Annotated[str | None, typer.Option(help="Name of the comparison in the store.", show_default=False)] = None,
     cross_validate: Annotated[
         str | None, typer.Option(help="scope: train `learned` on all conversations but the one that it ranks.")
@@ -115,11 +100,8 @@ def evaluate(
     """
     from memlab.experiments import distinct, measurable, run
 
-    given = [text for each in pipeline or [] for text in pipeline_lines(each)]
-    chosen, _ = settings(
-        {"store": store, "encoder": encoder, "on_error": on_error, "seed": seed, "pipelines": given or None}
-    )
-    stages = distinct(chosen.pipelines) if chosen.pipelines else None
+    texts = [text for each in pipeline or [] for text in pipeline_lines(each)] or chosen.pipelines
+    stages = distinct(texts) if texts else None
     data: list[Dataset] = []
     for part in load_files(dataset, chosen, format=format, pool=pool):
         data.append(part.take(scope) if scope else part)
@@ -147,16 +129,13 @@ def evaluate(
     typer.echo(f"comparison {done.name!r} in the store: {n_read} of {done.cells.height} runs were there before")
 
 
-@app.command()
+@verb(in_force, "store", "encoder", "on_error", "language", "seed")
 def train(
+    chosen: Settings,
     dataset: Annotated[list[Path], typer.Argument(help="Files whose questions name evidence.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The file of the model.")] = Path("results/model.safetensors"),
-    store: Store = None,
-    encoder: EncoderName = None,
     format: Format = None,
-    on_error: OnError = None,
     pool: Pool = None,
-    seed: Seed = None,
 ) -> None:
     """Train the learned reranker on all conversations of the files, for use as `learned(model='FILE')`."""
     from memlab.rerank import held_out_scores, training_lists
@@ -164,7 +143,6 @@ def train(
     from memlab.retrieve import Bench
     from memlab.store import MemoryStore
 
-    chosen, _ = settings({"store": store, "encoder": encoder, "on_error": on_error, "seed": seed})
     model, memory = load_encoder(chosen), MemoryStore.open(chosen.store)
     lists, about = [], []
     for data in load_files(dataset, chosen, format=format, pool=pool):
@@ -182,8 +160,9 @@ def train(
         typer.echo(f"  {name} {value:.3f}  (each conversation by a model that did not learn from it)")
 
 
-@app.command()
+@verb(in_force, "store", "encoder", "language", "seed")
 def notebooks(
+    chosen: Settings,
     dataset: Path_ = Path("data/sample/sample.jsonl"),
     out: Out = None,
     source: Annotated[Path, typer.Option(help="Where the notebooks are.")] = Path("notebooks"),
@@ -193,26 +172,23 @@ def notebooks(
         list[str] | None,
         typer.Option("--set", help="A parameter of a notebook, as n_scopes=None or tokens=[500]; may be repeated."),
     ] = None,
-    store: Store = None,
-    encoder: EncoderName = None,
     pool: Pool = None,
-    seed: Seed = None,
 ) -> None:
     """Run the notebooks on a dataset; the executed ones are kept, figures are exported."""
     from memlab.notebooks import run_notebooks
 
-    chosen, _ = settings({"store": store, "encoder": encoder, "seed": seed})
     parameters = {
         "dataset": str(dataset.resolve()),
         "pool": pool,
+        "language": chosen.language,
         "seed": chosen.seed,
         "encoder": chosen.encoder,
         "store": chosen.store if "://" in chosen.store else str(Path(chosen.store).resolve()),
         "figures": str(Path(chosen.figures).resolve()),
     }
     directory = out or Path(chosen.results) / "notebooks"
-    given = assignments(set_ or [])
-    for path, seconds in run_notebooks(source, directory, parameters, only=only, chosen=given, jobs=jobs):
+    values = assignments(set_ or [])
+    for path, seconds in run_notebooks(source, directory, parameters, only=only, chosen=values, jobs=jobs):
         typer.echo(f"{path}  {seconds:.0f} s")
 
 

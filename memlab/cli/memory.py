@@ -7,18 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memlab.cli._memory import Place, day, found_facts, found_summaries, known_facts, moment, opened, read_date
-from memlab.cli._options import EncoderName, Store, app
+from memlab.cli._memory import Place, day, memory_verb, ranked_facts, ranked_summaries, read_date, scored_facts
 from memlab.errors import DataError
 from memlab.terminal import one_line, short
 
 if TYPE_CHECKING:
     import polars as pl
 
-DatasetName = Annotated[
-    str | None, typer.Option("--dataset", help="A dataset of the store; by default the last ingested.")
-]
-Scope = Annotated[str | None, typer.Option(help="Whose memory; the only one by default.")]
 Now = Annotated[
     str | None, typer.Option(help="The present. Default: the clock; for a memory that ended over a year ago, its end.")
 ]
@@ -26,10 +21,9 @@ AsOf = Annotated[str | None, typer.Option(help="What was believed on this day, f
 _WIDTH = 100
 
 
-@app.command()
+@memory_verb
 def facts(
-    dataset: DatasetName = None,
-    scope: Scope = None,
+    place: Place,
     person: Annotated[str | None, typer.Option(help="Only facts whose subject holds this name.")] = None,
     predicate: Annotated[str | None, typer.Option(help="Only this relation, in any form: 'work at'.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="What no longer holds too.")] = False,
@@ -40,93 +34,80 @@ def facts(
     why: Annotated[str, typer.Option(help="A reason, kept with the undo.")] = "",
     most: Annotated[int, typer.Option(help="How many are printed.", min=1)] = 50,
     now: Now = None,
-    store: Store = None,
-    encoder: EncoderName = None,
 ) -> None:
     """List what a memory holds to be true, the latest first, and how sure it is."""
     from memlab.knowledge.profile import about
 
-    place = opened(store, encoder, dataset, scope)
     if undo or redo:
         typer.echo(_undone(place, undo, redo, why))
         return
-    resolved, known, present = known_facts(place, now=now, as_of=as_of)
-    known = about(known, person=person, predicate=predicate)
+    resolved, rows, _, present = scored_facts(place, now=now, as_of=as_of)
+    rows = about(rows, person=person, predicate=predicate)
     if log:
-        rows = resolved.log.join(known.select(old="fact_id"), on="old", how="semi", maintain_order="left")
-        _print_log(rows.tail(most), place)
+        closings = resolved.log.join(rows.select(old="fact_id"), on="old", how="semi", maintain_order="left")
+        _print_log(closings.tail(most), place)
         return
-    held = known if all_ else known.filter(known["status"] == "active")
+    shown = rows if all_ else rows.filter(rows["status"] == "active")
     typer.echo(present)
-    typer.echo(f"{held.height:,} of {known.height:,} statements" + ("" if all_ else " hold; --all shows the others"))
-    for row in held.sort("valid_from", descending=True, maintain_order=True).head(most).iter_rows(named=True):
+    typer.echo(f"{shown.height:,} of {rows.height:,} statements" + ("" if all_ else " hold; --all shows the others"))
+    for row in shown.sort("valid_from", descending=True, maintain_order=True).head(most).iter_rows(named=True):
         until = f" until {day(row['valid_to'])}" if row["valid_to"] else ""
         state = "" if row["status"] == "active" else f"  [{row['status']}{until}]"
         _print_fact(f"{row['confidence']:.2f}  {day(row['valid_from'])}{state}", row)
-    if held.height > most:
-        typer.echo(f"… and {held.height - most:,} more; --most prints them")
+    if shown.height > most:
+        typer.echo(f"… and {shown.height - most:,} more; --most prints them")
 
 
-@app.command()
+@memory_verb
 def recall(
+    place: Place,
     question: Annotated[str, typer.Argument(help="What to look for.")],
-    dataset: DatasetName = None,
-    scope: Scope = None,
     k: Annotated[int, typer.Option(help="How many facts.", min=1)] = 10,
     sessions: Annotated[int, typer.Option(help="How many summaries of sessions, after the facts.", min=0)] = 0,
     all_: Annotated[bool, typer.Option("--all", help="What no longer holds too.")] = False,
     as_of: AsOf = None,
     now: Now = None,
-    store: Store = None,
-    encoder: EncoderName = None,
 ) -> None:
     """Find the facts that answer a question, by similarity, the graph and confidence; and the nearest summaries."""
-    place = opened(store, encoder, dataset, scope)
-    _, known, present = known_facts(place, now=now, as_of=as_of)
-    found = found_facts(place, known, question, k=k, superseded=all_)
+    _, facts, _, present = scored_facts(place, now=now, as_of=as_of)
+    ranking = ranked_facts(place, facts, question, k=k, superseded=all_)
     typer.echo(present)
-    if found.height:
-        names = ", ".join(found["entities"][0].to_list())
+    if ranking.height:
+        names = ", ".join(ranking["entities"][0].to_list())
         typer.echo(f"the question names: {one_line(names) or 'nothing that the graph knows, so it says nothing'}")
-    for row in found.join(known, on="fact_id", how="left", suffix="_", maintain_order="left").iter_rows(named=True):
+    for row in ranking.join(facts, on="fact_id", how="left", suffix="_", maintain_order="left").iter_rows(named=True):
         parts = f"vector {row['vector']:.2f}  graph {row['graph']:.2f}  confidence {row['confidence']:.2f}"
         state = "" if row["status"] == "active" else f"  [{row['status']}]"
         _print_fact(f"{row['rank']:>3}  {row['score']:.3f}  {parts}  {day(row['valid_from'])}{state}", row)
-    for row in found_summaries(place, question, k=sessions).iter_rows(named=True):
+    for row in ranked_summaries(place, question, k=sessions).iter_rows(named=True) if sessions else ():
         typer.echo(f"{row['rank']:>3}  {row['score']:.3f}  {day(row['start'])}  {one_line(row['session_id'])}")
         _print_wrapped(row["summary"], indent=6, first=6)
 
 
-@app.command()
+@memory_verb
 def profile(
+    place: Place,
     person: Annotated[str, typer.Argument(help="Whose.")],
     query: Annotated[str | None, typer.Option(help="Also what is found for this.")] = None,
-    dataset: DatasetName = None,
-    scope: Scope = None,
     days: Annotated[float, typer.Option(help="What counts as recent.", min=0)] = 30,
     most: Annotated[int, typer.Option(help="How many facts a section.", min=1)] = 10,
     as_of: AsOf = None,
     now: Now = None,
-    store: Store = None,
-    encoder: EncoderName = None,
 ) -> None:
     """Show what is known of a person: stable facts, recent ones, and what was found."""
     from memlab.knowledge.profile import profile as made
 
-    place = opened(store, encoder, dataset, scope)
-    _, known, present = known_facts(place, now=now, as_of=as_of)
-    found = found_facts(place, known, query, k=2 * most) if query else None
-    at = moment(place, now or as_of)[0]
-    shown = made(known, person=person, now=at, found=found, recent_days=days, most=most)
+    _, facts, at, present = scored_facts(place, now=now, as_of=as_of)
+    found = ranked_facts(place, facts, query, k=2 * most) if query else None
+    page = made(facts, person=person, now=at, found=found, recent_days=days, most=most)
     typer.echo(present)
-    for line in shown.to_markdown().splitlines():
+    for line in page.to_markdown().splitlines():
         _print_wrapped(line)
 
 
-@app.command()
+@memory_verb
 def timeline(
-    dataset: DatasetName = None,
-    scope: Scope = None,
+    place: Place,
     type_: Annotated[
         list[str] | None,
         typer.Option("--type", help="session, summary, fact, observation, event, supersession; may be repeated."),
@@ -134,19 +115,14 @@ def timeline(
     since: Annotated[str | None, typer.Option(help="From this day on.")] = None,
     until: Annotated[str | None, typer.Option(help="Up to and with this day.")] = None,
     person: Annotated[str | None, typer.Option(help="Only what names this person.")] = None,
-    store: Store = None,
-    encoder: EncoderName = None,
 ) -> None:
     """Show what happened when, in order of time."""
     from memlab import indexing
     from memlab.knowledge import timeline as timelines
 
-    place = opened(store, encoder, dataset, scope)
     data = indexing.attached(place.store, place.store.dataset(place.dataset, scopes=[place.scope]))
-    resolved = indexing.resolved(place.store, place.dataset, scopes=[place.scope], encoder=place.encoder)
-    rows = timelines.timeline(
-        data, resolved, types=type_ or None, since=read_date(since), until=read_date(until, end=True), person=person
-    )
+    start, end = read_date(since), read_date(until, end=True)
+    rows = timelines.timeline(data, place.resolved(), types=type_ or None, since=start, until=end, person=person)
     for row in rows.iter_rows(named=True):
         note = f"  ({row['note']})" if row["note"] else ""
         where = ", ".join(row["evidence"]) or row["session_id"] or ""
@@ -159,21 +135,20 @@ def _undone(place: Place, undo: tuple[str, str] | None, redo: tuple[str, str] | 
     """Write an undo, or take one back."""
     import polars as pl
 
-    from memlab import indexing, knowledge
+    from memlab import knowledge
 
     rows = place.store.knowledge.undone(place.dataset, scopes=[place.scope])
     old, new = undo or redo or ("", "")
-    its = (pl.col("old") == old) & (pl.col("new") == new)
-    if redo:
-        if rows.filter(its).is_empty():
-            raise DataError(f"that {new!r} ends {old!r} was not undone; memlab facts --log lists what was")
-        rows, done = rows.filter(~its), "counts again"
-    else:
-        held = indexing.resolved(place.store, place.dataset, scopes=[place.scope], encoder=place.encoder)
-        made = knowledge.undo(held, old, new, now=datetime.now(UTC), why=why).undone.tail(1)
+    others = rows.filter((pl.col("old") != old) | (pl.col("new") != new))
+    if undo:
+        made = knowledge.undo(place.resolved(), old, new, now=datetime.now(UTC), why=why).undone.tail(1)
         row = made.with_columns(scope=pl.lit(place.scope)).select(rows.columns).cast(rows.schema)
-        rows, done = rows.filter(~its).vstack(row), "no longer counts"
-    place.store.knowledge.write_undone(place.dataset, place.scope, rows)
+        others, done = others.vstack(row), "no longer counts"
+    elif others.height < rows.height:
+        done = "counts again"
+    else:
+        raise DataError(f"that {new!r} ends {old!r} was not undone; memlab facts --log lists what was")
+    place.store.knowledge.write_undone(place.dataset, place.scope, others)
     return one_line(f"that {new} ends {old} {done}")
 
 
@@ -187,9 +162,9 @@ def _print_fact(head: str, row: dict[str, Any]) -> None:
 def _print_log(rows: pl.DataFrame, place: Place) -> None:
     for row in rows.iter_rows(named=True):
         typer.echo(f"{day(row['at'])}  {row['rule']}, said by {one_line(row['by'] or 'nobody named')}")
-        for end in ("old", "new"):
-            said = f"{row['subject']} {row['predicate']} {row[end + '_object']}" if end == "new" else row["old_object"]
-            _print_wrapped(f"{end}: {said}  ({row[end]})", indent=11, first=6)
+        _print_wrapped(f"old: {row['old_object']}  ({row['old']})", indent=11, first=6)
+        statement = f"{row['subject']} {row['predicate']} {row['new_object']}"
+        _print_wrapped(f"new: {statement}  ({row['new']})", indent=11, first=6)
         typer.echo(f"      evidence: {one_line(', '.join(row['evidence']) or 'none')}")
     undone = place.store.knowledge.undone(place.dataset, scopes=[place.scope])
     for row in undone.iter_rows(named=True):

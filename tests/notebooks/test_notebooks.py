@@ -68,7 +68,7 @@ def test_it_asks_takes_parameters_and_answers(path: Path) -> None:
     assert len(tagged) == 1
     given = ast.parse("".join(tagged[0]["source"])).body
     names = {node.targets[0].id for node in given if isinstance(node, ast.Assign)}  # type: ignore[attr-defined]
-    assert {"dataset", "pool", "seed", "encoder", "store", "figures"} <= names
+    assert {"dataset", "pool", "language", "seed", "encoder", "store", "figures"} <= names
     assert len(names) == len(given), "nothing but parameters"
     prose = "\n".join("".join(cell["source"]) for cell in found if cell["cell_type"] == "markdown")
     assert re.search("answer|finding", re.findall(r"^#+ .*", prose, re.MULTILINE)[-1], re.IGNORECASE)
