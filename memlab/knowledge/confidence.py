@@ -215,18 +215,16 @@ def _check(facts: pl.DataFrame, now: datetime, settings: ConfidenceSettings) -> 
 
 def _ages(facts: pl.DataFrame, now: datetime) -> tuple[Accesses | None, np.ndarray]:
     """Give all accesses up to now (``None`` where the frame has no list), and the age of the last, NaN if unknown."""
-    days = (pl.lit(now) - pl.col("at")).dt.total_microseconds() / _DAY_US
-    times = facts.select(at=pl.col("last_access").cast(pl.Datetime("us", now.tzinfo and "UTC")))
-    age = times.select(days).to_series().fill_null(np.nan).to_numpy()
+
+    def days(time: pl.Expr) -> pl.Expr:
+        zoned = time.cast(pl.Datetime("us", "UTC" if now.tzinfo else None))
+        return (pl.lit(now) - zoned).dt.total_microseconds() / _DAY_US
+
+    age = facts.select(age=days(pl.col("last_access"))).to_series()
     if facts.schema.get("accesses", pl.Null()) in (pl.Null, pl.List(pl.Null)):
-        return None, np.maximum(age, 0.0)
-    flat = facts.select(at="accesses").with_row_index("row").explode("at").drop_nulls("at")
-    flat = flat.with_columns(age=days).filter(pl.col("age") >= 0)
-    row, each = flat["row"].to_numpy().astype(np.int64), flat["age"].to_numpy()
-    latest = np.full(facts.height, np.inf)
-    np.minimum.at(latest, row, each)
-    heard = np.isfinite(latest)
-    age = np.where(heard & ~(age >= 0), latest, np.maximum(age, 0.0))
-    # A fact without a list has one access: its last.
-    alone = np.flatnonzero(~heard)
-    return Accesses(np.append(row, alone), np.append(each, np.nan_to_num(age[alone]))), age
+        return None, age.clip(0).fill_null(np.nan).to_numpy()
+    ages = pl.col("accesses").list.eval(days(pl.element())).list.eval(pl.element().filter(pl.element() >= 0))
+    lists = facts.select(age=age, ages=ages)
+    latest = pl.coalesce(pl.col("ages").list.min(), pl.col("age").clip(0))
+    age = lists.select(pl.when(pl.col("age") >= 0).then("age").otherwise(latest)).to_series()
+    return Accesses.of(lists["ages"], age.fill_null(0).to_numpy()), age.fill_null(np.nan).to_numpy()

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import polars as pl
 from pydantic import ConfigDict
 
 from memlab.errors import DataError
@@ -39,15 +40,16 @@ class Accesses(NamedTuple):
     age_days: np.ndarray
 
     @classmethod
-    def of(cls, each: Sequence[Sequence[float]]) -> Accesses:
-        """Flatten a list of ages for each fact.
+    def of(cls, ages: Sequence[Sequence[float]] | pl.Series, last: np.ndarray | float = 0.0) -> Accesses:
+        """Flatten a list of ages for each fact; one without a list was accessed once, ``last`` days ago.
 
         >>> from memlab.knowledge.decay import Accesses
         >>> Accesses.of([[3.0], [9.0, 2.0]]).row.tolist()
         [0, 1, 1]
         """
-        row = np.repeat(np.arange(len(each)), [len(ages) for ages in each])
-        return cls(row, np.array([age for ages in each for age in ages], dtype=np.float64))
+        lists = pl.DataFrame({"age": pl.Series(ages, dtype=pl.List(pl.Float64))}).with_columns(last=last)
+        flat = lists.with_row_index("row").explode("age", empty_as_null=True)
+        return cls(flat["row"].cast(pl.Int64).to_numpy(), flat["age"].fill_null(flat["last"]).to_numpy())
 
 
 class Curve:

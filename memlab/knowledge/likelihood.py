@@ -106,19 +106,12 @@ def observed(observations: pl.DataFrame) -> Observed:
         raise DataError(
             f"still_true is {label.dtype} with {label.null_count()} nulls; expected true or false in each row"
         )
-    return Observed(age, label.to_numpy(), _accesses(observations, age))
-
-
-def _accesses(observations: pl.DataFrame, age: np.ndarray) -> Accesses | None:
-    if "accesses_days" not in observations.columns:
-        return None
-    lists = observations.select(each="accesses_days").with_row_index("row").explode("each")
-    # Without a list there is one access: the last.
-    flat = lists.with_columns(pl.col("each").cast(pl.Float64).fill_null(pl.lit(pl.Series(age)).gather("row")))
-    each = flat["each"].to_numpy()
-    if not ((each >= 0) & np.isfinite(each)).all():
-        raise DataError("accesses_days holds a number below 0 or none at all; expected lists of days from 0")
-    return Accesses(flat["row"].to_numpy().astype(np.int64), each)
+    accesses = None
+    if "accesses_days" in observations.columns:
+        accesses = Accesses.of(observations["accesses_days"], age)
+        if not ((accesses.age_days >= 0) & np.isfinite(accesses.age_days)).all():
+            raise DataError("accesses_days holds a number below 0 or none at all; expected lists of days from 0")
+    return Observed(age, label.to_numpy(), accesses)
 
 
 def chances(curve: AnyCurve, data: Observed) -> np.ndarray:

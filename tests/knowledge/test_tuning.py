@@ -95,7 +95,9 @@ def test_parameter_that_the_data_do_not_limit_is_said_to_be_unbounded() -> None:
 def test_without_a_list_there_is_one_access() -> None:
     frame = tuning.simulate(BaseLevel(150, 1.5), n=200, seed=0, max_accesses=1)
     none = frame.with_columns(accesses_days=pl.lit(None, pl.List(pl.Float64)))
-    fits = [likelihood.fit(f, "base_level", intervals=False) for f in (frame, none, frame.drop("accesses_days"))]
+    empty = frame.with_columns(accesses_days=pl.lit([], pl.List(pl.Float64)))
+    frames = (frame, none, empty, frame.drop("accesses_days"))
+    fits = [likelihood.fit(f, "base_level", intervals=False) for f in frames]
     assert len({fit.log_likelihood for fit in fits}) == 1
 
 
