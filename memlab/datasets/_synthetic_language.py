@@ -1,14 +1,14 @@
 """The language of the synthetic generator: a small phrase grammar, read from the text files beside this module.
 
 A line is a template: ``[a|b|]`` takes one of its parts, ``{rule}`` takes one line of a rule, ``{name}`` is bound by
-the caller, and ``{x:cap}``, ``{x:a}``, ``{x:s}`` capitalise, put an article before, or make a plural. Templates are
-compiled once into nested tuples, so that saying one costs microseconds.
+the caller, and ``{x:cap}``, ``{x:low}``, ``{x:a}``, ``{x:s}`` change the first letter, put an article before, or make a
+plural. Templates are compiled once into nested tuples, so that saying one costs microseconds.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cache
@@ -19,56 +19,43 @@ from memlab.errors import DataError
 from memlab.language import words
 
 Random = Callable[[], float]
-Env = Mapping[str, str]
+Lines = list[tuple[Any, ...]]
 
 
 class Slot(NamedTuple):
-    """A place in a template: a bound name, or the lines of a rule, with a modifier."""
+    """A place in a template: the lines of a rule, or a bound name where there is no such rule, with a modifier."""
 
     name: str
-    lines: list[tuple[Any, ...]] | None
+    lines: Lines | None
     modifier: str
 
 
-_TOKEN = re.compile(r"[\[\]|]|\{[^}]*\}|[^\[\]|{]+")
+class Item(NamedTuple):
+    """One countable thing: its name, what a question calls it, mentions."""
+
+    name: str
+    ref: str
+    say: Lines
 
 
 @dataclass
 class Entry:
-    """One ``==`` block of a text file: single values by key, and repeated lines compiled."""
+    """One block of a text file: what stands behind each key, as it is and compiled."""
 
     kind: str
     name: str
     values: dict[str, str] = field(default_factory=dict)
-    lines: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
+    lines: dict[str, Lines] = field(default_factory=dict)
     items: list[Item] = field(default_factory=list)
-    lets: list[tuple[str, list[tuple[Any, ...]]]] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Item:
-    """One countable thing with its own mentions: name, what a question calls it, mentions."""
-
-    name: str
-    ref: str
-    say: list[tuple[Any, ...]]
-
-
-@dataclass
-class Thread:
-    """What people ask about one subject, and the advice they get."""
-
-    name: str
-    asks: list[tuple[Any, ...]]
-    tips: list[tuple[Any, ...]]
+    lets: list[tuple[str, Lines]] = field(default_factory=list)
 
 
 @dataclass
 class Language:
-    """Everything that can be said."""
+    """Everything that can be said; ``topics`` holds the threads of each topic."""
 
-    rules: dict[str, list[tuple[Any, ...]]]
-    topics: dict[str, list[Thread]]
+    rules: dict[str, Lines]
+    topics: dict[str, list[Entry]]
     collections: list[Entry]
     states: list[Entry]
     details: list[Entry]
@@ -80,67 +67,41 @@ class Language:
         return next(c for c in self.collections if c.name == name)
 
 
-def compile_line(text: str, rules: dict[str, list[tuple[Any, ...]]]) -> tuple[Any, ...]:
-    """Compile a template; names that are no rule stay open for the caller to bind."""
-    tokens = _TOKEN.findall(text)
-    if "".join(tokens) != text:
-        raise DataError(f"template {text!r}: a brace is not closed; close it")
-    parts, rest = _sequence(tokens, 0, rules, nested=False)
-    if rest != len(tokens):
-        raise DataError(f"template {text!r}: a bracket is closed that was not opened; remove it")
-    return parts
+_TOKEN = re.compile(r"[\[\]|]|\{[^}]*\}|[^\[\]|{]+")
 
 
-def _sequence(
-    tokens: list[str], at: int, rules: dict[str, list[tuple[Any, ...]]], *, nested: bool
-) -> tuple[tuple[Any, ...], int]:
-    parts: list[Any] = []
-    while at < len(tokens) and not (nested and tokens[at] in "|]"):
-        token = tokens[at]
-        if token == "]":
-            break
-        at += 1
+def _compile(text: str, rules: dict[str, Lines]) -> tuple[Any, ...]:
+    open_: list[list[list[Any]]] = [[[]]]
+    for token in _TOKEN.findall(text):
         if token == "[":
-            choices = []
-            while True:
-                choice, at = _sequence(tokens, at, rules, nested=True)
-                choices.append(choice)
-                at += 1
-                if at > len(tokens):
-                    raise DataError(f"template {''.join(tokens)!r}: a bracket is not closed; close it")
-                if tokens[at - 1] == "]":
-                    break
-            parts.append(choices)
+            open_.append([[]])
+        elif token == "]" and len(open_) > 1:
+            choices = open_.pop()
+            open_[-1][-1].append([tuple(choice) for choice in choices])
+        elif token == "|" and len(open_) > 1:
+            open_[-1].append([])
         elif token[0] == "{":
             name, _, modifier = token[1:-1].partition(":")
-            lines = rules.get(name)
-            parts.append(lines if lines is not None and not modifier else Slot(name, lines, modifier))
+            open_[-1][-1].append(Slot(name, rules.get(name), modifier))
         else:
-            parts.append(token)
-    return tuple(parts), at
+            open_[-1][-1].append(token)
+    if len(open_) > 1:
+        raise DataError(f"template {text!r}: a bracket is not closed; close it")
+    return tuple(open_[0][0])
 
 
-def say(lines: list[tuple[Any, ...]], random: Random, env: Env) -> str:
+def say(lines: Lines, random: Random, env: Mapping[str, str]) -> str:
     """Say one of the lines."""
     out: list[str] = []
-    _emit(lines[int(random() * len(lines))], random, env, out)
-    return "".join(out)
-
-
-def _emit(parts: tuple[Any, ...], random: Random, env: Env, out: list[str]) -> None:
-    for part in parts:
-        kind = part.__class__
-        if kind is str:
+    for part in lines[int(random() * len(lines))]:
+        if isinstance(part, str):
             out.append(part)
-        elif kind is list:
-            chosen = part[int(random() * len(part))]
-            if len(chosen) == 1 and chosen[0].__class__ is str:
-                out.append(chosen[0])
-            elif chosen:
-                _emit(chosen, random, env, out)
+        elif isinstance(part, list):
+            out.append(say(part, random, env))
         else:
             text = env[part.name] if part.lines is None else say(part.lines, random, env)
             out.append(_MODIFIERS[part.modifier](text))
+    return "".join(out)
 
 
 def capital(text: str) -> str:
@@ -168,14 +129,9 @@ _MODIFIERS: dict[str, Callable[[str], str]] = {
     "a": with_article,
     "s": lambda noun: noun + ("es" if noun.endswith("s") else "s"),
 }
-_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_COUNTS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _DAYS = [name.title() for name in words.WEEKDAYS]
 MONTHS = [name.title() for name in words.MONTHS]
-
-
-def ordinal(n: int) -> str:
-    """Write a day of the month: ``1st``, ``12th``, ``23rd``."""
-    return f"{n}{'th' if 10 < n < 14 else {1: 'st', 2: 'nd', 3: 'rd'}.get(n % 10, 'th')}"
 
 
 def when_phrase(event: date, spoken_at: datetime, random: Random, *, since: bool = False) -> str:
@@ -190,108 +146,64 @@ def when_phrase(event: date, spoken_at: datetime, random: Random, *, since: bool
     >>> when_phrase(date(2024, 3, 30), datetime(2024, 5, 7, 9), lambda: 0.0, since=True)
     'since March 30'
     """
-    lag = (spoken_at.date() - event).days
-    dated = f"{MONTHS[event.month - 1]} {event.day}"
-    if since:
-        options = {0: ("as of today", "since this morning"), 1: ("since yesterday",)}.get(lag)
-        recent = f"since {_DAYS[event.weekday()]}" if lag < 7 else f"since {dated}"
-        options = options or (recent, f"since the {ordinal(event.day)} of {MONTHS[event.month - 1]}")
-    elif lag < 2:
-        options = (("today", "earlier today", "today"), ("yesterday", "yesterday", "a day ago"))[lag]
-    elif lag < 7:
-        count = _WORDS[lag]
-        options = (f"on {_DAYS[event.weekday()]}", f"{count} days ago", f"on the {ordinal(event.day)}")
-    else:
-        count = "a week ago today" if lag == 7 else f"{number_word(lag)} days ago"
-        options = (f"on {dated}", count, f"on the {ordinal(event.day)} of {MONTHS[event.month - 1]}")
-    return options[int(random() * len(options))]
+    lag, month, day = (spoken_at.date() - event).days, MONTHS[event.month - 1], event.day
+    ending = "th" if 10 < day < 14 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
+    env = {"weekday": _DAYS[event.weekday()], "month": month, "date": f"{month} {day}", "nth": f"{day}{ending}"}
+    rules = {n: language().rules.get(f"{'since' if since else 'when'} {n}") for n in (0, 1, 2, 7, 8) if n <= lag}
+    return say([lines for lines in rules.values() if lines][-1], random, {**env, "count": _count(lag)})
 
 
-def number_word(n: int) -> str:
-    """Write a number up to twelve as a word."""
-    return _WORDS[n] if n < len(_WORDS) else str(n)
+def _count(n: int) -> str:
+    return _COUNTS[n] if n < len(_COUNTS) else str(n)
 
 
 def amount_phrase(value: int, unit: str, random: Random) -> str:
-    """Say an amount with its unit; small counts as a word half of the time."""
-    if unit == "money":
-        return (f"${value}", f"${value}", f"{value} dollars", f"{value} bucks")[int(random() * 4)]
-    if unit == "km":
-        return (f"{value} km", f"{value} kilometres")[int(random() * 2)]
-    return f"{number_word(value) if random() < 0.6 else value} {unit}"
+    """Say an amount with its unit; small counts as a word more often than not."""
+    rules = language().rules
+    lines = rules.get(f"amount {unit}", rules["amount"])
+    return say(lines, random, {"v": str(value), "count": _count(value), "unit": unit})
 
 
-def amount_answer(value: int, unit: str) -> str:
+def amount_answer(value: float | None, unit: str | None) -> str:
     """Write an amount as an answer does."""
-    return f"${value}" if unit == "money" else f"{value} {unit}"
+    return f"${int(value or 0)}" if unit == "money" else f"{int(value or 0)} {unit or ''}"
 
 
-def _text(name: str) -> list[str]:
-    path = files("memlab.datasets").joinpath("synthetic_text", f"{name}.txt")
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if line and not line.startswith("# ")]
+def _blocks(name: str) -> Iterator[tuple[str, list[str]]]:
+    """Give title and lines of each block of a text file."""
+    text = files("memlab.datasets").joinpath("synthetic_text", f"{name}.txt").read_text(encoding="utf-8")
+    for block in re.split(r"^== ", re.sub(r"^# .*$", "", text, flags=re.MULTILINE), flags=re.MULTILINE)[1:]:
+        title, *lines = filter(None, block.splitlines())
+        yield title, lines
 
 
-def _rules() -> dict[str, list[tuple[Any, ...]]]:
-    raw: dict[str, list[str]] = {}
-    name = ""
-    for line in _text("rules"):
-        if line.startswith("= "):
-            name = line[2:]
-            raw[name] = []
-        else:
-            raw[name].append(line)
-    rules: dict[str, list[tuple[Any, ...]]] = {name: [] for name in raw}
-    for name, lines in raw.items():
-        rules[name].extend(compile_line(line, rules) for line in lines)
-    return rules
-
-
-def _topics(rules: dict[str, list[tuple[Any, ...]]]) -> dict[str, list[Thread]]:
-    topics: dict[str, list[Thread]] = {}
-    threads: list[Thread] = []
-    for line in _text("talk"):
-        mark, _, text = line.partition(" ")
-        if mark == "==":
-            threads = topics[text] = []
-        elif mark == "=":
-            threads.append(Thread(text, [], []))
-        else:
-            (threads[-1].asks if mark == "?" else threads[-1].tips).append(compile_line(text, rules))
-    return topics
-
-
-_SINGLE = ("topic", "unit", "label", "repeat", "hazard", "value", "trend", "format", "show", "a", "name", "ref")
-
-
-def _entries(name: str, rules: dict[str, list[tuple[Any, ...]]]) -> list[Entry]:
-    entries: list[Entry] = []
-    for line in _text(name):
-        if line.startswith("== "):
-            kind, _, title = line[3:].rpartition(" ")
-            entries.append(Entry(kind or "collection", title))
-        elif line.startswith("- "):
-            thing, ref, *mentions = line[2:].split(" ~ ")
-            entries[-1].items.append(Item(thing, ref, [compile_line(m, rules) for m in mentions]))
-        else:
-            key, _, text = line.partition(": ")
+def _entries(file: str, rules: dict[str, Lines]) -> list[Entry]:
+    entries = []
+    for title, lines in _blocks(file):
+        kind, _, name = title.rpartition(": ")
+        entry = Entry(kind, name)
+        for key, _, text in (line.partition(": ") for line in lines):
             if key == "let":
                 names = re.split(r"(?:^| )(\w+)=", text)[1:]
-                pairs = zip(names[::2], names[1::2], strict=True)
-                entries[-1].lets = [(n, [compile_line(v, rules)]) for n, v in pairs]
-                continue
-            if key in _SINGLE:
-                entries[-1].values[key] = text
-            text = f"[{text}]" if key == "value" else text
-            for part in text.split(" ~~ ") if key == "split" else (text,):
-                entries[-1].lines.setdefault(key, []).append(compile_line(part, rules))
+                entry.lets = [(n, [_compile(v, rules)]) for n, v in zip(names[::2], names[1::2], strict=True)]
+            elif key == "item":
+                thing, ref, *mentions = text.split(" ~ ")
+                entry.items.append(Item(thing, ref, [_compile(mention, rules) for mention in mentions]))
+            else:
+                entry.values[key] = text
+                entry.lines.setdefault(key, []).extend(_compile(part, rules) for part in text.split(" ~~ "))
+        entries.append(entry)
     return entries
 
 
 @cache
 def language() -> Language:
     """Read and compile the text files, once."""
-    rules = _rules()
-    facts = _entries("facts", rules)
-    kinds = {k: [e for e in facts if e.kind == k] for k in ("state", "detail", "reply", "taste")}
-    return Language(rules, _topics(rules), _entries("collections", rules), *kinds.values())
+    texts = dict(_blocks("rules"))
+    rules: dict[str, Lines] = {name: [] for name in texts}
+    for name, lines in texts.items():
+        rules[name] += [_compile(line, rules) for line in lines]
+    talk, facts = _entries("talk", rules), _entries("facts", rules)
+    topics = {topic: [entry for entry in talk if entry.kind == topic] for topic in dict.fromkeys(e.kind for e in talk)}
+    kinds = ([e for e in facts if e.kind == kind] for kind in ("state", "detail", "reply", "taste"))
+    return Language(rules, topics, _entries("collections", rules), *kinds)

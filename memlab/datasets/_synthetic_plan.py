@@ -1,19 +1,13 @@
-"""What happens to one synthetic user, and where it is said: events, details, answers, preferences, look-alikes."""
+"""What happens to one synthetic user, and where it is said: events, attributes that change at a known hazard rate,
+details, answers, preferences, look-alikes.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from itertools import pairwise
 
-from memlab.datasets._synthetic_language import (
-    Entry,
-    Item,
-    Language,
-    amount_phrase,
-    say,
-    when_phrase,
-    with_article,
-)
-from memlab.datasets._synthetic_states import next_value, place_states
+from memlab.datasets._synthetic_language import Entry, Item, Language, Random, amount_phrase, with_article
 from memlab.datasets._synthetic_world import Placed, World, empty_world
 
 _COUNTS = (2, 2, 2, 3, 3, 4, 5, 6)
@@ -24,41 +18,41 @@ def build(scope: str, turns: int, seed: int, hazard_per_year: float, language: L
     """Plan one scope: how much of each kind is said grows with its turns."""
     world = empty_world(scope, turns, seed, language)
     _events(world, max(1, round(turns / 55)))
-    place_states(world, max(1, round(turns / 42)), hazard_per_year)
+    _states(world, max(1, round(turns / 42)), hazard_per_year)
     _singles(world, turns)
     _look_alikes(world, round(turns / 11))
     for _ in range(round(turns / 16)):
-        _noise(world)
+        if (session := _session_for(world)) is not None:
+            text = world.say("noise", when=world.when(_recent_day(world, session), session))
+            world.put(session, Placed("noise", text))
     return world
 
 
-def _session_for(world: World, topic: str, used: set[int]) -> int | None:
+def _session_for(world: World, topic: str = "", barred: frozenset[int] = frozenset()) -> int | None:
     """Choose a session with room, a third of the time one on the same topic: most facts are side remarks."""
-    open_ = [s for s, free in enumerate(world.free) if free and s not in used]
+    open_ = [s for s in world.open() if s not in barred]
     same = [s for s in open_ if world.topics[s] == topic]
     pool = same if same and world.random() < 0.33 else open_
-    return pool[world.pick(len(pool))] if pool else None
+    return world.choose(pool) if pool else None
 
 
-def _near(world: World, session: int, days: int) -> set[int]:
-    """Give the sessions that the next event of a collection must leave out: this one, and those too close to it."""
-    start, margin = world.starts[session], timedelta(days=days)
-    return {session} | {s for s, other in enumerate(world.starts) if abs(other - start) < margin}
-
-
-def _made_up(world: World, collection: Entry, n: int) -> list[Item]:
+def _items(world: World, collection: Entry, n: int) -> list[Item]:
     """Choose ``n`` different things of a collection, inventing names where it has a rule for them."""
     if collection.items:
         return world.sample(collection.items, n)
     names: dict[str, None] = {}
     while len(names) < n:
-        names[say(collection.lines["name"], world.random, {})] = None
-    ref = collection.lines["ref"]
-    return [Item(name, say(ref, world.random, {"name": name}), collection.lines["say"]) for name in names]
+        names[world.say(collection.lines["name"])] = None
+    return [Item(n, world.say(collection.lines["ref"], name=n), collection.lines["say"]) for n in names]
 
 
-def _item_env(world: World, item: Item, unit: str) -> tuple[dict[str, str], int | None]:
-    env = {"name": item.name, "item": with_article(item.name), "the": f"the {item.name}"}
+def item_names(name: str) -> dict[str, str]:
+    """Bind the names under which templates speak of a thing."""
+    return {"name": name, "item": with_article(name), "the": f"the {name}"}
+
+
+def _item_env(world: World, name: str, unit: str) -> tuple[dict[str, str], int | None]:
+    env = item_names(name)
     if not unit:
         return env, None
     kind, low, high = unit.split()
@@ -69,16 +63,18 @@ def _item_env(world: World, item: Item, unit: str) -> tuple[dict[str, str], int 
 def _events(world: World, n: int) -> None:
     """Let countable things happen: each is stated once, in a session of its own within its collection."""
     for collection in world.sample(world.language.collections, n):
-        count = min(_COUNTS[world.pick(len(_COUNTS))], len(world.sizes))
-        items = _made_up(world, collection, count + 4)
-        used: set[int] = set()
+        count = min(world.choose(_COUNTS), len(world.sizes))
+        items = _items(world, collection, count + 4)
         happening = items[:count]
-        if collection.values.get("repeat") and count > 2 and world.random() < 0.6:
+        if "repeat" in collection.values and count > 2 and world.random() < 0.6:
             happening = [*happening, happening[0]]
+        margin = timedelta(days=10 if "nights" in collection.values.get("unit", "") else 0)
+        barred: frozenset[int] = frozenset()
         for item in happening:
-            session = _session_for(world, collection.values["topic"], used)
+            session = _session_for(world, collection.values["topic"], barred)
             if session is not None:
-                used |= _near(world, session, 10 if "nights" in collection.values.get("unit", "") else 0)
+                start = world.starts[session]
+                barred |= {session, *(s for s, other in enumerate(world.starts) if abs(other - start) < margin)}
                 _event(world, collection, item, session)
         world.strangers[collection.name] = [item.name for item in items[count:]]
 
@@ -86,64 +82,149 @@ def _events(world: World, n: int) -> None:
 def _tagged(world: World, entry: Entry, kind: str, text: str) -> Placed:
     """Head some remarks with their subject, look-alikes as often as true ones."""
     if "tag" in entry.lines and world.random() < 0.45:
-        return Placed(kind, f"{say(entry.lines['tag'], world.random, {})}: {text}", tagged=True)
+        return Placed(kind, f"{world.say(entry.lines['tag'])}: {text}", tagged=True)
     return Placed(kind, text)
 
 
-def _some_day(world: World, spoken_at: datetime) -> datetime:
-    """Choose the day that a remark is about: the same or one of the eleven before."""
-    day = spoken_at - timedelta(days=_LAGS[world.pick(len(_LAGS))])
+def _recent_day(world: World, session: int) -> datetime:
+    """Choose the day that a remark is about: that of the session or one of the eleven before."""
+    day = world.starts[session] - timedelta(days=world.choose(_LAGS))
     return day.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _event(world: World, collection: Entry, item: Item, session: int) -> None:
-    spoken_at = world.starts[session]
-    day = _some_day(world, spoken_at)
-    env, value = _item_env(world, item, collection.values.get("unit", ""))
-    env["when"] = when_phrase(day.date(), spoken_at, world.random)
-    env["since"] = when_phrase(day.date(), spoken_at, world.random, since=True)
-    splits = collection.lines.get("split")
-    pair = [p for p in world.free[session] if p + 2 in world.free[session]] if splits else []
+    day, unit, topic = _recent_day(world, session), collection.values.get("unit", ""), collection.values["topic"]
+    env, value = _item_env(world, item.name, unit)
+    env |= {"when": world.when(day, session)}
+    env |= {"since": world.when(day, session, since=True)}
+    splits, free = collection.lines.get("split"), world.free[session]
+    pair = [p for p in free if p + 2 in free] if splits else []
     if splits and pair and world.random() < 0.25:
-        at, which = pair[world.pick(len(pair))], 2 * world.pick(len(splits) // 2)
-        for place, line, whole in ((at, which, True), (at + 2, which + 1, False)):
-            world.free[session].remove(place)
-            text = say([splits[line]], world.random, env)
-            world.placed[session, place] = Placed(
-                "ask" if whole else "event", text, whole, not whole, topic=collection.values["topic"] if whole else None
-            )
+        at, line = world.choose(pair), 2 * world.pick(len(splits) // 2)
+        first, second = world.say([splits[line]], env), world.say([splits[line + 1]], env)
+        free.remove(at)
+        free.remove(at + 2)
+        world.placed[session, at] = Placed("ask", first, whole=True, topic=topic)
+        world.placed[session, at + 2] = Placed("event", second, leads=True)
         evidence = [world.turn_id(session, at), world.turn_id(session, at + 2)]
     else:
-        text = say(item.say, world.random, env)
-        evidence = [str(world.put(session, _tagged(world, collection, "event", text)))]
-    unit = collection.values.get("unit", "").partition(" ")[0] or None
-    fact = world.add("event", collection.name, item.name, (day, day), value=value, unit=unit, evidence=evidence)
+        evidence = [world.put(session, _tagged(world, collection, "event", world.say(item.say, env)))]
+    amount = {"value": value, "unit": unit.partition(" ")[0] or None}
+    fact = world.add("event", collection.name, item.name, day, day, **amount, evidence=evidence)
     world.refs[fact.fact_id] = item.ref
 
 
-def _anywhere(world: World, statement: Placed) -> str | None:
-    open_ = [s for s, free in enumerate(world.free) if free]
-    return world.put(open_[world.pick(len(open_))], statement) if open_ else None
+def exponential(random: Random) -> float:
+    """Draw from the exponential distribution with mean 1 by comparisons only (von Neumann 1951).
+
+    No logarithm, whose last digit differs between machines, so that the same seed gives the same bytes everywhere.
+    """
+    whole = 0
+    while True:
+        first = previous = random()
+        run = 1
+        while (drawn := random()) < previous:
+            previous, run = drawn, run + 1
+        if run % 2:
+            return whole + first
+        whole += 1
+
+
+class _Course:
+    """The values of an attribute, one after the other."""
+
+    def __init__(self, world: World, state: Entry) -> None:
+        self.world, self.state = world, state
+        self.values: list[str] = []
+        self.number: int | None = None
+
+    def _draw(self) -> tuple[str, int | None]:
+        world, spec, trend = self.world, self.state.values["value"].split(), self.state.values.get("trend")
+        if not all(part.isdigit() for part in spec):
+            return world.say(self.state.lines["value"]), None
+        low, high = map(int, spec)
+        if trend and self.number is not None:
+            low, high = (self.number + int(step) for step in trend.split())
+        elif trend:
+            low = (low + high) // 2
+        number = low + world.pick(high - low + 1)
+        return f"{number // 60}:{number % 60:02d}" if "format" in self.state.values else str(number), number
+
+    def next(self) -> str:
+        """Draw the next value: another than all before, where there are enough."""
+        for _ in range(60):
+            text, number = self._draw()
+            value = self.state.values.get("show", "{v}").replace("{v}", text)
+            if value not in self.values:
+                break
+        if self.values and value == self.values[-1]:
+            value = next(other for other in reversed(self.values) if other != value)
+        self.values.append(value)
+        self.number = number
+        return value
+
+
+def _states(world: World, n: int, hazard_per_year: float) -> None:
+    """Give attributes values that change as a Poisson process from their first statement to the last session."""
+    early = max(1, (2 * len(world.sizes)) // 5)
+    for state in world.sample(world.language.states, n):
+        session = world.pick(early)
+        if not world.free[session]:
+            continue
+        rate = float(state.values["hazard"]) * hazard_per_year
+        times: list[datetime | None] = [world.starts[session]]
+        change = world.starts[session]
+        while rate > 0:
+            change += timedelta(seconds=int(exponential(world.random) / rate * 365.25 * 86_400))
+            if change >= world.starts[-1]:
+                break
+            times.append(change)
+        course = _Course(world, state)
+        for since, until in pairwise([*times, None]):
+            _state(world, course, since, until, rate)
+
+
+def _state(world: World, course: _Course, since: datetime, until: datetime | None, rate: float) -> None:
+    """State one value: at the first session with room while it holds; now and then wrongly, and then corrected."""
+    state, first = course.state, not course.values
+    value = mention = course.next()
+    room = [s for s in world.open() if world.starts[s] >= since and (until is None or world.starts[s] < until)]
+    evidence: list[str] = []
+    if room:
+        if room[1:] and "trend" not in state.values and world.random() < 0.12:
+            mention = course.next()
+            course.values[-2:] = [mention, value]
+        text = world.say(state.lines["say" if first else "change"], v=mention, since=world.when(since, room[0], since=True))
+        evidence = [world.put(room[0], Placed("state", text))]
+        if mention != value:
+            slip = {"status": "retracted", "hazard_per_year": rate, "evidence": evidence}
+            world.add("state", state.name, mention, since, since, **slip)
+            session = world.choose(room[1:6])
+            text = world.say("correct", v=value, old=mention, label=state.values["label"])
+            evidence = [world.put(session, Placed("state", text))]
+    world.add("state", state.name, value, since, until, hazard_per_year=rate, evidence=evidence)
 
 
 def _bind(world: World, entry: Entry) -> dict[str, str]:
     """Bind an entry's ``let`` names, each to a value of its own."""
     env: dict[str, str] = {}
     for name, lines in entry.lets:
-        text = say(lines, world.random, env)
+        text = world.say(lines, env)
         while text in env.values():
-            text = say(lines, world.random, env)
+            text = world.say(lines, env)
         env[name] = text
     return env
 
 
 def _singles(world: World, turns: int) -> None:
     """Place what is said in one session only: details, what the assistant answered, and preferences."""
-    always = (world.starts[0], None)
+    begin = world.starts[0]
     for detail in world.sample(world.language.details, max(1, round(turns / 60))):
         env = _bind(world, detail)
-        if stated := _anywhere(world, Placed("detail", say(detail.lines["say"], world.random, env))):
-            fact = world.add("detail", detail.name, env["v"], always, evidence=[stated])
+        text = world.say(detail.lines["say"], env)
+        if open_ := world.open():
+            evidence = [world.put(world.choose(open_), Placed("detail", text))]
+            fact = world.add("detail", detail.name, env["v"], begin, None, evidence=evidence)
             world.bound[fact.fact_id] = (detail, env)
     for reply in world.sample(world.language.replies, max(1, round(turns / 80))):
         _reply(world, reply)
@@ -151,12 +232,12 @@ def _singles(world: World, turns: int) -> None:
         roomy = [s for s, free in enumerate(world.free) if len(free) > 1]
         if not roomy:
             continue
-        session = roomy[world.pick(len(roomy))]
-        hints = [say(taste.lines[key], world.random, {}) for key in ("say", "also")]
+        session = world.choose(roomy)
+        hints = [world.say(taste.lines[key]) for key in ("say", "also")]
         if world.random() < 0.5:
             hints = [f"{hints[0]}, and {hints[1]}"]
-        evidence = [str(world.put(session, Placed("detail", hint, topic=taste.values["topic"]))) for hint in hints]
-        fact = world.add("preference", taste.name, taste.values["a"], always, evidence=evidence)
+        evidence = [world.put(session, Placed("detail", hint, topic=taste.values["topic"])) for hint in hints]
+        fact = world.add("preference", taste.name, taste.values["a"], begin, None, evidence=evidence)
         world.bound[fact.fact_id] = (taste, {})
 
 
@@ -165,15 +246,13 @@ def _reply(world: World, reply: Entry) -> None:
     places = [(s, p) for s, free in enumerate(world.free) for p in free if p + 1 < world.sizes[s]]
     if not places:
         return
-    session, place = places[world.pick(len(places))]
+    session, place = world.choose(places)
     world.free[session].remove(place)
     env = _bind(world, reply)
-    ask, tell = (say(reply.lines[key], world.random, env) for key in ("ask", "tell"))
-    world.placed[session, place] = Placed("ask", ask, True, reply=tell, topic=reply.values["topic"])
-    spoken_at = world.starts[session]
-    answer = say(reply.lines["a"], world.random, env)
+    ask, tell, answer = (world.say(reply.lines[key], env) for key in ("ask", "tell", "a"))
+    world.placed[session, place] = Placed("ask", ask, whole=True, reply=tell, topic=reply.values["topic"])
     evidence = [world.turn_id(session, place + 1)]
-    fact = world.add("reply", reply.name, answer, (spoken_at, None), evidence=evidence)
+    fact = world.add("reply", reply.name, answer, world.starts[session], None, evidence=evidence)
     world.bound[fact.fact_id] = (reply, env)
 
 
@@ -182,47 +261,31 @@ def _look_alikes(world: World, n: int) -> None:
     language = world.language
     own = {(f.predicate, f.object) for f in world.facts}
     mine = [c for c in language.collections if c.name in world.strangers]
-    states = [e for e in (*language.states, *language.details) if any(e.name == p for p, _ in own)]
+    stated = {predicate for predicate, _ in own}
+    states = [e for e in (*language.states, *language.details) if e.name in stated]
     for _ in range(n):
         if states and world.random() < 0.2:
-            entry = states[world.pick(len(states))]
+            entry = world.choose(states)
             env = _bind(world, entry)
             if entry.kind == "state":
-                env["v"] = next_value(world, entry, [], [])
+                env["v"] = _Course(world, entry).next()
             if (entry.name, env["v"]) in own:
                 continue
         else:
-            pool = mine if world.random() < 0.75 else language.collections
-            entry = pool[world.pick(len(pool))]
-            known = world.strangers.get(entry.name)
-            names = {i.name: i for i in entry.items}
-            if known:
-                name = known[world.pick(len(known))]
-                item = names.get(name) or Item(name, "", [])
-            elif known is None:
-                item = _made_up(world, entry, 1)[0]
-            else:
+            entry = world.choose(mine if world.random() < 0.75 else language.collections)
+            strangers = world.strangers.get(entry.name)
+            if strangers == []:
                 continue
-            env, _ = _item_env(world, item, entry.values.get("unit", ""))
+            name = world.choose(strangers) if strangers else _items(world, entry, 1)[0].name
+            env, _ = _item_env(world, name, entry.values.get("unit", ""))
         _hearsay(world, entry, env)
-
-
-def _noise(world: World) -> None:
-    """Say something of no consequence, now and then with a day, too."""
-    session = _session_for(world, "", set())
-    if session is not None:
-        spoken_at = world.starts[session]
-        env = {"when": when_phrase(_some_day(world, spoken_at).date(), spoken_at, world.random)}
-        world.put(session, Placed("noise", say(world.language.rules["noise"], world.random, env)))
 
 
 def _hearsay(world: World, entry: Entry, env: dict[str, str]) -> None:
     """Say a look-alike, often with a day, as true events have one."""
-    session = _session_for(world, entry.values["topic"], set())
-    if session is None:
-        return
-    text = say(entry.lines["near"], world.random, env)
-    if text.startswith("my ") and world.random() < 0.6:
-        spoken_at = world.starts[session]
-        text = f"I heard {when_phrase(_some_day(world, spoken_at).date(), spoken_at, world.random)} that {text}"
-    world.put(session, _tagged(world, entry, "near", text))
+    session = _session_for(world, entry.values["topic"])
+    if session is not None:
+        text = world.say(entry.lines["near"], env)
+        if text.startswith("my ") and world.random() < 0.6:
+            text = f"I heard {world.when(_recent_day(world, session), session)} that {text}"
+        world.put(session, _tagged(world, entry, "near", text))

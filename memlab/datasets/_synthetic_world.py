@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import random as stdlib_random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from memlab.datasets._synthetic_language import Entry, Language, Random, say
+from memlab.datasets._synthetic_language import Entry, Language, Lines, Random, say, when_phrase
 
-EPOCH = datetime(2023, 1, 1, tzinfo=UTC)
+T = TypeVar("T")
+_EPOCH = datetime(2023, 1, 1, tzinfo=UTC)
 
 
 class Fact(NamedTuple):
@@ -58,7 +60,14 @@ class Placed:
 
 @dataclass
 class World:
-    """One scope while it is being planned."""
+    """One scope while it is being planned.
+
+    :param free: of each session, its user turns that have nothing to state yet, in random order.
+    :param placed: by session and place from 0.
+    :param refs: what a question calls an event, by fact id.
+    :param strangers: by collection, things that the user had nothing to do with.
+    :param bound: by fact id, the entry that words it, and what the words were bound to.
+    """
 
     scope: str
     user: str
@@ -66,8 +75,8 @@ class World:
     random: Random
     sizes: list[int]
     starts: list[datetime]
-    topics: list[str]
-    free: list[list[int]]
+    topics: list[str] = field(default_factory=list)
+    free: list[list[int]] = field(default_factory=list)
     placed: dict[tuple[int, int], Placed] = field(default_factory=dict)
     facts: list[Fact] = field(default_factory=list)
     refs: dict[str, str] = field(default_factory=dict)
@@ -78,28 +87,42 @@ class World:
         """Draw a number below ``n``."""
         return int(self.random() * n)
 
-    def sample(self, pool: list[Any], n: int) -> list[Any]:
+    def choose(self, pool: Sequence[T]) -> T:
+        """Draw a member."""
+        return pool[self.pick(len(pool))]
+
+    def sample(self, pool: Sequence[T], n: int) -> list[T]:
         """Draw up to ``n`` different members, in random order."""
         rest = list(pool)
         return [rest.pop(self.pick(len(rest))) for _ in range(min(n, len(rest)))]
+
+    def say(self, lines: Lines | str, env: dict[str, str] | None = None, **more: str) -> str:
+        """Say one of some lines, or one line of a rule."""
+        return say(self.language.rules[lines] if isinstance(lines, str) else lines, self.random, {**(env or {}), **more})
+
+    def when(self, day: datetime, session: int, *, since: bool = False) -> str:
+        """Say in a session when something was."""
+        return when_phrase(day.date(), self.starts[session], self.random, since=since)
 
     def turn_id(self, session: int, place: int) -> str:
         """Name a turn."""
         return f"{self.scope}/s{session + 1:04d}/{place + 1}"
 
-    def put(self, session: int, statement: Placed) -> str | None:
-        """Place a statement at a free user turn of a session; ``None`` when the session is full."""
-        if not self.free[session]:
-            return None
+    def open(self) -> list[int]:
+        """Give the sessions with a free turn."""
+        return [session for session, free in enumerate(self.free) if free]
+
+    def put(self, session: int, statement: Placed) -> str:
+        """Place a statement at a free user turn of a session that has one; give the turn."""
         place = self.free[session].pop()
         self.placed[session, place] = statement
         return self.turn_id(session, place)
 
-    def add(self, kind: str, predicate: str, obj: str, when: tuple[datetime, datetime | None], **more: object) -> Fact:
+    def add(self, kind: str, predicate: str, obj: str, since: datetime, until: datetime | None, **more: object) -> Fact:
         """Record a fact; ``more`` holds the columns that this kind has."""
-        columns = {"value": None, "unit": None, "hazard_per_year": None, "status": "true", "evidence": [], **more}
         name = f"{self.scope}/f{len(self.facts)}"
-        fact = Fact(name, self.scope, kind, "user", predicate, obj, valid_from=when[0], valid_to=when[1], **columns)  # type: ignore[arg-type]
+        columns: dict[str, Any] = {"value": None, "unit": None, "hazard_per_year": None, "status": "true", **more}
+        fact = Fact(name, self.scope, kind, "user", predicate, obj, valid_from=since, valid_to=until, **columns)
         self.facts.append(fact)
         return fact
 
@@ -113,19 +136,18 @@ def empty_world(scope: str, turns: int, seed: int, language: Language) -> World:
     random = stdlib_random.Random(int.from_bytes(digest[:8], "big")).random
     sizes = _sizes(turns, random)
     starts = _starts(sizes, random)
+    world = World(scope, say(language.rules["first"], random, {}), language, random, sizes, starts)
     names = list(language.topics)
-    world = World(scope, say(language.rules["first"], random, {}), language, random, sizes, starts, [], [])
     favourites = world.sample(names, 3 + world.pick(5))
-    world.topics = [pool[world.pick(len(pool))] for pool in (favourites if random() < 0.75 else names for _ in sizes)]
-    world.free = [world.sample(list(range(0, size, 2)), size) for size in sizes]
+    world.topics = [world.choose(favourites if random() < 0.75 else names) for _ in sizes]
+    world.free = [world.sample(range(0, size, 2), size) for size in sizes]
     return world
 
 
 def _sizes(turns: int, random: Random) -> list[int]:
     sizes = []
     while turns > 24:
-        size = 4 + int(21 * random() * (0.4 + 0.6 * random()))
-        size = min(size, turns - 4)
+        size = min(4 + int(21 * random() * (0.4 + 0.6 * random())), turns - 4)
         sizes.append(size)
         turns -= size
     if turns > 14 and random() < 0.8:
@@ -144,7 +166,7 @@ def _starts(sizes: list[int], random: Random) -> list[datetime]:
     for gap in gaps:
         day += gap * scale
         seconds = (7 + int(random() * 15)) * 3600 + int(random() * 3600)
-        start = EPOCH + timedelta(days=int(day), seconds=seconds)
+        start = _EPOCH + timedelta(days=int(day), seconds=seconds)
         if starts and start < starts[-1] + timedelta(hours=4):
             start = starts[-1] + timedelta(hours=4, seconds=int(random() * 7200))
         starts.append(start)

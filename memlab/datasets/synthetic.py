@@ -31,14 +31,16 @@ from typing import Any
 
 import polars as pl
 
+from memlab.datasets import chatlog
+from memlab.datasets._read import Source
 from memlab.datasets._synthetic_language import language
 from memlab.datasets._synthetic_plan import build
-from memlab.datasets._synthetic_questions import Asked, ask
-from memlab.datasets._synthetic_talk import Spoken, write_turns
-from memlab.datasets._synthetic_world import Fact, World
+from memlab.datasets._synthetic_questions import ask
+from memlab.datasets._synthetic_talk import write_turns
+from memlab.datasets._synthetic_world import World
 from memlab.errors import DataError
 from memlab.files import atomic
-from memlab.records import TIMESTAMP, Dataset, Question, Session, Turn, concat, schema
+from memlab.records import TIMESTAMP, Dataset, Question, concat
 
 FACT_SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("fact_id", "scope", "kind", "subject", "predicate", "object"), pl.String()),
@@ -84,29 +86,18 @@ class Parameters:
         return f"synthetic-{self.turns}-seed{self.seed}"
 
 
-@dataclass(frozen=True)
-class _Scope:
-    """A finished scope."""
-
-    world: World
-    spoken: list[Spoken]
-    asked: list[Asked]
-
-
-def _scopes(parameters: Parameters) -> Iterator[_Scope]:
-    """Make scope after scope; sizes add up to the number of turns."""
-    spoken_language = language()
+def _scopes(parameters: Parameters) -> Iterator[tuple[World, list[Question]]]:
+    """Plan scope after scope, with its questions; sizes add up to the number of turns."""
     n = max(1, round(parameters.turns / parameters.turns_per_scope))
-    width = len(str(n)) if n > 9_999 else 4
+    width = max(4, len(str(n)))
     done = 0
     for i in range(n):
         # The bound between scopes i and i + 1 moves by at most a tenth: Weyl sequence, no state to carry.
         shift = 0.2 * (((i + 1) * 0.618033988749895) % 1.0) - 0.1
         upto = parameters.turns if i == n - 1 else int((i + 1 + shift) * parameters.turns / n)
         scope = f"user-{i + 1:0{width}d}"
-        world = build(scope, upto - done, parameters.seed, parameters.hazard_per_year, spoken_language)
-        asked = ask(world)
-        yield _Scope(world, list(write_turns(world)), asked)
+        world = build(scope, upto - done, parameters.seed, parameters.hazard_per_year, language())
+        yield world, [asked.question for asked in ask(world)]
         done = upto
 
 
@@ -126,54 +117,7 @@ def generate(turns: int = 2_000, *, seed: int = 0, turns_per_scope: int = 400, h
 def stream(turns: int, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_year: float = 1.5) -> Iterator[Dataset]:
     """Make the dataset of :func:`generate` in parts of one or more whole scopes, with bounded memory."""
     parameters = Parameters(turns, seed, turns_per_scope, hazard_per_year)
-    return _stream(parameters)
-
-
-def _stream(parameters: Parameters) -> Iterator[Dataset]:
-    batch: list[_Scope] = []
-    n_turns = 0
-    for scope in _scopes(parameters):
-        batch.append(scope)
-        n_turns += len(scope.spoken)
-        if n_turns >= _BATCH_TURNS:
-            yield _dataset(batch, parameters.name)
-            batch, n_turns = [], 0
-    if batch:
-        yield _dataset(batch, parameters.name)
-
-
-def _dataset(scopes: list[_Scope], name: str) -> Dataset:
-    turns: dict[str, list[Any]] = {column: [] for column in schema(Turn)}
-    sessions: list[Session] = []
-    for scope in scopes:
-        world = scope.world
-        ids = [f"{world.scope}/s{s + 1:04d}" for s in range(len(world.sizes))]
-        places = [place for size in world.sizes for place in range(1, size + 1)]
-        of = [ids[turn.session] for turn in scope.spoken]
-        roles = [turn.role for turn in scope.spoken]
-        times = [turn.timestamp for turn in scope.spoken]
-        turns["turn_id"] += [f"{session}/{n}" for session, n in zip(of, places, strict=True)]
-        turns["scope"] += [world.scope] * len(of)
-        turns["session_id"] += of
-        turns["n"] += places
-        turns["speaker"] += [world.user if role == "user" else role for role in roles]
-        turns["role"] += roles
-        turns["text"] += [turn.text for turn in scope.spoken]
-        turns["caption"] += [None] * len(of)
-        turns["timestamp"] += times
-        at = 0
-        for n, (session, size) in enumerate(zip(ids, world.sizes, strict=True), 1):
-            ends = times[at], times[at + size - 1]
-            sessions.append(Session(session, world.scope, n, *ends, size, [world.user, "assistant"]))
-            at += size
-    asked = [a.question for scope in scopes for a in scope.asked]
-    frames = pl.DataFrame(turns, schema=schema(Turn)), _frame(Session, sessions), _frame(Question, asked)
-    return Dataset(name, "synthetic", *frames)
-
-
-def _frame(row_type: type, rows: list[Any]) -> pl.DataFrame:
-    """Build a frame by columns, several times faster than by rows."""
-    return pl.DataFrame({name: [getattr(r, name) for r in rows] for name in schema(row_type)}, schema=schema(row_type))
+    return chatlog.read(Source(Path(parameters.name)), batch_turns=_BATCH_TURNS, records=_records(parameters))
 
 
 def facts(turns: int, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_year: float = 1.5) -> pl.DataFrame:
@@ -192,7 +136,7 @@ def facts(turns: int, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_y
     ['detail', 'event', 'preference', 'reply', 'state']
     """
     parameters = Parameters(turns, seed, turns_per_scope, hazard_per_year)
-    rows = [fact for scope in _scopes(parameters) for fact in scope.world.facts]
+    rows = [fact for world, _ in _scopes(parameters) for fact in world.facts]
     return pl.DataFrame(rows, schema=FACT_SCHEMA, orient="row")
 
 
@@ -206,47 +150,40 @@ def write(
     """
     parameters = Parameters(turns, seed, turns_per_scope, hazard_per_year)
     target = Path(path)
-    header = {"format": "synthetic", "grouped": True, "version": 1, **asdict(parameters)}
     with atomic(target) as file:
-        file.write(_line({"memlab": header}))
-        for scope in _scopes(parameters):
-            file.writelines(map(_line, _records(scope)))
+        for record in _records(parameters):
+            file.write((json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n").encode())
     return target
-
-
-def _line(record: dict[str, Any]) -> bytes:
-    return (json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
 
 
 def _iso(time: datetime | None) -> str | None:
     return None if time is None else f"{time:%Y-%m-%dT%H:%M:%S}Z"
 
 
-def _records(scope: _Scope) -> Iterator[dict[str, Any]]:
-    world = scope.world
-    for turn in scope.spoken:
-        yield {
-            "scope": world.scope,
-            "session": f"s{turn.session + 1:04d}",
-            "sender": world.user if turn.role == "user" else turn.role,
-            "role": turn.role,
-            "text": turn.text,
-            "timestamp": _iso(turn.timestamp),
-        }
-    for q in (asked.question for asked in scope.asked):
-        yield {
-            "query_id": q.query_id,
-            "scope": q.scope,
-            "question": q.text,
-            "answer": q.answer,
-            "type": q.question_type,
-            "timestamp": _iso(q.timestamp),
-            "evidence": q.evidence,
-            "abstention": q.abstention,
-        }
-    yield from ({"fact": _fact(fact)} for fact in world.facts)
-
-
-def _fact(fact: Fact) -> dict[str, Any]:
-    times = {"valid_from": _iso(fact.valid_from), "valid_to": _iso(fact.valid_to)}
-    return {**fact._asdict(), **times}
+def _records(parameters: Parameters) -> Iterator[dict[str, Any]]:
+    """Give the lines of the chat log."""
+    yield {"memlab": {"format": "synthetic", "grouped": True, "version": 1, **asdict(parameters)}}
+    for world, questions in _scopes(parameters):
+        for turn in write_turns(world):
+            yield {
+                "scope": world.scope,
+                "session": f"s{turn.session + 1:04d}",
+                "sender": world.user if turn.role == "user" else turn.role,
+                "role": turn.role,
+                "text": turn.text,
+                "timestamp": _iso(turn.timestamp),
+            }
+        for question in questions:
+            yield {
+                "query_id": question.query_id,
+                "scope": question.scope,
+                "question": question.text,
+                "answer": question.answer,
+                "type": question.question_type,
+                "timestamp": _iso(question.timestamp),
+                "evidence": question.evidence,
+                "abstention": question.abstention,
+            }
+        for fact in world.facts:
+            times = {"valid_from": _iso(fact.valid_from), "valid_to": _iso(fact.valid_to)}
+            yield {"fact": {**fact._asdict(), **times}}

@@ -20,9 +20,8 @@ from scipy.stats import chi2
 from memlab import datasets, records
 from memlab.datasets import synthetic
 from memlab.datasets._synthetic_language import Slot, amount_answer, language, when_phrase
-from memlab.datasets._synthetic_plan import build
+from memlab.datasets._synthetic_plan import build, exponential
 from memlab.datasets._synthetic_questions import UNKNOWN, Asked, ask
-from memlab.datasets._synthetic_states import exponential
 from memlab.datasets._synthetic_talk import write_turns
 from memlab.errors import DataError, ExportError
 
