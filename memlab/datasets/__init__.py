@@ -9,18 +9,16 @@ makes conversations of the parts in ``_synthetic_*`` and the texts in ``syntheti
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
+from memlab.datasets import chatlog, fetch, locomo, longmemeval, synthetic
 from memlab.datasets._read import QUARANTINE, Source
 from memlab.datasets.longmemeval import pool, pooled_batches
 from memlab.errors import DataError
@@ -29,33 +27,18 @@ from memlab.records import Dataset, concat
 from memlab.registry import formats
 from memlab.sessions import GAP
 
-__all__ = ["FORMATS", "detect", "load", "pool", "stream"]
+__all__ = [
+    "FORMATS", "chatlog", "detect", "fetch", "load", "locomo", "longmemeval", "pool", "stream", "synthetic",
+]  # fmt: skip
 
 _log = logging.getLogger("memlab")
 
-FORMATS: dict[str, str] = {
-    "locomo": "locomo",
-    "longmemeval": "longmemeval",
-    "chatlog": "chatlog",
-    "synthetic": "chatlog",
-}
+FORMATS = {"locomo": locomo, "longmemeval": longmemeval, "chatlog": chatlog, "synthetic": chatlog}
 """Format name to the module that reads it: memlab's own."""
 
-
-def _reader(module: str) -> Callable[..., Iterator[Dataset]]:
-    def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
-        parts: Iterator[Dataset] = importlib.import_module(f"memlab.datasets.{module}").read(
-            source, batch_turns=batch_turns
-        )
-        return parts
-
-    return read
-
-
 for _name, _module in FORMATS.items():
-    formats.register(_reader(_module), name=_name)
+    formats.register(_module.read, name=_name)
 
-_ROOMS = ("chatlog", "fetch", "locomo", "longmemeval", "synthetic")
 _HEAD = 1 << 16
 _KEYS = {
     "locomo": {"conversation", "qa", "sample_id", "session_summary", "event_summary", "observation"},
@@ -204,18 +187,9 @@ def stream(
         raise DataError(f"{path}: pool={pool} is for LongMemEval files, this one is {kind}; leave pool out")
     read = formats[kind]
     if "path" in inspect.signature(read).parameters:
-        from memlab.datasets import chatlog
-
         parts = chatlog.read(source, batch_turns=batch_turns, records=read(source.path), kind=kind)
     else:
         parts = read(source, batch_turns=batch_turns)
     if pool is not None:
         parts = pooled_batches(concat(parts), n_sessions=pool, seed=seed, batch_turns=batch_turns)
     return (replace(part, name=name) if name else part for part in parts)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        module: ModuleType = importlib.import_module(f"memlab.datasets.{name}")
-        return module
-    raise AttributeError(f"module 'memlab.datasets' has no attribute {name!r}")

@@ -1,7 +1,6 @@
 """Reading records of unknown quality: checked fields, a place for what is wrong, and the way into a dataset.
 
-A parser raises :class:`Bad` for a field; the reader that knows the record gives it to :meth:`Source.reject`, which
-either stops the load or sets the record aside.
+A check raises :class:`Bad` for a field; :meth:`Source.record` around it stops the load, or sets the record aside.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn, TypeVar
 
 import polars as pl
 from tqdm import tqdm
@@ -22,6 +21,7 @@ from memlab.errors import DataError
 from memlab.records import TIMESTAMP, Annotation, Dataset, Issue, Question, Turn, frame, schema
 from memlab.sessions import GAP, sessions_of
 
+T = TypeVar("T")
 QUARANTINE = Path(".memlab") / "quarantine"
 MISSING: Any = object()
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,12 +38,10 @@ class Bad(Exception):
 
 @dataclass
 class Source:
-    """A file being read, what to do with its bad records, and what was odd in it so far.
+    """A file being read, what to do with its bad records (``raise`` or ``quarantine``), and what was odd in it so far.
 
-    :param on_error: ``raise`` or ``quarantine``.
     :param quarantine_dir: where the side file goes; it is only ever added to, and a line that it holds already is
         not written again, so that a second load neither loses nor repeats a record.
-    :param gap: the silence that ends a session, where the file does not name sessions.
     :param language: of the conversations; ``None`` for what the file says, English where it says nothing.
     """
 
@@ -53,18 +51,11 @@ class Source:
     gap: timedelta = GAP
     language: str | None = None
     issues: list[Issue] = field(default_factory=list)
-    told: set[str] = field(default_factory=set)
-    _held: set[str] | None = None
+    _aside: set[str] | None = None
 
     def note(self, where: str, found: str, action: str) -> None:
         """Record something odd that did not stop the load."""
         self.issues.append(Issue(_printable(f"{self.path.name}: {where}"), _printable(found), action))
-
-    def note_once(self, key: str, where: str, found: str, action: str) -> None:
-        """Record something odd the first time that it is met in the file."""
-        if key not in self.told:
-            self.told.add(key)
-            self.note(where, found, action)
 
     def take_issues(self) -> pl.DataFrame:
         """Give the issues since the last call."""
@@ -74,23 +65,27 @@ class Source:
     def fail(self, message: str, cause: BaseException | None = None) -> NoReturn:
         raise DataError(_printable(f"{self.path}: {message}")) from cause
 
-    def reject(self, record: str, bad: Bad, raw: Any) -> None:
-        """Stop at a bad record, or write it to the side file with its reason.
+    def record(self, label: str, raw: Any) -> _Record:
+        """Read a record in a ``with`` block, which ends where the record is bad.
 
         :param raw: the record as it was read, or as much of it as could be.
         """
+        return _Record(self, label, raw)
+
+    def reject(self, record: str, bad: Bad, raw: Any) -> None:
+        """Stop at a bad record, or write it to the side file with its reason."""
         if self.on_error == "raise":
             self.fail(f'{record}: {bad}. Correct it, or load with on_error="quarantine" to set it aside', bad)
         line = json.dumps({"source": str(self.path), "record": record, "reason": str(bad), "raw": raw})
         target = self.quarantine_dir / f"{self.path.name}.quarantine.jsonl"
         try:
-            if self._held is None:
+            if self._aside is None:
                 target.parent.mkdir(parents=True, exist_ok=True)
-                self._held = set(target.read_text("utf-8").splitlines()) if target.exists() else set()
-            if line not in self._held:
+                self._aside = set(target.read_text("utf-8").splitlines()) if target.exists() else set()
+            if line not in self._aside:
                 with target.open("a", encoding="utf-8") as side:
                     side.write(line + "\n")
-                self._held.add(line)
+                self._aside.add(line)
         except OSError as error:
             self.fail(
                 f"{record}: {bad}; and it could not be set aside in {target} ({error}): give quarantine_dir=", error
@@ -120,6 +115,25 @@ class Source:
         )
 
 
+@dataclass
+class _Record:
+    source: Source
+    label: str
+    raw: Any
+
+    def __enter__(self) -> _Record:
+        self.noted = len(self.source.issues)
+        return self
+
+    def __exit__(self, kind: Any, bad: BaseException | None, trace: Any) -> bool:
+        if isinstance(bad, Bad):
+            # What was noted of it goes with it, but not what was set aside.
+            since = self.source.issues[self.noted :]
+            self.source.issues[self.noted :] = [issue for issue in since if issue.action == "quarantined"]
+            self.source.reject(self.label, bad, self.raw)
+        return isinstance(bad, Bad)
+
+
 def _printable(text: str) -> str:
     """Escape lone surrogates, which a key or a file name may hold and no terminal, frame or log can take."""
     return text.encode("utf-8", "backslashreplace").decode()
@@ -144,11 +158,27 @@ def as_object(value: Any, where: str) -> dict[str, Any]:
     return value
 
 
-def get_list(record: dict[str, Any], name: str, where: str = "") -> list[Any]:
-    value = record.get(name, MISSING)
+def as_list(value: Any, where: str) -> list[Any]:
     if not isinstance(value, list):
-        raise Bad(where or name, show(value), "a list […]")
+        raise Bad(where, show(value), "a list […]")
     return value
+
+
+def as_flag(value: Any, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise Bad(where, show(value), "true or false")
+    return value
+
+
+def get(record: dict[str, Any], name: str, check: Callable[[Any, str], T], where: str = "") -> T:
+    """Check a field that has to be there; ``where`` is what it is called where that is not its name."""
+    return check(record.get(name, MISSING), where or name)
+
+
+def maybe(record: dict[str, Any], name: str, check: Callable[[Any, str], T]) -> T | None:
+    """Check a field that may be null or left out."""
+    value = record.get(name)
+    return None if value is None else check(value, name)
 
 
 def as_text(value: Any, where: str) -> str:
@@ -177,7 +207,7 @@ def as_name(value: Any, where: str) -> str:
 
 
 def as_answer(value: Any, where: str) -> str | None:
-    """Check an answer: a string, a number (kept as a string) or null."""
+    """Check an answer: a string, a number (which becomes a string) or null."""
     if value is None:
         return None
     return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else as_text(value, where)

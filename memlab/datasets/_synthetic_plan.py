@@ -5,7 +5,7 @@ details, answers, preferences, look-alikes.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import zip_longest
 
 from memlab.datasets._synthetic_language import Entry, Item, Language, Random, amount_phrase, with_article
 from memlab.datasets._synthetic_world import Placed, World, empty_world
@@ -172,15 +172,15 @@ def _states(world: World, n: int, hazard_per_year: float) -> None:
         if not world.free[session]:
             continue
         rate = float(state.values["hazard"]) * hazard_per_year
-        times: list[datetime | None] = [world.starts[session]]
         change = world.starts[session]
+        times = [change]
         while rate > 0:
             change += timedelta(seconds=int(exponential(world.random) / rate * 365.25 * 86_400))
             if change >= world.starts[-1]:
                 break
             times.append(change)
         course = _Course(world, state)
-        for since, until in pairwise([*times, None]):
+        for since, until in zip_longest(times, times[1:]):
             _state(world, course, since, until, rate)
 
 
@@ -194,7 +194,9 @@ def _state(world: World, course: _Course, since: datetime, until: datetime | Non
         if room[1:] and "trend" not in state.values and world.random() < 0.12:
             mention = course.next()
             course.values[-2:] = [mention, value]
-        text = world.say(state.lines["say" if first else "change"], v=mention, since=world.when(since, room[0], since=True))
+        text = world.say(
+            state.lines["say" if first else "change"], v=mention, since=world.when(since, room[0], since=True)
+        )
         evidence = [world.put(room[0], Placed("state", text))]
         if mention != value:
             slip = {"status": "retracted", "hazard_per_year": rate, "evidence": evidence}

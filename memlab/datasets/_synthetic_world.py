@@ -98,7 +98,9 @@ class World:
 
     def say(self, lines: Lines | str, env: dict[str, str] | None = None, **more: str) -> str:
         """Say one of some lines, or one line of a rule."""
-        return say(self.language.rules[lines] if isinstance(lines, str) else lines, self.random, {**(env or {}), **more})
+        return say(
+            self.language.rules[lines] if isinstance(lines, str) else lines, self.random, {**(env or {}), **more}
+        )
 
     def when(self, day: datetime, session: int, *, since: bool = False) -> str:
         """Say in a session when something was."""

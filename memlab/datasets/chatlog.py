@@ -53,18 +53,20 @@ import polars as pl
 from memlab.datasets._json import lines
 from memlab.datasets._read import (
     EPOCH,
-    MISSING,
     Bad,
     Rows,
     Source,
     as_answer,
+    as_flag,
+    as_list,
     as_name,
     as_object,
     as_role,
     as_text,
     as_time,
     assemble,
-    get_list,
+    get,
+    maybe,
     show,
 )
 from memlab.errors import DataError
@@ -94,6 +96,7 @@ class _Log:
     packed: list[pl.DataFrame] = field(default_factory=list)
     questions: dict[str, list[tuple[int, dict[str, Any]]]] = field(default_factory=dict)
     count: int = 0
+    zoneless: bool = False
 
     def add(self, message: tuple[Any, ...]) -> None:
         self.messages.append(message)
@@ -102,15 +105,22 @@ class _Log:
             self.pack()
 
     def pack(self) -> None:
-        """Move messages into a frame, which holds them in a fraction of the memory."""
-        columns = zip(*self.messages, strict=True) if self.messages else [[] for _ in _SCHEMA]
-        self.packed.append(pl.DataFrame(dict(zip(_SCHEMA, columns, strict=True)), schema=_SCHEMA))
+        """Move messages into a frame, which takes a fraction of the memory."""
+        self.packed.append(pl.DataFrame(self.messages, schema=_SCHEMA, orient="row"))
         self.messages = []
 
     def after(self, scope: str) -> _Log:
         """Begin the log that follows this one, with the questions already read of the scope that opens it."""
         opened = self.questions.pop(scope, None)
-        return _Log(self.source, self.kind, self.query_ids, questions={scope: opened} if opened else {})
+        questions = {scope: opened} if opened else {}
+        return _Log(self.source, self.kind, self.query_ids, questions=questions, zoneless=self.zoneless)
+
+    def note_zone(self, record: dict[str, Any], number: int, *, zoned: bool) -> None:
+        """Note the first time of the file that has no zone."""
+        if not zoned and not self.zoneless:
+            where, action = f"line {number}: timestamp", "times without a zone are taken as UTC"
+            self.source.note(where, show(record["timestamp"]), action)
+            self.zoneless = True
 
 
 def read(
@@ -122,27 +132,25 @@ def read(
     """
     log, grouped, current, last, begun = _Log(source, kind), False, None, None, set[str]()
     for place, (number, record) in enumerate(lines(source) if records is None else _numbered(records)):
-        label = f"line {number}"
-        try:
+        message = None
+        with source.record(f"line {number}", record):
             if "memlab" in record:
                 log.kind, grouped, language = _header(record["memlab"], place)
                 source.language = source.language or language
             if "memlab" in record or "fact" in record:
                 continue
-            scope = as_name(record.get("scope", MISSING), "scope")
+            scope = get(record, "scope", as_name)
             if grouped and scope != current:
                 if scope in begun:
-                    raise Bad(
-                        "scope", f"{scope!r} again after another scope", 'its lines together, or no "grouped": true'
-                    )
+                    expected = 'its lines together, or no "grouped": true'
+                    raise Bad("scope", f"{scope!r} again after another scope", expected)
                 begun.add(scope)
                 current = scope
             if "question" in record:
                 log.questions.setdefault(scope, []).append((number, record))
                 continue
             message = _message(record, scope, log, number)
-        except Bad as bad:
-            source.reject(label, bad, record)
+        if message is None:
             continue
         if grouped and scope != last and log.count >= batch_turns:
             following = log.after(scope)
@@ -166,47 +174,32 @@ def _numbered(records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, dict[str
 
 
 def _header(raw: Any, place: int) -> tuple[str, bool, str]:
-    header = as_object(raw, "memlab")
-    kind, grouped = header.get("format", "chatlog"), header.get("grouped", False)
-    language = header.get("language", "en")
+    header = {"format": "chatlog", "grouped": False, "language": "en", **as_object(raw, "memlab")}
     if place:
         raise Bad("memlab", "a header", "it in the first line only")
-    if kind not in ("chatlog", "synthetic"):
-        raise Bad("memlab.format", show(kind), '"chatlog" or "synthetic"')
-    if not isinstance(grouped, bool):
-        raise Bad("memlab.grouped", show(grouped), "true or false")
-    if language not in LANGUAGES:
-        raise Bad("memlab.language", show(language), f"one of {', '.join(LANGUAGES)}")
-    return kind, grouped, language
+    if header["format"] not in ("chatlog", "synthetic"):
+        raise Bad("memlab.format", show(header["format"]), '"chatlog" or "synthetic"')
+    grouped = as_flag(header["grouped"], "memlab.grouped")
+    if header["language"] not in LANGUAGES:
+        raise Bad("memlab.language", show(header["language"]), f"one of {', '.join(LANGUAGES)}")
+    return header["format"], grouped, header["language"]
 
 
 def _message(record: dict[str, Any], scope: str, log: _Log, number: int) -> tuple[Any, ...]:
-    sender, role = _optional(record, "sender"), _optional(record, "role")
+    sender, role = maybe(record, "sender", as_name), maybe(record, "role", as_name)
     speaker = sender or role
     if speaker is None:
         raise Bad("sender", "neither a sender nor a role", "one of them")
     if role is None:
         role = speaker if speaker.strip().lower() in _ROLES else "user"
-    text = as_text(record.get("text", MISSING), "text")
-    caption = None if record.get("caption") is None else as_text(record["caption"], "caption")
-    session, name, time = _optional(record, "session"), _optional(record, "id"), _time(record, log.source, number)
+    text, caption = get(record, "text", as_text), maybe(record, "caption", as_text)
+    session, name = maybe(record, "session", as_name), maybe(record, "id", as_name)
+    time, zoned = as_time(record.get("timestamp"), "timestamp")
     if name is not None and log.ids.setdefault((scope, name), number) != number:
         first = log.ids[scope, name]
         raise Bad("id", f"{name!r} again in scope {scope!r} (first on line {first})", "an id of its own")
+    log.note_zone(record, number, zoned=zoned)
     return scope, session, speaker, as_role(role), text, caption, name, time
-
-
-def _optional(record: dict[str, Any], name: str) -> str | None:
-    value = record.get(name)
-    return None if value is None else as_name(value, name)
-
-
-def _time(record: dict[str, Any], source: Source, number: int) -> int | None:
-    time, zoned = as_time(record.get("timestamp"), "timestamp")
-    if not zoned:
-        found, action = show(record["timestamp"]), "times without a zone are taken as UTC"
-        source.note_once("zone", f"line {number}: timestamp", found, action)
-    return time
 
 
 def _datasets(log: _Log, batch_turns: int) -> Iterator[Dataset]:
@@ -216,8 +209,8 @@ def _datasets(log: _Log, batch_turns: int) -> Iterator[Dataset]:
     sizes = messages.group_by("scope", maintain_order=True).len()
     for scope in [s for s in log.questions if s not in set(sizes["scope"])]:
         for number, record in log.questions.pop(scope):
-            bad = Bad("scope", f"{scope!r}, which has no messages", "a scope that messages are of")
-            log.source.reject(f"line {number}", bad, record)
+            with log.source.record(f"line {number}", record):
+                raise Bad("scope", f"{scope!r}, which has no messages", "a scope that messages are of")
     run: list[str] = []
     total = 0
     for place, (scope, size) in enumerate(sizes.iter_rows(), 1):
@@ -233,8 +226,7 @@ def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
     stamped = messages.with_columns(pl.col("timestamp").cast(pl.Datetime("us")).dt.replace_time_zone("UTC"))
     placed = (
         sessionize(stamped, gap=log.source.gap)
-        .with_columns(raw=pl.col("session"), raw_scope=pl.col("scope"))
-        .with_columns(_encoded("scope"), _encoded("session"))
+        .with_columns(_encoded("scope"), _encoded("session"), raw="session", raw_scope="scope")
         .with_columns(session_id=pl.format("{}/{}", "scope", "session"))
         .with_columns(turn_id=pl.format("{}/{}", "session_id", "n"))
     )
@@ -242,14 +234,14 @@ def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
     asked = [(scope, i, *q) for scope in scopes for i, q in enumerate(log.questions.get(scope, ()))]
     turns, sessions = _turn_names(placed, [q[3] for q in asked]), _session_names(placed, {q[0] for q in asked})
     for scope, i, number, record in asked:
-        try:
-            question = _question(record, (scope, i), (turns, sessions), _time(record, log.source, number))
+        with log.source.record(f"line {number}", record):
+            time, zoned = as_time(record.get("timestamp"), "timestamp")
+            question = _question(record, (scope, i), (turns, sessions), time)
             first = log.query_ids.setdefault(question.query_id, number)
             if first != number:
                 raise Bad("query_id", f"{question.query_id!r} again (first on line {first})", "an id of its own")
+            log.note_zone(record, number, zoned=zoned)
             rows.questions.append(question)
-        except Bad as bad:
-            log.source.reject(f"line {number}", bad, record)
     return assemble(placed, rows, log.source, log.kind)
 
 
@@ -291,20 +283,16 @@ def _question(
     record: dict[str, Any], place: tuple[str, int], names: tuple[_Names, _Names], time: int | None
 ) -> Question:
     scope = id_part(place[0])
-    query_id = _optional(record, "query_id")
-    abstention = record.get("abstention", False)
-    if not isinstance(abstention, bool):
-        raise Bad("abstention", show(abstention), "true or false")
+    parts = (maybe(record, "query_id", as_name) or "").split("/")
+    abstention = as_flag(record.get("abstention", False), "abstention")
     evidence = _resolve(record, "evidence", place[0], names[0])
     named = _resolve(record, "evidence_sessions", place[0], names[1])
     return Question(
-        query_id=f"{scope}/q{place[1]}"
-        if query_id is None
-        else "/".join(p and id_part(p) for p in query_id.split("/")),
+        query_id="/".join(part and id_part(part) for part in parts) or f"{scope}/q{place[1]}",
         scope=scope,
         text=as_name(record["question"], "question"),
         answer=as_answer(record.get("answer"), "answer"),
-        question_type=_optional(record, "type") or "unspecified",
+        question_type=maybe(record, "type", as_name) or "unspecified",
         timestamp=None if time is None else EPOCH + timedelta(microseconds=time),
         evidence=evidence,
         evidence_sessions=named or list(dict.fromkeys(turn.rpartition("/")[0] for turn in evidence)),
@@ -314,9 +302,7 @@ def _question(
 
 def _resolve(record: dict[str, Any], name: str, scope: str, names: _Names) -> list[str]:
     """Give the ids of what a question cites."""
-    if record.get(name) is None:
-        return []
-    cited = [as_name(value, f"{name}[{i}]") for i, value in enumerate(get_list(record, name))]
+    cited = [as_name(value, f"{name}[{i}]") for i, value in enumerate(maybe(record, name, as_list) or ())]
     for i, value in enumerate(cited):
         if (scope, value) not in names:
             what = "a message id, <session>/<n> or a turn id" if name == "evidence" else "a session"

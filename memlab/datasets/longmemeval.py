@@ -19,18 +19,18 @@ import polars as pl
 
 from memlab.datasets._json import objects
 from memlab.datasets._read import (
-    MISSING,
     Bad,
     Rows,
     Source,
     as_answer,
     as_date,
+    as_list,
     as_name,
     as_object,
     as_role,
     as_text,
     batches,
-    get_list,
+    get,
     micros,
     show,
 )
@@ -64,40 +64,35 @@ def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
 def _questions(source: Source) -> Iterator[Rows]:
     seen: dict[str, int] = {}
     for index, raw in objects(source):
-        label = f"question {index}"
-        noted = len(source.issues)
-        try:
+        with source.record(f"question {index}", raw) as reading:
             record = as_object(raw, "")
-            name = as_name(record.get("question_id", MISSING), "question_id")
-            label = f"question {index} ({name!r})"
+            name = get(record, "question_id", as_name)
+            reading.label = f"question {index} ({name!r})"
             if name in seen:
                 raise Bad("question_id", f"{name!r} again (first in question {seen[name]})", "an id of its own")
-            rows = _question(record, id_part(name), source, label)
-        except Bad as bad:
-            del source.issues[noted:]
-            source.reject(label, bad, raw)
-        else:
+            rows = _question(record, id_part(name), source, reading.label)
             seen[name] = index
             yield rows
 
 
 def _question(record: dict[str, Any], scope: str, source: Source, label: str) -> Rows:
-    answers = [as_name(s, f"answer_session_ids[{i}]") for i, s in enumerate(get_list(record, "answer_session_ids"))]
+    answers = [as_name(s, f"answer_session_ids[{i}]") for i, s in enumerate(get(record, "answer_session_ids", as_list))]
     haystack = _haystack(record, source, label)
     if unknown := [s for s in answers if s not in haystack]:
         raise Bad("answer_session_ids", f"{unknown[0]!r}, which the haystack does not hold", "haystack_session_ids")
     rows, evidence = Rows(), []
     for name, (date, turns, where) in haystack.items():
-        marked = _turns(rows, scope, f"{scope}/{id_part(name)}", micros(date), turns, where)
-        evidence += [f"{scope}/{id_part(name)}/{n}" for n in marked]
+        session_id = f"{scope}/{id_part(name)}"
+        marked = _turns(rows, turns, where, scope=scope, session_id=session_id, timestamp=micros(date))
+        evidence += [f"{session_id}/{n}" for n in marked]
     rows.questions.append(
         Question(
             query_id=scope,
             scope=scope,
-            text=as_text(record.get("question", MISSING), "question"),
-            answer=as_answer(record.get("answer", MISSING), "answer"),
-            question_type=as_text(record.get("question_type", MISSING), "question_type"),
-            timestamp=parse_date(record.get("question_date", MISSING), "question_date"),
+            text=get(record, "question", as_text),
+            answer=get(record, "answer", as_answer),
+            question_type=get(record, "question_type", as_text),
+            timestamp=get(record, "question_date", parse_date),
             evidence=evidence,
             evidence_sessions=[f"{scope}/{id_part(name)}" for name in dict.fromkeys(answers)],
             abstention=str(record["question_id"]).endswith("_abs"),
@@ -108,49 +103,47 @@ def _question(record: dict[str, Any], scope: str, source: Source, label: str) ->
 
 def _haystack(record: dict[str, Any], source: Source, label: str) -> dict[str, tuple[datetime, list[Any], str]]:
     """Give the sessions of a question by name, in order of date: date, turns, and where they stood."""
-    names, dates, sessions = (get_list(record, f"haystack_{k}") for k in ("session_ids", "dates", "sessions"))
+    names, dates, sessions = (get(record, f"haystack_{k}", as_list) for k in ("session_ids", "dates", "sessions"))
     if not len(names) == len(dates) == len(sessions):
         counts = f"{len(sessions)} sessions, {len(names)} ids and {len(dates)} dates"
         raise Bad("haystack_sessions", counts, "as many of each")
     haystack: dict[str, tuple[datetime, list[Any], str]] = {}
-    for i, (raw_name, raw_date) in enumerate(zip(names, dates, strict=True)):
-        name, where = as_name(raw_name, f"haystack_session_ids[{i}]"), f"haystack_sessions[{i}]"
-        turns = get_list({where: sessions[i]}, where)
+    for i, (raw_name, raw_date, raw_turns) in enumerate(zip(names, dates, sessions, strict=True)):
+        where, place = f"haystack_sessions[{i}]", f"haystack_session_ids[{i}]"
+        name, turns = as_name(raw_name, place), as_list(raw_turns, where)
         date = parse_date(raw_date, f"haystack_dates[{i}]")
         if not turns:
             source.note(f"{label}: {where}", f"session {name!r} without turns", "dropped empty session")
         elif name not in haystack:
             haystack[name] = (date, turns, where)
         elif haystack[name][1] != turns:
-            raise Bad(f"haystack_session_ids[{i}]", f"{name!r} again with other turns", "one session for each id")
+            raise Bad(place, f"{name!r} again with other turns", "one session for each id")
         else:
-            source.note(f"{label}: haystack_session_ids[{i}]", f"{name!r} again, the same turns", "dropped copy")
+            source.note(f"{label}: {place}", f"{name!r} again, the same turns", "dropped copy")
     if not haystack:
         raise Bad("haystack_sessions", "no turn at all", "at least one session with turns")
     return dict(sorted(haystack.items(), key=lambda item: item[1][0]))
 
 
-def _turns(rows: Rows, scope: str, session_id: str, time: int, turns: list[Any], where: str) -> list[int]:
-    """Add the turns of a session to the rows; give the places of those that are evidence."""
+def _turns(rows: Rows, turns: list[Any], where: str, **same: Any) -> list[int]:
+    """Add the turns of a session to the rows; give the places of those that are evidence.
+
+    :param same: the columns that the turns share.
+    """
     marked = []
     for n, raw in enumerate(turns, 1):
         at = f"{where}[{n - 1}]"
         turn = as_object(raw, at)
-        role = as_text(turn.get("role", MISSING), f"{at}.role")
-        rows.turns["speaker"].append(role)
-        rows.turns["role"].append(as_role(role))
-        rows.turns["text"].append(as_text(turn.get("content", MISSING), f"{at}.content"))
+        role = get(turn, "role", as_text, f"{at}.role")
+        text = get(turn, "content", as_text, f"{at}.content")
         has_answer = turn.get("has_answer")
-        if has_answer is True:
-            marked.append(n)
-        elif has_answer is not None and has_answer is not False:
+        if has_answer is not None and not isinstance(has_answer, bool):
             raise Bad(f"{at}.has_answer", show(has_answer), "true, false or nothing")
-    size = len(turns)
-    rows.turns["scope"] += [scope] * size
-    rows.turns["session_id"] += [session_id] * size
-    rows.turns["n"] += range(1, size + 1)
-    rows.turns["caption"] += [None] * size
-    rows.turns["timestamp"] += [time] * size
+        if has_answer:
+            marked.append(n)
+        columns = {"speaker": role, "role": as_role(role), "text": text, "n": n, "caption": None, **same}
+        for column, value in columns.items():
+            rows.turns[column].append(value)
     return marked
 
 
