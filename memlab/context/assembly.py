@@ -9,8 +9,9 @@ from typing import Any
 import polars as pl
 
 from memlab.context import tokens
-from memlab.context._filling import NO_ROOM, ORDER, TITLES, Line, Taken, fill, rendered, shown
-from memlab.context.items import ITEM, Sources
+from memlab.context.filling import NO_ROOM, ORDER, Taken, fill
+from memlab.context.lines import TITLES, Line, shown
+from memlab.context.sources import ITEM, Sources
 from memlab.context.tokens import Count
 from memlab.errors import DataError
 from memlab.records import TIMESTAMP
@@ -25,16 +26,13 @@ ACCOUNT = {
 }  # fmt: skip
 LEFT_OUT = {"query_id": pl.String(), "source": pl.String(), "ref": pl.String(), "reason": pl.String()}
 
-# Where room that a source does not need goes: to what helps most a token first.
-FLOW = ("relevant", "summaries", "facts", "rollups", "recent")
-
 
 @dataclass(frozen=True)
 class Budget:
     """Tokens for each source; together 1,100.
 
     200 are for the conversation that goes on, 800 for what was said before (messages, and summaries of sessions and
-    weeks), 100 for facts. Room that a source does not need goes to the others, in the order :data:`FLOW`.
+    weeks), 100 for facts. Room that a source does not need goes to the others.
     """
 
     recent: int = 200
@@ -60,7 +58,7 @@ class Budget:
         >>> Budget().to(300)
         Budget(recent=54, relevant=138, summaries=54, facts=27, rollups=27)
         """
-        parts = {f.name: getattr(self, f.name) * total // max(self.total, 1) for f in fields(self)}
+        parts = {name: share * total // max(self.total, 1) for name, share in asdict(self).items()}
         parts["relevant"] += total - sum(parts.values())
         return Budget(**parts)
 
@@ -69,9 +67,10 @@ class Budget:
 class Contexts:
     """Contexts, and what they are made of.
 
-    :param texts: ``query_id``, ``text``, ``n_tokens`` of the whole text, headings included.
-    :param parts: a row for each line that was taken: ``query_id``, ``source``, ``ref``, ``text``, ``n_tokens``,
-        whether it was ``cut``, its ``turns``, when it was said (``at``) and its ``confidence``.
+    :param texts: ``query_id``, ``text``, ``n_tokens`` of the whole text, headings included, and ``lines``: what each
+        line says, with the head or day that it stands under.
+    :param parts: a row for each line that was taken: ``query_id``, ``source``, ``ref``, ``text``, ``n_tokens`` as it is
+        written down, whether it was ``cut``, its ``turns``, when it was said (``at``) and its ``confidence``.
     :param account: a row for each question and source: its ``share``, the tokens ``given`` to it once room had flowed
         on, ``n_tokens`` of its lines and headings, and how many lines were offered, used, left out as overlap, and
         left out for want of room.
@@ -85,10 +84,10 @@ class Contexts:
 
     def text(self, query_id: str) -> str:
         """Give the context of a question."""
-        found = self.texts.filter(pl.col("query_id") == query_id)["text"]
-        if not len(found):
+        texts = self.texts.filter(pl.col("query_id") == query_id)["text"]
+        if not len(texts):
             raise DataError(f"no context was made for question {query_id!r}")
-        return str(found[0])
+        return str(texts[0])
 
 
 def assemble(
@@ -100,12 +99,12 @@ def assemble(
 ) -> Contexts:
     """Make the context of many questions, each within its budget, whatever the sources hold.
 
-    Each source is given its share, or what it can use of it if that is less; the rest flows to the others in the order
-    :data:`FLOW`. Then they are filled in the order recent, relevant, summaries, facts, rollups, and what overlap saved
-    goes to the next. A line is left out where its turn is quoted already, where all turns that it stands on are, or
-    where it is near-identical to a line that is there. A source stops at the first line that has no room; a message is
-    cut to the room that is left, if that is worth it. In the text the sources stand from the most general to the
-    newest, each in order of time.
+    Each source is given its share, or what it can use of it if that is less; the rest flows to relevant, summaries,
+    facts, rollups and recent, in this order. Then they are filled in the order recent, relevant, summaries, facts,
+    rollups, and what overlap saved goes to the next. A line is left out where its turn is quoted already, where all
+    turns that it stands on are, or where it is near-identical to a line that is there. A source stops at the first line
+    that has no room; a message is cut to the room that is left, if that is worth it. In the text the sources stand from
+    the most general to the newest, each in order of time.
 
     The text as a whole is counted at the end, and lines are taken back where a tokenizer counts it higher than the sum
     of its lines.
@@ -123,50 +122,48 @@ def assemble(
     """
     budget = budget or Budget()
     frames = sources.frames()
-    ids = list(dict.fromkeys(query_ids if query_ids is not None else _named(frames)))
+    if query_ids is None:
+        query_ids = pl.concat([rows["query_id"] for rows in frames.values()]).to_list()
+    ids = list(dict.fromkeys(query_ids))
     offered = _offered(frames, count)
     titles = dict(zip(ORDER, map(int, count([TITLES[source] + "\n" for source in ORDER])), strict=True))
-    made = [fill(offered.get(query, {}), asdict(budget), FLOW, titles=titles, count=count) for query in ids]
+    made = [fill(offered.get(query, {}), asdict(budget), titles=titles, count=count) for query in ids]
     texts, sizes = _fit(made, budget.total, count)
-    named = pl.Series("query_id", ids, dtype=pl.String)
+    lines = [[line.under_day for line in taken.lines] for taken in made]
+
+    def table(rows: Any, schema: dict[str, Any]) -> pl.DataFrame:
+        named = ((query, *row) for query, taken in zip(ids, made, strict=True) for row in rows(taken))
+        return pl.DataFrame(named, schema, orient="row")
+
     return Contexts(
-        pl.DataFrame([named, pl.Series("text", texts, dtype=pl.String)]).with_columns(
-            n_tokens=pl.Series(sizes, dtype=pl.Int64)
-        ),
-        pl.DataFrame([(q, *row) for q, one in zip(ids, made, strict=True) for row in _parts(one)], PART, orient="row"),
-        pl.DataFrame(
-            [(q, *row) for q, one in zip(ids, made, strict=True) for row in _account(one, budget)],
-            ACCOUNT,
-            orient="row",
-        ),
-        pl.DataFrame([(q, *row) for q, one in zip(ids, made, strict=True) for row in one.left], LEFT_OUT, orient="row"),
+        pl.DataFrame({"query_id": ids, "text": texts, "n_tokens": sizes, "lines": lines}, TEXT),
+        table(_parts, PART),
+        table(lambda taken: _account(taken, budget), ACCOUNT),
+        table(lambda taken: taken.left, LEFT_OUT),
     )
 
 
-def _named(frames: dict[str, pl.DataFrame]) -> list[str]:
-    return pl.concat([rows["query_id"] for rows in frames.values()]).unique(maintain_order=True).to_list()
+TEXT = {"query_id": pl.String(), "text": pl.String(), "n_tokens": pl.Int64(), "lines": pl.List(pl.String())}
 
 
 def _offered(frames: dict[str, pl.DataFrame], count: Count) -> dict[str, dict[str, list[Line]]]:
     """Clean and count every different line once: question → source → lines."""
     lines = [
-        (query, rendered(source, *row))
-        for source, rows in frames.items()
-        for query, *row in rows.select(*ITEM).iter_rows()
+        (query, Line.of(source, *row)) for source, rows in frames.items() for query, *row in rows.select(*ITEM).rows()
     ]
-    texts = dict.fromkeys(text for _, each in lines for text in (each.text, each.head))
+    texts = dict.fromkeys(text for _, line in lines for text in (line.written, line.head))
     # With the new line that stands behind it, for tokenizers that count one.
     sizes = dict(zip(texts, map(int, count([text + "\n" for text in texts])), strict=True))
     offered: dict[str, dict[str, list[Line]]] = {}
-    for query, each in lines:
-        sized = replace(each, size=sizes[each.text], head_size=sizes[each.head])
-        offered.setdefault(query, {}).setdefault(each.source, []).append(sized)
+    for query, line in lines:
+        sized = replace(line, size=sizes[line.written], head_size=sizes[line.head])
+        offered.setdefault(query, {}).setdefault(line.source, []).append(sized)
     return offered
 
 
 def _fit(made: list[Taken], total: int, count: Count) -> tuple[list[str], list[int]]:
     """Take lines back from contexts that are counted higher as a whole than as lines; give texts and their tokens."""
-    texts = [shown(one.lines) for one in made]
+    texts = [shown(taken.lines) for taken in made]
     sizes = [int(size) for size in count(texts)]
     while over := [at for at, size in enumerate(sizes) if size > total and made[at].lines]:
         for at in over:
@@ -177,18 +174,15 @@ def _fit(made: list[Taken], total: int, count: Count) -> tuple[list[str], list[i
     return texts, sizes
 
 
-def _parts(one: Taken) -> Iterator[tuple[Any, ...]]:
-    for each in one.lines:
-        yield (
-            each.source, each.ref, each.text, each.size, each.cut, list(each.turns), each.at, each.confidence,
-        )  # fmt: skip
+def _parts(taken: Taken) -> Iterator[tuple[Any, ...]]:
+    for line in taken.lines:
+        yield line.source, line.ref, line.text, line.size, line.cut, list(line.turns), line.at, line.confidence
 
 
-def _account(one: Taken, budget: Budget) -> Iterator[tuple[Any, ...]]:
-    for source in (f.name for f in fields(budget)):
-        reasons = [reason for name, _, reason in one.left if name == source]
-        used = sum(each.source == source for each in one.lines)
+def _account(taken: Taken, budget: Budget) -> Iterator[tuple[Any, ...]]:
+    for source, share in asdict(budget).items():
+        reasons = [reason for name, _, reason in taken.left if name == source]
+        used = sum(line.source == source for line in taken.lines)
         no_room = reasons.count(NO_ROOM)
-        spent = one.spent.get(source, 0) if used else 0
-        share = getattr(budget, source)
-        yield source, share, one.given.get(source, 0), spent, used + len(reasons), used, len(reasons) - no_room, no_room
+        spent = taken.spent[source] if used else 0
+        yield source, share, taken.given[source], spent, used + len(reasons), used, len(reasons) - no_room, no_room

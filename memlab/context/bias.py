@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
@@ -44,23 +43,21 @@ def bias(
         raise DataError(f"factor is {factor}; a bias is 1 or more, so that it never hides anything")
     if level not in ("turn", "session") or (level == "turn" and run.level == "session"):
         raise DataError(f"level is {level!r} for a ranking of {run.level}s; choose turn (for turns) or session")
-    rows = run.frame.with_columns(id=_ids(run, bench, level)).with_row_index("row")
-    if isinstance(active, pl.DataFrame):
-        chosen = rows.join(active.select("query_id", "id").unique(), on=["query_id", "id"], how="semi")
-    else:
-        chosen = rows.filter(pl.col("id").is_in(list(active)))
-    played = np.zeros(rows.height, bool)
-    played[chosen["row"].to_numpy()] = True
+    if not isinstance(active, pl.DataFrame):
+        active = run.frame.select(pl.col("query_id").unique()).join(pl.DataFrame({"id": [*active]}, _ID), how="cross")
+    rows = run.frame.with_columns(id=_ids(run, bench, level))
+    played = active.select("query_id", "id").unique().with_columns(played=True)
+    rows = rows.join(played, on=["query_id", "id"], how="left", maintain_order="left")
     lowest = pl.col("score").min().over("query_id")
-    scores = rows.select(pl.col("score") - pl.when(lowest > 0).then(0.0).otherwise(lowest))["score"].to_numpy()
-    ranked = run_from_scores(
-        rows["query_id"].to_numpy(),
-        rows["doc_id"].to_numpy(),
-        scores * np.where(played, factor, 1.0),
-        level=run.level,
-        k=int(run.frame["rank"].to_numpy().max(initial=1)),
-    )
+    raised = pl.col("score") - pl.when(lowest > 0).then(0.0).otherwise(lowest)
+    scores = rows.select(raised * pl.when("played").then(factor).otherwise(1.0))["score"].to_numpy()
+    k = int(run.frame["rank"].to_numpy().max(initial=1))
+    ids = rows["query_id"].to_numpy(), rows["doc_id"].to_numpy()
+    ranked = run_from_scores(*ids, scores, level=run.level, k=k)
     return replace(bench.show(ranked), name=run.name, provenance=run.provenance)
+
+
+_ID = {"id": pl.String}
 
 
 def _ids(run: Run, bench: Bench, level: str) -> pl.Series:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated
@@ -15,9 +16,8 @@ from memlab.language.tokens import words
 from memlab.language.words import COURTESY, STOP_WORDS
 from memlab.llm import Service, answers
 from memlab.records import Turn, frame
-from memlab.summarize import split
+from memlab.summarize import split, spoken
 from memlab.summarize.extractive import shorten
-from memlab.summarize.sentences import spoken
 
 VERBATIM = 4
 AT_ONCE = 2
@@ -49,8 +49,8 @@ class RollingBuffer:
     @property
     def text(self) -> str:
         """The summary, then the turns."""
-        said = [turn.text if turn.speaker in ROLES else f"{turn.speaker}: {turn.text}" for turn in self.turns]
-        return "\n".join([*([" ".join(self.summary)] if self.summary else []), *said])
+        turns = [turn.text if turn.speaker in ROLES else f"{turn.speaker}: {turn.text}" for turn in self.turns]
+        return "\n".join([*([" ".join(self.summary)] if self.summary else []), *turns])
 
 
 def append_turns(
@@ -65,8 +65,9 @@ def append_turns(
     >>> buffer.calls, update_summary(buffer).calls, update_summary(buffer).summary
     (0, 1, ('Mel: I paid $10 on 1 May.', 'Mel: I paid $20 on 2 May.'))
     """
-    held = replace(buffer, turns=(*buffer.turns, *turns))
-    return update_summary(held, summarise=summarise) if len(held.turns) > max(pending, VERBATIM + AT_ONCE) else held
+    buffer = replace(buffer, turns=(*buffer.turns, *turns))
+    full = len(buffer.turns) > max(pending, VERBATIM + AT_ONCE)
+    return update_summary(buffer, summarise=summarise) if full else buffer
 
 
 def update_summary(buffer: RollingBuffer, *, summarise: Summariser | None = None) -> RollingBuffer:
@@ -96,42 +97,35 @@ def extractive(summary: tuple[str, ...], turns: Sequence[Turn]) -> tuple[str, ..
     questions go first, then the oldest.
     """
     clean = [replace(turn, text=turn.text.encode("utf-8", "replace").decode()) for turn in turns]
-    said = split(frame(Turn, clean)).with_columns(spoken())["spoken"].to_list()
-    who = _speakers((*summary, *said))
-    fresh = [shorten(re.sub(r"\s+", " ", text), _LONGEST) for text in said if _tells(text, who)]
+    sentences = split(frame(Turn, clean)).select(spoken())["spoken"].to_list()
+    who = _speakers((*summary, *sentences))
+    fresh = [shorten(re.sub(r"\s+", " ", text), _LONGEST) for text in sentences if _tells(text, who)]
     return bounded((*summary, *(text for text in dict.fromkeys(fresh) if text not in summary)))
 
 
 def bounded(sentences: Sequence[str], *, max_words: int = MAX_WORDS) -> tuple[str, ...]:
     """Give up sentences until they have at most so many words."""
-    held = list(sentences)
-    who = _speakers(held)
-    values = [_values(text, who) for text in held]
-    sizes = [len(text.split()) for text in held]
-    total = sum(sizes)
-    while total > max_words:
-        often: dict[str, int] = {}
-        for value in set().union(*values) if values else ():
-            often[value] = sum(value in each for each in values)
+    who = _speakers(sentences)
+    rows = [(text, _values(text, who), len(text.split())) for text in sentences]
+    while sum(size for *_, size in rows) > max_words:
+        often = Counter(value for _, values, _ in rows for value in values)
         worth = [
-            sum(often[value] == 1 for value in each) / max(size, 1) for each, size in zip(values, sizes, strict=True)
+            (sum(often[value] == 1 for value in values) / max(size, 1), not text.endswith("?"), at)
+            for at, (text, values, size) in enumerate(rows)
         ]
-        worst = min(range(len(held)), key=lambda i: (worth[i], not held[i].endswith("?"), i))
-        total -= sizes[worst]
-        for column in (held, values, sizes):
-            del column[worst]
-    return tuple(held)
+        del rows[min(worth)[-1]]
+    return tuple(text for text, *_ in rows)
 
 
 def _speakers(sentences: Sequence[str]) -> tuple[str, ...]:
-    found = (_SPEAKER.match(text) for text in sentences)
-    return tuple(sorted({word for match in found if match for word in match[0].casefold().rstrip(": ").split()}))
+    heads = (match[0] for text in sentences if (match := _SPEAKER.match(text)))
+    return tuple(sorted({word for head in heads for word in head.casefold().rstrip(": ").split()}))
 
 
 def _values(text: str, speakers: Sequence[str] = ()) -> frozenset[str]:
     """The dates, amounts and names of a sentence; not the names of those who talk to each other, in full or short."""
-    found = (m.value for m in mentions(_SPEAKER.sub("", text)) if not m.opens and m.value not in LOOSE)
-    return frozenset(value for value in found if not any(name.startswith(value) for name in speakers))
+    values = (m.value for m in mentions(_SPEAKER.sub("", text)) if not m.opens and m.value not in LOOSE)
+    return frozenset(value for value in values if not any(name.startswith(value) for name in speakers))
 
 
 def _tells(text: str, speakers: Sequence[str]) -> bool:
@@ -166,8 +160,8 @@ class ByModel:
 
     def __call__(self, summary: tuple[str, ...], turns: Sequence[Turn]) -> tuple[str, ...]:
         """Fold turns into a summary."""
-        said = "\n".join(f"{turn.speaker}: {' '.join(turn.text.split())}" for turn in turns)
-        prompt = f"Summary so far:\n{' '.join(summary) or '(nothing yet)'}\n\nNext turns:\n{said}"
+        lines = "\n".join(f"{turn.speaker}: {' '.join(turn.text.split())}" for turn in turns)
+        prompt = f"Summary so far:\n{' '.join(summary) or '(nothing yet)'}\n\nNext turns:\n{lines}"
         (outcome,) = answers(self.service, [prompt], Running, system=SYSTEM)
         if outcome.answer is None:
             self.failures.append(outcome.failure)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
 import polars as pl
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, StringConstraints
 
 from memlab.context import tokens
 from memlab.context.tokens import Count
@@ -58,7 +58,7 @@ class Reply(BaseModel, extra="forbid"):
 class Verdict(BaseModel, extra="forbid"):
     """Whether an answer is right, and why."""
 
-    reason: Annotated[_Reason, Field()]
+    reason: _Reason
     correct: bool
 
 
@@ -91,9 +91,10 @@ def answer(
     return pl.DataFrame(
         {
             "query_id": rows["query_id"],
-            "answer": pl.Series([o.answer.answer if o.answer else None for o in outcomes], dtype=pl.String),
-            "known": pl.Series([o.answer.known if o.answer else None for o in outcomes], dtype=pl.Boolean),
-        }
+            "answer": [outcome.answer and outcome.answer.answer for outcome in outcomes],
+            "known": [outcome.answer and outcome.answer.known for outcome in outcomes],
+        },
+        {"query_id": pl.String, "answer": pl.String, "known": pl.Boolean},
     ).hstack(costs)
 
 
@@ -120,9 +121,10 @@ def judge(
     verdicts = pl.DataFrame(
         {
             "query_id": judged["query_id"],
-            "correct": pl.Series([o.answer.correct if o.answer else None for o in outcomes], dtype=pl.Boolean),
-            "reason": pl.Series([o.answer.reason if o.answer else None for o in outcomes], dtype=pl.String),
-        }
+            "correct": [outcome.answer and outcome.answer.correct for outcome in outcomes],
+            "reason": [outcome.answer and outcome.answer.reason for outcome in outcomes],
+        },
+        {"query_id": pl.String, "correct": pl.Boolean, "reason": pl.String},
     ).hstack(costs)
     return rows.select("query_id", "question_type", "rubric").join(
         verdicts, on="query_id", how="left", maintain_order="left"
@@ -160,12 +162,12 @@ def _asked(
         outcomes += answers(service, batch, schema, system=system)
         seconds += [(time.perf_counter() - begun) / len(batch)] * len(batch)
     sent = [f"{system}\n{prompt[: service.max_input]}" for prompt in prompts]
-    said = [outcome.answer.model_dump_json() if outcome.answer else "" for outcome in outcomes]
+    replies = [outcome.answer.model_dump_json() if outcome.answer else "" for outcome in outcomes]
     columns: dict[str, Any] = {
         "failure": [outcome.failure for outcome in outcomes],
         "failure_kind": [outcome.kind for outcome in outcomes],
         "seconds": seconds,
         "prompt_tokens": [int(n) for n in count(sent)],
-        "output_tokens": [int(n) for n in count(said)],
+        "output_tokens": [int(n) for n in count(replies)],
     }
     return outcomes, pl.DataFrame(columns, schema=_OUTCOME)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from datetime import date
 
+import polars as pl
+
+from memlab.embed.text import turn_text
 from memlab.language.calendar import stepped, written
-from memlab.language.dates import Date, dates
+from memlab.language.dates import Date
+from memlab.language.dates import dates as read_dates
 from memlab.language.words import MONTHS
 
 # "Yesterday's", "last week of May".
@@ -21,9 +25,6 @@ def dated(text: str, day: date) -> str:
     other day" stay as they are. "Last Friday" is the latest before the day, "next Friday" the first after it, which
     people do not always mean.
 
-    :param text: what was said.
-    :param day: when.
-
     >>> from datetime import date
     >>> from memlab.context import dated
     >>> dated("We met yesterday and moved last month.", date(2023, 1, 1))
@@ -31,7 +32,7 @@ def dated(text: str, day: date) -> str:
     >>> dated("She left two weeks ago, not last Friday.", date(2023, 5, 8))
     'She left two weeks ago (2 weeks before 8 May 2023), not last Friday (5 May 2023).'
     """
-    for read in reversed(dates(text, day)):
+    for read in reversed(read_dates(text, day)):
         if not read.offset or not read.offset[0] or _GOES_ON.match(text, read.end):
             continue
         # Others are counted from a date that the text names.
@@ -49,3 +50,15 @@ def _meant(read: Date, n: int, unit: str, day: date) -> str:
         return written(date.fromisoformat(read.value))
     year, _, month = read.value.partition("-")
     return f"{MONTHS[int(month) - 1].title()} {int(year)}" if month else str(int(year))
+
+
+def messages(turns: pl.DataFrame, *columns: str, dates: bool) -> pl.DataFrame:
+    """Write turns as messages: ``turn_id``, ``text`` with its speaker, ``at``, and other columns of the turns.
+
+    :param dates: whether dates are written behind words that only mean them.
+    """
+    rows = turns.select(*columns, "turn_id", text=turn_text(), at="timestamp")
+    if not dates:
+        return rows
+    texts = [text if at is None else dated(text, at.date()) for text, at in rows.select("text", "at").iter_rows()]
+    return rows.with_columns(text=pl.Series(texts, dtype=pl.String))

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import polars as pl
 
-from memlab.context._answers import KINDS, UNMEASURABLE, Said, has, said, wanted
-from memlab.context._filling import cleaned
-from memlab.context.dating import dated
-from memlab.context.tokens import count
-from memlab.embed.text import turn_texts
+from memlab.context.answers import UNMEASURABLE, Content, answer_content, content
+from memlab.context.dating import messages
+from memlab.context.tokens import cleaned, count
 from memlab.errors import DataError
 from memlab.knowledge.calibration import wilson
 from memlab.records import Dataset
-
-_DAY = "[%-d %B %Y]"
 
 
 def holds(context: str, answer: str | None) -> bool:
@@ -27,12 +23,12 @@ def holds(context: str, answer: str | None) -> bool:
     under. A date that is only meant ("last week") is not there. An answer that cannot be looked for is never held;
     :func:`answer_kind` says which.
 
-    :param context: as :func:`memlab.context.assemble` writes it; days stand in lines of their own, in brackets.
+    :param context: a text, as :func:`memlab.context.assemble` writes it; days stand in lines of their own, in brackets.
     :param answer: the gold answer.
 
     >>> from memlab.context import holds
-    >>> said = "[8 May 2023]\\nMel: The two lamps were $1,250.\\nMel: I bought them last week."
-    >>> [holds(said, answer) for answer in ("1250 dollars", "2 lamps", "May 8, 2023", "1 May 2023", "two beds")]
+    >>> text = "[8 May 2023]\\nMel: The two lamps were $1,250.\\nMel: I bought them last week."
+    >>> [holds(text, answer) for answer in ("1250 dollars", "2 lamps", "May 8, 2023", "1 May 2023", "two beds")]
     [True, True, True, False, False]
     """
     return answers_in([context], [answer])[0]
@@ -45,18 +41,26 @@ def answers_in(contexts: Sequence[str], answers: Sequence[str | None]) -> list[b
     """
     if len(contexts) != len(answers):
         raise DataError(f"there are {len(contexts)} contexts and {len(answers)} answers; give each context its answer")
-    read: dict[str, list[Said]] = {}
-    found = []
-    for context, answer in zip(contexts, answers, strict=True):
-        lines = read.get(context)
-        if lines is None:
-            lines = read[context] = _lines(context)
-        want = wanted(answer)
-        found.append(
-            want.kind not in UNMEASURABLE
-            and any(all(any(has(line, item) for line in lines) for item in items) for items in want.alternatives)
-        )
-    return found
+    read = {text: _read(text) for text in dict.fromkeys(contexts)}
+    return [_holds(read[text], answer) for text, answer in zip(contexts, answers, strict=True)]
+
+
+def _holds(lines: Sequence[Content], answer: str | None) -> bool:
+    asked = answer_content(answer)
+    return asked.kind not in UNMEASURABLE and any(
+        all(any(line.has(item) for line in lines) for item in items) for items in asked.alternatives
+    )
+
+
+def _read(text: str) -> list[Content]:
+    """Read a context that is only a text: its lines, each with the bracketed line that it stands under."""
+    lines, head = [], ""
+    for line in text.split("\n"):
+        if line.startswith("[") and line.endswith("]"):
+            head = line
+        else:
+            lines.append(content(f"{line} {head}" if head else line))
+    return lines
 
 
 def answer_kind(answer: str | None) -> str:
@@ -69,55 +73,51 @@ def answer_kind(answer: str | None) -> str:
     >>> [answer_kind(a) for a in ("May 2023", "rock climbing, fishing", "Likely no", "twice", None)]
     ['date', 'list', 'yes/no', 'number', 'none']
     """
-    return wanted(answer).kind
-
-
-def _lines(context: str) -> list[Said]:
-    """Read the lines of a context, each with the bracketed line that it stands under."""
-    lines, head = [], ""
-    for line in context.split("\n"):
-        if line.startswith("[") and line.endswith("]"):
-            head = line
-        else:
-            lines.append(said(f"{line} {head}" if head else line))
-    return lines
+    return answer_content(answer).kind
 
 
 def holding(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFrame) -> pl.DataFrame:
     """Say for every question and way of making contexts whether the answer is there.
 
-    :param contexts: name → ``query_id`` and ``text``, such as ``Contexts.texts``; tokens are counted where there is no
-        ``n_tokens``.
+    :param contexts: name → ``query_id`` and ``text``, such as ``Contexts.texts``; where there are no ``lines``, the
+        text is read as :func:`holds` reads it, and tokens are counted where there is no ``n_tokens``.
     :param questions: rows of :class:`memlab.records.Question`.
     :returns: ``context``, ``query_id``, ``question_type``, ``answer_kind``, ``holds`` (null where the answer cannot be
         looked for) and ``n_tokens``.
     :raises DataError: for a question that a way of making contexts has none for.
     """
+    answer = pl.when("abstention").then(None).otherwise("answer")
+    about = questions.select("query_id", "question_type", answer=answer)
+    kinds = pl.Series("answer_kind", [answer_kind(text) for text in about["answer"]], dtype=pl.String)
+    about = about.with_columns(kinds)
     parts = []
-    about = questions.select("query_id", "question_type", "answer", "abstention")
     for name, made in contexts.items():
         lacking = [column for column in ("query_id", "text") if column not in made.columns]
         if lacking:
             raise DataError(f"context {name!r} has no column {lacking[0]!r}; it needs query_id and text")
-        sized = made if "n_tokens" in made.columns else _counted(made)
-        rows = about.join(sized, on="query_id", how="left", maintain_order="left")
+        rows = about.join(
+            made if "n_tokens" in made.columns else _counted(made), on="query_id", how="left", maintain_order="left"
+        )
         if rows["text"].null_count():
             raise DataError(f"context {name!r} has none for question {rows.filter(pl.col('text').is_null())[0, 0]!r}")
-        answers = [None if none else answer for answer, none in rows.select("answer", "abstention").iter_rows()]
-        kinds = pl.Series("answer_kind", [answer_kind(answer) for answer in answers], dtype=pl.String)
-        there = pl.Series("there", answers_in(rows["text"].to_list(), answers), dtype=pl.Boolean)
-        unknown = pl.col("answer_kind").is_in(UNMEASURABLE)
+        different = rows.unique("text")
+        lines: Iterable[list[Content]] = map(_read, different["text"])
+        if "lines" in rows.columns:
+            lines = ([content(line) for line in each or ()] for each in different["lines"].to_list())
+        read = dict(zip(different["text"], lines, strict=True))
+        there = [_holds(read[text], answer) for text, answer in rows.select("text", "answer").iter_rows()]
+        measurable = ~pl.col("answer_kind").is_in(UNMEASURABLE)
         parts.append(
-            rows.with_columns(kinds, there).select(
-                pl.lit(name).alias("context"),
+            rows.select(
                 "query_id",
                 "question_type",
                 "answer_kind",
-                holds=pl.when(~unknown).then("there"),
-                n_tokens="n_tokens",
+                pl.when(measurable).then(pl.Series(there, dtype=pl.Boolean)).alias("holds"),
+                "n_tokens",
+                context=pl.lit(name),
             )
         )
-    return pl.concat(parts)
+    return pl.concat(parts).select("context", pl.exclude("context"))
 
 
 def holding_table(rows: pl.DataFrame, *, by: str = "question_type") -> pl.DataFrame:
@@ -132,15 +132,14 @@ def holding_table(rows: pl.DataFrame, *, by: str = "question_type") -> pl.DataFr
     table = grouped.group_by("context", "group", maintain_order=True).agg(
         n=pl.col("holds").count(),
         n_unmeasurable=pl.col("holds").is_null().sum(),
+        holds=pl.col("holds").mean(),
         hits=pl.col("holds").sum(),
         n_tokens=pl.col("n_tokens").mean(),
     )
     low, high = wilson(table["hits"].to_numpy(), np.maximum(table["n"].to_numpy(), 1), confidence=0.95)
     some = pl.col("n") > 0
-    return table.with_columns(low=pl.Series(low), high=pl.Series(high)).select(
-        "context", "group", "n", "n_unmeasurable", holds=pl.when(some).then(pl.col("hits") / pl.col("n")),
-        low=pl.when(some).then("low"), high=pl.when(some).then("high"), n_tokens="n_tokens",
-    )  # fmt: skip
+    table = table.with_columns(low=pl.when(some).then(pl.Series(low)), high=pl.when(some).then(pl.Series(high)))
+    return table.select("context", "group", "n", "n_unmeasurable", "holds", "low", "high", "n_tokens")
 
 
 def whole_history(data: Dataset, *, dates: bool = True) -> pl.DataFrame:
@@ -150,27 +149,11 @@ def whole_history(data: Dataset, *, dates: bool = True) -> pl.DataFrame:
     contexts with dates written out with a ceiling that has them too.
 
     :param dates: write dates behind words that only mean them; see :func:`memlab.context.dated`.
-    :returns: ``query_id``, ``text`` and ``n_tokens``.
+    :returns: ``query_id``, ``text``, ``lines`` and ``n_tokens``, as :class:`memlab.context.Contexts` has them.
     """
-    day = pl.col("timestamp").dt.strftime(_DAY).fill_null("")
-    lines = data.turns.select("scope", day=day, text=_texts(data.turns, dates))
-    new = (pl.col("day") != pl.col("day").shift(1).over("scope")).fill_null(True) & (pl.col("day") != "")
-    said = pl.when(new).then(pl.col("day") + "\n").otherwise(pl.lit(""))
-    lines = lines.with_columns(line=said + pl.col("text").map_elements(cleaned, return_dtype=pl.String))
-    whole = lines.group_by("scope", maintain_order=True).agg(text=pl.col("line").str.join("\n"))
-    return _counted(data.questions.select("query_id", "scope").join(whole, on="scope", how="left").drop("scope"))
-
-
-def _counted(contexts: pl.DataFrame) -> pl.DataFrame:
-    each = contexts.select(pl.col("text").fill_null("").unique(maintain_order=True))
-    sizes = each.with_columns(n_tokens=pl.Series(count(each["text"].to_list()), dtype=pl.Int64))
-    return contexts.with_columns(pl.col("text").fill_null("")).join(sizes, on="text", how="left", maintain_order="left")
-
-
-def _texts(turns: pl.DataFrame, dates: bool) -> pl.Series:
-    texts, times = turn_texts(turns), turns["timestamp"] if dates else [None] * turns.height
-    said = [text if when is None else dated(text, when.date()) for text, when in zip(texts, times, strict=True)]
-    return pl.Series(said, dtype=pl.String)
+    whole = _joined(messages(data.turns, "scope", dates=dates), "scope")
+    asked = data.questions.select("query_id", "scope")
+    return _counted(asked.join(whole, on="scope", how="left", maintain_order="left").drop("scope"))
 
 
 def evidence_only(data: Dataset, *, dates: bool = True) -> pl.DataFrame:
@@ -180,19 +163,33 @@ def evidence_only(data: Dataset, *, dates: bool = True) -> pl.DataFrame:
     retrieval is to blame. A question without evidence has an empty context.
 
     :param dates: as in :func:`whole_history`.
-    :returns: ``query_id``, ``text`` and ``n_tokens``.
+    :returns: as :func:`whole_history`.
     """
-    day = pl.col("timestamp").dt.strftime(_DAY + "\n").fill_null("")
-    lines = data.turns.select("turn_id", line=day + _texts(data.turns, dates))
     needed = data.questions.select("query_id", turn_id="evidence").explode("turn_id")
-    joined = needed.join(lines, on="turn_id", how="left", maintain_order="left")
-    texts = joined.group_by("query_id", maintain_order=True).agg(text=pl.col("line").drop_nulls().str.join("\n"))
-    asked = data.questions.select("query_id").join(texts, on="query_id", how="left", maintain_order="left")
-    return _counted(asked)
+    said = needed.join(messages(data.turns, dates=dates), on="turn_id", maintain_order="left")
+    asked = data.questions.select("query_id")
+    return _counted(asked.join(_joined(said, "query_id"), on="query_id", how="left", maintain_order="left"))
+
+
+def _joined(rows: pl.DataFrame, by: str) -> pl.DataFrame:
+    """Write messages down, each new day in a line above them: ``by``, ``text``, ``lines``."""
+    day = pl.col("at").dt.strftime("[%-d %B %Y]").fill_null("")
+    rows = rows.with_columns(day=day, text=pl.col("text").map_elements(cleaned, return_dtype=pl.String))
+    new = pl.col("day").ne_missing(pl.col("day").shift(1).over(by)) & (pl.col("day") != "")
+    head = pl.when(new).then(pl.col("day") + "\n").otherwise(pl.lit(""))
+    rows = rows.with_columns(shown=head + pl.col("text"), line=(pl.col("text") + " " + pl.col("day")).str.strip_chars())
+    return rows.group_by(by, maintain_order=True).agg(text=pl.col("shown").str.join("\n"), lines="line")
+
+
+def _counted(contexts: pl.DataFrame) -> pl.DataFrame:
+    contexts = contexts.with_columns(pl.col("text").fill_null(""))
+    each = contexts.select(pl.col("text").unique(maintain_order=True))
+    sizes = each.with_columns(n_tokens=pl.Series(count(each["text"].to_list()), dtype=pl.Int64))
+    return contexts.join(sizes, on="text", how="left", maintain_order="left")
 
 
 def of_another(contexts: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
-    """Give every question the context of another question: what is held by accident, the floor.
+    """Give every question the context of another question: what is there by accident, the floor.
 
     The other one is of the same scope, or of another where the scope has no second question; half the questions away,
     so that it is no neighbour on the same session.
@@ -204,19 +201,5 @@ def of_another(contexts: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
     away = pl.col("query_id").gather((pl.int_range(pl.len()) + pl.len() // 2) % pl.len())
     alone = pl.len().over("scope") == 1
     other = questions.select("query_id", other=pl.when(alone).then(away).otherwise(away.over("scope")))
-    return other.join(contexts.rename({"query_id": "other"}), on="other", how="left", maintain_order="left").drop(
-        "other"
-    )
-
-
-__all__ = [
-    "KINDS",
-    "answer_kind",
-    "answers_in",
-    "evidence_only",
-    "holding",
-    "holding_table",
-    "holds",
-    "of_another",
-    "whole_history",
-]
+    contexts = contexts.rename({"query_id": "other"})
+    return other.join(contexts, on="other", how="left", maintain_order="left").drop("other")

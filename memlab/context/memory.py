@@ -60,8 +60,10 @@ class SessionMemory:
         :param level: ``turn`` or ``session``.
         :param turns: only what was in use within so many turns; ``None`` for all.
         """
-        held = {"turn": self.documents, "session": self.sessions}[_level(level)]
-        return [one.id for one in held if turns is None or self.turn_count - one.turn < turns]
+        levels = {"turn": self.documents, "session": self.sessions}
+        if level not in levels:
+            raise DataError(f"level is {level!r}; choose turn or session")
+        return [use.id for use in levels[level] if turns is None or self.turn_count - use.turn < turns]
 
 
 def remember(
@@ -91,12 +93,12 @@ def remember(
         raise DataError(f"{_used_at(memory, now)}; turns are remembered in order of time")
     turn = memory.turn_count + 1
     fresh = {term.casefold(): meaning for term, meaning in (terms or {}).items()}
-    kept = {term: meaning for term, meaning in memory.terms if term not in fresh}
+    before = {term: meaning for term, meaning in memory.terms if term not in fresh}
     return replace(
         memory,
         turn_count=turn,
         last_access=now,
-        terms=tuple((fresh | kept).items())[:MOST_TERMS],
+        terms=tuple((fresh | before).items())[:MOST_TERMS],
         documents=_used(memory.documents, documents, now, turn),
         sessions=_used(memory.sessions, sessions, now, turn),
     )
@@ -113,16 +115,10 @@ def _used_at(memory: SessionMemory, now: datetime) -> str:
     return f"now is {now.isoformat()}, and conversation {memory.session_id!r} was last used at {memory.last_access}"
 
 
-def _used(held: tuple[Active, ...], ids: Iterable[str], now: datetime, turn: int) -> tuple[Active, ...]:
-    before = {one.id: one for one in held}
-    fresh = {each: Active(each, now, turn, before[each].n + 1 if each in before else 1) for each in ids}
-    return (*fresh.values(), *(one for one in held if one.id not in fresh))[:MOST_ACTIVE]
-
-
-def _level(level: str) -> str:
-    if level not in ("turn", "session"):
-        raise DataError(f"level is {level!r}; choose turn or session")
-    return level
+def _used(active: tuple[Active, ...], ids: Iterable[str], now: datetime, turn: int) -> tuple[Active, ...]:
+    before = {use.id: use for use in active}
+    fresh = {name: Active(name, now, turn, before[name].n + 1 if name in before else 1) for name in ids}
+    return (*fresh.values(), *(use for use in active if use.id not in fresh))[:MOST_ACTIVE]
 
 
 @dataclass
@@ -134,15 +130,15 @@ class Memories:
 
     >>> from datetime import datetime, timedelta
     >>> from memlab.context import Memories, remember
-    >>> kept, noon = Memories(ttl=timedelta(minutes=5)), datetime(2026, 5, 1, 12)
-    >>> kept.put(remember(kept.get("chat", now=noon), now=noon))
-    >>> [kept.get("chat", now=noon + timedelta(minutes=m)).turn_count for m in (4, 8, 14)]
+    >>> memories, noon = Memories(ttl=timedelta(minutes=5)), datetime(2026, 5, 1, 12)
+    >>> memories.put(remember(memories.get("chat", now=noon), now=noon))
+    >>> [memories.get("chat", now=noon + timedelta(minutes=m)).turn_count for m in (4, 8, 14)]
     [1, 1, 0]
     """
 
     ttl: timedelta = TTL
     most: int = 1_000
-    _held: OrderedDict[str, SessionMemory] = field(default_factory=OrderedDict, init=False, repr=False)
+    _memories: OrderedDict[str, SessionMemory] = field(default_factory=OrderedDict, init=False, repr=False)
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -153,7 +149,7 @@ class Memories:
         """Give the memory of a conversation; a new one where there is none, or where it has expired."""
         with self._lock:
             self._expire(now)
-            memory = self._held.get(session_id)
+            memory = self._memories.get(session_id)
             if memory is None:
                 return SessionMemory(session_id)
             memory = replace(memory, last_access=max(now, memory.last_access or now))
@@ -170,17 +166,16 @@ class Memories:
         with self._lock:
             self._expire(memory.last_access)
             self._keep(memory)
-            while len(self._held) > self.most:
-                self._held.popitem(last=False)
+            while len(self._memories) > self.most:
+                self._memories.popitem(last=False)
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._memories)
 
     def _keep(self, memory: SessionMemory) -> None:
-        self._held[memory.session_id] = memory
-        self._held.move_to_end(memory.session_id)
+        self._memories[memory.session_id] = memory
+        self._memories.move_to_end(memory.session_id)
 
     def _expire(self, now: datetime) -> None:
-        old = [name for name, one in self._held.items() if _since(one, now) > self.ttl]
-        for name in old:
-            del self._held[name]
+        for name in [name for name, memory in self._memories.items() if _since(memory, now) > self.ttl]:
+            del self._memories[name]

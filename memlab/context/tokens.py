@@ -40,14 +40,22 @@ def count(texts: Sequence[str]) -> np.ndarray:
         encoded = [tokenizer.encode(text, add_special_tokens=False) for text in clean]
     else:
         encoded = tokenizer.encode_batch(clean, add_special_tokens=False)
-    return np.array([_length(one) for one in encoded], np.int64)
+    return np.array([_length(each) for each in encoded], np.int64)
+
+
+def cleaned(text: str) -> str:
+    """Write a text as one line that every tokenizer reads.
+
+    >>> cleaned("two\\n\\nlines ")
+    'two lines'
+    """
+    return " ".join(text.encode("utf-8", "replace").decode().split())
 
 
 def _length(encoded: Any) -> int:
-    tokens = encoded.tokens
-    if _UNKNOWN not in tokens:
-        return len(tokens)
-    spans = zip(tokens, encoded.offsets, strict=True)
+    if _UNKNOWN not in encoded.tokens:
+        return len(encoded.tokens)
+    spans = zip(encoded.tokens, encoded.offsets, strict=True)
     return sum(max(1, last - first) if token == _UNKNOWN else 1 for token, (first, last) in spans)
 
 

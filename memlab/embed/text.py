@@ -39,8 +39,12 @@ def turn_texts(turns: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
     >>> memlab.embed.text.turn_texts(turns, header=("scope", "participants"))
     ['[scope: u | participants: Mel] Mel: Look! Mel shared a dog.']
     """
-    shared = " " + _named("{} shared ") + pl.col("caption") + "."
-    return (headers(_turn_fields(turns, header), turns.height) + _bodies(turns, shared)).to_list()
+    return (headers(_turn_fields(turns, header), turns.height) + turns.select(text=turn_text())["text"]).to_list()
+
+
+def turn_text() -> pl.Expr:
+    """Write turns as :func:`turn_texts` does without a header, as an expression over their rows."""
+    return _body(" " + _named("{} shared ") + pl.col("caption") + ".")
 
 
 def session_texts(turns: pl.DataFrame, sessions: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
@@ -55,7 +59,7 @@ def session_texts(turns: pl.DataFrame, sessions: pl.DataFrame, *, header: Sequen
     first = turns.unique("session_id", keep="first", maintain_order=True)
     heads = first.select("session_id", head=headers(_turn_fields(first, header, context=turns), first.height))
     joined = (
-        turns.select("session_id", body=_bodies(turns, " " + pl.col("caption")))
+        turns.select("session_id", body=_body(" " + pl.col("caption")))
         .group_by("session_id", maintain_order=True)
         .agg(pl.col("body").str.join("\n"))
     )
@@ -93,9 +97,8 @@ def _named(form: str) -> pl.Expr:
     return pl.when(pl.col("speaker").is_in(ROLES)).then(pl.lit("")).otherwise(pl.format(form, "speaker"))
 
 
-def _bodies(turns: pl.DataFrame, caption: pl.Expr) -> pl.Series:
-    shown = pl.when(pl.col("caption").is_null()).then(pl.lit("")).otherwise(caption)
-    return turns.select(body=_named("{}: ") + pl.col("text") + shown)["body"]
+def _body(caption: pl.Expr) -> pl.Expr:
+    return _named("{}: ") + pl.col("text") + pl.when(pl.col("caption").is_null()).then(pl.lit("")).otherwise(caption)
 
 
 def _check(header: Sequence[str]) -> None:

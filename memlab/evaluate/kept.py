@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.embed.text import turn_texts
+from memlab.embed.text import turn_text
 from memlab.errors import DataError
 from memlab.records import Dataset, qrels
 
@@ -35,9 +35,7 @@ def kept(texts: pl.DataFrame, dataset: Dataset) -> pl.DataFrame:
     evidence = qrels(dataset.questions, "turn").frame.select("query_id", "doc_id")
     if not evidence.height:
         raise DataError(f"no question of dataset {dataset.name!r} has evidence turns; nothing can be looked for")
-    full = dataset.turns.select(
-        "session_id", doc_id="turn_id", full=pl.Series(turn_texts(dataset.turns), dtype=pl.String)
-    )
+    full = dataset.turns.select("session_id", doc_id="turn_id", full=turn_text())
     placed = texts.join(full, on="doc_id", how="left", maintain_order="left")
     if placed["full"].null_count():
         unknown = placed.filter(pl.col("full").is_null())["doc_id"][0]

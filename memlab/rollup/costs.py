@@ -11,6 +11,8 @@ from memlab.rollup.given import GIVEN
 from memlab.rollup.nodes import INSTEAD
 from memlab.rollup.summarisers import EXTRACTIVE, SOURCE
 
+_TOKENS = pl.col("text").str.count_matches(PIECE)
+
 
 def cost(nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """Count what writing the nodes took, as if all of them were written now.
@@ -31,13 +33,12 @@ def cost(nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     >>> cost(rollup(turns), turns).select("kind", "calls").rows()
     [('session', 0), ('week', 0), ('month', 0)]
     """
-    own = nodes.select("node_id", tokens=pl.col("text").str.count_matches(PIECE))
-    turn_tokens = turns.select(turns="turn_id", tokens=pl.col("text").str.count_matches(PIECE))
+    own = nodes.select("node_id", tokens=_TOKENS)
     below = (
         nodes.select("node_id", child="children").explode("child").join(own.rename({"node_id": "child"}), on="child")
     )
-    leaves = nodes.filter(pl.col("children").list.len() == 0).select("node_id", "turns")
-    direct = leaves.explode("turns").join(turn_tokens, on="turns")
+    leaves = nodes.filter(pl.col("children").list.len() == 0).select("node_id", "turns").explode("turns")
+    direct = leaves.join(turns.select(turns="turn_id", tokens=_TOKENS), on="turns")
     read = pl.concat([below.select("node_id", "tokens"), direct.select("node_id", "tokens")])
     read = read.group_by("node_id").agg(read=pl.col("tokens").sum())
     asked = pl.col("service").str.contains(INSTEAD, literal=True) & ~pl.col("service").str.ends_with(GIVEN)
@@ -71,17 +72,13 @@ def kept(nodes: pl.DataFrame, turns: pl.DataFrame, evidence: Iterable[str] = ())
     >>> kept(rollup(turns), turns)["compression"].is_sorted()
     True
     """
-    wanted = pl.Series("evidence", list(evidence), dtype=pl.String).unique()
-    total = turns["text"].str.count_matches(PIECE).sum()
-    by = ("kind", "level")
-    evidence_rows = nodes.select(*by, pl.col("evidence").list.eval(pl.element().explode())).explode("evidence")
-    evidence_rows = evidence_rows.filter(pl.col("evidence").is_in(wanted.implode()))
-    n_kept = evidence_rows.group_by(by).agg(n=pl.col("evidence").n_unique())
-    share = pl.col("n").fill_null(0) / len(wanted) if len(wanted) else pl.lit(None, pl.Float64)
-    return (
-        nodes.group_by(by, maintain_order=True)
-        .agg(nodes=pl.len(), tokens=pl.col("text").str.count_matches(PIECE).sum())
-        .join(n_kept, on=by, how="left", maintain_order="left")
-        .with_columns(compression=total / pl.col("tokens"), evidence_kept=share)
-        .drop("n")
+    wanted = pl.Series(list(evidence), dtype=pl.String).unique()
+    total = turns.select(_TOKENS.sum()).item()
+    stands_on = pl.col("evidence").list.eval(pl.element().explode()).explode()
+    table = nodes.group_by("kind", "level", maintain_order=True).agg(
+        nodes=pl.len(),
+        tokens=_TOKENS.sum(),
+        compression=total / _TOKENS.sum(),
+        evidence_kept=stands_on.filter(stands_on.is_in(wanted.implode())).n_unique() / max(len(wanted), 1),
     )
+    return table if len(wanted) else table.with_columns(evidence_kept=pl.lit(None, pl.Float64))

@@ -1,4 +1,4 @@
-"""Rows of nodes: leaves from turns, parents from groups of nodes, whoever writes them."""
+"""Rows of nodes: leaves from turns, layers from groups of the nodes below, whoever writes them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import hashlib
 import polars as pl
 
 from memlab.cluster import cluster_terms
-from memlab.embed.text import turn_texts
-from memlab.records import Node, schema
+from memlab.embed.text import turn_text
+from memlab.records import Node, frame, schema
 from memlab.rollup.summarisers import POOL, SOURCE, WRITTEN, Summariser
 from memlab.summarize import split, topics
 
@@ -18,6 +18,7 @@ INSTEAD = " instead of "
 SCHEMA = schema(Node)
 _TERMS = 3
 _ABOUT = ("scope", "level", "kind", "children", "turns", "start", "end", "method")
+_WROTE = ("sentences", "evidence", "service", "topics")
 
 
 def sentences_of(turns: pl.DataFrame) -> pl.DataFrame:
@@ -26,11 +27,10 @@ def sentences_of(turns: pl.DataFrame) -> pl.DataFrame:
     :param turns: rows of :class:`memlab.records.Turn`.
     :returns: as :func:`memlab.summarize.split`, with ``timestamp``, ``evidence`` and ``said``.
     """
-    spoken = pl.when(pl.col("text").str.strip_chars() == "").then(pl.col("caption")).otherwise(pl.col("text"))
-    times = turns.select("turn_id", "timestamp")
+    text = pl.when(pl.col("text").str.strip_chars() == "").then(pl.col("caption")).otherwise(pl.col("text"))
     return (
-        split(turns.with_columns(text=spoken.fill_null("")))
-        .join(times, on="turn_id", how="left", maintain_order="left")
+        split(turns.with_columns(text=text.fill_null("")))
+        .join(turns.select("turn_id", "timestamp"), on="turn_id", how="left", maintain_order="left")
         .with_columns(evidence=pl.concat_list("turn_id"), said=pl.lit(True))
     )
 
@@ -41,47 +41,91 @@ def turn_nodes(turns: pl.DataFrame) -> pl.DataFrame:
     :param turns: rows of :class:`memlab.records.Turn`.
     """
     sentences = sentences_of(turns).group_by("turn_id").agg(sentences="text", evidence="evidence")
-    own = pl.concat_list("turn_id")
-    return (
-        turns.with_columns(text=pl.Series(turn_texts(turns), dtype=pl.String))
-        .join(sentences, on="turn_id", how="left", maintain_order="left")
-        .with_columns(
-            node_id=pl.struct("turn_id", "text").map_elements(
-                lambda row: _digest(row["turn_id"], row["text"]), return_dtype=pl.String
-            ),
-            level=pl.lit(0),
-            kind=pl.lit("turn"),
-            turns=own,
-            start="timestamp",
-            end="timestamp",
-            method=pl.lit("turn"),
-            service=pl.lit(SOURCE),
-        )
-        .pipe(as_nodes)
+    rows = turns.with_columns(text=turn_text())
+    ids = [_digest(turn, text) for turn, text in rows.select("turn_id", "text").iter_rows()]
+    return rows.join(sentences, on="turn_id", how="left", maintain_order="left").pipe(
+        as_nodes,
+        node_id=pl.Series(ids, dtype=pl.String),
+        level=pl.lit(0),
+        kind=pl.lit("turn"),
+        turns=pl.concat_list("turn_id"),
+        start="timestamp",
+        end="timestamp",
+        method=pl.lit("turn"),
+        service=pl.lit(SOURCE),
     )
 
 
-def as_nodes(rows: pl.DataFrame) -> pl.DataFrame:
+def as_nodes(rows: pl.DataFrame, **columns: pl.Expr | pl.Series | str) -> pl.DataFrame:
     """Give rows the columns of :class:`memlab.records.Node`; lists that are missing are empty."""
+    rows = rows.with_columns(**columns)
     missing = [pl.lit(None, kind).alias(name) for name, kind in SCHEMA.items() if name not in rows.columns]
     empty = [pl.col(name).fill_null(pl.lit([], kind)) for name, kind in SCHEMA.items() if isinstance(kind, pl.List)]
     cast = [pl.col(name).cast(kind) for name, kind in SCHEMA.items()]
     return rows.with_columns(missing).select(cast).with_columns(empty)
 
 
-def pool_of_nodes(edges: pl.DataFrame, nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
-    """List the sentences of groups of nodes.
+def session_nodes(turns: pl.DataFrame, summariser: Summariser, *, previous: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Summarise each session as a leaf, in order of first appearance."""
+    about = turns.group_by("session_id", maintain_order=True).agg(
+        pl.col("scope").first(),
+        turns="turn_id",
+        start=pl.col("timestamp").min(),
+        end=pl.col("timestamp").max(),
+    )
+    about = about.with_columns(
+        group="session_id",
+        level=pl.lit(0),
+        kind=pl.lit("session"),
+        children=pl.lit([], pl.List(pl.String)),
+        method=pl.lit("session"),
+    )
+    pool = sentences_of(turns).with_columns(group="session_id", kind=pl.lit("session"))
+    return _written(about, pool.select(list(POOL)), summariser, previous)
 
-    A sentence that begins with its speaker's name is given without it, as one of the conversation. One that stands on
-    no turn is left out.
 
-    :param edges: ``group``, ``kind`` and ``node_id``, in order of group, then time.
-    :param turns: rows of :class:`memlab.records.Turn`.
-    :returns: as :data:`memlab.rollup.summarisers.POOL`.
+def layer_above(
+    edges: pl.DataFrame,
+    below: pl.DataFrame,
+    turns: pl.DataFrame,
+    *,
+    summariser: Summariser,
+    previous: pl.DataFrame | None = None,
+) -> pl.DataFrame:
+    """Write a node over each group of nodes.
+
+    :param edges: ``group`` and ``node_id``, in order of group, then time; ``level``, ``kind`` and ``method`` of the
+        node above.
+    :param below: the nodes that are grouped.
+    :param turns: rows of :class:`memlab.records.Turn`, in order.
+    :param previous: nodes that were made before; what did not change keeps what was written.
+    :returns: rows of :class:`memlab.records.Node`, in order of the groups.
     """
+    place = turns.select(turns="turn_id").with_row_index("place")
+    nodes = edges.join(
+        below.select("node_id", "scope", "start", "end", "turns"), on="node_id", how="left", maintain_order="left"
+    )
+    of_groups = nodes.select("group", "turns").explode("turns").unique().join(place, on="turns").sort("place")
+    about = (
+        nodes.group_by("group", maintain_order=True)
+        .agg(
+            pl.col("scope", "level", "kind", "method").first(),
+            children="node_id",
+            start=pl.col("start").min(),
+            end=pl.col("end").max(),
+        )
+        .join(
+            of_groups.group_by("group", maintain_order=True).agg("turns"), on="group", how="left", maintain_order="left"
+        )
+    )
+    return _written(about, _pool(edges, below, turns), summariser, previous)
+
+
+def _pool(edges: pl.DataFrame, nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+    """List the sentences of groups, those of summaries without their speaker's name; one that stands on no turn not."""
     sources = turns.select("turn_id", "session_id", "speaker", "timestamp")
-    named = pl.col("speaker") + ": "
     leaf = pl.col("service") == SOURCE
+    named = pl.col("text").str.starts_with(pl.col("speaker") + ": ")
     return (
         edges.select("group", "kind", "node_id")
         .join(nodes.select("node_id", "scope", "service", "sentences", "evidence"), on="node_id", maintain_order="left")
@@ -91,11 +135,11 @@ def pool_of_nodes(edges: pl.DataFrame, nodes: pl.DataFrame, turns: pl.DataFrame)
         .with_columns(turn_id=pl.col("evidence").list.first(), text="sentences")
         .join(sources, on="turn_id", how="left", maintain_order="left")
         .with_columns(
-            text=pl.when(~leaf & pl.col("text").str.starts_with(named))
-            .then(pl.col("text").str.strip_prefix(named))
+            text=pl.when(~leaf & named)
+            .then(pl.col("text").str.strip_prefix(pl.col("speaker") + ": "))
             .otherwise("text"),
             # What a model wrote names whom it means.
-            speaker=pl.when(leaf | pl.col("text").str.starts_with(named)).then("speaker").otherwise(pl.lit("other")),
+            speaker=pl.when(leaf | named).then("speaker").otherwise(pl.lit("other")),
             position=pl.int_range(1, pl.len() + 1).over("group", "turn_id"),
             said=leaf,
         )
@@ -103,39 +147,23 @@ def pool_of_nodes(edges: pl.DataFrame, nodes: pl.DataFrame, turns: pl.DataFrame)
     )
 
 
-def parents(
-    about: pl.DataFrame, pool: pl.DataFrame, *, summariser: Summariser, previous: pl.DataFrame | None = None
+def _written(
+    about: pl.DataFrame, pool: pl.DataFrame, summariser: Summariser, previous: pl.DataFrame | None
 ) -> pl.DataFrame:
-    """Write the nodes of groups, in one call of the summariser; what ``previous`` holds already is taken from there.
-
-    :param about: a row for each group: ``group``, and ``scope``, ``level``, ``kind``, ``children``, ``turns``,
-        ``start``, ``end`` and ``method`` of its node.
-    :param pool: their sentences, see :data:`memlab.rollup.summarisers.POOL`.
-    :param previous: nodes that were made before.
-    :returns: rows of :class:`memlab.records.Node`, in the order of ``about``.
-    """
+    """Write the nodes of groups in one call of the summariser; what ``previous`` holds is taken from there."""
     named = _named(about, pool, summariser)
-    kept = named.select("group", "node_id").head(0).with_columns(pl.lit(None, SCHEMA[n]).alias(n) for n in _WROTE)
-    if previous is not None:
-        reused = previous.filter(~pl.col("service").str.contains(INSTEAD, literal=True)).unique("node_id")
-        kept = named.select("group", "node_id").join(reused.select("node_id", *_WROTE), on="node_id")
-    new = pool.filter(~pl.col("group").is_in(kept["group"].implode()))
-    written = kept.head(0).drop("node_id")
+    old = (frame(Node) if previous is None else previous).select("node_id", *_WROTE)
+    old = old.filter(~pl.col("service").str.contains(INSTEAD, literal=True)).unique("node_id")
+    wrote = named.select("group", "node_id").join(old, on="node_id").drop("node_id")
+    new = pool.filter(~pl.col("group").is_in(wrote["group"].implode()))
     if new.height:
-        group_topics = _topics(new)
         made = summariser.write(new).select(pl.col(name).cast(kind) for name, kind in WRITTEN.items())
-        written = made.join(group_topics, on="group", how="left").select("group", *_WROTE)
-    wrote = pl.concat([kept.drop("node_id"), written])
-    return (
-        named.join(wrote, on="group", how="left", maintain_order="left")
-        .with_columns(
-            text=pl.col("sentences").list.join(" ").fill_null(""), service=pl.col("service").fill_null(SOURCE)
-        )
-        .pipe(as_nodes)
+        wrote = pl.concat([wrote, made.join(_topics(new), on="group", how="left").select(wrote.columns)])
+    return named.join(wrote, on="group", how="left", maintain_order="left").pipe(
+        as_nodes,
+        text=pl.col("sentences").list.join(" ").fill_null(""),
+        service=pl.col("service").fill_null(SOURCE),
     )
-
-
-_WROTE = ("sentences", "evidence", "service", "topics")
 
 
 def _topics(pool: pl.DataFrame) -> pl.DataFrame:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import tzinfo
-from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.language.cues import ASKS
 from memlab.records import Node, frame
-from memlab.rollup.nodes import as_nodes, parents, pool_of_nodes, sentences_of
-from memlab.rollup.questions import asked_and_closed
+from memlab.rollup.nodes import as_nodes, layer_above, sentences_of, session_nodes
 from memlab.rollup.summarisers import Extractive, Summariser
-from memlab.rollup.trees import session_nodes
-from memlab.summarize import decisions
+from memlab.summarize import decisions, open_questions, shared, words
+from memlab.summarize.parts import COVERED
 
 PERIODS = ("day", "week")
 UNDATED = "undated"
 
 _THURSDAY = 3
+# Of a question's telling words, so many at least does a statement of another day need to count as its answer.
+_FEWEST = 2
 
 
 def rollup(
@@ -38,8 +39,8 @@ def rollup(
     ``method`` says ``undated``.
 
     Topics of a session are read off its turns, those of a period off the sentences below it. Decisions are those of all
-    its turns. Open questions are those that nobody has answered up to its end, also of earlier periods: each is carried
-    on until a later turn answers it, see :func:`memlab.rollup.questions.asked_and_closed`.
+    its turns. Open questions are those that nobody has answered up to its end, also of earlier periods: a statement of
+    a later session answers one when it holds half of its telling words, and at least two.
 
     With ``previous``, a node whose sources have not changed keeps its sentences and topics: a new session costs one
     call of the summariser for itself, one for its period and one for its month. The result is the same as without.
@@ -62,35 +63,31 @@ def rollup(
     """
     if period not in PERIODS:
         raise DataError(f"period is {period!r}; choose from {', '.join(PERIODS)}")
-    _zone(tz)
+    try:
+        ZoneInfo(tz)
+    except (KeyError, ValueError, OSError) as error:
+        raise DataError(f"tz is {tz!r}, which is no time zone; write one as 'UTC' or 'Europe/Oslo'") from error
     if not turns.height:
         return frame(Node)
     writer = summariser or Extractive()
     order = _ordered(turns, sessions, period, tz)
     turns = turns.join(order.select("session_id", "place"), on="session_id", how="left", maintain_order="left")
     turns = turns.sort("place", maintain_order=True).drop("place")
-    below = _dated(session_nodes(turns, writer, previous=previous), order)
-    layers = [below]
+    below = session_nodes(turns, writer, previous=previous).with_columns(order["start", "end"])
+    layers, groups = [below], order.select("place", "month", "dated", group="period")
     for level, kind in enumerate((period, "month"), 1):
-        grouping = _Grouping(kind, level, f"{kind}s ({tz})")
-        below = _above(below, order, turns, grouping, writer, previous)
-        layers.append(below)
-    return _told(layers, order, turns)
-
-
-class _Grouping(NamedTuple):
-    kind: str
-    level: int
-    method: str
-
-
-def _zone(tz: str) -> tzinfo:
-    from zoneinfo import ZoneInfo
-
-    try:
-        return ZoneInfo(tz)
-    except (KeyError, ValueError, OSError) as error:
-        raise DataError(f"tz is {tz!r}, which is no time zone; write one as 'UTC' or 'Europe/Oslo'") from error
+        method = pl.when("dated").then(pl.lit(f"{kind}s ({tz})")).otherwise(pl.lit(UNDATED))
+        edges = groups.select(
+            below["node_id"], pl.col("group").cast(pl.String), level=pl.lit(level), kind=pl.lit(kind), method=method
+        )
+        below = layer_above(edges, below, turns, summariser=writer, previous=previous)
+        groups = groups.group_by("group", maintain_order=True).agg(
+            pl.col("place").max(), pl.col("month", "dated").first()
+        )
+        layers.append(below.with_columns(groups["place"]))
+        groups = groups.with_columns(group="month")
+    layers[0] = layers[0].with_columns(order["place"])
+    return _with_questions_and_decisions(pl.concat(layers), order, turns)
 
 
 def _ordered(turns: pl.DataFrame, sessions: pl.DataFrame | None, period: str, tz: str) -> pl.DataFrame:
@@ -103,14 +100,13 @@ def _ordered(turns: pl.DataFrame, sessions: pl.DataFrame | None, period: str, tz
         pl.col("scope").first(), start=pl.col("timestamp").min(), end=pl.col("timestamp").max()
     )
     if sessions is not None:
-        known = sessions.select("session_id", known_start="start", known_end="end")
-        ordered = ordered.join(known, on="session_id", how="left", maintain_order="left").with_columns(
-            start=pl.coalesce("start", "known_start"), end=pl.coalesce("end", "known_end", "known_start")
+        listed = sessions.select("session_id", listed_start="start", listed_end="end")
+        ordered = ordered.join(listed, on="session_id", how="left", maintain_order="left").with_columns(
+            start=pl.coalesce("start", "listed_start"), end=pl.coalesce("end", "listed_end", "listed_start")
         )
-    near = pl.col("start").forward_fill().over("scope")
     scopes = ordered.select("scope").unique(maintain_order=True).with_row_index("scope_place")
     ordered = (
-        ordered.with_columns(near=near)
+        ordered.with_columns(near=pl.col("start").forward_fill().over("scope"))
         .with_columns(pl.col("near").backward_fill().over("scope"))
         .join(scopes, on="scope", maintain_order="left")
         .sort("scope_place", "near", maintain_order=True)
@@ -127,76 +123,53 @@ def _ordered(turns: pl.DataFrame, sessions: pl.DataFrame | None, period: str, tz
     )
 
 
-def _dated(nodes: pl.DataFrame, order: pl.DataFrame) -> pl.DataFrame:
-    """Give session nodes their dates and the places of their groups; they stand in the order of the sessions."""
-    return nodes.with_columns(order["start"], order["end"], order["place"], order["period"], order["month"])
-
-
-def _above(
-    below: pl.DataFrame,
-    order: pl.DataFrame,
-    turns: pl.DataFrame,
-    grouping: _Grouping,
-    summariser: Summariser,
-    previous: pl.DataFrame | None,
-) -> pl.DataFrame:
-    """Write the nodes of one level, and set the parents of the nodes below."""
-    column = "month" if grouping.level == 2 else "period"
-    edges = below.select(
-        "node_id", "scope", "start", "end", "turns", "place", "month", group=pl.col(column).cast(pl.String)
-    )
-    undated = order.filter(~pl.col("dated"))["scope"].implode()
-    about = edges.group_by("group", maintain_order=True).agg(
-        pl.col("scope", "month").first(),
-        pl.col("place").max(),
-        pl.col("turns").list.explode(keep_nulls=False, empty_as_null=False),
-        children="node_id",
-        start=pl.col("start").min(),
-        end=pl.col("end").max(),
-    )
-    about = about.with_columns(
-        level=pl.lit(grouping.level),
-        kind=pl.lit(grouping.kind),
-        method=pl.when(pl.col("scope").is_in(undated)).then(pl.lit(UNDATED)).otherwise(pl.lit(grouping.method)),
-    )
-    pool = pool_of_nodes(edges.with_columns(kind=pl.lit(grouping.kind)), below, turns)
-    made = parents(about, pool, summariser=summariser, previous=previous)
-    return made.with_columns(about["place"], about["month"])
-
-
-def _told(layers: list[pl.DataFrame], order: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
-    """Set parents, decisions and open questions."""
-    child = pl.concat([layer.select(pl.col("children").alias("node_id"), parent="node_id") for layer in layers])
-    above = child.explode("node_id").drop_nulls("node_id")
-    nodes = pl.concat([layer.select(*frame(Node).columns, "place") for layer in layers])
-    nodes = nodes.drop("parent").join(above, on="node_id", how="left", maintain_order="left")
+def _with_questions_and_decisions(nodes: pl.DataFrame, order: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+    """Set parents, decisions and open questions of nodes with their ``place``."""
     sentences = sentences_of(turns)
-    places = order.select("session_id", "scope", "place")
-    asked = asked_and_closed(sentences, places)
+    above = nodes.select(node_id="children", parent="node_id").explode("node_id").drop_nulls("node_id")
     # A session has its own questions, a period all that are open at its end.
-    open_now = (
+    still_open = (
         nodes.select("node_id", "kind", "scope", last="place")
-        .join(asked, on="scope")
+        .join(_questions(sentences, order), on="scope")
         .filter(pl.col("asked") <= pl.col("last"))
         .filter(pl.col("closed").is_null() | (pl.col("closed") > pl.col("last")))
         .filter((pl.col("kind") != "session") | (pl.col("asked") == pl.col("last")))
-        .sort("line")
+        .sort("row")
         .group_by("node_id")
         .agg(open_questions="spoken", open_question_evidence=pl.concat_list("turn_id"))
     )
-    made = decisions(sentences).select("turn_id", "spoken").with_row_index("row")
     decided = (
         nodes.select("node_id", turn_id="turns")
         .explode("turn_id")
-        .join(made, on="turn_id")
+        .join(decisions(sentences).select("turn_id", "spoken").with_row_index("row"), on="turn_id")
         .sort("row")
         .group_by("node_id")
         .agg(decisions="spoken", decision_evidence=pl.concat_list("turn_id"))
     )
-    names = ("decisions", "decision_evidence", "open_questions", "open_question_evidence")
-    return (
-        nodes.drop(names)
-        .join(decided, on="node_id", how="left", maintain_order="left")
-        .join(open_now, on="node_id", how="left", maintain_order="left")
-        .pipe(as_nodes)
+    rows = nodes.drop("parent", *decided.columns[1:], *still_open.columns[1:])
+    for part in (above, decided, still_open):
+        rows = rows.join(part, on="node_id", how="left", maintain_order="left")
+    return as_nodes(rows)
+
+
+def _questions(sentences: pl.DataFrame, order: pl.DataFrame) -> pl.DataFrame:
+    """List the questions that a session leaves open, and which later session answers each, if any does.
+
+    :returns: ``row`` (of the sentence, in order of time), ``scope``, ``turn_id``, ``spoken``, ``asked`` (place of its
+        session) and ``closed`` (place of the session that answers it; null where none does).
+    """
+    placed = sentences.join(order.select("session_id", "place"), on="session_id", maintain_order="left")
+    placed = placed.with_row_index("line")
+    asked = open_questions(placed).select("scope", "turn_id", "spoken", row="line", asked="place")
+    # Content alone decides: who speaks next does not reply to a question of another day.
+    stated = placed.filter(~pl.col("text").str.contains(ASKS)).select("scope", "place", row="line", other="line")
+    answers = (
+        shared(asked, stated, words(placed), by="scope")
+        .filter((pl.col("shared") >= _FEWEST) & (pl.col("share") >= COVERED))
+        .join(stated.select("other", "place"), on="other")
+        .join(asked.select("row", "asked"), on="row")
+        .filter(pl.col("place") > pl.col("asked"))
+        .group_by("row")
+        .agg(closed=pl.col("place").min())
     )
+    return asked.join(answers, on="row", how="left")

@@ -75,43 +75,33 @@ def tree(
     scopes = bench.queries["scope"].unique(maintain_order=True).to_list()
     trees = trees_of(bench, scopes, grouping, given=given, tz=tz, seed=seed)
     ranked = [_best(scope, search, turns, beam, k if level == "turn" else None) for scope in _scopes(bench, trees)]
-    run = _run(bench, ranked, max((part[1].shape[1] for part in ranked), default=1))
+    run = _run(bench, ranked)
     return run if level == "turn" else sessions_from_turns(run, bench, k=k)
 
 
-class _Above(NamedTuple):
-    """The summaries of one scope, by number, and how they stand above its turns.
-
-    :param vectors: (m, d) of the summaries.
-    :param turn: (e,) number of a turn within the scope, for each turn of each node; ascending within a node.
-    :param node: (e,) number of its node, ascending.
-    :param level: (m,) layer of each summary.
-    :param child: (c, 2) numbers of a node and of a summary right below it.
-    :param top: (m,) whether there is nothing above it.
-    """
-
-    vectors: np.ndarray
-    turn: np.ndarray
-    node: np.ndarray
-    level: np.ndarray
-    child: np.ndarray
-    top: np.ndarray
-
-
 class _Scope(NamedTuple):
-    """One scope with its queries.
+    """One scope with its queries, and the summaries above its turns.
 
     :param rows: (q,) rows of the queries.
     :param span: place of the scope's n turns.
     :param own: (q, n) cosines of the turns.
-    :param summaries: (q, m) their cosines.
+    :param summaries: (q, m) cosines of the summaries.
+    :param turn: (e,) number of a turn within the scope, for each turn of each summary; ascending within a summary.
+    :param node: (e,) number of its summary, ascending.
+    :param level: (m,) layer of each summary.
+    :param child: (c, 2) numbers of a summary and of one right below it.
+    :param top: (m,) whether there is nothing above it.
     """
 
     rows: np.ndarray
     span: slice
     own: np.ndarray
     summaries: np.ndarray
-    above: _Above
+    turn: np.ndarray
+    node: np.ndarray
+    level: np.ndarray
+    child: np.ndarray
+    top: np.ndarray
 
 
 def _scopes(bench: Bench, trees: Mapping[str, Tree]) -> Iterator[_Scope]:
@@ -121,10 +111,31 @@ def _scopes(bench: Bench, trees: Mapping[str, Tree]) -> Iterator[_Scope]:
         raise DataError("the queries are not embedded; make the bench with an encoder")
     for rows, span in bench.by_scope("turn"):
         summaries = trees[bench.queries["scope"][int(rows[0])]]
-        above = _above(summaries.nodes, summaries.vectors, documents.ids[span])
-        own = cosines(bench.query_vectors[rows], vectors[span])
-        summary_cosines = cosines(bench.query_vectors[rows], above.vectors)
-        yield _Scope(rows, span, own.astype(np.float64), summary_cosines.astype(np.float64), above)
+        nodes = summaries.nodes.with_row_index("node")
+        places = pl.DataFrame({"turns": pl.Series(documents.ids[span], dtype=pl.String)}).with_row_index("turn")
+        below = nodes.select("node", "turns").explode("turns").join(places, on="turns").sort("node", "turn")
+        child = nodes.select(parent="node", node_id="children").explode("node_id").join(nodes, on="node_id")
+        yield _Scope(
+            rows,
+            span,
+            cosines(bench.query_vectors[rows], vectors[span]).astype(np.float64),
+            cosines(bench.query_vectors[rows], summaries.vectors).astype(np.float64),
+            below["turn"].to_numpy().astype(np.int64),
+            below["node"].to_numpy().astype(np.int64),
+            # Turns are the lowest layer of all, also where sessions are the leaves.
+            nodes.select(pl.col("level") + (pl.col("kind") != "cluster"))["level"].to_numpy().astype(np.int64),
+            child.select("parent", "node").sort("parent", "node").to_numpy().astype(np.int64),
+            nodes["parent"].is_null().to_numpy(),
+        )
+
+
+class _Design(NamedTuple):
+    """What a tree depends on beside its turns."""
+
+    grouping: str
+    given: bool = False
+    tz: str = "UTC"
+    seed: int = 0
 
 
 def trees_of(
@@ -140,22 +151,13 @@ def trees_of(
         raise DataError(f"grouping is {grouping!r}; choose from {', '.join(GROUPINGS)}")
     clusters, weeks = _Design("clusters", seed=seed), _Design("weeks", given=given, tz=tz)
     designs = {"clusters": [clusters], "weeks": [weeks], "mixed": [clusters, weeks], "none": []}[grouping]
-    parts = [_built(bench, scopes, design) for design in designs]
     none = Tree(frame(Node), bench.documents("turn").vectors()[:0])
-    return {scope: _joined([none, *(part[scope] for part in parts)]) for scope in scopes}
-
-
-def _joined(parts: list[Tree]) -> Tree:
-    return Tree(pl.concat([part.nodes for part in parts]), np.concatenate([part.vectors for part in parts]))
-
-
-class _Design(NamedTuple):
-    """What a tree depends on beside its turns."""
-
-    grouping: str
-    given: bool = False
-    tz: str = "UTC"
-    seed: int = 0
+    forests = [_built(bench, scopes, design) for design in designs]
+    joined = {}
+    for scope in scopes:
+        parts = [none, *(forest[scope] for forest in forests)]
+        joined[scope] = Tree(pl.concat(part.nodes for part in parts), np.concatenate([part.vectors for part in parts]))
+    return joined
 
 
 def _forest(documents: Documents, design: _Design) -> dict[str, Tree]:
@@ -185,80 +187,46 @@ def _built(bench: Bench, scopes: list[str], design: _Design) -> dict[str, Tree]:
     return made
 
 
-def _above(nodes: pl.DataFrame, vectors: np.ndarray, turn_ids: np.ndarray) -> _Above:
-    numbers = nodes.select("node_id").with_row_index("number")
-    places = pl.DataFrame({"turns": pl.Series(turn_ids, dtype=pl.String)}).with_row_index("place")
-    below = nodes.select("turns").with_row_index("number").explode("turns").join(places, on="turns")
-    below = below.sort("number", "place")
-    child = (
-        nodes.select(node_id="children")
-        .with_row_index("parent")
-        .explode("node_id")
-        .join(numbers, on="node_id")
-        .select("parent", "number")
-        .sort("parent", "number")
-    )
-    return _Above(
-        vectors,
-        below["place"].to_numpy().astype(np.int64),
-        below["number"].to_numpy().astype(np.int64),
-        # Turns are the lowest layer of all, also where sessions are the leaves.
-        nodes.select(pl.col("level") + (pl.col("kind") != "cluster"))["level"].to_numpy().astype(np.int64),
-        child.to_numpy().astype(np.int64),
-        nodes["parent"].is_null().to_numpy(),
-    )
-
-
 def _best(scope: _Scope, search: str, turns: int, beam: int, k: int | None) -> tuple[np.ndarray, ...]:
-    """Rank a scope's turns for its queries: rows of the queries, places and scores (q, k) of the turns."""
+    """Rank a scope's turns for its queries: rows of the queries, places and scores of the turns, each (q, k)."""
     key = _collapsed(scope, turns) if search == "collapsed" else _reached(scope, beam)
     order = np.lexsort((-scope.own, -key), axis=1)[:, :k]
     # Depths are whole numbers, so that the cosine decides among turns of one depth; scores of nodes stay as they are.
     score = key if search == "collapsed" else key + (scope.own + 1) / 4
-    return scope.rows, scope.span.start + order, np.take_along_axis(score, order, axis=1)
+    rows = np.broadcast_to(scope.rows[:, None], order.shape)
+    return rows, scope.span.start + order, np.take_along_axis(score, order, axis=1)
 
 
 def _collapsed(scope: _Scope, turns: int) -> np.ndarray:
     """Give each turn the cosine of the best node that brings it, itself among them: (q, n)."""
     best = scope.own.copy()
-    turn, node = scope.above.turn, scope.above.node
-    if not len(turn):
-        return best
-    nearest = places_within(scope.own[:, turn], node) < turns
-    brought = np.where(nearest, scope.summaries[:, node], -np.inf)
-    order = np.argsort(turn, kind="stable")
-    starts = np.flatnonzero(np.r_[True, turn[order][1:] != turn[order][:-1]])
-    top = np.maximum.reduceat(brought[:, order], starts, axis=1)
-    with_node = turn[order][starts]
-    best[:, with_node] = np.maximum(best[:, with_node], top)
+    nearest = places_within(scope.own[:, scope.turn], scope.node) < turns
+    np.maximum.at(best.T, scope.turn, np.where(nearest, scope.summaries[:, scope.node], -np.inf).T)
     return best
 
 
 def _reached(scope: _Scope, beam: int) -> np.ndarray:
     """Say for each turn how many layers the beam comes down to it: (q, n)."""
-    above, depth = scope.above, np.zeros(scope.own.shape)
-    open_nodes = np.broadcast_to(above.top, scope.summaries.shape).copy()
-    parent, child = above.child.T
-    for layers, level in enumerate(sorted(set(above.level.tolist()), reverse=True), 1):
-        here = np.flatnonzero(above.level == level)
+    depth = np.zeros(scope.own.shape)
+    open_nodes = np.broadcast_to(scope.top, scope.summaries.shape).copy()
+    parent, child = scope.child.T
+    for layers, level in enumerate(sorted(set(scope.level.tolist()), reverse=True), 1):
+        here = np.flatnonzero(scope.level == level)
         value = np.where(open_nodes[:, here], scope.summaries[:, here], -np.inf)
         place = np.argsort(np.argsort(-value, axis=1, kind="stable"), axis=1, kind="stable")
-        kept = np.zeros(scope.summaries.shape, bool)
-        kept[:, here] = (place < beam) & (value > -np.inf)
-        inside = above.level[parent] == level
-        for_child = kept[:, parent[inside]]
-        np.logical_or.at(open_nodes.T, child[inside], for_child.T)
-        of_turns = np.isin(above.node, here)
-        np.maximum.at(depth.T, above.turn[of_turns], layers * kept.T[above.node[of_turns]])
+        near = np.zeros(scope.summaries.shape, bool)
+        near[:, here] = (place < beam) & (value > -np.inf)
+        inside = scope.level[parent] == level
+        np.logical_or.at(open_nodes.T, child[inside], near[:, parent[inside]].T)
+        of_turns = np.isin(scope.node, here)
+        np.maximum.at(depth.T, scope.turn[of_turns], layers * near.T[scope.node[of_turns]])
     return depth
 
 
-def _run(bench: Bench, ranked: list[tuple[np.ndarray, ...]], k: int) -> Run:
-    ids, query_ids = bench.documents("turn").ids, bench.queries["query_id"].to_numpy()
-    rows = [np.repeat(rows, places.shape[1]) for rows, places, _ in ranked]
-    row = np.concatenate([*rows, np.zeros(0, np.int64)])
-    order = np.argsort(row, kind="stable")
-    places = np.concatenate([*(places.ravel() for _, places, _ in ranked), np.zeros(0, np.int64)])[order]
-    scores = np.concatenate([*(scores.ravel() for *_, scores in ranked), np.zeros(0)])[order]
-    run = run_from_scores(query_ids[row[order]], ids[places], scores, level="turn", k=max(k, 1))
-    return bench.show(run)
+def _run(bench: Bench, ranked: list[tuple[np.ndarray, ...]]) -> Run:
+    none = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    rows, places, scores = (np.concatenate([a.ravel() for a in column]) for column in zip(none, *ranked, strict=True))
+    order = np.argsort(rows, kind="stable")
+    query_ids, ids = bench.queries["query_id"].to_numpy()[rows[order]], bench.documents("turn").ids[places[order]]
+    k = max((part.shape[1] for _, part, _ in ranked), default=1)
+    return bench.show(run_from_scores(query_ids, ids, scores[order], level="turn", k=k))

@@ -10,11 +10,10 @@ import polars as pl
 
 from memlab.cluster.mixture import mixture_memberships
 from memlab.embed import Encoder, load
-from memlab.embed.text import turn_texts
 from memlab.errors import DataError
 from memlab.records import Node, frame
-from memlab.rollup.nodes import parents, pool_of_nodes, sentences_of, turn_nodes
-from memlab.rollup.summarisers import POOL, Extractive, Summariser
+from memlab.rollup.nodes import layer_above, session_nodes, turn_nodes
+from memlab.rollup.summarisers import Extractive, Summariser
 
 LEAVES = ("turns", "sessions")
 
@@ -71,129 +70,57 @@ def grow(
     >>> nodes.filter(kind="turn").height, nodes.filter(kind="cluster").height > 0
     (60, True)
     """
-    writer = summariser or Extractive()
-    embedder = load(encoder)
-    below = _leaves(turns, leaves, writer)
-    known = np.asarray(embedder.encode(_texts(below, turns))) if vectors is None else vectors
-    if len(known) != below.height:
-        raise DataError(f"there are {len(known):,} vectors for {below.height:,} {leaves}; give one for each")
-    layers, of_layers = [], [known]
+    if leaves not in LEAVES:
+        raise DataError(f"leaves is {leaves!r}; choose from {', '.join(LEAVES)}")
+    writer, embedder = summariser or Extractive(), load(encoder)
+    if not turns.height:
+        below = frame(Node)
+    else:
+        below = turn_nodes(turns) if leaves == "turns" else session_nodes(turns, writer)
+    leaf_vectors = np.asarray(embedder.encode(below["text"].to_list())) if vectors is None else vectors
+    if len(leaf_vectors) != below.height:
+        raise DataError(f"there are {len(leaf_vectors):,} vectors for {below.height:,} {leaves}; give one for each")
+    layers, of_layers = [], [leaf_vectors]
     for level in range(1, LAYERS + 1):
         edges = _edges(below, of_layers[-1], reduce=reduce, seed=seed)
         if edges.is_empty():
             break
-        about = _about(edges, below, turns, level)
-        pool = pool_of_nodes(edges.with_columns(kind=pl.lit("cluster")), below, turns)
-        above = parents(about, pool, summariser=writer)
-        layers.append(_with_parents(below, edges, about, above))
+        edges = edges.with_columns(level=pl.lit(level), kind=pl.lit("cluster"))
+        above = layer_above(edges, below, turns, summariser=writer)
+        layers.append(_with_parents(below, edges, above["node_id"]))
         of_layers.append(np.asarray(embedder.encode(above["text"].to_list())))
         below = above
     return Tree(pl.concat([*layers, below]), np.concatenate(of_layers))
 
 
-def _leaves(turns: pl.DataFrame, leaves: str, summariser: Summariser) -> pl.DataFrame:
-    if leaves not in LEAVES:
-        raise DataError(f"leaves is {leaves!r}; choose from {', '.join(LEAVES)}")
-    if not turns.height:
-        return frame(Node)
-    return turn_nodes(turns) if leaves == "turns" else session_nodes(turns, summariser)
-
-
-def session_nodes(turns: pl.DataFrame, summariser: Summariser, *, previous: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Summarise each session as a leaf, in order of first appearance."""
-    about = turns.group_by("session_id", maintain_order=True).agg(
-        pl.col("scope").first(),
-        turns="turn_id",
-        start=pl.col("timestamp").min(),
-        end=pl.col("timestamp").max(),
-    )
-    about = about.with_columns(
-        group="session_id",
-        level=pl.lit(0),
-        kind=pl.lit("session"),
-        children=pl.lit([], pl.List(pl.String)),
-        method=pl.lit("session"),
-    )
-    pool = sentences_of(turns).with_columns(group="session_id", kind=pl.lit("session"))
-    return parents(about, pool.select(list(POOL)), summariser=summariser, previous=previous)
-
-
-def _texts(leaves: pl.DataFrame, turns: pl.DataFrame) -> list[str]:
-    """Give what is embedded of leaves: of turns the same texts as everywhere."""
-    if leaves.height and leaves["kind"][0] == "turn":
-        return turn_texts(turns)
-    return leaves["text"].to_list()
-
-
 def _edges(below: pl.DataFrame, vectors: np.ndarray, *, reduce: str, seed: int) -> pl.DataFrame:
-    """Group the nodes of each scope that still has many: rows by group, then by time."""
-    parts = []
-    rows = below.with_row_index("row").group_by("scope", maintain_order=True).agg("row")["row"].to_list()
-    for number, members in enumerate(rows):
-        if len(members) <= FEW:
+    """Group the nodes of each scope that still has many; rows by group, then by time."""
+    schema = pl.Schema({"row": pl.UInt32, "group": pl.UInt32, "weight": pl.Float64, "method": pl.String})
+    parts, n_groups = [pl.DataFrame(schema=schema)], 0
+    for rows in below.with_row_index("row").group_by("scope", maintain_order=True).agg("row")["row"].to_list():
+        if len(rows) <= FEW:
             continue
-        memberships, method = mixture_memberships(vectors[members], reduce=reduce, seed=seed), "mixture"
-        if not 1 < memberships.shape[1] <= len(members) // 2:
-            memberships, method = _chunks(len(members)), "chunks"
+        memberships, method = mixture_memberships(vectors[rows], reduce=reduce, seed=seed), "mixture"
+        if not 1 < memberships.shape[1] <= len(rows) // 2:
+            memberships, method = _chunks(len(rows)), "chunks"
         pairs = memberships.tocoo()
-        part = pl.DataFrame({"row": np.array(members)[pairs.row], "column": pairs.col, "weight": pairs.data})
-        parts.append(
-            part.select(
-                pl.col("row").cast(pl.UInt32),
-                pl.format("{}-{}", pl.lit(number), "column").alias("group"),
-                "weight",
-                method=pl.lit(method),
-                order=pl.col("column") + number * below.height,
-            )
-        )
-    if not parts:
-        return pl.DataFrame(schema={"row": pl.UInt32, "group": pl.String, "weight": pl.Float64, "method": pl.String})
-    rows_of = pl.concat(parts).sort("order", "row").drop("order")
-    return rows_of.join(below.select("node_id").with_row_index("row"), on="row", how="left", maintain_order="left")
+        columns = {"row": np.array(rows)[pairs.row], "group": n_groups + pairs.col, "weight": pairs.data}
+        parts.append(pl.DataFrame(columns).with_columns(method=pl.lit(method)).cast(schema))
+        n_groups += memberships.shape[1]
+    edges = pl.concat(parts).sort("group", "row").with_columns(pl.col("group").cast(pl.String))
+    return edges.with_columns(node_id=below["node_id"].gather(edges["row"])).drop("row")
 
 
 def _chunks(n: int) -> Any:
     """Put neighbours together, five by five."""
     from scipy.sparse import csr_array
 
-    group = np.arange(n) // _CHUNK
-    return csr_array((np.ones(n), (np.arange(n), group)), shape=(n, int(group.max()) + 1))
+    return csr_array((np.ones(n), (np.arange(n), np.arange(n) // _CHUNK)))
 
 
-def _about(edges: pl.DataFrame, below: pl.DataFrame, turns: pl.DataFrame, level: int) -> pl.DataFrame:
-    children = below.with_row_index("row").select("row", "scope", "start", "end", "turns")
-    nodes = edges.join(children, on="row", maintain_order="left")
-    place = turns.select(turns="turn_id").with_row_index("place")
-    of_groups = (
-        nodes.select("group", "turns")
-        .explode("turns")
-        .unique(maintain_order=True)
-        .join(place, on="turns", maintain_order="left")
-        .sort("place", maintain_order=True)
-        .group_by("group", maintain_order=True)
-        .agg("turns")
-    )
-    return (
-        nodes.group_by("group", maintain_order=True)
-        .agg(
-            pl.col("scope", "method").first(),
-            children="node_id",
-            start=pl.col("start").min(),
-            end=pl.col("end").max(),
-        )
-        .join(of_groups, on="group", how="left", maintain_order="left")
-        .with_columns(level=pl.lit(level), kind=pl.lit("cluster"))
-    )
-
-
-def _with_parents(below: pl.DataFrame, edges: pl.DataFrame, about: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
+def _with_parents(below: pl.DataFrame, edges: pl.DataFrame, above: pl.Series) -> pl.DataFrame:
     """Give each node the parent that it belongs to most; of equals, the first."""
-    ids = about.select("group").with_columns(parent=above["node_id"])
-    best = (
-        edges.join(ids, on="group", maintain_order="left")
-        .sort("weight", descending=True, maintain_order=True)
-        .unique("row", keep="first", maintain_order=True)
-        .select("node_id", "parent")
-    )
-    columns = below.columns
-    return below.drop("parent").join(best, on="node_id", how="left", maintain_order="left").select(columns)
+    groups = edges.select("group").unique(maintain_order=True).with_columns(parent=above)
+    best = edges.join(groups, on="group", maintain_order="left").sort("weight", descending=True, maintain_order=True)
+    best = best.unique("node_id", keep="first", maintain_order=True).select("node_id", "parent")
+    return below.drop("parent").join(best, on="node_id", how="left", maintain_order="left").select(below.columns)

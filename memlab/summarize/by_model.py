@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 import polars as pl
 from pydantic import BaseModel, Field, StringConstraints
 
-from memlab.summarize._words import words
+from memlab.summarize.sentences import shared, words
 
 SYSTEM = (
     "You summarise conversations. Use only what the turns say: add nothing, guess nothing. Keep names, numbers, "
@@ -21,7 +21,7 @@ SYSTEM = (
 _SHORTEST_TURN = 40
 # Turns that a sentence without numbers may get, and the share of its telling words that a turn needs to be one.
 _GUESSES = 2
-_SHARED = 0.3
+_SHARE = 0.3
 
 _Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]
 _Keyword = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=60)]
@@ -67,28 +67,20 @@ def prompts(turns: pl.DataFrame, *, max_chars: int | None = None) -> pl.DataFram
     """
     number = pl.int_range(1, pl.len() + 1).over("session_id").cast(pl.String)
     day = pl.col("timestamp").dt.strftime(" (%-d %B %Y)").fill_null("")
-    shown = pl.when(pl.col("caption").is_null()).then(pl.lit("")).otherwise(" [image: " + pl.col("caption") + "]")
-    said = (pl.col("text") + shown).str.replace_all(r"\s+", " ").str.strip_chars()
-    lines = turns.select("session_id", head=pl.format("[{}]{} {}: ", number, day, "speaker"), said=said)
-    return (
-        lines.group_by("session_id", maintain_order=True)
-        .agg("head", "said")
-        .select(
-            "session_id",
-            prompt=pl.struct("head", "said").map_elements(
-                lambda row: _fitted(row["head"], row["said"], max_chars), return_dtype=pl.String
-            ),
-        )
-    )
+    image = pl.when(pl.col("caption").is_null()).then(pl.lit("")).otherwise(" [image: " + pl.col("caption") + "]")
+    text = (pl.col("text") + image).str.replace_all(r"\s+", " ").str.strip_chars()
+    lines = turns.select("session_id", head=pl.format("[{}]{} {}: ", number, day, "speaker"), text=text)
+    sessions = lines.group_by("session_id", maintain_order=True).agg("head", "text")
+    written = [_fitted(heads, texts, max_chars) for _, heads, texts in sessions.iter_rows()]
+    return sessions.select("session_id", prompt=pl.Series(written, dtype=pl.String))
 
 
-def _fitted(heads: list[str], said: list[str], max_chars: int | None) -> str:
+def _fitted(heads: list[str], texts: list[str], max_chars: int | None) -> str:
     """Join lines, with the longest texts cut to the one length at which all fit."""
     if max_chars is not None:
-        room = max_chars - sum(map(len, heads)) - len(heads)
-        longest = _level(sorted(map(len, said)), room)
-        said = [text if len(text) <= longest else text[: longest - 1] + "…" for text in said]
-    return "\n".join(map("".join, zip(heads, said, strict=True)))
+        longest = _level(sorted(map(len, texts)), max_chars - sum(map(len, heads)) - len(heads))
+        texts = [text if len(text) <= longest else text[: longest - 1] + "…" for text in texts]
+    return "\n".join(map("".join, zip(heads, texts, strict=True)))
 
 
 def _level(lengths: list[int], room: int) -> int:
@@ -97,7 +89,7 @@ def _level(lengths: list[int], room: int) -> int:
         if length * left > room:
             return max(room // left, _SHORTEST_TURN)
         room -= length
-    return lengths[-1] if lengths else 0
+    return lengths[-1]
 
 
 def supported(points: list[Point], turns: pl.DataFrame) -> Supported:
@@ -108,26 +100,22 @@ def supported(points: list[Point], turns: pl.DataFrame) -> Supported:
     :param turns: the turns of the session, in order.
     """
     ids = turns["turn_id"].to_list()
-    found = Supported([], [])
+    sentences = Supported([], [])
     for point in points:
         numbers = sorted({number for number in point.turns if 1 <= number <= len(ids)})
         evidence = [ids[number - 1] for number in numbers] or _alike(point.text, turns)
-        if evidence and point.text not in found.texts:
-            found.texts.append(point.text)
-            found.evidence.append(evidence)
-    return found
+        if evidence and point.text not in sentences.texts:
+            sentences.texts.append(point.text)
+            sentences.evidence.append(evidence)
+    return sentences
 
 
 def _alike(text: str, turns: pl.DataFrame) -> list[str]:
     """Find the turns that share most of a sentence's telling words, in their order; maybe none."""
-    rows = turns.select("scope", "speaker", "text").with_row_index("row")
-    asked = pl.DataFrame({"scope": [turns["scope"][0]], "speaker": [""], "text": [text]})
+    asked = pl.DataFrame({"scope": turns["scope"][:1], "speaker": "", "text": text})
     # Together, so that the names of those who take part are left out of the sentence as well.
-    tokens = words(pl.concat([rows.drop("row"), asked])).filter("content").select("row", "stem").unique()
-    wanted = tokens.filter(pl.col("row") == rows.height).select("stem")
-    if wanted.is_empty():
-        return []
-    shared = tokens.filter(pl.col("row") < rows.height).join(wanted, on="stem").group_by("row").len()
-    enough = (pl.col("len") >= _SHARED * wanted.height) & (2 * pl.col("len") > pl.col("len").max())
-    best = shared.filter(enough).sort("len", "row", descending=[True, False])
-    return turns["turn_id"].gather(best["row"].head(_GUESSES).sort()).to_list()
+    rows = pl.concat([turns.select(asked.columns), asked]).with_row_index("row")
+    pairs = shared(rows.tail(1), rows.head(-1).with_columns(other="row"), words(rows), by="scope")
+    likely = pairs.filter((pl.col("share") >= _SHARE) & (2 * pl.col("shared") > pl.col("shared").max()))
+    best = likely.sort("shared", "other", descending=[True, False])["other"].head(_GUESSES)
+    return turns["turn_id"].gather(best.sort()).to_list()

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from dataclasses import astuple
+from dataclasses import astuple, dataclass, fields
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.summarize._features import Weights, codes, features, phatic, vectors
-from memlab.summarize._words import words
-from memlab.summarize.sentences import spoken
+from memlab.language import cues
+from memlab.summarize.sentences import spoken, words
 
 MAX_CHARS = 220
 
+# Content words after which more of them do not make a sentence more telling.
+_ENOUGH = 8
 # A summary of few sentences has at most one sentence for so many.
 _ONE_OF = 4
 _FEWEST = 2
@@ -23,6 +24,32 @@ _FEWEST = 2
 _LAST_RESORT, _TOO_LONG = 100.0, 10.0
 _SAME = 0.95
 _CLAUSES = ("; ", ", ", " - ", " – ", " — ", ": ", " and ", " but ")
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What a sentence gets for what it is; each part lies between 0 and 1.
+
+    :param centrality: nearness to what its group is about (cosine of tf-idf with the group's sum).
+    :param telling: content words, up to eight.
+    :param specific: names, numbers and words of time, with less for each further one.
+    :param event: something done, decided or planned.
+    :param personal: "I", "my", "we".
+    :param position: place within the group, 1 for its first sentence.
+    :param addressed: "you", without "I": mostly praise.
+    :param dangling: begins with "it" or "that", which nobody understands alone.
+    :param question: asks.
+    """
+
+    centrality: float = 1.0
+    telling: float = 1.5
+    specific: float = 0.75
+    event: float = 0.3
+    personal: float = 0.3
+    position: float = 0.2
+    addressed: float = -0.6
+    dangling: float = -0.4
+    question: float = -0.6
 
 
 def extract(
@@ -41,8 +68,8 @@ def extract(
     picked only where a group has nothing else, and long sentences only where it has too few short ones; those are
     cut at a clause, with "…". A group gets at least two sentences if it has them, and at most a quarter of them.
 
-    :param sentences: what :func:`memlab.summarize.sentences.split` gives, in order of time; with ``by`` as a further
-        column where groups are no sessions. A row without a group (null) is left out.
+    :param sentences: what :func:`memlab.summarize.split` gives, in order of time; with ``by`` as a further column
+        where groups are no sessions. A row without a group (null) is left out.
     :param by: the column that names the group.
     :param max_sentences: most sentences of a group.
     :param max_chars: longest sentence.
@@ -62,28 +89,78 @@ def extract(
     >>> memlab.summarize.extract(sentences)["spoken"].to_list()
     ['Mel: I moved to Oslo in May.', 'Mel: I found a flat near the harbour for $900.']
     """
-    _check(sentences, by, max_sentences, max_chars)
-    fresh = pl.struct(by, pl.col("text").str.to_lowercase()).is_first_distinct()
-    table = sentences.filter(pl.col(by).is_not_null()).filter(fresh)
-    if table.is_empty():
-        return table.with_columns(spoken(), score=pl.lit(0.0))
-    group = codes(table[by])
-    tokens = words(table)
-    tfidf = vectors(tokens, table.height)
-    empty = phatic(tokens, table.height)
-    score = features(table, tokens, tfidf, group) @ np.array(astuple(weights or Weights()))
-    ranked = score - _LAST_RESORT * empty - _TOO_LONG * (_length(table) > max_chars)
-    picked = _spread(ranked, tfidf, group, wanted=_wanted(group, empty, max_sentences), diversity=diversity)
-    chosen = table.with_columns(spoken(), score=pl.Series(score)).filter(pl.Series(picked))
-    return chosen.with_columns(pl.col("spoken").map_elements(lambda s: shorten(s, max_chars), return_dtype=pl.String))
-
-
-def _check(sentences: pl.DataFrame, by: str, max_sentences: int, max_chars: int) -> None:
     missing = [name for name in (by, "scope", "speaker", "text") if name not in sentences.columns]
     if missing:
         raise DataError(f"the sentences have no column {missing[0]!r}; they have {', '.join(sentences.columns)}")
     if max_sentences < 1 or max_chars < 1:
         raise DataError(f"max_sentences is {max_sentences} and max_chars {max_chars}; both start at 1")
+    fresh = pl.struct(by, pl.col("text").str.to_lowercase()).is_first_distinct()
+    table = sentences.filter(pl.col(by).is_not_null()).filter(fresh).with_columns(spoken())
+    if table.is_empty():
+        return table.with_columns(score=pl.lit(0.0))
+    group = table.select(pl.col(by).rank("dense") - 1)[by].to_numpy().astype(np.int64)
+    tokens = words(table)
+    tfidf = _tfidf(tokens, table.height)
+    parts = _parts(table.with_columns(group=pl.Series(group)), tokens, _centrality(tfidf, group))
+    score = parts.select(f.name for f in fields(Weights)).to_numpy(order="c") @ np.array(astuple(weights or Weights()))
+    # Greetings, thanks and bare praise do not have two words that tell something.
+    empty = parts["content"].to_numpy() < 2
+    too_long = table["spoken"].str.len_chars().to_numpy() > max_chars
+    ranked = score - _LAST_RESORT * empty - _TOO_LONG * too_long
+    picked = _spread(ranked, tfidf, group, wanted=_wanted(group, empty, max_sentences), diversity=diversity)
+    chosen = table.with_columns(score=pl.Series(score)).filter(pl.Series(picked))
+    return chosen.with_columns(pl.col("spoken").map_elements(lambda s: shorten(s, max_chars), return_dtype=pl.String))
+
+
+def _tfidf(tokens: pl.DataFrame, height: int) -> Any:
+    """Give the tf-idf of each sentence's content words, unit rows; sentences of the scope are the documents."""
+    from scipy import sparse
+    from sklearn.preprocessing import normalize
+
+    counts = tokens.filter("content").group_by("row", "scope", "stem", maintain_order=True).len("tf")
+    counts = counts.with_columns(
+        df=pl.len().over("scope", "stem"),
+        total=pl.col("row").n_unique().over("scope"),
+        column=pl.col("stem").rank("dense").cast(pl.Int64) - 1,
+    )
+    idf = ((pl.col("total") + 1) / (pl.col("df") + 1)).log() + 1
+    data = counts.select(weight=pl.col("tf").log1p() * idf)["weight"].to_numpy()
+    width = counts["column"].n_unique() or 1
+    return normalize(sparse.csr_matrix((data, (counts["row"], counts["column"])), shape=(height, width)))
+
+
+def _parts(table: pl.DataFrame, tokens: pl.DataFrame, centrality: np.ndarray) -> pl.DataFrame:
+    """Give each sentence's parts of the score, as in :class:`Weights`, and the number of its ``content`` words."""
+    specific = (pl.col("name") | pl.col("number") | pl.col("time")).sum().alias("specific")
+    counted = tokens.group_by("row").agg(pl.col("content", "own", "other").sum(), specific)
+    text, own = pl.col("text"), pl.col("own") > 0
+    rows = (
+        table.select("text", "group").with_row_index("row").join(counted, on="row", how="left", maintain_order="left")
+    )
+    return rows.with_columns(pl.col("content", "own", "other", "specific").fill_null(0)).select(
+        "content",
+        centrality=pl.Series(centrality),
+        telling=(pl.col("content") / _ENOUGH).clip(upper_bound=1),
+        specific=1 - 0.5 ** pl.col("specific"),
+        event=text.str.contains(cues.EVENT).cast(pl.Float64),
+        personal=own.cast(pl.Float64),
+        position=1 - pl.int_range(pl.len()).over("group") / pl.len().over("group"),
+        addressed=(~own & (pl.col("other") > 0)).cast(pl.Float64),
+        dangling=text.str.contains(cues.DANGLING).cast(pl.Float64),
+        question=text.str.contains(cues.ASKS).cast(pl.Float64),
+    )
+
+
+def _centrality(tfidf: Any, group: np.ndarray) -> np.ndarray:
+    """Give each sentence's product with its group's sum, over the group's highest."""
+    # Only words that a sentence has are looked up: the sum of a large group is dense.
+    cells = tfidf.tocoo()
+    _, place = np.unique(group[cells.row] * cells.shape[1] + cells.col, return_inverse=True)
+    sums = np.bincount(place, weights=cells.data)
+    central = np.bincount(cells.row, weights=cells.data * sums[place] if cells.nnz else None, minlength=len(group))
+    highest = np.zeros(int(group.max()) + 1)
+    np.maximum.at(highest, group, central)
+    return central / np.maximum(highest[group], 1e-12)
 
 
 def _wanted(group: np.ndarray, empty: np.ndarray, most: int) -> np.ndarray:
@@ -91,10 +168,6 @@ def _wanted(group: np.ndarray, empty: np.ndarray, most: int) -> np.ndarray:
     share = -(-np.bincount(group) // _ONE_OF)
     telling = np.bincount(group, weights=~empty).astype(int)
     return np.minimum(np.maximum(np.minimum(share, telling), _FEWEST), most)
-
-
-def _length(table: pl.DataFrame) -> np.ndarray:
-    return table.select(spoken().str.len_chars())["spoken"].to_numpy()
 
 
 def _spread(ranked: np.ndarray, tfidf: Any, group: np.ndarray, *, wanted: np.ndarray, diversity: float) -> np.ndarray:

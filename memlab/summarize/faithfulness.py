@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from memlab.embed.text import turn_texts
+from memlab.embed.text import turn_text
 from memlab.errors import DataError
 from memlab.language.calendar import says
 from memlab.language.mentions import LOOSE, Mention, mentions
@@ -38,14 +38,13 @@ def unsupported(texts: Sequence[str], sources: Sequence[Sequence[str]]) -> pl.Da
     """
     if len(texts) != len(sources):
         raise DataError(f"there are {len(texts)} texts and {len(sources)} lists of sources; give each text its list")
-    known = {source: _read(source) for source in dict.fromkeys(source for each in sources for source in each)}
-    names = _sure_names([*texts, *known])
+    read = {source: _read(source) for source in dict.fromkeys(source for each in sources for source in each)}
+    names = _sure_names([*texts, *read])
     rows = []
-    for row, (text, held) in enumerate(zip(texts, sources, strict=True)):
-        parts = [known[source] for source in held]
+    for row, (text, own) in enumerate(zip(texts, sources, strict=True)):
         for mention in mentions(text):
             doubtful = mention.value in LOOSE or (mention.opens and mention.value not in names)
-            if not doubtful and not any(_holds(part, mention, text) for part in parts):
+            if not doubtful and not any(_says(read[source], mention, text) for source in own):
                 rows.append((row, mention.kind, mention.text))
     return pl.DataFrame(rows, schema=SCHEMA, orient="row").unique(maintain_order=True)
 
@@ -62,14 +61,14 @@ def share(summaries: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     >>> memlab.summarize.share(memlab.summarize.summarize(turns).rows, turns)["share"].to_list()
     [0.0]
     """
-    day = turns["timestamp"].dt.strftime("%-d %B %Y, %A. ").fill_null("")
-    said = dict(zip(turns["turn_id"], day + pl.Series(turn_texts(turns), dtype=pl.String), strict=True))
+    day = pl.col("timestamp").dt.strftime("%-d %B %Y, %A. ").fill_null("")
+    told = dict(turns.select("turn_id", day + turn_text()).iter_rows())
     rows = summaries.select("service", "sentences", "evidence").explode("sentences", "evidence").drop_nulls("sentences")
-    missing = set(rows["evidence"].explode().drop_nulls()) - said.keys()
+    missing = set(rows["evidence"].explode().drop_nulls()) - told.keys()
     if missing:
         raise DataError(f"turn {min(missing)!r} is evidence of a summary and not among the turns; pass all of them")
-    held = [[said[turn] for turn in ids or ()] for ids in rows["evidence"].to_list()]
-    wrong = unsupported(rows["sentences"].to_list(), held)["row"].unique()
+    sources = [[told[turn] for turn in ids or ()] for ids in rows["evidence"].to_list()]
+    wrong = unsupported(rows["sentences"].to_list(), sources)["row"].unique()
     return (
         rows.with_row_index("row")
         .group_by("service", maintain_order=True)
@@ -78,7 +77,7 @@ def share(summaries: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-class _Known(NamedTuple):
+class _Source(NamedTuple):
     """What a source says."""
 
     text: str
@@ -87,13 +86,13 @@ class _Known(NamedTuple):
     words: frozenset[str]
 
 
-def _read(source: str) -> _Known:
-    values = mentions(source)
+def _read(text: str) -> _Source:
+    values = mentions(text)
     numbers = {mention.value for mention in values if mention.kind == "number"}
     dates = {mention.value for mention in values if mention.kind == "date"}
     # A date also says each of its numbers.
     numbers |= {str(int(part)) for value in dates for part in re.findall(r"\b\d+\b", value)}
-    return _Known(plain(source), frozenset(numbers), frozenset(dates), frozenset(words(plain(source))))
+    return _Source(plain(text), frozenset(numbers), frozenset(dates), frozenset(words(plain(text))))
 
 
 def _sure_names(texts: Sequence[str]) -> frozenset[str]:
@@ -105,17 +104,17 @@ def _sure_names(texts: Sequence[str]) -> frozenset[str]:
     return frozenset(seen - small)
 
 
-def _holds(known: _Known, mention: Mention, text: str) -> bool:
+def _says(source: _Source, mention: Mention, text: str) -> bool:
     # The last word of a sentence that was cut may be part of a longer value.
-    if plain(text)[mention.end :] in {"…", "..."} and mention.text in known.text:
+    if plain(text)[mention.end :] in {"…", "..."} and mention.text in source.text:
         return True
     if mention.kind == "number":
-        return mention.value in known.numbers
+        return mention.value in source.numbers
     if mention.kind == "date":
         # "See you Fri!" is a date for people.
-        written = mention.value in known.numbers or mention.value in known.words
-        return written or any(says(date, mention.value) for date in known.dates)
-    return mention.value in known.words or any(_same_name(mention.value, word) for word in known.words)
+        written = mention.value in source.numbers or mention.value in source.words
+        return written or any(says(date, mention.value) for date in source.dates)
+    return mention.value in source.words or any(_same_name(mention.value, word) for word in source.words)
 
 
 def _same_name(a: str, b: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from memlab.language.tokens import stem, words
-from memlab.summarize import _words
+from memlab.summarize import sentences as of_sentences
 
 _CANDIDATES = 60
 _LONGEST = 60
@@ -19,12 +19,9 @@ _LONGEST = 60
 _MAX_CHARS = 10_000
 # Sentences with fewer telling words are left out: praise is repetitive, so that it would win.
 _TELLING = 3
-# What each further word of a phrase is worth.
-_PER_WORD = 0.5
-# How far a phrase of several words gains that is said again: with the root of its count.
-_REPEATED = 0.5
-# What a word is worth that every group has.
-_COMMON = 0.5
+# What each further word of a phrase is worth, and a word that every group has; a phrase of several words that is said
+# again gains with the root of its count.
+_PER_WORD, _COMMON = 0.5, 0.5
 
 _Worth = dict[str, float]
 
@@ -36,7 +33,7 @@ def topics(sentences: pl.DataFrame, *, by: str = "session_id", n_topics: int = 6
     few groups of the scope do (tf-idf). Of phrases that share a word, the best stays. Words of courtesy and of time,
     and the names of those who take part, are no topics.
 
-    :param sentences: what :func:`memlab.summarize.sentences.split` gives.
+    :param sentences: what :func:`memlab.summarize.split` gives.
     :param by: the column that names the group.
     :returns: the group and ``topics``, a list that may be empty.
 
@@ -50,7 +47,7 @@ def topics(sentences: pl.DataFrame, *, by: str = "session_id", n_topics: int = 6
     'pottery class'
     """
     known = sentences.filter(pl.col(by).is_not_null())
-    tokens = _words.words(known).filter(pl.col("content") & ~pl.col("time"))
+    tokens = of_sentences.words(known).filter(pl.col("content") & ~pl.col("time"))
     worth = _worth(tokens.join(known.select(by).with_row_index("row"), on="row"), by)
     telling = tokens.group_by("row").len().filter(pl.col("len") >= _TELLING)
     texts = (
@@ -59,11 +56,11 @@ def topics(sentences: pl.DataFrame, *, by: str = "session_id", n_topics: int = 6
         .group_by(by, maintain_order=True)
         .agg(text=pl.col("text").filter(pl.col("len").is_not_null()).str.join("\n").str.slice(0, _MAX_CHARS))
     )
-    found = [
+    phrases = [
         [_cased(phrase, text) for phrase in _distinct(_ranked(text, worth.get(group, {})), n_topics)]
         for group, text in texts.iter_rows()
     ]
-    return texts.select(by, topics=pl.Series(found, dtype=pl.List(pl.String)))
+    return texts.select(by, topics=pl.Series(phrases, dtype=pl.List(pl.String)))
 
 
 def _worth(tokens: pl.DataFrame, by: str) -> dict[Any, _Worth]:
@@ -86,28 +83,26 @@ def _worth(tokens: pl.DataFrame, by: str) -> dict[Any, _Worth]:
 
 def _ranked(text: str, worth: _Worth) -> list[str]:
     """Give the phrases that YAKE proposes for a text, best first; each word of a phrase has to be worth something."""
-    scored, said = [], text.lower()
+    scored, lower = [], text.lower()
     for phrase, score in _extractor().extract_keywords(text):
         values = [worth.get(word, 0.0) for word in _stems(phrase)]
         if len(phrase) <= _LONGEST and values and min(values[0], values[-1]) > 0:
             value = sum(values) / len(values) * (1 + _PER_WORD * (len(values) - 1))
-            value *= max(said.count(phrase), 1) ** _REPEATED if len(values) > 1 else 1
+            value *= max(lower.count(phrase), 1) ** 0.5 if len(values) > 1 else 1
             scored.append((-value, float(score), phrase))
     return [phrase for *_, phrase in sorted(scored)]
 
 
 def _distinct(phrases: Iterable[str], most: int) -> list[str]:
     """Keep the first of the phrases that share a word."""
-    kept: list[str] = []
-    seen: set[str] = set()
+    chosen: dict[str, set[str]] = {}
     for phrase in phrases:
         stems = set(_stems(phrase))
-        if not stems & seen:
-            kept.append(phrase)
-            seen |= stems
-        if len(kept) == most:
+        if not any(stems & others for others in chosen.values()):
+            chosen[phrase] = stems
+        if len(chosen) == most:
             break
-    return kept
+    return list(chosen)
 
 
 def _cased(phrase: str, text: str) -> str:

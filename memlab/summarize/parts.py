@@ -5,18 +5,17 @@ from __future__ import annotations
 import polars as pl
 
 from memlab.language import cues
-from memlab.summarize._words import words
-from memlab.summarize.sentences import spoken
+from memlab.summarize.sentences import shared, spoken, words
 
 # Of a question's telling words, the share that a later statement needs to count as its answer.
-_COVERED = 0.5
+COVERED = 0.5
 _TEXT = pl.col("text")
 
 
 def decisions(sentences: pl.DataFrame) -> pl.DataFrame:
     """Find what was decided: "we decided …", "I'll go with …", "let's book …"; not what is still open.
 
-    :param sentences: what :func:`memlab.summarize.sentences.split` gives.
+    :param sentences: what :func:`memlab.summarize.split` gives.
     :returns: those rows, with ``spoken``.
 
     >>> import polars as pl
@@ -31,7 +30,7 @@ def decisions(sentences: pl.DataFrame) -> pl.DataFrame:
 def action_items(sentences: pl.DataFrame) -> pl.DataFrame:
     """Find what somebody is to do: "I need to call …", "I'll send …", "don't forget to …", or a plan with its time.
 
-    :param sentences: what :func:`memlab.summarize.sentences.split` gives.
+    :param sentences: what :func:`memlab.summarize.split` gives.
     :returns: those rows, with ``spoken``.
 
     >>> import polars as pl
@@ -53,32 +52,35 @@ def open_questions(sentences: pl.DataFrame, *, by: str = "session_id") -> pl.Dat
     A next turn that states something is taken for the answer, in whatever words: chats answer "any plans for the
     summer?" by "researching adoption agencies". Questions of courtesy and tags ("right?") are left out.
 
-    :param sentences: what :func:`memlab.summarize.sentences.split` gives, in order of time.
+    :param sentences: what :func:`memlab.summarize.split` gives, in order of time.
     :param by: the column that names the group.
     :returns: the rows of the questions, with ``spoken``.
     """
     if sentences.is_empty():
         return sentences.with_columns(spoken())
-    tokens = words(sentences).filter("content")
-    telling = tokens.group_by("row").len("n_telling")
+    tokens = words(sentences)
+    telling = tokens.group_by("row").agg(n_telling=pl.col("content").sum())
     marked = (
         sentences.with_row_index("row")
         .join(telling, on="row", how="left", maintain_order="left")
         .with_columns(
             asks=_TEXT.str.contains(cues.ASKS),
             polite=_TEXT.str.contains(cues.COURTESY) | _TEXT.str.contains(cues.TAG),
-            n_telling=pl.col("n_telling").fill_null(0),
+            tells=pl.col("n_telling").fill_null(0) >= 2,
             put_off=_TEXT.str.contains(cues.PUT_OFF),
             turn=pl.col("turn_id").rle_id(),
         )
-        .with_columns(states=~pl.col("asks") & ~pl.col("put_off") & (pl.col("n_telling") >= 2))
+        .with_columns(
+            states=~pl.col("asks") & ~pl.col("put_off") & pl.col("tells"), end=pl.col("row").max().over(by, "turn")
+        )
     )
-    asked = marked.filter(pl.col("asks") & ~pl.col("polite") & (pl.col("n_telling") >= 2))
+    asked = marked.filter(pl.col("asks") & ~pl.col("polite") & pl.col("tells"))
     asked = asked.join(_replied(marked, by), on=[by, "turn"], how="left").filter(~pl.col("replied").fill_null(False))
-    covered = _covered(asked, marked, tokens, by)
-    return sentences.filter(
-        pl.int_range(pl.len()).is_in(asked["row"].to_list()) & ~pl.int_range(pl.len()).is_in(covered)
-    ).with_columns(spoken())
+    stated = marked.filter("states").with_columns(other="row")
+    covering = shared(asked, stated, tokens, by=by).filter(pl.col("share") >= COVERED)
+    covered = covering.join(asked.select("row", "end"), on="row").filter(pl.col("other") > pl.col("end"))
+    open_rows = asked.join(covered, on="row", how="anti")["row"].implode()
+    return sentences.filter(pl.int_range(pl.len()).is_in(open_rows)).with_columns(spoken())
 
 
 def _replied(marked: pl.DataFrame, by: str) -> pl.DataFrame:
@@ -91,14 +93,3 @@ def _replied(marked: pl.DataFrame, by: str) -> pl.DataFrame:
     runs = turns.group_by(by, "run", maintain_order=True).agg(pl.col("states").any())
     runs = runs.with_columns(replied=pl.col("states").shift(-1).over(by))
     return turns.join(runs.select(by, "run", "replied"), on=[by, "run"]).select(by, "turn", "replied")
-
-
-def _covered(asked: pl.DataFrame, marked: pl.DataFrame, tokens: pl.DataFrame, by: str) -> list[int]:
-    """List the questions whose words a later statement of the group holds in good part."""
-    stems = tokens.select("row", "stem").unique()
-    held = stems.join(marked.filter("states").select("row", by), on="row").rename({"row": "later"})
-    wanted = asked.select("row", by, "turn").join(stems, on="row").with_columns(total=pl.len().over("row"))
-    last = marked.group_by(by, "turn").agg(end=pl.col("row").max())
-    shared = wanted.join(last, on=[by, "turn"]).join(held, on=[by, "stem"]).filter(pl.col("later") > pl.col("end"))
-    share = shared.group_by("row", "later").agg(share=pl.len() / pl.col("total").first())
-    return share.filter(pl.col("share") >= _COVERED)["row"].unique().to_list()

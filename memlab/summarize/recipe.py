@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from memlab.llm import Service, answers
 from memlab.records import Summary, frame
 from memlab.summarize import by_model
+from memlab.summarize.by_model import Supported
 from memlab.summarize.extractive import extract, shorten
 from memlab.summarize.keywords import topics
 from memlab.summarize.parts import action_items, decisions, open_questions
@@ -65,20 +66,18 @@ def summarize(
     (['extractive'], ['ok'])
     """
     meta = _meta(turns).with_columns(version=pl.lit(version), created_at=pl.lit(now))
-    asked = {} if service is None else _asked(turns, service)
-    bodies = {session: body for session, (body, _) in asked.items() if body is not None}
-    rest = [session for session in meta["session_id"] if session not in asked or asked[session][1][0] == "fallback"]
-    bodies |= _extracted(turns.filter(pl.col("session_id").is_in(rest)))
+    made = {session: _Made() for session in meta["session_id"]} | (_asked(turns, service) if service else {})
+    rest = [session for session, result in made.items() if result.body is None and result.status != "failed"]
+    bodies = _extracted(turns.filter(pl.col("session_id").is_in(rest)))
     rows, outcomes = [], []
     for about in meta.iter_rows(named=True):
         session = about["session_id"]
-        status, reason = asked[session][1] if session in asked else ("ok", None)
-        made = service.name if service and status == "ok" else EXTRACTIVE
-        outcomes.append((session, status, reason, None if status == "failed" else made))
-        if status != "failed":
-            model = service.model if service and status == "ok" else None
-            known = list(entities.get(session, ())) if entities else []
-            rows.append(Summary(**about, **bodies[session], entities=known, service=made, model=model))
+        result = made[session]
+        outcomes.append((session, result.status, result.reason, result.service))
+        body = result.body or bodies.get(session)
+        if body is not None:
+            names = list(entities.get(session, ())) if entities else []
+            rows.append(Summary(**about, **body, entities=names, service=result.service, model=result.model))
     return Summaries(frame(Summary, rows), pl.DataFrame(outcomes, schema=OUTCOMES, orient="row"))
 
 
@@ -92,47 +91,54 @@ def _meta(turns: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+class _Made(NamedTuple):
+    """What came of a session, and the body of its row where a model wrote it."""
+
+    status: str = "ok"
+    reason: str | None = None
+    service: str | None = EXTRACTIVE
+    model: str | None = None
+    body: dict[str, Any] | None = None
+
+
 def _extracted(turns: pl.DataFrame) -> dict[str, dict[str, Any]]:
     """Summarise sessions by their own sentences; one without any sentence has an empty summary."""
     sentences = split(turns)
     named = dict(topics(sentences).iter_rows())
     picked = _by_session(extract(sentences))
     parts = {name: _by_session(find(sentences)) for name, find in _PARTS.items()}
-    none = by_model.Supported([], [])
+    none = Supported([], [])
     return {
         session: _body(
             picked.get(session, none),
             named.get(session, []),
-            {name: found.get(session, none) for name, found in parts.items()},
+            {name: of_sessions.get(session, none) for name, of_sessions in parts.items()},
         )
         for session in turns["session_id"].unique(maintain_order=True)
     }
 
 
-def _by_session(chosen: pl.DataFrame) -> dict[str, by_model.Supported]:
+def _by_session(chosen: pl.DataFrame) -> dict[str, Supported]:
     grouped = chosen.group_by("session_id", maintain_order=True).agg("spoken", pl.concat_list("turn_id"))
-    return {
-        session: by_model.Supported([shorten(text) for text in texts], ids)
-        for session, texts, ids in grouped.iter_rows()
-    }
+    return {session: Supported([shorten(text) for text in texts], ids) for session, texts, ids in grouped.iter_rows()}
 
 
-def _asked(turns: pl.DataFrame, service: Service) -> dict[str, tuple[dict[str, Any] | None, tuple[str, str | None]]]:
-    """Ask a model: each session's body, or ``None``; and its status with the reason."""
+def _asked(turns: pl.DataFrame, service: Service) -> dict[str, _Made]:
     prompts = by_model.prompts(turns, max_chars=service.max_input)
     outcomes = answers(service, prompts["prompt"].to_list(), by_model.Answer, system=by_model.SYSTEM)
     parts = turns.partition_by("session_id", as_dict=True)
-    found: dict[str, tuple[dict[str, Any] | None, tuple[str, str | None]]] = {}
+    made = {}
     for session, outcome in zip(prompts["session_id"].to_list(), outcomes, strict=True):
         body = None if outcome.answer is None else _answered(outcome.answer, parts[(session,)])
         if body is not None:
-            found[session] = body, ("ok", None)
+            made[session] = _Made("ok", None, service.name, service.model, body)
         elif outcome.answer is not None:
-            found[session] = None, ("fallback", "no sentence of the answer stands on a turn of the session")
+            made[session] = _Made("fallback", "no sentence of the answer stands on a turn of the session")
+        elif outcome.kind == "content":
+            made[session] = _Made("fallback", outcome.failure)
         else:
-            status = "fallback" if outcome.kind == "content" else "failed"
-            found[session] = None, (status, outcome.failure)
-    return found
+            made[session] = _Made("failed", outcome.failure, None)
+    return made
 
 
 def _answered(answer: by_model.Answer, turns: pl.DataFrame) -> dict[str, Any] | None:
@@ -144,7 +150,7 @@ def _answered(answer: by_model.Answer, turns: pl.DataFrame) -> dict[str, Any] | 
     return _body(picked, list(dict.fromkeys(answer.topics)), parts)
 
 
-def _body(picked: by_model.Supported, named: list[str], parts: Mapping[str, by_model.Supported]) -> dict[str, Any]:
+def _body(picked: Supported, named: list[str], parts: Mapping[str, Supported]) -> dict[str, Any]:
     body: dict[str, Any] = {"summary": " ".join(picked.texts), "sentences": picked.texts, "evidence": picked.evidence}
     for name, (texts, ids) in parts.items():
         body |= {f"{name}s": texts[:_MOST_PARTS], f"{name}_evidence": ids[:_MOST_PARTS]}

@@ -1,4 +1,4 @@
-"""Turns as sentences, each with the turn that it comes from."""
+"""Turns as sentences, each with the turn that it comes from; their words, and which sentences share them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import polars as pl
 
 from memlab.embed.text import ROLES
 from memlab.language.sentences import sentences
+from memlab.language.tokens import WORD, keyed, stems
+from memlab.language.words import COURTESY, FIRST_PERSON, NUMBERS, SECOND_PERSON, STOP_WORDS, TIMES
 
 SCHEMA = {
     "turn_id": pl.String,
@@ -15,6 +17,7 @@ SCHEMA = {
     "position": pl.Int32,
     "text": pl.String,
 }
+_SHORTEST_NICKNAME = 3
 
 
 def split(turns: pl.DataFrame) -> pl.DataFrame:
@@ -49,3 +52,72 @@ def spoken() -> pl.Expr:
     """
     named = pl.when(pl.col("speaker").is_in(ROLES)).then(pl.lit("")).otherwise(pl.col("speaker") + ": ")
     return (named + pl.col("text")).alias("spoken")
+
+
+def words(sentences: pl.DataFrame) -> pl.DataFrame:
+    """List every word of every sentence.
+
+    :param sentences: what :func:`split` gives.
+    :returns: ``row`` (place of the sentence), ``scope``, ``stem``, and what the word is: ``content`` (it tells
+        something), ``name`` (a capital inside a sentence, not of somebody who takes part), ``number``, ``time``,
+        ``own`` ("I", "we've"), ``other`` ("your").
+
+    >>> import memlab
+    >>> from memlab.summarize import split, words
+    >>> words(split(memlab.datasets.synthetic.generate(turns=60, seed=0).turns)).columns[:4]
+    ['row', 'scope', 'stem', 'content']
+    """
+    table = (
+        sentences.select("scope", pl.col("text").str.extract_all(WORD).alias("token"))
+        .with_row_index("row")
+        .explode("token")
+        .drop_nulls("token")
+        .with_columns(word=keyed(pl.col("token")))
+        .with_columns(person=pl.col("word").str.extract(r"^([^']+)"))
+        .join(_partners(sentences), on=["scope", "word"], how="left", maintain_order="left")
+    )
+    capital = pl.col("token").str.contains(r"^\p{Lu}\p{L}")
+    inside = pl.col("row") == pl.col("row").shift(1)
+    partner = capital & pl.col("partner").fill_null(False)
+    digits = pl.col("token").str.contains(r"\d")
+    numeral = pl.col("word").is_in(NUMBERS)
+    tells = ~pl.col("word").is_in(STOP_WORDS | COURTESY) & ~numeral & (pl.col("word").str.len_chars() > 1)
+    return table.select(
+        "row",
+        "scope",
+        stem=stems(table["word"]),
+        content=(tells | digits) & ~partner,
+        name=capital & inside & ~partner & tells,
+        number=digits | numeral,
+        time=pl.col("word").is_in(TIMES),
+        own=pl.col("person").is_in(FIRST_PERSON),
+        other=pl.col("person").is_in(SECOND_PERSON),
+    )
+
+
+def _partners(sentences: pl.DataFrame) -> pl.DataFrame:
+    """List what those who take part in a scope are called: the words of their names, and how these begin ("Mel")."""
+    names = sentences.select("scope", word=pl.col("speaker").str.to_lowercase().str.extract_all(r"\p{L}+")).unique()
+    names = names.explode("word").drop_nulls("word").unique()
+    lengths = pl.int_ranges(_SHORTEST_NICKNAME, pl.col("word").str.len_chars() + 1)
+    short = names.with_columns(length=lengths).explode("length").drop_nulls("length")
+    begun = short.select("scope", word=pl.col("word").str.slice(0, pl.col("length")))
+    return pl.concat([names, begun]).unique().with_columns(partner=True)
+
+
+def shared(asked: pl.DataFrame, others: pl.DataFrame, tokens: pl.DataFrame, *, by: str) -> pl.DataFrame:
+    """Count the telling words that sentences share with what else stands in their group.
+
+    :param asked: ``row`` and ``by``.
+    :param others: ``row``, ``by``, and ``other``, the name of what the row is part of; all its rows count together.
+    :param tokens: what :func:`words` gives for all of them.
+    :param by: the column that names the group.
+    :returns: ``row``, ``other``, ``shared`` (different stems) and ``share`` (of those of the row), where there are any.
+    """
+    telling = tokens.filter("content").select("row", "stem").unique()
+    wanted = asked.select("row", by).join(telling, on="row").with_columns(total=pl.len().over("row"))
+    told = others.select("row", by, "other").join(telling, on="row").drop("row").unique()
+    pairs = wanted.join(told, on=[by, "stem"]).group_by("row", "other")
+    return pairs.agg(pl.col("total").first(), shared=pl.len()).select(
+        "row", "other", "shared", share=pl.col("shared") / pl.col("total")
+    )

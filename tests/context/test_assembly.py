@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.context import ITEM, Budget, Sources, assemble, count, recent_messages, relevant_messages
-from memlab.context._filling import shares
+from memlab.context.filling import shares
 from memlab.errors import DataError
 from memlab.records import Dataset, Run, Turn, frame
 from memlab.retrieve import Bench, sessions_from_turns

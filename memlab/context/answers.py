@@ -11,9 +11,8 @@ from memlab.language.mentions import mentions, without
 from memlab.language.tokens import plain, stem, words
 from memlab.language.words import NUMBERS, STOP_WORDS
 
-KINDS = ("none", "yes/no", "open", "list", "date", "number", "text")
-"""What an answer may be; ``none``, ``yes/no`` and ``open`` cannot be looked for in a text."""
 UNMEASURABLE = ("none", "yes/no", "open")
+"""Kinds of answers that cannot be looked for in a text."""
 
 # A phrase of more telling words than this is phrased by the person who wrote it; no text is bound to its words.
 LONGEST_ITEM = 5
@@ -32,27 +31,45 @@ _UNTELLING = STOP_WORDS | NUMBERS
 _UNITS = frozenset(("dollar", "usd", "buck", "percent", "time"))
 
 
-class Said(NamedTuple):
-    """What a text says, or an item of an answer wants said: values in normal form and stems of words."""
+class Content(NamedTuple):
+    """What a text says, or an item of an answer asks for: values in normal form and stems of words."""
 
     numbers: frozenset[str]
     dates: frozenset[str]
     words: frozenset[str]
     text: str = ""
 
+    @property
+    def tells(self) -> bool:
+        """Whether there is anything beside words that tell nothing."""
+        return bool(self.words or self.numbers or self.dates)
 
-class Wanted(NamedTuple):
+    def has(self, item: Content) -> bool:
+        """Say whether it says an item: all its values and words."""
+        if not item.tells:
+            return bool(re.search(rf"(?<!\w){re.escape(item.text.strip(' .'))}(?!\w)", self.text))
+        return (
+            item.words <= self.words
+            and all(number in self.numbers or self._names_year(number) for number in item.numbers)
+            and all(any(says(date, asked) for date in self.dates) for asked in item.dates)
+        )
+
+    def _names_year(self, number: str) -> bool:
+        return len(number) == _YEAR and any(date.startswith(f"{number}-") for date in self.dates)
+
+
+class Answer(NamedTuple):
     """An answer: its kind, and alternatives, each of items that are all needed."""
 
     kind: str
-    alternatives: tuple[tuple[Said, ...], ...]
+    alternatives: tuple[tuple[Content, ...], ...] = ()
 
 
 @lru_cache(maxsize=200_000)
-def said(text: str) -> Said:
+def content(text: str) -> Content:
     """Read the values and words of a text.
 
-    >>> sorted(said("Two of them cost $1,250 on May 7, 2023.").numbers)
+    >>> sorted(content("Two of them cost $1,250 on May 7, 2023.").numbers)
     ['1250', '2']
     """
     text = _GLUED.sub(" ", plain(text))
@@ -60,57 +77,37 @@ def said(text: str) -> Said:
     # A year alone is told by every date of it, and by the bare number.
     dates = {mention.value for mention in values if mention.kind == "date" and len(mention.value) != _YEAR}
     numbers = {mention.value for mention in values if mention.kind == "number" or len(mention.value) == _YEAR}
-    rest = without(text, values)
-    telling = [word for word in words(rest) if word not in _UNTELLING and (len(word) > 1 or word.isdigit())]
-    return Said(frozenset(numbers), frozenset(dates), frozenset(stem(telling)) - _UNITS, text.casefold())
+    rest = words(without(text, values))
+    telling = [word for word in rest if word not in _UNTELLING and (len(word) > 1 or word.isdigit())]
+    return Content(frozenset(numbers), frozenset(dates), frozenset(stem(telling)) - _UNITS, text.casefold())
 
 
 @lru_cache(maxsize=50_000)
-def wanted(answer: str | None) -> Wanted:
+def answer_content(answer: str | None) -> Answer:
     """Read an answer: what kind it is, and what a text must say to hold it."""
     text = plain(answer or "").strip()
     if not text:
-        return Wanted("none", ())
+        return Answer("none")
     if _YES_NO.match(text):
-        return Wanted("yes/no", ())
+        return Answer("yes/no")
     accepted = _ACCEPTABLE.match(text)
     sides = [accepted[1], accepted[2]] if accepted else [text]
     # "The week before 9 June" is said by its days, and by "last week" under the 9th of June.
     sides += [counted for side in sides if (counted := _COUNTED_FROM.sub(r"\1:", side)) != side]
     alternatives = tuple(_items(side) for side in sides)
-    first = alternatives[0]
     phrases = (phrase for side in sides for phrase in _CLAUSE.split(_ASIDE.sub(" ", side)))
-    if _REASONS.search(text) or any(len(said(phrase).words) > LONGEST_ITEM for phrase in phrases):
-        return Wanted("open", alternatives)
-    if len(first) > 1:
-        return Wanted("list", alternatives)
-    if first[0].dates:
-        return Wanted("date", alternatives)
-    return Wanted("number" if first[0].numbers else "text", alternatives)
+    if _REASONS.search(text) or any(len(content(phrase).words) > LONGEST_ITEM for phrase in phrases):
+        return Answer("open", alternatives)
+    first = alternatives[0]
+    kind = "list" if len(first) > 1 else "date" if first[0].dates else "number" if first[0].numbers else "text"
+    return Answer(kind, alternatives)
 
 
-def _items(text: str) -> tuple[Said, ...]:
+def _items(text: str) -> tuple[Content, ...]:
     """Split a list into its items, not within a date or an amount; an aside in brackets is not asked for."""
     outside = _ASIDE.sub(" ", text)
     text = outside if _WORD.search(outside) else text
     # "21 August, 2022" and "$1,250" are one value each.
     text = re.sub(r"(?<=\w),(?= ?\d{4}\b)", "", _GLUED.sub(" ", text))
-    parts = [part for part in _BREAK.split(re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)) if _WORD.search(part)]
-    if not any(said(part).words or said(part).numbers or said(part).dates for part in parts):
-        return (said(text),)
-    return tuple(item for item in map(said, parts) if item.words or item.numbers or item.dates)
-
-
-def has(line: Said, item: Said) -> bool:
-    """Say whether a text says an item: all its values and words."""
-    if not (item.words or item.numbers or item.dates):
-        return bool(re.search(rf"(?<!\w){re.escape(item.text.strip(' .'))}(?!\w)", line.text))
-    return (
-        item.words <= line.words
-        and all(number in line.numbers or _in_year(number, line.dates) for number in item.numbers)
-        and all(any(says(date, wanted) for date in line.dates) for wanted in item.dates)
-    )
-
-
-def _in_year(number: str, dates: frozenset[str]) -> bool:
-    return len(number) == _YEAR and any(date.startswith(f"{number}-") for date in dates)
+    parts = (content(part) for part in _BREAK.split(re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)) if _WORD.search(part))
+    return tuple(item for item in parts if item.tells) or (content(text),)

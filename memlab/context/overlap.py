@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import ceil
 
+from memlab.context.lines import MESSAGES, Line
 from memlab.language import tokens
 from memlab.language.words import NEGATED, NEGATIONS
 
-MESSAGES = ("recent", "relevant")
 TURN_THERE, NEAR_IDENTICAL = "its turn is there", "near-identical"
 
 _ALIKE = 0.9
@@ -25,34 +24,30 @@ def words(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
 
 
 @lru_cache(maxsize=100_000)
-def prefix(held: frozenset[str]) -> tuple[str, ...]:
+def prefix(own: frozenset[str]) -> tuple[str, ...]:
     """Give the words of which two near-identical texts share at least one: the first, in an order that all texts have.
 
     Source: prefix filtering, Chaudhuri, Ganti and Kaushik, A primitive operator for similarity joins (ICDE 2006).
     """
     # Long words first: they are in few texts.
-    return tuple(sorted(held, key=lambda word: (-len(word), word))[: len(held) - ceil(_ALIKE * len(held)) + 1])
+    return tuple(sorted(own, key=lambda word: (-len(word), word))[: len(own) - ceil(_ALIKE * len(own)) + 1])
 
 
-def alike(one: frozenset[str], two: frozenset[str]) -> bool:
+def alike(a: frozenset[str], b: frozenset[str]) -> bool:
     """Say whether two texts are near-identical: nine of ten different words are shared, numbers and negations all.
 
-    >>> from memlab.context._overlap import alike, words
+    >>> from memlab.context.overlap import alike, words
     >>> alike(words("I paid $50 for the lamp.")[1], words("I paid $60 for the lamp.")[1])
     False
     """
-    if min(len(one), len(two)) < _FEWEST or len(one & two) < _ALIKE * len(one | two):
+    if min(len(a), len(b)) < _FEWEST or len(a & b) < _ALIKE * len(a | b):
         return False
-    return not any(map(_telling, one ^ two))
-
-
-def _telling(word: str) -> bool:
-    return word in NEGATIONS or word in NEGATED or any(c.isdigit() for c in word)
+    return not any(word in NEGATIONS or word in NEGATED or any(c.isdigit() for c in word) for word in a ^ b)
 
 
 @dataclass
 class Seen:
-    """What a context holds so far.
+    """What a context says so far.
 
     :param turns: turns that are quoted, also in part.
     :param whole: words of the turns that are quoted in full.
@@ -66,33 +61,29 @@ class Seen:
     texts: set[tuple[str, ...]] = field(default_factory=set)
     by_word: dict[tuple[str, int], list[frozenset[str]]] = field(default_factory=dict)
 
-    def reason(self, source: str, said: str, text: str, turns: Iterable[str]) -> str:
-        """Say why a line of a source would repeat what is there; empty where it would not.
-
-        :param said: what it says; ``text``: how it is written down.
-        """
-        evidence = list(turns)
-        if source in MESSAGES:
-            if self.turns.intersection(evidence):
+    def reason(self, line: Line) -> str:
+        """Say why a line would repeat what is there; empty where it would not."""
+        if line.source in MESSAGES:
+            if self.turns.intersection(line.turns):
                 return TURN_THERE
-        elif evidence and all(turn in self.whole for turn in evidence):
-            quoted = frozenset[str]().union(*(self.whole[turn] for turn in evidence))
+        elif line.turns and all(turn in self.whole for turn in line.turns):
+            quoted = frozenset[str]().union(*(self.whole[turn] for turn in line.turns))
             # A fact may say more than its turn in the same words: who "I" is.
-            if source != "facts" or quoted.issuperset(words(said)[1]):
+            if line.source != "facts" or quoted.issuperset(words(line.text)[1]):
                 return TURN_THERE
-        order, mine = words(text)
-        sizes = range(int(_ALIKE * len(mine)), int(len(mine) / _ALIKE) + 2)
-        keys = ((word, size) for word in prefix(mine) for size in sizes)
-        near = order in self.texts or any(alike(mine, other) for key in keys for other in self.by_word.get(key, ()))
+        order, own = words(line.written)
+        sizes = range(int(_ALIKE * len(own)), int(len(own) / _ALIKE) + 2)
+        keys = ((word, size) for word in prefix(own) for size in sizes)
+        near = order in self.texts or any(alike(own, other) for key in keys for other in self.by_word.get(key, ()))
         return NEAR_IDENTICAL if order and near else ""
 
-    def add(self, source: str, text: str, turns: Iterable[str], *, cut: bool) -> None:
+    def add(self, line: Line) -> None:
         """Note a line that was taken."""
-        order, mine = words(text)
+        order, own = words(line.written)
         self.texts.add(order)
-        for word in prefix(mine):
-            self.by_word.setdefault((word, len(mine)), []).append(mine)
-        if source in MESSAGES:
-            self.turns.update(turns)
-            if not cut:
-                self.whole.update(dict.fromkeys(turns, mine))
+        for word in prefix(own):
+            self.by_word.setdefault((word, len(own)), []).append(own)
+        if line.source in MESSAGES:
+            self.turns.update(line.turns)
+            if not line.cut:
+                self.whole.update(dict.fromkeys(line.turns, own))

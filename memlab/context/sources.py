@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from datetime import datetime
+from typing import Any
 
 import polars as pl
 
-from memlab.context.dating import dated
-from memlab.embed.text import turn_texts
+from memlab.context.dating import messages
 from memlab.errors import DataError
+from memlab.knowledge.search import search_facts, search_summaries
 from memlab.language.calendar import written
 from memlab.records import TIMESTAMP, Run
 from memlab.retrieve import Bench
@@ -33,10 +34,9 @@ question are in order of worth. The last two may be left out."""
 
 _OPTIONAL = ("at", "confidence")
 _TOPICS = 4
-
-
-def _none() -> pl.DataFrame:
-    return pl.DataFrame(schema=ITEM)
+# A sentence is not cut to less than this.
+_LEAST = 40
+_FACTS, _SUMMARIES, _ROLLUPS = 20, 3, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Sources:
     """What is at hand for some questions; each a frame of :data:`ITEM`, the most useful rows of a question first.
 
     :param recent: the last messages of the conversation in which the question is asked, newest first.
-    :param relevant: messages that retrieval found.
+    :param relevant: messages that retrieval ranked.
     :param summaries: sentences of session summaries.
     :param facts: what is known, with how sure.
     :param rollups: sentences of summaries over weeks or themes.
@@ -61,16 +61,60 @@ class Sources:
 
         :raises DataError: for a frame that lacks a column.
         """
-        found = {}
-        for each in fields(self):
-            rows = getattr(self, each.name)
-            rows = _none() if rows is None else rows
-            rows = rows.with_columns(pl.lit(None).alias(name) for name in _OPTIONAL if name not in rows.columns)
-            missing = [name for name in ITEM if name not in rows.columns]
+        frames = {}
+        for name in (field.name for field in fields(self)):
+            rows = getattr(self, name)
+            rows = pl.DataFrame(schema=ITEM) if rows is None else rows
+            rows = rows.with_columns(pl.lit(None).alias(column) for column in _OPTIONAL if column not in rows.columns)
+            missing = [column for column in ITEM if column not in rows.columns]
             if missing:
-                raise DataError(f"source {each.name!r} has no column {missing[0]!r}; it needs {', '.join(ITEM)}")
-            found[each.name] = rows.select(pl.col(name).cast(kind) for name, kind in ITEM.items())
-        return found
+                raise DataError(f"source {name!r} has no column {missing[0]!r}; it needs {', '.join(ITEM)}")
+            frames[name] = rows.select(ITEM.names()).cast(ITEM)
+        return frames
+
+
+def gather(
+    run: Run,
+    bench: Bench,
+    *,
+    summaries: pl.DataFrame | None = None,
+    facts: pl.DataFrame | None = None,
+    rollups: pl.DataFrame | None = None,
+    recent: pl.DataFrame | None = None,
+    dates: bool = True,
+) -> Sources:
+    """Find for every question of a bench what may stand in its context.
+
+    :param run: a ranking of turns.
+    :param summaries: rows of :class:`memlab.records.Summary`; the three most like the question are taken.
+    :param facts: the facts of :func:`memlab.knowledge.resolve`, scored at the time of reading by
+        :func:`memlab.knowledge.confidence.score`.
+    :param rollups: rows of :class:`memlab.records.Node`; of those over several sessions (days, weeks, months, clusters)
+        the two most like the question are taken.
+    :param recent: what :func:`recent_messages` gave.
+    :param dates: see :func:`relevant_messages`.
+    :raises DataError: with summaries, facts or rollups, when the bench has no encoder.
+
+    >>> from memlab import context, datasets, retrieve, summarize
+    >>> data = datasets.synthetic.generate(turns=60, seed=0)
+    >>> bench = retrieve.Bench.of(data, encoder="hashing:64")
+    >>> sources = context.gather(retrieve.bm25(bench), bench, summaries=summarize.summarize(data.turns).rows)
+    >>> context.assemble(sources).parts["source"].unique(maintain_order=True).to_list()
+    ['relevant', 'summaries']
+    """
+    asked = bench.queries.select("query_id", "scope", "text")
+    lines: dict[str, Any] = {}
+    if summaries is not None:
+        ranked = search_summaries(asked, summaries, encoder=bench.embedder(), k=_SUMMARIES)
+        lines["summaries"] = summary_lines(ranked, summaries, most=_SUMMARIES)
+    if rollups is not None:
+        above = rollups.filter(~pl.col("kind").is_in(["turn", "session"]))
+        named = above.with_columns(session_id="node_id", summary="text", participants=pl.lit([], pl.List(pl.String)))
+        ranked = search_summaries(asked, named, encoder=bench.embedder(), k=_ROLLUPS).rename({"session_id": "node_id"})
+        lines["rollups"] = summary_lines(ranked, above, by="node_id", most=_ROLLUPS)
+    if facts is not None:
+        lines["facts"] = known_facts(search_facts(asked, facts, encoder=bench.embedder(), k=_FACTS), facts)
+    return Sources(recent=recent, relevant=relevant_messages(run, bench, dates=dates), **lines)
 
 
 def relevant_messages(run: Run, bench: Bench, *, k: int = 100, dates: bool = True) -> pl.DataFrame:
@@ -89,14 +133,10 @@ def relevant_messages(run: Run, bench: Bench, *, k: int = 100, dates: bool = Tru
     """
     if run.level != "turn":
         raise DataError("a context quotes messages, and this run ranks sessions; give a run of turns")
-    documents = bench.documents("turn")
     rows = run.frame.filter(pl.col("rank") <= k).select("query_id", turn_id="doc_id")
-    at = documents.at(rows["turn_id"])
-    texts = pl.Series("said", [documents.texts[i] for i in at], dtype=pl.String)
-    days = bench.turns.select("turn_id", "timestamp")
-    placed = rows.with_columns(texts, place=pl.Series(at, dtype=pl.Int64))
-    rows = placed.join(days, on="turn_id", how="left", maintain_order="left")
-    return _messages(_with_dates(rows) if dates else rows)
+    rows = rows.with_columns(place=pl.Series(bench.documents("turn").at(rows["turn_id"]), dtype=pl.Int64))
+    turns = bench.turns.filter(pl.col("turn_id").is_in(rows["turn_id"].unique().implode()))
+    return _messages(rows.join(messages(turns, dates=dates), on="turn_id", how="left", maintain_order="left"))
 
 
 def recent_messages(turns: pl.DataFrame, *, most: int = 6) -> pl.DataFrame:
@@ -106,59 +146,47 @@ def recent_messages(turns: pl.DataFrame, *, most: int = 6) -> pl.DataFrame:
     :param most: of each question.
     :returns: a frame of :data:`ITEM`.
     """
-    place = pl.int_range(pl.len()).over("query_id")
-    rows = turns.with_columns(said=pl.Series(turn_texts(turns), dtype=pl.String), place=place)
+    rows = messages(turns, "query_id", dates=False).with_columns(place=pl.int_range(pl.len()).over("query_id"))
     rows = rows.filter(pl.col("place") >= pl.col("place").max().over("query_id") - most + 1)
     return _messages(rows.sort("place", descending=True, maintain_order=True))
 
 
-def _with_dates(rows: pl.DataFrame) -> pl.DataFrame:
-    each = rows.select("turn_id", "said", "timestamp").unique("turn_id", maintain_order=True)
-    written = [text if when is None else dated(text, when.date()) for _, text, when in each.iter_rows()]
-    known = each.select("turn_id", said=pl.Series(written, dtype=pl.String))
-    return rows.drop("said").join(known, on="turn_id", how="left", maintain_order="left")
-
-
 def _messages(rows: pl.DataFrame) -> pl.DataFrame:
+    turns = pl.concat_list("turn_id")
+    none = pl.lit(None)
     return rows.select(
-        "query_id", ref="turn_id", place="place", head=pl.lit(""), text="said", turns=pl.concat_list("turn_id"),
-        at="timestamp", confidence=pl.lit(None),
-    ).cast(ITEM)  # fmt: skip
+        "query_id", "place", "text", "at", ref="turn_id", head=pl.lit(""), turns=turns, confidence=none
+    ).select(pl.col(name).cast(kind) for name, kind in ITEM.items())
 
 
-def known_facts(found: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
+def known_facts(ranked: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     """Give facts as lines, with how sure they are and when they were last said.
 
-    :param found: what :func:`memlab.knowledge.search.search_facts` gave, with ``confidence``.
+    :param ranked: what :func:`memlab.knowledge.search.search_facts` gave, with ``confidence``.
     :param facts: the facts that it ranked.
     :returns: a frame of :data:`ITEM`.
     """
-    said = pl.concat_str("subject", "predicate", "object", separator=" ", ignore_nulls=True)
-    known = facts.select("fact_id", "evidence", said=said, at=pl.coalesce("last_access", "asserted_at"))
-    rows = found.select("query_id", "rank", "fact_id", "confidence").join(
-        known, on="fact_id", how="inner", maintain_order="left"
-    )
-    return rows.sort("query_id", "rank", maintain_order=True).select(
-        "query_id",
+    lines = facts.select(
         ref="fact_id",
-        place="rank",
         head=pl.lit(""),
-        text="said",
+        text=pl.concat_str("subject", "predicate", "object", separator=" ", ignore_nulls=True),
         turns="evidence",
-        at="at",
-        confidence="confidence",
-    ).cast(ITEM)  # fmt: skip
+        at=pl.coalesce("last_access", "asserted_at"),
+    )
+    rows = ranked.select("query_id", "confidence", place="rank", ref="fact_id").sort("query_id", "place")
+    rows = rows.join(lines, on="ref", how="inner", maintain_order="left")
+    return rows.select(pl.col(name).cast(kind) for name, kind in ITEM.items())
 
 
 def summary_lines(
-    found: pl.DataFrame, summaries: pl.DataFrame, *, by: str = "session_id", most: int = 3, max_chars: int = 420
+    ranked: pl.DataFrame, summaries: pl.DataFrame, *, by: str = "session_id", most: int = 3, max_chars: int = 420
 ) -> pl.DataFrame:
     """Give summaries of sessions, or nodes of a rollup, sentence by sentence under their time window and topics.
 
     A summary has at most ``max_chars`` characters, its window and topics included; a sentence that goes over is cut at
     a clause, and those after it are left out.
 
-    :param found: ``query_id``, ``rank`` and the id, such as :func:`memlab.knowledge.search.search_summaries` gives.
+    :param ranked: ``query_id``, ``rank`` and the id, such as :func:`memlab.knowledge.search.search_summaries` gives.
     :param summaries: rows of :class:`memlab.records.Summary`, or others with its id, ``sentences``, ``evidence``,
         ``topics``, ``start`` and ``end``.
     :param by: the column that holds the id.
@@ -169,47 +197,31 @@ def summary_lines(
     missing = [name for name in columns if name not in summaries.columns]
     if missing:
         raise DataError(f"the summaries have no column {missing[0]!r}; they need {', '.join(columns)}")
-    order = summaries.select(by, place=pl.col("start").rank("ordinal").fill_null(summaries.height + 1))
+    order = pl.col("start").rank("ordinal").fill_null(summaries.height + 1)
     lines = {row[0]: _lines(*row[1:], max_chars=max_chars) for row in summaries.select(columns).iter_rows()}
-    places = dict(order.iter_rows())
-    first = found.filter(pl.col("rank") <= most).sort("query_id", "rank", maintain_order=True)
+    places = dict(summaries.select(by, order).iter_rows())
+    first = ranked.filter(pl.col("rank") <= most).sort("query_id", "rank", maintain_order=True)
     rows = [
-        (query, ref, places[ref], head, text, turns)
+        (query, ref, places[ref], head, text, turns, None, None)
         for query, ref in first.select("query_id", by).iter_rows()
         for head, text, turns in lines.get(ref, ())
     ]
-    needed = {name: kind for name, kind in ITEM.items() if name not in _OPTIONAL}
-    made = pl.DataFrame(rows, schema=needed, orient="row")
-    return made.with_columns(pl.lit(None).cast(ITEM[name]).alias(name) for name in _OPTIONAL)
+    return pl.DataFrame(rows, schema=ITEM, orient="row")
 
 
 def _lines(
     sentences: list[str], evidence: list[list[str]], topics: list[str] | None,
     start: datetime | None, end: datetime | None, *, max_chars: int,
 ) -> list[tuple[str, str, list[str]]]:  # fmt: skip
+    days = dict.fromkeys(written(day) for day in (start, end) if day is not None)
     about = ", ".join((topics or [])[:_TOPICS])
-    head = " | ".join(part for part in (window(start, end), about and f"topics: {about}") if part)
+    head = " | ".join(part for part in (" to ".join(days), about and f"topics: {about}") if part)
     head = shorten(f"[{head}]", max_chars // 2) if head else ""
     room, rows = max_chars - len(head) - bool(head), []
     for sentence, turns in zip(sentences, evidence, strict=True):
-        text = shorten(sentence, max(room, 1))
         if room < min(len(sentence), _LEAST):
             break
+        text = shorten(sentence, room)
         rows.append((head, text, list(turns)))
         room -= len(text) + 1
     return rows
-
-
-_LEAST = 40
-
-
-def window(start: datetime | None, end: datetime | None) -> str:
-    """Write a span of time by its days.
-
-    >>> from datetime import datetime
-    >>> from memlab.context.items import window
-    >>> window(datetime(2023, 5, 8, 13), datetime(2023, 5, 9, 0))
-    '8 May 2023 to 9 May 2023'
-    """
-    days = [written(day) for day in (start, end) if day is not None]
-    return " to ".join(dict.fromkeys(days))

@@ -1,0 +1,92 @@
+"""Filling one context: how room is shared out, and which lines are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from memlab.context.lines import Line
+from memlab.context.overlap import Seen
+from memlab.context.tokens import Count
+
+ORDER = ("recent", "relevant", "summaries", "facts", "rollups")
+# Where room that a source does not need goes: to what helps most a token first.
+FLOW = ("relevant", "summaries", "facts", "rollups", "recent")
+NO_ROOM = "no room"
+
+
+@dataclass
+class Taken:
+    """What one context is made of: lines in the order in which they were taken, and what was left out.
+
+    :param given: tokens for each source, once room had flowed on; ``spent``: what its lines and headings cost.
+    :param left: source, ref and reason.
+    """
+
+    given: dict[str, int]
+    lines: list[Line] = field(default_factory=list)
+    spent: dict[str, int] = field(default_factory=dict)
+    left: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def take_back(self) -> None:
+        """Give up the line that was taken last."""
+        line = self.lines.pop()
+        self.spent[line.source] -= line.size
+        self.left.append((line.source, line.ref, NO_ROOM))
+
+
+def fill(
+    offered: Mapping[str, Sequence[Line]], wanted: Mapping[str, int], *, titles: Mapping[str, int], count: Count
+) -> Taken:
+    """Take lines of every source while there is room.
+
+    :param wanted: tokens for each source.
+    :param titles: tokens of the heading of each source.
+    """
+    taken = Taken(shares(wanted, {source: _need(offered.get(source, ()), titles[source]) for source in ORDER}, FLOW))
+    seen, spare = Seen(), 0
+    for source in ORDER:
+        room = taken.given[source] + spare
+        taken.spent[source] = _take(taken, seen, offered.get(source, ()), titles[source], room=room, count=count)
+        spare = room - taken.spent[source]
+    return taken
+
+
+def _need(lines: Sequence[Line], title: int) -> int:
+    heads = {line.head: line.head_size for line in lines}
+    return sum(line.size for line in lines) + sum(heads.values()) + title if lines else 0
+
+
+def shares(wanted: Mapping[str, int], needs: Mapping[str, int], flow: Sequence[str]) -> dict[str, int]:
+    """Share room out: each source its share, or its need if that is less; the rest to those that need more.
+
+    >>> shares({"a": 10, "b": 10}, {"a": 3, "b": 30}, ["b", "a"])
+    {'a': 3, 'b': 17}
+    """
+    given = {source: min(share, needs[source]) for source, share in wanted.items()}
+    rest = sum(wanted.values()) - sum(given.values())
+    for source in flow:
+        more = min(rest, needs[source] - given[source])
+        given[source] += more
+        rest -= more
+    return given
+
+
+def _take(taken: Taken, seen: Seen, lines: Sequence[Line], title: int, *, room: int, count: Count) -> int:
+    """Take lines of one source until one has no room, and give the tokens that they cost."""
+    spent, heads, full = 0, {""}, False
+    for line in lines:
+        reason = NO_ROOM if full else seen.reason(line) if line.written else "empty"
+        if not reason:
+            around = (line.head_size if line.head not in heads else 0) + (0 if spent else title)
+            fitted = line.fitted(room - spent - around, count)
+            full = fitted is None or fitted.cut
+            if fitted is not None:
+                spent += fitted.size + around
+                heads.add(line.head)
+                taken.lines.append(fitted)
+                seen.add(fitted)
+                continue
+            reason = NO_ROOM
+        taken.left.append((line.source, line.ref, reason))
+    return spent
