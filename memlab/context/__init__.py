@@ -23,15 +23,7 @@ from memlab.context.holding import (
     whole_history,
 )
 from memlab.context.memory import Active, Memories, SessionMemory, remember
-from memlab.context.sources import (
-    ITEM,
-    Sources,
-    gather,
-    known_facts,
-    recent_messages,
-    relevant_messages,
-    summary_lines,
-)
+from memlab.context.sources import ITEM, Sources, gather, known_facts, recent_messages, relevant_messages, summary_lines
 from memlab.context.tokens import Count, count
 
 __all__ = [

@@ -68,10 +68,7 @@ def as_nodes(rows: pl.DataFrame, **columns: pl.Expr | pl.Series | str) -> pl.Dat
 def session_nodes(turns: pl.DataFrame, summariser: Summariser, *, previous: pl.DataFrame | None = None) -> pl.DataFrame:
     """Summarise each session as a leaf, in order of first appearance."""
     about = turns.group_by("session_id", maintain_order=True).agg(
-        pl.col("scope").first(),
-        turns="turn_id",
-        start=pl.col("timestamp").min(),
-        end=pl.col("timestamp").max(),
+        pl.col("scope").first(), turns="turn_id", start=pl.col("timestamp").min(), end=pl.col("timestamp").max()
     )
     about = about.with_columns(
         group="session_id",
@@ -160,9 +157,7 @@ def _written(
         made = summariser.write(new).select(pl.col(name).cast(kind) for name, kind in WRITTEN.items())
         wrote = pl.concat([wrote, made.join(_topics(new), on="group", how="left").select(wrote.columns)])
     return named.join(wrote, on="group", how="left", maintain_order="left").pipe(
-        as_nodes,
-        text=pl.col("sentences").list.join(" ").fill_null(""),
-        service=pl.col("service").fill_null(SOURCE),
+        as_nodes, text=pl.col("sentences").list.join(" ").fill_null(""), service=pl.col("service").fill_null(SOURCE)
     )
 
 
