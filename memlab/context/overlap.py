@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import ceil
 
 from memlab.context.lines import MESSAGES, Line
 from memlab.language import tokens
@@ -23,16 +22,6 @@ def words(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
     return order, frozenset(order)
 
 
-@lru_cache(maxsize=100_000)
-def prefix(own: frozenset[str]) -> tuple[str, ...]:
-    """Give the words of which two near-identical texts share at least one: the first, in an order that all texts have.
-
-    Source: prefix filtering, Chaudhuri, Ganti and Kaushik, A primitive operator for similarity joins (ICDE 2006).
-    """
-    # Long words first: they are in few texts.
-    return tuple(sorted(own, key=lambda word: (-len(word), word))[: len(own) - ceil(_ALIKE * len(own)) + 1])
-
-
 def alike(a: frozenset[str], b: frozenset[str]) -> bool:
     """Say whether two texts are near-identical: nine of ten different words are shared, numbers and negations all.
 
@@ -40,7 +29,8 @@ def alike(a: frozenset[str], b: frozenset[str]) -> bool:
     >>> alike(words("I paid $50 for the lamp.")[1], words("I paid $60 for the lamp.")[1])
     False
     """
-    if min(len(a), len(b)) < _FEWEST or len(a & b) < _ALIKE * len(a | b):
+    fewer, more = sorted((len(a), len(b)))
+    if fewer < _FEWEST or fewer < _ALIKE * more or len(a & b) < _ALIKE * len(a | b):
         return False
     return not any(word in NEGATIONS or word in NEGATED or any(c.isdigit() for c in word) for word in a ^ b)
 
@@ -49,17 +39,13 @@ def alike(a: frozenset[str], b: frozenset[str]) -> bool:
 class Seen:
     """What a context says so far.
 
-    :param turns: turns that are quoted, also in part.
-    :param whole: words of the turns that are quoted in full.
-    :param texts: the words of every line, in their order.
-    :param by_word: lines by the words of their :func:`prefix` and their size: near-identical ones share a word, and
-        are of like size.
+    :param turns: turns that are quoted, also in part; ``whole``: the words of those that are quoted in full.
+    :param texts: the words of every line, in their order, and which there are.
     """
 
     turns: set[str] = field(default_factory=set)
     whole: dict[str, frozenset[str]] = field(default_factory=dict)
-    texts: set[tuple[str, ...]] = field(default_factory=set)
-    by_word: dict[tuple[str, int], list[frozenset[str]]] = field(default_factory=dict)
+    texts: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
 
     def reason(self, line: Line) -> str:
         """Say why a line would repeat what is there; empty where it would not."""
@@ -72,17 +58,13 @@ class Seen:
             if line.source != "facts" or quoted.issuperset(words(line.text)[1]):
                 return TURN_THERE
         order, own = words(line.written)
-        sizes = range(int(_ALIKE * len(own)), int(len(own) / _ALIKE) + 2)
-        keys = ((word, size) for word in prefix(own) for size in sizes)
-        near = order in self.texts or any(alike(own, other) for key in keys for other in self.by_word.get(key, ()))
+        near = order in self.texts or any(alike(own, other) for other in self.texts.values())
         return NEAR_IDENTICAL if order and near else ""
 
     def add(self, line: Line) -> None:
         """Note a line that was taken."""
         order, own = words(line.written)
-        self.texts.add(order)
-        for word in prefix(own):
-            self.by_word.setdefault((word, len(own)), []).append(own)
+        self.texts[order] = own
         if line.source in MESSAGES:
             self.turns.update(line.turns)
             if not line.cut:
