@@ -111,9 +111,9 @@ def ranked_facts(place: Place, facts: pl.DataFrame, question: str, *, k: int, su
     from memlab.knowledge.search import candidates, search_facts
 
     asked = place.asked(question)
-    known = graph.build(candidates(facts, superseded=superseded), place.rows("entities"), place.rows("relations"))
+    whole = graph.build(candidates(facts, superseded=superseded), place.rows("entities"), place.rows("relations"))
     weights, encoder = place.chosen.recall, place.encoder
-    return search_facts(asked, facts, encoder=encoder, graph=known, settings=weights, k=k, superseded=superseded)
+    return search_facts(asked, facts, encoder=encoder, graph=whole, settings=weights, k=k, superseded=superseded)
 
 
 def ranked_summaries(place: Place, question: str, *, k: int) -> pl.DataFrame:

@@ -144,27 +144,27 @@ def load_files(files: list[Path], chosen: Settings, *, format: str | None, pool:
         yield datasets.load(path, format=format, pool=pool if fits else None, **reading(chosen))
 
 
-def pipeline_lines(given: str) -> list[str]:
+def pipeline_lines(text: str) -> list[str]:
     """Give a pipeline, or those of a file named as ``@FILE``: one a line, empty lines and comments left out.
 
     :raises DataError: when the file cannot be read.
     """
-    if not given.startswith("@"):
-        return [given]
+    if not text.startswith("@"):
+        return [text]
     try:
-        lines = Path(given[1:]).read_text(encoding="utf-8").splitlines()
+        lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"pipelines {given}: {error}; give a text file with one pipeline a line") from error
+        raise DataError(f"pipelines {text}: {error}; give a text file with one pipeline a line") from error
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
-def assignments(given: list[str]) -> dict[str, Any]:
+def assignments(texts: list[str]) -> dict[str, Any]:
     """Read ``name=value``: a Python literal where it is one, else text; the name of a file becomes its full path.
 
     :raises DataError: for what has no name or no value.
     """
     values: dict[str, Any] = {}
-    for each in given:
+    for each in texts:
         name, equals, text = each.partition("=")
         if not (name.isidentifier() and equals):
             raise DataError(f"--set {each!r} is no assignment; write it as name=value, for example n_scopes=3")

@@ -15,8 +15,7 @@ from memlab.figures import style
 from memlab.figures._plotly import go
 from memlab.figures._text import escape, fit, plain
 from memlab.knowledge.confidence import ConfidenceSettings, score
-from memlab.knowledge.decay import FAMILIES, AnyCurve, family, parameters
-from memlab.knowledge.likelihood import SPACE
+from memlab.knowledge.decay import FAMILIES, SPACE, AnyCurve, family, parameters
 
 _DAYS, _WEIGHTS = (1.0, 3650.0), (0.4, 0.3)
 _ROW_PX, _CURVE_PX, _GAP_PX = 27, 200, 52

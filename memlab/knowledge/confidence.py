@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from memlab.errors import DataError
 from memlab.knowledge.decay import Accesses, AnyCurve, PlateauLinear
 
 _DAY_US = 86_400_000_000
+_EPOCH = datetime(2000, 1, 1)
 Share = Annotated[float, Field(ge=0, le=1)]
 CurveSetting = Annotated[AnyCurve, Discriminator("family")]
 
@@ -33,8 +34,7 @@ class ConfidenceSettings(BaseModel):
     """Every constant of the score: the table ``[confidence]`` of ``memlab.toml``.
 
     :param base: confidence by source, the table ``[confidence.base]``.
-    :param reinforcement_step: what each repetition adds to the factor.
-    :param reinforcement_limit: the most that the factor becomes.
+    :param reinforcement_step: what each repetition adds to the factor, up to ``reinforcement_limit``.
     :param undated: staleness of a fact whose last access is not known; 1 lets it not decay.
     :param decay: the curve of staleness: ``family`` and its parameters.
     :param decay_by_predicate: curves of their own for some predicates; the others have ``decay``.
@@ -88,7 +88,7 @@ def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | 
     :raises DataError: for a missing column, an unknown source, a missing or negative count, or times that are zoned on
         one side only.
 
-    >>> from datetime import datetime
+    >>> from datetime import datetime, timedelta
     >>> import polars as pl
     >>> from memlab.knowledge import confidence
     >>> facts = pl.DataFrame({"source": ["stated", "inferred"], "n_reinforced": [0, 2], "superseded": [False, False]})
@@ -109,7 +109,8 @@ def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | 
         staleness = np.where(its, curve.retention(age_days, accesses), staleness)
     staleness = np.where(dated, staleness, settings.undated)
     base = facts["source"].cast(pl.String).replace_strict(settings.base.model_dump(), return_dtype=pl.Float64)
-    lift = _reinforcement(facts["n_reinforced"].to_numpy(), settings)
+    lift = 1.0 + settings.reinforcement_step * facts["n_reinforced"].to_numpy()
+    lift = np.minimum(lift, settings.reinforcement_limit)
     value = np.clip(base.to_numpy() * lift * staleness, 0.0, 1.0)
     return facts.with_columns(
         pl.Series("age_days", age).fill_nan(None),
@@ -142,9 +143,8 @@ def trajectory(
 ) -> pl.DataFrame:
     """Follow the confidence of one fact over time under several curves, with its repetitions as jumps.
 
-    :param curves: curves by the name to show.
+    :param curves: by the name to show.
     :param accesses_days: when the fact was heard, in days; the first is when it became known, the others reinforce.
-    :param source: how it was established.
     :param days: how long to follow it.
     :param settings: base and reinforcement; the curves in it are not read.
     :returns: ``family``, ``day``, ``n_reinforced``, ``retention`` and ``confidence``; two rows at a jump.
@@ -156,33 +156,27 @@ def trajectory(
     >>> path.filter(day=100)["confidence"].to_list()
     [0.5, 1.0]
     """
-    settings = settings or ConfidenceSettings()
-    heard = np.sort(np.asarray(accesses_days, dtype=np.float64))
-    if heard.size == 0 or source not in SourceSettings.model_fields:
+    settings, heard = settings or ConfidenceSettings(), sorted(accesses_days)
+    if not heard or source not in SourceSettings.model_fields:
         sources = ", ".join(SourceSettings.model_fields)
-        raise DataError(f"a trajectory needs an access and one source of {sources}; found {heard.size} and {source!r}")
-    jumps = np.unique(heard[1:][heard[1:] <= heard[0] + days])
-    grid = np.setdiff1d(np.arange(heard[0], heard[0] + days + 1), jumps)
+        raise DataError(f"a trajectory needs an access and one source of {sources}; found {len(heard)} and {source!r}")
+    jumps = [day for day in heard[1:] if day <= heard[0] + days]
     # A jump is a row that does not know of the access yet, and a row that does.
-    day = np.concatenate([grid, jumps, jumps])
-    after = np.repeat([True, False, True], [len(grid), len(jumps), len(jumps)])
-    order = np.lexsort((after, day))
-    day, after = day[order], after[order]
-    heard_by = (heard < day[:, None]) | ((heard == day[:, None]) & after[:, None])
-    row, which = np.nonzero(heard_by)
-    accesses = Accesses(row, day[row] - heard[which])
-    n = heard_by.sum(axis=1) - 1
-    lift = getattr(settings.base, source) * _reinforcement(n, settings)
+    moments = {(heard[0] + day, True) for day in range(days + 1)}
+    moments |= {(day, late) for day in jumps for late in (False, True)}
+    rows = []
+    for day, late in sorted(moments):
+        ages = [day - access for access in heard if access < day or (late and access == day)]
+        rows.append((float(day), len(ages) - 1, [_EPOCH - timedelta(days=age) for age in ages]))
+    facts = pl.DataFrame(rows, schema=["day", "n_reinforced", "accesses"], orient="row").with_columns(
+        source=pl.lit(source), superseded=False, last_access=pl.col("accesses").list.max()
+    )
     paths = []
     for name, curve in curves.items():
-        left = curve.retention(day - heard[n], accesses)
-        values = {"day": day, "n_reinforced": n, "retention": left, "confidence": np.clip(lift * left, 0.0, 1.0)}
-        paths.append(pl.DataFrame(values).select(pl.lit(name).alias("family"), pl.all()))
+        chosen = settings.model_copy(update={"decay": curve, "decay_by_predicate": {}})
+        path = score(facts, now=_EPOCH, settings=chosen).with_columns(family=pl.lit(name), retention="staleness")
+        paths.append(path.select("family", "day", "n_reinforced", "retention", "confidence"))
     return pl.concat(paths)
-
-
-def _reinforcement(n_reinforced: np.ndarray, settings: ConfidenceSettings) -> np.ndarray:
-    return np.minimum(1.0 + settings.reinforcement_step * n_reinforced, settings.reinforcement_limit)
 
 
 def _check(facts: pl.DataFrame, now: datetime, settings: ConfidenceSettings) -> None:

@@ -17,16 +17,36 @@ from pydantic import ConfigDict
 
 from memlab.errors import DataError
 
-_LIMITS = {
-    "half_life_days": (np.nextafter(0, 1), np.inf),
-    "plateau_days": (0, np.inf),
-    "end_days": (0, np.inf),
-    "floor": (0, 1),
-    "exponent": (0.01, 1000),
-    "shape": (0.01, 100),
-    "slope": (0.01, 100),
-    "decay": (0.01, 20),
-}
+
+class Parameter(NamedTuple):
+    """A parameter: it may be from ``least`` to ``most``, and is sought from ``low`` to ``high`` when it is fitted."""
+
+    name: str
+    least: float
+    most: float
+    low: float
+    high: float
+    log: bool = True
+
+    def scaled(self, value: float) -> float:
+        """Give a value as it is sought: its logarithm, where the scale is logarithmic."""
+        return float(np.log(value)) if self.log else float(value)
+
+    def value(self, scaled: float) -> float:
+        """Give the value of a place in the search."""
+        return float(np.clip(np.exp(scaled) if self.log else scaled, self.low, self.high))
+
+
+_PARAMETERS = [
+    Parameter("half_life_days", np.nextafter(0, 1), np.inf, 0.1, 36_500),
+    Parameter("plateau_days", 0, np.inf, 0.01, 3_650),
+    Parameter("end_days", 0, np.inf, 0.1, 36_500),
+    Parameter("floor", 0, 1, 0.0, 0.999, log=False),
+    Parameter("exponent", 0.01, 1000, 0.05, 50),
+    Parameter("shape", 0.01, 100, 0.05, 20),
+    Parameter("slope", 0.01, 100, 0.05, 20),
+    Parameter("decay", 0.01, 20, 0.05, 5),
+]
 
 
 class Accesses(NamedTuple):
@@ -62,7 +82,7 @@ class Curve:
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     def __post_init__(self) -> None:
-        for name, (low, high) in _LIMITS.items():
+        for name, low, high, *_ in _PARAMETERS:
             value: Any = getattr(self, name, low)
             if np.isfinite(value) and low <= value <= high:
                 continue
@@ -215,13 +235,10 @@ class BaseLevel(Curve):
 
 
 AnyCurve = PlateauLinear | Exponential | PowerLaw | Weibull | BaseLevel
-FAMILIES: dict[str, type[AnyCurve]] = {
-    "plateau_linear": PlateauLinear,
-    "exponential": Exponential,
-    "power_law": PowerLaw,
-    "weibull": Weibull,
-    "base_level": BaseLevel,
-}
+_KINDS: tuple[type[AnyCurve], ...] = (PlateauLinear, Exponential, PowerLaw, Weibull, BaseLevel)
+FAMILIES: dict[str, type[AnyCurve]] = {kind.family: kind for kind in _KINDS}
+SPACE = {name: [p for p in _PARAMETERS if hasattr(kind, p.name)] for name, kind in FAMILIES.items()}
+"""The parameters of each family."""
 
 
 def family(name: str) -> type[AnyCurve]:

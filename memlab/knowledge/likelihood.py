@@ -16,43 +16,12 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.knowledge.decay import Accesses, AnyCurve, PlateauLinear, family
+from memlab.knowledge.decay import SPACE, Accesses, AnyCurve, PlateauLinear, family
 
 CLIP = 1e-6
 """Chances are kept this far from 0 and 1: a curve that is sure and wrong costs 13.8 nats, not infinity."""
 MIN_OBSERVATIONS = 20
 _SCREENED, _STARTS = 64, 3
-
-
-class Parameter(NamedTuple):
-    """A parameter and the range in which it is sought, on a logarithmic scale or a plain one."""
-
-    name: str
-    low: float
-    high: float
-    log: bool = True
-
-    def scaled(self, value: float) -> float:
-        """Give a value as it is searched."""
-        return float(np.log(value)) if self.log else float(value)
-
-    def value(self, scaled: float) -> float:
-        """Give the value of a place in the search."""
-        return float(np.clip(np.exp(scaled) if self.log else scaled, self.low, self.high))
-
-
-_HALF_LIFE = Parameter("half_life_days", 0.1, 36_500)
-SPACE: dict[str, tuple[Parameter, ...]] = {
-    "plateau_linear": (
-        Parameter("plateau_days", 0.01, 3_650),
-        Parameter("end_days", 0.1, 36_500),
-        Parameter("floor", 0.0, 0.999, log=False),
-    ),
-    "exponential": (_HALF_LIFE,),
-    "power_law": (_HALF_LIFE, Parameter("exponent", 0.05, 50)),
-    "weibull": (_HALF_LIFE, Parameter("shape", 0.05, 20)),
-    "base_level": (_HALF_LIFE, Parameter("slope", 0.05, 20), Parameter("decay", 0.05, 5)),
-}
 
 
 @dataclass(frozen=True)
@@ -62,14 +31,11 @@ class Fit:
     :param intervals: ``parameter``, ``estimate``, ``low``, ``high`` and ``bounded`` (false where an end is only the
         edge of what was sought: the data do not limit the parameter on that side); empty where none were asked for.
     :param log_likelihood: in nats, at the top.
-    :param n: observations; ``n_true`` of them still true.
     """
 
     curve: AnyCurve
     intervals: pl.DataFrame
     log_likelihood: float
-    n: int
-    n_true: int
 
 
 class Observed(NamedTuple):
@@ -140,8 +106,8 @@ def fit(
 
     >>> from memlab.knowledge import likelihood, tuning
     >>> from memlab.knowledge.decay import Exponential
-    >>> found = likelihood.fit(tuning.simulate(Exponential(200), n=2000, seed=0), "exponential")
-    >>> low, high = found.intervals.select("low", "high").row(0)
+    >>> fitted = likelihood.fit(tuning.simulate(Exponential(200), n=2000, seed=0), "exponential")
+    >>> low, high = fitted.intervals.select("low", "high").row(0)
     >>> 180 < low < 200 < high < 225
     True
     """
@@ -158,7 +124,7 @@ def fit(
     rows = search.intervals(confidence) if intervals else []
     schema = {"parameter": pl.String, "estimate": pl.Float64, "low": pl.Float64, "high": pl.Float64}
     table = pl.DataFrame(rows, schema=schema | {"bounded": pl.Boolean}, orient="row")
-    return Fit(search.curve(search.top), table, -search.loss(search.top), n, n_true)
+    return Fit(search.curve(search.top), table, -search.loss(search.top))
 
 
 class _Search:

@@ -74,12 +74,8 @@ def simulated_updates(facts: pl.DataFrame, truth: pl.DataFrame, *, now: datetime
 
     :param facts: what :func:`memlab.knowledge.simulated.simulate` gives, with its ``truth``.
     """
-    told = truth.filter("one", pl.col("role") != "end").join(
-        facts.select("fact_id", "predicate", "asserted_at", "recorded_at"),
-        on="fact_id", maintain_order="left",
-    )  # fmt: skip
-    told = told.filter(pl.col("asserted_at") <= now, pl.col("recorded_at") <= now)
     last = scoring.holding(facts, truth, now).select("slot", last="value")
+    told = scoring.told(facts, truth, now).filter("one", pl.col("role") != "end")
     told = told.join(last, on="slot", maintain_order="left").with_columns(current=pl.col("value") == pl.col("last"))
     told = told.filter(_both("slot"))
     words = pl.col("predicate").mode().sort().first().str.replace(r"^now | now$", "")

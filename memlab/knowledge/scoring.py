@@ -40,17 +40,23 @@ def supersession(
     )
 
 
+def told(facts: pl.DataFrame, truth: pl.DataFrame, date: datetime) -> pl.DataFrame:
+    """Give the truth of what had been said and had reached the memory by a date, with ``predicate`` and times."""
+    columns = facts.select("fact_id", "predicate", "asserted_at", "recorded_at")
+    rows = truth.join(columns, on="fact_id", maintain_order="left")
+    return rows.filter(pl.col("recorded_at") <= date, pl.col("asserted_at") <= date)
+
+
 def holding(facts: pl.DataFrame, truth: pl.DataFrame, as_of: datetime) -> pl.DataFrame:
     """List what a reader who understands everything believes on a date: ``slot`` and ``value``.
 
     With one value, the latest statement counts; with many, each value's latest; a value said wrongly only until it is
     corrected.
     """
-    told = truth.join(facts.select("fact_id", "asserted_at", "recorded_at"), on="fact_id", maintain_order="left")
-    told = told.filter(pl.col("recorded_at") <= as_of, pl.col("asserted_at") <= as_of).sort("asserted_at")
-    told = told.filter(~pl.col("fact_id").is_in(told["fixes"].drop_nulls().to_list()))
+    rows = told(facts, truth, as_of).sort("asserted_at")
+    rows = rows.filter(~pl.col("fact_id").is_in(rows["fixes"].drop_nulls().to_list()))
     last_of = pl.when("one").then(pl.lit("")).otherwise("value")
-    last = told.group_by("slot", last_of.alias("part")).last()
+    last = rows.group_by("slot", last_of.alias("part")).last()
     return last.filter(pl.col("role") != "end").select("slot", "value")
 
 

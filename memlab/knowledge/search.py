@@ -83,9 +83,9 @@ def search_facts(
 def candidates(facts: pl.DataFrame, *, superseded: bool = False) -> pl.DataFrame:
     """List the statements that are compared with questions: each fact that holds, followed by its repeats.
 
-    :returns: the facts with ``is_head`` (false for a repeat) and ``said`` (the text that is compared).
+    :returns: the facts with ``is_head`` (false for a repeat) and ``statement`` (the text that is compared).
     """
-    rows = facts.with_row_index("head").with_columns(is_head=pl.col("status") != "repeat", said=statement())
+    rows = facts.with_row_index("head").with_columns(is_head=pl.col("status") != "repeat", statement=statement())
     heads = rows.filter("is_head", True if superseded else pl.col("status") == "active")
     again = rows.filter(~pl.col("is_head")).drop("head")
     # A repeat of what no longer holds has no head here.
@@ -105,10 +105,10 @@ def search_summaries(questions: pl.DataFrame, summaries: pl.DataFrame, *, encode
     asked = _asked(questions, k)
     pool = summaries.select(
         "scope", fact_id="session_id", last_access="start", is_head=pl.lit(True), confidence=pl.lit(0.0),
-        said=pl.Series(summary_texts(summaries), dtype=pl.String),
+        statement=pl.Series(summary_texts(summaries), dtype=pl.String),
     )  # fmt: skip
-    found = _ranked(asked, pool, _SIMILARITY, k, encoder)
-    return found.select("query_id", "rank", pl.col("fact_id").alias("session_id"), "score")
+    ranking = _ranked(asked, pool, _SIMILARITY, k, encoder)
+    return ranking.select("query_id", "rank", pl.col("fact_id").alias("session_id"), "score")
 
 
 def summary_texts(summaries: pl.DataFrame) -> list[str]:
@@ -150,7 +150,7 @@ def _ranked(
     queries, documents = np.zeros((asked.height, 0)), np.zeros((pool.height, 0))
     if encoder is not None and weights.vector and asked.height and pool.height:
         queries = encoder.encode(asked["text"].to_list(), kind="query", progress=False)
-        documents = encoder.encode(pool["said"].to_list(), kind="document", progress=False)
+        documents = encoder.encode(pool["statement"].to_list(), kind="document", progress=False)
     parts = [pl.DataFrame(schema=_RESULT).drop("entities")]
     for rows, its in _by_scope(asked, pool):
         statements = pool[its]
@@ -169,15 +169,15 @@ def _ranked(
         }
         values["score"] = np.round(sum(getattr(weights, name) * value for name, value in values.items()), _DECIMALS)
         row, column = top(values["score"], k)
-        found = heads.select("fact_id", "last_access", "said")[column].with_columns(
+        best = heads.select("fact_id", "last_access", "statement")[column].with_columns(
             pl.Series("row", row),
             asked["query_id"].gather(rows[row]).alias("query_id"),
             *(pl.Series(name, value[row, column]) for name, value in values.items()),
         )
-        order = ["row", "score", "last_access", "said"]
-        found = found.sort(order, descending=[False, True, True, False], nulls_last=True, maintain_order=True)
-        found = found.with_columns(rank=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over("row"))
-        parts.append(found.filter(pl.col("rank") <= k).select(parts[0].columns))
+        order = ["row", "score", "last_access", "statement"]
+        best = best.sort(order, descending=[False, True, True, False], nulls_last=True, maintain_order=True)
+        best = best.with_columns(rank=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over("row"))
+        parts.append(best.filter(pl.col("rank") <= k).select(parts[0].columns))
     ranking = pl.concat(parts)
     entities = pl.DataFrame(schema={"query_id": pl.String, "entities": pl.List(pl.String)})
     if named is not None:

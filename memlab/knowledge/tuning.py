@@ -15,8 +15,8 @@ from memlab.errors import DataError
 from memlab.knowledge import _toml
 from memlab.knowledge.calibration import scores
 from memlab.knowledge.confidence import ConfidenceSettings
-from memlab.knowledge.decay import FAMILIES, Accesses, AnyCurve, PlateauLinear, parameters
-from memlab.knowledge.likelihood import MIN_OBSERVATIONS, SPACE, Fit, chances, fit, need, observed
+from memlab.knowledge.decay import FAMILIES, SPACE, Accesses, AnyCurve, PlateauLinear, parameters
+from memlab.knowledge.likelihood import MIN_OBSERVATIONS, Fit, chances, fit, need, observed
 
 CONSTANT, DEFAULT = "constant", "default"
 POOLED, OWN = "pooled", "per predicate"
