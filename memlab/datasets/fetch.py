@@ -92,86 +92,28 @@ def fetch(name: str, *, directory: str | Path = "data", url: str | None = None, 
     target = Path(directory) / source.filename
     with _file_errors(target):
         if target.exists():
-            return _already_there(target, source)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part = target.with_name(target.name + ".part")
-        if not _complete(part, source):
-            _download(url or source.url, part, source, progress)
-        digest = _sha256(part)
-        if digest != source.sha256:
-            _discard(part)
+            digest = _sha256(target)
+            if digest == source.sha256:
+                return target
             raise DataError(
-                f"{url or source.url} gave a file with SHA-256 {digest}, but the published one is {source.sha256}; "
-                f"{part} was removed. Run the command again; if this repeats, the server or a proxy serves another file"
+                f"{target} exists with SHA-256 {digest}, but the published file has {source.sha256}; it was left as it "
+                "is. Move it away, or choose another directory, to download the published file"
             )
-        os.replace(part, target)
-        _discard(part)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        download = _Download(url or source.url, source, target.with_name(target.name + ".part"), progress)
+        if not (source.size and download.size() == source.size):
+            download.run()
+        digest = _sha256(download.part)
+        if digest != source.sha256:
+            download.discard()
+            raise DataError(
+                f"{download.url} gave a file with SHA-256 {digest}, but the published one is {source.sha256}; "
+                f"{download.part} was removed. Run the command again; if this repeats, the server or a proxy serves "
+                "another file"
+            )
+        os.replace(download.part, target)
+        download.discard()
     return target
-
-
-def _already_there(target: Path, source: Published) -> Path:
-    digest = _sha256(target)
-    if digest == source.sha256:
-        return target
-    raise DataError(
-        f"{target} exists with SHA-256 {digest}, but the published file has {source.sha256}; it was left as it is. "
-        "Move it away, or choose another directory, to download the published file"
-    )
-
-
-def _complete(part: Path, source: Published) -> bool:
-    return source.size is not None and part.exists() and part.stat().st_size == source.size
-
-
-def _download(url: str, part: Path, source: Published, progress: bool) -> None:
-    """Fill the part file, going on after dropped connections as long as they bring anything new."""
-    import httpx
-
-    timeout = httpx.Timeout(30.0, connect=10.0)
-    failures, furthest = 0, -1
-    # Compressed bytes could not be continued at an offset of the plain file.
-    with httpx.Client(follow_redirects=True, timeout=timeout, headers={"Accept-Encoding": "identity"}) as client:
-        while True:
-            try:
-                return _receive(client, url, part, source, progress)
-            except httpx.InvalidURL as error:
-                raise DataError(f"{url!r} is no web address ({error}); expected https://…") from error
-            except (httpx.HTTPError, _TryAgain) as error:
-                reached = part.stat().st_size if part.exists() else 0
-                failures = 1 if reached > furthest >= 0 else failures + 1
-                furthest = max(furthest, reached)
-                hopeless = isinstance(error, httpx.UnsupportedProtocol | httpx.TooManyRedirects)
-                if failures == ATTEMPTS or hopeless:
-                    raise DataError(_unreachable(url, part, source, failures, error)) from error
-                pause = max(BACKOFF_SECONDS * 2 ** (failures - 1), getattr(error, "retry_after", 0.0))
-                time.sleep(min(pause, _LONGEST_PAUSE_SECONDS))
-
-
-def _receive(client: httpx.Client, url: str, part: Path, source: Published, progress: bool) -> None:
-    """Ask for what the part file lacks and append it; begin again where the server cannot continue the same file."""
-    from tqdm import tqdm
-
-    version = _version_path(part)
-    have = part.stat().st_size if part.exists() and version.exists() else 0
-    asked = {"Range": f"bytes={have}-", "If-Range": version.read_text()} if have else {}
-    with client.stream("GET", url, headers=asked) as response:
-        _check_answer(response, url, part, have)
-        if response.status_code == 200:
-            have = 0
-            part.unlink(missing_ok=True)  # first, so that no old bytes ever stand beside a new version
-            _remember_version(version, response)
-        length = response.headers.get("Content-Length", "")
-        total = have + int(length) if length.isdigit() else source.size
-        _check_space(part, (total or 0) - have)
-        shown = {"unit": "B", "unit_scale": True, "desc": source.filename, "disable": not progress}
-        with (
-            part.open("ab" if have else "wb", buffering=_BUFFER_BYTES) as out,
-            tqdm(total=total, initial=have, **shown) as bar,
-        ):
-            # Without a chunk size: httpx would gather chunks and lose the last one when the connection drops.
-            for chunk in response.iter_bytes():
-                out.write(chunk)
-                bar.update(len(chunk))
 
 
 class _TryAgain(Exception):
@@ -183,59 +125,107 @@ class _TryAgain(Exception):
         self.retry_after = float(pause) if pause.isdigit() else 0.0
 
 
-def _check_answer(response: httpx.Response, url: str, part: Path, have: int) -> None:
-    status = response.status_code
-    if status == 200:
-        return
-    if status == 206 and have and response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-        return
-    if status in (206, 416):  # another range than asked for, or a part file longer than the file
-        _discard(part)
-        raise _TryAgain(response)
-    if status in (408, 429) or status >= 500:
-        raise _TryAgain(response)
-    raise DataError(
-        f"{url} answered HTTP status {status} {response.reason_phrase}; expected 200. The address may have moved: "
-        f"download the file by hand and put it at {part.with_suffix('')}"
-    )
+@dataclass
+class _Download:
+    """Fills a part file; beside it stands which version of the file it holds."""
 
+    url: str
+    source: Published
+    part: Path
+    progress: bool
 
-def _unreachable(url: str, part: Path, source: Published, failures: int, error: Exception) -> str:
-    size = f", {source.size:,} bytes" if source.size else ""
-    kept = f" What came so far is kept in {part}; run the command again to go on." if part.exists() else ""
-    return (
-        f"could not download {url}: tried {failures} times in a row, last {type(error).__name__}: {error}.{kept} "
-        f"Without network, download that address on another machine and put the file at {part.with_suffix('')} "
-        f"(SHA-256 {source.sha256}{size})"
-    )
+    def __post_init__(self) -> None:
+        self.version = self.part.with_name(self.part.name + ".version")
 
+    def size(self) -> int:
+        return self.part.stat().st_size if self.part.exists() else 0
 
-def _version_path(part: Path) -> Path:
-    return part.with_name(part.name + ".version")
+    def discard(self) -> None:
+        self.part.unlink(missing_ok=True)
+        self.version.unlink(missing_ok=True)
 
+    def run(self) -> None:
+        """Go on after dropped connections as long as they bring anything new."""
+        import httpx
 
-def _remember_version(path: Path, response: httpx.Response) -> None:
-    """Note which version of the file the part file holds; without a strong one the download cannot be continued."""
-    etag = response.headers.get("ETag", "")
-    known = etag if etag and not etag.startswith("W/") else response.headers.get("Last-Modified", "")
-    if known and response.headers.get("Content-Encoding", "identity") == "identity":
-        path.write_text(known)
-    else:
-        path.unlink(missing_ok=True)
+        timeout = httpx.Timeout(30.0, connect=10.0)
+        failures, furthest = 0, -1
+        # Compressed bytes could not be continued at an offset of the plain file.
+        with httpx.Client(follow_redirects=True, timeout=timeout, headers={"Accept-Encoding": "identity"}) as client:
+            while True:
+                try:
+                    return self.receive(client)
+                except httpx.InvalidURL as error:
+                    raise DataError(f"{self.url!r} is no web address ({error}); expected https://…") from error
+                except (httpx.HTTPError, _TryAgain) as error:
+                    reached = self.size()
+                    failures = 1 if reached > furthest >= 0 else failures + 1
+                    furthest = max(furthest, reached)
+                    if failures == ATTEMPTS or isinstance(error, httpx.UnsupportedProtocol | httpx.TooManyRedirects):
+                        raise DataError(self.unreachable(failures, error)) from error
+                    pause = max(BACKOFF_SECONDS * 2 ** (failures - 1), getattr(error, "retry_after", 0.0))
+                    time.sleep(min(pause, _LONGEST_PAUSE_SECONDS))
 
+    def receive(self, client: httpx.Client) -> None:
+        """Append what the part file lacks; begin again where the server cannot continue the same file."""
+        from tqdm import tqdm
 
-def _check_space(part: Path, needed: int) -> None:
-    free = shutil.disk_usage(part.parent).free
-    if needed > free:
+        begun = self.size() if self.version.exists() else 0
+        asked = {"Range": f"bytes={begun}-", "If-Range": self.version.read_text()} if begun else {}
+        with client.stream("GET", self.url, headers=asked) as response:
+            self.check(response, begun)
+            if response.status_code == 200:
+                begun = 0
+                self.part.unlink(missing_ok=True)  # first, so that no old bytes ever stand beside a new version
+                self.note_version(response)
+            length = response.headers.get("Content-Length", "")
+            total = begun + int(length) if length.isdigit() else self.source.size
+            needed, free = (total or 0) - begun, shutil.disk_usage(self.part.parent).free
+            if needed > free:
+                raise DataError(
+                    f"{self.part.parent} has {free / 1e6:,.0f} MB free and {needed / 1e6:,.0f} MB are still to come; "
+                    "free some space or choose another directory"
+                )
+            shown = {"unit": "B", "unit_scale": True, "desc": self.source.filename, "disable": not self.progress}
+            with (
+                self.part.open("ab" if begun else "wb", buffering=_BUFFER_BYTES) as out,
+                tqdm(total=total, initial=begun, **shown) as bar,
+            ):
+                # Without a chunk size: httpx would gather chunks and lose the last one when the connection drops.
+                for chunk in response.iter_bytes():
+                    out.write(chunk)
+                    bar.update(len(chunk))
+
+    def check(self, response: httpx.Response, begun: int) -> None:
+        status, served = response.status_code, response.headers.get("Content-Range", "")
+        if status == 200 or (status == 206 and begun and served.startswith(f"bytes {begun}-")):
+            return
+        if status in (206, 416):  # another range than asked for, or a part file longer than the file
+            self.discard()
+        if status in (206, 408, 416, 429) or status >= 500:
+            raise _TryAgain(response)
         raise DataError(
-            f"{part.parent} has {free / 1e6:,.0f} MB free and {needed / 1e6:,.0f} MB are still to come; "
-            "free some space or choose another directory"
+            f"{self.url} answered HTTP status {status} {response.reason_phrase}; expected 200. The address may have "
+            f"moved: download the file by hand and put it at {self.part.with_suffix('')}"
         )
 
+    def note_version(self, response: httpx.Response) -> None:
+        """Note which version of the file comes; without a strong one the download cannot be continued."""
+        etag = response.headers.get("ETag", "")
+        version = etag if etag and not etag.startswith("W/") else response.headers.get("Last-Modified", "")
+        if version and response.headers.get("Content-Encoding", "identity") == "identity":
+            self.version.write_text(version)
+        else:
+            self.version.unlink(missing_ok=True)
 
-def _discard(part: Path) -> None:
-    part.unlink(missing_ok=True)
-    _version_path(part).unlink(missing_ok=True)
+    def unreachable(self, failures: int, error: Exception) -> str:
+        size = f", {self.source.size:,} bytes" if self.source.size else ""
+        begun = f" What came so far is kept in {self.part}; run the command again to go on."
+        return (
+            f"could not download {self.url}: tried {failures} times in a row, last {type(error).__name__}: {error}."
+            f"{begun if self.part.exists() else ''} Without network, download that address on another machine and put "
+            f"the file at {self.part.with_suffix('')} (SHA-256 {self.source.sha256}{size})"
+        )
 
 
 def _sha256(path: Path) -> str:

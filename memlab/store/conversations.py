@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import polars as pl
 
@@ -21,7 +20,7 @@ def datasets(database: Database) -> pl.DataFrame:
     return database.read("datasets", list(row_columns("datasets"))).sort("name").with_columns(LANGUAGE)
 
 
-def known(database: Database, name: str) -> tuple[str, str, bool]:
+def require(database: Database, name: str) -> tuple[str, str, bool]:
     """Give the format and the language of a dataset, and whether its ingest came to an end.
 
     :raises StoreError: when there is no such dataset.
@@ -36,7 +35,7 @@ def known(database: Database, name: str) -> tuple[str, str, bool]:
 
 def whole_dataset(database: Database, name: str, scopes: Iterable[str] | None = None) -> Dataset:
     """Read a dataset; see :meth:`memlab.store.MemoryStore.dataset`."""
-    kind, language, complete = known(database, name)
+    kind, language, complete = require(database, name)
     if not complete:
         raise StoreError(f"the ingest of {name!r} into store {database.uri} was interrupted; run it again to finish it")
     return read_dataset(database, name, kind, language, scopes)
@@ -47,7 +46,7 @@ def read_dataset(
 ) -> Dataset:
     """Read a dataset as it went in, or some of its scopes, whether or not its ingest came to an end."""
     wanted = None if scopes is None else list(scopes)
-    tables: dict[str, Any] = {
+    tables = {
         table: read_rows(database, table, name, scopes=wanted if "scope" in row_columns(table) else None)
         for table in DATASET_TABLES
     }

@@ -56,11 +56,16 @@ def retried(write: Callable[[], T], *, attempts: int = 5) -> T:
     return write()
 
 
+class Part:
+    """What keeps one kind of thing in the tables of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+
 class Database:
     """An open LanceDB database whose tables are those of :data:`memlab.store.registry.TABLES`.
 
-    :param connection: LanceDB's; :func:`memlab.store.opening.open_database` makes it.
-    :param uri: where it is.
     :param pinned: versions of tables; with them it is a view, and read-only.
     """
 
@@ -76,18 +81,17 @@ class Database:
         return self.pinned is not None
 
     def writable(self, what: str) -> None:
-        """Refuse to write to a view.
-
-        :raises StoreError: naming what was meant to be done.
-        """
+        """Refuse to write to a view, naming what was meant to be done."""
         if self.read_only:
             raise StoreError(
                 f"{what}: this is a view on versions {self.pinned} of store {self.uri}, and read-only; "
                 "open the store itself to write"
             )
 
-    def guarded(self, doing: str) -> AbstractContextManager[None]:
-        """Turn errors of the database into a :class:`StoreError`; see :func:`guarded`."""
+    def guarded(self, doing: str, *, writes: str = "") -> AbstractContextManager[None]:
+        """Turn errors of the database into a :class:`StoreError`; what ``writes`` is refused in a view."""
+        if writes:
+            self.writable(writes)
         return guarded(doing, self.uri)
 
     def names(self) -> list[str]:
@@ -96,9 +100,7 @@ class Database:
 
     def table(self, name: str) -> Any:
         """Give the LanceDB table of a name, at the version of this view; it is made where it is not there yet."""
-        if name not in self._tables:
-            return self._opened(name, create=True)
-        return self._tables[name]
+        return self._tables.get(name) or self._opened(name, create=True)
 
     def _opened(self, name: str, *, create: bool = False) -> Any:
         table = _open_table(self.connection, name, TABLES[name].arrow()) if create else self.connection.open_table(name)
@@ -110,8 +112,6 @@ class Database:
     def cache(self, family: str, key: str, *, width: int = 0, about: Mapping[str, str] | None = None) -> Any:
         """Give the table of a cache for one encoder; ``None`` in a view where there is none yet.
 
-        :param key: of the encoder's identity.
-        :param width: of its vectors.
         :param about: noted with a table that is made now.
         """
         name = f"{family}_{key}"
@@ -124,17 +124,21 @@ class Database:
 
         A table that nothing was written to has no rows; a column that came after the version of a view is null there.
         """
-        known = TABLES[name].columns
+        types = TABLES[name].columns
         try:
             table = self._tables.get(name) or self._opened(name)
         except (OSError, RuntimeError, ValueError) as error:
             if not _absent(error):
                 raise
-            return pl.DataFrame(schema={column: known[column] for column in columns})
-        later = [c for c in columns if c in known and c not in table.schema.names]
+            return pl.DataFrame(schema={column: types[column] for column in columns})
+        later = [c for c in columns if c in types and c not in table.schema.names]
         query = table.search().select([c for c in columns if c not in later])
         rows = cast(pl.DataFrame, pl.from_arrow((query if where is None else query.where(where)).to_arrow()))
-        return rows.with_columns(pl.lit(None, known[c]).alias(c) for c in later).select(columns) if later else rows
+        return rows.with_columns(pl.lit(None, types[c]).alias(c) for c in later).select(columns) if later else rows
+
+    def write_row(self, table: str, key: str, /, **values: Any) -> None:
+        """Upsert one row; columns without a value are null."""
+        self.write(table, pl.DataFrame([{"key": key, **values}], schema=dict(TABLES[table].columns)))
 
     def write(self, name: str, rows: pl.DataFrame, *, clear_vectors: bool = False) -> None:
         """Upsert rows by their key, as one version of the table.
@@ -170,11 +174,9 @@ def to_arrow(rows: pl.DataFrame, target: Any, *, chunk: int = 50_000) -> Any:
 
 
 def _open_table(connection: Any, name: str, schema: Any, *, patience: float = 5.0) -> Any:
-    """Open a table; make it where it does not exist, also when another process makes it at the same time.
+    """Open a table or make it, also when another process makes it at the same time.
 
     A table that is being made is listed before it can be opened: so try to open, then to make, until one succeeds.
-
-    :param patience: seconds to wait for another process.
     """
     deadline = time.monotonic() + patience
     while True:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import polars as pl
 
@@ -125,9 +124,9 @@ def _placed(
     there = database.read(table, ["key", "position"], where=in_dataset(dataset))
     places = rows.select("key").join(there, on="key", how="left", maintain_order="left")["position"]
     if table not in next_position:
-        known = places.is_not_null().arg_max() if there.height and places.len() > places.null_count() else None
+        first = places.is_not_null().arg_max() if there.height and places.len() > places.null_count() else None
         behind = int(there.select(pl.col("position").max()).item()) + 1 if there.height else 0
-        next_position[table] = behind if known is None else max(0, int(places[known]) - known)
+        next_position[table] = behind if first is None else max(0, int(places[first]) - first)
     start = next_position[table]
     next_position[table] = start + rows.height
     if places.null_count() == 0 and places.is_sorted():
@@ -153,8 +152,8 @@ def _difference(
 def _mark_unfinished(database: Database, state: _Progress) -> None:
     """Note the dataset before the first row is written, so that an interrupted ingest is told from a whole one."""
     if not state.wrote:
-        noted = {"name": state.first.name, "format": state.first.format, "language": state.first.language}
-        _list(database, {**noted, "complete": False})
+        name, kind, language = state.first.name, state.first.format, state.first.language
+        database.write_row("datasets", name, name=name, format=kind, language=language, complete=False)
         state.wrote = True
 
 
@@ -164,30 +163,23 @@ def _finish(database: Database, state: _Progress, now: datetime) -> None:
     if listed.select("complete", "format", LANGUAGE).rows() == [(True, kind, language)]:
         return
     stored = read_dataset(database, name, kind, language)
-    row = {
-        "name": name,
-        "format": kind,
-        "language": language,
-        "complete": True,
-        "ingested_at": now,
+    database.write_row(
+        "datasets",
+        name,
+        name=name,
+        format=kind,
+        language=language,
+        complete=True,
+        ingested_at=now,
+        fingerprint=stored.fingerprint(),  # of what was stored, not of what was meant to be
         **{table: getattr(stored, table).height for table in ("turns", "sessions", "questions")},
-        # Of what was stored, not of what was meant to be.
-        "fingerprint": stored.fingerprint(),
-    }
-    _list(database, row)
-
-
-def _list(database: Database, row: dict[str, Any]) -> None:
-    database.write("datasets", pl.DataFrame([{**row, "key": row["name"]}], schema=dict(TABLES["datasets"].columns)))
+    )
 
 
 def _report(states: dict[str, _Progress]) -> pl.DataFrame:
+    numbers = dict.fromkeys(("inserted", "updated", "unchanged"), pl.Int64())
     return pl.DataFrame(
         [(name, table, *counts) for name, state in states.items() for table, counts in state.counts.items()],
-        schema={
-            "dataset": pl.String(),
-            "table": pl.String(),
-            **dict.fromkeys(("inserted", "updated", "unchanged"), pl.Int64()),
-        },
+        schema={"dataset": pl.String(), "table": pl.String(), **numbers},
         orient="row",
     )

@@ -8,24 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import polars as pl
 
 from memlab.errors import StoreError
 from memlab.records import TIMESTAMP
-from memlab.store.conversations import known, read_rows
-from memlab.store.database import Database
+from memlab.store.conversations import read_rows, require
+from memlab.store.database import Part
 from memlab.store.registry import INDEX_TABLES, TABLES, in_dataset, keys, row_columns, text_hashes
 
 UNDONE = {column: dtype for column, dtype in TABLES["undone"].columns.items() if column not in ("key", "dataset")}
 ORPHANS_AFTER = timedelta(days=1)
 
 
-class Knowledge:
+class Knowledge(Part):
     """The index of finished sessions: ``store.knowledge``."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def rows(self, table: str, dataset: str, *, scopes: Sequence[str] | None = None) -> pl.DataFrame:
         """Read the rows of one table that count, by scope, session and place.
@@ -58,11 +56,7 @@ class Knowledge:
         with self._database.guarded(f"reading the turns of {dataset!r}"):
             turns = read_rows(self._database, "turns", dataset, columns=wanted)
         line = pl.concat_str(pl.exclude("session_id").cast(pl.String).fill_null("-"), separator=" ")
-        joined = (
-            turns.select("session_id", text=line)
-            .group_by("session_id", maintain_order=True)
-            .agg(pl.col("text").str.join("\n"))
-        )
+        joined = turns.group_by("session_id", maintain_order=True).agg(text=line.str.join("\n"))
         return joined.select("session_id", digest=pl.Series(text_hashes(joined["text"]), dtype=pl.String))
 
     def commit(
@@ -81,8 +75,7 @@ class Knowledge:
         :param events: rows of :class:`memlab.records.IndexEvent`.
         :raises StoreError: when the store is read-only or cannot be written.
         """
-        self._database.writable("index")
-        with self._database.guarded(f"indexing {dataset!r}"):
+        with self._database.guarded(f"indexing {dataset!r}", writes="index"):
             before = self._generations(dataset)
             mine = states.select("session_id", "generation")
             for table in INDEX_TABLES:
@@ -93,24 +86,21 @@ class Knowledge:
                     self._write(table, dataset, placed, pl.concat_str(TABLES[table].id, pl.lit("@"), "generation"))
             self._write("index_states", dataset, states, pl.col("session_id"))
             self._write("index_events", dataset, events, pl.col("event_id"))
-            self._drop(dataset, before.join(mine, on="session_id", suffix="_new"))
+            # What another process wrote meanwhile has another generation, and stays.
+            both = before.join(mine, on="session_id", suffix="_new")
+            old = both.filter(pl.col("generation") != pl.col("generation_new").fill_null(""))
+            for table in INDEX_TABLES:
+                self._delete(table, in_dataset(dataset), generation=old["generation"], session_id=old["session_id"])
 
     def sweep(self, dataset: str, *, now: datetime) -> int:
-        """Remove the rows of attempts that were cut off more than :data:`ORPHANS_AFTER` ago.
-
-        :returns: how many rows.
-        """
-        from lancedb.expr import col
-
+        """Remove the rows of attempts that were cut off more than :data:`ORPHANS_AFTER` ago; say how many."""
         removed = 0
         with self._database.guarded(f"sweeping {dataset!r}"):
             counted = self._generations(dataset)
             for table in INDEX_TABLES:
                 orphans = self._read(table, dataset).join(counted, on=["session_id", "generation"], how="anti")
                 orphans = orphans.filter(pl.col("written_at") < now - ORPHANS_AFTER)
-                if orphans.height:
-                    doomed = in_dataset(dataset) & col("key").isin(orphans["key"].to_list())
-                    self._database.delete(table, doomed)
+                self._delete(table, in_dataset(dataset), key=orphans["key"])
                 removed += orphans.height
         return removed
 
@@ -119,18 +109,13 @@ class Knowledge:
         return self._read("undone", dataset, scopes).sort("undone_at", "old", "new").select(*UNDONE)
 
     def write_undone(self, dataset: str, scope: str, rows: pl.DataFrame) -> None:
-        """Keep which supersessions of a scope are undone; those that are not among the rows count again."""
-        from lancedb.expr import col
-
-        self._database.writable("undo")
-        with self._database.guarded(f"writing undone of {dataset!r}"):
+        """Write which supersessions of a scope are undone; those that are not among the rows count again."""
+        with self._database.guarded(f"writing undone of {dataset!r}", writes="undo"):
             before = self._read("undone", dataset, [scope]).select("old", "new", "key")
-            self._write(
-                "undone", dataset, rows.with_columns(scope=pl.lit(scope)), pl.concat_str("old", pl.lit(" "), "new")
-            )
-            gone = before.join(rows, on=["old", "new"], how="anti")["key"].to_list()
-            if gone:
-                self._database.delete("undone", in_dataset(dataset, [scope]) & col("key").isin(gone))
+            pair = pl.concat_str("old", pl.lit(" "), "new")
+            self._write("undone", dataset, rows.with_columns(scope=pl.lit(scope)), pair)
+            gone = before.join(rows, on=["old", "new"], how="anti")["key"]
+            self._delete("undone", in_dataset(dataset, [scope]), key=gone)
 
     def _generations(self, dataset: str, scopes: Sequence[str] | None = None) -> pl.DataFrame:
         """Give the generation that counts of each session."""
@@ -138,7 +123,7 @@ class Knowledge:
 
     def _read(self, table: str, dataset: str, scopes: Sequence[str] | None = None) -> pl.DataFrame:
         with self._database.guarded(f"reading {table} of {dataset!r}"):
-            known(self._database, dataset)
+            require(self._database, dataset)
             return self._database.read(table, list(TABLES[table].columns), where=in_dataset(dataset, scopes))
 
     def _write(self, table: str, dataset: str, rows: pl.DataFrame, key: pl.Expr) -> None:
@@ -149,13 +134,12 @@ class Knowledge:
                 raise StoreError(f"table {table}: {twice!r} stands for {n} rows; give each its own id")
             self._database.write(table, keyed)
 
-    def _drop(self, dataset: str, generations: pl.DataFrame) -> None:
-        """Remove what was replaced; what another process wrote meanwhile has another generation, and stays."""
+    def _delete(self, table: str, where: Any, **values: pl.Series) -> None:
+        """Delete the rows that have any of the values in each of some columns."""
         from lancedb.expr import col
 
-        replaced = generations.filter(pl.col("generation") != pl.col("generation_new").fill_null(""))
-        if replaced.height:
-            doomed = col("generation").isin(replaced["generation"].unique().to_list())
-            doomed &= col("session_id").isin(replaced["session_id"].to_list())
-            for table in INDEX_TABLES:
-                self._database.delete(table, in_dataset(dataset) & doomed)
+        for column, doomed in values.items():
+            if doomed.is_empty():
+                return
+            where &= col(column).isin(doomed.unique().to_list())
+        self._database.delete(table, where)

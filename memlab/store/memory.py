@@ -35,7 +35,6 @@ class MemoryStore:
     Several datasets live side by side. Writing is idempotent: what is already there is left as it is. Every write
     makes a new version of its table; :meth:`tag` names the present ones, and :meth:`at` reads them again later.
 
-    :param database: the tables; use :meth:`open`.
     :param vectors: the turns' vectors, by encoder: :class:`memlab.store.vectors.Vectors`.
     :param tokens: token embeddings: :class:`memlab.store.tokens.Tokens`.
     :param search: indexes, and search through them: :class:`memlab.store.search.Search`.
@@ -128,8 +127,7 @@ class MemoryStore:
 
     def choose(self, name: str) -> None:
         """Note which dataset is meant where none is named: the last that ``memlab ingest`` brought in."""
-        self.database.writable("choose")
-        with self.database.guarded("choosing a dataset"):
+        with self.database.guarded("choosing a dataset", writes="choose"):
             note(self.database, dataset=name)
 
     def chosen(self) -> str | None:
@@ -172,7 +170,7 @@ class MemoryStore:
 
     def _rows(self, table: str, dataset: str, scopes: Names, columns: Names) -> pl.DataFrame:
         with self.database.guarded(f"reading {table} of {dataset!r}"):
-            conversations.known(self.database, dataset)
+            conversations.require(self.database, dataset)
             return conversations.read_rows(self.database, table, dataset, scopes=scopes, columns=columns)
 
     def encode(
@@ -240,7 +238,5 @@ class MemoryStore:
 
 
 def _html_table(head: Sequence[Any], rows: Iterable[Sequence[Any]]) -> str:
-    def line(cells: Sequence[Any], mark: str) -> str:
-        return "<tr>" + "".join(f"<{mark}>{html.escape(str(c))}</{mark}>" for c in cells) + "</tr>"
-
-    return "<table>" + line(head, "th") + "".join(line(row, "td") for row in rows) + "</table>"
+    lines = ["".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) for row in (head, *rows)]
+    return "<table>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"

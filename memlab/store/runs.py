@@ -13,8 +13,8 @@ import polars as pl
 
 from memlab.errors import StoreError
 from memlab.records import RUN_SCHEMA, Run
-from memlab.store.database import Database
-from memlab.store.registry import TABLES, equal, row_columns
+from memlab.store.database import Part
+from memlab.store.registry import equal, row_columns
 from memlab.store.versions import pin_run
 
 
@@ -45,23 +45,42 @@ def run_id(run: Run) -> str:
     return digest.hexdigest()[:16]
 
 
-class Runs:
+class Runs(Part):
     """The runs of a store: ``store.runs``."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
     def save(self, run: Run, *, measures: Mapping[str, Any] | None = None, now: datetime | None = None) -> str:
-        """Keep a run and where it came from; saving the same run twice keeps it once.
+        """Save a run and where it came from; saving the same run twice saves it once.
 
         Where the provenance holds ``versions`` (see :meth:`memlab.store.MemoryStore.versions`), those stay readable.
 
         :returns: the id of the run, made from its content.
         """
-        database = self._database
-        database.writable("save a run")
-        with database.guarded("saving a run"):
-            return _save(database, run, measures, now or datetime.now(UTC))
+        database, id_, provenance = self._database, run_id(run), _json(run.provenance)
+        with database.guarded("saving a run", writes="save a run"):
+            before = database.read("runs", ["measures", "saved_at"], where=equal("run_id", id_)).rows(named=True)
+            if before and (measures is None or before[0]["measures"] == _json(measures)):
+                return id_
+            queries = run.frame.group_by("query_id", maintain_order=True).agg("doc_id", "rank", "score")
+            if not before:
+                ranked = queries.with_row_index("position").with_columns(
+                    pl.col("position").cast(pl.Int64), run_id=pl.lit(id_), key=pl.lit(f"{id_}/") + pl.col("query_id")
+                )
+                database.write("rankings", ranked)
+            # After the rankings: a run that is listed is whole.
+            database.write_row(
+                "runs",
+                id_,
+                run_id=id_,
+                name=run.name,
+                level=run.level,
+                provenance=provenance,
+                measures=_json(measures),
+                queries=queries.height,
+                rows=run.frame.height,
+                saved_at=before[0]["saved_at"] if before else now or datetime.now(UTC),
+            )
+            pin_run(database, id_, json.loads(provenance))
+        return id_
 
     def listing(self) -> pl.DataFrame:
         """Give the saved runs, newest first; provenance and measures as JSON."""
@@ -76,56 +95,22 @@ class Runs:
         """
         database = self._database
         with database.guarded("reading"):
-            rows = database.read("runs", ["name", "level", "provenance"], where=equal("run_id", run_id)).rows()
+            rows = database.read("runs", ["level", "name", "provenance"], where=equal("run_id", run_id)).rows()
             if not rows:
                 raise StoreError(f"store {database.uri} has no run {run_id!r}; store.runs.listing() gives its runs")
             ranked = database.read("rankings", ["position", *RUN_SCHEMA], where=equal("run_id", run_id))
         frame = ranked.sort("position").explode("doc_id", "rank", "score").select(*RUN_SCHEMA)
-        name, level, provenance = rows[0]
-        return Run(frame, level, name=name, provenance=json.loads(provenance))
+        level, name, provenance = rows[0]
+        return Run(frame, level, name, json.loads(provenance))
 
 
-def _save(database: Database, run: Run, measures: Mapping[str, Any] | None, now: datetime) -> str:
-    id_ = run_id(run)
-    before = database.read("runs", ["measures", "saved_at"], where=equal("run_id", id_)).rows(named=True)
-    if before and (measures is None or before[0]["measures"] == _json(measures)):
-        return id_
-    provenance = _json(run.provenance)
-    queries = run.frame.group_by("query_id", maintain_order=True).agg("doc_id", "rank", "score")
-    if not before:
-        ranked = queries.with_row_index("position").with_columns(
-            pl.col("position").cast(pl.Int64), run_id=pl.lit(id_), key=pl.lit(f"{id_}/") + pl.col("query_id")
-        )
-        database.write("rankings", ranked)
-    row = {
-        "key": id_,
-        "run_id": id_,
-        "name": run.name,
-        "level": run.level,
-        "provenance": provenance,
-        "measures": _json(measures),
-        "queries": queries.height,
-        "rows": run.frame.height,
-        "saved_at": before[0]["saved_at"] if before else now,
-    }
-    # After the rankings: a run that is listed is whole.
-    database.write("runs", pl.DataFrame([row], schema=dict(TABLES["runs"].columns)))
-    pin_run(database, id_, json.loads(provenance))
-    return id_
-
-
-class Grids:
+class Grids(Part):
     """The comparisons of a store, by name: ``store.grids``."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
     def save(self, name: str, content: Mapping[str, Any], *, now: datetime | None = None) -> None:
-        """Keep which runs stand in a comparison; one of the same name is replaced, its runs stay."""
-        row = {"key": name, "content": _json(content), "saved_at": now or datetime.now(UTC)}
-        self._database.writable("save a grid")
-        with self._database.guarded(f"saving grid {name!r}"):
-            self._database.write("grids", pl.DataFrame([row], schema=dict(TABLES["grids"].columns)))
+        """Save which runs stand in a comparison; one of the same name is replaced, its runs stay."""
+        with self._database.guarded(f"saving grid {name!r}", writes="save a grid"):
+            self._database.write_row("grids", name, content=_json(content), saved_at=now or datetime.now(UTC))
 
     def load(self, name: str) -> dict[str, Any]:
         """Read a comparison back.
@@ -135,8 +120,7 @@ class Grids:
         with self._database.guarded("reading grids"):
             contents = dict(sorted(self._database.read("grids", ["key", "content"]).rows()))
         if name not in contents:
-            raise StoreError(
-                f"store {self._database.uri} has no grid {name!r}; it has: {', '.join(contents) or 'none'}"
-            )
+            names = ", ".join(contents) or "none"
+            raise StoreError(f"store {self._database.uri} has no grid {name!r}; it has: {names}")
         content: dict[str, Any] = json.loads(contents[name])
         return content

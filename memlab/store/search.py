@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import StoreError
-from memlab.store.conversations import known
-from memlab.store.database import Database
+from memlab.store.conversations import require
+from memlab.store.database import Database, Part
 from memlab.store.registry import in_dataset
 from memlab.store.vectors import check_vectors, column_name
 
@@ -25,11 +25,8 @@ OVER_FETCH = 2
 _HITS = {"query": pl.Int32(), "doc_id": pl.String(), "score": pl.Float64(), "position": pl.Int64()}
 
 
-class Search:
+class Search(Part):
     """Search in the database itself: ``store.search``."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def create_indexes(self, encoder: Encoder | None = None, *, header: Sequence[str] = ()) -> pl.DataFrame:
         """Make the full-text index, the scalar indexes and, where it pays, the vector index of an encoder.
@@ -39,8 +36,7 @@ class Search:
         from lancedb.index import FTS, Bitmap, BTree, IvfFlat
 
         database = self._database
-        database.writable("create_indexes")
-        with database.guarded("indexing"):
+        with database.guarded("indexing", writes="create_indexes"):
             table = database.table("turns")
             there = {index.columns[0] for index in table.list_indices()}
             rows = []
@@ -78,7 +74,7 @@ class Search:
         :raises StoreError: for a wrong width, a NaN, or an unknown column.
         """
         database = self._database
-        known(database, dataset)
+        require(database, dataset)
         with database.guarded("searching"):
             queries = check_vectors(vectors, dim=_width(database, column), what=f"queries on {column}")
             _check(len(queries), scopes, k)
@@ -112,7 +108,7 @@ class Search:
         from lancedb.query import MatchQuery
 
         database, queries = self._database, list(texts)
-        known(database, dataset)
+        require(database, dataset)
         with database.guarded("searching"):
             _check(len(queries), scopes, k)
             table = database.table("turns")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
@@ -14,10 +14,10 @@ from memlab.embed.base import check_texts
 from memlab.embed.text import turn_texts
 from memlab.errors import StoreError
 from memlab.records import Turn, schema
-from memlab.store.conversations import known, read_rows
-from memlab.store.database import Database, retried
+from memlab.store.conversations import read_rows, require
+from memlab.store.database import Database, Part, retried
 from memlab.store.opening import add_columns
-from memlab.store.registry import in_dataset, text_hashes
+from memlab.store.registry import text_hashes
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
@@ -100,16 +100,17 @@ def _cache(database: Database, encoder: Encoder) -> Any:
     with database.guarded("opening the vector cache"):
         table = database.cache("embeddings", encoder.identity.key, width=encoder.dim, about=about)
     if table is not None:
-        field, name = table.schema.field("vector"), f"table {table.name}"
-        _check_width(database, encoder, field.type.list_size, name, (table.schema.metadata or {}))
+        _check_width(database, encoder, table.schema.field("vector"), f"table {table.name}", table.schema.metadata)
     return table
 
 
-def _check_width(database: Database, encoder: Encoder, width: int, place: str, about: dict[bytes, bytes]) -> None:
-    if width != encoder.dim:
-        made_by = about.get(b"memlab.encoder", b"another encoder").decode()
+def _check_width(
+    database: Database, encoder: Encoder, field: Any, place: str, about: dict[bytes, bytes] | None
+) -> None:
+    if field.type.list_size != encoder.dim:
+        made_by = (about or {}).get(b"memlab.encoder", b"another encoder").decode()
         raise StoreError(
-            f"{place} of store {database.uri} holds {width}-d vectors of {made_by}; encoder "
+            f"{place} of store {database.uri} holds {field.type.list_size}-d vectors of {made_by}; encoder "
             f"{encoder.identity} gives {encoder.dim}-d: use the encoder that made it, or another store"
         )
 
@@ -124,18 +125,10 @@ def _fill(cache: Any, wanted: pl.DataFrame, out: np.ndarray) -> np.ndarray:
     if len(distinct) <= _LOOKUP:
         query = query.where(col("key").isin(distinct))
     for batch in query.to_batches():
-        there = pl.DataFrame({"key": pl.Series(batch.column("key"), dtype=pl.String)}).with_row_index("at")
-        pairs = wanted.join(there, on="key")
-        rows = pairs["row"].to_numpy()
-        out[rows] = _matrix(batch.column("vector"), out.shape[1])[pairs["at"].to_numpy()]
-        present[rows] = True
+        pairs = wanted.join(cast(pl.DataFrame, pl.from_arrow(batch)), on="key")
+        out[pairs["row"].to_numpy()] = pairs["vector"].to_numpy()
+        present[pairs["row"].to_numpy()] = True
     return present
-
-
-def _matrix(column: Any, dim: int) -> np.ndarray:
-    """See an Arrow array of vectors without nulls as a matrix, without a copy."""
-    flat: np.ndarray = column.flatten().to_numpy(zero_copy_only=False)
-    return flat.reshape(-1, dim)
 
 
 def _vector_array(vectors: np.ndarray) -> Any:
@@ -153,11 +146,8 @@ def _remember(database: Database, cache: Any, keys: pl.Series, vectors: np.ndarr
         retried(lambda: cache.add(rows))
 
 
-class Vectors:
+class Vectors(Part):
     """The vectors of a store's turns: ``store.vectors``."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def column(self, encoder: Encoder, *, header: Sequence[str] = ()) -> str:
         """Give the name of the column of ``turns`` that holds the vectors of an encoder."""
@@ -180,11 +170,10 @@ class Vectors:
         """
         database = self._database
         database.writable("backfill")
-        known(database, dataset)
+        require(database, dataset)
         scopes = None if scopes is None else list(scopes)
         column = _make_column(database, encoder, header)
-        expected = _expected(database, dataset, header, column=column, scopes=scopes)
-        missing = expected.filter(pl.col("embedded").ne_missing(pl.col("hash")))
+        missing = _current(database, dataset, header, scopes, embedded=_embedded(column)).filter(~pl.col("current"))
         if not header and missing.height:
             content = read_rows(database, "turns", dataset, scopes=scopes, columns=["key", "content"])
             missing = missing.join(content.rename({"content": "text"}), on="key", maintain_order="left")
@@ -206,25 +195,19 @@ class Vectors:
         :raises StoreError: when a turn has no current vector of this encoder, or the column is another encoder's.
         """
         database, column = self._database, column_name(encoder, header)
-        known(database, dataset)
+        require(database, dataset)
         call = f"store.vectors.backfill(encoder, {dataset!r}" + (f", header={tuple(header)!r})" if header else ")")
-        table = database.table("turns")
-        if column not in table.schema.names:
+        if column not in database.table("turns").schema.names:
             raise StoreError(f"store {database.uri} has no vectors of {encoder.identity.key}; run {call}")
         _check_column(database, encoder, column)
-        scopes = None if scopes is None else list(scopes)
-        expected = _expected(database, dataset, header, column=column, scopes=scopes)
-        stale = expected.filter(pl.col("embedded").ne_missing(pl.col("hash"))).height
-        if stale:
+        with database.guarded(f"reading {column}"):
+            rows = _current(database, dataset, header, scopes, embedded=_embedded(column), vector=column)
+        if stale := rows.height - rows["current"].sum():
             raise StoreError(
-                f"{stale:,} of {expected.height:,} turns of {dataset!r} have no current vector of "
+                f"{stale:,} of {rows.height:,} turns of {dataset!r} have no current vector of "
                 f"{encoder.identity.key} in store {database.uri}; run {call}"
             )
-        out = np.empty((expected.height, encoder.dim), dtype=np.float32)
-        with database.guarded(f"reading {column}"):
-            where = in_dataset(dataset, scopes)
-            batches = table.search().where(where).select(["key", column]).to_batches() if len(out) else ()
-            _copy(batches, column, dataset=dataset, places=expected.select("key").with_row_index("row"), out=out)
+        out = rows[column].to_numpy() if rows.height else np.empty((0, encoder.dim))
         return check_vectors(out, dim=encoder.dim, what=f"column {column} of {dataset!r} in store {database.uri}")
 
 
@@ -236,65 +219,46 @@ def _embedded(column: str) -> str:
 def _make_column(database: Database, encoder: Encoder, header: Sequence[str]) -> str:
     column = column_name(encoder, header)
     about = {"memlab.encoder": str(encoder.identity), "memlab.header": json.dumps(list(header))}
+    vector, text = _fields(column, encoder.dim)
     with database.guarded(f"adding column {column}"):
-        add_columns(database, "turns", [_field(column, encoder.dim).with_metadata(about), _text_of(column)])
+        add_columns(database, "turns", [vector.with_metadata(about), text])
     _check_column(database, encoder, column)
     return column
 
 
-def _field(column: str, width: int) -> Any:
+def _fields(column: str, width: int) -> tuple[Any, Any]:
     import pyarrow as pa
 
-    return pa.field(column, pa.list_(pa.float32(), width))
-
-
-def _text_of(column: str) -> Any:
-    import pyarrow as pa
-
-    return pa.field(_embedded(column), pa.string())
+    return pa.field(column, pa.list_(pa.float32(), width)), pa.field(_embedded(column), pa.string())
 
 
 def _check_column(database: Database, encoder: Encoder, column: str) -> None:
     field = database.table("turns").schema.field(column)
-    _check_width(database, encoder, field.type.list_size, f"column {column}", field.metadata or {})
+    _check_width(database, encoder, field, f"column {column}", field.metadata)
 
 
-def _expected(
-    database: Database, dataset: str, header: Sequence[str], *, column: str, scopes: Iterable[str] | None
+def _current(
+    database: Database, dataset: str, header: Sequence[str], scopes: Iterable[str] | None, **columns: str
 ) -> pl.DataFrame:
-    """Give, for each turn, the hash of its text with the header, and of which text its vector is."""
-    wanted = ["key", "content_hash", _embedded(column), *(schema(Turn) if header else ())]
-    rows = read_rows(database, "turns", dataset, scopes=scopes, columns=wanted).rename({_embedded(column): "embedded"})
-    if not header:
-        return rows.select("key", "content_hash", "embedded", hash="content_hash")
-    texts = turn_texts(rows.select(*schema(Turn)), header=tuple(header))
-    made = {"text": pl.Series(texts, dtype=pl.String), "hash": pl.Series(text_hashes(texts), dtype=pl.String)}
-    return rows.select("key", "content_hash", "embedded").with_columns(**made)
+    """Give, for each turn, ``hash`` of its text with the header, and ``current``, whether its vector is of that."""
+    wanted = ["key", "content_hash", *columns.values(), *(schema(Turn) if header else ())]
+    rows = read_rows(database, "turns", dataset, scopes=scopes, columns=wanted)
+    if header:
+        texts = turn_texts(rows.select(*schema(Turn)), header=tuple(header))
+        made = {"text": pl.Series(texts, dtype=pl.String), "hash": pl.Series(text_hashes(texts), dtype=pl.String)}
+        rows = rows.with_columns(**made)
+    else:
+        rows = rows.with_columns(hash="content_hash")
+    return rows.with_columns(current=pl.col(columns["embedded"]).eq_missing(pl.col("hash")))
 
 
 def _write_column(table: Any, column: str, rows: pl.DataFrame, vectors: np.ndarray) -> None:
     import pyarrow as pa
 
-    strings = [rows[name].to_arrow().cast(pa.string()) for name in ("key", "content_hash", "hash")]
-    fields = [table.schema.field("key"), pa.field("content_hash", pa.string())]
-    target = pa.schema([*fields, _field(column, vectors.shape[1]), _text_of(column)])
-    source = pa.table([*strings[:2], _vector_array(vectors), strings[2]], schema=target)
+    key, content, text = (rows[name].to_arrow().cast(pa.string()) for name in ("key", "content_hash", "hash"))
+    fields = [table.schema.field("key"), pa.field("content_hash", pa.string()), *_fields(column, vectors.shape[1])]
+    source = pa.table([key, content, _vector_array(vectors), text], schema=pa.schema(fields))
     builder = table.merge_insert("key").use_index(False)
     # Not onto a turn that was rewritten since its text was read.
     builder = builder.when_matched_update_all(where="target.content_hash = source.content_hash")
     retried(lambda: builder.execute(source))
-
-
-def _copy(batches: Iterable[Any], column: str, *, dataset: str, places: pl.DataFrame, out: np.ndarray) -> None:
-    """Copy a column into a matrix batch by batch; each key goes to its row."""
-    seen = np.zeros(len(out), dtype=bool)
-    changed = StoreError(f"the turns of {dataset!r} were written while their vectors were read; read them again")
-    for batch in batches:
-        keys = pl.DataFrame({"key": pl.Series(batch.column("key"), dtype=pl.String)})
-        row = keys.join(places, on="key", how="left", maintain_order="left")["row"]
-        if row.null_count() or batch.column(column).null_count:
-            raise changed
-        out[row.to_numpy()] = _matrix(batch.column(column), out.shape[1])
-        seen[row.to_numpy()] = True
-    if not seen.all():
-        raise changed

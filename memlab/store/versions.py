@@ -27,10 +27,9 @@ def present(database: Database) -> dict[str, int]:
 
 def tag(database: Database, name: str) -> dict[str, int]:
     """Name the present versions; see :meth:`memlab.store.MemoryStore.tag`."""
-    database.writable("tag")
     if not _TAG.fullmatch(name) or name.startswith(RUN_TAG):
         raise StoreError(f"tag {name!r}: expected letters, digits, '.', '-' and '_', not beginning with {RUN_TAG!r}")
-    with database.guarded(f"tagging {name!r}"):
+    with database.guarded(f"tagging {name!r}", writes="tag"):
         taken, now = tags(database).get(name), present(database)
         if taken is not None and taken != now:
             raise StoreError(
@@ -65,10 +64,10 @@ def resolve(database: Database, what: str | Mapping[str, int]) -> dict[str, int]
     :raises StoreError: when there is no such tag or version.
     """
     if isinstance(what, str):
-        known = tags(database)
-        if what not in known:
-            raise StoreError(f"store {database.uri} has no tag {what!r}; it has: {', '.join(known) or 'none'}")
-        return known[what]
+        named = tags(database)
+        if what not in named:
+            raise StoreError(f"store {database.uri} has no tag {what!r}; it has: {', '.join(named) or 'none'}")
+        return named[what]
     for table in VERSIONED:
         if table not in what:
             raise StoreError(
@@ -85,9 +84,8 @@ def resolve(database: Database, what: str | Mapping[str, int]) -> dict[str, int]
 
 def optimize(database: Database) -> pl.DataFrame:
     """Compact, index and clean up every table; see :meth:`memlab.store.MemoryStore.optimize`."""
-    database.writable("optimize")
     rows = []
-    with database.guarded("optimizing"):
+    with database.guarded("optimizing", writes="optimize"):
         _pin_runs(database)
         for name in sorted(n for n in database.names() if n in TABLES or n.startswith(_FAMILIES)):
             table = database.connection.open_table(name)

@@ -20,13 +20,13 @@ def ingest_together(place: str, flag: str) -> None:
     print("ready", flush=True)
     while not Path(flag).exists():
         time.sleep(0.005)
-    MemoryStore.open(place).ingest(build(6, 4, 20))
+    MemoryStore.open(place).ingest(build(3, 2, 10))
 
 
 def ingest_slowly(place: str) -> None:
     """Ingest scope by scope, a batch each, and say so; to be killed on the way."""
     ingest.BATCH_TURNS = 1
-    whole = build(30, 2, 10)
+    whole = build(20, 2, 6)
 
     def parts() -> object:
         for scope in whole.scopes:
@@ -43,7 +43,7 @@ def ingest_with_small_files(place: str) -> None:
     versions = store.versions()
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
     try:
-        store.ingest(build(40, 10, 20, name="large"))
+        store.ingest(build(12, 5, 20, name="large"))
     except StoreError as error:
         print(error)
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
@@ -51,8 +51,8 @@ def ingest_with_small_files(place: str) -> None:
         k: v for k, v in versions.items() if k != "datasets"
     }
     assert store.dataset("small").fingerprint() == build().fingerprint()
-    store.ingest(build(40, 10, 20, name="large"))
-    assert store.dataset("large").fingerprint() == build(40, 10, 20, name="large").fingerprint()
+    store.ingest(build(12, 5, 20, name="large"))
+    assert store.dataset("large").fingerprint() == build(12, 5, 20, name="large").fingerprint()
     print("whole")
 
 

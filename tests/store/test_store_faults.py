@@ -29,16 +29,16 @@ def work(*arguments: str) -> subprocess.Popen[str]:
 @pytest.mark.slow
 def test_writers_of_the_same_new_keys_make_no_copies(tmp_path: Path) -> None:
     place, flag = tmp_path / "store", tmp_path / "go"
-    workers = [work("together", str(place), str(flag)) for _ in range(4)]
+    workers = [work("together", str(place), str(flag)) for _ in range(3)]
     for worker in workers:
         assert worker.stdout is not None
         assert worker.stdout.readline() == "ready\n"
     flag.touch()
-    assert [worker.wait() for worker in workers] == [0] * 4
+    assert [worker.wait() for worker in workers] == [0] * 3
     for worker in workers:
         worker.communicate()
-    data, store = build(6, 4, 20), MemoryStore.open(place)
-    assert [store.table(t).count_rows() for t in DATASET_TABLES] == [480, 24, 6, 0, 0]
+    data, store = build(3, 2, 10), MemoryStore.open(place)
+    assert [store.table(t).count_rows() for t in DATASET_TABLES] == [60, 6, 3, 0, 0]
     assert store.dataset("small").fingerprint() == data.fingerprint()
 
 
@@ -50,7 +50,7 @@ def test_a_killed_ingest_run_again_ends_in_the_same_tables(tmp_path: Path) -> No
         assert worker.stdout.readline().startswith("scope-")
     worker.kill()
     worker.communicate()
-    store, data = MemoryStore.open(place), build(30, 2, 10)
+    store, data = MemoryStore.open(place), build(20, 2, 6)
     assert 0 < store.table("turns").count_rows() < data.turns.height
     with pytest.raises(StoreError, match="interrupted; run it again"):
         store.dataset("small")
