@@ -86,7 +86,7 @@ class Recommendation:
         :raises DataError: when the file is not valid TOML, or the curves cannot be written without touching more.
         :raises ExportError: when the file cannot be written.
         """
-        return _toml.write(Path(path), ("confidence",), self.table)
+        return _toml.write(Path(path), "confidence", self.table)
 
 
 def simulate(

@@ -244,15 +244,14 @@ def test_writing_keeps_every_other_setting_and_comment(
     tmp_path: Path, comparison: tuning.Comparison, observations: pl.DataFrame, newline: str
 ) -> None:
     path = tmp_path / "memlab.toml"
-    text = SETTINGS.replace('note = """\n[confidence.decay]\n"""\n', "")
-    path.write_bytes(text.replace("\n", newline).encode())
+    path.write_bytes(SETTINGS.replace("\n", newline).encode())
     found = tuning.recommend(observations, comparison=comparison)
     found.write(path)
     once = path.read_bytes()
     found.write(path)
     assert path.read_bytes() == once
     held = tomllib.loads(once.decode())
-    assert held["seed"] == 3
+    assert (held["seed"], held["note"]) == (3, "[confidence.decay]\n")
     assert held["llm"]["services"]["local"]["base_url"] == "http://localhost"
     assert held["confidence"]["reinforcement_step"] == 0.2
     assert {k: held["confidence"][k] for k in found.table} == found.table
@@ -262,7 +261,21 @@ def test_writing_keeps_every_other_setting_and_comment(
     assert [p.name for p in tmp_path.iterdir()] == ["memlab.toml"]
 
 
-@pytest.mark.parametrize("text", [SETTINGS, "[confidence]\ndecay = {family = 'weibull'}\n", "confidence.seed = 1\n[a"])
+@pytest.mark.parametrize(
+    "text", ["[confidence]\ndecay = {family = 'weibull'}\n", "confidence.undated = 0.5\n", "a = 1"]
+)
+def test_tables_are_changed_however_they_are_written(
+    tmp_path: Path, comparison: tuning.Comparison, observations: pl.DataFrame, text: str
+) -> None:
+    path = tmp_path / "memlab.toml"
+    path.write_text(text)
+    found = tuning.recommend(observations, comparison=comparison)
+    found.write(path)
+    before = tomllib.loads(text)
+    assert tomllib.loads(path.read_text()) == before | {"confidence": before.get("confidence", {}) | found.table}
+
+
+@pytest.mark.parametrize("text", ["confidence = 3\n", "confidence.seed = 1\n[a"])
 def test_a_file_that_cannot_be_changed_alone_is_left_as_it_is(
     tmp_path: Path, comparison: tuning.Comparison, observations: pl.DataFrame, text: str
 ) -> None:
