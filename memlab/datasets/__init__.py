@@ -112,19 +112,16 @@ def load(
 ) -> Dataset:
     """Load conversations and the questions over them; what was seen is logged in one line (logger ``memlab``).
 
-    :param path: a LoCoMo, LongMemEval or chat-log file.
     :param format: a name of ``memlab.formats``; memlab's own are found from the file when not given. Another is a
         function of ``path`` under ``@memlab.formats.register`` that yields the records of a chat log, as dicts with the
         keys of :mod:`memlab.datasets.chatlog`.
     :param on_error: ``raise`` stops at the first bad record; ``quarantine`` writes bad records with their reasons to
         ``<file name>.quarantine.jsonl``, loads the rest and lists them in ``Dataset.issues``.
     :param pool: make every LongMemEval question a haystack of this many sessions, see :func:`pool`.
-    :param seed: of the pooling.
     :param name: the dataset's name; by default the file's, with ``-pool<n>-seed<seed>`` when pooled.
     :param gap: the silence that ends a session of a chat log that does not name its sessions.
     :param language: that people speak in it, a code of :data:`memlab.language.analysis.LANGUAGES`; by default what the
         header of a chat log says, else English.
-    :param quarantine_dir: where the quarantine file goes.
     :raises DataError: naming file, record and field, when something cannot be used.
 
     >>> import tempfile

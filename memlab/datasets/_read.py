@@ -94,18 +94,17 @@ class Source:
 
     def open(self) -> BinaryIO:
         """Open the file, past a byte order mark; a missing, unreadable or empty one is a :class:`DataError`."""
+        if self.path.is_dir():
+            self.fail("is a directory, expected a file; name one of the files in it")
         try:
-            if self.path.is_dir():
-                self.fail("is a directory, expected a file; name one of the files in it")
             file = self.path.open("rb")
-            start = file.read(3)
+            start = file.read(4)
         except OSError as error:
             self.fail(f"cannot be read ({error.strerror}); check the path and its permissions", error)
-        file.seek(3 if start == codecs.BOM_UTF8 else 0)
-        if start in (b"", codecs.BOM_UTF8) and not file.read(1):
+        if start in (b"", codecs.BOM_UTF8):
             file.close()
             self.fail("is empty, expected conversations; check that it was written or downloaded whole")
-        file.seek(3 if start == codecs.BOM_UTF8 else 0)
+        file.seek(3 if start.startswith(codecs.BOM_UTF8) else 0)
         return file
 
     def progress(self) -> Any:
@@ -152,22 +151,19 @@ def show(value: Any) -> str:
     return f"a list of {len(value)}" if isinstance(value, list) else f"an object with {list(value)[:4]}"
 
 
-def as_object(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise Bad(where, show(value), "an object {…}")
-    return value
+def _of_type(kind: type[T], expected: str) -> Callable[[Any, str], T]:
+    def check(value: Any, where: str) -> T:
+        if not isinstance(value, kind):
+            raise Bad(where, show(value), expected)
+        return value
+
+    return check
 
 
-def as_list(value: Any, where: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise Bad(where, show(value), "a list […]")
-    return value
-
-
-def as_flag(value: Any, where: str) -> bool:
-    if not isinstance(value, bool):
-        raise Bad(where, show(value), "true or false")
-    return value
+as_object: Callable[[Any, str], dict[str, Any]] = _of_type(dict, "an object {…}")
+as_list: Callable[[Any, str], list[Any]] = _of_type(list, "a list […]")
+as_flag = _of_type(bool, "true or false")
+_as_string = _of_type(str, "a string")
 
 
 def get(record: dict[str, Any], name: str, check: Callable[[Any, str], T], where: str = "") -> T:
@@ -183,17 +179,15 @@ def maybe(record: dict[str, Any], name: str, check: Callable[[Any, str], T]) -> 
 
 def as_text(value: Any, where: str) -> str:
     """Check a string; text that no Unicode encoding or C string can hold is refused rather than changed."""
-    if not isinstance(value, str):
-        raise Bad(where, show(value), "a string")
-    if "\x00" in value:
-        raise Bad(where, f"a NUL character at {value.index(chr(0))}", "text without it")
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            lone = f"a lone surrogate \\u{ord(value[error.start]):04x} at {error.start}"
-            raise Bad(where, lone, "valid Unicode text (a surrogate pair for an emoji)") from None
-    return value
+    text = _as_string(value, where)
+    if "\x00" in text:
+        raise Bad(where, f"a NUL character at {text.index(chr(0))}", "text without it")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        lone = f"a lone surrogate \\u{ord(text[error.start]):04x} at {error.start}"
+        raise Bad(where, lone, "valid Unicode text (a surrogate pair for an emoji)") from None
+    return text
 
 
 def as_name(value: Any, where: str) -> str:
@@ -266,20 +260,13 @@ class Rows:
     :param summaries: session id to summary.
     """
 
-    turns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in _COLUMNS})
+    turns: list[tuple[Any, ...]] = field(default_factory=list)
     questions: list[Question] = field(default_factory=list)
     annotations: list[Annotation] = field(default_factory=list)
     summaries: dict[str, str] = field(default_factory=dict)
 
-    def add(self, other: Rows) -> None:
-        for name, column in self.turns.items():
-            column.extend(other.turns[name])
-        self.questions += other.questions
-        self.annotations += other.annotations
-        self.summaries |= other.summaries
-
     def dataset(self, source: Source, format: str) -> Dataset:
-        stamped = pl.DataFrame(self.turns, schema=_COLUMNS).with_columns(
+        stamped = pl.DataFrame(self.turns, schema=_COLUMNS, orient="row").with_columns(
             pl.col("timestamp").cast(pl.Datetime("us")).dt.replace_time_zone("UTC").cast(TIMESTAMP),
             turn_id=pl.format("{}/{}", "session_id", "n"),
         )
@@ -303,10 +290,13 @@ def batches(parts: Iterable[Rows], source: Source, format: str, batch_turns: int
     """
     batch = Rows()
     for part in parts:
-        if len(batch.turns["scope"]) >= batch_turns:
+        if len(batch.turns) >= batch_turns:
             yield batch.dataset(source, format)
             batch = Rows()
-        batch.add(part)
-    if not batch.turns["scope"]:
+        batch.turns += part.turns
+        batch.questions += part.questions
+        batch.annotations += part.annotations
+        batch.summaries |= part.summaries
+    if not batch.turns:
         source.fail(f"holds no usable conversation ({len(source.issues)} issues); expected {format} records")
     yield batch.dataset(source, format)

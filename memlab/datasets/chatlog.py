@@ -224,9 +224,13 @@ def _datasets(log: _Log, batch_turns: int) -> Iterator[Dataset]:
 
 def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
     stamped = messages.with_columns(pl.col("timestamp").cast(pl.Datetime("us")).dt.replace_time_zone("UTC"))
+    placed = sessionize(stamped, gap=log.source.gap).with_columns(raw="session", raw_scope="scope")
+    encoded = {
+        column: pl.col(column).replace_strict({name: id_part(name) for name in placed[column].unique()})
+        for column in ("scope", "session")
+    }
     placed = (
-        sessionize(stamped, gap=log.source.gap)
-        .with_columns(_encoded("scope"), _encoded("session"), raw="session", raw_scope="scope")
+        placed.with_columns(**encoded)
         .with_columns(session_id=pl.format("{}/{}", "scope", "session"))
         .with_columns(turn_id=pl.format("{}/{}", "session_id", "n"))
     )
@@ -243,15 +247,6 @@ def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
             log.note_zone(record, number, zoned=zoned)
             rows.questions.append(question)
     return assemble(placed, rows, log.source, log.kind)
-
-
-def _encoded(column: str) -> pl.Expr:
-    return pl.col(column).map_batches(_encode, return_dtype=pl.String)
-
-
-def _encode(names: pl.Series) -> pl.Series:
-    distinct = names.unique()
-    return names.replace_strict(distinct, [id_part(name) for name in distinct], return_dtype=pl.String)
 
 
 _Names = dict[tuple[str, str], str]

@@ -32,10 +32,9 @@ _BUFFER_BYTES = 1 << 20
 class Published:
     """A file as its publisher offers it.
 
-    :param url: the publisher's address, at a fixed revision, so that the bytes never change.
-    :param sha256: of the file, as recorded by independent users of that revision.
+    :param url: at a fixed revision, so that the bytes never change.
+    :param sha256: as recorded by independent users of that revision.
     :param size: in bytes.
-    :param license: what the publisher says about use.
     """
 
     url: str
@@ -72,9 +71,7 @@ def fetch(name: str, *, directory: str | Path = "data", url: str | None = None, 
 
     :param name: ``locomo``, ``longmemeval`` (the oracle file, 15 MB), ``longmemeval-s`` (277 MB) or
         ``longmemeval-m`` (2.7 GB).
-    :param directory: where to put the file; made where it does not exist.
     :param url: another place that serves the same file, such as a mirror inside a laboratory.
-    :param progress: show a progress bar.
     :raises DataError: when the name is unknown, the server cannot be reached or refuses, the file cannot be written,
         or what came has another SHA-256.
 

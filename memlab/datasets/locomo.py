@@ -76,7 +76,7 @@ def _conversations(source: Source) -> Iterator[Rows]:
             seen.add(name)
             reader = _Conversation(source, name, id_part(name), Rows())
             reader.turns(conversation)
-            if not reader.rows.turns["n"]:
+            if not reader.rows.turns:
                 raise Bad("conversation", "no turns", "session_1, session_2 … with turns")
             reader.questions(questions)
             for part, read_part in (
@@ -118,9 +118,8 @@ class _Conversation:
         if idle := [key for key in dated if key not in conversation]:
             dates = f"{len(idle)} dates of sessions that are not there ({idle[0]} … {idle[-1]})"
             self.note("session_date_time", dates, "ignored")
-        self.sessions = set(self.rows.turns["session_id"])
-        places = zip(self.rows.turns["session_id"], self.rows.turns["n"], strict=True)
-        self.turn_ids = {f"{session}/{n}" for session, n in places}
+        self.sessions = {session for _, session, *_ in self.rows.turns}
+        self.turn_ids = {f"{session}/{n}" for _, session, n, *_ in self.rows.turns}
 
     def _time(self, conversation: dict[str, Any], field: str) -> int | None:
         if field not in conversation:
@@ -138,19 +137,10 @@ class _Conversation:
         n = int(match[2])
         if n in seen:
             raise Bad("dia_id", f"{dia_id!r} again", "an id of its own")
-        columns = {
-            "scope": self.scope,
-            "session_id": f"{self.scope}/session_{k}",
-            "n": n,
-            "speaker": get(turn, "speaker", as_name),
-            "role": "user",
-            "text": get(turn, "text", as_text),
-            "caption": maybe(turn, "blip_caption", as_text),
-            "timestamp": time,
-        }
+        speaker, text = get(turn, "speaker", as_name), get(turn, "text", as_text)
+        caption = maybe(turn, "blip_caption", as_text)
         seen.add(n)
-        for column, value in columns.items():
-            self.rows.turns[column].append(value)
+        self.rows.turns.append((self.scope, f"{self.scope}/session_{k}", n, speaker, "user", text, caption, time))
 
     def questions(self, questions: list[Any]) -> None:
         for i, raw in enumerate(questions):

@@ -83,7 +83,7 @@ def _question(record: dict[str, Any], scope: str, source: Source, label: str) ->
     rows, evidence = Rows(), []
     for name, (date, turns, where) in haystack.items():
         session_id = f"{scope}/{id_part(name)}"
-        marked = _turns(rows, turns, where, scope=scope, session_id=session_id, timestamp=micros(date))
+        marked = _turns(rows, turns, where, scope=scope, session_id=session_id, time=micros(date))
         evidence += [f"{session_id}/{n}" for n in marked]
     rows.questions.append(
         Question(
@@ -125,11 +125,8 @@ def _haystack(record: dict[str, Any], source: Source, label: str) -> dict[str, t
     return dict(sorted(haystack.items(), key=lambda item: item[1][0]))
 
 
-def _turns(rows: Rows, turns: list[Any], where: str, **same: Any) -> list[int]:
-    """Add the turns of a session to the rows; give the places of those that are evidence.
-
-    :param same: the columns that the turns share.
-    """
+def _turns(rows: Rows, turns: list[Any], where: str, *, scope: str, session_id: str, time: int) -> list[int]:
+    """Add the turns of a session to the rows; give the places of those that are evidence."""
     marked = []
     for n, raw in enumerate(turns, 1):
         at = f"{where}[{n - 1}]"
@@ -141,9 +138,7 @@ def _turns(rows: Rows, turns: list[Any], where: str, **same: Any) -> list[int]:
             raise Bad(f"{at}.has_answer", show(has_answer), "true, false or nothing")
         if has_answer:
             marked.append(n)
-        columns = {"speaker": role, "role": as_role(role), "text": text, "n": n, "caption": None, **same}
-        for column, value in columns.items():
-            rows.turns[column].append(value)
+        rows.turns.append((scope, session_id, n, role, as_role(role), text, None, time))
     return marked
 
 
@@ -155,7 +150,6 @@ def pool(source: str | Path | Dataset, *, n_sessions: int = 48, seed: int = 0) -
     their dates; equal dates are ordered by id, so that the order tells nothing. Results on such data are "pooled",
     never LongMemEval_S.
 
-    :param source: a LongMemEval file, or the dataset loaded from one.
     :param n_sessions: sessions of each haystack, own ones included; 48 is the size of LongMemEval_S.
     :raises DataError: when a question has more sessions of its own than that, or the file too few for it.
 
@@ -199,7 +193,7 @@ def _draw(data: Dataset, n_sessions: int, seed: int) -> dict[str, list[str]]:
         .sort("name", "content", "start", "scope")
     )
     distinct = library.unique(["name", "content"], keep="first", maintain_order=True)
-    ids, names, contents = (distinct[c].to_numpy() for c in ("session_id", "name", "content"))
+    names, contents = distinct["name"].to_numpy(), distinct["content"].to_numpy()
     holders: dict[str, list[int]] = {}
     for place, texts in enumerate(distinct["texts"].to_list()):
         for text in texts:
@@ -210,30 +204,20 @@ def _draw(data: Dataset, n_sessions: int, seed: int) -> dict[str, list[str]]:
     for scope, evidence in data.questions.select("scope", "evidence").iter_rows():
         barred = np.isin(names, own[scope]["name"].to_numpy()) | np.isin(contents, own[scope]["content"].to_numpy())
         barred[[place for turn in evidence for place in holders.get(text_of[turn], ())]] = True
-        wanted = n_sessions - own[scope].height
-        drawn = _distinct(_rng(seed, scope).permutation(np.flatnonzero(~barred)), names, contents)[: max(wanted, 0)]
-        if wanted != len(drawn):
+        wanted = max(n_sessions - own[scope].height, 0)
+        digest = hashlib.sha256(f"{seed} {scope}".encode()).digest()
+        order = np.random.default_rng(int.from_bytes(digest[:16])).permutation(np.flatnonzero(~barred))
+        drawn = distinct.select("session_id", "name", "content")[order]
+        for column in ("name", "content"):
+            drawn = drawn.unique(column, keep="first", maintain_order=True)
+        if n_sessions != own[scope].height + drawn.head(wanted).height:
             raise DataError(
-                f"{data.name}: question {scope!r} has {own[scope].height} sessions of its own and {len(drawn)} others "
-                f"to draw (the file holds {len(ids)}), which cannot make {n_sessions}; choose another n_sessions (pool)"
+                f"{data.name}: question {scope!r} has {own[scope].height} sessions of its own and "
+                f"{drawn.head(wanted).height} others to draw (the file holds {distinct.height}), which cannot make "
+                f"{n_sessions}; choose another n_sessions (pool)"
             )
-        plan[scope] = [*own[scope]["session_id"], *ids[drawn]]
+        plan[scope] = [*own[scope]["session_id"], *drawn["session_id"].head(wanted)]
     return plan
-
-
-def _rng(seed: int, scope: str) -> np.random.Generator:
-    digest = hashlib.sha256(f"{seed} {scope}".encode()).digest()
-    return np.random.default_rng(int.from_bytes(digest[:16]))
-
-
-def _distinct(places: np.ndarray, names: np.ndarray, contents: np.ndarray) -> np.ndarray:
-    """Keep of the places, in their order, those whose name and content have not been seen before."""
-    if len(places) == 0:
-        return places
-    for key in (names, contents):
-        _, first = np.unique(key[places], return_index=True)
-        places = places[np.sort(first)]
-    return places
 
 
 def _pooled(plan: dict[str, list[str]], data: Dataset) -> Dataset:

@@ -59,9 +59,7 @@ _BATCH_TURNS = 10_000
 class Parameters:
     """What a synthetic dataset follows from.
 
-    :param turns: number of turns, exactly.
-    :param seed: another seed gives other people.
-    :param turns_per_scope: turns of one user on average; single scopes differ by up to a fifth.
+    :param turns: number of turns, exactly; ``turns_per_scope`` on average, single scopes differ by up to a fifth.
     :param hazard_per_year: changes a year of an attribute of relative hazard 1; a phone number has 0.6, a podcast 5.
     """
 

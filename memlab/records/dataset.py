@@ -17,12 +17,9 @@ from memlab.records.rows import Annotation, Issue, Question, frame
 class Dataset:
     """Conversations and the questions over them.
 
-    :param name: short name, used in file names and tables.
     :param format: ``locomo``, ``longmemeval``, ``chatlog`` or ``synthetic``.
-    :param turns: rows of :class:`Turn`, in order of scope, session and place.
-    :param sessions: rows of :class:`Session`.
-    :param questions: rows of :class:`Question`; may be empty.
-    :param annotations: rows of :class:`Annotation`; may be empty.
+    :param turns: rows of :class:`Turn`, in order of scope, session and place; ``sessions``, ``questions`` and
+        ``annotations`` are rows of those types.
     :param issues: rows of :class:`Issue`: what was odd in the source and what was done.
     :param language: that people speak in it, as ISO 639-1 has it; tokens, stems and stop words are this language's.
     """

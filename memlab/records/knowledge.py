@@ -1,4 +1,4 @@
-"""What is known from finished sessions: rows that an index of sessions writes, each with the turns it stands on."""
+"""What is known from finished sessions: what an index writes. Ids are unique and opaque; ``evidence`` names turns."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from datetime import datetime
 class Fact:
     """One statement about the world, as it was made; what it did to other facts is computed, never stored here.
 
-    :param fact_id: unique; opaque.
     :param subject: whom or what it is about: ``Caroline``, ``my sister``.
     :param predicate: the relation, as it was said: ``works at``, ``no longer works at``.
     :param object: the value: ``Acme``, ``not Oslo but Bergen``.
     :param source: how it was established: ``stated``, ``observed``, ``inferred`` or ``system``.
-    :param evidence: ids of the turns that support it.
     :param asserted_at: when it was said or observed, in UTC.
     :param recorded_at: when it reached the memory; ``None`` for at once. Later than ``asserted_at`` for a late arrival.
     :param speaker: who said it; what "I" and "my" stand for.
@@ -41,11 +39,9 @@ class Fact:
 class Entity:
     """Somebody or something that a session names.
 
-    :param entity_id: unique; opaque.
     :param name: as it is written where it is written best: ``Dr. Lee``.
     :param type: ``person``, ``organization``, ``place``, ``date``, ``event``, ``product``, ``work`` or ``other``.
     :param context: the sentence of its first mention.
-    :param evidence: ids of the turns that name it.
     """
 
     entity_id: str
@@ -61,11 +57,8 @@ class Entity:
 class Relation:
     """How two entities of a session belong together.
 
-    :param relation_id: unique; opaque.
-    :param subject: name of the entity that the relation goes from.
+    :param subject: name of the entity that the relation goes from; ``object`` is that of the one it goes to.
     :param predicate: the relation: ``sister of``, ``works at``.
-    :param object: name of the entity that it goes to.
-    :param evidence: ids of the turns that say so.
     """
 
     relation_id: str
@@ -83,10 +76,7 @@ class Summary:
 
     :param summary: the sentences, joined.
     :param sentences: 2 to 6 short sentences: what was done, decided and left open.
-    :param evidence: for each of ``sentences``, ids of its turns.
     :param topics: keywords, most telling first.
-    :param decisions: what was decided.
-    :param action_items: what somebody is to do.
     :param open_questions: what was asked and not answered.
     :param entities: names of who and what came up, most mentioned first.
     :param service: what made it: ``extractive``, or the name of a language-model service.
@@ -122,8 +112,7 @@ class IndexState:
     """Where a session stands with the index: what the last attempt came to.
 
     :param status: ``indexed``, ``failed``, or ``skipped`` where the session is too small.
-    :param version: the recipe of the last attempt.
-    :param digest: hash of the turns that it read.
+    :param version: the recipe of the last attempt; ``digest`` is the hash of the turns that it read.
     :param generation: names the rows that count for this session; those of an attempt that was cut off never do.
     :param attempts: how often this recipe was tried on these turns.
     :param reason: why it failed or was skipped, or why another service than the one asked made it.
@@ -169,19 +158,14 @@ class Node:
     :param node_id: unique; opaque; names what the node was made from, so that equal inputs give equal ids.
     :param level: 0 for a leaf; else one more than its children.
     :param kind: ``turn``, ``session``, ``cluster``, ``day``, ``week`` or ``month``.
-    :param text: the sentences, joined.
-    :param evidence: for each of ``sentences``, ids of the turns that it stands on.
+    :param text: the sentences, joined; ``evidence`` has for each the ids of the turns that it stands on.
     :param parent: the node above; of several in a soft grouping, the one it belongs to most. ``None`` at the top.
     :param children: the nodes below in order of time, also those that belong to another parent more.
     :param turns: ids of all turns below, in order of time.
-    :param start: time of the first of them.
-    :param end: time of the last of them.
     :param method: how its children were put together: ``mixture``, ``chunks``, ``weeks (Europe/Oslo)`` …
     :param service: what wrote the sentences: ``source`` (they are turns), ``extractive``, ``given``, or the name of a
         language-model service.
-    :param topics: keywords, most telling first.
-    :param decisions: what was decided; only where nodes follow time.
-    :param open_questions: what was asked and not answered up to its end; only where nodes follow time.
+    :param decisions: what was decided; as ``open_questions``, only where nodes follow time.
     """
 
     node_id: str

@@ -20,13 +20,10 @@ TIMESTAMP = pl.Datetime("us", "UTC")
 class Turn:
     """One message of a conversation.
 
-    :param turn_id: ``<scope>/<session>/<n>``.
     :param scope: the memory that the turn belongs to (one user, one chat); retrieval never crosses scopes.
-    :param session_id: ``<scope>/<session>``.
     :param n: place within the session, from 1.
     :param speaker: the name of who speaks; the role where no name is known.
     :param role: ``user``, ``assistant``, ``system`` or ``other``.
-    :param text: what was said, as it was said.
     :param caption: a description of an image that came with the message.
     :param timestamp: when, in UTC; ``None`` where the source does not say.
     """
@@ -46,11 +43,8 @@ class Turn:
 class Session:
     """A run of turns without a long silence, or what the source calls a session.
 
-    :param session_id: ``<scope>/<session>``.
     :param n: place within the scope in order of time, from 1.
     :param start: time of the first turn; the session's own date where turns have none.
-    :param end: time of the last turn.
-    :param n_turns: number of turns.
     :param participants: the speakers, in order of first appearance.
     :param status: ``open``, ``closed``, ``summarized``, ``failed`` or ``skipped``.
     :param summary: a summary that the source carries or a model wrote.
@@ -71,7 +65,6 @@ class Session:
 class Question:
     """A question over a scope, with the evidence that answers it.
 
-    :param query_id: unique in the dataset.
     :param question_type: the source's own kind (LoCoMo's five categories by name, LongMemEval's types).
     :param timestamp: when the question was asked, in UTC.
     :param evidence: ids of every turn that the answer needs.
@@ -94,7 +87,6 @@ class Question:
 class Annotation:
     """A statement about a session that the source carries beside the turns.
 
-    :param annotation_id: unique in the dataset.
     :param kind: ``observation`` (a fact with evidence) or ``event``.
     :param speaker: whom the statement is about.
     :param evidence: ids of the turns that support it; empty where the source names none.
@@ -114,7 +106,6 @@ class Issue:
     """Something in a source that was not as expected, and what was done about it.
 
     :param where: file, record and field.
-    :param found: what stood there.
     :param action: what was done: ``quarantined``, ``dropped evidence``, ``repaired`` …
     """
 

@@ -22,7 +22,6 @@ class Qrels:
 
     :param frame: ``query_id``, ``doc_id``, ``relevance`` (Int32, > 0 = evidence), ``subtopic`` (the session that the
         evidence belongs to; what alpha-nDCG counts as one aspect).
-    :param level: whether documents are turns or sessions.
     """
 
     frame: pl.DataFrame
@@ -30,11 +29,7 @@ class Qrels:
 
 
 def qrels(questions: pl.DataFrame, level: Level) -> Qrels:
-    """Read qrels off questions: one row for each (question, piece of evidence); abstention questions have none.
-
-    :param questions: rows of :class:`Question`.
-    :param level: ``turn`` or ``session``.
-    """
+    """Read qrels off questions: one row for each (question, piece of evidence); abstention questions have none."""
     column = {"turn": "evidence", "session": "evidence_sessions"}[level]
     session = pl.col("doc_id") if level == "session" else pl.col("doc_id").str.replace(r"/[^/]*$", "")
     rows = (
@@ -47,12 +42,7 @@ def qrels(questions: pl.DataFrame, level: Level) -> Qrels:
     return Qrels(rows, level)
 
 
-RUN_SCHEMA: dict[str, Any] = {
-    "query_id": pl.String(),
-    "doc_id": pl.String(),
-    "rank": pl.Int32(),
-    "score": pl.Float64(),
-}
+RUN_SCHEMA: dict[str, Any] = {"query_id": pl.String(), "doc_id": pl.String(), "rank": pl.Int32(), "score": pl.Float64()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +51,6 @@ class Run:
 
     :param frame: ``query_id``, ``doc_id``, ``rank`` (from 1), ``score`` (strictly decreasing within a query), in that
         order of rows.
-    :param level: whether documents are turns or sessions.
     :param name: how the run is called in tables and files, usually the pipeline's text.
     :param provenance: what the run came from: pipeline, dataset fingerprint, encoder, table versions, seeds.
     :param text_of: gives the text of document ids, for showing the run.
@@ -88,14 +77,12 @@ class Run:
                 "query_id", "doc_id", evidence=pl.lit("✔")
             )
             shown = shown.join(marks, on=["query_id", "doc_id"], how="left", maintain_order="left")
-        rows = (
-            "<tr>" + "".join(f"<td style='text-align:left'>{_cell(v)}</td>" for v in row) + "</tr>"
-            for row in shown.iter_rows()
-        )
         head = "".join(f"<th>{html.escape(c)}</th>" for c in shown.columns)
+        cells = ("".join(f"<td style='text-align:left'>{_cell(v)}</td>" for v in row) for row in shown.iter_rows())
+        rows = "".join(f"<tr>{row}</tr>" for row in (head, *cells))
         n = self.frame["query_id"].n_unique()
         title = f"{self.name}: {n:,} queries, {self.frame.height:,} {self.level}s ranked"
-        return f"<p>{html.escape(title)}</p><table><tr>{head}</tr>{''.join(rows)}</table>"
+        return f"<p>{html.escape(title)}</p><table>{rows}</table>"
 
 
 def _cell(value: Any) -> str:
@@ -124,9 +111,7 @@ def run_from_scores(query_ids: np.ndarray, doc_ids: np.ndarray, scores: np.ndarr
     Ties are never broken by id: in some benchmarks an id gives the label away. Equal scores are lowered by the
     smallest float32 step, so that tools that break ties by id read the same order.
 
-    :param query_ids: (n,) ids; order of first appearance is kept.
-    :param doc_ids: (n,) ids.
-    :param scores: (n,) finite numbers.
+    :param query_ids: (n,) ids, as ``doc_ids`` and ``scores``; the order of first appearance stays.
     :raises DataError: when the lengths differ, a score is not finite, or ``k`` is not positive.
 
     >>> import numpy as np

@@ -2,7 +2,7 @@
 LanceDB tables on a local disk or an object store. ``memory`` composes the small stores and is what a user opens.
 
 ``registry`` lists every table and the schema version; ``opening`` opens a store and migrates an older one;
-``database`` reads, writes and words errors; ``ingest`` and ``conversations`` write and read datasets; ``vectors``,
+``database`` reads, writes and words errors; ``conversations`` writes and reads datasets; ``vectors``,
 ``tokens``, ``search``, ``runs`` (with grids) and ``knowledge`` are the small stores; ``versions`` tags and cleans up.
 
 >>> import tempfile
@@ -13,7 +13,6 @@ LanceDB tables on a local disk or an object store. ``memory`` composes the small
 
 from __future__ import annotations
 
-from memlab.store.cached import CachedEncoder, cached
-from memlab.store.memory import MemoryStore
+from memlab.store.memory import CachedEncoder, MemoryStore, cached
 
 __all__ = ["CachedEncoder", "MemoryStore", "cached"]

@@ -29,8 +29,6 @@ class Knowledge(Part):
         """Read the rows of one table that count, by scope, session and place.
 
         :param table: one of :data:`memlab.store.registry.INDEX_TABLES`.
-        :returns: rows of the table's row type; none where nothing was indexed yet.
-        :raises StoreError: when there is no such dataset.
         """
         written = self._read(table, dataset, scopes)
         with self._database.guarded(f"reading the sessions of {dataset!r}"):
@@ -72,8 +70,6 @@ class Knowledge(Part):
 
         :param parts: frames of the tables of :data:`memlab.store.registry.INDEX_TABLES`, each with ``session_id``.
         :param states: rows of :class:`memlab.records.IndexState`, one a session; ``generation`` names these rows.
-        :param events: rows of :class:`memlab.records.IndexEvent`.
-        :raises StoreError: when the store is read-only or cannot be written.
         """
         with self._database.guarded(f"indexing {dataset!r}", writes="index"):
             before = self._generations(dataset)

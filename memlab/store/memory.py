@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from memlab.embed.tokens import TokenEncoder, TokenVectors
 from memlab.records import Dataset
 from memlab.store import conversations, versions
+from memlab.store.conversations import ingest
 from memlab.store.database import Database
-from memlab.store.ingest import ingest
 from memlab.store.knowledge import Knowledge
 from memlab.store.opening import note, noted, open_database
 from memlab.store.registry import TABLES
@@ -25,6 +26,7 @@ from memlab.store.vectors import Vectors, encode
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
+    from memlab.embed.base import EncoderIdentity, Kind
 
 Names = Iterable[str] | None
 
@@ -35,12 +37,9 @@ class MemoryStore:
     Several datasets live side by side. Writing is idempotent: what is already there is left as it is. Every write
     makes a new version of its table; :meth:`tag` names the present ones, and :meth:`at` reads them again later.
 
-    :param vectors: the turns' vectors, by encoder: :class:`memlab.store.vectors.Vectors`.
-    :param tokens: token embeddings: :class:`memlab.store.tokens.Tokens`.
-    :param search: indexes, and search through them: :class:`memlab.store.search.Search`.
-    :param runs: rankings: :class:`memlab.store.runs.Runs`.
-    :param grids: comparisons of runs: :class:`memlab.store.runs.Grids`.
-    :param knowledge: summaries, facts, entities and relations: :class:`memlab.store.knowledge.Knowledge`.
+    Its parts: ``vectors`` (:class:`memlab.store.vectors.Vectors`), ``tokens`` (:class:`memlab.store.tokens.Tokens`),
+    ``search`` (:class:`memlab.store.search.Search`), ``runs`` and ``grids`` (:mod:`memlab.store.runs`), and
+    ``knowledge`` (:class:`memlab.store.knowledge.Knowledge`).
 
     >>> import tempfile
     >>> from memlab import datasets, embed
@@ -113,7 +112,6 @@ class MemoryStore:
         ends in the same tables; until it has, :meth:`dataset` refuses the dataset. A turn that is rewritten loses its
         vectors. Rows that the dataset no longer has stay.
 
-        :param parts: a dataset, or a stream of datasets; parts of the same name belong together.
         :param now: what is noted as the time of the ingest; the clock where none is given.
         :returns: ``dataset``, ``table`` and the counts ``inserted``, ``updated``, ``unchanged``.
         :raises StoreError: when an id stands for two rows, or the store cannot be written.
@@ -151,8 +149,7 @@ class MemoryStore:
     def turns(self, dataset: str, *, scopes: Names = None, columns: Names = None) -> pl.DataFrame:
         """Read turns in the order of the dataset.
 
-        :param scopes: only these scopes.
-        :param columns: only these columns; ``content`` (the text that is retrieved) and ``content_hash`` exist too.
+        :param columns: only these; ``content`` (the text that is retrieved) and ``content_hash`` exist too.
         """
         return self._rows("turns", dataset, scopes, columns)
 
@@ -180,7 +177,6 @@ class MemoryStore:
 
         New vectors are remembered chunk by chunk, so an interrupted run goes on where it stopped.
 
-        :param kind: ``document`` or ``query``.
         :returns: (n, dim) float32, rows of length 1.
         """
         return encode(self.database, encoder, texts, kind=kind, progress=progress)[0]
@@ -235,6 +231,59 @@ class MemoryStore:
             + _html_table(("table", "rows", "version"), counts)
             + "".join(f"<p>{html.escape(line)}</p>" for line in lines)
         )
+
+
+class CachedEncoder:
+    """An encoder whose vectors are remembered in a store, for what takes an encoder and nothing else.
+
+    >>> import tempfile
+    >>> from memlab import embed
+    >>> from memlab.store import CachedEncoder, MemoryStore
+    >>> encoder = CachedEncoder(MemoryStore.open(tempfile.mkdtemp()), embed.load("hashing:64"))
+    >>> encoder.encode(["tea", "coffee"]).shape
+    (2, 64)
+    """
+
+    def __init__(self, store: MemoryStore, encoder: Encoder) -> None:
+        self.store = store
+        self.encoder = encoder
+
+    @property
+    def identity(self) -> EncoderIdentity:
+        """That of the encoder."""
+        return self.encoder.identity
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions."""
+        return self.encoder.dim
+
+    def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
+        """Encode texts: (n, dim) float32, rows of length 1."""
+        return self.store.encode(self.encoder, texts, kind=kind, progress=progress)
+
+
+class CachedTokenEncoder(CachedEncoder):
+    """The same for an encoder that also gives the vectors of single tokens."""
+
+    encoder: TokenEncoder  # type: ignore[assignment]
+
+    def encode_tokens(
+        self,
+        texts: Sequence[str],
+        *,
+        before: Sequence[str] | None = None,
+        kind: Kind = "document",
+        progress: bool = True,
+    ) -> TokenVectors:
+        """Embed the tokens of texts, see :class:`memlab.embed.tokens.TokenEncoder`."""
+        return self.store.tokens.encode(self.encoder, texts, before=before, kind=kind, progress=progress)
+
+
+def cached(store: MemoryStore, encoder: Encoder) -> CachedEncoder:
+    """Let an encoder read and fill a store's cache."""
+    raw = encoder.encoder if isinstance(encoder, CachedEncoder) else encoder
+    return (CachedTokenEncoder if isinstance(raw, TokenEncoder) else CachedEncoder)(store, raw)
 
 
 def _html_table(head: Sequence[Any], rows: Iterable[Sequence[Any]]) -> str:

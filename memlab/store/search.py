@@ -65,7 +65,6 @@ class Search(Part):
     ) -> pl.DataFrame:
         """Find the nearest turns of each query within its scope: one database call for each scope.
 
-        :param vectors: (n, d) queries.
         :param column: see :meth:`memlab.store.vectors.Vectors.column`.
         :param scopes: the scope of each query.
         :param exact: do not use the vector index.

@@ -10,7 +10,7 @@ from pathlib import Path
 from store_data import build
 
 from memlab.errors import StoreError
-from memlab.store import MemoryStore, ingest
+from memlab.store import MemoryStore, conversations
 
 
 def ingest_together(place: str, flag: str) -> None:
@@ -25,7 +25,7 @@ def ingest_together(place: str, flag: str) -> None:
 
 def ingest_slowly(place: str) -> None:
     """Ingest scope by scope, a batch each, and say so; to be killed on the way."""
-    ingest.BATCH_TURNS = 1
+    conversations.BATCH_TURNS = 1
     whole = build(20, 2, 6)
 
     def parts() -> object:
