@@ -6,8 +6,8 @@ true), ``confidence`` scores them by a curve of ``decay``, which ``tuning`` fits
 questions over the ``graph``, ``profile`` and ``timeline`` show them. ``simulated`` and ``scoring`` measure all that.
 """
 
+from memlab.knowledge.by_model import Extracted
 from memlab.knowledge.confidence import ConfidenceSettings, score
-from memlab.knowledge.extracted import Extracted
 from memlab.knowledge.extraction import extract
 from memlab.knowledge.facts import from_observations
 from memlab.knowledge.search import search_facts, search_summaries

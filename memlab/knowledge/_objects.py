@@ -5,27 +5,24 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from memlab.knowledge import _lexicon as lx
 from memlab.language.names import POINTERS
+from memlab.language.statements import ADVERBS, PREPOSITIONS, wordlist
 from memlab.language.verbs import forms
 
 _MAX_WORDS = 22
 EDGE = ' ,.;:!?"”“*_~)('
 _TIMES = re.compile(r"^(?:yesterday|today|tonight|last|this|next|lately|again|already|ago|week|night|now)$", re.I)
-_NOTHINGS = {"a ton", "a lot", "a bit", "a little", "a few", "a couple", "a while", "the same", "my best", "the best",
-             "the most", "a try", "home", "a go", "a difference", "the time", "the chance", "the idea"}  # fmt: skip
-_UNRESOLVED = {"it", "them", "this", "that", "him", "those", "these", "since", "ever"}
 _REPLY = re.compile(
     r"^(?:the|these|those) (?:\w+ )?"
     r"(?:suggestion|idea|point|tip|advice|question|answer|option|plan|part|story|news|one)s?$"
 )
-_DANGLING = {"a", "an", "the", "my", "our", "and", "or", "but", "to", "of", "in", "with", "for", "at", "on", "so",
-             "as", "from", "by", "about", "than", "too", "like", "just", "that", "is", "was", "been"}  # fmt: skip
+_NOTHINGS, _UNRESOLVED, _DANGLING = wordlist("nothings"), wordlist("unresolved"), wordlist("dangling")
+_HEDGES, _LIGHT, _QUANTIFIERS = wordlist("hedges"), wordlist("light"), wordlist("quantifiers")
 
 
 def hedged(words: list[str]) -> bool:
     """Say whether words tell what may be rather than what is; "May" is a month."""
-    return any(word.casefold() in lx.HEDGES and word != "May" for word in words)
+    return any(word.casefold() in _HEDGES and word != "May" for word in words)
 
 
 class Said(NamedTuple):
@@ -43,7 +40,7 @@ def with_verb(said: str, rest: list[str], past: bool) -> Said | None:
         said, rest = f"{said} to {rest[1].casefold()}", rest[2:]
     if verb == "passed" and rest[:1] == ["away"]:
         return Said("has", "passed away", past)
-    while rest and rest[0].casefold() in lx.ADVERBS | {"not"} and len(rest) > 1:
+    while rest and rest[0].casefold() in ADVERBS | {"not"} and len(rest) > 1:
         if rest[0].casefold() == "not":
             return None
         rest = rest[1:]
@@ -62,7 +59,7 @@ def with_verb(said: str, rest: list[str], past: bool) -> Said | None:
     taken = 0
     if verb in ("switched", "changed", "moved", "moving", "switching") and rest[:1] == ["from"] and "to" in rest[2:]:
         taken = 2
-    while rest and taken < 2 and rest[0] in lx.PREPOSITIONS and len(rest) > 1:
+    while rest and taken < 2 and rest[0] in PREPOSITIONS and len(rest) > 1:
         said, rest, taken = f"{said} {rest[0].casefold()}", rest[1:], taken + 1
     found = value(rest)
     # What happened once is no update, and "for a year now" is none.
@@ -73,11 +70,11 @@ def with_verb(said: str, rest: list[str], past: bool) -> Said | None:
 def value(words: list[str], most: int = _MAX_WORDS) -> str:
     """Give the words as an object, or nothing where they point elsewhere."""
     words = _first_part(words)
-    while words and (words[0].casefold().strip(EDGE) in lx.ADVERBS - {"all", "first", "both", "once", "twice"}):
+    while words and (words[0].casefold().strip(EDGE) in ADVERBS - {"all", "first", "both", "once", "twice"}):
         words = words[1:]
     low = [w.casefold().strip(EDGE) for w in words]
     first = low[:1]
-    if first and first[0] in lx.QUANTIFIERS and (len(low) < 2 or low[1] in POINTERS):
+    if first and first[0] in _QUANTIFIERS and (len(low) < 2 or low[1] in POINTERS):
         return ""
     if not low or low[0] in POINTERS | {"and", "or", "but"} or not re.search(r"[^\W_]", low[0]):
         return ""
@@ -91,7 +88,7 @@ def value(words: list[str], most: int = _MAX_WORDS) -> str:
     end = len(words)
     while end and low[end - 1] in _DANGLING:
         end -= 1
-    if not end or low[end - 1] in _UNRESOLVED or (end == 1 and low[0] in lx.PREPOSITIONS):
+    if not end or low[end - 1] in _UNRESOLVED or (end == 1 and low[0] in PREPOSITIONS):
         return ""
     return " ".join(words[:end]).strip(" ,.;:!?")
 
@@ -116,9 +113,9 @@ def owning(said: str, words: list[str]) -> Said | None:
     if not found:
         return None
     low = [w.casefold().strip(EDGE) for w in found.split()]
-    head = next((w for i, w in enumerate(low[:6]) if i + 1 == len(low) or low[i + 1] in lx.PREPOSITIONS | {"and"}), "")
+    head = next((w for i, w in enumerate(low[:6]) if i + 1 == len(low) or low[i + 1] in PREPOSITIONS | {"and"}), "")
     determined = low[0] in {"a", "an", "the", "my", "our", "two", "three", "four", "five", "six", "several", "some",
                             "no"} or low[0].isdigit()  # fmt: skip
-    if lx.LIGHT & {*low[1:4], head, low[0]} or not (determined or head.endswith("s")):
+    if _LIGHT & {*low[1:4], head, low[0]} or not (determined or head.endswith("s")):
         return None
     return Said(said, found, said == "had") if low[0] != "no" else None

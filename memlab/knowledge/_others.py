@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from memlab.knowledge import _lexicon as lx
 from memlab.knowledge._objects import EDGE, Said, hedged, owning, value, with_verb
 from memlab.knowledge._reading import Statement, ability
 from memlab.language.names import POINTERS
 from memlab.language.people import PERSONS, PETS, PLURAL_PERSONS
+from memlab.language.statements import ADVERBS, wordlist
 from memlab.language.verbs import forms
 
 _NAME = r"(?!(?:I|The|My|And|But|So|Is|It|He|She|We|They|You|Mom|Dad)\b)[A-Z][\w'-]+"
@@ -28,11 +28,9 @@ _NAMINGS = (
     ),
 )
 _OTHER_OWNER = re.compile(r"(?:'s|s')$")
-_IDIOMS = {"pleasure", "bad", "point", "mind", "heart", "apologies", "god", "goodness", "guess", "turn", "thoughts",
-           "words", "condolences", "fingers", "eyes", "pal", "man", "dear", "gosh", "way", "best", "fault", "thing",
-           "day", "week", "weekend", "head", "god,"}  # fmt: skip
+_IDIOMS = wordlist("idioms")
 _NO_NOUN = POINTERS | {"who", "which", "and", "or", "to", "with", "from", "at", "for", "about", "in", "on"}
-_COPULAS = {"is": "is", "are": "are", "was": "was", "were": "were"}
+_COPULAS = ("is", "are", "was", "were")
 
 
 def namings(sentence: str) -> list[Statement]:
@@ -64,7 +62,7 @@ def read_possessed(words: list[str]) -> list[Statement]:
     at = _end_of_noun([w.casefold().strip(EDGE) for w in words])
     if not at or at + 1 >= len(words):
         return []
-    noun = [w.strip(EDGE) for w in words[:at] if w.casefold() not in lx.ADVERBS or w == "first"]
+    noun = [w.strip(EDGE) for w in words[:at] if w.casefold() not in ADVERBS or w == "first"]
     low = [w.casefold() for w in noun]
     if (
         not low
@@ -133,7 +131,7 @@ def _said(words: list[str], *, plural: bool) -> Said | None:
     if word in ("no", "used") and rest[:1] in (["longer"], ["to"]) and len(rest) > 2:
         group, word, rest = f"{word} {rest[0]}", rest[1].casefold(), rest[2:]
     if word in _COPULAS:
-        return _is(_COPULAS[word], rest)
+        return _is(word, rest)
     if word == "can":
         return ability(rest)
     if word in ("has", "have"):

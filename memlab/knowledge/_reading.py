@@ -5,20 +5,15 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from memlab.knowledge import _lexicon as lx
 from memlab.knowledge._objects import EDGE, Said, hedged, owning, value, with_verb
 from memlab.language.clauses import Clause
+from memlab.language.statements import ADJECTIVES, ADVERBS, PREPOSITIONS, table, wordlist
 from memlab.language.verbs import Form, forms, third
 
 _PAST_ONLY = {"when", "while", "after", "as", "whenever", "where", "who", "which"}
-_DROPPED = {"if", "unless", "whether", "until", "before", "than", "or", "that", "how", "what", "why", "like", "so that",
-            "just like", "where", "which", "who", "even if"}  # fmt: skip
-_PLANS = {"want": "wants", "wants": "wants", "plan": "plans", "planning": "is planning", "hope": "hopes",
-          "hoping": "is hoping", "going": "is going", "intend": "intends", "decided": "decided", "wanted": "wanted",
-          "planned": "planned", "aim": "aims", "dream": "dreams", "looking": "is looking"}  # fmt: skip
-_ABILITIES = {"speak", "play", "cook", "swim", "drive", "read", "sing", "dance", "ride", "ski", "eat", "drink", "bake"}
-_NEGATED = {"eat", "drink", "like", "work", "live", "drive", "smoke", "own", "play", "use", "speak", "teach", "enjoy",
-            "believe", "attend", "have", "love", "practice", "study", "cook"}  # fmt: skip
+_DROPPED, _PLANS = wordlist("dropped"), table("plans")
+_ABILITIES, _NEGATED, _STATES = wordlist("abilities"), wordlist("negated"), wordlist("states")
+_HEDGES, _TALKING, _WORDLESS = wordlist("hedges"), wordlist("talking"), wordlist("wordless")
 _NUMBER = re.compile(r"^\d{1,3}$")
 
 
@@ -97,7 +92,7 @@ def _lead(words: list[str]) -> tuple[str, int]:
             kept, at = "used to", at + 3
         elif word == "never":
             kept, at = "never", at + 1
-        elif word in lx.ADVERBS:
+        elif word in ADVERBS:
             at += 1
         else:
             break
@@ -114,7 +109,7 @@ def _copula(be: str, words: list[str]) -> Said | None:
     said, words = f"{said} {group}".strip(), words[at:]
     while words and words[0].casefold() in ("so", "super", "very", "pretty", "quite", "too", "both", "really"):
         words = words[1:]
-    if not words or words[0].casefold() in lx.HEDGES:
+    if not words or words[0].casefold() in _HEDGES:
         return None
     word, rest = words[0].casefold().strip(EDGE), words[1:]
     if word in _PLANS and rest[:1] == ["to"]:
@@ -128,8 +123,8 @@ def _copula(be: str, words: list[str]) -> Said | None:
         return Said(f"{said} years old", word, past)
     if word in ("a", "an", "the"):
         return _kind(said, words, past)
-    if word in lx.ADJECTIVES and rest:
-        after = lx.ADJECTIVES[word]
+    if word in ADJECTIVES and rest:
+        after = ADJECTIVES[word]
         if not after:
             found = value(rest)
             return Said(f"{said} {word}", found, past) if found else None
@@ -138,9 +133,9 @@ def _copula(be: str, words: list[str]) -> Said | None:
                 return with_verb(f"{said} {word} to {rest[1].casefold()}", rest[2:], past) if len(rest) > 2 else None
             found = value(rest[1:])
             return Said(f"{said} {word} {rest[0].casefold()}", found, past) if found else None
-    if word in lx.STATES:
+    if word in _STATES:
         return Said(said, value(words, 3) or word, past)
-    if word.endswith("ing") and len(word) > 4 and word not in lx.TALKING | {"having", "planning", "considering"}:
+    if word.endswith("ing") and len(word) > 4 and word not in _TALKING | {"having", "planning", "considering"}:
         return None if negated and past else with_verb(f"{said} {word}", rest, past)
     return None
 
@@ -201,7 +196,7 @@ def ability(words: list[str]) -> Said | None:
 def _planned(said: str, words: list[str]) -> Said | None:
     """Read a plan; its predicate keeps the word that says so."""
     _, at = _lead(words)
-    if at + 1 >= len(words) or words[at].casefold() in lx.WORDLESS or not words[at].isalpha():
+    if at + 1 >= len(words) or words[at].casefold() in _WORDLESS or not words[at].isalpha():
         return None
     return with_verb(f"{said} to {words[at].casefold()}", words[at + 1 :], False)
 
@@ -209,7 +204,7 @@ def _planned(said: str, words: list[str]) -> Said | None:
 def _lexical(word: str, rest: list[str], group: str, *, plural: bool) -> Said | None:
     """Read a verb of the lexicon."""
     form = forms().get(word)
-    if not form and re.fullmatch(r"[a-z-]{3,}ed", word) and word not in lx.TALKING:
+    if not form and re.fullmatch(r"[a-z-]{3,}ed", word) and word not in _TALKING:
         form = Form(word, frozenset({"past"}), False)
     if form is None or not rest:
         return None
@@ -223,7 +218,7 @@ def _lexical(word: str, rest: list[str], group: str, *, plural: bool) -> Said | 
             return with_verb(f"{group} {word}".strip(), rest, True)
         if plural and not group and word not in ("live", "own", "run"):
             return None
-        if word == "read" and rest[0].casefold() in lx.PREPOSITIONS:
+        if word == "read" and rest[0].casefold() in PREPOSITIONS:
             return with_verb("read", rest, True)
         if "present" in form.tense and (form.state or group == "no longer"):
             return with_verb(f"{group} {third(form.base)}".strip(), rest, False)

@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 from memlab.language.dates import dates
 from memlab.language.numbers import numbers
+from memlab.language.statements import entries, table, wordlist
 from memlab.language.tokens import stem
-from memlab.language.words import ARTICLES, MONTHS, WEEKDAYS
+from memlab.language.verbs import forms
+from memlab.language.words import ARTICLES, BE, FINITE_AUXILIARIES, MONTHS, POSSESSIVES, WEEKDAYS
 
 USER = "user"
 # Texts of which the normal form is remembered: a memory that runs for months meets new ones without end.
@@ -18,24 +20,8 @@ _KEPT = 100_000
 ASSERT, END, CORRECT, HINT, UPDATE = "assert", "end", "correct", "hint", "update"
 
 SELF = {"i", "me", "myself", "user", "speaker", "my", "mine"}
-_ADVERBS = {
-    "now", "currently", "still", "already", "also", "really", "just", "recently", "always", "usually",
-    "nowadays", "presently", "actually",
-}  # fmt: skip
-_AUXILIARIES = {
-    "is", "are", "am", "was", "were", "be", "been", "being", "has", "have", "had", "do", "does", "did", "will",
-    "would", "can", "could", "may", "might",
-}  # fmt: skip
-_POSSESSIVES = {"my", "our", "your", "his", "her", "their", "its"}
-_COMPANY = {"inc", "ltd", "llc", "corp", "gmbh", "co", "city"}
-_IRREGULAR = {
-    "went": "go", "gone": "go", "bought": "buy", "sold": "sell", "lost": "lose", "found": "find", "made": "make",
-    "took": "take", "taken": "take", "got": "get", "saw": "see", "seen": "see", "wrote": "write", "written": "write",
-    "drove": "drive", "driven": "drive", "spoke": "speak", "spoken": "speak", "taught": "teach", "thought": "think",
-    "felt": "feel", "met": "meet", "kept": "keep", "knew": "know", "known": "know", "began": "begin", "ran": "run",
-    "ate": "eat", "gave": "give", "given": "give", "came": "come", "became": "become", "held": "hold", "won": "win",
-    "colour": "color", "favourite": "favorite", "mum": "mother", "mom": "mother", "dad": "father", "tv": "television",
-}  # fmt: skip
+_ADVERBS, _COMPANY, _SPELLINGS = wordlist("no_change"), wordlist("company"), table("spellings")
+_AUXILIARIES = FINITE_AUXILIARIES | BE
 _CURRENCY = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "usd": "dollar", "eur": "euro", "gbp": "pound"}
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MONEY = re.compile(r"([$€£¥])\s*(\d[\d,]*(?:\.\d+)?)")
@@ -144,7 +130,7 @@ def relation(predicate: str) -> str:
     ('work at', 'work at', 'api key', 'be')
     """
     words = _words(predicate)
-    kept = [w for w in words if w not in _ADVERBS | ARTICLES | _POSSESSIVES | _AUXILIARIES | {"that"}]
+    kept = [w for w in words if w not in _ADVERBS | ARTICLES | POSSESSIVES | _AUXILIARIES | {"that"}]
     if not kept:
         return "have" if {"has", "have", "had"} & set(words) else "be"
     return " ".join(stems(kept))
@@ -188,7 +174,7 @@ def value(text: str) -> Value:
         else:
             for part in re.split(r"[^\w]+", low):
                 initials += part[:1] if part not in ARTICLES else ""
-                if part and part not in ARTICLES | _POSSESSIVES | _COMPANY:
+                if part and part not in ARTICLES | POSSESSIVES | _COMPANY:
                     words.append(_CURRENCY.get(part, part))
             if token[0].isupper():
                 names.update(stems([low]))
@@ -230,14 +216,7 @@ def abbreviated(a: Value, b: Value) -> bool:
 
 @cache
 def _series() -> tuple[set[str], ...]:
-    lines = (
-        " ".join(WEEKDAYS),
-        " ".join(MONTHS),
-        "red orange yellow green blue purple violet black white brown grey gray pink",
-        "mother father sister brother son daughter wife husband uncle aunt cousin grandmother grandfather niece nephew",
-        "north south east west left right upper lower",
-        "morning afternoon evening night",
-    )
+    lines = (" ".join(WEEKDAYS), " ".join(MONTHS), *entries("series"))
     return tuple(set(stems(line.split())) for line in lines)
 
 
@@ -259,4 +238,5 @@ def _words(text: str | None) -> list[str]:
 
 def stems(words: list[str]) -> list[str]:
     """Stem words, irregular forms by their base."""
-    return stem(_IRREGULAR.get(word, word) for word in words)
+    known = forms()
+    return stem(known[word].base if word in known else _SPELLINGS.get(word, word) for word in words)

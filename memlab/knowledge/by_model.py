@@ -1,17 +1,39 @@
-"""Extraction by a language model: one prompt for each session, an answer of a bounded shape."""
+"""Extraction by a language model: one prompt for each session, an answer of a bounded shape; and its result."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
-from memlab.knowledge.extracted import OUTCOME, RULES, Extracted
 from memlab.llm import Service, answers
 from memlab.records import Entity, Fact, Relation, frame
+
+RULES = "rules"
+OUTCOME: dict[str, Any] = {"session_id": pl.String, "status": pl.String, "reason": pl.String, "service": pl.String}
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """What sessions say.
+
+    :param facts: rows of :class:`memlab.records.Fact`.
+    :param entities: rows of :class:`memlab.records.Entity`.
+    :param relations: rows of :class:`memlab.records.Relation`.
+    :param outcomes: for each session ``session_id``, ``status`` (``ok``; ``fallback`` where a model answered badly and
+        the rules were used; ``failed`` where its service did not answer: such a session has no rows), ``reason`` and
+        ``service``, what made the rows.
+    """
+
+    facts: pl.DataFrame
+    entities: pl.DataFrame
+    relations: pl.DataFrame
+    outcomes: pl.DataFrame
+
 
 _Short = Annotated[str, Field(min_length=1, max_length=120)]
 _Value = Annotated[str, Field(min_length=1, max_length=300)]

@@ -11,8 +11,7 @@ from memlab.knowledge import entities as names
 from memlab.knowledge._objects import EDGE
 from memlab.knowledge._others import Statement, about_others, namings, read_named, read_possessed
 from memlab.knowledge._reading import read
-from memlab.knowledge.by_model import ask
-from memlab.knowledge.extracted import OUTCOME, RULES, Extracted
+from memlab.knowledge.by_model import OUTCOME, RULES, Extracted, ask
 from memlab.knowledge.relations import relate
 from memlab.language.clauses import clauses
 from memlab.llm import Service

@@ -7,32 +7,18 @@ import re
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.language.statements import wordlist
+from memlab.language.words import BE, FINITE_AUXILIARIES, PREPOSITIONS
 from memlab.records import Dataset, Fact, frame
 
-# Words after which the verb group goes on: "is planning to", "has been looking for".
-_HELPERS = {
-    "is", "are", "am", "was", "were", "be", "been", "being", "has", "have", "had", "do", "does", "did", "will",
-    "would", "can", "could", "may", "might", "must", "should",
-}  # fmt: skip
-_LINKING = {
-    "plan", "plans", "planning", "planned", "want", "wants", "wanted", "hope", "hopes", "hoping", "hoped",
-    "decide", "decided", "deciding", "going", "love", "loves", "loved", "like", "likes", "liked", "try",
-    "tries", "trying", "tried", "start", "started", "starting", "begin", "began", "use", "used", "need",
-    "needs", "able", "enjoy", "enjoys", "continue", "continues", "considering", "consider", "thinking", "keeps",
-    "keep", "intends", "intend", "aims", "aim",
-}  # fmt: skip
 _ADVERBS = re.compile(
     r"^(?:\w+ly|also|just|now|still|always|never|often|not|no|longer|already|even|currently|very|really)$", re.I
 )
 _CONTRACTED = re.compile(r"^(?:is|are|was|were|has|have|had|do|does|did|wo|ca|could|would|should)n['’]t$", re.I)
-_DETERMINERS = {
-    "a", "an", "the", "his", "her", "their", "its", "my", "our", "your", "this", "that", "these", "those",
-    "some", "any", "many", "several", "two", "three", "four", "five",
-}  # fmt: skip
-_PREPOSITIONS = {
-    "in", "at", "on", "to", "for", "with", "about", "of", "from", "into", "as", "by", "after", "off", "up",
-    "out", "over", "through",
-}  # fmt: skip
+# After these words the verb group goes on: "is planning to", "has been looking for".
+_HELPERS = FINITE_AUXILIARIES | BE
+_AFTER_VERB = PREPOSITIONS | {"as", "after", "over", "through"}
+_LINKING, _DETERMINERS = wordlist("linking"), wordlist("determiners")
 _REPORTING = re.compile(
     r"^(?P<verb>mentions?|mentioned|says?|said|shares?|shared|states?|stated|tells?|told|expresses|expressed)"
     r" that (?P<rest>.+)$",
@@ -115,11 +101,11 @@ def _verb_group(words: list[str]) -> int:
         elif not verbs:
             # After "is" a noun or an adjective is the object: "is a member of".
             if at and words[at - 1].lower() in {"is", "are", "was", "were"} and not re.search(r"(?:ing|ed)$", word):
-                return at + (word in _PREPOSITIONS)
+                return at + (word in _AFTER_VERB)
             at, verbs = at + 1, 1
         elif word == "to" and at + 1 < len(words) and words[at - 1].lower() in _LINKING:
             at += 2
-        elif word in _PREPOSITIONS:
+        elif word in _AFTER_VERB:
             return at + 1
         else:
             break

@@ -7,14 +7,11 @@ from collections import defaultdict
 
 import polars as pl
 
-from memlab.knowledge import _lexicon as lx
-from memlab.language.words import wordset
+from memlab.language.statements import PREPOSITIONS, wordlist
 from memlab.records import Relation, frame
 
 _NAMED = re.compile(r"^has an? (?P<role>.+) named$")
-_GOES_ON = lx.PREPOSITIONS | wordset(
-    "and or yesterday today tonight last this next again once when while since but & twice"
-)
+_GOES_ON = PREPOSITIONS | wordlist("after_entity")
 _LEADING = re.compile(r"^(?:the|a|an|my|our|his|her|their|new|city of|town of|country of)\s+", re.I)
 
 

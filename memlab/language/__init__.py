@@ -14,6 +14,7 @@ Text comes in; words, spans and values go out. No other room holds a list of wor
 - ``questions``: the form of a question, and whether it is an aggregation.
 - ``parts``: the things that a question joins, compares or lists, each as a question of its own.
 - ``clauses``: a sentence cut into clauses that each make one statement.
+- ``statements``: words that decide whether a clause states something.
 - ``names``: names in sentences, with what speaks for their type.
 - ``verbs``: common verbs and their forms.
 - ``people``: what somebody may be to somebody.

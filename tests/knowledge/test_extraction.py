@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 import memlab
 from memlab.knowledge import by_model, from_observations, resolve
-from memlab.knowledge.extracted import OUTCOME
+from memlab.knowledge.by_model import OUTCOME
 from memlab.knowledge.extraction import extract
 from memlab.knowledge.supersession import believed
 from memlab.llm import Outcome, Service

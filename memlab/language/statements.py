@@ -1,0 +1,51 @@
+"""Words that decide whether a clause states something, by name; they stand in ``statements.toml``."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+@cache
+def _data() -> dict[str, Any]:
+    return tomllib.loads(files("memlab.language").joinpath("statements.toml").read_text(encoding="utf-8"))
+
+
+def wordlist(name: str) -> frozenset[str]:
+    """Give a list of words.
+
+    >>> from memlab.language.statements import wordlist
+    >>> "maybe" in wordlist("hedges")
+    True
+    """
+    return frozenset(entries(name))
+
+
+def entries(name: str) -> tuple[str, ...]:
+    """Give the entries of a list in their order; of a plain text, its words."""
+    listed = _data()[name]
+    return tuple(listed.split() if isinstance(listed, str) else listed)
+
+
+def table(name: str) -> dict[str, str]:
+    """Give a table of words.
+
+    >>> from memlab.language.statements import table
+    >>> table("plans")["hope"]
+    'hopes'
+    """
+    return dict(_data()[name])
+
+
+ADVERBS = wordlist("adverbs")
+PREPOSITIONS = wordlist("prepositions")
+_TAKING: Mapping[str, str] = table("adjectives")
+ADJECTIVES = {
+    word: frozenset(after for after, words in _TAKING.items() if after and word in words.split())
+    for words in _TAKING.values()
+    for word in words.split()
+}
+"""What somebody may be, with the prepositions that go on; none where the object follows at once."""
