@@ -108,7 +108,7 @@ def test_it_is_frozen_named_and_takes_no_facts(curve: AnyCurve) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: Exponential(0), "half_life_days of exponential is 0; give days above 0"),
         (lambda: Exponential(float("nan")), "half_life_days of exponential is nan"),
@@ -121,6 +121,6 @@ def test_it_is_frozen_named_and_takes_no_facts(curve: AnyCurve) -> None:
         (lambda: family("linear"), "'linear' is no decay family; there are plateau_linear, exponential"),
     ],
 )
-def test_bad_parameters_are_named(make: object, said: str) -> None:
-    with pytest.raises(DataError, match=said):
+def test_bad_parameters_are_named(make: object, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         make()  # type: ignore[operator]

@@ -34,7 +34,7 @@ def told(*rows: tuple[int, str, str, str], scope: str = "u", prefix: str = "f") 
     )
 
 
-def held(facts: pl.DataFrame) -> pl.DataFrame:
+def scored(facts: pl.DataFrame) -> pl.DataFrame:
     return score(resolve(facts, cardinality=ONE).facts, now=NOW)
 
 
@@ -42,7 +42,7 @@ def asked(*texts: str, scope: str = "u") -> pl.DataFrame:
     return pl.DataFrame({"scope": [scope] * len(texts), "text": texts})
 
 
-STORY = held(
+STORY = scored(
     told(
         (0, "Ann", "works at", "Acme"),
         (5, "Ann", "likes", "green tea"),
@@ -56,27 +56,29 @@ STORY = held(
 
 def test_the_score_is_the_weighted_sum_of_its_components() -> None:
     weights = RecallSettings(vector=0.5, graph=0.2, confidence=0.1)
-    found = search_facts(asked("Where does Ann work?"), STORY, encoder=ENCODER, settings=weights)
-    total = 0.5 * found["vector"] + 0.2 * found["graph"] + 0.1 * found["confidence"]
-    assert found["score"].to_list() == pytest.approx(total.to_list(), abs=1e-6)
+    ranking = search_facts(asked("Where does Ann work?"), STORY, encoder=ENCODER, settings=weights)
+    total = 0.5 * ranking["vector"] + 0.2 * ranking["graph"] + 0.1 * ranking["confidence"]
+    assert ranking["score"].to_list() == pytest.approx(total.to_list(), abs=1e-6)
     confidence = dict(STORY.select("fact_id", "confidence").iter_rows())
-    assert found["confidence"].to_list() == [confidence[fact] for fact in found["fact_id"]]
+    assert ranking["confidence"].to_list() == [confidence[fact] for fact in ranking["fact_id"]]
     cosine = ENCODER.encode(["Where does Ann work?"], kind="query") @ ENCODER.encode(["Ann works at Bolt"]).T
-    assert found.filter(fact_id="f3")["vector"][0] == pytest.approx(max(float(cosine[0, 0]), 0.0), abs=1e-6)
-    assert found["graph"].max() == 1.0
-    assert found["entities"][0].to_list() == ["Ann", "works"]
+    assert ranking.filter(fact_id="f3")["vector"][0] == pytest.approx(max(float(cosine[0, 0]), 0.0), abs=1e-6)
+    assert ranking["graph"].max() == 1.0
+    assert ranking["entities"][0].to_list() == ["Ann", "works"]
 
 
 def test_what_no_longer_holds_is_left_out_and_repeats_are_folded() -> None:
-    found = search_facts(asked("Ann works, Bo plays chess, green tea"), STORY, encoder=ENCODER)
-    assert set(found["fact_id"]) == {"f1", "f3"}
+    ranking = search_facts(asked("Ann works, Bo plays chess, green tea"), STORY, encoder=ENCODER)
+    assert set(ranking["fact_id"]) == {"f1", "f3"}
     every = search_facts(asked("Ann works, Bo plays chess, green tea"), STORY, encoder=ENCODER, superseded=True)
     assert set(every["fact_id"]) == {"f0", "f1", "f3", "f4", "f5"}
     assert every.filter(pl.col("fact_id").is_in(["f0", "f4", "f5"]))["confidence"].to_list() == [0.0] * 3
 
 
 def test_a_repeat_lends_its_words_to_the_first() -> None:
-    facts = held(told((0, "Ann", "likes", "green tea"), (9, "Ann", "is loving", "music"), (10, "Ann", "hates", "rain")))
+    facts = scored(
+        told((0, "Ann", "likes", "green tea"), (9, "Ann", "is loving", "music"), (10, "Ann", "hates", "rain"))
+    )
     facts = facts.with_columns(
         status=pl.Series(["active", "repeat", "active"]), repeats=pl.Series([None, "f0", None], dtype=pl.String)
     )
@@ -85,16 +87,16 @@ def test_a_repeat_lends_its_words_to_the_first() -> None:
 
 
 def test_nothing_named_says_so() -> None:
-    found = search_facts(asked("Why?"), STORY, encoder=ENCODER)
-    assert found["graph"].to_list() == [0.0] * found.height
-    assert found["entities"].to_list() == [[]] * found.height
+    ranking = search_facts(asked("Why?"), STORY, encoder=ENCODER)
+    assert ranking["graph"].to_list() == [0.0] * ranking.height
+    assert ranking["entities"].to_list() == [[]] * ranking.height
 
 
 def test_ties_the_newest_first_then_the_text() -> None:
-    facts = held(told((0, "Ann", "saw", "b"), (0, "Ann", "saw", "a"), (3, "Ann", "saw", "c")))
-    found = search_facts(asked("Why?"), facts, settings=RecallSettings(vector=0, graph=0, confidence=0))
-    assert found["fact_id"].to_list() == ["f2", "f1", "f0"]
-    assert found["rank"].to_list() == [1, 2, 3]
+    facts = scored(told((0, "Ann", "saw", "b"), (0, "Ann", "saw", "a"), (3, "Ann", "saw", "c")))
+    ranking = search_facts(asked("Why?"), facts, settings=RecallSettings(vector=0, graph=0, confidence=0))
+    assert ranking["fact_id"].to_list() == ["f2", "f1", "f0"]
+    assert ranking["rank"].to_list() == [1, 2, 3]
 
 
 def test_weight_zero_is_not_computed() -> None:
@@ -102,14 +104,14 @@ def test_weight_zero_is_not_computed() -> None:
         def encode(self, *_: object, **__: object) -> np.ndarray:
             raise AssertionError
 
-    found = search_facts(asked("Ann?"), STORY, encoder=Never(), settings=RecallSettings(vector=0, graph=0))
-    assert found.select("vector", "graph").sum().row(0) == (0.0, 0.0)
+    ranking = search_facts(asked("Ann?"), STORY, encoder=Never(), settings=RecallSettings(vector=0, graph=0))
+    assert ranking.select("vector", "graph").sum().row(0) == (0.0, 0.0)
 
 
 def test_k_and_ids_of_questions() -> None:
     questions = pl.DataFrame({"query_id": ["b", "a"], "scope": ["u", "u"], "text": ["Ann?", "Bo?"]})
-    found = search_facts(questions, STORY, encoder=ENCODER, k=1)
-    assert found.select("query_id", "rank").rows() == [("b", 1), ("a", 1)]
+    ranking = search_facts(questions, STORY, encoder=ENCODER, k=1)
+    assert ranking.select("query_id", "rank").rows() == [("b", 1), ("a", 1)]
     assert search_facts(questions.clear(), STORY, encoder=ENCODER).is_empty()
     assert search_facts(questions, STORY.clear(), encoder=ENCODER).is_empty()
     assert search_facts(asked("Ann?", scope="elsewhere"), STORY, encoder=ENCODER).is_empty()
@@ -143,15 +145,15 @@ QUESTION = st.lists(st.sampled_from((*WORDS, "work", "what", "why")), max_size=4
 @settings(max_examples=8, deadline=None)
 @given(ROWS, QUESTION, st.tuples(*[st.floats(0, 2)] * 3))
 def test_superseded_never_appears_and_scores_are_bounded(rows: list, text: str, weights: tuple) -> None:
-    facts = held(told(*rows))
+    facts = scored(told(*rows))
     chosen = RecallSettings(vector=weights[0], graph=weights[1], confidence=weights[2])
-    found = search_facts(asked(text), facts, encoder=ENCODER, settings=chosen, k=50)
-    assert set(found["fact_id"]) == set(facts.filter(pl.col("status") == "active")["fact_id"])
-    assert found["score"].is_between(0, sum(weights) + 1e-6).all()
+    ranking = search_facts(asked(text), facts, encoder=ENCODER, settings=chosen, k=50)
+    assert set(ranking["fact_id"]) == set(facts.filter(pl.col("status") == "active")["fact_id"])
+    assert ranking["score"].is_between(0, sum(weights) + 1e-6).all()
     for name in ("vector", "graph", "confidence"):
-        assert found[name].is_between(0, 1).all()
-    assert found["rank"].to_list() == list(range(1, found.height + 1))
-    assert found["score"].is_sorted(descending=True)
+        assert ranking[name].is_between(0, 1).all()
+    assert ranking["rank"].to_list() == list(range(1, ranking.height + 1))
+    assert ranking["score"].is_sorted(descending=True)
 
 
 @settings(max_examples=8, deadline=None)
@@ -162,8 +164,8 @@ def test_ids_are_opaque(rows: list, text: str, random: object) -> None:
     random.shuffle(names)  # type: ignore[attr-defined]
     renamed = facts.with_columns(fact_id=pl.Series(names))
     back = dict(zip(names, facts["fact_id"], strict=True))
-    first = search_facts(asked(text), held(facts), encoder=ENCODER)
-    second = search_facts(asked(text), held(renamed), encoder=ENCODER)
+    first = search_facts(asked(text), scored(facts), encoder=ENCODER)
+    second = search_facts(asked(text), scored(renamed), encoder=ENCODER)
     assert first.equals(second.with_columns(pl.col("fact_id").replace_strict(back, return_dtype=pl.String)))
 
 
@@ -171,10 +173,10 @@ def test_ids_are_opaque(rows: list, text: str, random: object) -> None:
 @given(ROWS, ROWS, QUESTION)
 def test_scopes_never_mix(rows: list, others: list, text: str) -> None:
     mine = told(*rows)
-    both = held(pl.concat([mine, told(*others, scope="v", prefix="g")]))
+    both = scored(pl.concat([mine, told(*others, scope="v", prefix="g")]))
     questions = pl.concat([asked(text, scope="v"), asked(text), asked("Ann tea")])
     together = search_facts(questions, both, encoder=ENCODER, graph=graph.build(candidates(both)))
-    alone = search_facts(asked(text), held(mine), encoder=ENCODER)
+    alone = search_facts(asked(text), scored(mine), encoder=ENCODER)
     its = together.filter(query_id="1").drop("query_id")
     assert its.select("rank", "fact_id", "entities").equals(alone.select("rank", "fact_id", "entities"))
     assert its["score"].to_list() == pytest.approx(alone["score"].to_list(), abs=2e-6)
@@ -200,9 +202,9 @@ def test_summaries_are_ranked_within_their_scope() -> None:
         summary("u/s2", "Bo fixed the roof.", 5),
         summary("v/s1", "A kayak, a kayak!", 5, scope="v"),
     ]
-    found = search_summaries(asked("kayak bought", "roof fixed"), frame(Summary, rows), encoder=ENCODER, k=1)
-    assert found.select("query_id", "rank", "session_id").rows() == [("0", 1, "u/s1"), ("1", 1, "u/s2")]
-    assert found["score"].is_between(0, 1).all()
+    ranking = search_summaries(asked("kayak bought", "roof fixed"), frame(Summary, rows), encoder=ENCODER, k=1)
+    assert ranking.select("query_id", "rank", "session_id").rows() == [("0", 1, "u/s1"), ("1", 1, "u/s2")]
+    assert ranking["score"].is_between(0, 1).all()
     same = [summary("u/s1", "The same.", 0), summary("u/s2", "The same.", 0), summary("u/s3", "", 9)]
     assert search_summaries(asked("zzz"), frame(Summary, same), encoder=ENCODER)["rank"].to_list() == [1, 2, 3]
     assert search_summaries(asked("kayak"), frame(Summary), encoder=ENCODER).is_empty()

@@ -33,7 +33,7 @@ STORY = [
 ]
 
 
-def held(*rows: tuple[int, str, str, str], scope: str = "u") -> pl.DataFrame:
+def scored(*rows: tuple[int, str, str, str], scope: str = "u") -> pl.DataFrame:
     facts = [
         Fact(f"f{i}", scope, *row, "stated", [f"u/s/{i}"], DAY0 + timedelta(days=day))
         for i, (day, *row) in enumerate(rows)
@@ -46,7 +46,7 @@ def sections(made: Profile) -> dict[str, list[str]]:
 
 
 def test_sections() -> None:
-    assert sections(profile(held(*STORY), person="ann", now=NOW)) == {
+    assert sections(profile(scored(*STORY), person="ann", now=NOW)) == {
         # Heard twice; one value at a time and old; a state and old. What was superseded is gone.
         "stable": ["Ann saw a comet", "Ann lives in Bergen", "Ann enjoys chess"],
         "recent": ["Ann's brother works at Acme", "Ann enjoys sailing", "Ann bought a kayak"],
@@ -54,7 +54,7 @@ def test_sections() -> None:
 
 
 def test_search_results_come_last_and_only_about_the_person() -> None:
-    facts = held(*STORY)
+    facts = scored(*STORY)
     question = pl.DataFrame({"scope": ["u"], "text": ["Who plays chess or bought a kayak at the shop?"]})
     found = search_facts(question, facts, k=20)
     made = profile(facts, person="Ann", now=NOW, found=found)
@@ -65,7 +65,7 @@ def test_search_results_come_last_and_only_about_the_person() -> None:
 
 
 def test_no_statement_twice() -> None:
-    facts = held((0, "Ann", "enjoys", "chess"), (1, "Ann", "likes", "tea"))
+    facts = scored((0, "Ann", "enjoys", "chess"), (1, "Ann", "likes", "tea"))
     twin = facts.filter(fact_id="f0").with_columns(fact_id=pl.lit("f9"))
     made = profile(pl.concat([facts, twin]), person="Ann", now=NOW)
     assert made.frame["statement"].to_list().count("Ann enjoys chess") == 1
@@ -73,14 +73,14 @@ def test_no_statement_twice() -> None:
 
 def test_a_full_section_does_not_spill_into_the_next() -> None:
     rows = [(i, "Ann", "enjoys", f"game {i}") for i in range(5)]
-    facts = held(*rows)
+    facts = scored(*rows)
     found = search_facts(pl.DataFrame({"scope": ["u"], "text": ["Ann"]}), facts, k=9)
     made = profile(facts, person="Ann", now=NOW, found=found, most=2)
     assert made.frame["section"].to_list() == ["stable", "stable"]
 
 
 def test_evidence_since_and_how_often() -> None:
-    row = profile(held(*STORY), person="Ann", now=NOW).frame.row(0, named=True)
+    row = profile(scored(*STORY), person="Ann", now=NOW).frame.row(0, named=True)
     assert (row["evidence"], row["n_heard"]) == (["u/s/4", "u/s/5"], 2)
     assert row["since"] == DAY0 + timedelta(days=4)
     assert row["last_access"] == DAY0 + timedelta(days=9)
@@ -88,16 +88,16 @@ def test_evidence_since_and_how_often() -> None:
 
 
 def test_markdown() -> None:
-    text = profile(held(*STORY), person="Ann", now=NOW).to_markdown()
+    text = profile(scored(*STORY), person="Ann", now=NOW).to_markdown()
     assert text.startswith("# Ann on 1 June 2025\n\n## Stable\n\n- Ann saw a comet (")
     assert "since 5 Jan 2025, heard 2 times; u/s/4, u/s/5)" in text
     assert "## Found" not in text
-    before = profile(held((9, "Ann", "saw", "a comet")), person="Ann", now=DAY0)
+    before = profile(scored((9, "Ann", "saw", "a comet")), person="Ann", now=DAY0)
     assert before.to_markdown() == "# Ann on 1 January 2025\n\nNothing is known.\n"
 
 
 def test_names() -> None:
-    facts = held((0, "Ann Lee", "enjoys", "chess"), (1, "Bo Lee", "enjoys", "tea"), (2, "user", "enjoys", "rain"))
+    facts = scored((0, "Ann Lee", "enjoys", "chess"), (1, "Bo Lee", "enjoys", "tea"), (2, "user", "enjoys", "rain"))
     assert profile(facts, person="Ann", now=NOW).person == "Ann Lee"
     with pytest.raises(DataError, match="'Lee' may be Ann Lee, Bo Lee; give the whole name"):
         profile(facts, person="Lee", now=NOW)
@@ -109,7 +109,7 @@ def test_names() -> None:
 
 
 def test_what_is_refused() -> None:
-    facts = held(*STORY)
+    facts = scored(*STORY)
     with pytest.raises(DataError, match="no column 'confidence'"):
         profile(facts.drop("confidence"), person="Ann", now=NOW)
     other = facts.with_columns(scope=pl.lit("v"), fact_id="g" + pl.col("fact_id"))

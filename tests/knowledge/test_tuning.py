@@ -28,8 +28,8 @@ def recovered(truth: AnyCurve, *, n: int, seeds: range) -> dict[str, int]:
     """Count by parameter how many 90 % intervals hold the truth."""
     hits = dict.fromkeys(parameters(truth), 0)
     for seed in seeds:
-        found = likelihood.fit(tuning.simulate(truth, n=n, seed=seed), truth.family)
-        for name, low, high in found.intervals.select("parameter", "low", "high").iter_rows():
+        fitted = likelihood.fit(tuning.simulate(truth, n=n, seed=seed), truth.family)
+        for name, low, high in fitted.intervals.select("parameter", "low", "high").iter_rows():
             hits[name] += low <= getattr(truth, name) <= high
     return hits
 
@@ -50,17 +50,17 @@ def test_intervals_hold_the_truth_as_often_as_they_say(truth: AnyCurve, sets: in
 
 @pytest.mark.parametrize("truth", TRUTHS, ids=lambda c: c.family)
 def test_truth_is_near_what_is_fitted(truth: AnyCurve) -> None:
-    found = likelihood.fit(tuning.simulate(truth, n=1500, seed=11), truth.family)
-    assert found.intervals["parameter"].to_list() == list(parameters(truth))
-    for name, value, low, high, _ in found.intervals.iter_rows():
+    fitted = likelihood.fit(tuning.simulate(truth, n=1500, seed=11), truth.family)
+    assert fitted.intervals["parameter"].to_list() == list(parameters(truth))
+    for name, value, low, high, _ in fitted.intervals.iter_rows():
         assert low <= value <= high
-        assert getattr(found.curve, name) == value
+        assert getattr(fitted.curve, name) == value
         # Three times the half-width of a 90 % interval is five standard errors.
         wide = 3 * max(high - value, value - low)
         assert abs(getattr(truth, name) - value) < wide
     data = likelihood.observed(tuning.simulate(truth, n=1500, seed=11))
     at_truth = -likelihood.losses(likelihood.chances(truth, data), data.true).sum()
-    assert found.log_likelihood >= at_truth - 1e-3
+    assert fitted.log_likelihood >= at_truth - 1e-3
 
 
 def test_exponential_agrees_with_a_grid() -> None:
@@ -69,10 +69,10 @@ def test_exponential_agrees_with_a_grid() -> None:
     grid = np.exp(np.linspace(np.log(60), np.log(240), 20_001))
     loss = np.array([likelihood.losses(likelihood.chances(Exponential(h), data), data.true).sum() for h in grid[::10]])
     inside = grid[::10][loss <= loss.min() + 2.705543 / 2]
-    found = likelihood.fit(frame, "exponential").intervals
-    assert found["estimate"][0] == pytest.approx(grid[::10][loss.argmin()], rel=2e-3)
-    assert found["low"][0] == pytest.approx(inside[0], rel=3e-3)
-    assert found["high"][0] == pytest.approx(inside[-1], rel=3e-3)
+    fitted = likelihood.fit(frame, "exponential").intervals
+    assert fitted["estimate"][0] == pytest.approx(grid[::10][loss.argmin()], rel=2e-3)
+    assert fitted["low"][0] == pytest.approx(inside[0], rel=3e-3)
+    assert fitted["high"][0] == pytest.approx(inside[-1], rel=3e-3)
 
 
 def test_fit_repeats_and_does_not_depend_on_the_order_of_rows() -> None:
@@ -85,11 +85,11 @@ def test_fit_repeats_and_does_not_depend_on_the_order_of_rows() -> None:
 
 def test_parameter_that_the_data_do_not_limit_is_said_to_be_unbounded() -> None:
     # The power law of a large exponent is the exponential curve.
-    found = likelihood.fit(tuning.simulate(Exponential(200), n=300, seed=0), "power_law").intervals
-    row = found.filter(parameter="exponent").row(0, named=True)
+    fitted = likelihood.fit(tuning.simulate(Exponential(200), n=300, seed=0), "power_law").intervals
+    row = fitted.filter(parameter="exponent").row(0, named=True)
     assert not row["bounded"]
     assert row["high"] == pytest.approx(50)
-    assert found.filter(parameter="half_life_days")["bounded"][0]
+    assert fitted.filter(parameter="half_life_days")["bounded"][0]
 
 
 def test_without_a_list_there_is_one_access() -> None:
@@ -113,7 +113,7 @@ def test_simulation_is_seeded_and_has_the_hazard_that_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("frame", "said"),
+    ("frame", "message"),
     [
         (pl.DataFrame({"age_days": [1.0] * 30}), r"need the column\(s\) still_true; the frame has age_days"),
         (pl.DataFrame({"age_days": [1.0] * 30, "still_true": [True] * 30}), "30 observations, 30 of them still true"),
@@ -127,8 +127,8 @@ def test_simulation_is_seeded_and_has_the_hazard_that_is_known() -> None:
         ),
     ],
 )
-def test_bad_observations_are_named(frame: pl.DataFrame, said: str) -> None:
-    with pytest.raises(DataError, match=said):
+def test_bad_observations_are_named(frame: pl.DataFrame, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         likelihood.fit(frame, "exponential")
 
 
@@ -141,6 +141,11 @@ def observations() -> pl.DataFrame:
 @pytest.fixture(scope="module")
 def comparison(observations: pl.DataFrame) -> tuning.Comparison:
     return tuning.compare(observations, folds=3, families=("exponential", "weibull"))
+
+
+@pytest.fixture(scope="module")
+def advice(observations: pl.DataFrame, comparison: tuning.Comparison) -> tuning.Recommendation:
+    return tuning.recommend(observations, comparison=comparison)
 
 
 def test_comparison_finds_the_family_and_that_predicates_differ(comparison: tuning.Comparison) -> None:
@@ -178,10 +183,10 @@ def test_a_group_is_never_in_both_parts(observations: pl.DataFrame) -> None:
 def test_scores_are_those_of_scikit_learn(comparison: tuning.Comparison) -> None:
     from sklearn.metrics import brier_score_loss, log_loss
 
-    said = comparison.predictions.filter(family="weibull", fit="pooled")
+    predicted = comparison.predictions.filter(family="weibull", fit="pooled")
     row = comparison.table.filter(pl.col("predicate").is_null(), family="weibull", fit="pooled").row(0, named=True)
-    assert row["log_loss"] == pytest.approx(log_loss(said["still_true"], said["chance"]))
-    assert row["brier"] == pytest.approx(brier_score_loss(said["still_true"], said["chance"]))
+    assert row["log_loss"] == pytest.approx(log_loss(predicted["still_true"], predicted["chance"]))
+    assert row["brier"] == pytest.approx(brier_score_loss(predicted["still_true"], predicted["chance"]))
 
 
 def test_calibration_error_is_the_weighted_gap_of_share_and_chance(comparison: tuning.Comparison) -> None:
@@ -207,14 +212,14 @@ def test_wilson_is_scipys() -> None:
 
 def test_recommendation_prefers_the_simpler_of_equals_and_is_written(tmp_path: Path) -> None:
     frame = tuning.simulate(Exponential(100), n=400, seed=0)
-    found = tuning.recommend(frame, comparison=tuning.compare(frame, folds=3))
-    assert found.table["decay"]["family"] == "exponential"
-    assert "held-out log-loss" in found.why
-    assert "on 400 observations" in found.why
-    path = found.write(tmp_path / "memlab.toml")
-    held = tomllib.loads(path.read_text())
-    assert ConfidenceSettings.of(held["confidence"]) == found.settings
-    assert found.settings.decay.half_life_days == pytest.approx(100, rel=0.3)  # type: ignore[union-attr]
+    advice = tuning.recommend(frame, comparison=tuning.compare(frame, folds=3))
+    assert advice.table["decay"]["family"] == "exponential"
+    assert "held-out log-loss" in advice.why
+    assert "on 400 observations" in advice.why
+    path = advice.write(tmp_path / "memlab.toml")
+    settings = tomllib.loads(path.read_text())
+    assert ConfidenceSettings.of(settings["confidence"]) == advice.settings
+    assert advice.settings.decay.half_life_days == pytest.approx(100, rel=0.3)  # type: ignore[union-attr]
 
 
 SETTINGS = '''# mine
@@ -241,20 +246,19 @@ family = "exponential"
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_writing_keeps_every_other_setting_and_comment(
-    tmp_path: Path, comparison: tuning.Comparison, observations: pl.DataFrame, newline: str
+    tmp_path: Path, advice: tuning.Recommendation, newline: str
 ) -> None:
     path = tmp_path / "memlab.toml"
     path.write_bytes(SETTINGS.replace("\n", newline).encode())
-    found = tuning.recommend(observations, comparison=comparison)
-    found.write(path)
+    advice.write(path)
     once = path.read_bytes()
-    found.write(path)
+    advice.write(path)
     assert path.read_bytes() == once
-    held = tomllib.loads(once.decode())
-    assert (held["seed"], held["note"]) == (3, "[confidence.decay]\n")
-    assert held["llm"]["services"]["local"]["base_url"] == "http://localhost"
-    assert held["confidence"]["reinforcement_step"] == 0.2
-    assert {k: held["confidence"][k] for k in found.table} == found.table
+    settings = tomllib.loads(once.decode())
+    assert (settings["seed"], settings["note"]) == (3, "[confidence.decay]\n")
+    assert settings["llm"]["services"]["local"]["base_url"] == "http://localhost"
+    assert settings["confidence"]["reinforcement_step"] == 0.2
+    assert {k: settings["confidence"][k] for k in advice.table} == advice.table
     for comment in (b"# mine", b"# how sure", b"# by taste", b"# of the service", b"# [confidence.decay]"):
         assert comment in once
     assert once.count(b"\r\n") == (once.count(b"\n") if newline == "\r\n" else 0)
@@ -264,25 +268,22 @@ def test_writing_keeps_every_other_setting_and_comment(
 @pytest.mark.parametrize(
     "text", ["[confidence]\ndecay = {family = 'weibull'}\n", "confidence.undated = 0.5\n", "a = 1"]
 )
-def test_tables_are_changed_however_they_are_written(
-    tmp_path: Path, comparison: tuning.Comparison, observations: pl.DataFrame, text: str
-) -> None:
+def test_tables_are_changed_however_they_are_written(tmp_path: Path, advice: tuning.Recommendation, text: str) -> None:
     path = tmp_path / "memlab.toml"
     path.write_text(text)
-    found = tuning.recommend(observations, comparison=comparison)
-    found.write(path)
+    advice.write(path)
     before = tomllib.loads(text)
-    assert tomllib.loads(path.read_text()) == before | {"confidence": before.get("confidence", {}) | found.table}
+    assert tomllib.loads(path.read_text()) == before | {"confidence": before.get("confidence", {}) | advice.table}
 
 
 @pytest.mark.parametrize("text", ["confidence = 3\n", "confidence.seed = 1\n[a"])
 def test_a_file_that_cannot_be_changed_alone_is_left_as_it_is(
-    tmp_path: Path, comparison: tuning.Comparison, observations: pl.DataFrame, text: str
+    tmp_path: Path, advice: tuning.Recommendation, text: str
 ) -> None:
     path = tmp_path / "memlab.toml"
     path.write_text(text)
     with pytest.raises(DataError, match=r"cannot be changed alone; write this into it by hand|is not valid TOML"):
-        tuning.recommend(observations, comparison=comparison).write(path)
+        advice.write(path)
     assert path.read_text() == text
 
 
