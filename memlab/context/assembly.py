@@ -11,11 +11,12 @@ import polars as pl
 from memlab.context import tokens
 from memlab.context.filling import NO_ROOM, ORDER, Taken, fill
 from memlab.context.lines import TITLES, Line, shown
-from memlab.context.sources import ITEM, Sources
+from memlab.context.sources import Sources
 from memlab.context.tokens import Count
 from memlab.errors import DataError
 from memlab.records import TIMESTAMP
 
+TEXT = {"query_id": pl.String(), "text": pl.String(), "n_tokens": pl.Int64(), "lines": pl.List(pl.String())}
 PART = {
     "query_id": pl.String(), "source": pl.String(), "ref": pl.String(), "text": pl.String(), "n_tokens": pl.Int64(),
     "cut": pl.Boolean(), "turns": pl.List(pl.String()), "at": TIMESTAMP, "confidence": pl.Float64(),
@@ -143,14 +144,10 @@ def assemble(
     )
 
 
-TEXT = {"query_id": pl.String(), "text": pl.String(), "n_tokens": pl.Int64(), "lines": pl.List(pl.String())}
-
-
 def _offered(frames: dict[str, pl.DataFrame], count: Count) -> dict[str, dict[str, list[Line]]]:
     """Clean and count every different line once: question → source → lines."""
-    lines = [
-        (query, Line.of(source, *row)) for source, rows in frames.items() for query, *row in rows.select(*ITEM).rows()
-    ]
+    rows = ((source, row) for source, each in frames.items() for row in each.iter_rows(named=True))
+    lines = [(row["query_id"], Line.of(source, row)) for source, row in rows]
     texts = dict.fromkeys(text for _, line in lines for text in (line.written, line.head))
     # With the new line that stands behind it, for tokenizers that count one.
     sizes = dict(zip(texts, map(int, count([text + "\n" for text in texts])), strict=True))

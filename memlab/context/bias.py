@@ -20,10 +20,9 @@ def bias(
     """Multiply the scores of what is in play by a factor, and rank anew; every document stays.
 
     A product needs positive scores: where a question's lowest is not above 0 (sums of standardised scores), all of its
-    scores are first raised so that the lowest is 0. The factor then means more the longer the ranking is, since a
-    longer one goes down further; scores that are positive (BM25, reciprocal ranks) are taken as they are.
+    scores are first raised so that the lowest is 0. The factor then means more the longer the ranking is; positive
+    scores (BM25, reciprocal ranks) are taken as they are.
 
-    :param run: a ranking of turns or sessions.
     :param active: ids in play for every question, such as :meth:`memlab.context.SessionMemory.in_play` gives; or a
         frame of ``query_id`` and ``id``.
     :param factor: at least 1; 1 leaves the ranking as it is.
@@ -31,7 +30,6 @@ def bias(
         are.
     :raises DataError: for a factor below 1, or turns in play in a ranking of sessions.
 
-    >>> import numpy as np
     >>> from memlab import context, datasets, retrieve
     >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
     >>> run = retrieve.bm25(bench)
@@ -70,10 +68,8 @@ def _ids(run: Run, bench: Bench, level: str) -> pl.Series:
 
 
 def rank_changes(before: Run, after: Run, gold: Qrels) -> pl.DataFrame:
-    """Say of every piece of evidence where a bias moved it.
+    """Say of every piece of evidence (``gold``, by :func:`memlab.qrels`) where a bias moved it.
 
-    :param before: the ranking without the bias, ``after`` with it.
-    :param gold: what is evidence, by :func:`memlab.qrels`.
     :returns: ``query_id``, ``doc_id``, ``session`` that it belongs to, ``rank_before``, ``rank_after`` (null
         where it is not ranked) and ``gain`` (places won; below 0 places lost).
     """
@@ -94,8 +90,8 @@ def follow_ups(moves: pl.DataFrame, active: pl.DataFrame, *, k: int = 10) -> pl.
     :param active: ``query_id`` and ``id`` of the *sessions* that were in play.
     :param k: places that count.
     :returns: for ``stays`` (all evidence is of sessions in play), ``turns away`` (none is) and ``mixed``: ``n``
-        questions, ``recall_all`` before and after at ``k``, how many questions were ``won`` and ``lost``, and the mean
-        ``gain`` in places.
+        questions, complete recall ``before`` and ``after`` at ``k``, how many questions were ``won`` and ``lost``, and
+        the mean ``gain`` in places.
     """
     played = active.select("query_id", session="id", played=pl.lit(True)).unique()
     rows = moves.join(played, on=["query_id", "session"], how="left", maintain_order="left")

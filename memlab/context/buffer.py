@@ -77,7 +77,6 @@ def update_summary(buffer: RollingBuffer, *, summarise: Summariser | None = None
     same summary as turns added at once.
 
     :param summarise: :func:`extractive` by default; :class:`ByModel` for a language model.
-    :returns: the buffer with its summary up to date, and the last four or five turns.
     """
     pairs = max(0, len(buffer.turns) - VERBATIM) // AT_ONCE
     if not pairs:
@@ -149,11 +148,7 @@ class Running(BaseModel, extra="forbid"):
 
 @dataclass
 class ByModel:
-    """Summarise by a language model; by extraction where it fails or writes too much.
-
-    :param service: of :mod:`memlab.llm`.
-    :param failures: why it was not followed, one entry each time.
-    """
+    """Summarise by a language model; by extraction where it fails or writes too much (``failures`` says why)."""
 
     service: Service
     failures: list[str] = field(default_factory=list)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import polars as pl
 from pydantic import BaseModel, StringConstraints
@@ -12,7 +12,7 @@ from pydantic import BaseModel, StringConstraints
 from memlab.context import tokens
 from memlab.context.tokens import Count
 from memlab.errors import DataError
-from memlab.llm import Outcome, Service, answers
+from memlab.llm import Service, answers
 
 SYSTEM = (
     "You answer questions about earlier conversations from the notes that you are given. Use only the notes. Answer in "
@@ -38,14 +38,14 @@ RUBRICS = {
 
 # Questions that are asked together; their seconds are shared, so that a wait is known to so many.
 BATCH = 16
-_OUTCOME = {
-    "failure": pl.String(), "failure_kind": pl.String(), "seconds": pl.Float64(), "prompt_tokens": pl.Int64(),
-    "output_tokens": pl.Int64(),
+_COLUMNS: dict[str, Any] = {
+    "query_id": pl.String, "answer": pl.String, "known": pl.Boolean, "correct": pl.Boolean, "reason": pl.String,
+    "failure": pl.String, "failure_kind": pl.String, "seconds": pl.Float64, "prompt_tokens": pl.Int64,
+    "output_tokens": pl.Int64,
 }  # fmt: skip
 
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=600)]
 _Reason = Annotated[str, StringConstraints(strip_whitespace=True, max_length=300)]
-_Schema = TypeVar("_Schema", bound=BaseModel)
 
 
 class Reply(BaseModel, extra="forbid"):
@@ -87,15 +87,7 @@ def answer(
         f"Notes:\n{text or '(nothing)'}\n\nQuestion{when}: {question}"
         for text, when, question in zip(rows["text"], day, rows["question"], strict=True)
     ]
-    outcomes, costs = _asked(service, prompts, Reply, SYSTEM, count)
-    return pl.DataFrame(
-        {
-            "query_id": rows["query_id"],
-            "answer": [outcome.answer and outcome.answer.answer for outcome in outcomes],
-            "known": [outcome.answer and outcome.answer.known for outcome in outcomes],
-        },
-        {"query_id": pl.String, "answer": pl.String, "known": pl.Boolean},
-    ).hstack(costs)
+    return _asked(rows["query_id"], prompts, Reply, service=service, system=SYSTEM, count=count)
 
 
 def judge(
@@ -106,7 +98,6 @@ def judge(
     A question whose answer the conversations do not hold is judged by whether the answer says so. An answer that is
     missing after a failure is not judged, and no question without a gold answer is.
 
-    :param questions: rows of :class:`memlab.records.Question`.
     :param answered: what :func:`answer` gave.
     :returns: ``query_id``, ``question_type``, ``rubric``, ``correct`` and ``reason`` (null where not judged), and the
         columns of cost that :func:`answer` gives.
@@ -117,18 +108,9 @@ def judge(
     rows = rows.with_columns(pl.Series("rubric", rubrics, dtype=pl.String))
     judged = rows.filter(pl.col("answer").is_not_null() & (pl.col("gold").is_not_null() | pl.col("abstention")))
     prompts = [_case(row) for row in judged.iter_rows(named=True)]
-    outcomes, costs = _asked(service, prompts, Verdict, JUDGE, count)
-    verdicts = pl.DataFrame(
-        {
-            "query_id": judged["query_id"],
-            "correct": [outcome.answer and outcome.answer.correct for outcome in outcomes],
-            "reason": [outcome.answer and outcome.answer.reason for outcome in outcomes],
-        },
-        {"query_id": pl.String, "correct": pl.Boolean, "reason": pl.String},
-    ).hstack(costs)
-    return rows.select("query_id", "question_type", "rubric").join(
-        verdicts, on="query_id", how="left", maintain_order="left"
-    )
+    verdicts = _asked(judged["query_id"], prompts, Verdict, service=service, system=JUDGE, count=count)
+    asked = rows.select("query_id", "question_type", "rubric")
+    return asked.join(verdicts, on="query_id", how="left", maintain_order="left")
 
 
 def rubric(question_type: str | None, abstention: bool) -> str:
@@ -151,23 +133,24 @@ def _case(row: dict[str, Any]) -> str:
 
 
 def _asked(
-    service: Service, prompts: Sequence[str], schema: type[_Schema], system: str, count: Count
-) -> tuple[list[Outcome[_Schema]], pl.DataFrame]:
-    """Ask in batches, and give the outcomes with what each cost."""
-    outcomes: list[Outcome[_Schema]] = []
-    seconds: list[float] = []
+    ids: pl.Series, prompts: Sequence[str], schema: type[BaseModel], *, service: Service, system: str, count: Count
+) -> pl.DataFrame:
+    """Ask in batches, and give the fields of the answers, or why there is none, with what each cost."""
+    outcomes, seconds = [], []
     for start in range(0, len(prompts), BATCH):
         batch = prompts[start : start + BATCH]
         begun = time.perf_counter()
         outcomes += answers(service, batch, schema, system=system)
         seconds += [(time.perf_counter() - begun) / len(batch)] * len(batch)
-    sent = [f"{system}\n{prompt[: service.max_input]}" for prompt in prompts]
-    replies = [outcome.answer.model_dump_json() if outcome.answer else "" for outcome in outcomes]
-    columns: dict[str, Any] = {
+    replies = [outcome.answer.model_dump() if outcome.answer else {} for outcome in outcomes]
+    texts = [outcome.answer.model_dump_json() if outcome.answer else "" for outcome in outcomes]
+    columns = {
+        "query_id": ids,
+        **{name: [reply.get(name) for reply in replies] for name in _COLUMNS if name in schema.model_fields},
         "failure": [outcome.failure for outcome in outcomes],
         "failure_kind": [outcome.kind for outcome in outcomes],
         "seconds": seconds,
-        "prompt_tokens": [int(n) for n in count(sent)],
-        "output_tokens": [int(n) for n in count(replies)],
+        "prompt_tokens": [int(n) for n in count([f"{system}\n{prompt[: service.max_input]}" for prompt in prompts])],
+        "output_tokens": [int(n) for n in count(texts)],
     }
-    return outcomes, pl.DataFrame(columns, schema=_OUTCOME)
+    return pl.DataFrame(columns, {name: _COLUMNS[name] for name in columns})

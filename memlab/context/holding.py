@@ -146,9 +146,8 @@ def whole_history(data: Dataset, *, dates: bool = True) -> pl.DataFrame:
     """Give every question all turns of its scope: the ceiling, since no part of them can hold more of an answer.
 
     Only what is worded anew, by a summariser, or by writing dates out, could hold an answer that no turn says; compare
-    contexts with dates written out with a ceiling that has them too.
+    contexts with dates written out with a ceiling that has them too (``dates``; see :func:`memlab.context.dated`).
 
-    :param dates: write dates behind words that only mean them; see :func:`memlab.context.dated`.
     :returns: ``query_id``, ``text``, ``lines`` and ``n_tokens``, as :class:`memlab.context.Contexts` has them.
     """
     whole = _joined(messages(data.turns, "scope", dates=dates), "scope")
@@ -161,9 +160,6 @@ def evidence_only(data: Dataset, *, dates: bool = True) -> pl.DataFrame:
 
     Where such a context does not hold the answer, the answer is said in other words or has to be worked out: no
     retrieval is to blame. A question without evidence has an empty context.
-
-    :param dates: as in :func:`whole_history`.
-    :returns: as :func:`whole_history`.
     """
     needed = data.questions.select("query_id", turn_id="evidence").explode("turn_id")
     said = needed.join(messages(data.turns, dates=dates), on="turn_id", maintain_order="left")
@@ -193,10 +189,6 @@ def of_another(contexts: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
 
     The other one is of the same scope, or of another where the scope has no second question; half the questions away,
     so that it is no neighbour on the same session.
-
-    :param contexts: ``query_id``, ``text``, and what else goes with it.
-    :param questions: rows of :class:`memlab.records.Question`.
-    :returns: the contexts under other ids.
     """
     away = pl.col("query_id").gather((pl.int_range(pl.len()) + pl.len() // 2) % pl.len())
     alone = pl.len().over("scope") == 1

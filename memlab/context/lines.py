@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from memlab.context.tokens import Count, cleaned
 from memlab.language.calendar import written
@@ -45,15 +46,13 @@ class Line:
     cut: bool = False
 
     @classmethod
-    def of(
-        cls, source: str, ref: str, place: int | None, head: str | None, text: str | None, turns: Sequence[str] | None,
-        at: datetime | None, confidence: float | None,
-    ) -> Line:  # fmt: skip
-        """Read a row; a message without a head stands under its day."""
-        head = cleaned(head or "")
+    def of(cls, source: str, row: Mapping[str, Any]) -> Line:
+        """Read a row of :data:`memlab.context.ITEM`; a message without a head stands under its day."""
+        head, at = cleaned(row["head"] or ""), row["at"]
         if source in MESSAGES and at is not None and not head:
             head = f"[{written(at)}]"
-        return cls(source, ref, place or 0, head, cleaned(text or ""), tuple(turns or ()), at, confidence)
+        text, turns = cleaned(row["text"] or ""), tuple(row["turns"] or ())
+        return cls(source, row["ref"], row["place"] or 0, head, text, turns, at, row["confidence"])
 
     @property
     def written(self) -> str:

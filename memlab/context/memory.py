@@ -17,13 +17,7 @@ TTL = timedelta(minutes=30)
 
 @dataclass(frozen=True)
 class Active:
-    """A turn or session that was retrieved or used lately.
-
-    :param id: of the turn or session.
-    :param at: when it was last in use.
-    :param turn: the count of turns at that time.
-    :param n: how often it was in use.
-    """
+    """A turn or session in use: ``at`` and ``turn`` say when it last was, ``n`` how often."""
 
     id: str
     at: datetime
@@ -35,12 +29,9 @@ class Active:
 class SessionMemory:
     """What is kept of one conversation; a value: :func:`remember` gives a new one.
 
-    :param session_id: of the conversation.
-    :param turn_count: how many turns it has had.
     :param last_access: when it was last written or read through :class:`Memories`; ``None`` for a new one.
     :param terms: what each pronoun or phrase last stood for, the newest first, in lower case.
-    :param documents: turns in play, the newest first.
-    :param sessions: sessions in play, the newest first.
+    :param documents: turns in play, the newest first; ``sessions``: sessions in play.
     """
 
     session_id: str
@@ -58,7 +49,7 @@ class SessionMemory:
         """List ids in play, the newest first.
 
         :param level: ``turn`` or ``session``.
-        :param turns: only what was in use within so many turns; ``None`` for all.
+        :param turns: only what was in use within so many turns.
         """
         levels = {"turn": self.documents, "session": self.sessions}
         if level not in levels:
@@ -77,8 +68,7 @@ def remember(
     """Note one turn of a conversation.
 
     :param terms: what was resolved in it: pronoun or phrase → what it stood for.
-    :param documents: ids of the turns that were retrieved or used for it, the most useful first.
-    :param sessions: ids of the sessions, likewise.
+    :param documents: ids of the turns that were retrieved or used for it, the most useful first; ``sessions`` likewise.
     :returns: the memory after the turn; at most :data:`MOST_TERMS` terms and :data:`MOST_ACTIVE` of each kind in play,
         those that were longest out of use forgotten first.
     :raises DataError: when ``now`` lies before the last access, or one of them has a time zone and the other none.
@@ -157,10 +147,7 @@ class Memories:
             return memory
 
     def put(self, memory: SessionMemory) -> None:
-        """Keep a memory.
-
-        :raises DataError: for one that was never used, whose age nobody knows.
-        """
+        """Keep a memory; one that was never used, whose age nobody knows, is a ``DataError``."""
         if memory.last_access is None:
             raise DataError(f"conversation {memory.session_id!r} has no time of use; put what remember gave")
         with self._lock:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -16,18 +15,10 @@ from memlab.records import TIMESTAMP, Run
 from memlab.retrieve import Bench
 from memlab.summarize.extractive import shorten
 
-ITEM = pl.Schema(
-    {
-        "query_id": pl.String(),
-        "ref": pl.String(),
-        "place": pl.Int64(),
-        "head": pl.String(),
-        "text": pl.String(),
-        "turns": pl.List(pl.String()),
-        "at": TIMESTAMP,
-        "confidence": pl.Float64(),
-    }
-)
+ITEM = pl.Schema({
+    "query_id": pl.String(), "ref": pl.String(), "place": pl.Int64(), "head": pl.String(), "text": pl.String(),
+    "turns": pl.List(pl.String()), "at": TIMESTAMP, "confidence": pl.Float64(),
+})  # fmt: skip
 """The columns of a source: the question; id of the turn, session, fact or node; place in the order of time; the line
 that it stands under; the line itself; ids of the turns that it stands on; when it was said; how sure it is. Rows of a
 question are in order of worth. The last two may be left out."""
@@ -57,10 +48,7 @@ class Sources:
     rollups: pl.DataFrame | None = None
 
     def frames(self) -> dict[str, pl.DataFrame]:
-        """Give each source as a frame.
-
-        :raises DataError: for a frame that lacks a column.
-        """
+        """Give each source as a frame; a ``DataError`` for one that lacks a column."""
         frames = {}
         for name in (field.name for field in fields(self)):
             rows = getattr(self, name)
@@ -91,8 +79,7 @@ def gather(
         :func:`memlab.knowledge.confidence.score`.
     :param rollups: rows of :class:`memlab.records.Node`; of those over several sessions (days, weeks, months, clusters)
         the two most like the question are taken.
-    :param recent: what :func:`recent_messages` gave.
-    :param dates: see :func:`relevant_messages`.
+    :param recent: what :func:`recent_messages` gave; ``dates``: see :func:`relevant_messages`.
     :raises DataError: with summaries, facts or rollups, when the bench has no encoder.
 
     >>> from memlab import context, datasets, retrieve, summarize
@@ -118,12 +105,9 @@ def gather(
 
 
 def relevant_messages(run: Run, bench: Bench, *, k: int = 100, dates: bool = True) -> pl.DataFrame:
-    """Give the first ``k`` turns of each question of a run, each under its day.
+    """Give the first ``k`` turns of each question of a run of turns, each under its day, as :data:`ITEM`.
 
-    :param run: a ranking of turns, at the end of any pipeline.
-    :param dates: write dates behind words that only mean them, as :func:`memlab.context.dated` does; otherwise
-        messages stand as they were said.
-    :returns: a frame of :data:`ITEM`.
+    :param dates: write dates behind words that only mean them, as :func:`memlab.context.dated` does.
     :raises DataError: when the run ranks sessions.
 
     >>> from memlab import context, datasets, retrieve
@@ -140,11 +124,9 @@ def relevant_messages(run: Run, bench: Bench, *, k: int = 100, dates: bool = Tru
 
 
 def recent_messages(turns: pl.DataFrame, *, most: int = 6) -> pl.DataFrame:
-    """Give the last messages of the conversation that a question stands in, newest first.
+    """Give the last messages of the conversation that a question stands in, newest first, as :data:`ITEM`.
 
     :param turns: ``query_id`` and rows of :class:`memlab.records.Turn`, in order of time within each question.
-    :param most: of each question.
-    :returns: a frame of :data:`ITEM`.
     """
     rows = messages(turns, "query_id", dates=False).with_columns(place=pl.int_range(pl.len()).over("query_id"))
     rows = rows.filter(pl.col("place") >= pl.col("place").max().over("query_id") - most + 1)
@@ -160,12 +142,7 @@ def _messages(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def known_facts(ranked: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
-    """Give facts as lines, with how sure they are and when they were last said.
-
-    :param ranked: what :func:`memlab.knowledge.search.search_facts` gave, with ``confidence``.
-    :param facts: the facts that it ranked.
-    :returns: a frame of :data:`ITEM`.
-    """
+    """Give facts, as :func:`memlab.knowledge.search.search_facts` ranked them, as rows of :data:`ITEM`."""
     lines = facts.select(
         ref="fact_id",
         head=pl.lit(""),
@@ -187,18 +164,16 @@ def summary_lines(
     a clause, and those after it are left out.
 
     :param ranked: ``query_id``, ``rank`` and the id, such as :func:`memlab.knowledge.search.search_summaries` gives.
-    :param summaries: rows of :class:`memlab.records.Summary`, or others with its id, ``sentences``, ``evidence``,
-        ``topics``, ``start`` and ``end``.
-    :param by: the column that holds the id.
+    :param summaries: rows of :class:`memlab.records.Summary`, or others with its id (``by``), ``sentences``,
+        ``evidence``, ``topics``, ``start`` and ``end``.
     :param most: summaries of a question.
-    :returns: a frame of :data:`ITEM`.
     """
     columns = (by, "sentences", "evidence", "topics", "start", "end")
     missing = [name for name in columns if name not in summaries.columns]
     if missing:
         raise DataError(f"the summaries have no column {missing[0]!r}; they need {', '.join(columns)}")
     order = pl.col("start").rank("ordinal").fill_null(summaries.height + 1)
-    lines = {row[0]: _lines(*row[1:], max_chars=max_chars) for row in summaries.select(columns).iter_rows()}
+    lines = {row[by]: _lines(row, max_chars) for row in summaries.select(columns).iter_rows(named=True)}
     places = dict(summaries.select(by, order).iter_rows())
     first = ranked.filter(pl.col("rank") <= most).sort("query_id", "rank", maintain_order=True)
     rows = [
@@ -209,16 +184,13 @@ def summary_lines(
     return pl.DataFrame(rows, schema=ITEM, orient="row")
 
 
-def _lines(
-    sentences: list[str], evidence: list[list[str]], topics: list[str] | None,
-    start: datetime | None, end: datetime | None, *, max_chars: int,
-) -> list[tuple[str, str, list[str]]]:  # fmt: skip
-    days = dict.fromkeys(written(day) for day in (start, end) if day is not None)
-    about = ", ".join((topics or [])[:_TOPICS])
+def _lines(row: dict[str, Any], max_chars: int) -> list[tuple[str, str, list[str]]]:
+    days = dict.fromkeys(written(day) for day in (row["start"], row["end"]) if day is not None)
+    about = ", ".join((row["topics"] or [])[:_TOPICS])
     head = " | ".join(part for part in (" to ".join(days), about and f"topics: {about}") if part)
     head = shorten(f"[{head}]", max_chars // 2) if head else ""
     room, rows = max_chars - len(head) - bool(head), []
-    for sentence, turns in zip(sentences, evidence, strict=True):
+    for sentence, turns in zip(row["sentences"], row["evidence"], strict=True):
         if room < min(len(sentence), _LEAST):
             break
         text = shorten(sentence, room)

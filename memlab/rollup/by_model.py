@@ -32,11 +32,10 @@ class ByModel:
     """Asks a language-model service about each group, all of a layer at once.
 
     A sentence stands on the turns of the sentences that the model names for it; where it names none, on those that
-    share most of its words; one without either is left out. A group without a good answer is written by another
-    summariser, and its ``service`` says so: "extractive instead of NAME".
+    share most of its words; one without either is left out. A group without a good answer is written by ``otherwise``,
+    and its ``service`` says so: "extractive instead of NAME".
 
     :param service: see :class:`memlab.llm.Service`; its ``max_input`` cuts the longest sentences of a long group.
-    :param otherwise: writes the groups that the model fails on.
     """
 
     service: Service

@@ -17,15 +17,14 @@ _TOKENS = pl.col("text").str.count_matches(PIECE)
 def cost(nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """Count what writing the nodes took, as if all of them were written now.
 
-    Tokens are words and punctuation marks, counted without a model. A language-model service is called once for a node,
-    and reads its children's texts, or its turns where it has no children; also where its answer was not used and the
-    node was picked from the sentences instead. Instructions to the model are not counted.
+    Tokens are words and punctuation marks. A service is called once for a node, and reads its children's texts, or its
+    turns where it has no children; also where its answer was not used. Instructions to the model are not counted.
 
-    :param nodes: rows of :class:`memlab.records.Node`, with the leaves that they read; :func:`memlab.rollup.trees_of`
-        leaves turns out: put :func:`memlab.rollup.nodes.turn_nodes` before what it gives.
+    :param nodes: rows of :class:`memlab.records.Node`, with the leaves that they read: before what
+        :func:`memlab.rollup.trees_of` gives, put :func:`memlab.rollup.nodes.turn_nodes`.
     :param turns: rows of :class:`memlab.records.Turn`, all that the nodes stand on.
     :returns: ``kind``, ``level``, ``service``, ``nodes``, ``calls``, ``tokens_in``, ``tokens_out``; leaves that are
-        turns are not written and left out.
+        turns are left out.
 
     >>> import memlab
     >>> from memlab.rollup import cost, rollup

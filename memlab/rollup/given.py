@@ -29,7 +29,6 @@ class Given:
 
     :param sessions: ``session_id`` and ``summary``, as rows of :class:`memlab.records.Session` have.
     :param otherwise: writes what has no summary: periods, clusters, and sessions without one.
-    :raises DataError: when a column is missing.
     """
 
     sessions: pl.DataFrame

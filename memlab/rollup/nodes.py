@@ -24,7 +24,6 @@ _WROTE = ("sentences", "evidence", "service", "topics")
 def sentences_of(turns: pl.DataFrame) -> pl.DataFrame:
     """Split turns into sentences; a turn that is only an image says what the image shows.
 
-    :param turns: rows of :class:`memlab.records.Turn`.
     :returns: as :func:`memlab.summarize.split`, with ``timestamp``, ``evidence`` and ``said``.
     """
     text = pl.when(pl.col("text").str.strip_chars() == "").then(pl.col("caption")).otherwise(pl.col("text"))
@@ -36,10 +35,7 @@ def sentences_of(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def turn_nodes(turns: pl.DataFrame) -> pl.DataFrame:
-    """Make a leaf of each turn.
-
-    :param turns: rows of :class:`memlab.records.Turn`.
-    """
+    """Make a leaf of each turn: rows of :class:`memlab.records.Turn` in, of :class:`memlab.records.Node` out."""
     sentences = sentences_of(turns).group_by("turn_id").agg(sentences="text", evidence="evidence")
     rows = turns.with_columns(text=turn_text())
     ids = [_digest(turn, text) for turn, text in rows.select("turn_id", "text").iter_rows()]

@@ -34,23 +34,20 @@ def rollup(
     """Roll sessions up into days or weeks, and these into months; all of a level follow each other in time.
 
     A session belongs to the day on which it starts, where the memory's owner lives. Weeks are ISO weeks, from Monday;
-    a week belongs to the month of its Thursday, as ISO counts it to the year. A session without a date goes with the
-    one before it, the first ones with the one after; a scope without any date is one period and one month, whose
-    ``method`` says ``undated``.
+    a week belongs to the month of its Thursday. A session without a date goes with the one before it, the first ones
+    with the one after; a scope without any date is one period and one month, whose ``method`` says ``undated``.
 
     Topics of a session are read off its turns, those of a period off the sentences below it. Decisions are those of all
     its turns. Open questions are those that nobody has answered up to its end, also of earlier periods: a statement of
     a later session answers one when it holds half of its telling words, and at least two.
-
-    With ``previous``, a node whose sources have not changed keeps its sentences and topics: a new session costs one
-    call of the summariser for itself, one for its period and one for its month. The result is the same as without.
 
     :param turns: rows of :class:`memlab.records.Turn`, in order of scope, session and place.
     :param sessions: rows of :class:`memlab.records.Session`, for dates of sessions whose turns have none.
     :param period: ``week`` or ``day``.
     :param tz: name of the time zone in which days begin, as ``Europe/Oslo``.
     :param summariser: what writes the nodes; ``None`` for :class:`memlab.rollup.Extractive`.
-    :param previous: nodes of an earlier call. What a summariser wrote in another's place is written anew.
+    :param previous: nodes of an earlier call: one whose sources have not changed keeps its sentences and topics, so
+        that a new session costs three calls of the summariser. What was written in another's place is written anew.
     :returns: rows of :class:`memlab.records.Node`: sessions (level 0), then periods, then months, each by scope and
         time.
     :raises DataError: for another period, or a time zone that nobody knows.

@@ -41,21 +41,15 @@ def tree(
 
     ``collapsed`` puts all nodes, turns too, into one pool: in order of their cosine with the query, each node gives its
     nearest turns, each turn once. ``traversal`` goes down from the top: of each layer the ``beam`` nearest nodes are
-    kept, and only what is below them is looked at. Turns that are reached further down come first, by their own cosine
-    with the query; those that a layer has cut off follow. So both rank every turn, and can be cut at ``k`` or by
-    ``budget``.
+    kept, and only what is below them is looked at; turns that are reached further down come first. Both rank every
+    turn. The trees are built once for a bench, without a model.
 
-    The trees are built once for a bench, without a model.
-
-    :param k: places kept for each query.
-    :param grouping: what puts turns together: ``clusters`` of like turns (:func:`memlab.rollup.grow`), ``weeks``
-        (sessions, weeks and months: :func:`memlab.rollup.rollup`), ``mixed`` for the nodes of both, or ``none`` for no
-        tree: turns alone, the control.
+    :param grouping: ``clusters`` of like turns (:func:`memlab.rollup.grow`), ``weeks`` (sessions, weeks and months:
+        :func:`memlab.rollup.rollup`), ``mixed`` for the nodes of both, or ``none``: turns alone, the control.
     :param search: ``collapsed`` or ``traversal``.
-    :param turns: of a summary found by ``collapsed``, so many turns are given in its place; ``traversal`` ignores it.
-    :param beam: of each layer, so many nodes are kept by ``traversal``; ``collapsed`` ignores it.
-    :param given: whether sessions keep the summaries that the dataset brings with it (:class:`memlab.rollup.Given`);
-        what is above them, and sessions without one, is extractive.
+    :param turns: of a summary found by ``collapsed``, so many turns are given in its place.
+    :param beam: of each layer, so many nodes are kept by ``traversal``.
+    :param given: whether sessions keep the summaries that the dataset brings with it (:class:`memlab.rollup.Given`).
     :param tz: name of the time zone in which days and weeks begin.
     :param seed: of the clusters.
     :raises DataError: for a count below 1, an unknown grouping, search or time zone, or without an encoder.
@@ -80,17 +74,13 @@ def tree(
 
 
 class _Scope(NamedTuple):
-    """One scope with its queries, and the summaries above its turns.
+    """One scope with its q queries, its n turns and the m summaries above them.
 
-    :param rows: (q,) rows of the queries.
-    :param span: place of the scope's n turns.
-    :param own: (q, n) cosines of the turns.
-    :param summaries: (q, m) cosines of the summaries.
-    :param turn: (e,) number of a turn within the scope, for each turn of each summary; ascending within a summary.
-    :param node: (e,) number of its summary, ascending.
-    :param level: (m,) layer of each summary.
+    :param rows: rows of the queries; ``span``: place of the turns.
+    :param own: (q, n) cosines of the turns; ``summaries``: (q, m).
+    :param turn: number of a turn for each turn of each summary, ascending within a summary; ``node``: its summary.
+    :param level: (m,) layers; ``top``: (m,) whether there is nothing above.
     :param child: (c, 2) numbers of a summary and of one right below it.
-    :param top: (m,) whether there is nothing above it.
     """
 
     rows: np.ndarray
@@ -143,9 +133,7 @@ def trees_of(
 ) -> dict[str, Tree]:
     """Give the summaries above the turns of each scope, and their vectors; without the turns themselves.
 
-    What is not yet built is built, and kept with the bench's documents.
-
-    :param grouping: see :func:`tree`, as for the others.
+    They are built once, and kept with the bench's documents. For the parameters see :func:`tree`.
     """
     if grouping not in GROUPINGS:
         raise DataError(f"grouping is {grouping!r}; choose from {', '.join(GROUPINGS)}")

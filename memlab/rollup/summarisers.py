@@ -13,29 +13,18 @@ from memlab.summarize import Weights, extract
 SOURCE, EXTRACTIVE = "source", "extractive"
 
 POOL: dict[str, Any] = {
-    "group": pl.String,
-    "kind": pl.String,
-    "scope": pl.String,
-    "session_id": pl.String,
-    "turn_id": pl.String,
-    "speaker": pl.String,
-    "text": pl.String,
-    "position": pl.Int32,
-    "timestamp": TIMESTAMP,
-    "evidence": pl.List(pl.String),
-    "said": pl.Boolean,
-}
+    "group": pl.String, "kind": pl.String, "scope": pl.String, "session_id": pl.String, "turn_id": pl.String,
+    "speaker": pl.String, "text": pl.String, "position": pl.Int32, "timestamp": TIMESTAMP,
+    "evidence": pl.List(pl.String), "said": pl.Boolean,
+}  # fmt: skip
 """What a summariser reads: a row for each sentence of a group, in order of time. ``kind`` is that of the node to be
 written, ``evidence`` all turns of the sentence; ``session_id``, ``turn_id``, ``speaker`` and ``timestamp`` are those
 of the first of them; ``said`` is true for a sentence of a turn and false for one of a summary. A group without
 sentences is not asked for."""
 
 WRITTEN: dict[str, Any] = {
-    "group": pl.String,
-    "sentences": pl.List(pl.String),
-    "evidence": pl.List(pl.List(pl.String)),
-    "service": pl.String,
-}
+    "group": pl.String, "sentences": pl.List(pl.String), "evidence": pl.List(pl.List(pl.String)), "service": pl.String,
+}  # fmt: skip
 """What a summariser gives: a row for each group."""
 
 # Names, numbers and dates are what a later question asks for.
@@ -63,8 +52,8 @@ class Summariser(Protocol):
 class Extractive:
     """Picks sentences of the group itself, those with names, numbers and dates first; no model.
 
-    Up the tree it picks among the sentences of the children, so that every sentence is one of the conversation. Of
-    turns it takes at most a quarter of the sentences, of summaries as many as a node may have: these are few already.
+    Of turns it takes at most a quarter of the sentences, of summaries as many as a node may have: these are few. So
+    every sentence of a tree is one of the conversation.
 
     :param max_sentences: most sentences of a node.
     :param weights: what a sentence gets for what it is.
@@ -72,8 +61,7 @@ class Extractive:
     >>> import memlab
     >>> from memlab.rollup import Extractive, rollup
     >>> turns = memlab.datasets.synthetic.generate(turns=60, seed=0).turns
-    >>> nodes = rollup(turns, summariser=Extractive(max_sentences=3))
-    >>> nodes["sentences"].list.len().max()
+    >>> rollup(turns, summariser=Extractive(max_sentences=3))["sentences"].list.len().max()
     3
     """
 
@@ -90,33 +78,29 @@ class Extractive:
         # A group is its own world of words, so that it reads the same whatever else is written with it.
         fresh = pl.struct("group", pl.col("text").str.to_lowercase()).is_first_distinct()
         rest = pool.filter(fresh).with_columns(scope=pl.col("group")).with_row_index("line")
-        rounds = [self._picked(rest)]
+        picked = self._picked(rest)
         # A quarter of a summary's sentences would be too few: what is left is asked for again while there is room.
-        while (room := self._with_room(rest, pl.concat(rounds))).height:
-            best = pl.col("score").rank("ordinal", descending=True).over("group")
-            more = self._picked(room).join(room.unique("group").select("group", "left"), on="group")
-            rounds.append(more.filter(best <= pl.col("left")).drop("left"))
+        while (room := self._with_room(rest, picked)).height:
+            best = pl.col("score").rank("ordinal", descending=True).over("group") <= pl.col("left")
+            picked = pl.concat([picked, self._picked(room).filter(best).select(picked.columns)])
         return (
-            pl.concat(rounds)
-            .sort("line")
+            picked.sort("line")
             .group_by("group", maintain_order=True)
             .agg(sentences="spoken", evidence="evidence")
             .with_columns(service=pl.lit(EXTRACTIVE))
             .select(pl.col(name).cast(kind) for name, kind in WRITTEN.items())
         )
 
+    def _picked(self, sentences: pl.DataFrame) -> pl.DataFrame:
+        return extract(sentences, by="group", max_sentences=self.max_sentences, weights=self.weights)
+
     def _with_room(self, sentences: pl.DataFrame, picked: pl.DataFrame) -> pl.DataFrame:
         """Give the sentences of summaries that are not picked yet, where their group has ``left`` room."""
-        had = picked.group_by("group").len("had")
+        left = self.max_sentences - pl.col("n").fill_null(0).cast(pl.Int64)
         return (
             sentences.filter(~pl.col("said"))
             .join(picked, on="line", how="anti", maintain_order="left")
-            .join(had, on="group", how="left", maintain_order="left")
-            .with_columns(left=self.max_sentences - pl.col("had").fill_null(0).cast(pl.Int64))
+            .join(picked.group_by("group").len("n"), on="group", how="left", maintain_order="left")
+            .select(*sentences.columns, left=left)
             .filter(pl.col("left") > 0)
-            .drop("had")
         )
-
-    def _picked(self, sentences: pl.DataFrame) -> pl.DataFrame:
-        picked = extract(sentences, by="group", max_sentences=self.max_sentences, weights=self.weights)
-        return picked.select("line", "group", "spoken", "evidence", "score")

@@ -49,11 +49,11 @@ def grow(
 
     A scope is done when a layer has at most eight nodes, or after five layers. A layer has at most half as many nodes
     as the one below; where the mixture finds more groups than that, or only one, neighbours in time are put together
-    five by five instead. So it ends for any input. A node may stand below several parents (``children``); ``parent``
-    is the one it belongs to most, and these parents alone form a forest over all leaves.
+    five by five. So it ends for any input. A node may stand below several parents (``children``); ``parent`` is the one
+    it belongs to most, and these alone form a forest over all leaves.
 
     :param turns: rows of :class:`memlab.records.Turn`, in order of scope, session and place.
-    :param encoder: embeds the texts of nodes: an encoder or its name.
+    :param encoder: embeds the texts of nodes.
     :param vectors: (n, d) unit rows of the leaves, where these are known already.
     :param leaves: ``turns``, or ``sessions``, which are summarised first.
     :param summariser: what writes the nodes; ``None`` for :class:`memlab.rollup.Extractive`.

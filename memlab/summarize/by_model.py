@@ -52,13 +52,9 @@ class Supported(NamedTuple):
 
 
 def prompts(turns: pl.DataFrame, *, max_chars: int | None = None) -> pl.DataFrame:
-    """Write each session for a model: ``[1] (8 May 2023) Mel: text`` a turn.
+    """Write each session for a model: ``[1] (8 May 2023) Mel: text`` a turn; ``session_id`` and ``prompt``.
 
     Of a session that is too long, the longest turns are cut, all to one length, so that each turn is still seen.
-
-    :param turns: rows of :class:`memlab.records.Turn`, in order.
-    :param max_chars: longest prompt.
-    :returns: ``session_id`` and ``prompt``, in the order of the sessions.
 
     >>> import memlab
     >>> turn = memlab.Turn("u/s/1", "u", "u/s", 1, "Mel", "user", "I moved.", "a house")
@@ -95,9 +91,8 @@ def _level(lengths: list[int], room: int) -> int:
 def supported(points: list[Point], turns: pl.DataFrame) -> Supported:
     """Turn the numbers of turns into ids; a sentence that stands on no turn is dropped.
 
-    Numbers that no turn has are dropped. A sentence without any gets the turns that share most of its words.
-
-    :param turns: the turns of the session, in order.
+    Numbers that no turn of the session has are dropped. A sentence without any gets the turns that share most of its
+    words.
     """
     ids = turns["turn_id"].to_list()
     sentences = Supported([], [])

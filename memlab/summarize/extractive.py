@@ -68,11 +68,9 @@ def extract(
     picked only where a group has nothing else, and long sentences only where it has too few short ones; those are
     cut at a clause, with "…". A group gets at least two sentences if it has them, and at most a quarter of them.
 
-    :param sentences: what :func:`memlab.summarize.split` gives, in order of time; with ``by`` as a further column
-        where groups are no sessions. A row without a group (null) is left out.
+    :param sentences: what :func:`memlab.summarize.split` gives, in order of time. A row without a group is left out.
     :param by: the column that names the group.
-    :param max_sentences: most sentences of a group.
-    :param max_chars: longest sentence.
+    :param max_sentences: most sentences of a group; ``max_chars``: the longest sentence.
     :param diversity: what likeness to a picked sentence costs, from 0.
     :returns: the picked rows in their order, with ``spoken`` (the sentence with its speaker, cut where it was too
         long) and ``score``.

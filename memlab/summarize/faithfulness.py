@@ -27,8 +27,7 @@ def unsupported(texts: Sequence[str], sources: Sequence[Sequence[str]]) -> pl.Da
     too, and nowhere a small letter. What is not seen: a right name in a wrong statement, and dates that are right but
     were only said by "last Friday".
 
-    :param texts: n sentences.
-    :param sources: for each, the texts that it stands on; with speakers and dates, if sentences may use them.
+    :param sources: for each text, those that it stands on; with speakers and dates, if sentences may use them.
     :returns: ``row`` (which text, from 0), ``kind`` (``number``, ``date``, ``name``) and ``found``, as it is written.
     :raises DataError: when there are not as many sources as texts.
 
@@ -52,7 +51,7 @@ def unsupported(texts: Sequence[str], sources: Sequence[Sequence[str]]) -> pl.Da
 def share(summaries: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """Say of each summariser which share of its sentences holds something that stands in none of their turns.
 
-    :param summaries: rows of :class:`memlab.records.Summary`.
+    :param summaries: rows of :class:`memlab.records.Summary` or :class:`memlab.records.Node`.
     :param turns: rows of :class:`memlab.records.Turn`; a turn's speaker, caption and date count as said.
     :returns: ``service``, ``n_sentences``, ``n_unsupported`` and ``share``.
 

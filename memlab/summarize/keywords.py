@@ -33,8 +33,7 @@ def topics(sentences: pl.DataFrame, *, by: str = "session_id", n_topics: int = 6
     few groups of the scope do (tf-idf). Of phrases that share a word, the best stays. Words of courtesy and of time,
     and the names of those who take part, are no topics.
 
-    :param sentences: what :func:`memlab.summarize.split` gives.
-    :param by: the column that names the group.
+    :param sentences: what :func:`memlab.summarize.split` gives; ``by`` is the column that names the group.
     :returns: the group and ``topics``, a list that may be empty.
 
     Source: Campos et al., "YAKE! Keyword extraction from single documents using multiple local features", Information

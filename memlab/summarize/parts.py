@@ -1,4 +1,4 @@
-"""Decisions, action items and open questions, found by rule; each a sentence of the conversation with its turn."""
+"""Decisions, action items and open questions, found by rule: rows of the sentences that say them, with ``spoken``."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ _TEXT = pl.col("text")
 def decisions(sentences: pl.DataFrame) -> pl.DataFrame:
     """Find what was decided: "we decided …", "I'll go with …", "let's book …"; not what is still open.
 
-    :param sentences: what :func:`memlab.summarize.split` gives.
-    :returns: those rows, with ``spoken``.
-
     >>> import polars as pl
     >>> said = ["I'll go with the blue one.", "I haven't decided yet.", "Let's see."]
     >>> pl.DataFrame({"speaker": "Mel", "text": said}).pipe(decisions)["spoken"].to_list()
@@ -29,9 +26,6 @@ def decisions(sentences: pl.DataFrame) -> pl.DataFrame:
 
 def action_items(sentences: pl.DataFrame) -> pl.DataFrame:
     """Find what somebody is to do: "I need to call …", "I'll send …", "don't forget to …", or a plan with its time.
-
-    :param sentences: what :func:`memlab.summarize.split` gives.
-    :returns: those rows, with ``spoken``.
 
     >>> import polars as pl
     >>> said = ["I need to call the bank.", "I'm going to be fine.", "We're going to Rome in May."]
@@ -52,8 +46,7 @@ def open_questions(sentences: pl.DataFrame, *, by: str = "session_id") -> pl.Dat
     A next turn that states something is taken for the answer, in whatever words: chats answer "any plans for the
     summer?" by "researching adoption agencies". Questions of courtesy and tags ("right?") are left out.
 
-    :param sentences: what :func:`memlab.summarize.split` gives, in order of time.
-    :param by: the column that names the group.
+    :param sentences: what :func:`memlab.summarize.split` gives, in order of time; ``by`` is the column of the group.
     :returns: the rows of the questions, with ``spoken``.
     """
     if sentences.is_empty():

@@ -54,10 +54,8 @@ def summarize(
     it was asked again) is summarised so too; where the service itself fails, the session is left for later.
 
     :param turns: rows of :class:`memlab.records.Turn`, whole sessions, in order.
-    :param service: a language-model service; ``None`` for extractive summaries.
     :param entities: names of who and what came up, for each session.
-    :param version: the recipe's version, written into each row.
-    :param now: written into each row as the time of its making.
+    :param version: the recipe's version, written into each row, as ``now`` is.
 
     >>> import memlab
     >>> turns = memlab.datasets.synthetic.generate(turns=60, seed=0).turns

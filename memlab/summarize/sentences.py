@@ -10,20 +10,15 @@ from memlab.language.tokens import WORD, keyed, stems
 from memlab.language.words import COURTESY, FIRST_PERSON, NUMBERS, SECOND_PERSON, STOP_WORDS, TIMES
 
 SCHEMA = {
-    "turn_id": pl.String,
-    "session_id": pl.String,
-    "scope": pl.String,
-    "speaker": pl.String,
-    "position": pl.Int32,
+    "turn_id": pl.String, "session_id": pl.String, "scope": pl.String, "speaker": pl.String, "position": pl.Int32,
     "text": pl.String,
-}
+}  # fmt: skip
 _SHORTEST_NICKNAME = 3
 
 
 def split(turns: pl.DataFrame) -> pl.DataFrame:
     """Split turns into sentences, as :func:`memlab.language.sentences.sentences` does; one without text has none.
 
-    :param turns: rows of :class:`memlab.records.Turn`.
     :returns: ``turn_id``, ``session_id``, ``scope``, ``speaker``, ``position`` (place within the turn, from 1) and
         ``text``, in the order of the turns.
 
@@ -57,15 +52,15 @@ def spoken() -> pl.Expr:
 def words(sentences: pl.DataFrame) -> pl.DataFrame:
     """List every word of every sentence.
 
-    :param sentences: what :func:`split` gives.
     :returns: ``row`` (place of the sentence), ``scope``, ``stem``, and what the word is: ``content`` (it tells
         something), ``name`` (a capital inside a sentence, not of somebody who takes part), ``number``, ``time``,
         ``own`` ("I", "we've"), ``other`` ("your").
 
-    >>> import memlab
-    >>> from memlab.summarize import split, words
-    >>> words(split(memlab.datasets.synthetic.generate(turns=60, seed=0).turns)).columns[:4]
-    ['row', 'scope', 'stem', 'content']
+    >>> import polars as pl
+    >>> from memlab.summarize import words
+    >>> rows = words(pl.DataFrame({"scope": "u", "speaker": "Mel", "text": ["I saw two boats."]}))
+    >>> rows.filter("content")["stem"].to_list()
+    ['saw', 'boat']
     """
     table = (
         sentences.select("scope", pl.col("text").str.extract_all(WORD).alias("token"))

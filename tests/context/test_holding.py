@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.context import (
+    Sources,
     answer_kind,
     answers_in,
+    assemble,
     evidence_only,
     holding,
     holding_table,
@@ -162,3 +164,17 @@ def test_a_missing_context_is_named(talk: Dataset) -> None:
         holding({"whole": whole.tail(-1)}, talk.questions)
     with pytest.raises(DataError, match="1 contexts and 2 answers"):
         answers_in(["a"], ["b", "c"])
+
+
+def test_a_message_in_brackets_is_a_line_and_how_sure_a_fact_is_answers_nothing(talk: Dataset, items) -> None:
+    turn = talk.turns.head(1).with_columns(text=pl.lit("[I saw 7 boats]"), speaker=pl.lit("user"))
+    asked = talk.questions.filter(scope=turn["scope"][0]).head(1)
+    asked = asked.with_columns(answer=pl.lit("7 boats"), abstention=False, evidence=pl.concat_list(turn["turn_id"]))
+    one = replace(talk, turns=turn, questions=asked)
+    fact = items(("Mel saw boats", []), query=asked["query_id"][0]).with_columns(confidence=pl.lit(0.7))
+    contexts = {"whole": whole_history(one), "evidence": evidence_only(one)}
+    contexts["fact"] = assemble(Sources(facts=fact)).texts
+    assert "(0.7)" in contexts["fact"]["text"][0]
+    assert holding(contexts, asked)["holds"].to_list() == [True, True, False]
+    number = asked.with_columns(answer=pl.lit("0.7"))
+    assert holding(contexts, number)["holds"].to_list() == [False] * 3
