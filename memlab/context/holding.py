@@ -162,9 +162,9 @@ def evidence_only(data: Dataset, *, dates: bool = True) -> pl.DataFrame:
     retrieval is to blame. A question without evidence has an empty context.
     """
     needed = data.questions.select("query_id", turn_id="evidence").explode("turn_id")
-    said = needed.join(messages(data.turns, dates=dates), on="turn_id", maintain_order="left")
+    quoted = needed.join(messages(data.turns, dates=dates), on="turn_id", maintain_order="left")
     asked = data.questions.select("query_id")
-    return _counted(asked.join(_joined(said, "query_id"), on="query_id", how="left", maintain_order="left"))
+    return _counted(asked.join(_joined(quoted, "query_id"), on="query_id", how="left", maintain_order="left"))
 
 
 def _joined(rows: pl.DataFrame, by: str) -> pl.DataFrame:
