@@ -22,16 +22,13 @@ def hdbscan_labels(
 ) -> np.ndarray:
     """Find the dense groups of embeddings; what belongs to none is noise.
 
-    Density is estimated after UMAP to a few dimensions, because in hundreds of dimensions nearly everything is
-    equally far from everything, and the leaves of the cluster tree are taken. Measured on six LoCoMo conversations
-    (369–680 turns, MiniLM, ``min_cluster_size=5``, four seeds): 22–53 clusters a conversation, 21–35 % noise, at most
-    8 % of the turns in the largest. The usual "excess of mass" put 95 % of one conversation into one cluster for two
-    seeds of four, and in the embedding space itself up to 60 %. The price: these clusters depend on the seed
-    (adjusted Rand index between two of three seeds 0.43 on average, 0.33 at worst), so repeat a finding over several
-    seeds; clusters in the embedding space depend on nothing but the data.
+    Density is estimated after UMAP to a few dimensions, and the leaves of the cluster tree are taken: the usual "excess
+    of mass" put 95 % of a LoCoMo conversation into one cluster for two seeds of four. These clusters depend on the seed
+    (adjusted Rand index between two seeds 0.43 on average), so repeat a finding over several; clusters in the embedding
+    space depend on nothing but the data.
 
-    Rows are scaled to unit length, so that Euclidean distance orders pairs as cosine does. All-zero rows have no
-    direction and are noise. Fewer than ``min_cluster_size`` rows are all noise; identical rows are one cluster.
+    Rows are scaled to unit length. All-zero rows have no direction and are noise. Fewer than ``min_cluster_size`` rows
+    are all noise; identical rows are one cluster.
 
     :param embeddings: (n, d) finite numbers.
     :param min_cluster_size: the smallest group to call a cluster, at least 2.
@@ -78,10 +75,10 @@ def _hdbscan(points: np.ndarray, min_cluster_size: int, min_samples: int | None)
         warnings.simplefilter("ignore")
         import hdbscan
 
+        neighbours = min(min_samples or (min_cluster_size + 1) // 2, len(points) - 1)
         model = hdbscan.HDBSCAN(
-            min_cluster_size=min_cluster_size,
-            min_samples=min(min_samples or (min_cluster_size + 1) // 2, len(points) - 1),
-            metric="euclidean",
+            min_cluster_size,
+            neighbours,
             cluster_selection_method="leaf",
             approx_min_span_tree=False,
             core_dist_n_jobs=1,

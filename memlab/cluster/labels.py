@@ -16,13 +16,7 @@ _LEFT_OUT = STOP_WORDS | COURTESY | NUMBERS
 CLUSTER_TERMS_SCHEMA = {"label": pl.Int64(), "size": pl.UInt32(), "terms": pl.List(pl.String())}
 
 
-def cluster_terms(
-    texts: Sequence[str],
-    labels: np.ndarray,
-    *,
-    n_terms: int = 3,
-    max_ngram: int = 2,
-) -> pl.DataFrame:
+def cluster_terms(texts: Sequence[str], labels: np.ndarray, *, n_terms: int = 3, max_ngram: int = 2) -> pl.DataFrame:
     """Name each cluster by the words that set it apart: class-based TF-IDF.
 
     A cluster's texts count as one document; a term weighs its share of the cluster's words times
@@ -51,11 +45,7 @@ def cluster_terms(
     members = np.flatnonzero(labels != NOISE).tolist()
     clusters, place, sizes = np.unique(labels[members], return_inverse=True, return_counts=True)
     terms = _best_terms([texts[i] for i in members], place, n_terms, max_ngram)
-    return pl.DataFrame(
-        {"label": clusters, "size": sizes, "terms": terms},
-        schema=CLUSTER_TERMS_SCHEMA,
-        strict=False,
-    )
+    return pl.DataFrame({"label": clusters, "size": sizes, "terms": terms}, schema=CLUSTER_TERMS_SCHEMA, strict=False)
 
 
 def _best_terms(texts: list[str], cluster: np.ndarray, n_terms: int, max_ngram: int) -> list[list[str]]:
@@ -63,12 +53,7 @@ def _best_terms(texts: list[str], cluster: np.ndarray, n_terms: int, max_ngram: 
     from sklearn.feature_extraction.text import CountVectorizer
 
     n_clusters = int(cluster.max(initial=-1)) + 1
-    vectorizer = CountVectorizer(
-        tokenizer=_telling,
-        token_pattern=None,
-        lowercase=False,
-        ngram_range=(1, max_ngram),
-    )
+    vectorizer = CountVectorizer(tokenizer=_telling, token_pattern=None, lowercase=False, ngram_range=(1, max_ngram))
     try:
         in_text = vectorizer.fit_transform(texts)
     except ValueError:  # scikit-learn's way to say that nothing but stop words is left
@@ -82,8 +67,9 @@ def _best_terms(texts: list[str], cluster: np.ndarray, n_terms: int, max_ngram: 
     inverse = np.log1p(in_cluster.mean() / in_all)
     best = []
     for row, n_words in enumerate(in_cluster):
-        held = slice(counts.indptr[row], counts.indptr[row + 1])
-        own, weights = terms[counts.indices[held]], counts.data[held] / max(n_words, 1) * inverse[counts.indices[held]]
+        entries = slice(counts.indptr[row], counts.indptr[row + 1])
+        columns = counts.indices[entries]
+        own, weights = terms[columns], counts.data[entries] / max(n_words, 1) * inverse[columns]
         best.append(_distinct(map(str, own[np.lexsort((own, -weights))]), n_terms))
     return best
 
@@ -97,6 +83,6 @@ def _distinct(ranked: Iterable[str], n_terms: int) -> list[str]:
     for term in ranked:
         if len(chosen) == n_terms:
             break
-        if not any(set(term.split()) & set(held.split()) for held in chosen):
+        if not any(set(term.split()) & set(other.split()) for other in chosen):
             chosen.append(term)
     return chosen

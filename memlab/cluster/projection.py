@@ -15,12 +15,7 @@ _BLOCK_ROWS = 1024
 
 
 def project(
-    embeddings: np.ndarray,
-    *,
-    n_components: int = 2,
-    n_neighbors: int = 15,
-    min_dist: float = 0.1,
-    seed: int = 0,
+    embeddings: np.ndarray, *, n_components: int = 2, n_neighbors: int = 15, min_dist: float = 0.1, seed: int = 0
 ) -> np.ndarray:
     """Lay embeddings out in a few dimensions so that near neighbours stay near.
 
@@ -53,9 +48,9 @@ def project(
             f"n_components={n_components}, n_neighbors={n_neighbors}, min_dist={min_dist}: expected n_components ≥ 1, "
             "n_neighbors ≥ 2 and min_dist between 0 and 1"
         )
-    given = unit_rows(embeddings)
-    order = fixed_order(given)
-    rows = given[order]
+    unordered = unit_rows(embeddings)
+    order = fixed_order(unordered)
+    rows = unordered[order]
     if len(rows) <= n_components + 2 or (rows == rows[0]).all():
         laid = principal_components(rows, n_components=n_components)
     else:
@@ -141,21 +136,13 @@ def _umap(rows: np.ndarray, n_components: int, n_neighbors: int, min_dist: float
         warnings.simplefilter("ignore")
         import umap
 
-        _keep_compiled_code(
-            (umap.umap_, "smooth_knn_dist"),
-            (umap.umap_, "compute_membership_strengths"),
-            (umap.layouts, "_nb_optimize_layout_euclidean_single_epoch"),
-        )
+        _keep_compiled_code(umap.umap_, "smooth_knn_dist", "compute_membership_strengths")
+        _keep_compiled_code(umap.layouts, "_nb_optimize_layout_euclidean_single_epoch")
         exact = exact_neighbors(rows, n_neighbors) if len(rows) <= EXACT_NEIGHBORS_UP_TO else (None, None)
         layout = umap.UMAP(
-            n_components=n_components,
-            n_neighbors=n_neighbors,
-            min_dist=min_dist,
-            metric="cosine",
-            random_state=seed,
-            n_jobs=1,
-            precomputed_knn=(*exact, None),
-        ).fit_transform(rows)
+            n_components=n_components, n_neighbors=n_neighbors, min_dist=min_dist, metric="cosine", random_state=seed,
+            n_jobs=1, precomputed_knn=(*exact, None),
+        ).fit_transform(rows)  # fmt: skip
     return np.asarray(layout, dtype=np.float32)
 
 
@@ -183,9 +170,9 @@ def exact_neighbors(rows: np.ndarray, n_neighbors: int) -> tuple[np.ndarray, np.
     return indices, distances
 
 
-def _keep_compiled_code(*names: tuple[ModuleType, str]) -> None:
+def _keep_compiled_code(module: ModuleType, *names: str) -> None:
     """Let numba keep what it compiles for UMAP on disk: eight seconds that every process would pay again."""
-    for module, name in names:
+    for name in names:
         # numba raises RuntimeError where neither the package nor the user's cache directory can be written.
         with contextlib.suppress(RuntimeError, AttributeError):
             getattr(module, name).enable_caching()

@@ -71,12 +71,7 @@ def evidence_spans(questions: pl.DataFrame, turn_labels: pl.DataFrame, *, seed: 
 
 
 def concentration(
-    run: pl.DataFrame,
-    turn_labels: pl.DataFrame,
-    *,
-    k: int = 10,
-    questions: pl.DataFrame | None = None,
-    seed: int = 0,
+    run: pl.DataFrame, turn_labels: pl.DataFrame, *, k: int = 10, questions: pl.DataFrame | None = None, seed: int = 0
 ) -> pl.DataFrame:
     """Say of each query how much of its first ``k`` turns falls in one cluster, and whether evidence lies there.
 
@@ -123,15 +118,13 @@ def concentration(
 def _evidence_reached(top: pl.DataFrame, questions: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
     evidence = _evidence(questions).join(labels, on="turn_id").select("query_id", group=_GROUP).unique()
     ranked = top.select("query_id", group=_GROUP)
-    inside = ranked.join(evidence.with_columns(held=True), on=["query_id", "group"], how="left")
-    reached = evidence.join(ranked.unique().with_columns(held=True), on=["query_id", "group"], how="left")
-    share = pl.col("held").is_not_null().mean()
-    return (
-        reached.group_by("query_id")
-        .agg(evidence_clusters_reached=share)
-        .join(inside.group_by("query_id").agg(evidence_cluster_share=share), on="query_id")
-        .select("query_id", "evidence_cluster_share", "evidence_clusters_reached")
-    )
+
+    def shared(left: pl.DataFrame, right: pl.DataFrame, name: str) -> pl.DataFrame:
+        both = left.join(right.unique().with_columns(both=True), on=["query_id", "group"], how="left")
+        return both.group_by("query_id").agg(pl.col("both").is_not_null().mean().alias(name))
+
+    inside = shared(ranked, evidence, "evidence_cluster_share")
+    return inside.join(shared(evidence, ranked, "evidence_clusters_reached"), on="query_id")
 
 
 def _spread(pieces: pl.DataFrame) -> pl.DataFrame:

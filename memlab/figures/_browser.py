@@ -82,11 +82,11 @@ class _Chromium:
         with tempfile.TemporaryDirectory(prefix="memlab-page-") as folder:
             page = Path(folder) / "page.html"
             page.write_text(_PAGE.format(plotly=plotly_js.as_uri()), encoding="utf-8")
-            await _told(tab, "Page.enable")
+            await _sent(tab, "Page.enable")
             loaded = tab.subscribe_once("Page.loadEventFired")
-            await _told(tab, "Page.navigate", url=page.as_uri())
+            await _sent(tab, "Page.navigate", url=page.as_uri())
             await loaded
-        window = await _told(tab, "Runtime.evaluate", expression="window")
+        window = await _sent(tab, "Runtime.evaluate", expression="window")
         return browser, tab, window["result"]["objectId"]
 
     def _wait(self, task: Coroutine[Any, Any, T]) -> T:
@@ -98,9 +98,9 @@ class _Chromium:
             raise
 
     async def _call(self, function: str, *arguments: Any) -> str:
-        given = {"arguments": [{"value": value} for value in arguments], "objectId": self._window}
-        asked = {"functionDeclaration": function, "awaitPromise": True, "returnByValue": True, **given}
-        answer = await _told(self._tab, "Runtime.callFunctionOn", **asked)
+        asked = {"functionDeclaration": function, "awaitPromise": True, "returnByValue": True,
+                 "arguments": [{"value": value} for value in arguments], "objectId": self._window}  # fmt: skip
+        answer = await _sent(self._tab, "Runtime.callFunctionOn", **asked)
         if "exceptionDetails" in answer:
             raise RuntimeError(answer["exceptionDetails"].get("exception", {}).get("description", "no reason given"))
         return str(answer["result"]["value"])
@@ -115,7 +115,7 @@ class _Chromium:
             drawn["png"] = base64.b64decode(await self._call(_PNG, width, height, scale))
         if "pdf" in formats:
             paper = {"printBackground": True, "preferCSSPageSize": True, "pageRanges": "1"}
-            drawn["pdf"] = base64.b64decode((await _told(self._tab, "Page.printToPDF", **paper))["data"])
+            drawn["pdf"] = base64.b64decode((await _sent(self._tab, "Page.printToPDF", **paper))["data"])
         return {format: drawn[format] for format in formats}
 
     def draw(self, fig: go.Figure, formats: Collection[str], scale: float) -> dict[str, bytes]:
@@ -127,7 +127,7 @@ class _Chromium:
         self._loop.call_soon_threadsafe(self._loop.stop)
 
 
-async def _told(tab: Any, command: str, **parameters: Any) -> dict[str, Any]:
+async def _sent(tab: Any, command: str, **parameters: Any) -> dict[str, Any]:
     answer = await tab.send_command(command, params=parameters)
     if "error" in answer:
         raise RuntimeError(f"{command}: {answer['error'].get('message', answer['error'])}")

@@ -6,9 +6,17 @@ from typing import Any
 
 from memlab.figures import style
 from memlab.figures._plotly import go
-from memlab.figures._text import clean, escape, plain, text_px, wrap
+from memlab.figures._text import clean, plain, text_px, wrap
 
 _ROW_PX, _SECOND_LINE_PX, _LANE_PX, _LIFT_PX = 32, 12, 10, 7
+
+
+def verdict(difference: float | None, p: float | None, alpha: float) -> dict[str, str]:
+    """Give the colours of a paired difference: blue better, vermilion worse; grey and open where it is not sure."""
+    if p is None or difference is None or p >= alpha:
+        return {"tint": style.GREY, "fill": "white"}
+    tint = style.PALETTE[0] if difference > 0 else style.PALETTE[1]
+    return {"tint": tint, "fill": tint}
 
 
 def mark(row: dict[str, Any], y: float, **axes: Any) -> go.Scatter:
@@ -44,24 +52,24 @@ def marked_rows(
     names = list(dict.fromkeys(row["name"] for row in marks))
     deep = max(sum(row["name"] == name for row in marks) for name in names)
     row_px = _ROW_PX + _SECOND_LINE_PX + (deep - 1) * _LANE_PX
-    # Several marks of a row stand nearer to its own name than to the next.
-    lane, lift = _LANE_PX / row_px, (deep > 1) * _LIFT_PX / row_px
-    labels: list[dict[str, Any]] = [
-        {"name": clean(name), "numbers": [], "y": float(len(names) - i)} for i, name in enumerate(names)
-    ]
+    numbers: dict[str, list[str]] = {name: [] for name in names}
+
+    def height(name: str, nth: int) -> float:
+        # Several marks of a row stand nearer to its own name than to the next.
+        return len(names) - names.index(name) - 1 + ((deep > 1) * _LIFT_PX + _LANE_PX * (deep - 1 - nth)) / row_px
+
     traces = list[Any]()
     for row in marks:
-        label = labels[names.index(row["name"])]
-        traces.append(mark(row, label["y"] - 1 + lift + lane * (deep - 1 - len(label["numbers"]))))
-        label["numbers"].append(row["numbers"])
-    for label in labels if between else ():
-        label["numbers"] = [between.join(label["numbers"])]
+        traces.append(mark(row, height(row["name"], len(numbers[row["name"]]))))
+        numbers[row["name"]].append(row["numbers"])
     for tick in ticks or ():
-        at = labels[names.index(tick["name"])]["y"] - 1 + lift + lane * (deep - 1 - tick["nth"])
-        traces.append(
-            go.Scatter(x=[tick["x"]], y=[at], mode="markers", hoverinfo="x", showlegend=False, name="expected",
-                       marker={"symbol": "line-ns", "size": 9, "line": {"color": style.INK, "width": 1.5}})
-        )  # fmt: skip
+        look = {"symbol": "line-ns", "size": 9, "line": {"color": style.INK, "width": 1.5}}
+        traces.append(go.Scatter(x=[tick["x"]], y=[height(tick["name"], tick["nth"])], mode="markers", marker=look,
+                                 hoverinfo="x", showlegend=False, name="expected"))  # fmt: skip
+    labels = [
+        {"name": clean(name), "numbers": [between.join(own)] if between else own, "y": float(len(names) - i)}
+        for i, (name, own) in enumerate(numbers.items())
+    ]
     ends = [0.0, *(row[end] for row in marks for end in ("low", "high", "x"))]
     return style.finish(traces, rows_layout(labels, span=span or (min(ends), max(ends)), deep=deep, **layout))
 
@@ -75,6 +83,7 @@ def rows_layout(
     key: str,
     title: str = "",
     xaxis: dict[str, Any] | None = None,
+    **own: Any,
 ) -> Any:
     """Lay rows out: ``name`` (left), ``numbers`` (right, a line each) and ``y`` of each, ``deep`` lanes of marks in it.
 
@@ -85,29 +94,22 @@ def rows_layout(
     numbers_px = max(text_px(numbers, style.SMALL) for label in labels for numbers in label["numbers"]) + 6
 
     def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px)
         names = [wrap(label["name"], px - 20 - numbers_px, style.SMALL) for label in labels]
         row = _ROW_PX + _SECOND_LINE_PX * (deep > 1 or max(map(len, names)) > 1) + (deep - 1) * _LANE_PX
         below, keys = wrap(xlabel, px - 20, style.TEXT), wrap(key, px - 20, 8)
         bottom = 26 + 12 * len(below) + 10 * len(keys)
-        texts = []
+        texts, small = [], {"size": 8, "color": style.GREY}
         for label, lines in zip(labels, names, strict=True):
-            common = {"y": label["y"] - 8 / row, "yanchor": "top", "xref": "paper", "borderpad": 0}
-            common |= {"showarrow": False, "bgcolor": "white"}
-            name, numbers = ("<br>".join(map(escape, part)) for part in (lines, label["numbers"]))
-            texts += [
-                {"text": name, "x": 0, "xanchor": "left", "align": "left", **common},
-                {"text": numbers, "x": 1, "xanchor": "right", "align": "right", "font": {"color": style.GREY}} | common,
-            ]
-        texts.append({"text": "<br>".join(map(escape, keys)), "x": 1, "xref": "paper", "xanchor": "right", "y": 0,
-                      "yref": "paper", "yanchor": "bottom", "align": "right", "yshift": 3 - bottom,
-                      "font": {"size": 8, "color": style.GREY}})  # fmt: skip
-        return {
-            "title": head, "annotations": texts, "height": top + row * len(labels) + 10 + bottom,
-            "margin": {"t": top, "l": 10, "r": 10, "b": bottom}, "showlegend": False,
-            "xaxis": {"title": {"text": "<br>".join(map(escape, below))}, "range": [span[0] - pad, span[1] + pad],
-                      "zeroline": True, "zerolinecolor": style.INK, "zerolinewidth": 1, **(xaxis or {})},
-            "yaxis": {"visible": False, "range": [-10 / row, len(labels)]},
-        }  # fmt: skip
+            at = {"y": label["y"] - 8 / row, "yref": "y", "bgcolor": "white"}
+            texts += [style.note(style.broken(lines), 0, align="left", **at),
+                      style.note(style.broken(label["numbers"]), 1, anchor="right top", align="right",
+                                 font={"color": style.GREY}, **at)]  # fmt: skip
+        texts.append(style.note(style.broken(keys), 1, 0, "right bottom", align="right", yshift=3 - bottom, font=small))
+        return style.layout(
+            px, title=title, plot_px=row * len(labels) + 10, left=10, right=10, bottom=bottom, annotations=texts,
+            xaxis={"title": {"text": style.broken(below)}, "range": [span[0] - pad, span[1] + pad],
+                   "zeroline": True, "zerolinecolor": style.INK, "zerolinewidth": 1, **(xaxis or {})},
+            yaxis={"visible": False, "range": [-10 / row, len(labels)]}, **own,
+        )  # fmt: skip
 
     return layout_for

@@ -59,13 +59,13 @@ def fit(text: object, px: float, size: float, *, bold: bool = False) -> str:
     whole = clean(text)
     if text_px(whole, size, bold=bold) <= px:
         return whole
-    scale, used, kept = size * (1.07 if bold else 1.0), text_px("…", size, bold=bold), 0
+    scale, used, n_chars = size * (1.07 if bold else 1.0), text_px("…", size, bold=bold), 0
     for char in whole:
         used += _advance(char) * scale
         if used > px:
             break
-        kept += 1
-    return whole[:kept].rstrip() + "…"
+        n_chars += 1
+    return whole[:n_chars].rstrip() + "…"
 
 
 def wrap(text: object, px: float, size: float, *, lines: int = 2, bold: bool = False) -> list[str]:

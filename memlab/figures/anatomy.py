@@ -12,6 +12,7 @@ from memlab.figures._text import clean, escape, fit, text_px, wrap
 
 _ROW_PX = 15
 _RANK_PX, _GAP_PX = 22, 8
+_STRIP = 0.22
 _ABSENT = "—"
 
 
@@ -38,112 +39,86 @@ def question_anatomy(
     True
     """
     style.need(hits, ("rank", "score", "session", "evidence", "text"), "question_anatomy")
-    hits = hits.sort("rank")
-    none = pl.DataFrame(schema={"rank": pl.Int64, "session": pl.String, "text": pl.String})
-    lost = none if misses is None else misses
-    if lost.height:
-        style.need(lost, ("rank", "session", "text"), "question_anatomy (misses)")
-        lost = lost.sort("rank", nulls_last=True)
-    evidence_sessions = [*hits.filter(pl.col("evidence"))["session"].to_list(), *lost["session"].to_list()]
-    colours = {s: style.colour(i) for i, s in enumerate(dict.fromkeys(map(str, evidence_sessions)))}
-    return style.finish(_marks(hits, colours), _layout(hits, lost, colours, question=question, system=system))
+    rows, lost = hits.sort("rank").to_dicts(), list[dict[str, Any]]()
+    if misses is not None and misses.height:
+        style.need(misses, ("rank", "session", "text"), "question_anatomy (misses)")
+        lost = [row | {"evidence": True} for row in misses.sort("rank", nulls_last=True).to_dicts()]
+    of_evidence = dict.fromkeys(str(row["session"]) for row in [*rows, *lost] if row["evidence"])
+    colours = {session: style.colour(i) for i, session in enumerate(of_evidence)}
+    return style.finish(_marks(rows, colours), _layout(rows, lost, colours, question=question, system=system))
 
 
-def _marks(hits: pl.DataFrame, colours: dict[str, str]) -> list[go.Scatter]:
-    y = list(range(hits.height))
-    tints = [colours.get(str(s), style.GREY) for s in hits["session"]]
-    filled = [t if e else "white" for t, e in zip(tints, hits["evidence"], strict=True)]
-    hover = [f"rank {r}: {escape(clean(t))}" for r, t in hits.select("rank", "text").iter_rows()]
-    decline = go.Scatter(x=hits["score"].to_list(), y=y, mode="lines", line={"color": style.NOISE, "width": 1},
-                         hoverinfo="skip", name="score")  # fmt: skip
+def _marks(rows: list[dict[str, Any]], colours: dict[str, str]) -> list[go.Scatter]:
+    x, y, proofs = [row["score"] for row in rows], list(range(len(rows))), [bool(row["evidence"]) for row in rows]
+    tints = [colours.get(str(row["session"]), style.GREY) for row in rows]
     marks = go.Scatter(
-        x=hits["score"].to_list(), y=y, mode="markers", text=hover, hoverinfo="text", name="rank",
-        marker={"size": [11 if e else 6 for e in hits["evidence"]], "color": filled, "opacity": 1,
-                "symbol": ["star" if e else "circle" for e in hits["evidence"]],
+        x=x, y=y, mode="markers", name="rank", cliponaxis=False, hoverinfo="text",
+        text=[f"rank {row['rank']}: {escape(clean(row['text']))}" for row in rows],
+        marker={"size": [11 if e else 6 for e in proofs], "symbol": ["star" if e else "circle" for e in proofs],
+                "color": [t if e else "white" for t, e in zip(tints, proofs, strict=True)], "opacity": 1,
                 "line": {"color": tints, "width": 1.4}},
-        cliponaxis=False,
     )  # fmt: skip
-    return [decline, marks]
+    return [style.line(x, y, "score", style.NOISE, width=1, hoverinfo="skip"), marks]
 
 
-def _layout(hits: pl.DataFrame, lost: pl.DataFrame, colours: dict[str, str], *, question: str, system: str) -> Any:
-    n_hits, all_of_it = int(hits["evidence"].sum()), int(hits["evidence"].sum()) + lost.height
-    summary = f"{n_hits} of {all_of_it} pieces of evidence in the top {int(hits['rank'][-1])}"
-    rows = hits.height + (lost.height + 1.4 if lost.height else 0)
-    low, high = float(hits["score"].min()), float(hits["score"].max())  # type: ignore[arg-type]
+def _layout(
+    hits: list[dict[str, Any]], lost: list[dict[str, Any]], colours: dict[str, str], *, question: str, system: str
+) -> Any:
+    scores, n_hits = [row["score"] for row in hits], sum(bool(row["evidence"]) for row in hits)
+    summary = f"{n_hits} of {n_hits + len(lost)} pieces of evidence in the top {hits[-1]['rank']}"
+    low, high = min(scores), max(scores)
     pad = (high - low or abs(high) or 1.0) * 0.12
+    # The list of what was missed stands under a line of its own.
+    first_lost = len(hits) + 1.3
+    n_rows = len(hits) + (len(lost) + 1.4 if lost else 0)
 
     def layout_for(px: int) -> dict[str, Any]:
-        lines = wrap(question, px - 16, style.TEXT + 1, lines=3, bold=True) if question else []
-        top = 30 + 14 * len(lines)
-        sessions = [clean(s) for s in [*hits["session"], *lost["session"]]]
+        strip = int(px * _STRIP)
+        sessions = [clean(row["session"]) for row in [*hits, *lost]]
         session_px = min(max(text_px(s, style.SMALL) for s in sessions), px * 0.2) + 4
-        strip_px = int(px * 0.22)
-        columns = {"session": _RANK_PX + strip_px + _GAP_PX, "text": _RANK_PX + strip_px + 2 * _GAP_PX + session_px}
-        plot = {"columns": columns, "room": px - columns["text"] - 6, "session_px": session_px}
-        texts = [t for i, row in enumerate(hits.iter_rows(named=True)) for t in _row(i, row, colours, plot)]
-        texts += _missed(lost, hits.height, colours, plot)
+        # Pixels from the left edge of the picture, whose plot begins at the rank column.
+        session_at = _RANK_PX + strip + _GAP_PX
+        text_at = session_at + _GAP_PX + session_px
+
+        def written(text: str, y: float, at: float, color: str, side: str = "left") -> dict[str, Any]:
+            font = {"size": style.SMALL, "color": color}
+            return style.note(text, 0, y, f"{side} middle", yref="y", xshift=at - _RANK_PX, font=font, borderpad=1)
+
+        def row_texts(row: dict[str, Any], y: float, rank_at: float) -> list[dict[str, Any]]:
+            proof, tint = bool(row["evidence"]), colours.get(str(row["session"]))
+            ink = style.INK if proof else style.GREY
+            session = escape(fit(row["session"], session_px, style.SMALL))
+            return [
+                written(_ABSENT if row["rank"] is None else str(row["rank"]), y, rank_at, ink, "right"),
+                written(f"<b>{session}</b>" if proof else session, y, session_at,
+                        style.darker(tint) if tint else style.GREY),
+                written(escape(fit(row["text"], px - text_at - 6, style.SMALL)), y, text_at, ink),
+            ]  # fmt: skip
+
+        texts = [text for i, row in enumerate(hits) for text in row_texts(row, i, _RANK_PX - 4)]
+        if lost:
+            heading = f"<b>missed</b> (rank, or {_ABSENT} where not retrieved)"
+            texts.append(written(heading, first_lost - 1, session_at, style.PALETTE[1]))
+        # A missed piece has no place on the score axis: its rank stands beside its session instead.
+        texts += [text for i, row in enumerate(lost) for text in row_texts(row, first_lost + i, session_at - 6)]
+        lines = wrap(question, px - 16, style.TEXT + 1, lines=3, bold=True)
         header = [f"<b>{escape(line)}</b>" for line in lines]
         header.append(f"<span style='font-size:{style.SMALL}px;color:{style.GREY}'>{summary}</span>")
-        block = {"yref": "paper", "y": 1, "yanchor": "bottom", "yshift": 5, "align": "left", **_at(8)}
-        texts.append({"text": "<br>".join(header), "font": {"size": style.TEXT + 1}, **block})
-        axis = fit(f"score, {system}" if system else "score", strip_px * 1.25, style.SMALL)
-        return {
-            "annotations": texts, "shapes": _bands(hits, px), "showlegend": False,
-            "height": int(top + _ROW_PX * rows + 34),
-            "margin": {"t": top, "l": _RANK_PX, "r": px - _RANK_PX - strip_px, "b": 34},
-            "xaxis": {"range": [low - pad, high + pad], "nticks": 3, "anchor": "free", "position": 0,
-                      "title": {"text": escape(axis), "font": {"size": style.SMALL}}},
-            "yaxis": {"visible": False, "range": [rows - 0.5, -0.5]},
-        }  # fmt: skip
+        texts.append(style.note("<br>".join(header), 0, 1, "left bottom", xshift=8 - _RANK_PX, yshift=5, align="left",
+                                font={"size": style.TEXT + 1}))  # fmt: skip
+        axis = fit(f"score, {system}" if system else "score", strip * 1.25, style.SMALL)
+        return style.layout(
+            px, plot_px=_ROW_PX * n_rows, head_px=20 + 14 * len(lines), left=_RANK_PX, right=px - _RANK_PX - strip,
+            bottom=34, annotations=texts, shapes=_bands(hits, px, strip),
+            xaxis={"range": [low - pad, high + pad], "nticks": 3, "anchor": "free", "position": 0,
+                   "title": {"text": escape(axis), "font": {"size": style.SMALL}}},
+            yaxis={"visible": False, "range": [n_rows - 0.5, -0.5]},
+        )  # fmt: skip
 
     return layout_for
 
 
-def _at(px: float) -> dict[str, Any]:
-    """Place an annotation by pixels from the left edge of the picture, whose plot begins at the rank column."""
-    return {"x": 0, "xref": "paper", "xanchor": "left", "xshift": px - _RANK_PX}
-
-
-def _row(i: float, row: dict[str, Any], colours: dict[str, str], plot: dict[str, Any]) -> list[dict[str, Any]]:
-    tint = colours.get(str(row["session"]))
-    proof = bool(row.get("evidence", True))
-    ink = style.INK if proof else style.GREY
-    common = {"y": i, "yanchor": "middle", "showarrow": False, "font": {"size": style.SMALL, "color": ink}}
-    rank = _ABSENT if row["rank"] is None else str(row["rank"])
-    session = escape(fit(row["session"], plot["session_px"], style.SMALL))
-    text = escape(fit(row["text"], plot["room"], style.SMALL))
-    named = {"size": style.SMALL, "color": style.darker(tint) if tint else style.GREY}
-    return [
-        {**common, "text": rank, **_at(_RANK_PX - 4), "xanchor": "right"},
-        {**common, "text": f"<b>{session}</b>" if proof else session, **_at(plot["columns"]["session"]), "font": named},
-        {**common, "text": text, **_at(plot["columns"]["text"])},
-    ]
-
-
-def _missed(lost: pl.DataFrame, after: int, colours: dict[str, str], plot: dict[str, Any]) -> list[dict[str, Any]]:
-    if not lost.height:
-        return []
-    first = after + 1.3
-    heading = f"<b>missed</b> (rank, or {_ABSENT} where not retrieved)"
-    tint = {"font": {"size": style.SMALL, "color": style.PALETTE[1]}, "showarrow": False}
-    head = {"text": heading, "y": first - 1.0, "yanchor": "middle", **tint, **_at(plot["columns"]["session"])}
-    rows = [t for i, row in enumerate(lost.iter_rows(named=True)) for t in _missed_row(first + i, row, colours, plot)]
-    return [head, *rows]
-
-
-def _missed_row(y: float, row: dict[str, Any], colours: dict[str, str], plot: dict[str, Any]) -> list[dict[str, Any]]:
-    """A missed piece has no place on the score axis: its rank stands beside its session instead."""
-    rank, *rest = _row(y, {**row, "evidence": True}, colours, plot)
-    return [{**rank, **_at(plot["columns"]["session"] - 6), "xanchor": "right"}, *rest]
-
-
-def _bands(hits: pl.DataFrame, px: int) -> list[dict[str, Any]]:
-    strip = int(px * 0.22)
-    tint = {"fillcolor": style.EVIDENCE, "opacity": 0.28, "line": {"width": 0}}
-    across = {"xref": "paper", "x0": -_RANK_PX / strip, "x1": (px - _RANK_PX) / strip}
-    return [
-        {"type": "rect", **across, "y0": i - 0.5, "y1": i + 0.5, "layer": "below", **tint}
-        for i, proof in enumerate(hits["evidence"])
-        if proof
-    ]
+def _bands(hits: list[dict[str, Any]], px: int, strip: int) -> list[dict[str, Any]]:
+    look = {"type": "rect", "layer": "below", "fillcolor": style.EVIDENCE, "opacity": 0.28, "line": {"width": 0}}
+    look |= {"xref": "paper", "x0": -_RANK_PX / strip, "x1": (px - _RANK_PX) / strip}
+    return [{**look, "y0": i - 0.5, "y1": i + 0.5} for i, row in enumerate(hits) if row["evidence"]]

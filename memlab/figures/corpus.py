@@ -27,18 +27,12 @@ def question_kinds(
     2
     """
     style.need(frame, ("question_type", "evidence_sessions", "count"), "question_kinds")
-    total = (
-        frame.group_by("question_type", maintain_order=True)
-        .agg(pl.col("count").sum())
-        .sort("count", maintain_order=True)
-    )
-    kinds, sums = total["question_type"].to_list(), total["count"].to_list()
+    totals = frame.group_by("question_type", maintain_order=True).agg(pl.col("count").sum())
+    kinds, sums = totals.sort("count", maintain_order=True).get_columns()
     splits = sorted(style.series(frame, "evidence_sessions"), key=lambda v: (len(str(v).rstrip("+")), str(v)))
-    shades = [
-        style.SEQUENCE[round(i * (len(style.SEQUENCE) - 1) / max(len(splits) - 1, 1))] for i in range(len(splits))
-    ]
     traces: list[Any] = []
-    for split, shade in zip(splits, shades, strict=True):
+    for i, split in enumerate(splits):
+        shade = style.SEQUENCE[round(i * (len(style.SEQUENCE) - 1) / max(len(splits) - 1, 1))]
         of_split = dict(frame.filter(pl.col("evidence_sessions") == split).select("question_type", "count").iter_rows())
         traces.append(
             go.Bar(y=list(range(len(kinds))), x=[of_split.get(kind, 0) for kind in kinds], orientation="h",
@@ -48,16 +42,15 @@ def question_kinds(
 
     def layout_for(px: int) -> dict[str, Any]:
         left = min(int(max(text_px(clean(kind), style.SMALL) for kind in kinds)) + 14, px * 2 // 5)
-        right = int(text_px(f"{max(sums):,}", style.SMALL)) + 14
-        _, legend_px = style.legend_below(named, px)
-        legend = {"traceorder": "normal", "px": legend_px + style.LEGEND_ROW_PX,
+        plot_px = max(22 * len(kinds), 44)
+        legend = {"traceorder": "normal", "y": -40 / plot_px,
                   "title": {"text": plain(groups), "side": "top", "font": {"size": style.SMALL}},
                   "entrywidth": max(text_px(name, style.SMALL) for name in named) + 2}  # fmt: skip
-        at = {"xanchor": "left", "xshift": 2, "bgcolor": "rgba(255,255,255,0.85)", "borderpad": 0}
+        at = {"xref": "x", "yref": "y", "xshift": 2, "bgcolor": "rgba(255,255,255,0.85)"}
         return style.layout(
-            px, title=title, names=named, plot_px=max(22 * len(kinds), 44), left=left, right=right, legend=legend,
-            bottom=40 + style.LEGEND_ROW_PX, barmode="stack",
-            annotations=[{"text": f"{v:,}", "x": v, "y": i, **at} for i, v in enumerate(sums)],
+            px, title=title, names=named, plot_px=plot_px, left=left, legend=legend, barmode="stack",
+            right=int(text_px(f"{max(sums):,}", style.SMALL)) + 14, bottom=40 + style.LEGEND_ROW_PX,
+            annotations=[style.note(f"{v:,}", v, i, "left middle", **at) for i, v in enumerate(sums)],
             xaxis={"title": {"text": "questions"}, "range": [0, max(sums)], "nticks": 6},
             yaxis={"tickvals": list(range(len(kinds))), "range": [-0.5, len(kinds) - 0.5], "showgrid": False,
                    "ticks": "", "ticktext": [escape(fit(kind, left - 12, style.SMALL)) for kind in kinds]},
@@ -118,25 +111,20 @@ def sessions_over_time(frame: pl.DataFrame, *, most: int = 24, title: str = "") 
     hidden = dated["scope"].n_unique() - len(scopes)
     notes += [f"{hidden:,} more scopes not drawn"] if hidden else []
     notes += [f"{frame.height - dated.height:,} sessions without a date"] if frame.height > dated.height else []
-    return style.finish([dots], _dots_layout([clean(s) for s in scopes], note="; ".join(notes), title=title))
-
-
-def _dots_layout(scopes: list[str], *, note: str, title: str) -> Any:
-    ticks = list(range(len(scopes)))[::-1]
+    longest = int(max(text_px(clean(scope), style.SMALL) for scope in scopes)) + 14
 
     def layout_for(px: int) -> dict[str, Any]:
-        left = min(int(max(text_px(s, style.SMALL) for s in scopes)) + 14, px // 3)
-        below = {"text": escape(fit(note, px - 16, 8)), "x": 1, "xref": "paper", "xanchor": "right",
-                 "y": 0, "yref": "paper", "yanchor": "top", "yshift": -22,
-                 "font": {"size": 8, "color": style.GREY}}  # fmt: skip
+        left = min(longest, px // 3)
+        small = {"size": 8, "color": style.GREY}
+        below = style.note(escape(fit("; ".join(notes), px - 16, 8)), 1, 0, "right top", yshift=-22, font=small)
         return style.layout(
             px, title=title, plot_px=max(17 * len(scopes), 60), left=left, right=14, bottom=40, annotations=[below],
             xaxis={"type": "date", "nticks": 5 if px < 400 else 10, "tickangle": 0},
-            yaxis={"tickvals": ticks, "ticktext": [escape(fit(s, left - 12, style.SMALL)) for s in scopes],
-                   "range": [-0.7, len(scopes) - 0.3], "ticks": ""},
+            yaxis={"tickvals": list(place.values()), "range": [-0.7, len(scopes) - 0.3], "ticks": "",
+                   "ticktext": [escape(fit(scope, left - 12, style.SMALL)) for scope in scopes]},
         )  # fmt: skip
 
-    return layout_for
+    return style.finish([dots], layout_for)
 
 
 def token_lengths(frame: pl.DataFrame, *, unit: str = "turn", title: str = "") -> go.Figure:
@@ -158,14 +146,14 @@ def token_lengths(frame: pl.DataFrame, *, unit: str = "turn", title: str = "") -
         density = np.histogram(values, edges)[0] / np.diff(np.log10(edges)) / len(values)
         middle = float(np.median(values))
         names.append(f"{clean(role)}: median {middle:,.0f}, n = {len(values):,}")
+        tint = style.colour(i)
         traces.append(
-            go.Scatter(x=np.repeat(edges, 2).tolist(), y=[0.0, *np.repeat(density, 2), 0.0],
-                       mode="lines", fill="tozeroy", name=style.named(names[-1]), hoverinfo="name",
-                       fillcolor=style.faded(style.colour(i), 0.18),
-                       line={"color": style.colour(i), "width": 1.2, "dash": style.dash(i), "simplify": False})
+            style.line(np.repeat(edges, 2), [0.0, *np.repeat(density, 2), 0.0], style.named(names[-1]), tint, width=1.2,
+                       dash=style.dash(i), line={"simplify": False}, fill="tozeroy", hoverinfo="name",
+                       fillcolor=style.faded(tint, 0.18))
         )  # fmt: skip
         rules.append({"type": "line", "x0": middle, "x1": middle, "yref": "paper", "y0": 0, "y1": 1,
-                      "line": {"color": style.colour(i), "width": 1, "dash": "dot"}})  # fmt: skip
+                      "line": {"color": tint, "width": 1, "dash": "dot"}})  # fmt: skip
     decades = [10.0**e for e in range(int(np.ceil(np.log10(longest))) + 1)]
     steps = (1, 2, 5) if len(decades) <= 3 else (1, 3) if len(decades) <= 5 else (1,)
     ticks = [v * m for v in decades for m in steps if v * m <= longest * 1.05]

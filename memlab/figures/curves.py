@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import polars as pl
@@ -47,19 +48,11 @@ def recall_curves(
 def _line(frame: pl.DataFrame, system: str, i: int, rank: int) -> list[go.Scatter]:
     rows = frame.filter(pl.col("system") == system).sort("k")
     banded = rows.drop_nulls(["low", "high"])
-    band = go.Scatter(
-        x=[*banded["k"], *reversed(banded["k"])],
-        y=[*banded["high"], *reversed(banded["low"])],
-        fill="toself", fillcolor=style.faded(style.colour(i), 0.12), line={"width": 0},
-        mode="lines", hoverinfo="skip", showlegend=False, legendgroup=system, name=plain(system),
-    )  # fmt: skip
-    line = go.Scatter(
-        x=rows["k"].to_list(), y=rows["mean"].to_list(), name=style.named(system), legendgroup=system, legendrank=rank,
-        mode="lines+markers", showlegend=True, line={"color": style.colour(i), "width": 1.5, "dash": style.dash(i)},
-        marker={"symbol": style.SYMBOLS[i % len(style.SYMBOLS)], "size": 5},
-        text=[f"{plain(system)}<br>k = {k}: {m:.3f}" for k, m in rows.select("k", "mean").iter_rows()],
-        hoverinfo="text",
-    )  # fmt: skip
+    band = style.band(banded["k"], banded["low"], banded["high"], style.faded(style.colour(i), 0.12),
+                      legendgroup=system, name=plain(system))  # fmt: skip
+    hover = [f"{plain(system)}<br>k = {k}: {m:.3f}" for k, m in rows.select("k", "mean").iter_rows()]
+    line = style.marked(rows["k"], rows["mean"], system, i, legendgroup=system, legendrank=rank, showlegend=True,
+                        text=hover, hoverinfo="text")  # fmt: skip
     return [band, line]
 
 
@@ -71,16 +64,12 @@ def _limit(frame: pl.DataFrame, column: str, top: float, rank: int) -> go.Scatte
     lowest = float(rows[column].min())  # type: ignore[arg-type]
     off_scale = column == "ceiling" and lowest > 2.5 * top
     name = f"{column} (≥ {int(lowest * 100 + 1e-9) / 100:.2f}, off the scale)" if off_scale else column
-    return go.Scatter(
-        x=[None] if off_scale else rows["k"].to_list(), y=[None] if off_scale else rows[column].to_list(), name=name,
-        mode="lines", line={"color": style.GREY, "width": 1, "dash": "dot" if column == "chance" else "dashdot"},
-        showlegend=True, legendrank=rank, hoverinfo="skip" if off_scale else "name+y",
-    )  # fmt: skip
+    x, y = ([None], [None]) if off_scale else (rows["k"], rows[column])
+    return style.line(x, y, name, width=1, dash="dot" if column == "chance" else "dashdot", showlegend=True,
+                      legendrank=rank, hoverinfo="skip" if off_scale else "name+y")  # fmt: skip
 
 
 def _curves_layout(traces: list[Any], *, k: pl.Series, measure: str, log_x: bool, title: str, y_top: float) -> Any:
-    import math
-
     shown = [t for t in traces if t.showlegend]
     ends = [(t.legendgroup or t.name, y_top if t.y[-1] is None else t.y[-1], t.line.color) for t in shown]
     names = [t.legendgroup or t.name for t in sorted(shown, key=lambda t: t.legendrank)]
@@ -108,11 +97,8 @@ def end_labels(ends: list[tuple[str, float, str]], *, plot_px: int, y_top: float
     """Name lines beside their ends, in their colours, off each other: (name, y, colour) each."""
     placed = spread([y / y_top * plot_px for _, y, _ in ends], style.LINE_PX - 1, low=4, high=plot_px)
     return [
-        {
-            "text": escape(fit(name, room, style.SMALL)), "x": 1,
-            "xref": "paper", "xanchor": "left", "xshift": 5, "y": at / plot_px, "yref": "paper", "yanchor": "middle",
-            "font": {"size": style.SMALL, "color": style.darker(colour, 0.15)},
-        }
+        style.note(escape(fit(name, room, style.SMALL)), 1, at / plot_px, "left middle", xshift=5,
+                   font={"size": style.SMALL, "color": style.darker(colour, 0.15)})
         for (name, _, colour), at in zip(ends, placed, strict=True)
     ]  # fmt: skip
 
@@ -132,16 +118,11 @@ def independent_hits(
     style.need(frame, ("n_evidence", "measured", "low", "high", "predicted", "n"), "independent_hits")
     pieces = [clean(v) for v in frame["n_evidence"]]
     at = list(range(len(pieces)))
-    measured = go.Scatter(
-        x=at, y=frame["measured"].to_list(), name=style.named(label), mode="lines+markers",
-        line={"color": style.colour(0), "width": 1.5}, marker={"size": 6},
-        error_y=style.interval(frame["measured"], frame["low"], frame["high"], thickness=1, width=3),
-    )  # fmt: skip
-    predicted = go.Scatter(
-        x=at, y=frame["predicted"].to_list(), name=_PREDICTED, mode="lines+markers",
-        line={"color": style.GREY, "width": 1.2, "dash": "dot"},
-        marker={"symbol": "diamond-open", "size": 7, "line": {"width": 1.2}},
-    )  # fmt: skip
+    error = style.interval(frame["measured"], frame["low"], frame["high"], thickness=1, width=3)
+    measured = style.marked(at, frame["measured"], label, 0, marker={"size": 6}, error_y=error)
+    diamonds = {"symbol": "diamond-open", "size": 7, "line": {"width": 1.2}}
+    predicted = style.line(at, frame["predicted"], _PREDICTED, width=1.2, dash="dot", mode="lines+markers",
+                           marker=diamonds)  # fmt: skip
     y_top = min(1.05, float(frame.select(pl.max_horizontal("high", "measured", "predicted").max()).item()) * 1.1 or 1.0)
     ticks = [f"{p}<br><span style='color:{style.GREY}'>n={n:,}</span>" for p, n in zip(pieces, frame["n"], strict=True)]
 

@@ -13,7 +13,7 @@ from memlab.figures._rows import marked_rows
 from memlab.figures._text import clean, escape, fit, plain, signed, text_px
 from memlab.figures.curves import end_labels
 
-_STRIP, _HEAD_PX, _FOOT_PX, _WIDEST_PX = 0.22, 28, 38, 280
+_STRIP, _HEAD_PX, _FOOT_PX, _GAP_PX, _WIDEST_PX = 0.22, 28, 38, 14, 280
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _DIAGONAL, _SHARE, _COUNT = "chance = share", "share still true, with interval", "facts per bin"
 
@@ -41,46 +41,33 @@ def decay_curves(
     lines, ends = [], []
     for i, name in enumerate(style.series(frame, "family")):
         rows = frame.filter(pl.col("family") == name).sort("day", maintain_order=True)
+        hover = [f"{plain(name)}<br>day {d:g}: {v:.3f}" for d, v in rows.select("day", measure).iter_rows()]
         lines.append(
-            go.Scatter(
-                x=rows["day"].to_list(), y=rows[measure].to_list(), name=style.named(name), mode="lines",
-                line={"color": style.colour(i), "width": 1.6, "dash": _DASHES[i % len(_DASHES)], "simplify": False},
-                text=[f"{plain(name)}<br>day {d:g}: {v:.3f}" for d, v in rows.select("day", measure).iter_rows()],
-                hoverinfo="text",
-            )
+            style.line(rows["day"], rows[measure], style.named(name), style.colour(i), width=1.6,
+                       dash=_DASHES[i % len(_DASHES)], line={"simplify": False}, text=hover, hoverinfo="text")
         )  # fmt: skip
         ends.append((clean(name), float(rows[measure][-1]), style.colour(i)))
+    names = [clean(line.name) for line in lines] + ["heard again"] * bool(events)
     if events:
         lines.append(
             go.Scatter(x=[*events], y=[0.0] * len(events), mode="markers", name="heard again", hoverinfo="name+x",
                        cliponaxis=False, marker={"symbol": "triangle-up", "size": 8, "color": style.INK})
         )  # fmt: skip
-    first, last = float(frame["day"].min()), float(frame["day"].max())  # type: ignore[arg-type]
-    return style.finish(lines, _curves_layout(lines, ends, measure, (first, last), title))
-
-
-def _curves_layout(
-    lines: list[Any], ends: list[tuple[str, float, str]], measure: str, days: tuple[float, float], title: str
-) -> Any:
-    widest = max(text_px(name, style.SMALL) for name, _, _ in ends)
-    again = lines[-1].name == "heard again"
+    widest, days = max(text_px(name, style.SMALL) for name, _, _ in ends), [frame["day"].min(), frame["day"].max()]
 
     def layout_for(px: int) -> dict[str, Any]:
         beside = px > style.WIDTHS["column"] and widest < 0.3 * px
         plot_px, right = 200, int(widest) + 16 if beside else 12
         notes = end_labels(ends, plot_px=plot_px, y_top=1.03, room=right - 10) if beside else []
         # Beside the lines only the marks still need a legend, and a legend of one is a note.
-        if beside and again:
-            notes.append({"text": "▲ heard again", "x": 1, "xref": "paper", "xanchor": "right", "y": 0, "yref": "paper",
-                          "yanchor": "top", "yshift": -19, "showarrow": False})  # fmt: skip
+        notes += [style.note("▲ heard again", 1, 0, "right top", yshift=-19)] * (beside and bool(events))
         return style.layout(
-            px, title=title, names=[] if beside else [clean(line.name) for line in lines], plot_px=plot_px,
-            right=right, bottom=38, annotations=notes,
-            xaxis={"title": {"text": "days"}, "range": [*days], "nticks": 9},
+            px, title=title, names=[] if beside else names, plot_px=plot_px, right=right, bottom=38, annotations=notes,
+            xaxis={"title": {"text": "days"}, "range": days, "nticks": 9},
             yaxis={"title": {"text": plain(measure)}, "range": [0, 1.03]},
         )  # fmt: skip
 
-    return layout_for
+    return style.finish(lines, layout_for)
 
 
 def reliability(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
@@ -96,18 +83,17 @@ def reliability(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     keys = [c for c in ("family", "fit") if c in frame.columns]
     several = "fit" in keys and frame["fit"].n_unique() > 1
     parts = frame.partition_by(keys, maintain_order=True) if keys else [frame]
-    traces, heads = list[Any](), list[str]()
+    traces, heads = list[Any](), list[tuple[str, str]]()
     for p, rows in enumerate(parts):
         name = f"{rows['family'][0]}, {rows['fit'][0]}" if several else rows["family"][0] if keys else ""
-        heads.append(f"{clean(name)}<{int(rows['n'].sum()):,}")
-        axes = {**style.axes(p), "showlegend": p == 0}
-        most = max(rows["n"].to_list())
+        most = max(rows["n"])
+        heads.append((clean(name), f"n = {rows['n'].sum():,}, fullest bin {most:,}"))
+        axes: dict[str, Any] = {**style.axes(p), "showlegend": p == 0}
         hover = [
             f"{n:,} facts: said {c:.2f}, true {s:.2f}" for n, c, s in rows.select("n", "chance", "share").iter_rows()
         ]
         traces += [
-            go.Scatter(x=[0, 1], y=[0, 1], mode="lines", name=_DIAGONAL, legendgroup="d", hoverinfo="skip",
-                       line={"color": style.GREY, "width": 1, "dash": "dash"}, **axes),
+            style.line([0, 1], [0, 1], _DIAGONAL, width=1, dash="dash", legendgroup="d", hoverinfo="skip", **axes),
             go.Bar(x=rows["chance"].to_list(), y=[n / most * (_STRIP - 0.04) for n in rows["n"]], base=-_STRIP,
                    width=0.05, name=_COUNT, legendgroup="n", marker={"color": style.NOISE}, text=hover,
                    textposition="none", hoverinfo="text", **axes),
@@ -115,39 +101,26 @@ def reliability(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
                        legendgroup="s", marker={"color": style.colour(0), "size": 5}, text=hover, hoverinfo="text",
                        error_y=style.interval(rows["share"], rows["low"], rows["high"], thickness=1), **axes),
         ]  # fmt: skip
-    return style.finish(traces, _panels(heads, [max(rows["n"].to_list()) for rows in parts], title))
 
-
-def _panels(heads: list[str], most: list[int], title: str) -> Any:
     def layout_for(px: int) -> dict[str, Any]:
         columns = min(len(heads), 2 if px <= style.WIDTHS["column"] else 4)
-        rows = -(-len(heads) // columns)
-        across, gap_px = px - 44 - 12, 14
-        wide = min((across - gap_px * (columns - 1)) / columns, _WIDEST_PX)
-        high = wide * (1 + _STRIP)
-        area = rows * (_HEAD_PX + high + _FOOT_PX) - _FOOT_PX
-        names = [_DIAGONAL, _SHARE, _COUNT]
-        layout = style.layout(
-            px, title=title, names=names, plot_px=area, left=44, bottom=_FOOT_PX, annotations=[], barmode="overlay"
-        )
-        for p, (heading, tallest) in enumerate(zip(heads, most, strict=True)):
-            row, column = divmod(p, columns)
-            left = column * (wide + gap_px) / across
-            up = 1 - (row * (_HEAD_PX + high + _FOOT_PX) + _HEAD_PX) / area
-            name, n = heading.rsplit("<", 1)
-            lines = [f"<b>{escape(fit(name, wide, style.SMALL, bold=True))}</b>"] if name else []
-            lines.append(escape(f"n = {n}, fullest bin {tallest:,}"))
-            style.add_panel(
-                layout, p, (left, left + wide / across), (up - high / area, up), head="<br>".join(lines), align="left",
-                borderpad=0, yshift=2, font={"size": 8},
-                xaxis={"range": [-0.02, 1.02], "tickvals": [0, 0.5, 1],
+        wide = min((px - 44 - 12 - _GAP_PX * (columns - 1)) / columns, _WIDEST_PX)
+        facets = [
+            {"px": wide * (1 + _STRIP), "look": {"align": "left", "font": {"size": 8}},
+             "head": f"<b>{escape(fit(name, wide, style.SMALL, bold=True))}</b><br>{n}" if name else n,
+             "xaxis": {"range": [-0.02, 1.02], "tickvals": [0, 0.5, 1],
                        "title": {"text": "stated chance" if p + columns >= len(heads) else ""}},
-                yaxis={"range": [-_STRIP, 1.03], "tickvals": [0, 0.25, 0.5, 0.75, 1], "showticklabels": column == 0,
-                       "title": {"text": "share still true" if column == 0 else ""}},
-            )  # fmt: skip
-        return layout
+             "yaxis": {"range": [-_STRIP, 1.03], "tickvals": [0, 0.25, 0.5, 0.75, 1],
+                       "showticklabels": p % columns == 0,
+                       "title": {"text": "share still true" if p % columns == 0 else ""}}}
+            for p, (name, n) in enumerate(heads)
+        ]  # fmt: skip
+        return style.panels(
+            px, facets, columns=columns, gap=(_GAP_PX, _HEAD_PX + _FOOT_PX), widest=_WIDEST_PX, left=44, title=title,
+            names=[_DIAGONAL, _SHARE, _COUNT], head_px=_HEAD_PX, bottom=_FOOT_PX, barmode="overlay",
+        )  # fmt: skip
 
-    return layout_for
+    return style.finish(traces, layout_for)
 
 
 def families(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") -> go.Figure:
@@ -161,7 +134,6 @@ def families(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") -
         ``difference_high``; where there is ``predicate``, the rows over all (null) are drawn if there are some.
     :param confidence: of the intervals, named under the plot.
     """
-
     columns = ("family", "fit", "n", "log_loss", "low", "high", "difference", "difference_low", "difference_high")
     style.need(frame, columns, "families")
     if "predicate" in frame.columns and frame["predicate"].null_count():
@@ -172,7 +144,9 @@ def families(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") -
         name = f"{row['family']}, {row['fit']}" if several and row["family"] not in _NOT_FITTED else row["family"]
         tint = style.GREY if row["family"] in _NOT_FITTED else style.colour(0)
         low, high = (row["log_loss"] if row[end] is None else row[end] for end in ("low", "high"))
-        behind = "best" if not row["difference"] else _behind(row)
+        difference, *interval = (row[end] for end in ("difference", "difference_low", "difference_high"))
+        between = "" if None in interval else " [{}, {}]".format(*map(signed, interval))
+        behind = signed(difference) + between if difference else "best"
         marks.append({"name": name, "x": row["log_loss"], "low": low, "high": high, "tint": tint,
                       "fill": "white" if (row["difference_low"] or 0) > 0 else tint,
                       "symbol": "diamond" if row["fit"] == "per predicate" else "circle",
@@ -187,10 +161,3 @@ def families(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") -
 
 
 _NOT_FITTED = ("constant", "default")
-
-
-def _behind(row: dict[str, Any]) -> str:
-    ends = [row[end] for end in ("difference", "difference_low", "difference_high")]
-    if None in ends:
-        return signed(ends[0])
-    return "{} [{}, {}]".format(*map(signed, ends))

@@ -177,59 +177,45 @@ def curve_and_ranking(ranking: pl.DataFrame, curves: Mapping[str, AnyCurve], *, 
     dated = ranking.drop_nulls("age_days")
     oldest = max(365.0, float(dated["age_days"].max() or 0) * 1.05)  # type: ignore[arg-type]
     days = np.linspace(0, oldest, 200)
-    looks = (
-        {"color": style.GREY, "dash": "dash", "width": 1.2},
-        {"color": style.colour(0), "width": 1.8, "simplify": False},
-    )
+    own: dict[str, Any] = {"color": style.colour(0), "width": 1.8, "line": {"simplify": False}}
     traces: list[Any] = [
-        go.Scatter(x=days, y=curve.retention(days), mode="lines", line=look, name=name, hoverinfo="name+x+y")
-        for (name, curve), look in zip(curves.items(), looks, strict=False)
+        style.line(days, curve.retention(days), name, hoverinfo="name+x+y", **look)
+        for (name, curve), look in zip(curves.items(), ({"dash": "dash", "width": 1.2}, own), strict=False)
     ]
     traces.append(
         go.Scatter(x=dated["age_days"].to_list(), y=dated["staleness"].to_list(), mode="markers", name="a fact, ranked",
                    cliponaxis=False, marker={"color": style.colour(1), "size": 6}, hoverinfo="text",
                    text=list(map(plain, dated["statement"])))
     )  # fmt: skip
-    both = ranking["vector"].null_count() < ranking.height
-    share = ranking["score"] - _WEIGHTS[0] * ranking["vector"].fill_null(0) if both else ranking["score"]
+    parts = {"confidence": ranking["score"]}
+    if ranking["vector"].null_count() < ranking.height:
+        similar = _WEIGHTS[0] * ranking["vector"].fill_null(0)
+        parts = {f"{_WEIGHTS[0]} · similarity": similar, f"{_WEIGHTS[1]} · confidence": ranking["score"] - similar}
     rows = [float(ranking.height - place) for place in range(ranking.height)]
-    bars = {"orientation": "h", "xaxis": "x2", "yaxis": "y2", "width": 0.28, "hoverinfo": "x+name"}
-    if both:
-        similar = (_WEIGHTS[0] * ranking["vector"].fill_null(0)).to_list()
+    for (name, share), tint in zip(parts.items(), [style.NOISE, style.colour(0)][-len(parts) :], strict=True):
         traces.append(
-            go.Bar(x=similar, y=rows, name=f"{_WEIGHTS[0]} · similarity", marker={"color": style.NOISE}, **bars)
-        )
-    name = f"{_WEIGHTS[1]} · confidence" if both else "confidence"
-    traces.append(go.Bar(x=share.to_list(), y=rows, name=name, marker={"color": style.colour(0)}, **bars))
-    return style.finish(traces, _two_panels(ranking, [trace.name for trace in traces], oldest, title))
-
-
-def _two_panels(ranking: pl.DataFrame, names: list[str], oldest: float, title: str) -> Any:
-    most = float(ranking["score"].max())  # type: ignore[arg-type]
+            go.Bar(x=share.to_list(), y=rows, name=name, marker={"color": tint}, orientation="h", width=0.28,
+                   hoverinfo="x+name", **style.axes(1))
+        )  # fmt: skip
+    most = float(ranking["score"].max()) or 1.0  # type: ignore[arg-type]
+    facets: list[dict[str, Any]] = [
+        {"px": _CURVE_PX, "xaxis": {"title": {"text": "days since the last access"}, "nticks": 6, "range": [0, oldest]},
+         "yaxis": {"title": {"text": "staleness"}, "range": [0, 1.03]}},
+        {"px": _ROW_PX * ranking.height + 8,
+         "xaxis": {"title": {"text": "score"}, "range": [0, most * 1.05], "nticks": 5},
+         "yaxis": {"visible": False, "range": [0.5, ranking.height + 0.75]}},
+    ]  # fmt: skip
 
     def layout_for(px: int) -> dict[str, Any]:
-        list_px = _ROW_PX * ranking.height + 8
-        stacked = px <= style.WIDTHS["column"]
-        area = _CURVE_PX + _GAP_PX + list_px if stacked else max(_CURVE_PX, list_px)
-        left, right = ((0.0, 1.0), (0.0, 1.0)) if stacked else ((0.0, 0.42), (0.5, 1.0))
-        upper, lower = ((1 - _CURVE_PX / area, 1.0), (0.0, list_px / area)) if stacked else ((0.0, 1.0), (0.0, 1.0))
-        layout = style.layout(
-            px, title=title, names=names, legend={"traceorder": "normal"}, plot_px=area, bottom=38, barmode="stack",
-            annotations=_listed(ranking, (right[1] - right[0]) * (px - 42 - 12)),
+        columns = 1 if px <= style.WIDTHS["column"] else 2
+        shown = [*facets] if columns == 1 else [facet | {"px": max(f["px"] for f in facets)} for facet in facets]
+        return style.panels(
+            px, shown, columns=columns, gap=(44, _GAP_PX), title=title, names=[trace.name for trace in traces],
+            legend={"traceorder": "normal"}, bottom=38, barmode="stack",
+            annotations=_listed(ranking, (px - 42 - 12 - 44 * (columns - 1)) / columns),
         )  # fmt: skip
-        style.add_panel(
-            layout, 0, left, upper,
-            xaxis={"title": {"text": "days since the last access"}, "nticks": 6, "range": [0, oldest]},
-            yaxis={"title": {"text": "staleness"}, "range": [0, 1.03]},
-        )  # fmt: skip
-        style.add_panel(
-            layout, 1, right, lower,
-            xaxis={"title": {"text": "score"}, "range": [0, (most or 1.0) * 1.05], "nticks": 5},
-            yaxis={"visible": False, "range": [0.5, ranking.height + 0.75]},
-        )  # fmt: skip
-        return layout
 
-    return layout_for
+    return style.finish(traces, layout_for)
 
 
 def _listed(ranking: pl.DataFrame, room: float) -> list[dict[str, Any]]:
@@ -237,10 +223,7 @@ def _listed(ranking: pl.DataFrame, room: float) -> list[dict[str, Any]]:
     notes = []
     for i, (place, before, statement) in enumerate(ranking.select("place", "before", "statement").iter_rows()):
         moved = before - place
-        mark = f" {'▲' if moved > 0 else '▼'}{abs(moved)}" if moved else ""
-        text = fit(f"{place}{mark}  {statement}", room - 8, style.SMALL)
-        notes.append(
-            {"text": escape(text), "x": 0, "xref": "x2", "xanchor": "left", "y": ranking.height - i + 0.2, "yref": "y2",
-             "yanchor": "bottom", "showarrow": False, "borderpad": 0, "font": {"size": style.SMALL}}
-        )  # fmt: skip
+        shift = f" {'▲' if moved > 0 else '▼'}{abs(moved)}" if moved else ""
+        text = escape(fit(f"{place}{shift}  {statement}", room - 8, style.SMALL))
+        notes.append(style.note(text, 0, ranking.height - i + 0.2, "left bottom", xref="x2", yref="y2"))
     return notes

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -112,10 +113,10 @@ def export(
     target = Path(directory)
     _put(target, files, stale=_pictures_of(name) - files.keys())
     if failure is not None:
-        said = f"figure {name!r}: page and data are in {target}, pictures are not: {failure}"
+        message = f"figure {name!r}: page and data are in {target}, pictures are not: {failure}"
         if not isinstance(failure, _browser.NoBrowser):
-            raise ExportError(said) from failure
-        warnings.warn(said, stacklevel=2)
+            raise ExportError(message) from failure
+        warnings.warn(message, stacklevel=2)
     return Exported(name, target, tuple(files), fig)
 
 
@@ -130,26 +131,14 @@ def pictures(fig: go.Figure, formats: Collection[str], width: Width) -> dict[str
 
 def plotted(fig: go.Figure) -> pl.DataFrame:
     """Read the points of a figure off its traces: ``trace``, ``x``, ``y``; text where a value is not a number."""
-    parts = []
+    points = []
     for i, trace in enumerate(fig.data):
-        x, y = (_column(getattr(trace, axis, None)) for axis in "xy")
-        n = max(len(x), len(y))
-        pad = [
-            pl.Series(axis, [*values, *[None] * (n - len(values))], dtype=pl.String)
-            for axis, values in zip("xy", (x, y), strict=True)
-        ]
-        parts.append(pl.DataFrame(pad).select(pl.lit(trace.name or f"trace {i}").alias("trace"), "x", "y"))
-    table = pl.concat(parts) if parts else pl.DataFrame(schema={"trace": pl.String, "x": pl.String, "y": pl.String})
-    numbers = [c for c in "xy" if _numeric(table[c])]
+        columns = (getattr(trace, axis, None) for axis in "xy")
+        rows = zip_longest(*([] if column is None else column for column in columns))
+        points += [[trace.name or f"trace {i}", *(None if v is None else str(v) for v in row)] for row in rows]
+    table = pl.DataFrame(points, schema=dict.fromkeys(("trace", "x", "y"), pl.String()), orient="row")
+    numbers = [c for c in "xy" if table[c].cast(pl.Float64, strict=False).null_count() == table[c].null_count()]
     return table.with_columns(pl.col(numbers).cast(pl.Float64))
-
-
-def _column(values: Any) -> list[str | None]:
-    return [] if values is None else [None if v is None else str(v) for v in values]
-
-
-def _numeric(column: pl.Series) -> bool:
-    return column.cast(pl.Float64, strict=False).null_count() == column.null_count()
 
 
 def _file(name: str, format: str, width: Width) -> str:
@@ -200,26 +189,16 @@ p{{color:#444}}</style></head>
 def _page(fig: go.Figure, name: str, caption: str) -> bytes:
     import plotly.io
 
-    body = plotly.io.to_html(
-        for_width(fig, "full"),
-        include_plotlyjs=True,
-        include_mathjax=False,
-        full_html=False,
-        div_id=name,
-        config={"displaylogo": False, "plotlyServerURL": "", "responsive": False},
-    )
-    said = html.escape(clean(caption))
-    return _PAGE.format(title=html.escape(name), figure=body, caption=said).encode("utf-8", "replace")
+    quiet = {"displaylogo": False, "plotlyServerURL": "", "responsive": False}
+    body = plotly.io.to_html(for_width(fig, "full"), include_mathjax=False, full_html=False, div_id=name, config=quiet)
+    words = html.escape(clean(caption))
+    return _PAGE.format(title=html.escape(name), figure=body, caption=words).encode("utf-8", "replace")
 
 
 def _sidecar(
-    name: str,
-    files: Mapping[str, bytes],
-    table: pl.DataFrame,
-    caption: str,
-    provenance: Mapping[str, Any] | None,
+    name: str, files: Mapping[str, bytes], table: pl.DataFrame, caption: str, provenance: Mapping[str, Any] | None,
     created_at: datetime | None,
-) -> bytes:
+) -> bytes:  # fmt: skip
     import plotly
 
     fields: dict[str, Any] = {
@@ -232,7 +211,7 @@ def _sidecar(
     }
     if created_at is not None:
         fields["created_at"] = created_at.isoformat()
-    return (json.dumps(fields, indent=2, ensure_ascii=True, default=str) + "\n").encode()
+    return (json.dumps(fields, indent=2, default=str) + "\n").encode()
 
 
 def _put(target: Path, files: Mapping[str, bytes], *, stale: set[str]) -> None:
@@ -260,8 +239,8 @@ def _put(target: Path, files: Mapping[str, bytes], *, stale: set[str]) -> None:
 
 def _same_svg(drawn: bytes) -> bytes:
     """Replace plotly's random id, which names every clip path, by a fixed one."""
-    found = re.search(rb'id="defs-([0-9a-f]{6})"', drawn)
-    return drawn.replace(found[1], b"memlab") if found else drawn
+    clip = re.search(rb'id="defs-([0-9a-f]{6})"', drawn)
+    return drawn.replace(clip[1], b"memlab") if clip else drawn
 
 
 def _same_pdf(drawn: bytes) -> bytes:

@@ -12,7 +12,8 @@ from memlab.figures._plotly import go
 from memlab.figures._rows import marked_rows, rows_layout
 from memlab.figures._text import clean, plain
 
-_SHAPES = ("●", "■", "◆", "▲", "✚")
+# A second factor beside colour, for print in grey.
+_PATTERNS = ("", "/", "", "\\", "")
 
 
 def recall(frame: pl.DataFrame, *, measure: str = "recall_all@10", title: str = "") -> go.Figure:
@@ -36,8 +37,7 @@ def recall(frame: pl.DataFrame, *, measure: str = "recall_all@10", title: str = 
             marks.append({**row, "name": f"{clean(kind)} (n = {rows[0]['n']:,})", "x": row["mean"], "tint": tint,
                           "fill": tint, "symbol": symbol, "numbers": f"{row['mean']:.0%}", "series": row["form"],
                           "hover": f"{plain(row['form'])}: {row['mean']:.1%}"})  # fmt: skip
-    key = ", ".join(f"{shape} {clean(form)}" for shape, form in zip(_SHAPES, forms, strict=False))
-    return marked_rows(marks, span=(0, 1), between=" → ", xlabel=measure, key=key, title=title)
+    return marked_rows(marks, span=(0, 1), between=" → ", xlabel=measure, key=style.key(forms), title=title)
 
 
 def ranks(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
@@ -58,10 +58,8 @@ def ranks(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
         rank_texts = ["–" if rank is None else str(rank) for rank in rows["rank"]]
         labels.append({"name": f"{turn}. {clean(rows['question'][0])}", "numbers": [" → ".join(rank_texts)], "y": y})
         places = [edge if rank is None else math.log10(rank) for rank in rows["rank"]]
-        traces.append(
-            go.Scatter(x=[min(places), max(places)], y=[y - 0.72] * 2, mode="lines", hoverinfo="skip",
-                       showlegend=False, line={"color": style.NOISE, "width": 1})
-        )  # fmt: skip
+        ends = [min(places), max(places)]
+        traces.append(style.line(ends, [y - 0.72] * 2, "", style.NOISE, width=1, hoverinfo="skip", showlegend=False))
         for form, place, rank, text in zip(rows["form"], places, rows["rank"], rank_texts, strict=True):
             j = forms.index(form)
             tint, lane = style.colour(j), 0.1 * (j - (len(forms) - 1) / 2)
@@ -71,15 +69,14 @@ def ranks(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
                            marker={"size": 7, "symbol": style.SYMBOLS[j], "color": "white" if rank is None else tint,
                                    "line": {"color": tint, "width": 1.5}})
             )  # fmt: skip
-    key = ", ".join(f"{shape} {clean(form)}" for shape, form in zip(_SHAPES, forms, strict=False))
     xlabel = f"rank of the last piece of evidence (log; line: first {k})"
     ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500) if tick <= most]
     axis = {"zeroline": False, "tickvals": [math.log10(t) for t in ticks], "ticktext": list(map(str, ticks))}
-    key += "; open: not ranked"
-    rows_for = rows_layout(labels, span=(0, edge), deep=2, xlabel=xlabel, key=key, title=title, xaxis=axis)
     cut = {"type": "line", "x0": math.log10(k + 0.5), "x1": math.log10(k + 0.5), "y0": 0, "y1": 1, "yref": "paper",
            "layer": "below", "line": {"color": style.GREY, "width": 1, "dash": "dot"}}  # fmt: skip
-    return style.finish(traces, lambda px: rows_for(px) | {"shapes": [cut]})
+    layout = rows_layout(labels, span=(0, edge), deep=2, xlabel=xlabel, key=f"{style.key(forms)}; open: not ranked",
+                         title=title, xaxis=axis, shapes=[cut])  # fmt: skip
+    return style.finish(traces, layout)
 
 
 def filling(frame: pl.DataFrame, *, budget: int, unbounded: pl.DataFrame | None = None, title: str = "") -> go.Figure:
@@ -102,12 +99,10 @@ def filling(frame: pl.DataFrame, *, budget: int, unbounded: pl.DataFrame | None 
                    marker={"color": style.colour(i), "line": {"width": 0}, "pattern": pattern}, hoverinfo="name+x+y")
         )  # fmt: skip
     ends = pl.DataFrame({"question": [0.4, last + 0.6], "n_tokens": [budget] * 2})
-    for name, line, dash in ((f"budget ({budget:,})", ends, "dash"), (_UNBOUNDED, unbounded, "dot")):
-        if line is not None:
-            traces.append(
-                go.Scatter(x=line["question"].to_list(), y=line["n_tokens"].to_list(), mode="lines", name=name,
-                           hoverinfo="name+y", line={"color": style.INK, "width": 1.4, "dash": dash})
-            )  # fmt: skip
+    for name, drawn, dash in ((f"budget ({budget:,})", ends, "dash"), ("whole session", unbounded, "dot")):
+        if drawn is not None:
+            look: dict[str, Any] = {"width": 1.4, "dash": dash, "hoverinfo": "name+y"}
+            traces.append(style.line(drawn["question"], drawn["n_tokens"], name, style.INK, **look))
     names = [plain(trace.name) for trace in traces]
     heights = [budget, frame.group_by("question").agg(pl.col("n_tokens").sum())["n_tokens"].max()]
     heights += [] if unbounded is None else [unbounded["n_tokens"].max()]
@@ -120,8 +115,3 @@ def filling(frame: pl.DataFrame, *, budget: int, unbounded: pl.DataFrame | None 
                "nticks": 10},
         yaxis={"title": {"text": "tokens in the context"}, "range": [0, top]},
     )  # fmt: skip
-
-
-# A second factor beside colour, for print in grey.
-_PATTERNS = ("", "/", "", "\\", "")
-_UNBOUNDED = "whole session"

@@ -81,37 +81,30 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _page(cards: list[dict[str, Any]], title: str) -> str:
-    links = "".join(f'<a href="#{html.escape(c["name"])}">{html.escape(c["name"])}</a>' for c in cards)
+    links = "".join(f'<a href="#{_safe(card["name"])}">{_safe(card["name"])}</a>' for card in cards)
     body = "".join(map(_card, cards)) or "<p>Nothing has been exported yet.</p>"
-    count = (
-        f"{len(cards)} figure{'s' * (len(cards) != 1)}, each as HTML, SVG, PDF and PNG with its data and provenance."
-    )
+    figures = f"{len(cards)} figure{'s' * (len(cards) != 1)}"
     return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{_safe(title)}</title>'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_STYLE}</style></head>\n'
-        f"<body><header><h1>{html.escape(title)}</h1><p>{count}</p><nav>{links}</nav></header>\n<main>{body}</main></body></html>\n"
+        f"<body><header><h1>{_safe(title)}</h1><p>{figures}, each as HTML, SVG, PDF and PNG with its data and "
+        f"provenance.</p><nav>{links}</nav></header>\n<main>{body}</main></body></html>\n"
     )
 
 
 def _card(fields: dict[str, Any]) -> str:
-    name, files = str(fields["name"]), [str(f) for f in fields["files"]]
-    caption = str(fields["caption"])
+    name, files, caption = str(fields["name"]), [str(f) for f in fields["files"]], str(fields["caption"])
     pictures = "".join(_picture(name, files, *kind) for kind in (("", "7 in", 672), (".column", "3.5 in", 336)))
-    links = "".join(f'<a href="{html.escape(f)}">{html.escape(f.removeprefix(name + "."))}</a>' for f in files)
+    links = "".join(f'<a href="{_safe(f)}">{_safe(f.removeprefix(name + "."))}</a>' for f in files)
     widths = [w for w, file in (("column", f"{name}.column.pdf"), ("full", f"{name}.pdf")) if file in files]
     lines = "\n\n".join(latex(name, caption, width=w) for w in widths)
-    include = f"<details><summary>LaTeX</summary><pre>{html.escape(lines)}</pre></details>" if lines else ""
-    facts = {
-        **fields["provenance"],
-        **fields.get("versions", {}),
-        **({"created": fields["created_at"]} if "created_at" in fields else {}),
-    }
-    rows = "".join(
-        f"<tr><td>{html.escape(str(k))}</td><td>{html.escape(_value(v))}</td></tr>" for k, v in facts.items()
-    )
+    include = f"<details><summary>LaTeX</summary><pre>{_safe(lines)}</pre></details>" if lines else ""
+    facts = fields["provenance"] | fields.get("versions", {})
+    facts |= {"created": fields["created_at"]} if "created_at" in fields else {}
+    rows = "".join(f"<tr><td>{_safe(k)}</td><td>{_safe(_value(v))}</td></tr>" for k, v in facts.items())
     return (
-        f'<article id="{html.escape(name)}"><h2>{html.escape(name)}</h2><div class="pictures">{pictures}</div>'
-        f'<p class="caption">{html.escape(caption)}</p><p class="formats">{links}</p>{include}'
+        f'<article id="{_safe(name)}"><h2>{_safe(name)}</h2><div class="pictures">{pictures}</div>'
+        f'<p class="caption">{_safe(caption)}</p><p class="formats">{links}</p>{include}'
         f"<details><summary>Provenance</summary><table>{rows}</table></details></article>\n"
     )
 
@@ -121,9 +114,13 @@ def _picture(name: str, files: list[str], suffix: str, size: str, px: int) -> st
     if source is None:
         return ""
     target = f"{name}.html" if f"{name}.html" in files else source
-    shown = f'<img src="{html.escape(source)}" width="{px}" alt="{html.escape(name)}, {size} wide" loading="lazy">'
-    return f'<figure><a href="{html.escape(target)}">{shown}</a><figcaption>{size}</figcaption></figure>'
+    shown = f'<img src="{_safe(source)}" width="{px}" alt="{_safe(name)}, {size} wide" loading="lazy">'
+    return f'<figure><a href="{_safe(target)}">{shown}</a><figcaption>{size}</figcaption></figure>'
 
 
 def _value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _safe(value: object) -> str:
+    return html.escape(str(value))

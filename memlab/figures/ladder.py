@@ -10,7 +10,7 @@ import polars as pl
 from memlab.evaluate.printing import number
 from memlab.figures import style
 from memlab.figures._plotly import go
-from memlab.figures._rows import mark
+from memlab.figures._rows import mark, verdict
 from memlab.figures._text import clean, escape, p_text, plain, signed, text_px, wrap
 
 _LINE, _MARK = 12, 18
@@ -36,11 +36,11 @@ def climb(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float =
     """
     columns = ("group", "system", "n", "mean", "mean_low", "mean_high", "difference", "low", "high", "p_holm", "chance")
     style.need(frame, (*columns, "ceiling", "ms"), "climb")
-    groups, traces, panels = style.series(frame, "group"), list[Any](), list[dict[str, Any]]()
-    for i, group in enumerate(groups):
+    traces, panels = list[Any](), list[dict[str, Any]]()
+    for i, group in enumerate(style.series(frame, "group")):
         rows = frame.filter(pl.col("group") == group).to_dicts()
         for step, row in enumerate(rows):
-            row["at"] = float(len(rows) - 1 - step)
+            row |= {"at": float(len(rows) - 1 - step), "gain": _gain(row)}
         traces += _steps(rows, panel=i, alpha=alpha)
         panels.append({"name": f"{clean(group)} ({_about(rows[0])})", "rows": rows})
     return style.finish(traces, _climb_layout(panels, measure=measure, alpha=alpha, title=title))
@@ -51,22 +51,6 @@ def _about(row: dict[str, Any]) -> str:
     return about if row["ceiling"] > 0.9995 else f"{about}, ceiling {number(row['ceiling'])}"
 
 
-def _steps(rows: list[dict[str, Any]], *, panel: int, alpha: float) -> list[Any]:
-    axes = style.axes(panel)
-    means, at = [row["mean"] for row in rows], [row["at"] for row in rows]
-    path = go.Scatter(x=means, y=at, mode="lines", hoverinfo="skip", line={"color": style.NOISE, "width": 1}, **axes)
-    path.showlegend = False
-    marks = []
-    for row in rows:
-        sure = row["p_holm"] is not None and row["p_holm"] < alpha
-        tint = style.GREY if not sure else style.PALETTE[0] if row["difference"] > 0 else style.PALETTE[1]
-        low, high = (row["mean"] if row[end] is None else row[end] for end in ("mean_low", "mean_high"))
-        shown = {"name": row["system"], "x": row["mean"], "low": low, "high": high, "tint": tint}
-        shown |= {"fill": tint if sure else "white", "hover": f"{row['mean']:.3f} [{low:.3f}, {high:.3f}]"}
-        marks.append(mark(shown, row["at"], **axes))
-    return [path, *marks]
-
-
 def _gain(row: dict[str, Any]) -> str:
     if row["difference"] is None:
         return ""
@@ -74,62 +58,62 @@ def _gain(row: dict[str, Any]) -> str:
     return f"{signed(row['difference'])}{span} {p_text(row['p_holm'])}"
 
 
+def _steps(rows: list[dict[str, Any]], *, panel: int, alpha: float) -> list[Any]:
+    axes = style.axes(panel)
+    means, at = [row["mean"] for row in rows], [row["at"] for row in rows]
+    traces = [style.line(means, at, "", style.NOISE, width=1, hoverinfo="skip", showlegend=False, **axes)]
+    for row in rows:
+        low, high = (row["mean"] if row[end] is None else row[end] for end in ("mean_low", "mean_high"))
+        shown = {"name": row["system"], "x": row["mean"], "low": low, "high": high,
+                 "hover": f"{row['mean']:.3f} [{low:.3f}, {high:.3f}]"}  # fmt: skip
+        traces.append(mark(shown | verdict(row["difference"], row["p_holm"], alpha), row["at"], **axes))
+    return traces
+
+
 def _climb_layout(panels: list[dict[str, Any]], *, measure: str, alpha: float, title: str) -> Any:
-    top_of = [max(row["mean_high"] or row["mean"] for row in panel["rows"]) for panel in panels]
     keys = [
         f"filled: p < {alpha:g} against the step before, after Holm's correction",
         "ms: median time of one question",
     ]
+    deepest_panel = max(len(panel["rows"]) for panel in panels)
 
     def layout_for(px: int) -> dict[str, Any]:
         beside = px > style.WIDTHS["column"] and len(panels) > 1
         across = (px - 36) // 2 if beside else px - 20
-        names, deepest = list[dict[str, Any]](), 1
-        for panel in panels:
-            for row in panel["rows"]:
-                room = across - text_px(_gain(row), style.SMALL) - 8
-                row["lines"] = wrap(f"{clean(row['system'])}, {_ms(row['ms'])}", room, style.SMALL)
-                deepest = max(deepest, len(row["lines"]))
+        names = [
+            [wrap(f"{clean(row['system'])}, {_ms(row['ms'])}", across - text_px(row["gain"], style.SMALL) - 8,
+                  style.SMALL) for row in panel["rows"]]
+            for panel in panels
+        ]  # fmt: skip
+        deepest = max(len(lines) for of_panel in names for lines in of_panel)
         row_px = _MARK + _LINE * deepest
-        plot = row_px * max(len(panel["rows"]) for panel in panels) + 6
-        gap, foot = 52, 36 + 12 * (1 if beside else 2)
-        stacked = 1 if beside else len(panels)
-        inside = plot * stacked + gap * (stacked - 1)
-        layout = style.layout(
-            px, title=title, plot_px=inside, head_px=16, left=10, right=10, bottom=foot, annotations=names
-        )
-        for i, panel in enumerate(panels):
-            key = str(i + 1) if i else ""
-            wide = across / (px - 20)
-            left = (1 - wide) * i if beside else 0.0
-            upper = 1.0 if beside else 1 - i * (plot + gap) / inside
-            style.add_panel(
-                layout, i, (left, left + wide), (upper - plot / inside, upper),
-                xaxis={"range": [0, top_of[i] * 1.16], "title": {"text": plain(measure)}, "nticks": 6},
-                yaxis={"visible": False, "range": [-12 / row_px, plot / row_px - 12 / row_px]},
-            )  # fmt: skip
-            names += _climb_texts(panel, key, row_px, deepest)
-        note = {"x": 0, "xref": "paper", "xanchor": "left", "y": 0, "yref": "paper", "yanchor": "top", "align": "left"}
-        note |= {"yshift": -32, "font": {"size": 8, "color": style.GREY}}
-        names.append({"text": escape("; ".join(keys)) if beside else "<br>".join(map(escape, keys)), **note})
-        return layout
+        plot = row_px * deepest_panel + 6
+        facets, texts = list[dict[str, Any]](), list[dict[str, Any]]()
+        for i, (panel, of_panel) in enumerate(zip(panels, names, strict=True)):
+            most = max(row["mean_high"] or row["mean"] for row in panel["rows"])
+            facets.append({
+                "px": plot, "head": f"<b>{escape(panel['name'])}</b>",
+                "xaxis": {"range": [0, most * 1.16], "title": {"text": plain(measure)}, "nticks": 6},
+                "yaxis": {"visible": False, "range": [-12 / row_px, plot / row_px - 12 / row_px]},
+            })  # fmt: skip
+            x, y = style.axes(i).values()
+            for row, lines in zip(panel["rows"], of_panel, strict=True):
+                above = {"y": row["at"] + (6 + _LINE * deepest) / row_px, "yref": y, "xref": f"{x} domain",
+                         "bgcolor": "white"}  # fmt: skip
+                texts += [
+                    style.note(style.broken(lines), 0, align="left", **above),
+                    style.note(row["gain"], 1, anchor="right top", font={"color": style.GREY}, **above),
+                    style.note(f"{row['mean']:.3f}".lstrip("0"), row["mean_high"] or row["mean"], row["at"],
+                               "left middle", xref=x, yref=y, xshift=5),
+                ]  # fmt: skip
+        key = escape("; ".join(keys)) if beside else style.broken(keys)
+        texts.append(style.note(key, 0, 0, yshift=-32, align="left", font={"size": 8, "color": style.GREY}))
+        return style.panels(
+            px, facets, columns=2 if beside else 1, gap=(16, 52), title=title, head_px=16, left=10, right=10,
+            bottom=36 + 12 * (1 if beside else 2), annotations=texts,
+        )  # fmt: skip
 
     return layout_for
-
-
-def _climb_texts(panel: dict[str, Any], key: str, row_px: int, deepest: int) -> list[dict[str, Any]]:
-    common = {"xref": f"x{key} domain", "yref": f"y{key}", "borderpad": 0, "showarrow": False}
-    head = {**common, "yref": f"y{key} domain", "y": 1, "yanchor": "bottom", "x": 0, "xanchor": "left"}
-    texts: list[dict[str, Any]] = [{"text": f"<b>{escape(panel['name'])}</b>", **head}]
-    for row in panel["rows"]:
-        above = {**common, "y": row["at"] + (6 + _LINE * deepest) / row_px, "yanchor": "top", "bgcolor": "white"}
-        texts += [
-            {"text": "<br>".join(map(escape, row["lines"])), "x": 0, "xanchor": "left", "align": "left", **above},
-            {"text": _gain(row), "x": 1, "xanchor": "right", "font": {"color": style.GREY}, **above},
-            {**common, "xref": f"x{key}", "text": f"{row['mean']:.3f}".lstrip("0"), "y": row["at"], "xanchor": "left",
-             "x": row["mean_high"] or row["mean"], "xshift": 5},
-        ]  # fmt: skip
-    return texts
 
 
 def _ms(value: float | None) -> str:
@@ -154,21 +138,11 @@ def weak_results(frame: pl.DataFrame, *, threshold: float, title: str = "") -> g
             continue
         weak = (values > threshold).mean()
         names.append(f"first result {'right' if right else 'wrong'} (n = {len(values):,}): {weak:.0%} weak")
-        traces.append(
-            go.Scatter(
-                x=[low, *values, high], y=[1.0, *(1 - np.arange(1, len(values) + 1) / len(values)), 0.0], mode="lines",
-                name=names[-1],
-                line={"color": style.colour(i), "width": 1.6, "shape": "hv", "dash": ("solid", "dash")[i]},
-            )
-        )  # fmt: skip
-    traces.append(
-        go.Scatter(
-            x=[threshold] * 2, y=[0, 1], mode="lines", line={"color": style.GREY, "width": 1.2, "dash": "dot"},
-            name=f"threshold {threshold:g}".replace("-", "−"),
-        )
-    )  # fmt: skip
-    names.append(traces[-1].name)
-
+        share = 1 - np.arange(1, len(values) + 1) / len(values)
+        look: dict[str, Any] = {"width": 1.6, "dash": ("solid", "dash")[i], "line": {"shape": "hv"}}
+        traces.append(style.line([low, *values, high], [1.0, *share, 0.0], names[-1], style.colour(i), **look))
+    names.append(f"threshold {threshold:g}".replace("-", "−"))
+    traces.append(style.line([threshold] * 2, [0, 1], names[-1], width=1.2, dash="dot"))
     return style.plot(
         traces, title=title, names=names, plot_px=180,
         xaxis={"title": {"text": "weakness of the first results"}, "range": [low, high]},
@@ -193,24 +167,22 @@ def causes(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     for i, group in enumerate(groups):
         rows = frame.filter(pl.col("group") == group)
         at = [len(names) - 1 - names.index(cause) + 0.4 - step * (i + 0.5) for cause in rows["cause"]]
-        shown = {"color": style.colour(i), "symbol": style.SYMBOLS[(2, 1)[i % 2]]}
-        traces.append(
-            go.Bar(
-                x=rows["share"].to_list(), y=at, width=step * 0.9, orientation="h", name=plain(f"{group}: pieces"),
-                marker={"color": style.faded(style.colour(i), 0.45)},
-            )
-        )  # fmt: skip
-        traces.append(
-            go.Scatter(
-                x=rows["alone"].to_list(), y=at, mode="markers", name=plain(f"{group}: answers"),
-                marker={**shown, "size": 6, "line": {"color": "white", "width": 0.8}}, cliponaxis=False,
-            )
-        )  # fmt: skip
-        counts += [
-            {"text": f"{n:,}", "x": 1, "xref": "paper", "xanchor": "right", "y": y, "borderpad": 0,
-             "font": {"size": 8, "color": style.darker(style.colour(i), 0.15)}}
-            for n, y in zip(rows["n"], at, strict=True)
+        tint = style.colour(i)
+        marker = {
+            "color": tint,
+            "symbol": style.SYMBOLS[(2, 1)[i % 2]],
+            "size": 6,
+            "line": {"color": "white", "width": 0.8},
+        }
+        traces += [
+            go.Bar(x=rows["share"].to_list(), y=at, width=step * 0.9, orientation="h", name=plain(f"{group}: pieces"),
+                   marker={"color": style.faded(tint, 0.45)}),
+            go.Scatter(x=rows["alone"].to_list(), y=at, mode="markers", name=plain(f"{group}: answers"), marker=marker,
+                       cliponaxis=False),
         ]  # fmt: skip
+        font = {"size": 8, "color": style.darker(tint, 0.15)}
+        counts += [style.note(f"{n:,}", 1, y, "right middle", yref="y", font=font)
+                   for n, y in zip(rows["n"], at, strict=True)]  # fmt: skip
     most = float(frame.select(pl.max_horizontal("share", "alone").max()).item())
     left = round(max(text_px(clean(name), style.SMALL) for name in names)) + 16
     row = 12 * len(groups) + 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import polars as pl
@@ -11,6 +12,7 @@ from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, plain, text_px
 
 _ROW_PX, _HEAD_PX, _AXIS_PX = 21, 18, 40
+_HEAD = {"font": {"size": style.TEXT}}
 _LEARNED = "learned, on other conversations"
 _PANELS = {"group": "groups of features", "feature": "single features"}
 
@@ -50,10 +52,26 @@ def importance(
             traces.append(_bars(rows, names[-1], i, len(subsets), panel=p))
     drawn = frame.filter(pl.col("name").is_in([n for members in shown.values() for n in members]))
     ends = [0.0, *drawn["loss"], *drawn["low"].drop_nulls(), *drawn["high"].drop_nulls()]
-    xlabel = f"loss in {measure} when permuted"
-    return style.finish(
-        traces, _importance_layout(shown, names, span=(min(ends), max(ends)), xlabel=xlabel, title=title)
-    )
+    pad = (max(ends) - min(ends) or 0.01) * 0.04
+    rooms = [max(text_px(clean(name), style.SMALL) for name in members) + 8 for members in shown.values()]
+    facets = [
+        {"px": _ROW_PX * len(members), "head": f"<b>{escape(_PANELS[kind])}</b>", "look": _HEAD,
+         "xaxis": {"range": [min(ends) - pad, max(ends) + pad], "nticks": 6, "zeroline": True,
+                   "zerolinecolor": style.INK, "zerolinewidth": 0.8,
+                   "title": {"text": plain(f"loss in {measure} when permuted")}},
+         "yaxis": {"range": [0.5 - len(members), 0.5], "tickvals": [-row for row in range(len(members))],
+                   "ticktext": list(map(plain, members)), "ticks": "", "showgrid": False}}
+        for kind, members in shown.items()
+    ]  # fmt: skip
+
+    def layout_for(px: int) -> dict[str, Any]:
+        beside = px > style.WIDTHS["column"] and len(shown) > 1
+        return style.panels(
+            px, facets, columns=2 if beside else 1, gap=(rooms[-1] + 12, _HEAD_PX + _AXIS_PX), title=title,
+            names=names, head_px=_HEAD_PX, left=rooms[0] if beside else max(rooms), bottom=_AXIS_PX, barmode="overlay",
+        )  # fmt: skip
+
+    return style.finish(traces, layout_for)
 
 
 def _subset_name(subset: str) -> str:
@@ -73,42 +91,6 @@ def _bars(rows: pl.DataFrame, name: str, i: int, n: int, *, panel: int) -> go.Ba
     )  # fmt: skip
 
 
-def _importance_layout(
-    shown: dict[str, list[str]], legends: list[str], *, span: tuple[float, float], xlabel: str, title: str
-) -> Any:
-    pad = (span[1] - span[0] or 0.01) * 0.04
-    rooms = [max(text_px(clean(name), style.SMALL) for name in members) + 8 for members in shown.values()]
-    sizes = [len(members) for members in shown.values()]
-
-    def layout_for(px: int) -> dict[str, Any]:
-        beside = px > style.WIDTHS["column"] and len(shown) > 1
-        gap_px = _HEAD_PX + (0 if beside else _AXIS_PX)
-        plot_px = _ROW_PX * max(sizes) if beside else _ROW_PX * sum(sizes) + gap_px * (len(sizes) - 1)
-        room = rooms[0] if beside else max(rooms)
-        across = px - room - 12
-        layout = style.layout(
-            px, title=title, names=legends, plot_px=plot_px, head_px=_HEAD_PX, left=room, bottom=_AXIS_PX,
-            barmode="overlay", annotations=[],
-        )  # fmt: skip
-        done = 0
-        for p, (kind, names) in enumerate(shown.items()):
-            share = (across - rooms[-1] - 12) / 2 / across
-            wide = ((0, share) if p == 0 else (1 - share, 1)) if beside else (0, 1)
-            high = 1 - (0 if beside else done / plot_px)
-            done += _ROW_PX * len(names) + gap_px
-            style.add_panel(
-                layout, p, wide, (high - _ROW_PX * len(names) / plot_px, high), head=f"<b>{escape(_PANELS[kind])}</b>",
-                font={"size": style.TEXT},
-                xaxis={"range": [span[0] - pad, span[1] + pad], "nticks": 6, "title": {"text": plain(xlabel)},
-                       "zeroline": True, "zerolinecolor": style.INK, "zerolinewidth": 0.8},
-                yaxis={"range": [0.5 - len(names), 0.5], "tickvals": [-row for row in range(len(names))],
-                       "ticktext": list(map(plain, names)), "ticks": "", "showgrid": False},
-            )  # fmt: skip
-        return layout
-
-    return layout_for
-
-
 def learning_curve(
     frame: pl.DataFrame, *, measure: str = "recall_all@10", reference: str = "untrained sum", title: str = ""
 ) -> go.Figure:
@@ -121,66 +103,43 @@ def learning_curve(
     :param reference: what the untrained ranking is called.
     """
     style.need(frame, ("conversations", "questions", "n", "mean", "low", "high", "untrained"), "learning_curve")
-    subsets = style.series(frame, "questions")
-    traces, panels = list[Any](), list[dict[str, Any]]()
     sizes = sorted(frame["conversations"].unique().to_list())
-    for p, subset in enumerate(subsets):
+    low, high = math.log10(sizes[0]), math.log10(sizes[-1])
+    edge = (high - low or 0.3) * 0.06
+    traces, facets = list[Any](), list[dict[str, Any]]()
+    for p, subset in enumerate(style.series(frame, "questions")):
         rows = frame.filter(pl.col("questions") == subset).sort("conversations")
-        filled = rows.with_columns(pl.col("low", "high").fill_null(pl.col("mean")))
-        low, high = min([*filled["low"], *filled["untrained"]]), max([*filled["high"], *filled["untrained"]])
-        pad = (high - low or 0.1) * 0.1
-        bounds = [max(0.0, low - pad), min(1.02, high + pad)]
-        panels.append({"text": f"{_subset_name(subset)} (n = {rows['n'][0]:,})", "range": bounds})
-        traces += _learned(filled, reference, panel=p)
-    return style.finish(traces, _curve_layout(panels, sizes, [reference], measure=measure, title=title))
+        rows = rows.with_columns(pl.col("low", "high").fill_null(pl.col("mean")))
+        traces += _learned(rows, reference, panel=p)
+        least, most = min([*rows["low"], *rows["untrained"]]), max([*rows["high"], *rows["untrained"]])
+        pad = (most - least or 0.1) * 0.1
+        facets.append({
+            "head": f"<b>{escape(_subset_name(subset))} (n = {rows['n'][0]:,})</b>", "look": _HEAD,
+            "xaxis": {"type": "log", "tickvals": sizes, "range": [low - edge, high + edge],
+                      "title": {"text": "conversations learned from (log scale)"}},
+            "yaxis": {"range": [max(0.0, least - pad), min(1.02, most + pad)], "nticks": 7},
+        })  # fmt: skip
+
+    def layout_for(px: int) -> dict[str, Any]:
+        beside = px > style.WIDTHS["column"] or len(facets) == 1
+        for p, facet in enumerate(facets):
+            facet["px"] = 190 if beside else 130
+            facet["yaxis"] = {**facet["yaxis"], "title": {"text": "" if beside and p else plain(measure)}}
+        return style.panels(
+            px, facets, columns=len(facets) if beside else 1, gap=(48, _HEAD_PX + _AXIS_PX), title=title,
+            names=[_LEARNED, reference], head_px=_HEAD_PX, left=46, bottom=_AXIS_PX,
+        )  # fmt: skip
+
+    return style.finish(traces, layout_for)
 
 
 def _learned(rows: pl.DataFrame, reference: str, *, panel: int) -> list[Any]:
-    axes = style.axes(panel)
-    x = rows["conversations"].to_list()
-    band = go.Scatter(
-        x=[*x, *reversed(x)], y=[*rows["high"], *reversed(rows["low"])], fill="toself", mode="lines",
-        fillcolor=style.faded(style.colour(0), 0.14), line={"width": 0}, hoverinfo="skip", showlegend=False, **axes,
-    )  # fmt: skip
-    line = go.Scatter(
-        x=x, y=rows["mean"].to_list(), name=_LEARNED, legendgroup="learned", showlegend=panel == 0,
-        mode="lines+markers", line={"color": style.colour(0), "width": 1.5}, marker={"size": 6},
-        text=[f"{n} conversations: {m:.3f}" for n, m in zip(x, rows["mean"], strict=True)], hoverinfo="text", **axes,
-    )  # fmt: skip
-    plain_sum = go.Scatter(
-        x=[0.5, x[-1] * 1.5], y=[rows["untrained"][0]] * 2, name=plain(reference), legendgroup="reference",
-        mode="lines", showlegend=panel == 0, line={"color": style.GREY, "width": 1.2, "dash": "dash"},
-        hoverinfo="name+y", **axes,
-    )  # fmt: skip
-    return [band, line, plain_sum]
-
-
-def _curve_layout(panels: list[dict[str, Any]], sizes: list[int], names: list[str], *, measure: str, title: str) -> Any:
-    import math
-
-    low, high = math.log10(sizes[0]), math.log10(sizes[-1])
-    edge = (high - low or 0.3) * 0.06
-
-    def layout_for(px: int) -> dict[str, Any]:
-        n, beside = len(panels), px > style.WIDTHS["column"] or len(panels) == 1
-        one_px = 190 if beside else 130
-        gap_px = 0 if beside else _HEAD_PX + _AXIS_PX
-        plot_px = one_px if beside else one_px * n + gap_px * (n - 1)
-        layout = style.layout(
-            px, title=title, names=[_LEARNED, *names], plot_px=plot_px, head_px=_HEAD_PX, left=46, bottom=_AXIS_PX,
-            annotations=[],
-        )  # fmt: skip
-        for p, panel in enumerate(panels):
-            share = (1 - (n - 1) * 48 / (px - 58)) / n if beside else 1
-            left = p * (share + 48 / (px - 58)) if beside else 0
-            up = 1 - (0 if beside else p * (one_px + gap_px) / plot_px)
-            style.add_panel(
-                layout, p, (left, left + share), (up - one_px / plot_px, up), head=f"<b>{escape(panel['text'])}</b>",
-                font={"size": style.TEXT},
-                xaxis={"type": "log", "tickvals": sizes, "range": [low - edge, high + edge],
-                       "title": {"text": "conversations learned from (log scale)"}},
-                yaxis={"range": panel["range"], "nticks": 7, "title": {"text": "" if beside and p else plain(measure)}},
-            )  # fmt: skip
-        return layout
-
-    return layout_for
+    axes, x, tint = style.axes(panel), rows["conversations"].to_list(), style.colour(0)
+    hover = [f"{n} conversations: {m:.3f}" for n, m in zip(x, rows["mean"], strict=True)]
+    return [
+        style.band(x, rows["low"], rows["high"], style.faded(tint, 0.14), **axes),
+        style.line(x, rows["mean"], _LEARNED, tint, legendgroup="learned", showlegend=panel == 0, mode="lines+markers",
+                   marker={"size": 6}, text=hover, hoverinfo="text", **axes),
+        style.line([0.5, x[-1] * 1.5], [rows["untrained"][0]] * 2, plain(reference), width=1.2, dash="dash",
+                   legendgroup="reference", showlegend=panel == 0, hoverinfo="name+y", **axes),
+    ]  # fmt: skip

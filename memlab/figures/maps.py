@@ -51,17 +51,14 @@ def embedding_map(
     ranked = sizes.sort("evidence", "size", "label", descending=[True, True, False])
     coloured = {label: style.colour(i) for i, label in enumerate(ranked["label"].head(_COLOURED).sort())}
     names = _names(terms)
-    note = ""
+    note, drawn = "", turns
     if turns.height > _MOST_POINTS:
         rest = turns.filter(~pl.col("evidence")).sample(_MOST_POINTS, seed=seed)
         note = f"{_MOST_POINTS:,} of {turns.height:,} points drawn"
         drawn = pl.concat([rest, turns.filter(pl.col("evidence"))])
-    else:
-        drawn = turns
     stars = turns.filter(pl.col("evidence"))
-    traces = _traces(drawn, stars, coloured, names)
     named = {k: (coloured[k], names.get(k, f"cluster {k}")) for k in ranked["label"] if k in coloured}
-    return style.finish(traces, _layout(drawn, stars, named, title=title, note=note))
+    return style.finish(_traces(drawn, stars, coloured, names), _layout(drawn, stars, named, title=title, note=note))
 
 
 def _names(terms: pl.DataFrame | None) -> dict[int, str]:
@@ -113,7 +110,6 @@ def _layout(
 
     def layout_for(px: int) -> dict[str, Any]:
         width = "column" if px <= style.WIDTHS["column"] else "full"
-        head, top = style.heading(title, px, top=8)
         area = np.array([px - 2 * _SIDE, _HEIGHT_PX[width]], dtype=float)
         scale = float(((area - 24) / np.maximum(high - low, 1e-9)).min())
         corner = (low + high) / 2 - area / scale / 2
@@ -125,12 +121,11 @@ def _layout(
             text["x"], text["y"] = (corner + np.array(text.pop("at")) / scale).tolist()
         texts.append(_key(keys, len(star_xy), note))
         box = {"showgrid": False, "showticklabels": False, "ticks": "", "mirror": True, "linecolor": style.RULE}
-        return {
-            "title": head, "annotations": texts, "showlegend": False, "height": int(top + area[1] + 24),
-            "margin": {"t": top, "l": _SIDE, "r": _SIDE, "b": 24},
-            "xaxis": {**box, "range": [corner[0], corner[0] + area[0] / scale]},
-            "yaxis": {**box, "range": [corner[1], corner[1] + area[1] / scale]},
-        }  # fmt: skip
+        return style.layout(
+            px, title=title, plot_px=float(area[1]), left=_SIDE, right=_SIDE, bottom=24, annotations=texts,
+            xaxis={**box, "range": [corner[0], corner[0] + area[0] / scale]},
+            yaxis={**box, "range": [corner[1], corner[1] + area[1] / scale]},
+        )  # fmt: skip
 
     return layout_for
 
@@ -190,5 +185,4 @@ def _key(keys: list[tuple[str, str]], stars: int, note: str) -> dict[str, Any]:
     parts = [f"<span style='color:black'>★</span> evidence (n = {stars})"] if stars else []
     parts += [f"<span style='color:{tint}'>●</span> {name}" for tint, name in keys]
     parts += [plain(note)] if note else []
-    at = {"x": 0, "xref": "paper", "xanchor": "left", "y": 0, "yref": "paper", "yanchor": "top", "yshift": -3}
-    return {"text": "   ".join(parts), "font": {"size": style.SMALL, "color": style.GREY}, "showarrow": False, **at}
+    return style.note("   ".join(parts), 0, 0, yshift=-3, font={"size": style.SMALL, "color": style.GREY})

@@ -82,24 +82,21 @@ def icicle(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
         boxes = [row for row in tree.rows if (row["depth"] if single else row["branch"]) % 2 == odd]
         traces.append(
             go.Bar(
-                orientation="h", showlegend=False, hoverinfo="text", marker={"color": style.SEQUENCE[odd]},
+                orientation="h", showlegend=False, hoverinfo="text", hovertext=[_hover(row) for row in boxes],
+                marker={"color": style.SEQUENCE[odd], "line": {"color": "white", "width": 1}},
                 base=[edges[row["depth"]] for row in boxes],
                 x=[edges[row["depth"] + 1] - edges[row["depth"]] for row in boxes],
                 y=[row["middle"] for row in boxes], width=[row["end"] - row["first"] for row in boxes],
-                hovertext=[_hover(row) for row in boxes],
             )
         )  # fmt: skip
-        traces[-1].marker.line = {"color": "white", "width": 1}
     heads = {row["depth"]: clean(row["kind"]) for row in tree.rows} if "kind" in frame.columns else {}
 
     def layout_for(px: int) -> dict[str, Any]:
         across = px - 2 * _SIDE_PX
         notes = [_boxed(row, edges, across, tree.row_px()) for row in tree.rows]
-        notes += [
-            {"text": f"<b>{escape(fit(name, (edges[depth + 1] - edges[depth]) * across, style.SMALL, bold=True))}</b>",
-             "x": edges[depth], "xanchor": "left", "y": 1, "yref": "paper", "yanchor": "bottom", "borderpad": 0}
-            for depth, name in heads.items()
-        ]  # fmt: skip
+        for depth, name in heads.items():
+            heading = escape(fit(name, (edges[depth + 1] - edges[depth]) * across, style.SMALL, bold=True))
+            notes.append(style.note(f"<b>{heading}</b>", edges[depth], 1, "left bottom", xref="x"))
         return tree.layout(
             px, title=title, bottom=8, head_px=_HEAD_PX * bool(heads), annotations=[note for note in notes if note],
             barmode="overlay", bargap=0,
@@ -109,7 +106,7 @@ def icicle(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
 
 
 def _hover(row: dict[str, Any]) -> str:
-    return f"{'<br>'.join(map(escape, wrap(row['label'], 360, style.TEXT, lines=4)))}<br>{row['n_turns']:,} turns"
+    return f"{style.broken(wrap(row['label'], 360, style.TEXT, lines=4))}<br>{row['n_turns']:,} turns"
 
 
 def _boxed(row: dict[str, Any], edges: np.ndarray, across: int, row_px: float) -> dict[str, Any] | None:
@@ -118,8 +115,8 @@ def _boxed(row: dict[str, Any], edges: np.ndarray, across: int, row_px: float) -
         return None
     room = (edges[row["depth"] + 1] - edges[row["depth"]]) * across - 8
     lines = wrap(row["label"], room, style.SMALL, lines=max(1, min(4, int((high - 2) // 11))))
-    return {"text": "<br>".join(map(escape, lines)), "x": edges[row["depth"]], "xanchor": "left", "xshift": 3,
-            "align": "left", "y": row["middle"], "yanchor": "middle", "borderpad": 0}  # fmt: skip
+    return style.note(style.broken(lines), edges[row["depth"]], row["middle"], "left middle", xref="x", yref="y",
+                      xshift=3, align="left")  # fmt: skip
 
 
 def links(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
@@ -154,10 +151,7 @@ def links(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     for pairs, name, tint, dash in drawn:
         if pairs:
             x, y = ([v for a, b in pairs for v in (at[a][i], at[b][i], None)] for i in (0, 1))
-            traces.append(
-                go.Scatter(x=x, y=y, mode="lines", name=name, hoverinfo="skip",
-                           line={"color": tint, "width": 1, "dash": dash})
-            )  # fmt: skip
+            traces.append(style.line(x, y, name, tint, width=1, dash=dash, hoverinfo="skip"))
     most = max(row["n_turns"] for row in tree.rows) or 1
     size = [4 + 8 * (row["n_turns"] / most) ** 0.5 for row in tree.rows]
     right, down = zip(*(at[row["node_id"]] for row in tree.rows), strict=True)
@@ -185,16 +179,16 @@ def _beside(
     """Put the label of a leaf right of its mark, that of another node left of it."""
     if (row["end"] - row["first"]) * row_px < _LEGIBLE_PX:
         return None
-    common = {"x": at[0], "y": at[1], "yanchor": "middle", "borderpad": 0, "showarrow": False}
+    place: dict[str, Any] = {"x": at[0], "y": at[1], "xref": "x", "yref": "y"}
     if row["leaf"]:
         label = fit(row["label"], across * (1 - at[0]) - 9, style.SMALL)
-        return {**common, "text": escape(label), "xanchor": "left", "xshift": 9}
+        return style.note(escape(label), anchor="left middle", xshift=9, **place)
     room, many = left - mark / 2 - (16 if row["depth"] else 4), int((row["end"] - row["first"]) * row_px // 11)
     if room < 40:
         return None
     lines = wrap(row["label"], room, style.SMALL, lines=max(1, min(3, many)))
-    return {**common, "text": "<br>".join(map(escape, lines)), "xanchor": "right", "xshift": -mark / 2 - 3,
-            "align": "right", "bgcolor": "rgba(255,255,255,0.85)"}  # fmt: skip
+    return style.note(style.broken(lines), anchor="right middle", xshift=-mark / 2 - 3, align="right",
+                      bgcolor="rgba(255,255,255,0.85)", **place)  # fmt: skip
 
 
 def compression(frame: pl.DataFrame, *, reference: str = "", title: str = "") -> go.Figure:
@@ -214,24 +208,21 @@ def compression(frame: pl.DataFrame, *, reference: str = "", title: str = "") ->
     names = [name for name in style.series(frame, "series") if name != reference]
     traces = list[Any]()
     for name in style.series(frame, "series"):
-        rows, grey = frame.filter(pl.col("series") == name), name == reference
-        i = 0 if grey else names.index(name)
-        look: dict[str, Any] = {
-            "mode": "lines+markers", "line": {"color": style.colour(i), "width": 1.5, "dash": style.dash(i)},
-            "marker": {"symbol": style.SYMBOLS[i % len(style.SYMBOLS)], "size": 6},
-            "text": list(map(plain, rows["layer"])), "hoverinfo": "text+x+y",
-        }  # fmt: skip
-        if grey:
-            look = {"mode": "lines", "line": {"color": style.GREY, "width": 1.2, "dash": "dash"}}
-        elif {"low", "high"} <= set(rows.columns):
+        rows = frame.filter(pl.col("series") == name)
+        if name == reference:
+            traces.append(
+                style.line(rows["compression"], rows["evidence_kept"], style.named(name), width=1.2, dash="dash")
+            )
+            continue
+        look: dict[str, Any] = {"text": list(map(plain, rows["layer"])), "hoverinfo": "text+x+y"}
+        if {"low", "high"} <= set(rows.columns):
             ends = [rows[column] for column in ("evidence_kept", "low", "high")]
             look["error_y"] = style.interval(*ends, thickness=0.8, width=2)
-        x, y = rows["compression"].to_list(), rows["evidence_kept"].to_list()
-        traces.append(go.Scatter(x=x, y=y, name=style.named(name), **look))
-    return style.finish(traces, _kept_layout(frame, names, reference, title))
+        traces.append(style.marked(rows["compression"], rows["evidence_kept"], name, names.index(name), **look))
+    return style.finish(traces, _layers_layout(frame, names, reference, title))
 
 
-def _kept_layout(frame: pl.DataFrame, names: list[Any], reference: str, title: str) -> Any:
+def _layers_layout(frame: pl.DataFrame, names: list[Any], reference: str, title: str) -> Any:
     marks = frame.filter(pl.col("series") != reference)
     x = np.log10(frame["compression"].to_numpy().astype(float))
     span = (min(0.0, x.min()) - 0.06, x.max() + 0.2)
@@ -247,8 +238,7 @@ def _kept_layout(frame: pl.DataFrame, names: list[Any], reference: str, title: s
         centres = place(anchors, sizes, every, area=(across, high), radii=(9, 14, 20, 28))
         tints = [style.darker(style.colour(names.index(name)), 0.15) for name in marks["series"]]
         notes = [
-            {"text": escape(name), "x": at[0] / across, "xref": "paper", "y": 1 - at[1] / high, "yref": "paper",
-             "xanchor": "center", "yanchor": "middle", "borderpad": 0, "font": {"size": style.SMALL, "color": tint}}
+            style.note(escape(name), at[0] / across, 1 - at[1] / high, "center middle", font={"color": tint})
             for name, at, tint in zip(layers, centres, tints, strict=True) if not np.isnan(at[0])
         ]  # fmt: skip
         ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if np.log10(tick) <= span[1]]

@@ -9,7 +9,7 @@ import polars as pl
 
 from memlab.figures import style
 from memlab.figures._plotly import go
-from memlab.figures._rows import marked_rows
+from memlab.figures._rows import marked_rows, verdict
 from memlab.figures._text import clean, p_text, plain, signed
 
 
@@ -32,19 +32,16 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float 
     measures = style.series(frame, "measure") if several else [measure]
     marks = []
     for row in frame.to_dicts():
-        sure = row["p_holm"] < alpha
-        tint = (style.PALETTE[0] if row["difference"] > 0 else style.PALETTE[1]) if sure else style.GREY
         numbers = f"{signed(row['difference'])} [{signed(row['low'])}, {signed(row['high'])}] {p_text(row['p_holm'])}"
-        symbol = style.SYMBOLS[measures.index(row["measure"]) if several else 0]
-        marks.append({**row, "name": row["system"], "x": row["difference"], "numbers": numbers, "tint": tint,
-                      "fill": tint if sure else "white", "symbol": symbol})  # fmt: skip
-    counts = sorted(set(frame["n"].to_list()))
-    n = f"n = {counts[0]:,}" if len(counts) == 1 else f"n = {counts[0]:,}–{counts[-1]:,}"
-    xlabel = f"difference in {measure} to {clean(frame['baseline'][0])} ({n})"
+        marks.append({**row, "name": row["system"], "x": row["difference"], "numbers": numbers,
+                      "symbol": style.SYMBOLS[measures.index(row["measure"]) if several else 0],
+                      **verdict(row["difference"], row["p_holm"], alpha)})  # fmt: skip
+    counts = sorted(frame["n"])
+    n = "–".join(dict.fromkeys(f"{count:,}" for count in (counts[0], counts[-1])))
+    xlabel = f"difference in {measure} to {clean(frame['baseline'][0])} (n = {n})"
     key = f"filled: p < {alpha:g} after Holm's correction"
     if several:
-        shapes = zip(("●", "■", "◆", "▲"), measures, strict=False)
-        key = f"{', '.join(f'{shape} {clean(name)}' for shape, name in shapes)}; {key}"
+        key = f"{style.key(measures)}; {key}"
     return marked_rows(marks, xlabel=xlabel, key=key, title=title)
 
 
@@ -68,20 +65,18 @@ def exchange(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
     style.need(frame, ("system", "side", "n", "share", "low", "high", "expected", "likeness"), "exchange")
     frame = frame.filter(pl.col("n") > 0)
     style.need(frame, (), "exchange (of systems that exchange something)")
+    order = {name: i for i, name in enumerate(style.series(frame, "system"))}
     marks, ticks = [], []
-    for row in frame.sort("side", descending=True, maintain_order=True).to_dicts():
+    for row in sorted(frame.to_dicts(), key=lambda row: (order[row["system"]], row["side"] != "out")):
         name, out = row["system"], row["side"] == "out"
         tint = style.GREY if out else style.PALETTE[0]
         cosine = "" if row["likeness"] is None else f", cosine {row['likeness']:.2f}".replace("0.", ".")
-        word = "out" if out else "in"
         ends = {end: row["share"] if row[end] is None else row[end] for end in ("low", "high")}
-        numbers = f"{row['n']:,} {word}: {row['share']:.1%}{cosine}"
+        numbers = f"{row['n']:,} {'out' if out else 'in'}: {row['share']:.1%}{cosine}"
         marks.append({"name": name, "x": row["share"], **ends, "numbers": numbers, "tint": tint,
                       "fill": "white" if out else tint})  # fmt: skip
         if row["expected"] is not None:
             ticks.append({"name": name, "x": row["expected"], "nth": 0 if out else 1})
-    order = {name: i for i, name in enumerate(style.series(frame, "system"))}
-    marks.sort(key=lambda mark: order[mark["name"]])
     xlabel = f"evidence among turns out of and into the first {k}"
     key = "○ out, ● in; | what the ranks that they come from hold on average"
     return marked_rows(marks, xlabel=xlabel, key=key, title=title, ticks=ticks)
@@ -96,25 +91,20 @@ def spans(
         model; optional), a row each, in the order to draw.
     """
     style.need(frame, ("clusters", "count"), "spans")
-    x = [clean(v) for v in frame["clusters"]]
-    traces: list[Any] = [
-        go.Bar(x=x, y=frame["count"].to_list(), name="observed", marker={"color": style.colour(0)},
-               text=[f"{v:,}" for v in frame["count"]], textposition="outside", textfont={"size": style.SMALL},
-               cliponaxis=False)
-    ]  # fmt: skip
-    top_value = float(frame["count"].max())  # type: ignore[arg-type]
-    if "expected" in frame.columns:
-        traces.append(
-            go.Bar(x=x, y=frame["expected"].to_list(), name="a random set of the same size",
-                   marker={"color": style.NOISE}, text=[f"{v:,.0f}" for v in frame["expected"]], textposition="outside",
-                   textfont={"size": style.SMALL, "color": style.GREY}, cliponaxis=False)
-        )  # fmt: skip
-        top_value = max(top_value, float(frame["expected"].max()))  # type: ignore[arg-type]
-
+    x, traces, top = [clean(v) for v in frame["clusters"]], list[Any](), 0.0
+    kinds = {"count": ("observed", style.colour(0), style.INK),
+             "expected": ("a random set of the same size", style.NOISE, style.GREY)}  # fmt: skip
+    for column, (name, tint, ink) in kinds.items():
+        if column in frame.columns:
+            y = frame[column].to_list()
+            font = {"size": style.SMALL, "color": ink}
+            traces.append(go.Bar(x=x, y=y, name=name, marker={"color": tint}, text=[f"{v:,.0f}" for v in y],
+                                 textposition="outside", textfont=font, cliponaxis=False))  # fmt: skip
+            top = max(top, *y)
     return style.plot(
         traces, title=title, names=[t.name for t in traces] if len(traces) > 1 else [], plot_px=180,
         xaxis={"type": "category", "title": {"text": plain(xlabel)}, "showgrid": False},
-        yaxis={"title": {"text": "questions"}, "tickformat": ",", "range": [0, top_value * 1.14 or 1]},
+        yaxis={"title": {"text": "questions"}, "tickformat": ",", "range": [0, top * 1.14 or 1]},
     )  # fmt: skip
 
 
@@ -134,13 +124,9 @@ def concentration(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Fi
         values = np.sort(rows.filter(pl.col("system") == system)["largest_share"].drop_nulls().to_numpy())
         share = 1 - np.arange(len(values)) / max(len(values), 1)
         x, first = np.unique(values, return_index=True)
-        traces.append(
-            go.Scatter(
-                x=[0.0, *x, 1.0], y=[1.0, *share[first], share[first][-1] if len(x) and x[-1] >= 1 else 0.0],
-                name=style.named(system), mode="lines",
-                line={"color": style.colour(i), "width": 1.6, "shape": "vh", "dash": style.dash(i)},
-            )
-        )  # fmt: skip
+        y = [1.0, *share[first], share[first][-1] if len(x) and x[-1] >= 1 else 0.0]
+        look: dict[str, Any] = {"width": 1.6, "dash": style.dash(i), "line": {"shape": "vh"}}
+        traces.append(style.line([0.0, *x, 1.0], y, style.named(system), style.colour(i), **look))
     return style.plot(
         traces, title=title, names=list(map(clean, systems)) if len(systems) > 1 else [], plot_px=180,
         xaxis={"title": {"text": f"share of the top {k} in one cluster, at least"}, "range": [0, 1.01], "dtick": 0.2},

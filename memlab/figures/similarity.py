@@ -47,15 +47,11 @@ def evidence_similarity(
     for i, (kind, values, (x, density)) in enumerate(zip(kinds, samples, ridges, strict=True)):
         base, colour = float(len(kinds) - 1 - i), style.colour(i)
         low, middle, high = (float(q) for q in np.quantile(values, (0.25, 0.5, 0.75)))
+        heights = base + _RIDGE_SHARE * density / density.max()
         traces += [
-            go.Scatter(
-                x=[x[0], *x, x[-1]], y=[base, *(base + _RIDGE_SHARE * density / density.max()), base],
-                fill="toself", mode="lines",
-                fillcolor=style.faded(colour, 0.3), line={"color": colour, "width": 1, "simplify": False},
-                hoverinfo="skip", name=plain(kind),
-            ),
-            go.Scatter(x=[low, high], y=[base] * 2, mode="lines", line={"color": colour, "width": 3.5},
-                       hoverinfo="x", name=plain(kind)),
+            style.line([x[0], *x, x[-1]], [base, *heights, base], plain(kind), colour, width=1,
+                       line={"simplify": False}, fill="toself", fillcolor=style.faded(colour, 0.3), hoverinfo="skip"),
+            style.line([low, high], [base] * 2, plain(kind), colour, width=3.5, hoverinfo="x"),
             go.Scatter(x=[middle], y=[base], mode="markers", hoverinfo="x", name=plain(kind),
                        marker={"color": "white", "size": 6, "line": {"color": style.INK, "width": 1.2}}),
         ]  # fmt: skip
@@ -100,13 +96,11 @@ def _ridge_layout(labels: list[dict[str, Any]], *, span: list[float], xlabel: st
         row = _ROW_PX + _SECOND_LINE_PX * (max(map(len, names)) > 1)
         texts = []
         for label, lines in zip(labels, names, strict=True):
-            at = {"y": label["y"] + 1 - 6 / row, "yanchor": "top", "xref": "paper", "borderpad": 0, "showarrow": False}
+            at = {"y": label["y"] + 1 - 6 / row, "yref": "y"}
             heading = "<br>".join(f"<b>{escape(line)}</b>" for line in lines)
-            tint = style.darker(label["colour"])
-            texts += [
-                {"text": heading, "x": 0, "xanchor": "left", "align": "left", "font": {"color": tint}, **at},
-                {"text": label["numbers"], "x": 1, "xanchor": "right", "font": {"color": style.GREY}, **at},
-            ]
+            tint, grey = {"color": style.darker(label["colour"])}, {"color": style.GREY}
+            texts.append(style.note(heading, 0, align="left", font=tint, **at))
+            texts.append(style.note(label["numbers"], 1, anchor="right top", font=grey, **at))
         return style.layout(
             px, title=title, plot_px=row * len(labels) + 8, left=12, bottom=34, annotations=texts,
             xaxis={"title": {"text": plain(xlabel)}, "range": [span[0] - pad, span[1] + pad]},
@@ -138,63 +132,52 @@ def evidence_matrix(
     marks = list(evidence) if evidence is not None else [False] * n
     off_diagonal = values[~np.eye(n, dtype=bool)] if n > 1 else values.ravel()
     low, high = float(np.nanmin(off_diagonal)), float(np.nanmax(off_diagonal))
-    hover = [f"{i + 1} and {j + 1}: {values[i, j]:.3f}" for i in range(n) for j in range(n)]
+    pairs = [(i, j) for i in range(n) for j in range(n)]
     points = go.Scatter(
-        x=[j for _ in range(n) for j in range(n)], y=[i for i in range(n) for _ in range(n)], mode="markers",
-        marker={"opacity": 0, "size": 8}, text=hover, hoverinfo="text", showlegend=False,
+        x=[j for _, j in pairs], y=[i for i, _ in pairs], mode="markers", marker={"opacity": 0, "size": 8},
+        text=[f"{i + 1} and {j + 1}: {values[i, j]:.3f}" for i, j in pairs], hoverinfo="text", showlegend=False,
     )  # fmt: skip
-    cells = [_cell(i, j, values[i, j], low, high) for i in range(n) for j in range(n)]
-    return style.finish([points], _matrix_layout(values, names, marks, cells=cells, title=title))
+    white = {"color": "white", "width": 0.8}
+    shapes = [
+        {"type": "rect", "x0": j - 0.5, "x1": j + 0.5, "y0": i - 0.5, "y1": i + 0.5, "layer": "below", "line": white,
+         "fillcolor": "#F2F2F2" if i == j else _shade(values[i, j], low, high)} for i, j in pairs
+    ]  # fmt: skip
+    line = {"type": "line", "line": {"color": style.INK, "width": 1.2}, "layer": "above"}
+    for edge in (i - 0.5 for i in range(1, n) if marks[i] != marks[i - 1]):
+        shapes.append({**line, "x0": -0.5, "x1": n - 0.5, "y0": edge, "y1": edge})
+        shapes.append({**line, "x0": edge, "x1": edge, "y0": -0.5, "y1": n - 0.5})
+    shown = [(i, j) for i, j in pairs if i != j and n <= 12 and np.isfinite(values[i, j])]
+
+    def layout_for(px: int) -> dict[str, Any]:
+        left = int(px * (0.42 if px <= style.WIDTHS["column"] else 0.5))
+        side = min((px - left - 8) / n, 26)
+        size, letters = min(style.SMALL - 1, side * 0.42), min(style.SMALL, max(side * 0.8, 5))
+        texts = [
+            {"text": f"{values[i, j]:.2f}".replace("0.", ".", 1), "x": j, "y": i,
+             "font": {"size": size, "color": "white" if values[i, j] > low + 0.66 * (high - low) else style.INK}}
+            for i, j in shown
+        ]  # fmt: skip
+        rows = [
+            escape(fit(f"{'★ ' if m else ''}{i + 1} {clean(t)}", left - 14, letters))
+            for i, (t, m) in enumerate(zip(names, marks, strict=True))
+        ]
+        ticks = {"showgrid": False, "showline": False, "ticks": "", "tickvals": list(range(n)),
+                 "tickfont": {"size": letters}}  # fmt: skip
+        return style.layout(
+            px, title=title, plot_px=side * n, head_px=16, left=left, right=int(px - left - side * n), bottom=6,
+            annotations=texts, shapes=shapes,
+            xaxis={**ticks, "ticktext": [str(i + 1) for i in range(n)], "range": [-0.5, n - 0.5], "side": "top",
+                   "tickangle": 0},
+            yaxis={**ticks, "ticktext": rows, "range": [n - 0.5, -0.5]},
+        )  # fmt: skip
+
+    return style.finish([points], layout_for)
 
 
-def _cell(i: int, j: int, value: float, low: float, high: float) -> dict[str, Any]:
-    place = {"type": "rect", "x0": j - 0.5, "x1": j + 0.5, "y0": i - 0.5, "y1": i + 0.5, "layer": "below"}
-    return {**place, "fillcolor": _shade(value, low, high, i == j), "line": {"color": "white", "width": 0.8}}
-
-
-def _shade(value: float, low: float, high: float, diagonal: bool) -> str:
-    if diagonal or not np.isfinite(value):
+def _shade(value: float, low: float, high: float) -> str:
+    if not np.isfinite(value):
         return "#F2F2F2"
     share = float(np.clip((value - low) / (high - low or 1), 0, 1))
     white, ink = np.array([247, 251, 255]), np.array([0, 90, 150])
     red, green, blue = np.round(white + share * (ink - white)).astype(int)
     return f"rgb({red},{green},{blue})"
-
-
-def _matrix_layout(
-    values: np.ndarray, names: Sequence[str], marks: list[bool], *, cells: list[dict[str, Any]], title: str
-) -> Any:
-    n = len(names)
-    off = values[~np.eye(n, dtype=bool)] if n > 1 else values.ravel()
-    low, high = float(np.nanmin(off)), float(np.nanmax(off))
-    dark = low + 0.66 * (high - low)
-    turns = [i for i in range(1, n) if marks[i] != marks[i - 1]]
-    line = {"type": "line", "line": {"color": style.INK, "width": 1.2}, "layer": "above"}
-    rules = [{**line, "x0": -0.5, "x1": n - 0.5, "y0": i - 0.5, "y1": i - 0.5} for i in turns]
-    rules += [{**line, "y0": -0.5, "y1": n - 0.5, "x0": i - 0.5, "x1": i - 0.5} for i in turns]
-
-    def layout_for(px: int) -> dict[str, Any]:
-        head, top = style.heading(title, px, top=6)
-        left = int(px * (0.42 if px <= style.WIDTHS["column"] else 0.5))
-        side = min((px - left - 8) / n, 26)
-        size = min(style.SMALL - 1, side * 0.42)
-        texts = [
-            {"text": f"{values[i, j]:.2f}".replace("0.", ".", 1), "x": j, "y": i,
-             "font": {"size": size, "color": "white" if values[i, j] > dark else style.INK}}
-            for i in range(n) for j in range(n) if i != j and n <= 12 and np.isfinite(values[i, j])
-        ]  # fmt: skip
-        letters = min(style.SMALL, max(side * 0.8, 5))
-        rows = [
-            escape(fit(f"{'★ ' if m else ''}{i + 1} {clean(t)}", left - 14, letters))
-            for i, (t, m) in enumerate(zip(names, marks, strict=True))
-        ]
-        ticks = {"ticks": "", "tickvals": list(range(n)), "range": [-0.5, n - 0.5], "tickfont": {"size": letters}}
-        quiet = {"showgrid": False, "showline": False, **ticks}
-        return {
-            "title": head, "annotations": texts, "shapes": [*cells, *rules], "height": int(top + 16 + side * n + 6),
-            "margin": {"t": top + 16, "l": left, "r": int(px - left - side * n), "b": 6},
-            "xaxis": {**quiet, "ticktext": [str(i + 1) for i in range(n)], "side": "top", "tickangle": 0},
-            "yaxis": {**quiet, "ticktext": rows, "range": [n - 0.5, -0.5]},
-        }  # fmt: skip
-
-    return layout_for

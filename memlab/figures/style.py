@@ -16,7 +16,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.figures._plotly import go
-from memlab.figures._text import escape, text_px, wrap
+from memlab.figures._text import clean, escape, text_px, wrap
 
 Width = Literal["column", "full"]
 WIDTHS: dict[Width, int] = {"column": 336, "full": 672}
@@ -110,29 +110,24 @@ def series(frame: pl.DataFrame, column: str) -> list[Any]:
     return frame[column].unique(maintain_order=True).to_list()
 
 
-def heading(title: str, px: int, *, top: int = 10) -> tuple[dict[str, Any], int]:
-    """Give a title wrapped to the width, and the top margin that it needs."""
-    if not title:
-        return {"text": ""}, top
-    lines = wrap(title, px - 16, 11, lines=2, bold=True)
-    return {"text": "<br>".join(f"<b>{escape(line)}</b>" for line in lines)}, 10 + 14 * len(lines)
-
-
-def _with_title(layout: dict[str, Any]) -> dict[str, Any]:
-    """Draw the title as an annotation: plotly cuts off the first line of a title that has two."""
-    text = layout.get("title", {}).get("text")
-    if not text:
-        return layout
-    left, top = layout["margin"]["l"], layout["margin"]["t"]
-    at = {"x": 0, "xref": "paper", "xanchor": "left", "xshift": 8 - left, "align": "left"}
-    at |= {"y": 1, "yref": "paper", "yanchor": "top", "yshift": top - 4}
-    note = {"text": text, "font": {"size": 11}, "showarrow": False, "borderpad": 0, **at}
-    return {**layout, "title": {"text": ""}, "annotations": [note, *layout.get("annotations", ())]}
-
-
 def named(name: object) -> str:
     """Give the name of a series as the legend draws it: a long one on two lines."""
-    return "<br>".join(map(escape, wrap(name, _NAME_PX, SMALL)))
+    return broken(wrap(name, _NAME_PX, SMALL))
+
+
+def broken(lines: Iterable[str]) -> str:
+    """Escape lines of text and put them under each other."""
+    return "<br>".join(map(escape, lines))
+
+
+def note(text: str, x: float, y: float, anchor: str = "left top", **own: Any) -> dict[str, Any]:
+    """Give a text that stands in the plot, at shares of its width and height; ``own`` may name other axes.
+
+    :param anchor: which corner of the text stands there.
+    """
+    xanchor, yanchor = anchor.split()
+    at = {"x": x, "xref": "paper", "xanchor": xanchor, "y": y, "yref": "paper", "yanchor": yanchor}
+    return {"text": text, "showarrow": False, "borderpad": 0, **at, **own}
 
 
 def legend_below(names: Sequence[str], px: int) -> tuple[dict[str, Any], int]:
@@ -143,23 +138,7 @@ def legend_below(names: Sequence[str], px: int) -> tuple[dict[str, Any], int]:
     columns = max(1, min(len(names), int(room // entry)))
     wide = {"entrywidth": room / columns - _LEGEND_SYMBOL_PX, "entrywidthmode": "pixels", "orientation": "h"}
     rows = [max(map(len, lines[i : i + columns])) for i in range(0, len(lines), columns)]
-    height = sum(LEGEND_ROW_PX + 8 * (n > 1) for n in rows) + 10
-    return {**wide, "px": height}, height
-
-
-def _with_legend(layout: dict[str, Any], px: int) -> dict[str, Any]:
-    """Put the legend at the lower left corner of the picture.
-
-    plotly lets a legend be as wide as the picture only when it lies below and left of the plot in plot units.
-    """
-    if not layout.get("showlegend"):
-        return layout
-    margin = layout["margin"]
-    legend = dict(layout["legend"])
-    across, down = px - margin["l"] - margin["r"], layout["height"] - margin["t"] - margin["b"]
-    place = {"x": 4 / across - margin["l"] / across, "xanchor": "left", "yanchor": "top"}
-    place["y"] = -max(margin["b"] - legend.pop("px"), 1) / down
-    return {**layout, "legend": {**legend, **place}}
+    return wide, sum(LEGEND_ROW_PX + 8 * (n > 1) for n in rows) + 10
 
 
 def layout(
@@ -181,44 +160,87 @@ def layout(
     :param names: of the series, where there is a legend.
     :param head_px: room between title and plot.
     :param bottom: room for the axis; the legend stands below it.
-    :param own: what else plotly takes; ``legend`` is added to the one made here.
+    :param own: what else plotly takes; ``legend`` and ``annotations`` are added to those made here.
     """
-    head, top = heading(title, px)
+    lines = wrap(title, px - 16, 11, bold=True)
+    top = 10 + 14 * len(lines) + head_px
+    # plotly cuts off the first line of a title that has two; an annotation keeps both.
+    texts = [note("<br>".join(f"<b>{escape(line)}</b>" for line in lines), 0, 1, xshift=8 - left, yshift=top - 4,
+                  align="left", font={"size": 11})] if lines else []  # fmt: skip
     legend, legend_px = legend_below(names, px) if names else ({}, 0)
-    margin = {"t": top + head_px, "l": left, "r": right, "b": bottom + legend_px}
-    height = int(top + head_px + plot_px + bottom + legend_px)
-    own["legend"] = legend | own.get("legend", {})
-    return {"title": head, "showlegend": bool(names), "height": height, "margin": margin, **own}
+    # plotly lets a legend be as wide as the picture only when it lies below and left of the plot in plot units.
+    legend |= {"x": (4 - left) / (px - left - right), "xanchor": "left", "y": -bottom / plot_px, "yanchor": "top"}
+    return {
+        "showlegend": bool(names), "height": int(top + plot_px + bottom + legend_px), **own,
+        "margin": {"t": top, "l": left, "r": right, "b": bottom + legend_px},
+        "legend": legend | own.get("legend", {}), "annotations": [*texts, *own.get("annotations", ())],
+    }  # fmt: skip
 
 
-def axes(panel: int) -> dict[str, str]:
+def axes(panel: int) -> dict[str, Any]:
     """Name the axes of the i-th panel, for its traces."""
     key = str(panel + 1) if panel else ""
     return {"xaxis": f"x{key}", "yaxis": f"y{key}"}
 
 
-def add_panel(
-    layout: dict[str, Any],
-    panel: int,
-    across: tuple[float, float],
-    down: tuple[float, float],
+def panels(
+    px: int,
+    facets: Sequence[dict[str, Any]],
     *,
-    xaxis: dict[str, Any],
-    yaxis: dict[str, Any],
-    head: str = "",
-    **look: Any,
-) -> None:
-    """Put a panel with its axes into a layout, and its head above it.
+    columns: int,
+    gap: tuple[float, float],
+    left: float = 42,
+    right: float = 12,
+    widest: float = float("inf"),
+    **own: Any,
+) -> dict[str, Any]:
+    """Give the layout of panels in rows, each under its head.
 
-    :param across: left and right end as shares of the plot; ``down``: lower and upper end.
-    :param look: of the head.
+    :param facets: of each panel ``px`` (its height), ``xaxis``, ``yaxis``, and ``head`` with ``look`` where there is
+        one.
+    :param columns: how many stand beside each other.
+    :param gap: pixels between panels beside and under each other, heads and axes included.
+    :param widest: pixels across that a panel takes at most.
+    :param own: see :func:`layout`.
     """
-    x, y = axes(panel).values()
-    layout[f"xaxis{x[1:]}"] = {"domain": [max(0.0, across[0]), min(1.0, across[1])], "anchor": y, **xaxis}
-    layout[f"yaxis{y[1:]}"] = {"domain": [max(0.0, down[0]), min(1.0, down[1])], "anchor": x, **yaxis}
-    if head:
-        at = {"x": across[0], "xref": "paper", "xanchor": "left", "y": min(1.0, down[1]), "yref": "paper"}
-        layout["annotations"].append({"text": head, "yanchor": "bottom", **at, **look})
+    tall = [max(facet["px"] for facet in facets[i : i + columns]) for i in range(0, len(facets), columns)]
+    plot_px, across = sum(tall) + gap[1] * (len(tall) - 1), px - left - right
+    wide = min((across - gap[0] * (columns - 1)) / columns, widest)
+    placed, heads = dict[str, Any](), list[dict[str, Any]]()
+    for p, facet in enumerate(facets):
+        row, column = divmod(p, columns)
+        start, upper = column * (wide + gap[0]) / across, 1 - (sum(tall[:row]) + gap[1] * row) / plot_px
+        x, y = axes(p).values()
+        spans = [start, min(1.0, start + wide / across)], [max(0.0, upper - facet["px"] / plot_px), upper]
+        placed[f"xaxis{x[1:]}"] = {"domain": spans[0], "anchor": y, **facet["xaxis"]}
+        placed[f"yaxis{y[1:]}"] = {"domain": spans[1], "anchor": x, **facet["yaxis"]}
+        if facet.get("head"):
+            heads.append(note(facet["head"], start, upper, "left bottom", yshift=2, **facet.get("look", {})))
+    own["annotations"] = [*heads, *own.get("annotations", ())]
+    return layout(px, plot_px=plot_px, left=left, right=right, **placed, **own)
+
+
+def line(x: Any, y: Any, name: str, color: str = GREY, *, width: float = 1.5, dash: str = "solid", **own: Any) -> Any:
+    """Draw a line, grey where no colour is named; ``own`` is what plotly takes besides."""
+    look = {"color": color, "width": width, "dash": dash} | own.pop("line", {})
+    return go.Scatter(x=list(x), y=list(y), name=name, **{"mode": "lines", "line": look, **own})
+
+
+def marked(x: Any, y: Any, name: object, i: int, **own: Any) -> Any:
+    """Draw the line of the i-th series, with marks of its shape."""
+    marker = {"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 5}
+    return line(x, y, named(name), colour(i), dash=dash(i), **{"mode": "lines+markers", "marker": marker, **own})
+
+
+def band(x: Any, low: Any, high: Any, color: str, **own: Any) -> Any:
+    """Fill between two lines."""
+    return go.Scatter(x=[*x, *reversed(x)], y=[*high, *reversed(low)], fill="toself", fillcolor=color, mode="lines",
+                      line={"width": 0}, hoverinfo="skip", showlegend=False, **own)  # fmt: skip
+
+
+def key(names: Iterable[object]) -> str:
+    """Say which drawn shape stands for which of several names."""
+    return ", ".join(f"{shape} {clean(name)}" for shape, name in zip("●■◆▲✚", names, strict=False) if name)
 
 
 def plot(traces: Sequence[Any], **fixed: Any) -> go.Figure:
@@ -238,7 +260,7 @@ def finish(traces: Sequence[Any], layout_for: Callable[[int], dict[str, Any]]) -
 
     :param layout_for: gives the layout, with ``height`` and ``margin``, at a width; it is asked for each paper width.
     """
-    layouts = {width: {**_with_legend(_with_title(layout_for(px)), px), "width": px} for width, px in WIDTHS.items()}
+    layouts = {width: {**layout_for(px), "width": px} for width, px in WIDTHS.items()}
     fig = go.Figure(data=list(traces), layout={"template": template(), "meta": {_WIDTHS_KEY: layouts}})
     return fig.update_layout(layouts["full"])
 

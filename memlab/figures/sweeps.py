@@ -69,22 +69,17 @@ def sweep(
              "y": clean(rows["ylabel"][0]) if "ylabel" in rows.columns else measure, "most": float(ends.item()),
              "ticks": sorted(set(rows["value"].to_list())) if log_x else None}
         )  # fmt: skip
-    own = "ylabel" in frame.columns
     for facet in panels:
         # A share stays a share: no axis of one goes far above 1.
         top = max(other["most"] for other in panels if other["y"] == facet["y"]) * 1.08 or 1.0
         facet["top"] = min(top, 1.03) if top < 1.2 else top
-    return style.finish(traces, _grid(panels, names, own=own, title=title))
+    return style.finish(traces, _layout(panels, names, own="ylabel" in frame.columns, title=title))
 
 
 def _swept(points: pl.DataFrame, name: str, i: int, *, panel: int, legend: bool) -> go.Scatter:
-    return go.Scatter(
-        x=points["value"].to_list(), y=points["mean"].to_list(), name=style.named(name), legendgroup=name,
-        showlegend=legend, mode="lines+markers", line={"color": style.colour(i), "width": 1.5, "dash": style.dash(i)},
-        marker={"symbol": style.SYMBOLS[i % len(style.SYMBOLS)], "size": 5},
-        error_y=style.interval(points["mean"], points["low"], points["high"], thickness=0.8, width=2),
-        **style.axes(panel),
-    )  # fmt: skip
+    error = style.interval(points["mean"], points["low"], points["high"], thickness=0.8, width=2)
+    return style.marked(points["value"], points["mean"], name, i, legendgroup=name, showlegend=legend, error_y=error,
+                        **style.axes(panel))  # fmt: skip
 
 
 def _references(rows: pl.DataFrame, series: str, name: str, *, panel: int, legend: bool) -> list[go.Scatter]:
@@ -95,10 +90,8 @@ def _references(rows: pl.DataFrame, series: str, name: str, *, panel: int, legen
         if line not in lines:
             lines.append(line)
     return [
-        go.Scatter(
-            x=x, y=y, name=style.named(name), legendgroup=name, legendrank=2000, showlegend=legend and i == 0,
-            mode="lines", line={"color": style.GREY, "width": 1.2, "dash": "dash"}, **style.axes(panel),
-        )
+        style.line(x, y, style.named(name), width=1.2, dash="dash", legendgroup=name, legendrank=2000,
+                   showlegend=legend and i == 0, **style.axes(panel))
         for i, (x, y) in enumerate(lines)
     ]  # fmt: skip
 
@@ -109,31 +102,26 @@ def _columns(n: int, px: int) -> int:
     return n if n <= 4 else 3 if n <= 6 or n == 9 else 4
 
 
-def _grid(panels: list[dict[str, Any]], names: list[str], *, own: bool, title: str) -> Any:
+def _layout(panels: list[dict[str, Any]], names: list[str], *, own: bool, title: str) -> Any:
+    header = _HEADER_PX if any(panel["head"] for panel in panels) else 0
+
     def layout_for(px: int) -> dict[str, Any]:
-        columns = _columns(len(panels), px)
-        rows = -(-len(panels) // columns)
-        header = _HEADER_PX if any(panel["head"] for panel in panels) else 0
-        high = (190 if columns < 3 else 160) if rows == 1 else 105 if columns > 1 else 150
-        area = rows * (header + high + _FOOT_PX) - _FOOT_PX
-        across = px - 42 - 12
-        gap = (46 if own else 16) / across
-        wide = (1 - gap * (columns - 1)) / columns
-        legend = names if len(names) > 1 else []
-        layout = style.layout(px, title=title, names=legend, plot_px=area, bottom=_FOOT_PX, annotations=[])
+        columns, gap_px = _columns(len(panels), px), 46 if own else 16
+        wide = (px - 42 - 12 - gap_px * (columns - 1)) / columns
+        high = (190 if columns < 3 else 160) if len(panels) <= columns else 105 if columns > 1 else 150
+        facets = []
         for p, panel in enumerate(panels):
-            row, column = divmod(p, columns)
-            x = column * (wide + gap)
-            y = 1 - (row * (header + high + _FOOT_PX) + header + high) / area
-            quiet = column > 0 and not own
+            quiet = p % columns > 0 and not own
+            heading = fit(panel["head"], wide, style.SMALL, bold=True)
             ylabel = "" if quiet else escape(fit(panel["y"], high + header, style.TEXT))
-            heading = fit(panel["head"], wide * across, style.SMALL, bold=True)
-            style.add_panel(
-                layout, p, (x, x + wide), (y, y + high / area), head=f"<b>{escape(heading)}</b>" if heading else "",
-                xaxis={"title": {"text": plain(panel["x"])}, **_x_axis(panel["ticks"])}, borderpad=0, yshift=2,
-                yaxis={"range": [0, panel["top"]], "showticklabels": not quiet, "title": {"text": ylabel}, "nticks": 6},
-            )  # fmt: skip
-        return layout
+            facets.append({
+                "px": high, "head": f"<b>{escape(heading)}</b>" if heading else "",
+                "xaxis": {"title": {"text": plain(panel["x"])}, **_x_axis(panel["ticks"])},
+                "yaxis": {"range": [0, panel["top"]], "showticklabels": not quiet, "title": {"text": ylabel},
+                          "nticks": 6},
+            })  # fmt: skip
+        return style.panels(px, facets, columns=columns, gap=(gap_px, header + _FOOT_PX), title=title,
+                            names=names if len(names) > 1 else [], head_px=header, bottom=_FOOT_PX)  # fmt: skip
 
     return layout_for
 

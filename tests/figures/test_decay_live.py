@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import html
-import re
 import sys
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import polars as pl
 import pytest
+from drawn_words import drawn
 
 from memlab.errors import DataError, ModelError
 from memlab.figures import decay_live, style
-from memlab.figures.export import pictures
 from memlab.knowledge import confidence
 from memlab.knowledge.confidence import ConfidenceSettings
 from memlab.knowledge.decay import FAMILIES, Exponential, PlateauLinear
@@ -103,13 +101,9 @@ def test_a_move_that_makes_no_curve_is_refused_and_the_last_one_stays() -> None:
 def test_its_picture_has_its_words_at_both_widths() -> None:
     live = decay_live.sliders(facts(vector=0.5), now=NOW, settings=ConfidenceSettings(decay=Exponential(90)))
     live.sliders["half_life_days"].value = 10.0
-    svg = pictures(live.figure, ["svg"], "column")["svg"].decode()
-    said = " ".join(
-        html.unescape(re.sub(r"<[^>]+>", "", text)) for text in re.findall(r"<text.*?</text>", svg, re.DOTALL)
-    )
-    words = ("Ann <b>rows</b>.", "curve now", "curve at the start", "0.4 · similarity", "staleness", "score")
-    for text in words:
-        assert text in " ".join(said.split()), f"{text!r} not drawn; drawn: {said}"
+    shown = drawn(live.figure, rendered=True)
+    for text in ("Ann <b>rows</b>.", "curve now", "curve at the start", "0.4 · similarity", "staleness", "score"):
+        assert text in shown, f"{text!r} not drawn; drawn: {shown}"
     for width, px in style.WIDTHS.items():
         layout = style.for_width(live.figure, width).layout
         assert layout.width == px

@@ -4,9 +4,44 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterable
+
+import plotly.graph_objects as go
+
+from memlab.figures import style
+from memlab.figures.export import pictures
+
+
+def drawn(fig: go.Figure, *, rendered: bool) -> str:
+    """Give the words of a chart at column width: as a browser draws them, or as the figure holds them."""
+    if not rendered:
+        return _plain(_texts(style.for_width(fig, "column")))
+    svg = pictures(fig, ["svg"], "column")["svg"].decode()
+    assert "<image" not in svg
+    assert re.search(r'<svg[^>]* width="336"', svg)
+    return words(svg)
 
 
 def words(svg: str) -> str:
     """Give the words of an SVG picture, text by text, without its markup."""
-    lines = re.findall(r"<text[^>]*>(.*?)</text>", svg, flags=re.DOTALL)
-    return " ".join(" ".join(html.unescape(re.sub(r"<[^>]+>", " ", line)).split()) for line in lines)
+    return _plain(re.findall(r"<text[^>]*>(.*?)</text>", svg, flags=re.DOTALL))
+
+
+def _texts(fig: go.Figure) -> Iterable[str]:
+    layout = fig.layout
+    yield from (note.text for note in layout.annotations)
+    yield layout.legend.title.text or ""
+    for key in layout:
+        if key.startswith(("xaxis", "yaxis")):
+            yield layout[key].title.text or ""
+            yield from map(str, layout[key].ticktext or ())
+    for trace in fig.data:
+        if layout.showlegend and trace.showlegend is not False:
+            yield trace.name
+        if trace.type == "bar" and trace.textposition == "outside":
+            yield from trace.text
+        yield from (text for text in trace.x or () if isinstance(text, str))
+
+
+def _plain(texts: Iterable[str]) -> str:
+    return " ".join(" ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split()) for text in texts)
