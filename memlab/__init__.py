@@ -15,7 +15,9 @@ _EXPORTS: dict[str, str] = {
         ("DataError", "ExportError", "MemlabError", "ModelError", "PipelineError", "StoreError"), "memlab.errors"
     ),
     "Bench": "memlab.retrieve",
-    **dict.fromkeys(("Experiment", "reopen", "replay", "run", "run_grid", "run_pipelines"), "memlab.experiments"),
+    **dict.fromkeys(
+        ("Experiment", "compare_systems", "reopen", "replay", "run", "run_grid", "run_pipelines"), "memlab.experiments"
+    ),
     "MemoryStore": "memlab.store",
     **dict.fromkeys(("Pipeline", "pipeline", "stage"), "memlab.pipelines"),
     **dict.fromkeys(("Dataset", "Fact", "Qrels", "Question", "Run", "Session", "Turn", "qrels"), "memlab.records"),
@@ -37,6 +39,7 @@ _ROOMS = (
     "language",
     "learning",
     "llm",
+    "memories",
     "pipelines",
     "records",
     "registry",

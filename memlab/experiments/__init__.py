@@ -3,8 +3,8 @@
 :func:`run` does it all (``running``): it trains where a stage learns (``folds``), ranks, measures, saves, and goes on
 where it was stopped. What comes out is an :class:`Experiment` (``experiment``): runs, reports, tables, files.
 :func:`reopen` and :func:`replay` (``replaying``) give it back from the store alone; ``identity`` says what a run
-depends on. :func:`sweep` and :func:`latency` (``sweeps``) vary one parameter and time pipelines; ``learning`` looks
-into the learned reranker.
+depends on. :func:`compare_systems` (``systems``) puts memories from outside beside pipelines. :func:`sweep` and
+:func:`latency` (``sweeps``) vary one parameter and time pipelines; ``learning`` looks into the learned reranker.
 """
 
 from memlab.experiments.experiment import Experiment
@@ -13,12 +13,15 @@ from memlab.experiments.identity import code
 from memlab.experiments.replaying import replay, seen_dataset
 from memlab.experiments.running import distinct, measurable, reopen, run, run_pipelines
 from memlab.experiments.sweeps import latency, sweep
+from memlab.experiments.systems import Systems, compare_systems
 
 run_grid = run  # the name that it has where several datasets are meant
 
 __all__ = [
     "Experiment",
+    "Systems",
     "code",
+    "compare_systems",
     "distinct",
     "latency",
     "measurable",

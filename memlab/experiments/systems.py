@@ -1,0 +1,317 @@
+"""Memories, pipelines and rankings from elsewhere side by side: complete recall, answers, tokens, time, failures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from memlab.context import answer_kind, answers_in, count
+from memlab.embed import Encoder, load
+from memlab.embed.text import turn_texts
+from memlab.errors import DataError, PipelineError
+from memlab.evaluate import bootstrap_interval, holm, randomisation_test, read_run
+from memlab.evaluate.printing import to_markdown
+from memlab.experiments.running import measurable
+from memlab.files import atomic
+from memlab.memories import Memory, Returned, attribute, collect, memory
+from memlab.memories.collecting import COSTS, PROBLEMS, RETURNED
+from memlab.pipelines import Pipeline, pipeline
+from memlab.records import Dataset, Run
+from memlab.retrieve import Bench
+from memlab.store import MemoryStore
+
+BUDGETS = (200, 500, 1_000, 2_000, 4_000)
+ANSWER_BUDGET = 1_000
+DEPTH = 50
+TIMED = 20
+SCHEMA_VERSION = 1
+TESTED = ("recall_all@10", "recall_all@1000 tokens", "answer@1000 tokens")
+_UNKNOWN = ("none", "yes/no", "open")
+
+
+@dataclass(frozen=True, eq=False)
+class Systems:
+    """What systems made of the same questions.
+
+    :param table: a row a system: means over the questions with evidence, tokens, times and failures.
+    :param tests: each system against the baseline on :data:`TESTED`: difference, interval, p and Holm's p.
+    :param per_query: a row for each system and question.
+    :param returned: what each system returned, attributed: ``system``, ``query_id``, ``rank``, ``text``, ``n_tokens``,
+        ``how`` and ``turn_ids``.
+    :param problems: what went wrong, in lines.
+    :param about: dataset, depth, budgets, seed, and each system's settings.
+    """
+
+    table: pl.DataFrame
+    tests: pl.DataFrame
+    per_query: pl.DataFrame
+    returned: pl.DataFrame
+    problems: pl.DataFrame
+    about: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return f"{to_markdown(self.table)}\n\n{to_markdown(self.tests)}"
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_() + self.tests._repr_html_()
+
+    def write(self, folder: str | Path) -> Path:
+        """Write ``systems.json`` (its schema is in ``docs/memories.md``), ``systems.md`` and ``per-query.parquet``."""
+        place = Path(folder)
+        content = {
+            "schema_version": SCHEMA_VERSION,
+            "about": dict(self.about),
+            "systems": self.table.to_dicts(),
+            "tests": self.tests.to_dicts(),
+            "problems": self.problems.to_dicts(),
+        }
+        with atomic(place / "systems.json") as stream:
+            stream.write(json.dumps(content, indent=1, default=str, ensure_ascii=False).encode())
+        with atomic(place / "systems.md") as stream:
+            stream.write(f"{self}\n".encode())
+        with atomic(place / "per-query.parquet") as stream:
+            self.per_query.write_parquet(stream)
+        with atomic(place / "returned.parquet") as stream:
+            self.returned.write_parquet(stream)
+        return place
+
+
+def compare_systems(
+    systems: Sequence[Any] | Mapping[str, Any],
+    data: Dataset,
+    *,
+    runs: Sequence[str | Path] = (),
+    baseline: str | None = None,
+    encoder: Encoder | str | None = "minilm",
+    store: MemoryStore | str | Path | None = None,
+    folder: str | Path | None = None,
+    k: int = DEPTH,
+    timeout: float = 600.0,
+    seed: int = 0,
+) -> Systems:
+    """Put any memories beside any pipelines, on the same questions under one protocol.
+
+    A system gives at most ``k`` texts a question. They are read in its order: by the turns that they come from
+    (:func:`memlab.memories.attribute`), as far as they fit into each of :data:`BUDGETS` tokens, and by whether those of
+    :data:`ANSWER_BUDGET` hold the answer (:func:`memlab.context.holds`). So a memory that returns everything does not
+    win, and one that words things anew is not lost. A question whose scope or search failed counts as answered by
+    nothing.
+
+    :param systems: pipelines or their texts, and what :func:`memlab.memories.memory` reads; by name, where it is a
+        mapping.
+    :param runs: TREC files of turns that other systems have ranked.
+    :param baseline: the name that the tests compare with; the first by default.
+    :param encoder: of the pipelines, and of the attribution.
+    :param store: where the encoder's vectors are kept.
+    :param folder: where what memories returned is kept, so that a comparison that was stopped goes on.
+    :raises DataError: before anything runs: for no system, two of one name, or one that is neither.
+
+    >>> import memlab
+    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> def latest(turns, query, k):
+    ...     return turns["text"].tail(k)
+    >>> done = memlab.compare_systems(["bm25", latest], data, encoder=None)
+    >>> done.table["system"].to_list()
+    ['bm25', 'latest']
+    """
+    named = _named(systems)
+    ranked = [(Path(path).stem, read_run(path, "turn")) for path in runs]
+    names = [*(name for name, _ in named), *(name for name, _ in ranked)]
+    first = names[0] if baseline is None and names else baseline
+    if not names or len(set(names)) < len(names) or first not in names:
+        raise DataError(f"systems are {names}, the baseline {first!r}; give at least one, each its own name")
+    if "turn" not in measurable(data):
+        raise DataError(f"no question of {data.name!r} cites turns; systems are compared by the turns that they find")
+    model = load(encoder) if isinstance(encoder, str) else encoder
+    bench = Bench.of(data, encoder=model, store=str(store) if isinstance(store, Path) else store)
+    parts = []
+    for name, system in named:
+        if isinstance(system, Pipeline):
+            found = _of_run(name, system.run(bench).top(k), data)
+            times = _clock(system, bench, seed)
+        else:
+            found = collect(system, data, name=name, k=k, folder=folder, timeout=timeout)
+            times = found.costs.explode("query_ms")["query_ms"].drop_nulls().to_numpy()
+        parts.append((found, times))
+    parts += [(_of_run(name, _checked(run, name, data).top(k), data), np.array([])) for name, run in ranked]
+    measured = [_measured(found, times, data, bench.encoder) for found, times in parts]
+    per_query = pl.concat([each[0] for each in measured])
+    table = pl.DataFrame([each[1] for each in measured])
+    return Systems(
+        table,
+        _tests(per_query, first, seed),
+        per_query,
+        pl.concat([each[2] for each in measured]),
+        pl.concat([found.problems.with_columns(system=pl.lit(found.name)) for found, _ in parts]),
+        {
+            "dataset": data.name,
+            "fingerprint": data.fingerprint(),
+            "baseline": first,
+            "k": k,
+            "budgets": [*BUDGETS],
+            "seed": seed,
+            "encoder": None if model is None else model.identity.describe(),
+            "systems": {found.name: dict(found.provenance) for found, _ in parts},
+        },
+    )
+
+
+def _clock(stages: Pipeline, bench: Bench, seed: int) -> np.ndarray:
+    """Time single questions, in milliseconds, encoded anew; the indexes are warm."""
+    rows = np.random.default_rng(seed).permutation(bench.queries.height)[:TIMED]
+    spent = []
+    for row in rows:
+        alone = bench.with_rows(np.array([row]), stored=False)
+        started = perf_counter()
+        stages.run(alone.with_queries(alone.queries))
+        spent.append(1000 * (perf_counter() - started))
+    return np.array(spent)
+
+
+def _named(systems: Sequence[Any] | Mapping[str, Any]) -> list[tuple[str, Pipeline | Memory]]:
+    """Read the systems, each with the name that it has in tables."""
+    if isinstance(systems, Mapping):
+        return [(name, _system(system)) for name, system in systems.items()]
+    listed = [systems] if isinstance(systems, (str, Pipeline)) or callable(systems) else systems
+    return [(_name(system), _system(system)) for system in listed]
+
+
+def _name(system: Any) -> str:
+    if isinstance(system, (str, Pipeline)):
+        return str(system)
+    return str(getattr(system, "__name__", type(system).__name__))
+
+
+def _system(system: Any) -> Pipeline | Memory:
+    if isinstance(system, Pipeline):
+        return system
+    if isinstance(system, str) and "://" not in system and ":" not in system.partition("(")[0]:
+        try:
+            return pipeline(system)
+        except PipelineError as error:
+            raise PipelineError(f"{error}; a memory is written module:name or http://HOST:PORT") from None
+    return memory(system)
+
+
+def _checked(run: Run, name: str, data: Dataset) -> Run:
+    """Refuse a ranking of other documents or of other scopes."""
+    own = data.turns.select(doc_id="turn_id", own="scope")
+    asked = data.questions.select("query_id", "scope")
+    rows = run.frame.join(asked, on="query_id", how="left").join(own, on="doc_id", how="left")
+    strange = rows.filter(pl.col("scope").is_null() | pl.col("own").is_null() | (pl.col("scope") != pl.col("own")))
+    if strange.height:
+        query, document, scope = strange.select("query_id", "doc_id", "scope").row(0)
+        what = "no question" if scope is None else f"a question, but {document!r} is no turn of its scope"
+        raise DataError(
+            f"run {name!r}: query {query!r} is {what} of {data.name!r} ({strange.height:,} of {rows.height:,} rows); "
+            f"its ids look like {data.turns['turn_id'][0]!r} and {data.questions['query_id'][0]!r}"
+        )
+    return run
+
+
+def _of_run(name: str, run: Run, data: Dataset) -> Returned:
+    """Read a ranking of turns as texts that name their turn."""
+    texts = data.turns.select(
+        doc_id="turn_id",
+        text=pl.Series(turn_texts(data.turns), dtype=pl.String),
+        source_ids=pl.concat_list("turn_id"),
+        time=pl.col("timestamp").dt.strftime("%-d %B %Y"),
+    )
+    rows = run.frame.join(texts, on="doc_id", how="left", maintain_order="left").select(*RETURNED)
+    return Returned(name, rows, pl.DataFrame(schema=COSTS), pl.DataFrame(schema=PROBLEMS), run.provenance)
+
+
+def _measured(
+    found: Returned, times: np.ndarray, data: Dataset, encoder: Encoder | None
+) -> tuple[pl.DataFrame, dict[str, Any], pl.DataFrame]:
+    """Give one system's values by question, its row of the table, and its attributed texts."""
+    sources = attribute(found, data, encoder)
+    day = pl.when(pl.col("time").is_not_null()).then(pl.format("[{}]\n", "time")).otherwise(pl.lit(""))
+    rows = found.rows.with_columns(line=day + pl.col("text")).join(sources, on=["query_id", "rank"], how="left")
+    each = rows.select(pl.col("line").unique(maintain_order=True))
+    sized = each.with_columns(n_tokens=pl.Series(count(each["line"].to_list()), dtype=pl.Int64))
+    rows = rows.join(sized, on="line", how="left").sort("query_id", "rank")
+    rows = rows.with_columns(after=pl.col("n_tokens").cum_sum().over("query_id"))
+    asked = data.questions.filter(~pl.col("abstention") & (pl.col("evidence").list.len() > 0)).select(
+        "query_id", "scope", "answer", n_sessions=pl.col("evidence_sessions").list.n_unique(), evidence="evidence"
+    )
+    turns = rows.explode("turn_ids").drop_nulls("turn_ids")
+    unique = turns.unique(["query_id", "turn_ids"], keep="first", maintain_order=True).with_columns(
+        place=pl.int_range(1, pl.len() + 1).over("query_id")
+    )
+    kinds = [answer_kind(answer) not in _UNKNOWN for answer in asked["answer"]]
+    values = asked.with_columns(measurable=pl.Series(kinds, dtype=pl.Boolean))
+    cuts = {"@10": unique.filter(pl.col("place") <= 10)}
+    cuts |= {f"@{budget} tokens": unique.filter(pl.col("after") <= budget) for budget in BUDGETS}
+    evidence = asked.select("query_id", turn_ids=pl.col("evidence").list.unique()).explode("turn_ids")
+    for cut, part in cuts.items():
+        hits = evidence.join(part.select("query_id", "turn_ids", hit=True), on=["query_id", "turn_ids"], how="left")
+        shares = hits.group_by("query_id").agg(share=pl.col("hit").fill_null(False).mean())
+        values = values.join(shares, on="query_id", how="left", maintain_order="left").with_columns(
+            (pl.col("share") == 1).cast(pl.Float64).alias(f"recall_all{cut}"),
+            (pl.col("share") > 0).cast(pl.Float64).alias(f"recall_any{cut}"),
+        )
+        values = values.drop("share")
+    texts = rows.filter(pl.col("after") <= ANSWER_BUDGET).group_by("query_id", maintain_order=True)
+    made = texts.agg(pl.col("line").str.join("\n"))
+    contexts = values.join(made, on="query_id", how="left", maintain_order="left")["line"].fill_null("").to_list()
+    there = pl.Series(answers_in(contexts, values["answer"].to_list()), dtype=pl.Float64)
+    values = values.with_columns(pl.when("measurable").then(there).alias(f"answer@{ANSWER_BUDGET} tokens"))
+    measures = [column for column in values.columns if "@" in column]
+    means = values.select(pl.col(measures).mean()).row(0, named=True)
+    several = values.filter(pl.col("n_sessions") >= 2)["recall_all@10"].mean()
+    tokens = rows.group_by("query_id").agg(pl.col("n_tokens").sum())["n_tokens"].mean()
+    hows = {how: n / max(1, rows.height) for how, n in rows["how"].value_counts().iter_rows()}
+    failed = found.failed
+    row = {
+        "system": found.name,
+        "n": values.height,
+        **{name: means[name] for name in ("recall_any@10", "recall_all@10")},
+        "recall_all@10, ≥ 2 sessions": several,
+        **{name: mean for name, mean in means.items() if "tokens" in name and "any" not in name},
+        "tokens returned": tokens or 0.0,
+        "named": hows.get("given", 0.0),
+        "attributed": sum(hows.get(how, 0.0) for how in ("span", "copy", "matched")),
+        "ingest s": found.costs["ingest_seconds"].sum() if found.costs.height else None,
+        "until found s": found.costs["wait_seconds"].sum() if found.costs.height else None,
+        "p50 ms": float(np.percentile(times, 50)) if len(times) else None,
+        "p95 ms": float(np.percentile(times, 95)) if len(times) else None,
+        "failed scopes": len(failed),
+        "problems": found.problems.height,
+    }
+    system = pl.lit(found.name).alias("system")
+    texts_of = rows.select(system, "query_id", "rank", "text", "n_tokens", "how", "turn_ids")
+    return values.select(system, pl.exclude("answer", "evidence", "measurable")), row, texts_of
+
+
+def _tests(per_query: pl.DataFrame, baseline: str, seed: int) -> pl.DataFrame:
+    """Compare every system with one, on each of the tested measures; Holm's correction within a measure."""
+    rows = []
+    others = [name for name in per_query["system"].unique(maintain_order=True) if name != baseline]
+    for name in (each for each in TESTED if each in per_query.columns):
+        wide = per_query.pivot("system", index="query_id", values=name, maintain_order=True).drop_nulls()
+        part = []
+        for other in others:
+            differences = (wide[other] - wide[baseline]).to_numpy()
+            low, high = bootstrap_interval(differences[:, None], np.ones(len(differences)), seed=seed)
+            part.append(
+                {
+                    "measure": name,
+                    "system": other,
+                    "n": len(differences),
+                    "difference": float(differences.mean()) if len(differences) else None,
+                    "low": float(low[0]),
+                    "high": float(high[0]),
+                    "p": float(randomisation_test(differences, seed=seed)),
+                }
+            )
+        corrected = holm(np.array([row["p"] for row in part]))
+        rows += [row | {"p_holm": float(p)} for row, p in zip(part, corrected, strict=True)]
+    return pl.DataFrame(rows)

@@ -1,0 +1,237 @@
+"""Run a memory over a dataset, scope by scope: what it returned, what that cost, and what failed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.files import atomic
+from memlab.memories.contract import TURNS, Memory, Rows
+from memlab.records import Dataset
+from memlab.terminal import short
+
+LONGEST_TEXT = 100_000
+RETURNED = {
+    "query_id": pl.String(),
+    "rank": pl.Int32(),
+    "text": pl.String(),
+    "score": pl.Float64(),
+    "source_ids": pl.List(pl.String()),
+    "time": pl.String(),
+}
+COSTS = {
+    "scope": pl.String(),
+    "n_turns": pl.Int64(),
+    "n_queries": pl.Int64(),
+    "ingest_seconds": pl.Float64(),
+    "wait_seconds": pl.Float64(),
+    "query_ms": pl.List(pl.Float64()),
+}
+PROBLEMS = {"scope": pl.String(), "query_id": pl.String(), "problem": pl.String()}
+
+
+@dataclass(frozen=True, eq=False)
+class Returned:
+    """What a memory returned for the questions of a dataset.
+
+    :param name: of the system, in tables.
+    :param rows: a row for each returned text: ``query_id``, ``rank`` from 1, ``text``, ``score`` or null,
+        ``source_ids`` (turns of the scope, or null where the memory gave none) and ``time`` as it gave it.
+    :param costs: a row a scope that did not fail: ``scope``, ``n_turns``, ``n_queries``, ``ingest_seconds``,
+        ``wait_seconds`` (until all can be found) and ``query_ms``, each query's time.
+    :param problems: ``scope``, ``query_id`` (null where the whole scope failed) and ``problem``, in a line.
+    :param provenance: the system, its settings and what it was run on.
+    """
+
+    name: str
+    rows: pl.DataFrame
+    costs: pl.DataFrame
+    problems: pl.DataFrame
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> list[str]:
+        """The scopes that failed; their questions count as not answered."""
+        return self.problems.filter(pl.col("query_id").is_null())["scope"].to_list()
+
+
+class _Failure(Exception):
+    """What a memory did that ends its scope or its query."""
+
+
+def collect(
+    memory: Memory,
+    data: Dataset,
+    *,
+    name: str,
+    k: int = 50,
+    folder: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    timeout: float = 600.0,
+) -> Returned:
+    """Fill a memory with each scope's turns and ask it the scope's questions, one at a time.
+
+    A scope whose ingestion fails, or three of whose searches fail one after the other, is reported with its reason,
+    counts as not answered, and costs no other scope. What a search should not return (ids of another scope, repeated
+    ids, scores that are no numbers, texts beyond :data:`LONGEST_TEXT` characters, more than k rows) is cut, with a line
+    of its own.
+
+    :param k: rows for each question.
+    :param folder: where each scope is kept when it is done; what is there is not run again. Failed scopes are.
+    :param settings: of the system, for provenance; another value is another system.
+    :param timeout: seconds for one call of the memory.
+
+    >>> import memlab
+    >>> from memlab.memories import collect, memory
+    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> done = collect(memory(lambda turns, query, k: turns["text"].tail(k)), data, name="latest", k=5)
+    >>> done.rows["rank"].max(), done.failed
+    (5, [])
+    """
+    from tqdm.auto import tqdm
+
+    if k < 1:
+        raise DataError(f"k is {k}; ask for at least one row")
+    about = {"system": name, "k": k, "settings": dict(settings or {}), "fingerprint": data.fingerprint()}
+    asked = data.questions.group_by("scope", maintain_order=True).agg("query_id", "text", "timestamp")
+    done: list[dict[str, Any]] = []
+    for scope, *questions in tqdm(asked.iter_rows(), total=asked.height, desc=name, delay=2):
+        place = _place(folder, about, scope)
+        part = json.loads(place.read_text()) if place and place.exists() else None
+        if part is None:
+            turns = _turns(data, scope)
+            try:
+                part = _scope(memory, scope, turns, questions, k, timeout)
+            except _Failure as error:
+                part = {"problems": [(scope, None, f"{name}, scope {scope}: {error}")], "rows": [], "costs": []}
+            else:
+                part["problems"] = [(scope, q, f"{name}, scope {scope}, query {q}: {p}") for q, p in part["problems"]]
+                if place:
+                    with atomic(place) as stream:
+                        stream.write(json.dumps(part).encode())
+        done.append(part)
+    rows, costs, problems = (
+        pl.DataFrame([row for part in done for row in part[what]], schema=schema, orient="row")
+        for what, schema in (("rows", RETURNED), ("costs", COSTS), ("problems", PROBLEMS))
+    )
+    return Returned(name, rows, costs, problems, {**about, "dataset": data.name})
+
+
+def _place(folder: str | Path | None, about: Mapping[str, Any], scope: str) -> Path | None:
+    if folder is None:
+        return None
+    key = json.dumps([about, scope], sort_keys=True, default=str)
+    return Path(folder) / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+
+
+def _turns(data: Dataset, scope: str) -> pl.DataFrame:
+    own = data.turns.filter(pl.col("scope") == scope)
+    if own["timestamp"].null_count() == 0:
+        own = own.sort("timestamp", maintain_order=True)
+    named = own.select(id="turn_id", session="session_id", speaker="speaker", time="timestamp", text="text")
+    return named.cast(TURNS)  # type: ignore[arg-type]
+
+
+def _scope(
+    memory: Memory, scope: str, turns: pl.DataFrame, questions: Sequence[Any], k: int, timeout: float
+) -> dict[str, Any]:
+    """Fill one scope and ask its questions."""
+    ids, texts, times = questions
+    _within(timeout, "reset", memory.reset, scope)
+    ingest = _within(timeout, "ingest", memory.ingest, scope, turns)[1]
+    wait = _within(timeout, "wait", memory.wait)[1]
+    known, rows, problems, spent, in_a_row = set(turns["id"]), [], [], [], 0
+    for query_id, text, asked in zip(ids, texts, times, strict=True):
+        try:
+            answer, seconds = _within(timeout, "search", memory.search, scope, [text], k, [asked])
+            read, odd = _read(answer, known, k)
+        except _Failure as error:
+            problems.append((query_id, str(error)))
+            in_a_row += 1
+            if in_a_row == 3:
+                raise _Failure(f"{error}, and the two searches before failed too") from None
+            continue
+        in_a_row = 0
+        spent.append(seconds * 1000)
+        rows += [(query_id, *row) for row in read]
+        problems += [(query_id, problem) for problem in odd]
+    costs = [(scope, turns.height, len(ids), ingest, wait, spent)]
+    return {"rows": rows, "costs": costs, "problems": problems}
+
+
+def _within(seconds: float, verb: str, call: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
+    """Call a memory's verb and time it; give up waiting after a while, whatever it goes on doing."""
+    outcome: list[Any] = []
+
+    def run() -> None:
+        try:
+            outcome.append(call(*arguments))
+        except BaseException as error:  # whatever somebody else's code raises
+            outcome.append(_Failure(short(f"{verb} failed: {type(error).__name__}: {error}", 300)))
+
+    started = time.perf_counter()
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not outcome:
+        raise _Failure(f"{verb} gave nothing within {seconds:g} s")
+    if isinstance(outcome[0], _Failure):
+        raise outcome[0]
+    return outcome[0], time.perf_counter() - started
+
+
+def _read(answer: Rows, known: set[str], k: int) -> tuple[list[tuple[Any, ...]], list[str]]:
+    """Read the rows of one query: what can be used of them, and what was wrong with the rest."""
+    try:
+        items = answer.to_dicts() if isinstance(answer, pl.DataFrame) else [dict(item) for item in answer]
+        texts = [item["text"] for item in items]
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise _Failure(
+            f"search gave {type(answer).__name__} that is no rows with text ({type(error).__name__}: {error})"
+        ) from None
+    wrong = next((text for text in texts if not isinstance(text, str)), None)
+    if wrong is not None:
+        raise _Failure(f"search gave a text that is {type(wrong).__name__}, not text")
+    odd: list[str] = []
+    if any(item.get("query", 0) != 0 for item in items):
+        odd.append("rows for another query than the one asked, left out")
+        items = [item for item in items if item.get("query", 0) == 0]
+    if len(items) > k:
+        odd.append(f"{len(items)} rows, {k} were asked for; the rest is left out")
+    rows: list[tuple[Any, ...]] = []
+    taken: set[str] = set()
+    for rank, item in enumerate(items[:k], 1):
+        sources = item.get("source_ids")
+        if sources is not None:
+            sources = [str(source) for source in ([sources] if isinstance(sources, str) else sources)]
+            strange = [source for source in sources if source not in known]
+            if strange:
+                odd.append(f"row {rank}: id {short(strange[0], 80)!r} is no turn of this scope, left out")
+            if len(sources) == 1 and sources[0] in taken:
+                odd.append(f"row {rank}: id {sources[0]!r} again, left out")
+                continue
+            sources = list(dict.fromkeys(source for source in sources if source in known))
+            taken.update(sources[:1] if len(sources) == 1 else ())
+        score = item.get("score")
+        if score is not None and not (isinstance(score, (int, float, np.number)) and math.isfinite(score)):
+            odd.append(f"row {rank}: score {short(str(score), 40)} is no finite number, left out")
+            score = None
+        text = item["text"].encode("utf-8", "replace").decode()
+        if len(text) > LONGEST_TEXT:
+            odd.append(f"row {rank}: a text of {len(text):,} characters, cut to {LONGEST_TEXT:,}")
+        when = item.get("time")
+        rows.append(
+            (len(rows) + 1, text[:LONGEST_TEXT], None if score is None else float(score), sources, when and str(when))
+        )
+    return rows, odd

@@ -1,0 +1,44 @@
+"""What a memory is: four verbs, what it takes in, and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol, runtime_checkable
+
+import polars as pl
+
+TURNS = {
+    "id": pl.String(),
+    "session": pl.String(),
+    "speaker": pl.String(),
+    "time": pl.Datetime("us", "UTC"),
+    "text": pl.String(),
+}
+"""Columns of what a memory takes in; ``time`` may be null."""
+
+Rows = pl.DataFrame | Sequence[Mapping[str, Any]]
+"""What a search gives, best first: ``query`` (which of the queries, from 0), ``text``, and where it has them ``score``,
+``source_ids`` (ids of turns that the text comes from) and ``time``."""
+
+
+@runtime_checkable
+class Memory(Protocol):
+    """A memory system: a class of this shape can stand beside every pipeline.
+
+    >>> from memlab.memories import Memory, memory
+    >>> isinstance(memory(lambda turns, query, k: turns["text"].head(k)), Memory)
+    True
+    """
+
+    def reset(self, scope: str) -> None:
+        """Forget everything of a scope: one user, one memory."""
+
+    def ingest(self, scope: str, turns: pl.DataFrame) -> None:
+        """Take in turns, :data:`TURNS`, in order of time; may be called again with later ones."""
+
+    def wait(self) -> None:
+        """Return when what was taken in can be found."""
+
+    def search(self, scope: str, queries: Sequence[str], k: int, now: Sequence[datetime | None]) -> Rows:
+        """Give at most ``k`` rows for each query; ``now`` is when each is asked, ``None`` where nobody knows."""

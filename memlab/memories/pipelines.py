@@ -1,0 +1,87 @@
+"""memlab's own pipelines as a memory, so that they can be served and stand behind the same contract."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from memlab.embed import Encoder, load
+from memlab.memories.contract import TURNS, Rows
+from memlab.pipelines import Pipeline, pipeline
+from memlab.records import Dataset
+from memlab.retrieve import Bench
+from memlab.sessions import sessions_of
+
+
+class PipelineMemory:
+    """A pipeline as a memory: turns are kept as they come, and indexed when they are first searched.
+
+    :param stages: a pipeline or its text.
+    :param encoder: an encoder or its name; ``None`` for BM25 alone.
+
+    >>> from memlab.memories import PipelineMemory, collect
+    >>> import memlab
+    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> done = collect(PipelineMemory("bm25", encoder=None), data, name="bm25", k=3)
+    >>> done.rows["source_ids"].list.len().unique().to_list()
+    [1]
+    """
+
+    def __init__(self, stages: str | Pipeline = "best", *, encoder: Encoder | str | None = "minilm") -> None:
+        self.pipeline = pipeline(stages)
+        self.encoder = load(encoder) if isinstance(encoder, str) else encoder
+        self._turns: dict[str, pl.DataFrame] = {}
+        self._benches: dict[str, Bench] = {}
+
+    def reset(self, scope: str) -> None:
+        self._turns[scope] = pl.DataFrame(schema=TURNS)
+        self._benches.pop(scope, None)
+
+    def ingest(self, scope: str, turns: pl.DataFrame) -> None:
+        self._turns[scope] = pl.concat([self._turns.get(scope, turns.clear()), turns])
+        self._benches.pop(scope, None)
+
+    def wait(self) -> None:
+        for scope, turns in self._turns.items():
+            if scope not in self._benches and turns.height:
+                self._benches[scope] = Bench.of(_dataset(scope, turns), encoder=self.encoder, progress=False)
+
+    def search(self, scope: str, queries: Sequence[str], k: int, now: Sequence[datetime | None]) -> Rows:
+        self.wait()
+        if scope not in self._benches:
+            return []
+        asked = pl.DataFrame(
+            {"query_id": [str(n) for n in range(len(queries))], "text": list(queries), "timestamp": list(now)},
+            schema_overrides={"timestamp": TURNS["time"]},
+        )
+        bench = self._benches[scope].with_queries(asked.with_columns(scope=pl.lit(scope)))
+        ranked = self.pipeline.run(bench).top(k).frame
+        told = self._turns[scope].select("id", "text", time=pl.col("time").dt.to_string("iso:strict"))
+        joined = ranked.join(told, left_on="doc_id", right_on="id", how="left", maintain_order="left")
+        rows: list[dict[str, Any]] = [
+            {"query": int(query), "text": text, "score": score, "source_ids": [turn], "time": time}
+            for query, turn, score, text, time in joined.select(
+                "query_id", "doc_id", "score", "text", "time"
+            ).iter_rows()
+        ]
+        return rows
+
+
+def _dataset(scope: str, turns: pl.DataFrame) -> Dataset:
+    """Make a dataset of the turns of one scope; the ids are as they came."""
+    own = turns.unique("id", keep="last", maintain_order=True).select(
+        turn_id="id",
+        scope=pl.lit(scope),
+        session_id=pl.col("session").fill_null(scope),
+        n=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("session"),
+        speaker=pl.col("speaker").fill_null(""),
+        role=pl.lit("other"),
+        text=pl.col("text").fill_null(""),
+        caption=pl.lit(None, pl.String),
+        timestamp="time",
+    )
+    together = own.sort(pl.col("session_id").cum_count().min().over("session_id"), maintain_order=True)
+    return Dataset(scope, "memory", together, sessions_of(together))
