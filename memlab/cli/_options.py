@@ -53,8 +53,8 @@ def settings(flags: Mapping[str, Any]) -> tuple[Settings, dict[str, str]]:
     :raises DataError: when a plugin cannot be imported.
     """
     chosen, origin = config.settings({"plugins": _named or None, **flags})
-    if chosen.plugins and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    if chosen.plugins:
+        import_from_here()
     for name in chosen.plugins:
         try:
             importlib.import_module(name)
@@ -66,6 +66,12 @@ def settings(flags: Mapping[str, Any]) -> tuple[Settings, dict[str, str]]:
                 "directory or of an installed package"
             ) from error
     return chosen, origin
+
+
+def import_from_here() -> None:
+    """Let modules of the current directory be imported."""
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
 
 
 Path_ = Annotated[Path, typer.Argument(help="A LoCoMo, LongMemEval or chat-log file.", show_default=False)]

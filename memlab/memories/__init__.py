@@ -1,19 +1,21 @@
 """Memories from outside: in goes a system of any kind, out comes what it returned, as turns, with what it cost.
 
 ``contract`` says what a memory is: four verbs. ``loading`` makes one of a function, a module's name or an address,
-``http`` speaks the verbs as JSON in both directions, and ``pipelines`` puts memlab's own stages behind them. :func:`collect` (``collecting``) runs a memory over a dataset, and
-:func:`attribute` (``attribution``) finds the turns that its texts come from.
+``http`` speaks the verbs as JSON in both directions, and ``pipelines`` puts memlab's own stages behind them.
+:func:`collect` (``collecting``) runs a memory over a dataset, and :func:`attribute` (``attribution``) finds the turns
+that its texts come from.
 """
 
 from memlab.memories.attribution import THRESHOLD, attribute, ranked
 from memlab.memories.collecting import Returned, collect
 from memlab.memories.contract import TURNS, Memory
-from memlab.memories.http import HttpMemory, server
+from memlab.memories.http import TOKEN_VARIABLE, HttpMemory, server
 from memlab.memories.loading import memory
 from memlab.memories.pipelines import PipelineMemory
 
 __all__ = [
     "THRESHOLD",
+    "TOKEN_VARIABLE",
     "TURNS",
     "HttpMemory",
     "Memory",

@@ -1,0 +1,102 @@
+"""Verbs for memories from outside: comparing them, and serving memlab's own."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from memlab.cli._options import Format, Out, Path_, Pool, import_from_here, in_force, load_encoder, load_files, verb
+from memlab.config import Settings
+from memlab.errors import DataError
+
+
+@verb(in_force, "store", "encoder", "on_error", "language", "seed")
+def compare(
+    chosen: Settings,
+    dataset: Path_,
+    system: Annotated[
+        list[str] | None,
+        typer.Option(help="A pipeline, module:name of a memory, or http://HOST:PORT; may be repeated."),
+    ] = None,
+    run: Annotated[list[Path] | None, typer.Option(help="A TREC run of turns; may be repeated.")] = None,
+    out: Out = None,
+    format: Format = None,
+    pool: Pool = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="The system, or the file of the run, that the others are compared with.")
+    ] = None,
+    fail_below: Annotated[
+        float | None, typer.Option(help="Exit with 1 where recall_all@10 lies this far below the baseline's.", min=0)
+    ] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds for one call of a memory.", min=0.001)] = 600.0,
+) -> None:
+    """Compare memories, pipelines and rankings on the same questions: complete recall, answers, tokens and time.
+
+    What a memory returned is kept in the directory scope by scope: the same command goes on where it was stopped.
+    """
+    from memlab.experiments import compare_systems
+
+    import_from_here()
+    (data,) = load_files([dataset], chosen, format=format, pool=pool)
+    typer.echo(data.describe())
+    directory = out or Path(chosen.results) / data.name / "systems"
+    runs = [*(run or [])]
+    if baseline and Path(baseline).is_file():
+        if Path(baseline) not in runs:
+            runs.append(Path(baseline))
+        baseline = Path(baseline).stem
+    done = compare_systems(
+        system or ([] if runs else ["bm25", "best"]),
+        data,
+        runs=runs,
+        baseline=baseline,
+        encoder=load_encoder(chosen),
+        store=chosen.store,
+        folder=directory / "returned",
+        timeout=timeout,
+        seed=chosen.seed,
+    )
+    done.write(directory)
+    typer.echo(str(done))
+    for line in done.problems["problem"].head(20):
+        typer.echo(line, err=True)
+    if done.problems.height > 20:
+        typer.echo(f"and {done.problems.height - 20:,} more problems, in {directory / 'systems.json'}", err=True)
+    typer.echo(f"tables, per-question results and what was returned: {directory}")
+    if fail_below is not None:
+        recall = dict(done.table.select("system", "recall_all@10").iter_rows())
+        floor = recall[done.about["baseline"]] - fail_below
+        lost = [f"{name} {value:.3f}" for name, value in recall.items() if value < floor]
+        if lost:
+            typer.echo(f"recall_all@10 below {floor:.3f}: {', '.join(lost)}", err=True)
+            raise typer.Exit(1)
+
+
+@verb(in_force, "encoder")
+def serve(
+    chosen: Settings,
+    pipeline: Annotated[str, typer.Option(help="The pipeline that ranks.")] = "best",
+    host: Annotated[str, typer.Option(help="Another than this machine's own needs a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 takes a free one.", min=0, max=65535)] = 9000,
+) -> None:
+    """Serve a pipeline as a memory over HTTP; where MEMLAB_MEMORY_TOKEN is set, it is asked for as bearer token."""
+    from memlab.memories import TOKEN_VARIABLE, PipelineMemory, server
+
+    memory = PipelineMemory(pipeline, encoder=load_encoder(chosen))
+    token = os.environ.get(TOKEN_VARIABLE, "").strip() or None
+    try:
+        running = server(memory, host=host, port=port, token=token)
+    except OSError as error:
+        raise DataError(f"{host}:{port} cannot be served ({error.strerror or error}); choose another --port") from None
+    typer.echo(f"{pipeline} at http://{host}:{running.server_address[1]}; Ctrl-C ends it")
+    with running:
+        thread = threading.Thread(target=running.serve_forever, daemon=True)
+        thread.start()
+        try:
+            thread.join()
+        except KeyboardInterrupt:
+            running.shutdown()
