@@ -186,7 +186,7 @@ def _run(
     marks: tuple[str, ...],
 ) -> None:
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
     for added in (memlab.stages, memlab.encoders, memlab.measures, memlab.formats):
         monkeypatch.setattr(added, "_functions", dict(added._functions))
     for name in ("strategies.txt", "notebooks"):

@@ -14,16 +14,14 @@ import polars as pl
 
 from memlab.context import answer_kind, answers_in, count
 from memlab.embed import Encoder, load
-from memlab.embed.text import turn_texts
 from memlab.errors import DataError, PipelineError
 from memlab.evaluate import bootstrap_interval, holm, randomisation_test, read_run
 from memlab.evaluate.printing import to_markdown
 from memlab.experiments.running import measurable
 from memlab.files import atomic
-from memlab.memories import Memory, Returned, attribute, collect, memory
-from memlab.memories.collecting import COSTS, PROBLEMS, RETURNED
+from memlab.memories import Memory, Returned, as_returned, attribute, collect, memory, read_ranking
 from memlab.pipelines import Pipeline, pipeline
-from memlab.records import Dataset, Run
+from memlab.records import Dataset
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
 
@@ -33,6 +31,11 @@ DEPTH = 50
 TIMED = 20
 SCHEMA_VERSION = 1
 TESTED = ("recall_all@10", "recall_all@1000 tokens", "answer@1000 tokens")
+_FOUND = ("recall_any@10", "recall_all@10", "recall_all@10, ≥ 2 sessions", f"answer@{ANSWER_BUDGET} tokens")
+_COSTS = (
+    *("tokens returned", "named", "attributed", "ingest s", "until found s", "p50 ms", "p95 ms"),
+    *("failed scopes", "problems"),
+)
 _UNKNOWN = ("none", "yes/no", "open")
 
 
@@ -57,7 +60,13 @@ class Systems:
     about: Mapping[str, Any]
 
     def __str__(self) -> str:
-        return f"{to_markdown(self.table)}\n\n{to_markdown(self.tests)}"
+        budgets = [name for name in self.table.columns if name.startswith("recall_all@") and name.endswith("tokens")]
+        found = self.table.select("system", "n", *_FOUND)
+        fitting = self.table.select("system", *budgets).rename(lambda name: name.removeprefix("recall_all@"))
+        costs = self.table.select(pl.col("system").alias("cost of"), *_COSTS)
+        titles = ("Found", "All evidence in so many tokens", "Cost", f"Against {self.about['baseline']}")
+        tables = (found, fitting, costs, self.tests)
+        return "\n\n".join(f"**{title}**\n\n{to_markdown(each)}" for title, each in zip(titles, tables, strict=True))
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_() + self.tests._repr_html_()
@@ -106,7 +115,8 @@ def compare_systems(
 
     :param systems: pipelines or their texts, and what :func:`memlab.memories.memory` reads; by name, where it is a
         mapping.
-    :param runs: TREC files of turns that other systems have ranked.
+    :param runs: files of what other systems have ranked: TREC runs of turns, or what
+        :func:`memlab.memories.read_ranking` reads.
     :param baseline: the name that the tests compare with; the first by default.
     :param encoder: of the pipelines, and of the attribution.
     :param store: where the encoder's vectors are kept.
@@ -122,8 +132,8 @@ def compare_systems(
     ['bm25', 'latest']
     """
     named = _named(systems)
-    ranked = [(Path(path).stem, read_run(path, "turn")) for path in runs]
-    names = [*(name for name, _ in named), *(name for name, _ in ranked)]
+    ranked = [_from_file(Path(path), data, k) for path in runs]
+    names = [*(name for name, _ in named), *(each.name for each in ranked)]
     first = names[0] if baseline is None and names else baseline
     if not names or len(set(names)) < len(names) or first not in names:
         raise DataError(f"systems are {names}, the baseline {first!r}; give at least one, each its own name")
@@ -134,13 +144,13 @@ def compare_systems(
     parts = []
     for name, system in named:
         if isinstance(system, Pipeline):
-            found = _of_run(name, system.run(bench).top(k), data)
+            found = as_returned(system.run(bench).top(k), data, name)
             times = _clock(system, bench, seed)
         else:
             found = collect(system, data, name=name, k=k, folder=folder, timeout=timeout)
             times = found.costs.explode("query_ms")["query_ms"].drop_nulls().to_numpy()
         parts.append((found, times))
-    parts += [(_of_run(name, _checked(run, name, data).top(k), data), np.array([])) for name, run in ranked]
+    parts += [(found, np.array([])) for found in ranked]
     measured = [_measured(found, times, data, bench.encoder) for found, times in parts]
     per_query = pl.concat([each[0] for each in measured])
     table = pl.DataFrame([each[1] for each in measured])
@@ -175,6 +185,12 @@ def _clock(stages: Pipeline, bench: Bench, seed: int) -> np.ndarray:
     return np.array(spent)
 
 
+def _from_file(path: Path, data: Dataset, k: int) -> Returned:
+    if path.suffix in (".json", ".jsonl"):
+        return read_ranking(path, data, k=k)
+    return as_returned(read_run(path, "turn").top(k), data, path.stem)
+
+
 def _named(systems: Sequence[Any] | Mapping[str, Any]) -> list[tuple[str, Pipeline | Memory]]:
     """Read the systems, each with the name that it has in tables."""
     if isinstance(systems, Mapping):
@@ -200,41 +216,14 @@ def _system(system: Any) -> Pipeline | Memory:
     return memory(system)
 
 
-def _checked(run: Run, name: str, data: Dataset) -> Run:
-    """Refuse a ranking of other documents or of other scopes."""
-    own = data.turns.select(doc_id="turn_id", own="scope")
-    asked = data.questions.select("query_id", "scope")
-    rows = run.frame.join(asked, on="query_id", how="left").join(own, on="doc_id", how="left")
-    strange = rows.filter(pl.col("scope").is_null() | pl.col("own").is_null() | (pl.col("scope") != pl.col("own")))
-    if strange.height:
-        query, document, scope = strange.select("query_id", "doc_id", "scope").row(0)
-        what = "no question" if scope is None else f"a question, but {document!r} is no turn of its scope"
-        raise DataError(
-            f"run {name!r}: query {query!r} is {what} of {data.name!r} ({strange.height:,} of {rows.height:,} rows); "
-            f"its ids look like {data.turns['turn_id'][0]!r} and {data.questions['query_id'][0]!r}"
-        )
-    return run
-
-
-def _of_run(name: str, run: Run, data: Dataset) -> Returned:
-    """Read a ranking of turns as texts that name their turn."""
-    texts = data.turns.select(
-        doc_id="turn_id",
-        text=pl.Series(turn_texts(data.turns), dtype=pl.String),
-        source_ids=pl.concat_list("turn_id"),
-        time=pl.col("timestamp").dt.strftime("%-d %B %Y"),
-    )
-    rows = run.frame.join(texts, on="doc_id", how="left", maintain_order="left").select(*RETURNED)
-    return Returned(name, rows, pl.DataFrame(schema=COSTS), pl.DataFrame(schema=PROBLEMS), run.provenance)
-
-
 def _measured(
     found: Returned, times: np.ndarray, data: Dataset, encoder: Encoder | None
 ) -> tuple[pl.DataFrame, dict[str, Any], pl.DataFrame]:
     """Give one system's values by question, its row of the table, and its attributed texts."""
     sources = attribute(found, data, encoder)
-    day = pl.when(pl.col("time").is_not_null()).then(pl.format("[{}]\n", "time")).otherwise(pl.lit(""))
-    rows = found.rows.with_columns(line=day + pl.col("text")).join(sources, on=["query_id", "rank"], how="left")
+    day = pl.col("time").str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False).dt.strftime("%-d %B %Y")
+    head = pl.format("[{}]\n", pl.coalesce(day, "time")).fill_null("")
+    rows = found.rows.with_columns(line=head + pl.col("text")).join(sources, on=["query_id", "rank"], how="left")
     each = rows.select(pl.col("line").unique(maintain_order=True))
     sized = each.with_columns(n_tokens=pl.Series(count(each["line"].to_list()), dtype=pl.Int64))
     rows = rows.join(sized, on="line", how="left").sort("query_id", "rank")

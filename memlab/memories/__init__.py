@@ -3,7 +3,7 @@
 ``contract`` says what a memory is: four verbs. ``loading`` makes one of a function, a module's name or an address,
 ``http`` speaks the verbs as JSON in both directions, and ``pipelines`` puts memlab's own stages behind them.
 :func:`collect` (``collecting``) runs a memory over a dataset, and :func:`attribute` (``attribution``) finds the turns
-that its texts come from.
+that its texts come from; ``rankings`` reads what was returned elsewhere.
 """
 
 from memlab.memories.attribution import THRESHOLD, attribute, ranked
@@ -12,6 +12,7 @@ from memlab.memories.contract import TURNS, Memory
 from memlab.memories.http import TOKEN_VARIABLE, HttpMemory, server
 from memlab.memories.loading import memory
 from memlab.memories.pipelines import PipelineMemory
+from memlab.memories.rankings import as_returned, read_ranking
 
 __all__ = [
     "THRESHOLD",
@@ -21,9 +22,11 @@ __all__ = [
     "Memory",
     "PipelineMemory",
     "Returned",
+    "as_returned",
     "attribute",
     "collect",
     "memory",
     "ranked",
+    "read_ranking",
     "server",
 ]

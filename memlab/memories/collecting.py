@@ -18,6 +18,7 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.files import atomic
 from memlab.memories.contract import TURNS, Memory, Rows
+from memlab.memories.loading import described
 from memlab.records import Dataset
 from memlab.terminal import short
 
@@ -66,7 +67,7 @@ class Returned:
         return self.problems.filter(pl.col("query_id").is_null())["scope"].to_list()
 
 
-class _Failure(Exception):
+class Failure(Exception):
     """What a memory did that ends its scope or its query."""
 
 
@@ -77,7 +78,6 @@ def collect(
     name: str,
     k: int = 50,
     folder: str | Path | None = None,
-    settings: Mapping[str, Any] | None = None,
     timeout: float = 600.0,
 ) -> Returned:
     """Fill a memory with each scope's turns and ask it the scope's questions, one at a time.
@@ -88,8 +88,8 @@ def collect(
     of its own.
 
     :param k: rows for each question.
-    :param folder: where each scope is kept when it is done; what is there is not run again. Failed scopes are.
-    :param settings: of the system, for provenance; another value is another system.
+    :param folder: where each scope is kept when it is done, by the memory's code as far as it can be read, the dataset
+        and k; what is there is not run again. Failed scopes are.
     :param timeout: seconds for one call of the memory.
 
     >>> import memlab
@@ -103,7 +103,7 @@ def collect(
 
     if k < 1:
         raise DataError(f"k is {k}; ask for at least one row")
-    about = {"system": name, "k": k, "settings": dict(settings or {}), "fingerprint": data.fingerprint()}
+    about = {"system": name, "k": k, "memory": described(memory), "fingerprint": data.fingerprint()}
     asked = data.questions.group_by("scope", maintain_order=True).agg("query_id", "text", "timestamp")
     done: list[dict[str, Any]] = []
     for scope, *questions in tqdm(asked.iter_rows(), total=asked.height, desc=name, delay=2):
@@ -113,7 +113,7 @@ def collect(
             turns = _turns(data, scope)
             try:
                 part = _scope(memory, scope, turns, questions, k, timeout)
-            except _Failure as error:
+            except Failure as error:
                 part = {"problems": [(scope, None, f"{name}, scope {scope}: {error}")], "rows": [], "costs": []}
             else:
                 part["problems"] = [(scope, q, f"{name}, scope {scope}, query {q}: {p}") for q, p in part["problems"]]
@@ -155,12 +155,12 @@ def _scope(
     for query_id, text, asked in zip(ids, texts, times, strict=True):
         try:
             answer, seconds = _within(timeout, "search", memory.search, scope, [text], k, [asked])
-            read, odd = _read(answer, known, k)
-        except _Failure as error:
+            read, odd = read_rows(answer, known, k)
+        except Failure as error:
             problems.append((query_id, str(error)))
             in_a_row += 1
             if in_a_row == 3:
-                raise _Failure(f"{error}, and the two searches before failed too") from None
+                raise Failure(f"{error}, and the two searches before failed too") from None
             continue
         in_a_row = 0
         spent.append(seconds * 1000)
@@ -178,31 +178,31 @@ def _within(seconds: float, verb: str, call: Callable[..., Any], *arguments: Any
         try:
             outcome.append(call(*arguments))
         except BaseException as error:  # whatever somebody else's code raises
-            outcome.append(_Failure(short(f"{verb} failed: {type(error).__name__}: {error}", 300)))
+            outcome.append(Failure(short(f"{verb} failed: {type(error).__name__}: {error}", 300)))
 
     started = time.perf_counter()
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(seconds)
     if not outcome:
-        raise _Failure(f"{verb} gave nothing within {seconds:g} s")
-    if isinstance(outcome[0], _Failure):
+        raise Failure(f"{verb} gave nothing within {seconds:g} s")
+    if isinstance(outcome[0], Failure):
         raise outcome[0]
     return outcome[0], time.perf_counter() - started
 
 
-def _read(answer: Rows, known: set[str], k: int) -> tuple[list[tuple[Any, ...]], list[str]]:
+def read_rows(answer: Rows, known: set[str], k: int) -> tuple[list[tuple[Any, ...]], list[str]]:
     """Read the rows of one query: what can be used of them, and what was wrong with the rest."""
     try:
         items = answer.to_dicts() if isinstance(answer, pl.DataFrame) else [dict(item) for item in answer]
         texts = [item["text"] for item in items]
     except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise _Failure(
+        raise Failure(
             f"search gave {type(answer).__name__} that is no rows with text ({type(error).__name__}: {error})"
         ) from None
     wrong = next((text for text in texts if not isinstance(text, str)), None)
     if wrong is not None:
-        raise _Failure(f"search gave a text that is {type(wrong).__name__}, not text")
+        raise Failure(f"search gave a text that is {type(wrong).__name__}, not text")
     odd: list[str] = []
     if any(item.get("query", 0) != 0 for item in items):
         odd.append("rows for another query than the one asked, left out")

@@ -163,6 +163,10 @@ def _reset(memory: Memory, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ingest(memory: Memory, body: dict[str, Any]) -> dict[str, Any]:
+    if not all(
+        isinstance(turn.get("id"), str) and isinstance(turn.get("text"), str) for turn in map(dict, body["turns"])
+    ):
+        raise ValueError("every turn needs id and text, both text")
     texts = pl.DataFrame(body["turns"], schema={**TURNS, "time": pl.String()}, strict=True)
     memory.ingest(str(body["scope"]), texts.with_columns(pl.col("time").str.to_datetime("%+", time_zone="UTC")))
     return {}

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import polars as pl
 
-from memlab.errors import DataError
+from memlab.errors import DataError, PipelineError
 from memlab.memories.contract import TURNS, Memory, Rows
 from memlab.memories.http import HttpMemory
+from memlab.sources import source_digest
 
 
 class FromFunction:
@@ -23,7 +25,7 @@ class FromFunction:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
+        self.function = function
         self._dated = "now" in inspect.signature(function).parameters
         self._turns: dict[str, pl.DataFrame] = {}
 
@@ -40,7 +42,7 @@ class FromFunction:
         rows: list[dict[str, Any]] = []
         for number, (query, asked) in enumerate(zip(queries, now, strict=True)):
             about = {"now": asked} if self._dated else {}
-            answer = self._function(self._turns[scope], query, k, **about)
+            answer = self.function(self._turns[scope], query, k, **about)
             items = answer.to_dicts() if isinstance(answer, pl.DataFrame) else list(answer)
             rows += [{**({"text": item} if isinstance(item, str) else item), "query": number} for item in items]
         return rows
@@ -73,6 +75,32 @@ def memory(system: Any) -> Memory:
     if taken[:3] != ("turns", "query", "k"):
         raise DataError(f"{name} takes ({', '.join(taken)}); a memory that is a function takes (turns, query, k)")
     return FromFunction(system)
+
+
+def described(system: Memory) -> dict[str, Any]:
+    """Say what a memory is, for provenance: what changes with its code, as far as that can be read here.
+
+    >>> from memlab.memories.loading import described, memory
+    >>> described(memory("http://127.0.0.1:9000"))
+    {'url': 'http://127.0.0.1:9000'}
+    """
+    if isinstance(system, HttpMemory):
+        return {"url": system.url}
+    if isinstance(system, FromFunction):
+        return {"function": system.function.__qualname__, "source": _source(system.function)}
+    kind = type(system)
+    settings = getattr(system, "settings", None)
+    about = {"class": f"{kind.__module__}.{kind.__qualname__}", "source": _source(kind)}
+    return about | ({"settings": dict(settings)} if isinstance(settings, Mapping) else {})
+
+
+def _source(code: Any) -> str | None:
+    try:
+        if inspect.isfunction(code):
+            return source_digest(code)
+        return hashlib.sha256(inspect.getsource(code).encode()).hexdigest()[:16]
+    except (PipelineError, OSError, TypeError):
+        return None
 
 
 def _imported(name: str) -> Any:

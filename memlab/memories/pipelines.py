@@ -33,6 +33,8 @@ class PipelineMemory:
     def __init__(self, stages: str | Pipeline = "best", *, encoder: Encoder | str | None = "minilm") -> None:
         self.pipeline = pipeline(stages)
         self.encoder = load(encoder) if isinstance(encoder, str) else encoder
+        identity = self.encoder.identity.describe() if self.encoder else None
+        self.settings = {"pipeline": str(self.pipeline), "encoder": identity}
         self._turns: dict[str, pl.DataFrame] = {}
         self._benches: dict[str, Bench] = {}
 
@@ -59,8 +61,12 @@ class PipelineMemory:
         )
         bench = self._benches[scope].with_queries(asked.with_columns(scope=pl.lit(scope)))
         ranked = self.pipeline.run(bench).top(k).frame
-        told = self._turns[scope].select("id", "text", time=pl.col("time").dt.to_string("iso:strict"))
-        joined = ranked.join(told, left_on="doc_id", right_on="id", how="left", maintain_order="left")
+        told = bench.turns.select(
+            doc_id="turn_id",
+            text=pl.Series(bench.documents("turn").texts, dtype=pl.String),
+            time=pl.col("timestamp").dt.to_string("iso:strict"),
+        )
+        joined = ranked.join(told, on="doc_id", how="left", maintain_order="left")
         rows: list[dict[str, Any]] = [
             {"query": int(query), "text": text, "score": score, "source_ids": [turn], "time": time}
             for query, turn, score, text, time in joined.select(

@@ -1,0 +1,142 @@
+"""Memories, pipelines and rankings in one table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import memlab
+from memlab import compare_systems, datasets
+from memlab.errors import DataError, PipelineError
+from memlab.memories import PipelineMemory
+from memlab.records import Dataset
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return datasets.synthetic.generate(turns=200, seed=0, turns_per_scope=100)
+
+
+def latest(turns: pl.DataFrame, query: str, k: int) -> pl.Series:
+    return turns["text"].tail(k)
+
+
+def test_a_pipeline_measures_as_it_does_alone_and_as_a_memory(data: Dataset) -> None:
+    done = compare_systems({"stage": "bm25", "memory": PipelineMemory("bm25", encoder=None)}, data, encoder=None)
+    report = memlab.run("bm25", data, encoder=None, levels=["turn"]).reports[0]
+    alone = report.per_query.select("query_id", "recall_all@10", "recall_any@10")
+    for name in ("stage", "memory"):
+        own = done.per_query.filter(pl.col("system") == name)
+        joined = own.join(alone, on="query_id", suffix="_alone")
+        assert joined.height == alone.height
+        for measure in ("recall_all@10", "recall_any@10"):
+            assert joined[measure].to_list() == joined[f"{measure}_alone"].to_list()
+    assert done.tests["difference"].abs().max() == 0
+    assert done.table["named"].to_list() == [1.0, 1.0]
+    assert done.table["ingest s"].null_count() == 1
+
+
+def test_returning_everything_does_not_win(data: Dataset) -> None:
+    evidence = dict(data.questions.select("text", "evidence").iter_rows())
+
+    def everything(turns: pl.DataFrame, query: str, k: int) -> list[dict[str, Any]]:
+        return [{"text": "\n".join(turns["text"]), "source_ids": turns["id"].to_list()}]
+
+    def perfect(turns: pl.DataFrame, query: str, k: int) -> pl.DataFrame:
+        own = turns.filter(pl.col("id").is_in(evidence[query]))
+        return own.select("text", source_ids=pl.concat_list("id"))
+
+    table = compare_systems([perfect, everything], data, encoder=None).table
+    assert table["recall_all@1000 tokens"].to_list() == [1.0, 0.0]
+    assert table["recall_any@10"][0] == 1.0
+    assert table["tokens returned"][1] > 20 * table["tokens returned"][0]
+
+
+def test_scopes_that_fail_count_as_not_answered(data: Dataset) -> None:
+    def broken(turns: pl.DataFrame, query: str, k: int) -> pl.Series:
+        if turns["id"][0].startswith(data.scopes[0]):
+            raise RuntimeError("no luck")
+        return turns["text"].head(k)
+
+    done = compare_systems(["bm25", broken], data, encoder=None)
+    row = done.table.row(1, named=True)
+    assert (row["failed scopes"], row["problems"], row["n"]) == (1, 1, done.table["n"][0])
+    own = done.per_query.filter((pl.col("system") == "broken") & (pl.col("scope") == data.scopes[0]))
+    assert own["recall_any@10"].sum() == 0
+
+
+def test_files_join_and_are_written(data: Dataset, tmp_path: Path) -> None:
+    run = memlab.run("bm25", data, encoder=None, levels=["turn"]).runs[0]
+    memlab.evaluate.write_run(run, tmp_path / "theirs.trec")
+    ids = {q: rows["doc_id"].to_list() for (q,), rows in run.frame.group_by("query_id", maintain_order=True)}
+    (tmp_path / "ids.json").write_text(json.dumps(ids))
+    files = [tmp_path / "theirs.trec", tmp_path / "ids.json"]
+    done = compare_systems([latest], data, runs=files, baseline="theirs", encoder=None)
+    assert done.table["system"].to_list() == ["latest", "theirs", "ids"]
+    assert done.table["recall_all@10"][1] == done.table["recall_all@10"][2]
+    assert set(done.tests["system"]) == {"latest", "ids"}
+    done.write(tmp_path / "out")
+    content = json.loads((tmp_path / "out" / "systems.json").read_text())
+    assert content["schema_version"] == 1
+    assert [row["system"] for row in content["systems"]] == ["latest", "theirs", "ids"]
+    assert content["about"]["systems"]["latest"]["memory"]["function"] == "latest"
+    assert pl.read_parquet(tmp_path / "out" / "per-query.parquet").height == done.per_query.height
+    assert "**Against theirs**" in (tmp_path / "out" / "systems.md").read_text()
+
+
+def test_stopped_and_started_again_it_gives_the_same_table(data: Dataset, tmp_path: Path) -> None:
+    untimed = pl.exclude("ingest s", "until found s", "p50 ms", "p95 ms")
+    whole = compare_systems(["bm25", latest], data, encoder=None)
+
+    calls: list[str] = []
+
+    class Stopped(PipelineMemory):
+        def ingest(self, scope: str, turns: pl.DataFrame) -> None:
+            calls.append(scope)
+            super().ingest(scope, turns)
+
+    first = compare_systems({"m": Stopped("bm25", encoder=None)}, data, encoder=None, folder=tmp_path)
+    next(iter(sorted(tmp_path.iterdir()))).unlink()
+    again = compare_systems({"m": Stopped("bm25", encoder=None)}, data, encoder=None, folder=tmp_path)
+    assert len(calls) == len(data.scopes) + 1
+    assert again.table.select(untimed).equals(first.table.select(untimed))
+    assert (
+        compare_systems(["bm25", latest], data, encoder=None).table.select(untimed).equals(whole.table.select(untimed))
+    )
+
+
+@pytest.mark.parametrize(
+    ("systems", "options", "error", "reason"),
+    [
+        ([], {}, DataError, "give at least one"),
+        (["bm25", "bm25"], {}, DataError, "each its own name"),
+        (["bm25"], {"baseline": "best"}, DataError, "the baseline 'best'"),
+        (["bm52"], {}, PipelineError, "no stage is called 'bm52'.*a memory is written module:name"),
+        (["no_module:search"], {}, DataError, "cannot be imported"),
+        ([7], {}, DataError, "int has no reset"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    data: Dataset, systems: Any, options: Any, error: type[Exception], reason: str
+) -> None:
+    with pytest.raises(error, match=reason):
+        compare_systems(systems, data, encoder=None, **options)
+
+
+def test_the_command_compares_and_is_a_gate(memlab_cli: Any, tmp_path: Path) -> None:
+    datasets.synthetic.write(tmp_path / "talk.jsonl", 100, seed=0, turns_per_scope=50)
+    (tmp_path / "mine_cli.py").write_text("def search(turns, query, k):\n    return []\n")
+    arguments = ("compare", "talk.jsonl", "--system", "mine_cli:search", "--encoder", "hashing", "--out", "out")
+    done = memlab_cli(*arguments, "--system", "bm25", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "**Against mine_cli:search**" in done.out
+    assert {"systems.json", "systems.md"} <= {path.name for path in (tmp_path / "out").iterdir()}
+    run = memlab.run("bm25", tmp_path / "talk.jsonl", encoder=None, levels=["turn"]).runs[0]
+    memlab.evaluate.write_run(run, tmp_path / "release.trec")
+    gate = memlab_cli(*arguments, "--baseline", "release.trec", "--fail-below", "0.02", cwd=tmp_path)
+    assert gate.code == 1
+    assert "mine_cli:search 0.000" in gate.err
