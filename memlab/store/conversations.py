@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 
 import polars as pl
 
 from memlab.embed.text import turn_texts
 from memlab.errors import StoreError
 from memlab.records import Dataset, concat
-from memlab.store.database import Database
+from memlab.store.database import Database, Part
 from memlab.store.registry import DATASET_TABLES, TABLES, equal, in_dataset, keys, row_columns, text_hashes
 
+Names = Iterable[str] | None
 BATCH_TURNS = 50_000
 BATCH_BYTES = 1 << 28
 
@@ -181,14 +182,6 @@ def require(database: Database, name: str) -> tuple[str, str, bool]:
     return row[0]
 
 
-def whole_dataset(database: Database, name: str, scopes: Iterable[str] | None = None) -> Dataset:
-    """Read a dataset; see :meth:`memlab.store.MemoryStore.dataset`."""
-    kind, language, complete = require(database, name)
-    if not complete:
-        raise StoreError(f"the ingest of {name!r} into store {database.uri} was interrupted; run it again to finish it")
-    return read_dataset(database, name, kind, language, scopes)
-
-
 def read_dataset(
     database: Database, name: str, kind: str, language: str, scopes: Iterable[str] | None = None
 ) -> Dataset:
@@ -224,3 +217,68 @@ def read_rows(
         return pl.DataFrame(schema={column: TABLES[table].columns.get(column, pl.String()) for column in wanted})
     ordered = list(dict.fromkeys([*wanted, "position", "key"]))
     return database.read(table, ordered, where=in_dataset(dataset, only)).sort("position", "key").select(wanted)
+
+
+class Conversations(Part):
+    """The datasets of a store."""
+
+    def ingest(
+        self, parts: Dataset | Iterable[Dataset], *, progress: bool = False, now: datetime | None = None
+    ) -> pl.DataFrame:
+        """Write datasets: what is new is inserted, what differs is rewritten, the rest is left alone.
+
+        Small parts of a stream are joined and written in whole batches. An ingest that was interrupted, run again,
+        ends in the same tables; until it has, :meth:`dataset` refuses the dataset. A turn that is rewritten loses its
+        vectors. Rows that the dataset no longer has stay.
+
+        :param now: what is noted as the time of the ingest; the clock where none is given.
+        :returns: ``dataset``, ``table`` and the counts ``inserted``, ``updated``, ``unchanged``.
+        :raises StoreError: when an id stands for two rows, or the store cannot be written.
+        """
+        return ingest(self.database, parts, progress=progress, now=now or datetime.now(UTC))
+
+    def datasets(self) -> pl.DataFrame:
+        """Give what is stored: a row for each dataset; ``complete`` is false where an ingest was interrupted."""
+        with self.database.guarded("reading"):
+            return datasets(self.database)
+
+    def dataset(self, name: str, *, scopes: Names = None) -> Dataset:
+        """Read a dataset as it went in: same rows, same order, same fingerprint.
+
+        :param scopes: only these, and only their rows are read.
+        :raises StoreError: when there is no such dataset, or its ingest was interrupted.
+        """
+        with self.database.guarded(f"reading {name!r}"):
+            kind, language, complete = require(self.database, name)
+            if not complete:
+                where = f"{name!r} into store {self.database.uri}"
+                raise StoreError(f"the ingest of {where} was interrupted; run it again to finish it")
+            return read_dataset(self.database, name, kind, language, scopes)
+
+    def scopes(self, dataset: str) -> list[str]:
+        """Give the scopes of a dataset, in its order."""
+        return self.sessions(dataset, columns=["scope"])["scope"].unique(maintain_order=True).to_list()
+
+    def turns(self, dataset: str, *, scopes: Names = None, columns: Names = None) -> pl.DataFrame:
+        """Read turns in the order of the dataset.
+
+        :param columns: only these; ``content`` (the text that is retrieved) and ``content_hash`` exist too.
+        """
+        return self._rows("turns", dataset, scopes, columns)
+
+    def sessions(self, dataset: str, *, scopes: Names = None, columns: Names = None) -> pl.DataFrame:
+        """Read sessions; parameters as for :meth:`turns`."""
+        return self._rows("sessions", dataset, scopes, columns)
+
+    def questions(self, dataset: str, *, scopes: Names = None, columns: Names = None) -> pl.DataFrame:
+        """Read questions; parameters as for :meth:`turns`."""
+        return self._rows("questions", dataset, scopes, columns)
+
+    def annotations(self, dataset: str, *, scopes: Names = None, columns: Names = None) -> pl.DataFrame:
+        """Read annotations; parameters as for :meth:`turns`."""
+        return self._rows("annotations", dataset, scopes, columns)
+
+    def _rows(self, table: str, dataset: str, scopes: Names, columns: Names) -> pl.DataFrame:
+        with self.database.guarded(f"reading {table} of {dataset!r}"):
+            require(self.database, dataset)
+            return read_rows(self.database, table, dataset, scopes=scopes, columns=columns)

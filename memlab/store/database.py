@@ -60,7 +60,7 @@ class Part:
     """What keeps one kind of thing in the tables of a database."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self.database = database
 
 
 class Database:

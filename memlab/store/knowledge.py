@@ -31,8 +31,8 @@ class Knowledge(Part):
         :param table: one of :data:`memlab.store.registry.INDEX_TABLES`.
         """
         written = self._read(table, dataset, scopes)
-        with self._database.guarded(f"reading the sessions of {dataset!r}"):
-            order = read_rows(self._database, "sessions", dataset, columns=["session_id"]).with_row_index("_session")
+        with self.database.guarded(f"reading the sessions of {dataset!r}"):
+            order = read_rows(self.database, "sessions", dataset, columns=["session_id"]).with_row_index("_session")
         return (
             written.join(self._generations(dataset, scopes), on=["session_id", "generation"])
             .join(order, on="session_id", how="left")
@@ -51,8 +51,8 @@ class Knowledge(Part):
     def digests(self, dataset: str) -> pl.DataFrame:
         """Hash the turns of each session, in their order: ``session_id``, ``digest``; other words, another hash."""
         wanted = ["session_id", "turn_id", "role", "timestamp", "content_hash"]
-        with self._database.guarded(f"reading the turns of {dataset!r}"):
-            turns = read_rows(self._database, "turns", dataset, columns=wanted)
+        with self.database.guarded(f"reading the turns of {dataset!r}"):
+            turns = read_rows(self.database, "turns", dataset, columns=wanted)
         line = pl.concat_str(pl.exclude("session_id").cast(pl.String).fill_null("-"), separator=" ")
         joined = turns.group_by("session_id", maintain_order=True).agg(text=line.str.join("\n"))
         return joined.select("session_id", digest=pl.Series(text_hashes(joined["text"]), dtype=pl.String))
@@ -71,7 +71,7 @@ class Knowledge(Part):
         :param parts: frames of the tables of :data:`memlab.store.registry.INDEX_TABLES`, each with ``session_id``.
         :param states: rows of :class:`memlab.records.IndexState`, one a session; ``generation`` names these rows.
         """
-        with self._database.guarded(f"indexing {dataset!r}", writes="index"):
+        with self.database.guarded(f"indexing {dataset!r}", writes="index"):
             before = self._generations(dataset)
             mine = states.select("session_id", "generation")
             for table in INDEX_TABLES:
@@ -91,7 +91,7 @@ class Knowledge(Part):
     def sweep(self, dataset: str, *, now: datetime) -> int:
         """Remove the rows of attempts that were cut off more than :data:`ORPHANS_AFTER` ago; say how many."""
         removed = 0
-        with self._database.guarded(f"sweeping {dataset!r}"):
+        with self.database.guarded(f"sweeping {dataset!r}"):
             counted = self._generations(dataset)
             for table in INDEX_TABLES:
                 orphans = self._read(table, dataset).join(counted, on=["session_id", "generation"], how="anti")
@@ -106,7 +106,7 @@ class Knowledge(Part):
 
     def write_undone(self, dataset: str, scope: str, rows: pl.DataFrame) -> None:
         """Write which supersessions of a scope are undone; those that are not among the rows count again."""
-        with self._database.guarded(f"writing undone of {dataset!r}", writes="undo"):
+        with self.database.guarded(f"writing undone of {dataset!r}", writes="undo"):
             before = self._read("undone", dataset, [scope]).select("old", "new", "key")
             pair = pl.concat_str("old", pl.lit(" "), "new")
             self._write("undone", dataset, rows.with_columns(scope=pl.lit(scope)), pair)
@@ -118,9 +118,9 @@ class Knowledge(Part):
         return self._read("index_states", dataset, scopes).select("session_id", "generation")
 
     def _read(self, table: str, dataset: str, scopes: Sequence[str] | None = None) -> pl.DataFrame:
-        with self._database.guarded(f"reading {table} of {dataset!r}"):
-            require(self._database, dataset)
-            return self._database.read(table, list(TABLES[table].columns), where=in_dataset(dataset, scopes))
+        with self.database.guarded(f"reading {table} of {dataset!r}"):
+            require(self.database, dataset)
+            return self.database.read(table, list(TABLES[table].columns), where=in_dataset(dataset, scopes))
 
     def _write(self, table: str, dataset: str, rows: pl.DataFrame, key: pl.Expr) -> None:
         if rows.height:
@@ -128,7 +128,7 @@ class Knowledge(Part):
             keyed = keyed.select(pl.col(column).cast(dtype) for column, dtype in TABLES[table].columns.items())
             for twice, n in keyed["key"].value_counts(sort=True).filter(pl.col("count") > 1).iter_rows():
                 raise StoreError(f"table {table}: {twice!r} stands for {n} rows; give each its own id")
-            self._database.write(table, keyed)
+            self.database.write(table, keyed)
 
     def _delete(self, table: str, where: Any, **values: pl.Series) -> None:
         """Delete the rows that have any of the values in each of some columns."""
@@ -138,4 +138,4 @@ class Knowledge(Part):
             if doomed.is_empty():
                 return
             where &= col(column).isin(doomed.unique().to_list())
-        self._database.delete(table, where)
+        self.database.delete(table, where)

@@ -5,16 +5,12 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from memlab.embed.tokens import TokenEncoder, TokenVectors
-from memlab.records import Dataset
-from memlab.store import conversations, versions
-from memlab.store.conversations import ingest
+from memlab.store.conversations import Conversations
 from memlab.store.database import Database
 from memlab.store.knowledge import Knowledge
 from memlab.store.opening import note, noted, open_database
@@ -23,15 +19,14 @@ from memlab.store.runs import Grids, Runs
 from memlab.store.search import Search
 from memlab.store.tokens import Tokens
 from memlab.store.vectors import Vectors, encode
+from memlab.store.versions import Versions
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
     from memlab.embed.base import EncoderIdentity, Kind
 
-Names = Iterable[str] | None
 
-
-class MemoryStore:
+class MemoryStore(Conversations, Versions):
     """Conversations, their vectors, what is known from them and the runs over them, in LanceDB tables.
 
     Several datasets live side by side. Writing is idempotent: what is already there is left as it is. Every write
@@ -60,7 +55,7 @@ class MemoryStore:
     """
 
     def __init__(self, database: Database) -> None:
-        self.database = database
+        super().__init__(database)
         self.vectors = Vectors(database)
         self.tokens = Tokens(database)
         self.search = Search(database)
@@ -103,26 +98,6 @@ class MemoryStore:
         """Give the LanceDB table of a name, at the version of this view; for what the methods here do not cover."""
         return self.database.table(name)
 
-    def ingest(
-        self, parts: Dataset | Iterable[Dataset], *, progress: bool = False, now: datetime | None = None
-    ) -> pl.DataFrame:
-        """Write datasets: what is new is inserted, what differs is rewritten, the rest is left alone.
-
-        Small parts of a stream are joined and written in whole batches. An ingest that was interrupted, run again,
-        ends in the same tables; until it has, :meth:`dataset` refuses the dataset. A turn that is rewritten loses its
-        vectors. Rows that the dataset no longer has stay.
-
-        :param now: what is noted as the time of the ingest; the clock where none is given.
-        :returns: ``dataset``, ``table`` and the counts ``inserted``, ``updated``, ``unchanged``.
-        :raises StoreError: when an id stands for two rows, or the store cannot be written.
-        """
-        return ingest(self.database, parts, progress=progress, now=now or datetime.now(UTC))
-
-    def datasets(self) -> pl.DataFrame:
-        """Give what is stored: a row for each dataset; ``complete`` is false where an ingest was interrupted."""
-        with self.database.guarded("reading"):
-            return conversations.datasets(self.database)
-
     def choose(self, name: str) -> None:
         """Note which dataset is meant where none is named: the last that ``memlab ingest`` brought in."""
         with self.database.guarded("choosing a dataset", writes="choose"):
@@ -132,43 +107,6 @@ class MemoryStore:
         """Give the dataset that is meant where none is named; none until one was chosen."""
         with self.database.guarded("reading"):
             return noted(self.database, "dataset")
-
-    def dataset(self, name: str, *, scopes: Names = None) -> Dataset:
-        """Read a dataset as it went in: same rows, same order, same fingerprint.
-
-        :param scopes: only these, and only their rows are read.
-        :raises StoreError: when there is no such dataset, or its ingest was interrupted.
-        """
-        with self.database.guarded(f"reading {name!r}"):
-            return conversations.whole_dataset(self.database, name, scopes)
-
-    def scopes(self, dataset: str) -> list[str]:
-        """Give the scopes of a dataset, in its order."""
-        return self.sessions(dataset, columns=["scope"])["scope"].unique(maintain_order=True).to_list()
-
-    def turns(self, dataset: str, *, scopes: Names = None, columns: Names = None) -> pl.DataFrame:
-        """Read turns in the order of the dataset.
-
-        :param columns: only these; ``content`` (the text that is retrieved) and ``content_hash`` exist too.
-        """
-        return self._rows("turns", dataset, scopes, columns)
-
-    def sessions(self, dataset: str, *, scopes: Names = None, columns: Names = None) -> pl.DataFrame:
-        """Read sessions; parameters as for :meth:`turns`."""
-        return self._rows("sessions", dataset, scopes, columns)
-
-    def questions(self, dataset: str, *, scopes: Names = None, columns: Names = None) -> pl.DataFrame:
-        """Read questions; parameters as for :meth:`turns`."""
-        return self._rows("questions", dataset, scopes, columns)
-
-    def annotations(self, dataset: str, *, scopes: Names = None, columns: Names = None) -> pl.DataFrame:
-        """Read annotations; parameters as for :meth:`turns`."""
-        return self._rows("annotations", dataset, scopes, columns)
-
-    def _rows(self, table: str, dataset: str, scopes: Names, columns: Names) -> pl.DataFrame:
-        with self.database.guarded(f"reading {table} of {dataset!r}"):
-            conversations.require(self.database, dataset)
-            return conversations.read_rows(self.database, table, dataset, scopes=scopes, columns=columns)
 
     def encode(
         self, encoder: Encoder, texts: Iterable[str], *, kind: str = "document", progress: bool = True
@@ -180,43 +118,6 @@ class MemoryStore:
         :returns: (n, dim) float32, rows of length 1.
         """
         return encode(self.database, encoder, texts, kind=kind, progress=progress)[0]
-
-    def versions(self) -> dict[str, int]:
-        """Give the version of each table that a result can depend on; for :meth:`at` and for provenance."""
-        with self.database.guarded("reading"):
-            return versions.present(self.database)
-
-    def tag(self, name: str) -> dict[str, int]:
-        """Name the present versions, and keep them from being cleaned up.
-
-        :raises StoreError: when the name is taken or is not made of letters, digits, ``.``, ``-`` and ``_``.
-        """
-        return versions.tag(self.database, name)
-
-    def tags(self) -> dict[str, dict[str, int]]:
-        """Give the tags and the versions that they name."""
-        with self.database.guarded("reading"):
-            return versions.tags(self.database)
-
-    def at(self, what: str | Mapping[str, int]) -> MemoryStore:
-        """Look at earlier versions: a read-only store on exactly those.
-
-        :param what: a tag, or versions as :meth:`versions` gave them (a run's provenance holds them).
-        :raises StoreError: when there is no such tag, or a version was cleaned up.
-        """
-        with self.database.guarded("reading"):
-            pinned = versions.resolve(self.database, what)
-        return MemoryStore(Database(self.database.connection, self.uri, pinned=pinned))
-
-    def optimize(self) -> pl.DataFrame:
-        """Join small files, bring indexes up to date, and remove the versions before the oldest that is needed.
-
-        All tables take part, the caches too. What a tag or a saved run names stays readable. No other process may be
-        using the store.
-
-        :returns: ``table``, ``versions_before``, ``versions_after``.
-        """
-        return versions.optimize(self.database)
 
     def _repr_html_(self) -> str:
         there, numbers = self.database.names(), self.versions()

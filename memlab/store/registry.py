@@ -77,17 +77,8 @@ def _arrow_type(dtype: Any, width: int) -> Any:
         return pa.list_(_arrow_type(dtype.inner, width))
     if isinstance(dtype, pl.Array):
         return pa.list_(_arrow_type(dtype.inner, width), dtype.size or width)
-    plain = {
-        pl.String(): pa.string(),
-        pl.Binary(): pa.binary(),
-        pl.Int32(): pa.int32(),
-        pl.Int64(): pa.int64(),
-        pl.Float32(): pa.float32(),
-        pl.Float64(): pa.float64(),
-        pl.Boolean(): pa.bool_(),
-        TIMESTAMP: pa.timestamp("us", tz="UTC"),
-    }
-    return plain[dtype]
+    made = pl.Series([], dtype=dtype).to_arrow(compat_level=pl.CompatLevel.oldest()).type
+    return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(made, made)
 
 
 def _strings(*names: str) -> dict[str, Any]:

@@ -55,7 +55,7 @@ class Runs(Part):
 
         :returns: the id of the run, made from its content.
         """
-        database, id_, provenance = self._database, run_id(run), _json(run.provenance)
+        database, id_, provenance = self.database, run_id(run), _json(run.provenance)
         with database.guarded("saving a run", writes="save a run"):
             before = database.read("runs", ["measures", "saved_at"], where=equal("run_id", id_)).rows(named=True)
             if before and (measures is None or before[0]["measures"] == _json(measures)):
@@ -84,8 +84,8 @@ class Runs(Part):
 
     def listing(self) -> pl.DataFrame:
         """Give the saved runs, newest first; provenance and measures as JSON."""
-        with self._database.guarded("reading"):
-            runs = self._database.read("runs", list(row_columns("runs")))
+        with self.database.guarded("reading"):
+            runs = self.database.read("runs", list(row_columns("runs")))
         return runs.sort("saved_at", "run_id", descending=[True, False])
 
     def load(self, run_id: str) -> Run:
@@ -93,7 +93,7 @@ class Runs(Part):
 
         :raises StoreError: when there is no such run.
         """
-        database = self._database
+        database = self.database
         with database.guarded("reading"):
             rows = database.read("runs", ["level", "name", "provenance"], where=equal("run_id", run_id)).rows()
             if not rows:
@@ -109,18 +109,18 @@ class Grids(Part):
 
     def save(self, name: str, content: Mapping[str, Any], *, now: datetime | None = None) -> None:
         """Save which runs stand in a comparison; one of the same name is replaced, its runs stay."""
-        with self._database.guarded(f"saving grid {name!r}", writes="save a grid"):
-            self._database.write_row("grids", name, content=_json(content), saved_at=now or datetime.now(UTC))
+        with self.database.guarded(f"saving grid {name!r}", writes="save a grid"):
+            self.database.write_row("grids", name, content=_json(content), saved_at=now or datetime.now(UTC))
 
     def load(self, name: str) -> dict[str, Any]:
         """Read a comparison back.
 
         :raises StoreError: when there is none of that name.
         """
-        with self._database.guarded("reading grids"):
-            contents = dict(sorted(self._database.read("grids", ["key", "content"]).rows()))
+        with self.database.guarded("reading grids"):
+            contents = dict(sorted(self.database.read("grids", ["key", "content"]).rows()))
         if name not in contents:
             names = ", ".join(contents) or "none"
-            raise StoreError(f"store {self._database.uri} has no grid {name!r}; it has: {names}")
+            raise StoreError(f"store {self.database.uri} has no grid {name!r}; it has: {names}")
         content: dict[str, Any] = json.loads(contents[name])
         return content

@@ -35,7 +35,7 @@ class Search(Part):
         """
         from lancedb.index import FTS, Bitmap, BTree, IvfFlat
 
-        database = self._database
+        database = self.database
         with database.guarded("indexing", writes="create_indexes"):
             table = database.table("turns")
             there = {index.columns[0] for index in table.list_indices()}
@@ -72,7 +72,7 @@ class Search(Part):
             in the dataset's order.
         :raises StoreError: for a wrong width, a NaN, or an unknown column.
         """
-        database = self._database
+        database = self.database
         require(database, dataset)
         with database.guarded("searching"):
             queries = check_vectors(vectors, dim=_width(database, column), what=f"queries on {column}")
@@ -106,7 +106,7 @@ class Search(Part):
         """
         from lancedb.query import MatchQuery
 
-        database, queries = self._database, list(texts)
+        database, queries = self.database, list(texts)
         require(database, dataset)
         with database.guarded("searching"):
             _check(len(queries), scopes, k)

@@ -41,7 +41,7 @@ class Tokens(Part):
         """
         from tqdm.auto import tqdm
 
-        database = self._database
+        database = self.database
         texts = check_texts(texts, kind)
         context = [""] * len(texts) if before is None else check_texts(before, kind)
         keys = text_hashes(f"{kind}:{lead}\x1e{text}" for lead, text in zip(context, texts, strict=True))

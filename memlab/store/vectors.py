@@ -168,7 +168,7 @@ class Vectors(Part):
         :param scopes: only the turns of these.
         :returns: how many texts the encoder had to encode; the others came from the cache.
         """
-        database = self._database
+        database = self.database
         database.writable("backfill")
         require(database, dataset)
         scopes = None if scopes is None else list(scopes)
@@ -194,7 +194,7 @@ class Vectors(Part):
         :returns: (n, dim) float32, contiguous.
         :raises StoreError: when a turn has no current vector of this encoder, or the column is another encoder's.
         """
-        database, column = self._database, column_name(encoder, header)
+        database, column = self.database, column_name(encoder, header)
         require(database, dataset)
         call = f"store.vectors.backfill(encoder, {dataset!r}" + (f", header={tuple(header)!r})" if header else ")")
         if column not in database.table("turns").schema.names:

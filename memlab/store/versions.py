@@ -7,36 +7,17 @@ import re
 import warnings
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Self
 
 import polars as pl
 
 from memlab.errors import StoreError
-from memlab.store.database import Database
+from memlab.store.database import Database, Part
 from memlab.store.registry import CACHES, TABLES, VERSIONED
 
 RUN_TAG = "run-"
 _FAMILIES = tuple(f"{family}_" for family in CACHES)
 _TAG = re.compile(r"[A-Za-z0-9._-]+")
-
-
-def present(database: Database) -> dict[str, int]:
-    """Give the version of each table that a result can depend on."""
-    return {name: int(database.table(name).version) for name in VERSIONED}
-
-
-def tag(database: Database, name: str) -> dict[str, int]:
-    """Name the present versions; see :meth:`memlab.store.MemoryStore.tag`."""
-    if not _TAG.fullmatch(name) or name.startswith(RUN_TAG):
-        raise StoreError(f"tag {name!r}: expected letters, digits, '.', '-' and '_', not beginning with {RUN_TAG!r}")
-    with database.guarded(f"tagging {name!r}", writes="tag"):
-        taken, now = tags(database).get(name), present(database)
-        if taken is not None and taken != now:
-            raise StoreError(
-                f"tag {name!r} of store {database.uri} is taken, for versions {taken}; choose another name"
-            )
-        pin(database, name, now)
-    return now
 
 
 def pin(database: Database, name: str, versions: Mapping[str, int]) -> None:
@@ -46,54 +27,6 @@ def pin(database: Database, name: str, versions: Mapping[str, int]) -> None:
             there = database.table(table).tags
             # What an interrupted tagging left behind is moved.
             (there.update if name in there.list() else there.create)(name, versions[table])
-
-
-def tags(database: Database) -> dict[str, dict[str, int]]:
-    """Give the whole tags."""
-    named = {table: database.table(table).tags.list() for table in VERSIONED}
-    return {
-        name: {table: int(named[table][name]["version"]) for table in VERSIONED}
-        for name in sorted(named[VERSIONED[-1]])
-        if not name.startswith(RUN_TAG) and all(name in named[table] for table in VERSIONED)
-    }
-
-
-def resolve(database: Database, what: str | Mapping[str, int]) -> dict[str, int]:
-    """Turn a tag or versions into versions that exist.
-
-    :raises StoreError: when there is no such tag or version.
-    """
-    if isinstance(what, str):
-        named = tags(database)
-        if what not in named:
-            raise StoreError(f"store {database.uri} has no tag {what!r}; it has: {', '.join(named) or 'none'}")
-        return named[what]
-    for table in VERSIONED:
-        if table not in what:
-            raise StoreError(
-                f"versions {dict(what)} name no version of table {table!r}; give what store.versions() gave"
-            )
-        there = [int(v["version"]) for v in database.table(table).list_versions()]
-        if what[table] not in there:
-            raise StoreError(
-                f"table {table} of store {database.uri} has no version {what[table]}; it has {there[0]} to "
-                f"{there[-1]}: it was cleaned up, or belongs to another store"
-            )
-    return {table: int(what[table]) for table in VERSIONED}
-
-
-def optimize(database: Database) -> pl.DataFrame:
-    """Compact, index and clean up every table; see :meth:`memlab.store.MemoryStore.optimize`."""
-    rows = []
-    with database.guarded("optimizing", writes="optimize"):
-        _pin_runs(database)
-        for name in sorted(n for n in database.names() if n in TABLES or n.startswith(_FAMILIES)):
-            table = database.connection.open_table(name)
-            before = len(table.list_versions())
-            table.optimize(cleanup_older_than=timedelta(days=36_500))
-            _clean(table)
-            rows.append((name, before, len(table.list_versions())))
-    return pl.DataFrame(rows, schema=["table", "versions_before", "versions_after"], orient="row")
 
 
 def _clean(table: Any) -> None:
@@ -110,12 +43,6 @@ def _clean(table: Any) -> None:
             except RuntimeError as error:
                 if "tagged version" not in str(error):
                     raise
-
-
-def _pin_runs(database: Database) -> None:
-    """Tag the versions of saved runs whose saving was interrupted before it came to that."""
-    for run_id, provenance in database.read("runs", ["run_id", "provenance"]).iter_rows():
-        pin_run(database, run_id, json.loads(provenance))
 
 
 def pin_run(database: Database, run_id: str, provenance: Mapping[str, Any]) -> None:
@@ -138,3 +65,86 @@ def _age_of_oldest_needed(table: Any, room: timedelta) -> timedelta:
     if oldest is None:
         return timedelta(0)
     return datetime.now(oldest.tzinfo) - oldest + room
+
+
+class Versions(Part):
+    """The versions of a store."""
+
+    def versions(self) -> dict[str, int]:
+        """Give the version of each table that a result can depend on; for :meth:`at` and for provenance."""
+        with self.database.guarded("reading"):
+            return {name: int(self.database.table(name).version) for name in VERSIONED}
+
+    def tag(self, name: str) -> dict[str, int]:
+        """Name the present versions, and keep them from being cleaned up.
+
+        :raises StoreError: when the name is taken or is not made of letters, digits, ``.``, ``-`` and ``_``.
+        """
+        if not _TAG.fullmatch(name) or name.startswith(RUN_TAG):
+            expected = f"letters, digits, '.', '-' and '_', not beginning with {RUN_TAG!r}"
+            raise StoreError(f"tag {name!r}: expected {expected}")
+        with self.database.guarded(f"tagging {name!r}", writes="tag"):
+            taken, now = self.tags().get(name), self.versions()
+            if taken is not None and taken != now:
+                where = f"tag {name!r} of store {self.database.uri}"
+                raise StoreError(f"{where} is taken, for versions {taken}; choose another name")
+            pin(self.database, name, now)
+        return now
+
+    def tags(self) -> dict[str, dict[str, int]]:
+        """Give the tags and the versions that they name."""
+        with self.database.guarded("reading"):
+            named = {table: self.database.table(table).tags.list() for table in VERSIONED}
+        return {
+            name: {table: int(named[table][name]["version"]) for table in VERSIONED}
+            for name in sorted(named[VERSIONED[-1]])
+            if not name.startswith(RUN_TAG) and all(name in named[table] for table in VERSIONED)
+        }
+
+    def at(self, what: str | Mapping[str, int]) -> Self:
+        """Look at earlier versions: a read-only store on exactly those.
+
+        :param what: a tag, or versions as :meth:`versions` gave them (a run's provenance holds them).
+        :raises StoreError: when there is no such tag, or a version was cleaned up.
+        """
+        database, uri = self.database, self.database.uri
+        if isinstance(what, str):
+            tags = self.tags()
+            if what not in tags:
+                raise StoreError(f"store {uri} has no tag {what!r}; it has: {', '.join(tags) or 'none'}")
+            what = tags[what]
+        for table in VERSIONED:
+            if table not in what:
+                raise StoreError(
+                    f"versions {dict(what)} name no version of table {table!r}; give what store.versions() gave"
+                )
+            with database.guarded("reading"):
+                there = [int(v["version"]) for v in database.table(table).list_versions()]
+            if what[table] not in there:
+                raise StoreError(
+                    f"table {table} of store {uri} has no version {what[table]}; it has {there[0]} to {there[-1]}: it "
+                    "was cleaned up, or belongs to another store"
+                )
+        pinned = {table: int(what[table]) for table in VERSIONED}
+        return type(self)(Database(database.connection, uri, pinned=pinned))
+
+    def optimize(self) -> pl.DataFrame:
+        """Join small files, bring indexes up to date, and remove the versions before the oldest that is needed.
+
+        All tables take part, the caches too. What a tag or a saved run names stays readable. No other process may be
+        using the store.
+
+        :returns: ``table``, ``versions_before``, ``versions_after``.
+        """
+        database, rows = self.database, []
+        with database.guarded("optimizing", writes="optimize"):
+            # The versions of saved runs whose saving was interrupted before it came to that.
+            for run_id, provenance in database.read("runs", ["run_id", "provenance"]).iter_rows():
+                pin_run(database, run_id, json.loads(provenance))
+            for name in sorted(n for n in database.names() if n in TABLES or n.startswith(_FAMILIES)):
+                table = database.connection.open_table(name)
+                before = len(table.list_versions())
+                table.optimize(cleanup_older_than=timedelta(days=36_500))
+                _clean(table)
+                rows.append((name, before, len(table.list_versions())))
+        return pl.DataFrame(rows, schema=["table", "versions_before", "versions_after"], orient="row")
