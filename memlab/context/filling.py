@@ -38,11 +38,7 @@ class Taken:
 def fill(
     offered: Mapping[str, Sequence[Line]], wanted: Mapping[str, int], *, titles: Mapping[str, int], count: Count
 ) -> Taken:
-    """Take lines of every source while there is room.
-
-    :param wanted: tokens for each source.
-    :param titles: tokens of the heading of each source.
-    """
+    """Take lines of every source while there is room: ``wanted`` tokens each, its heading (``titles``) included."""
     taken = Taken(shares(wanted, {source: _need(offered.get(source, ()), titles[source]) for source in ORDER}, FLOW))
     seen, spare = Seen(), 0
     for source in ORDER:

@@ -14,6 +14,8 @@ from memlab.errors import DataError
 from memlab.knowledge.calibration import wilson
 from memlab.records import Dataset
 
+_ABOUT = ("query_id", "question_type", "answer_kind")
+
 
 def holds(context: str, answer: str | None) -> bool:
     """Say whether a context holds an answer.
@@ -95,9 +97,8 @@ def holding(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFrame) -> pl
         lacking = [column for column in ("query_id", "text") if column not in made.columns]
         if lacking:
             raise DataError(f"context {name!r} has no column {lacking[0]!r}; it needs query_id and text")
-        rows = about.join(
-            made if "n_tokens" in made.columns else _counted(made), on="query_id", how="left", maintain_order="left"
-        )
+        sized = made if "n_tokens" in made.columns else _counted(made)
+        rows = about.join(sized, on="query_id", how="left", maintain_order="left")
         if rows["text"].null_count():
             raise DataError(f"context {name!r} has none for question {rows.filter(pl.col('text').is_null())[0, 0]!r}")
         different = rows.unique("text")
@@ -107,24 +108,15 @@ def holding(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFrame) -> pl
         read = dict(zip(different["text"], lines, strict=True))
         there = [_holds(read[text], answer) for text, answer in rows.select("text", "answer").iter_rows()]
         measurable = ~pl.col("answer_kind").is_in(UNMEASURABLE)
-        parts.append(
-            rows.select(
-                "query_id",
-                "question_type",
-                "answer_kind",
-                pl.when(measurable).then(pl.Series(there, dtype=pl.Boolean)).alias("holds"),
-                "n_tokens",
-                context=pl.lit(name),
-            )
-        )
-    return pl.concat(parts).select("context", pl.exclude("context"))
+        holds = pl.when(measurable).then(pl.Series("holds", there, dtype=pl.Boolean))
+        parts.append(rows.select(pl.lit(name).alias("context"), *_ABOUT, holds, "n_tokens"))
+    return pl.concat(parts)
 
 
 def holding_table(rows: pl.DataFrame, *, by: str = "question_type") -> pl.DataFrame:
-    """Give shares of contexts that hold the answer, by group, and over all.
+    """Give shares of contexts that hold the answer, by group (``question_type`` or ``answer_kind``), and over all.
 
     :param rows: what :func:`holding` gave.
-    :param by: ``question_type`` or ``answer_kind``.
     :returns: ``context``, ``group``, ``n`` (answers that can be looked for), ``n_unmeasurable``, ``holds``, ``low``,
         ``high`` (Wilson, 95 %) and ``n_tokens`` (mean).
     """

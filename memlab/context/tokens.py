@@ -24,7 +24,6 @@ def count(texts: Sequence[str]) -> np.ndarray:
     What its vocabulary does not hold (emoji, a word of more than a hundred letters, a rare script) is one token to it,
     however long. Such a stretch counts one for each character here, so that it cannot slip through a budget.
 
-    :param texts: n texts.
     :returns: (n,) numbers of tokens.
     :raises ModelError: when the package with the tokenizer is not installed.
 

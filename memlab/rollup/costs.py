@@ -47,21 +47,15 @@ def cost(nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
         .join(own, on="node_id", maintain_order="left")
         .join(read, on="node_id", how="left", maintain_order="left")
         .group_by("kind", "level", "service", maintain_order=True)
-        .agg(
-            nodes=pl.len(),
-            calls=called.sum(),
-            tokens_in=pl.col("read").fill_null(0).sum(),
-            tokens_out=pl.col("tokens").sum(),
-        )
+        .agg(nodes=pl.len(), calls=called.sum(), tokens_in=pl.col("read").sum(), tokens_out=pl.col("tokens").sum())
     )
 
 
 def kept(nodes: pl.DataFrame, turns: pl.DataFrame, evidence: Iterable[str] = ()) -> pl.DataFrame:
     """Say of each layer how short it is, and how much of some turns it still holds.
 
-    :param nodes: rows of :class:`memlab.records.Node`.
     :param turns: rows of :class:`memlab.records.Turn`, all that the nodes stand on.
-    :param evidence: ids of turns that questions need; a turn is held where a sentence of the layer stands on it.
+    :param evidence: ids of turns that questions need; one is kept where a sentence of the layer stands on it.
     :returns: ``kind``, ``level``, ``nodes``, ``tokens``, ``compression`` (tokens of the turns over those of the layer)
         and ``evidence_kept`` (share; null without evidence).
 

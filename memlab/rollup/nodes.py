@@ -85,14 +85,12 @@ def layer_above(
     summariser: Summariser,
     previous: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """Write a node over each group of nodes.
+    """Write a node over each group of nodes, in order of the groups.
 
     :param edges: ``group`` and ``node_id``, in order of group, then time; ``level``, ``kind`` and ``method`` of the
         node above.
     :param below: the nodes that are grouped.
-    :param turns: rows of :class:`memlab.records.Turn`, in order.
     :param previous: nodes that were made before; what did not change keeps what was written.
-    :returns: rows of :class:`memlab.records.Node`, in order of the groups.
     """
     place = turns.select(turns="turn_id").with_row_index("place")
     nodes = edges.join(

@@ -25,11 +25,7 @@ _CHUNK = 5
 
 @dataclass(frozen=True)
 class Tree:
-    """Nodes and their vectors.
-
-    :param nodes: rows of :class:`memlab.records.Node`: leaves first, then layer by layer; in each by scope and time.
-    :param vectors: (n, d) float32 unit rows.
-    """
+    """Nodes and their unit vectors, (n, d) float32: leaves first, then layer by layer; in each by scope and time."""
 
     nodes: pl.DataFrame
     vectors: np.ndarray
