@@ -67,31 +67,26 @@ def done(work: Work, batch: pl.DataFrame) -> pl.DataFrame:
         reason=pl.format("{} turns; min_turns is {}", "n_turns", pl.lit(work.settings.min_turns)),
     )
     large = batch.filter(~small)
+    made = _tried(work, large) if large.height else []
+    outcomes = pl.concat([skipped, *(part.outcomes for part in made)])
+    tables = [table for table in INDEX_TABLES if any(table in part.parts for part in made)]
+    parts = {table: pl.concat([part.parts[table] for part in made if table in part.parts]) for table in tables}
+    return _commit(work, batch, outcomes, parts, seconds=(time.perf_counter() - begun) / batch.height)
+
+
+def _tried(work: Work, batch: pl.DataFrame) -> list[Made]:
+    """Make a batch; where that fails, each of its sessions alone."""
     try:
-        made = [_make(work, large)] if large.height else []
+        return [_make(work, batch)]
     except StoreError:
         raise
     except Exception as error:
         # Whatever a library does with the words of one session must not stop the others.
-        made = [_alone(work, one, error) for one in large.iter_slices(1)]
-    outcomes = pl.concat([skipped, *(one.outcomes for one in made)])
-    parts = {table: pl.concat([one.parts[table] for one in made if table in one.parts]) for table in _tables(made)}
-    return _commit(work, batch, outcomes, parts, seconds=(time.perf_counter() - begun) / batch.height)
-
-
-def _tables(made: list[Made]) -> list[str]:
-    return [table for table in INDEX_TABLES if any(table in one.parts for one in made)]
-
-
-def _alone(work: Work, one: pl.DataFrame, error: Exception) -> Made:
-    try:
-        return _make(work, one)
-    except StoreError:
-        raise
-    except Exception as own:
+        if batch.height > 1:
+            return [made for session in batch.iter_slices(1) for made in _tried(work, session)]
         # Not the text of the error's cause, which may hold the conversation.
-        reason = f"{type(own).__name__}: {str(own)[:300]}"
-        return Made({}, _outcomes(one["session_id"].to_list(), "failed", reason))
+        reason = f"{type(error).__name__}: {str(error)[:300]}"
+        return [Made({}, _outcomes(batch["session_id"].to_list(), "failed", reason))]
 
 
 def _outcomes(sessions: list[str], status: str, reason: str | None) -> pl.DataFrame:
@@ -105,21 +100,13 @@ def _make(work: Work, batch: pl.DataFrame) -> Made:
     turns, cut = _capped(data.turns, work.settings.max_input)
     sessions = batch["session_id"].to_list()
     parts: dict[str, pl.DataFrame] = {}
-    told = [
-        _outcomes(sessions, "ok", None)
-        .join(cut, on="session_id", how="left")
-        .with_columns(reason=pl.col("cut"))
-        .drop("cut")
-    ]
+    told = [_outcomes(sessions, "ok", None).drop("reason").join(cut, on="session_id", how="left")]
     entities: dict[str, list[str]] | None = None
     if work.settings.facts and (work.service or english(work.language, "the reading of facts")):
-        found = extract(turns, service=work.service, ner=work.settings.ner)
-        told.append(found.outcomes)
-        parts["entities"], parts["relations"] = found.entities, found.relations
-        parts["facts"] = found.facts
-        most = found.entities.with_columns(n=pl.col("evidence").list.len()).sort(
-            "n", descending=True, maintain_order=True
-        )
+        extracted = extract(turns, service=work.service, ner=work.settings.ner)
+        told.append(extracted.outcomes)
+        parts |= {"entities": extracted.entities, "relations": extracted.relations, "facts": extracted.facts}
+        most = extracted.entities.sort(pl.col("evidence").list.len(), descending=True, maintain_order=True)
         names = most.group_by("session_id", maintain_order=True).agg(pl.col("name").head(12))
         entities = dict(names.iter_rows())
     if work.settings.observations and data.annotations.filter(pl.col("kind") == "observation").height:
@@ -146,7 +133,7 @@ def _worst(told: list[pl.DataFrame]) -> pl.DataFrame:
     """Give each session the worst of its outcomes, with every reason."""
     rank = pl.col("status").replace_strict({"ok": 0, "fallback": 1, "failed": 2}, return_dtype=pl.Int8())
     return (
-        pl.concat([one.select("session_id", "status", "reason") for one in told])
+        pl.concat([part.select("session_id", "status", "reason") for part in told])
         .with_columns(rank=rank)
         .group_by("session_id", maintain_order=True)
         .agg(pl.col("status").sort_by("rank").last(), pl.col("reason").drop_nulls().unique(maintain_order=True))
@@ -171,10 +158,10 @@ def _capped(turns: pl.DataFrame, most: int) -> tuple[pl.DataFrame, pl.DataFrame]
     """Keep the first turns of each session, whole, up to so many characters, and say where some were left out."""
     so_far = pl.col("text").str.len_chars().cum_sum().over("session_id")
     first = pl.int_range(pl.len()).over("session_id") == 0
-    held = turns.filter((so_far <= most) | first)
-    counts = turns.group_by("session_id").len("all").join(held.group_by("session_id").len("read"), on="session_id")
+    read = turns.filter((so_far <= most) | first)
+    counts = turns.group_by("session_id").len("all").join(read.group_by("session_id").len("read"), on="session_id")
     cut = pl.format("the first {} of {} turns were read: max_input is {}", "read", "all", pl.lit(most))
-    return held, counts.filter(pl.col("read") < pl.col("all")).select("session_id", cut=cut)
+    return read, counts.filter(pl.col("read") < pl.col("all")).select("session_id", reason=cut)
 
 
 def _commit(
@@ -182,45 +169,31 @@ def _commit(
 ) -> pl.DataFrame:
     """Write states and events with the rows; a session that failed keeps the rows that counted before."""
     generation = uuid4().hex
-    failed = pl.col("status") == "failed"
-    fell = pl.col("status") == "fallback"
-    asked = work.service.name if work.service else EXTRACTIVE
-    made_by = pl.when(fell).then(pl.lit(EXTRACTIVE)).otherwise(pl.lit(asked))
-    told = batch.join(outcomes, on="session_id", maintain_order="left")
+    failed, fell = pl.col("status") == "failed", pl.col("status") == "fallback"
     good = pl.col("status").is_in(["ok", "fallback"])
-    states = told.select(
-        "session_id",
-        "scope",
-        pl.when(good).then(pl.lit("indexed")).otherwise("status").alias("status"),
-        pl.lit(work.version).alias("version"),
-        "digest",
-        pl.when(failed).then("generation").when(good).then(pl.lit(generation)).alias("generation"),
-        (pl.col("attempts") + 1).cast(pl.Int32).alias("attempts"),
-        "reason",
-        pl.when(failed).then("service").when(good).then(made_by).alias("service"),
-        pl.lit(work.now).cast(schema(IndexState)["at"]).alias("at"),
+    asked = pl.lit(work.service.name if work.service else EXTRACTIVE)
+    told = batch.join(outcomes, on="session_id", maintain_order="left").with_columns(
+        at=pl.lit(work.now).cast(TIMESTAMP),
+        version=pl.lit(work.version),
+        made_by=pl.when(fell).then(pl.lit(EXTRACTIVE)).when(good).then(asked),
+        attempts=(pl.col("attempts") + 1).cast(pl.Int32),
     )
-    kind = (
-        pl.when(failed)
-        .then(pl.lit("failed"))
-        .when(pl.col("status") == "skipped")
-        .then(pl.lit("skipped"))
-        .when(fell)
-        .then(pl.lit("fallback"))
-        .when(pl.col("generation").is_null())
+    states = told.with_columns(
+        status=pl.when(good).then(pl.lit("indexed")).otherwise("status"),
+        generation=pl.when(failed).then("generation").when(good).then(pl.lit(generation)),
+        service=pl.when(failed).then("service").otherwise("made_by"),
+    )
+    first = pl.col("generation").is_null()
+    events = told.with_columns(
+        event_id=pl.format("{}@{}", "session_id", pl.lit(generation)),
+        kind=pl.when(pl.col("status") != "ok")
+        .then("status")
+        .when(first)
         .then(pl.lit("created"))
-        .otherwise(pl.lit("updated"))
-    )
-    events = told.select(
-        pl.format("{}@{}", "session_id", pl.lit(generation)).alias("event_id"),
-        "session_id",
-        "scope",
-        kind.alias("kind"),
-        pl.lit(work.now).cast(schema(IndexEvent)["at"]).alias("at"),
-        pl.lit(seconds).alias("seconds"),
-        pl.when(failed | good).then(pl.when(failed).then(pl.lit(asked)).otherwise(made_by)).alias("service"),
-        pl.lit(work.version).alias("version"),
-        "reason",
-    )
+        .otherwise(pl.lit("updated")),
+        seconds=pl.lit(seconds),
+        service=pl.when(failed).then(asked).otherwise("made_by"),
+    ).select(*schema(IndexEvent))
+    states = states.select(*schema(IndexState))
     work.store.knowledge.commit(work.dataset, parts=parts, states=states, events=events, now=work.now)
     return pl.concat([frame(IndexEvent), events])

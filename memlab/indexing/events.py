@@ -45,8 +45,8 @@ def report(store: MemoryStore, dataset: str, events: pl.DataFrame, *, most: int 
     :param most: of how many sessions the reason is told.
     """
     counted = [f"{n:,} {kind}" for kind, n in counters(events).select("kind", "n").iter_rows() if n]
-    held = [f"{store.knowledge.rows(table, dataset).height:,} {table}" for table in INDEX_TABLES]
-    lines = [f"{dataset}: {', '.join(counted) or 'nothing was due'}; the index holds {', '.join(held)}"]
+    rows = [f"{store.knowledge.rows(table, dataset).height:,} {table}" for table in INDEX_TABLES]
+    lines = [f"{dataset}: {', '.join(counted) or 'nothing was due'}; the index holds {', '.join(rows)}"]
     told = events.filter(pl.col("kind").is_in(["failed", "fallback"])).select("session_id", "kind", "reason")
     lines += [f"  {session}: {kind}: {short(reason)}" for session, kind, reason in told.head(most).iter_rows()]
     more = told.height - most

@@ -33,12 +33,12 @@ def resolved(
     :param encoder: matches near-equal wordings too; see :func:`memlab.knowledge.resolve`.
     :param as_of: only what had reached the memory by then counts.
     """
-    held = CachedEncoder(store, encoder) if encoder is not None else None
-    found = resolve(store.knowledge.rows("facts", dataset, scopes=scopes), encoder=held, as_of=as_of)
+    caching = CachedEncoder(store, encoder) if encoder is not None else None
+    state = resolve(store.knowledge.rows("facts", dataset, scopes=scopes), encoder=caching, as_of=as_of)
     for _, old, new, when, why in store.knowledge.undone(dataset, scopes=scopes).iter_rows():
-        if found.log.filter(pl.col("old") == old, pl.col("new") == new).height:
-            found = undo(found, old, new, now=when, why=why or "")
-    return found
+        if state.log.filter(pl.col("old") == old, pl.col("new") == new).height:
+            state = undo(state, old, new, now=when, why=why or "")
+    return state
 
 
 def attached(store: MemoryStore, data: Dataset) -> Dataset:

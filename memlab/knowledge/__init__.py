@@ -1,9 +1,9 @@
 """What is still true: facts, what supersedes them, and how sure a memory may be of them.
 
-Turns come in (``extraction``, by rule or ``by_model``; ``entities``, ``relations``) or observations (``facts``); facts
-go out. ``supersession`` resolves which hold (``matching``: which say the same; ``cardinality``: where one value can be
-true), ``confidence`` scores them by a curve of ``decay``, which ``tuning`` fits to labels; ``search`` ranks them for
-questions over the ``graph``, ``profile`` and ``timeline`` show them. ``simulated`` and ``scoring`` measure all that.
+Turns come in (``extraction``, by rule or ``by_model``; ``entities`` and their relations) or observations (``facts``);
+facts go out. ``supersession`` resolves which hold (``matching``: which say the same; ``cardinality``: where one value
+can be true), ``confidence`` scores them by a curve of ``decay``, which ``tuning`` fits to labels; ``search`` ranks them
+for questions over the ``graph``, ``profile`` and ``timeline`` show them. ``simulated`` and ``scoring`` measure it all.
 """
 
 from memlab.knowledge.by_model import Extracted

@@ -25,7 +25,7 @@ def hedged(words: list[str]) -> bool:
     return any(word.casefold() in _HEDGES and word != "May" for word in words)
 
 
-class Said(NamedTuple):
+class Claim(NamedTuple):
     """A predicate and its object; ``past`` where it tells what happened."""
 
     predicate: str
@@ -33,38 +33,38 @@ class Said(NamedTuple):
     past: bool = False
 
 
-def with_verb(said: str, rest: list[str], past: bool) -> Said | None:
+def with_verb(predicate: str, rest: list[str], past: bool) -> Claim | None:
     """Take prepositions and, after "stopped", the verb into the predicate; the rest is the object."""
-    verb = said.split()[-1]
+    verb = predicate.split()[-1]
     if verb in ("trying", "starting", "learning") and rest[:1] == ["to"] and len(rest) > 2:
-        said, rest = f"{said} to {rest[1].casefold()}", rest[2:]
+        predicate, rest = f"{predicate} to {rest[1].casefold()}", rest[2:]
     if verb == "passed" and rest[:1] == ["away"]:
-        return Said("has", "passed away", past)
+        return Claim("has", "passed away", past)
     while rest and rest[0].casefold() in ADVERBS | {"not"} and len(rest) > 1:
         if rest[0].casefold() == "not":
             return None
         rest = rest[1:]
     if verb in ("stopped", "quit", "started", "began", "tried", "stops", "kept") and rest:
         if rest[0].casefold().endswith("ing") and len(rest) > 1:
-            said, rest = f"{said} {rest[0].casefold()}", rest[1:]
+            predicate, rest = f"{predicate} {rest[0].casefold()}", rest[1:]
         elif rest[0] == "to" and len(rest) > 2:
             if verb == "tried":
                 return None
-            said, rest = f"{said} to {rest[1].casefold()}", rest[2:]
+            predicate, rest = f"{predicate} to {rest[1].casefold()}", rest[2:]
     if verb in ("got", "gotten", "getting") and rest:
         if rest[0].casefold() in ("married", "engaged", "divorced", "promoted", "fired", "laid", "hired", "accepted"):
-            return Said(said, f"{rest[0].casefold()} {value(rest[1:], 4)}".strip(), past)
+            return Claim(predicate, f"{rest[0].casefold()} {value(rest[1:], 4)}".strip(), past)
         if rest[0].casefold() in ("to", "so", "really", "into", "lost", "stuck", "back", "used", "up", "through"):
             return None
     taken = 0
     if verb in ("switched", "changed", "moved", "moving", "switching") and rest[:1] == ["from"] and "to" in rest[2:]:
         taken = 2
     while rest and taken < 2 and rest[0] in PREPOSITIONS and len(rest) > 1:
-        said, rest, taken = f"{said} {rest[0].casefold()}", rest[1:], taken + 1
-    found = value(rest)
+        predicate, rest, taken = f"{predicate} {rest[0].casefold()}", rest[1:], taken + 1
+    obj = value(rest)
     # What happened once is no update, and "for a year now" is none.
-    found = re.sub(r",? (?:just )?now$", "", found) if past else found
-    return Said(said, found, past) if found else None
+    obj = re.sub(r",? (?:just )?now$", "", obj) if past else obj
+    return Claim(predicate, obj, past) if obj else None
 
 
 def value(words: list[str], most: int = _MAX_WORDS) -> str:
@@ -107,15 +107,15 @@ def _first_part(words: list[str]) -> list[str]:
     return words
 
 
-def owning(said: str, words: list[str]) -> Said | None:
+def owning(predicate: str, words: list[str]) -> Claim | None:
     """Read "I have two kids", and leave out "I have no idea", "I had a great time"."""
-    found = value(words)
-    if not found:
+    obj = value(words)
+    if not obj:
         return None
-    low = [w.casefold().strip(EDGE) for w in found.split()]
+    low = [w.casefold().strip(EDGE) for w in obj.split()]
     head = next((w for i, w in enumerate(low[:6]) if i + 1 == len(low) or low[i + 1] in PREPOSITIONS | {"and"}), "")
     determined = low[0] in {"a", "an", "the", "my", "our", "two", "three", "four", "five", "six", "several", "some",
                             "no"} or low[0].isdigit()  # fmt: skip
     if _LIGHT & {*low[1:4], head, low[0]} or not (determined or head.endswith("s")):
         return None
-    return Said(said, found, said == "had") if low[0] != "no" else None
+    return Claim(predicate, obj, predicate == "had") if low[0] != "no" else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memlab.knowledge._objects import EDGE, Said, hedged, owning, value, with_verb
+from memlab.knowledge._objects import EDGE, Claim, hedged, owning, value, with_verb
 from memlab.knowledge._reading import Statement, ability
 from memlab.language.names import POINTERS
 from memlab.language.people import PERSONS, PETS, PLURAL_PERSONS
@@ -40,7 +40,7 @@ def namings(sentence: str) -> list[Statement]:
     >>> namings("I saw my older sister Anna.")[0].predicate, namings("My dog is called Max!")[0].object
     ('has an older sister named', 'Max')
     """
-    found = {}
+    named = {}
     for pattern in _NAMINGS:
         for match in pattern.finditer(sentence):
             kind, name = match["kind"], re.sub(r"'s?$", "", match["name"])
@@ -48,8 +48,8 @@ def namings(sentence: str) -> list[Statement]:
             if any(_OTHER_OWNER.search(w) for w in words) or set(words[:-1]) & (_NO_NOUN | PERSONS):
                 continue
             article = "an" if words[0][0] in "aeiou" else "a"
-            found[name] = Statement("", f"has {article} {' '.join(words)} named", name)
-    return list(found.values())
+            named[name] = Statement("", f"has {article} {' '.join(words)} named", name)
+    return list(named.values())
 
 
 def read_possessed(words: list[str]) -> list[Statement]:
@@ -73,14 +73,14 @@ def read_possessed(words: list[str]) -> list[Statement]:
     ):
         return []
     plural = low[-1] in PLURAL_PERSONS or low[-1].endswith("s")
-    said = _said(words[at:], plural=plural)
-    if not said or not said.object or (said.predicate in ("is called", "is named") and low[-1] in PERSONS | PETS):
+    claim = _claim(words[at:], plural=plural)
+    if not claim or not claim.object or (claim.predicate in ("is called", "is named") and low[-1] in PERSONS | PETS):
         return []
     subject, own = " ".join(noun), True
     roles = [i for i, w in enumerate(low) if w.strip(",") in PERSONS | PETS]
     if roles and roles[0] + 1 < len(noun) and all(w[:1].isupper() for w in noun[roles[0] + 1 :]):
         subject, own = " ".join(noun[roles[0] + 1 :]), False
-    return [Statement(subject, said.predicate, said.object, own)]
+    return [Statement(subject, claim.predicate, claim.object, own)]
 
 
 def read_named(words: list[str], people: dict[str, str]) -> list[Statement]:
@@ -91,9 +91,9 @@ def read_named(words: list[str], people: dict[str, str]) -> list[Statement]:
     for length in (3, 2, 1):
         name = people.get(" ".join(words[:length]).casefold())
         if name and len(words) > length + 1 and words[0][:1].isupper():
-            said = _said(words[length:], plural=False)
-            if said and said.object:
-                return [Statement(name, said.predicate, said.object, own=False)]
+            claim = _claim(words[length:], plural=False)
+            if claim and claim.object:
+                return [Statement(name, claim.predicate, claim.object, own=False)]
     return []
 
 
@@ -123,7 +123,7 @@ def _end_of_noun(low: list[str]) -> int:
     return 0
 
 
-def _said(words: list[str], *, plural: bool) -> Said | None:
+def _claim(words: list[str], *, plural: bool) -> Claim | None:
     word, rest = words[0].casefold(), words[1:]
     if hedged(words[:3]):
         return None
@@ -147,7 +147,7 @@ def _said(words: list[str], *, plural: bool) -> Said | None:
     return with_verb(f"{group} {word}".strip(), rest, "past" in form.tense)
 
 
-def _is(be: str, rest: list[str]) -> Said | None:
+def _is(be: str, rest: list[str]) -> Claim | None:
     for mark in ("not", "now", "no longer", "currently", "still"):
         length = len(mark.split())
         if " ".join(rest[:length]).casefold() == mark and len(rest) > length:
@@ -156,7 +156,7 @@ def _is(be: str, rest: list[str]) -> Said | None:
     if form and form.tense & {"ing"} and len(rest) > 1:
         return with_verb(f"{be} {rest[0].casefold()}", rest[1:], False)
     if rest and rest[0].casefold() in ("called", "named", "from", "in", "at", "into", "about") and len(rest) > 1:
-        said = value(rest[1:])
-        return Said(f"{be} {rest[0].casefold()}", said) if said else None
-    said = value(rest)
-    return Said(be, said) if said else None
+        obj = value(rest[1:])
+        return Claim(f"{be} {rest[0].casefold()}", obj) if obj else None
+    obj = value(rest)
+    return Claim(be, obj) if obj else None

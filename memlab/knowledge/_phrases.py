@@ -65,7 +65,7 @@ class Phrases:
         words = [_self(word) for word in raw]
         stems = [_stem(word) for word in words]
         free = [True] * len(stems)
-        found: dict[int, None] = {}
+        asked: dict[int, None] = {}
         for length in range(min(_SPAN, len(stems)), 0, -1):
             for at in range(len(stems) - length + 1):
                 if not all(free[at : at + length]):
@@ -73,9 +73,9 @@ class Phrases:
                 places = self.named(tuple(stems[at : at + length])) or self._initialled(raw[at : at + length])
                 if places:
                     free[at : at + length] = [False] * length
-                    found |= dict.fromkeys(places)
-        found |= {self.terms[stem]: None for stem, left in zip(stems, free, strict=True) if left and stem in self.terms}
-        return list(found)
+                    asked |= dict.fromkeys(places)
+        asked |= {self.terms[stem]: None for stem, left in zip(stems, free, strict=True) if left and stem in self.terms}
+        return list(asked)
 
     def _initialled(self, raw: list[str]) -> list[int]:
         """Find "NYC" for "New York City"."""
@@ -92,39 +92,39 @@ class Phrases:
             self.names.append(name)
         words = tokens(name)
         if words and not all(map(_is_stop, words)):
-            held = self.own.setdefault(words, [])
-            if place not in held:
-                held.append(place)
+            places = self.own.setdefault(words, [])
+            if place not in places:
+                places.append(place)
         return place
 
 
 def collect(facts: pl.DataFrame, entities: pl.DataFrame | None, relations: pl.DataFrame | None) -> Phrases:
     """Note the entities and words of one scope, and what each of its facts is joined to."""
-    known = Phrases()
-    said: list[tuple[list[tuple[int, str]], str]] = []
+    phrases = Phrases()
+    statements: list[tuple[list[tuple[int, str]], str]] = []
     for subject, predicate, obj, speaker, subject_key, object_key in _statements(facts):
         holder, relation = _text.owner(subject, predicate, speaker)
-        links = [(known.add(subject_key or _norm(holder), holder), "subject")]
+        links = [(phrases.add(subject_key or _norm(holder), holder), "subject")]
         if 0 < len(tokens(obj)) <= _LONGEST and object_key != "":
-            links.append((known.add(object_key or _norm(obj), obj), "object"))
+            links.append((phrases.add(object_key or _norm(obj), obj), "object"))
         if speaker:
-            known.add(_norm(speaker), speaker)
-        said.append((links, f"{holder} {relation} {obj}"))
+            phrases.add(_norm(speaker), speaker)
+        statements.append((links, f"{holder} {relation} {obj}"))
     people = set() if entities is None else set(entities.filter(pl.col("type") == "person")["name"])
     for frame, columns in ((entities, ("name",)), (relations, ("subject", "object"))):
         for column in columns if frame is not None else ():
             for name in frame[column].to_list():  # type: ignore[index]
-                known.add(_norm(name), name)
-    known.n_entities = len(known.names)
-    _name_parts(known, people | {name for name in known.names[: known.n_entities] if _PERSON.match(name)})
-    for links, text in said:
+                phrases.add(_norm(name), name)
+    phrases.n_entities = len(phrases.names)
+    _name_parts(phrases, people | {name for name in phrases.names[: phrases.n_entities] if _PERSON.match(name)})
+    for links, text in statements:
         linked = {place for place, _ in links}
         words = tokens(text)
-        mentioned = dict.fromkeys(place for span in _spans(words) for place in known.named(span))
+        mentioned = dict.fromkeys(place for span in _spans(words) for place in phrases.named(span))
         links += [(place, "mentions") for place in mentioned if place not in linked]
-        links += [(place, "term") for place in _terms(known, text)]
-        known.links.append(list(dict.fromkeys(links)))
-    return known
+        links += [(place, "term") for place in _terms(phrases, text)]
+        phrases.links.append(list(dict.fromkeys(links)))
+    return phrases
 
 
 def tokens(text: str) -> Tokens:
@@ -138,10 +138,10 @@ def _statements(facts: pl.DataFrame) -> Iterator[tuple[str, ...]]:
     return filled.select("subject", "predicate", "object", "speaker", "subject_key", "object_key").iter_rows()
 
 
-def _name_parts(known: Phrases, people: set[str]) -> None:
+def _name_parts(phrases: Phrases, people: set[str]) -> None:
     """Let first and last names, and initials, stand for the name; join those who share one."""
-    for name in known.names[: known.n_entities]:
-        place = known.keys.get(_norm(name))
+    for name in phrases.names[: phrases.n_entities]:
+        place = phrases.keys.get(_norm(name))
         raw = _WORD.findall(name)
         if place is None or len(raw) < 2:
             continue
@@ -151,21 +151,21 @@ def _name_parts(known: Phrases, people: set[str]) -> None:
         for part in parts:
             if part[0] in _TITLES or len(part[0]) < 2 or _is_stop(part[0]):
                 continue
-            held = known.parts.setdefault(part, [])
-            held += [place] if place not in held else []
-            known.aliases += [(min(o, place), max(o, place)) for o in known.own.get(part, []) if o != place]
+            places = phrases.parts.setdefault(part, [])
+            places += [place] if place not in places else []
+            phrases.aliases += [(min(o, place), max(o, place)) for o in phrases.own.get(part, []) if o != place]
 
 
-def _terms(known: Phrases, text: str) -> list[int]:
+def _terms(phrases: Phrases, text: str) -> list[int]:
     """Give the places of the content words that are no entity of their own; each is shown as it was first written."""
     places: dict[int, None] = {}
     for word in _WORD.findall(text):
         stem = _stem(word)
-        if not stem or _is_stop(stem) or (stem,) in known.own:
+        if not stem or _is_stop(stem) or (stem,) in phrases.own:
             continue
-        place = known.terms.setdefault(stem, len(known.names))
-        if place == len(known.names):
-            known.names.append(word.casefold())
+        place = phrases.terms.setdefault(stem, len(phrases.names))
+        if place == len(phrases.names):
+            phrases.names.append(word.casefold())
         places[place] = None
     return list(places)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from memlab.knowledge._objects import EDGE, Said, hedged, owning, value, with_verb
+from memlab.knowledge._objects import EDGE, Claim, hedged, owning, value, with_verb
 from memlab.language.clauses import Clause
 from memlab.language.statements import ADJECTIVES, ADVERBS, PREPOSITIONS, table, wordlist
 from memlab.language.verbs import Form, forms, third
@@ -41,17 +41,17 @@ def read(clause: Clause) -> list[Statement]:
         return []
     first = clause.words[0].casefold().strip(EDGE)
     if first in ("i", "we") and len(clause.words) > 2:
-        said = _spoken(clause.words[1:], plural=first == "we")
-        if said and clause.hinge in _PAST_ONLY and not said.past:
+        claim = _spoken(clause.words[1:], plural=first == "we")
+        if claim and clause.hinge in _PAST_ONLY and not claim.past:
             return []
         # "since I was a kid" tells a time.
-        if said and clause.hinge in ("since", "when") and said.predicate.startswith("was"):
+        if claim and clause.hinge in ("since", "when") and claim.predicate.startswith("was"):
             return []
-        return [Statement("", said.predicate, said.object)] if said else []
+        return [Statement("", claim.predicate, claim.object)] if claim else []
     return []
 
 
-def _spoken(words: list[str], *, plural: bool) -> Said | None:
+def _spoken(words: list[str], *, plural: bool) -> Claim | None:
     """Read what follows "I" or "we"."""
     group, at = _lead(words)
     if at >= len(words) or hedged(words[: at + 2]):
@@ -80,33 +80,33 @@ def _spoken(words: list[str], *, plural: bool) -> Said | None:
 
 def _lead(words: list[str]) -> tuple[str, int]:
     """Take adverbs and "no longer", "used to" … off the front: what must be kept, and where to go on."""
-    kept, at = "", 0
+    group, at = "", 0
     while at < len(words):
         word = words[at].casefold().strip(EDGE)
         nxt = words[at + 1].casefold() if at + 1 < len(words) else ""
         if (word, nxt) in (("no", "longer"), ("used", "to")):
-            kept, at = f"{kept} {word} {nxt}".strip(), at + 2
+            group, at = f"{group} {word} {nxt}".strip(), at + 2
         elif word in ("do", "did") and nxt in ("not", "never"):
-            kept, at = f"{kept} {word} not".strip(), at + 2
+            group, at = f"{group} {word} not".strip(), at + 2
         elif word == "did" and nxt == "use":
-            kept, at = "used to", at + 3
+            group, at = "used to", at + 3
         elif word == "never":
-            kept, at = "never", at + 1
+            group, at = "never", at + 1
         elif word in ADVERBS:
             at += 1
         else:
             break
-    return kept, at
+    return group, at
 
 
-def _copula(be: str, words: list[str]) -> Said | None:
+def _copula(be: str, words: list[str]) -> Claim | None:
     """Read what follows "I am"."""
     negated = bool(words) and words[0].casefold() == "not"
     words = words[1:] if negated else words
-    said = f"{be} not" if negated else be
+    predicate = f"{be} not" if negated else be
     past = be == "was"
     group, at = _lead(words)
-    said, words = f"{said} {group}".strip(), words[at:]
+    predicate, words = f"{predicate} {group}".strip(), words[at:]
     while words and words[0].casefold() in ("so", "super", "very", "pretty", "quite", "too", "both", "really"):
         words = words[1:]
     if not words or words[0].casefold() in _HEDGES:
@@ -116,36 +116,38 @@ def _copula(be: str, words: list[str]) -> Said | None:
         return None if past or negated else _planned(_PLANS[word], rest[1:])
     if word in ("thinking", "considering", "planning") and rest:
         prepositions = rest[0].casefold() in ("about", "of", "on")
-        found = value(rest[prepositions:])
-        start = f"{said} {word} {rest[0]}" if prepositions else f"{said} {word}"
-        return Said(start, found, past) if found and (prepositions or word != "thinking") else None
+        obj = value(rest[prepositions:])
+        start = f"{predicate} {word} {rest[0]}" if prepositions else f"{predicate} {word}"
+        return Claim(start, obj, past) if obj and (prepositions or word != "thinking") else None
     if _NUMBER.match(word) and (not rest or rest[0].casefold().startswith(("year", "now"))):
-        return Said(f"{said} years old", word, past)
+        return Claim(f"{predicate} years old", word, past)
     if word in ("a", "an", "the"):
-        return _kind(said, words, past)
+        return _kind(predicate, words, past)
     if word in ADJECTIVES and rest:
         after = ADJECTIVES[word]
         if not after:
-            found = value(rest)
-            return Said(f"{said} {word}", found, past) if found else None
+            obj = value(rest)
+            return Claim(f"{predicate} {word}", obj, past) if obj else None
         if rest[0].casefold() in after:
             if word in ("lucky", "determined"):
-                return with_verb(f"{said} {word} to {rest[1].casefold()}", rest[2:], past) if len(rest) > 2 else None
-            found = value(rest[1:])
-            return Said(f"{said} {word} {rest[0].casefold()}", found, past) if found else None
+                return (
+                    with_verb(f"{predicate} {word} to {rest[1].casefold()}", rest[2:], past) if len(rest) > 2 else None
+                )
+            obj = value(rest[1:])
+            return Claim(f"{predicate} {word} {rest[0].casefold()}", obj, past) if obj else None
     if word in _STATES:
-        return Said(said, value(words, 3) or word, past)
+        return Claim(predicate, value(words, 3) or word, past)
     if word.endswith("ing") and len(word) > 4 and word not in _TALKING | {"having", "planning", "considering"}:
-        return None if negated and past else with_verb(f"{said} {word}", rest, past)
+        return None if negated and past else with_verb(f"{predicate} {word}", rest, past)
     return None
 
 
-def _kind(said: str, words: list[str], past: bool) -> Said | None:
+def _kind(predicate: str, words: list[str], past: bool) -> Claim | None:
     """Read "I am a nurse", and leave out "I am a bit tired"."""
-    found = value(words)
+    obj = value(words)
     low = [w.casefold() for w in words]
     vague = {"bit", "little", "lot", "mess", "wreck", "way", "same", "best", "one", "type", "kind", "only"}
-    return Said(said, found, past) if found and not vague & set(low[1:3]) else None
+    return Claim(predicate, obj, past) if obj and not vague & set(low[1:3]) else None
 
 
 def _is_participle(words: list[str]) -> bool:
@@ -155,12 +157,12 @@ def _is_participle(words: list[str]) -> bool:
     return word in ("been", "not") or bool(form and "participle" in form.tense)
 
 
-def _perfect(words: list[str]) -> Said | None:
+def _perfect(words: list[str]) -> Claim | None:
     """Read what follows "I have": "been working at", "lived in", "never been to"."""
     negated = bool(words) and words[0].casefold() == "not"
     words = words[1:] if negated else words
-    kept, at = _lead(words)
-    said = " ".join(["has", *(["not"] if negated else []), *([kept] if kept else [])])
+    group, at = _lead(words)
+    predicate = " ".join(["has", *(["not"] if negated else []), *([group] if group else [])])
     if at >= len(words):
         return None
     word, rest = words[at].casefold(), words[at + 1 :]
@@ -171,37 +173,37 @@ def _perfect(words: list[str]) -> Said | None:
             return None
         form = forms().get(rest[0].casefold())
         if rest[0].casefold() == "to":
-            found = value(rest[1:])
-            return Said(f"{said} been to", found, True) if found else None
+            obj = value(rest[1:])
+            return Claim(f"{predicate} been to", obj, True) if obj else None
         if form and "ing" in form.tense:
-            return with_verb(f"{said} been {rest[0].casefold()}", rest[1:], True)
+            return with_verb(f"{predicate} been {rest[0].casefold()}", rest[1:], True)
         inner = _copula("is", rest)
-        return Said(inner.predicate.replace("is", f"{said} been", 1), inner.object, True) if inner else None
+        return Claim(inner.predicate.replace("is", f"{predicate} been", 1), inner.object, True) if inner else None
     form = forms().get(word)
     if form and "participle" in form.tense and not negated:
-        return with_verb(f"{said} {word}", rest, True)
+        return with_verb(f"{predicate} {word}", rest, True)
     return None
 
 
-def ability(words: list[str]) -> Said | None:
+def ability(words: list[str]) -> Claim | None:
     negated = words[:1] == ["not"]
     words = words[1:] if negated else words
     _, at = _lead(words)
     if at >= len(words) or words[at].casefold() not in _ABILITIES:
         return None
-    said = "cannot" if negated else "can"
-    return with_verb(f"{said} {words[at].casefold()}", words[at + 1 :], False)
+    predicate = "cannot" if negated else "can"
+    return with_verb(f"{predicate} {words[at].casefold()}", words[at + 1 :], False)
 
 
-def _planned(said: str, words: list[str]) -> Said | None:
+def _planned(predicate: str, words: list[str]) -> Claim | None:
     """Read a plan; its predicate keeps the word that says so."""
     _, at = _lead(words)
     if at + 1 >= len(words) or words[at].casefold() in _WORDLESS or not words[at].isalpha():
         return None
-    return with_verb(f"{said} to {words[at].casefold()}", words[at + 1 :], False)
+    return with_verb(f"{predicate} to {words[at].casefold()}", words[at + 1 :], False)
 
 
-def _lexical(word: str, rest: list[str], group: str, *, plural: bool) -> Said | None:
+def _lexical(word: str, rest: list[str], group: str, *, plural: bool) -> Claim | None:
     """Read a verb of the lexicon."""
     form = forms().get(word)
     if not form and re.fullmatch(r"[a-z-]{3,}ed", word) and word not in _TALKING:

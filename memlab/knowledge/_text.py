@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import cache, lru_cache
 from typing import NamedTuple
 
 from memlab.language.dates import dates
 from memlab.language.numbers import numbers
 from memlab.language.statements import entries, table, wordlist
-from memlab.language.tokens import stem
+from memlab.language.tokens import plain, stem
 from memlab.language.verbs import forms
 from memlab.language.words import ARTICLES, BE, FINITE_AUXILIARIES, MONTHS, POSSESSIVES, WEEKDAYS
 
@@ -51,13 +50,8 @@ _SHAPES = (
     (re.compile(r"^from (?P<old>.+?) to (?P<new>.+)$", re.I), UPDATE),
 )
 _CONTRACTIONS = (
-    ("can't", "cannot"),
-    ("won't", "will not"),
-    ("n't", " not"),
-    ("'re", " are"),
-    ("'m", " am"),
-    ("'ve", " have"),
-)
+    ("can't", "cannot"), ("won't", "will not"), ("n't", " not"), ("'re", " are"), ("'m", " am"), ("'ve", " have"),
+)  # fmt: skip
 
 
 class Reading(NamedTuple):
@@ -74,36 +68,36 @@ class Reading(NamedTuple):
 
 def read(predicate: str, obj: str, text: str | None) -> Reading:
     """Find the cue words of ends, corrections and updates."""
-    said = _plain(predicate)
+    relation = _plain(predicate)
     value = _plain(obj).strip()
     kind = ASSERT
-    if _MEANT.search(f"{said} {value} {text or ''}"):
+    if _MEANT.search(f"{relation} {value} {text or ''}"):
         kind = CORRECT
-    elif _NEW.search(said) or _LEADING_NOW.search(value):
+    elif _NEW.search(relation) or _LEADING_NOW.search(value):
         kind = UPDATE
-    elif _ACTUALLY.search(said) or _ACTUALLY.search(value) or _ACTUALLY.search(text or ""):
+    elif _ACTUALLY.search(relation) or _ACTUALLY.search(value) or _ACTUALLY.search(text or ""):
         kind = HINT
     value = _LEADING_NOW.sub("", _MEANT.sub("", value)).strip(" ,") or value
     old = None
     for shape, means in _SHAPES:
-        found = shape.match(value)
-        if found and (not value.lower().startswith("from ") or _NEW.search(said) or "moved" in said):
-            old, value, kind = found["old"].strip(), found["new"].strip(), means
+        shaped = shape.match(value)
+        if shaped and (not value.lower().startswith("from ") or _NEW.search(relation) or "moved" in relation):
+            old, value, kind = shaped["old"].strip(), shaped["new"].strip(), means
             break
     # A trailing "any more" says nothing without its "not"; that stands in the predicate.
-    ending = _ENDING.search(said) or _NO_LONGER.search(value)
+    ending = _ENDING.search(relation) or _NO_LONGER.search(value)
     if ending and old is None:
         # A denial beside a correction ("no, she does not work there") is an end as well.
         kind = END
     value = _TRAILING.sub("", value).strip() or value
-    said = _MEANT.sub(" ", _ENDING.sub(" ", said))
-    return Reading(kind, " ".join(said.split()), value, old)
+    relation = _MEANT.sub(" ", _ENDING.sub(" ", relation))
+    return Reading(kind, " ".join(relation.split()), value, old)
 
 
 def owner(subject: str, predicate: str, speaker: str | None) -> tuple[str, str]:
     """Resolve "I", "my" and "the user" to the speaker, and "my API key | is" to "speaker | API key"."""
     me = " ".join(_words(speaker)) if speaker else USER
-    words = _plain(subject).replace("’", "'").split()
+    words = _plain(subject).split()
     while words and words[0].casefold() in ARTICLES:
         words = words[1:]
     if words and words[0].casefold().strip(".,") in SELF:
@@ -130,10 +124,10 @@ def relation(predicate: str) -> str:
     ('work at', 'work at', 'api key', 'be')
     """
     words = _words(predicate)
-    kept = [w for w in words if w not in _ADVERBS | ARTICLES | POSSESSIVES | _AUXILIARIES | {"that"}]
-    if not kept:
+    content = [w for w in words if w not in _ADVERBS | ARTICLES | POSSESSIVES | _AUXILIARIES | {"that"}]
+    if not content:
         return "have" if {"has", "have", "had"} & set(words) else "be"
-    return " ".join(stems(kept))
+    return " ".join(stems(content))
 
 
 class Value(NamedTuple):
@@ -155,14 +149,14 @@ def value(text: str) -> Value:
     >>> value("sk-AB12").exact == value("sk-AB13").exact
     False
     """
-    plain = _valued(_plain(text))
-    plain = _THOUSANDS.sub(lambda m: m[0].replace(",", ""), _MONEY.sub(r"\2 \1", plain))
-    plain = re.sub(r"['’]s\b", "", plain)
-    if re.search(r"\d", plain) and _PHONE.fullmatch(plain):
-        plain = re.sub(r"[^\d.]+", " ", plain)
-    plain = re.sub(r"[$€£¥]", lambda m: f" {_CURRENCY[m[0]]} ", plain)
+    text = _valued(_plain(text))
+    text = _THOUSANDS.sub(lambda m: m[0].replace(",", ""), _MONEY.sub(r"\2 \1", text))
+    text = re.sub(r"'s\b", "", text)
+    if re.search(r"\d", text) and _PHONE.fullmatch(text):
+        text = re.sub(r"[^\d.]+", " ", text)
+    text = re.sub(r"[$€£¥]", lambda m: f" {_CURRENCY[m[0]]} ", text)
     exact, words, names, initials = [], [], set(), ""
-    for token in _CODE.findall(plain):
+    for token in _CODE.findall(text):
         low = token.casefold()
         if re.fullmatch(r"\d+\.?\d*", low):
             # A leading zero belongs to a number that is dialled, not counted.
@@ -226,7 +220,7 @@ def _is_code(token: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    text = unicodedata.normalize("NFKC", text).replace("’", "'")
+    text = plain(text)
     for short, long in _CONTRACTIONS:
         text = text.replace(short, long)
     return text
@@ -238,5 +232,5 @@ def _words(text: str | None) -> list[str]:
 
 def stems(words: list[str]) -> list[str]:
     """Stem words, irregular forms by their base."""
-    known = forms()
-    return stem(known[word].base if word in known else _SPELLINGS.get(word, word) for word in words)
+    verbs = forms()
+    return stem(verbs[word].base if word in verbs else _SPELLINGS.get(word, word) for word in words)

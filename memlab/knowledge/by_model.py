@@ -136,9 +136,9 @@ def ask(turns: pl.DataFrame, service: Service) -> Extracted:
     )
 
 
-def _facts(said: list[SaidFact], rows: list[dict[str, Any]]) -> list[Fact]:
+def _facts(answered: list[SaidFact], rows: list[dict[str, Any]]) -> list[Fact]:
     facts: list[Fact] = []
-    for fact in said:
+    for fact in answered:
         turns = _cited(fact.turns, rows)
         if not turns:
             continue
@@ -154,10 +154,10 @@ def _facts(said: list[SaidFact], rows: list[dict[str, Any]]) -> list[Fact]:
     return facts
 
 
-def _entities(said: list[SaidEntity], rows: list[dict[str, Any]]) -> list[Entity]:
+def _entities(answered: list[SaidEntity], rows: list[dict[str, Any]]) -> list[Entity]:
     speakers = {row["speaker"].casefold() for row in rows}
     entities: dict[str, Entity] = {}
-    for entity in said:
+    for entity in answered:
         turns = [t for t in _cited(entity.turns, rows) if _names(t, entity.name)]
         if not turns and entity.name.casefold() in speakers:
             turns = _cited(entity.turns, rows)[:1]
@@ -170,11 +170,11 @@ def _entities(said: list[SaidEntity], rows: list[dict[str, Any]]) -> list[Entity
     return list(entities.values())
 
 
-def _relations(said: list[SaidRelation], rows: list[dict[str, Any]], entities: list[Entity]) -> list[Relation]:
-    known = {entity.name.casefold(): entity.name for entity in entities}
+def _relations(answered: list[SaidRelation], rows: list[dict[str, Any]], entities: list[Entity]) -> list[Relation]:
+    spelling = {entity.name.casefold(): entity.name for entity in entities}
     relations: list[Relation] = []
-    for relation in said:
-        subject, to = known.get(relation.subject.casefold()), known.get(relation.object.casefold())
+    for relation in answered:
+        subject, to = spelling.get(relation.subject.casefold()), spelling.get(relation.object.casefold())
         turns = _cited(relation.turns, rows)
         if subject and to and subject != to and turns:
             first = turns[0]

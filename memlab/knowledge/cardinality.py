@@ -64,12 +64,12 @@ def learn(keyed: pl.DataFrame, *, prior: float = 0.1, sure: float = 0.9) -> pl.D
         score=score.sum(),
     )
     odds = pl.col("score") + math.log(prior / (1 - prior))
-    one = pl.col("probability") >= sure
+    single = pl.col("probability") >= sure
     many = (pl.col("probability") <= 1 - sure) & (pl.col("score") < 0)
     return (
         counts.with_columns(probability=1 / (1 + (-odds).exp()))
         .with_columns(
-            cardinality=pl.when(one).then(pl.lit(ONE)).when(many).then(pl.lit(MANY)).otherwise(pl.lit(UNKNOWN))
+            cardinality=pl.when(single).then(pl.lit(ONE)).when(many).then(pl.lit(MANY)).otherwise(pl.lit(UNKNOWN))
         )
         .drop("score")
     )
@@ -85,8 +85,8 @@ def assign(keyed: pl.DataFrame, declared: Mapping[str, str] | None, *, learned: 
     wrong = [v for v in (declared or {}).values() if v not in (ONE, MANY)]
     if wrong:
         raise DataError(f"cardinality {wrong[0]!r} is not known; declare 'one' or 'many'")
-    said = {relation(name): value for name, value in (declared or {}).items()}
-    own = pl.col("relation").replace_strict(said, default=None, return_dtype=pl.String)
+    by_relation = {relation(name): value for name, value in (declared or {}).items()}
+    own = pl.col("relation").replace_strict(by_relation, default=None, return_dtype=pl.String)
     keyed = keyed.with_columns(declared=own).with_columns(
         declared=pl.coalesce("declared", pl.col("declared").drop_nulls().first().over("scope", "predicate_key"))
     )

@@ -1,4 +1,4 @@
-"""Who and what a session names: people, places, organisations, works and dates, with the turns that name them."""
+"""Who and what a session names, with the turns that name them, and how these belong together by its facts."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ from memlab.knowledge._others import namings
 from memlab.language.dates import dates
 from memlab.language.names import cases, is_title, names
 from memlab.language.people import PETS
-from memlab.records import Entity, frame
+from memlab.language.statements import PREPOSITIONS, wordlist
+from memlab.records import Entity, Relation, frame
 
 TYPES = ("person", "organization", "place", "date", "event", "product", "work", "other")
 # A day, also one without its year, or a year; neither a month nor a weekday alone.
 _IN_A_YEAR = re.compile(r"\d{4}|\d\d-\d\d")
+
+_NAMED = re.compile(r"^has an? (?P<role>.+) named$")
+_GOES_ON = PREPOSITIONS | wordlist("after_entity")
+_LEADING = re.compile(r"^(?:the|a|an|my|our|his|her|their|new|city of|town of|country of)\s+", re.I)
 
 
 class Mention(NamedTuple):
@@ -29,7 +34,7 @@ class Mention(NamedTuple):
     votes: tuple[tuple[str, int], ...]
 
 
-def find(said: pl.DataFrame, *, ner: str | None = None) -> pl.DataFrame:
+def find(sentences: pl.DataFrame, *, ner: str | None = None) -> pl.DataFrame:
     """Find the entities of each session; a short form ("Lee") is joined with the long one ("Dr. Lee").
 
     By rule: words with a capital inside a sentence that the scope does not write in lower case, typed by the words
@@ -40,66 +45,51 @@ def find(said: pl.DataFrame, *, ner: str | None = None) -> pl.DataFrame:
     :param ner: directory of a token-classification model that finds the names instead.
     :returns: rows of :class:`memlab.records.Entity`, in order of sessions and first mention.
     """
-    texts = said["text"].to_list()
-    found: list[Mention] = []
-    for _, part in said.with_row_index("row").group_by("scope", maintain_order=True):
-        speakers = _speakers(part)
+    texts = sentences["text"].to_list()
+    mentions: list[Mention] = []
+    for _, part in sentences.with_row_index("row").group_by("scope", maintain_order=True):
+        speakers = {name.casefold() for name in part["speaker"].unique()} - set(ROLES)
         case = cases(part["text"].to_list()) if ner is None else None
         for row, text in part.select("row", "text").iter_rows():
-            found.extend(Mention(row, day.text, (("date", 9),)) for day in dates(text) if _IN_A_YEAR.match(day.value))
+            days = (day for day in dates(text) if _IN_A_YEAR.match(day.value))
+            mentions.extend(Mention(row, day.text, (("date", 9),)) for day in days)
             if case is not None:
-                found.extend(Mention(row, *name) for name in names(text, case, speakers))
+                mentions.extend(Mention(row, *name) for name in names(text, case, speakers))
     if ner is not None:
         from memlab.knowledge.ner import tag
 
-        found.extend(Mention(*name) for name in tag(texts, ner))
-    return _entities(said, sorted(found, key=lambda m: m.row))
+        mentions.extend(Mention(*name) for name in tag(texts, ner))
+    return _entities(sentences, sorted(mentions, key=lambda m: m.row))
 
 
-def _speakers(part: pl.DataFrame) -> set[str]:
-    return {name.casefold() for name in part["speaker"].unique() if name.casefold() not in ROLES}
-
-
-def _entities(said: pl.DataFrame, found: list[Mention]) -> pl.DataFrame:
+def _entities(sentences: pl.DataFrame, mentions: list[Mention]) -> pl.DataFrame:
     """Join mentions to entities, session by session, with the types that the scopes' mentions speak for."""
-    scopes, sessions = said["scope"].to_list(), said["session_id"].to_list()
-    turns, texts = said["turn_id"].to_list(), said["text"].to_list()
-    types = _types(found, scopes, texts)
+    scopes, sessions = sentences["scope"].to_list(), sentences["session_id"].to_list()
+    turns, texts = sentences["turn_id"].to_list(), sentences["text"].to_list()
+    types = _types(mentions, scopes, texts)
     by_session: dict[str, list[Mention]] = defaultdict(list)
-    for mention in found:
+    for mention in mentions:
         by_session[sessions[mention.row]].append(mention)
     rows = []
-    for session, first, speakers in _opened(said):
-        best = _joined([m.name for m in by_session[session]], speakers)
-        entities: dict[str, Entity] = {}
-        for name in speakers:
-            entities[name.casefold()] = _entity(session, scopes[first], name, "person", "", [])
+    for session, first, speakers in _opened(sentences):
+        best = _joined([mention.name for mention in by_session[session]], speakers)
+        # Of each entity the name, its type, and the rows of the sentences that name it.
+        entities: dict[str, tuple[str, str, list[int]]] = {n.casefold(): (n, "person", []) for n in speakers}
         for mention in by_session[session]:
-            name = best[mention.name]
-            key = name.casefold()
-            if key not in entities:
-                kind = types[scopes[mention.row], key] or types[scopes[mention.row], mention.name.casefold()] or "other"
-                entities[key] = _entity(session, scopes[mention.row], name, kind, texts[mention.row], [])
-            held = entities[key]
-            if turns[mention.row] not in held.evidence:
-                held.evidence.append(turns[mention.row])
-            if not held.context:
-                entities[key] = _entity(session, held.scope, held.name, held.type, texts[mention.row], held.evidence)
-        for n, held in enumerate(entities.values(), 1):
-            opening = speakers.get(held.name, first)
-            context, evidence = held.context or texts[opening], held.evidence or [turns[opening]]
-            rows.append(Entity(f"{session}/e{n}", held.scope, session, held.name, held.type, context, evidence))
+            name, scope = best[mention.name], scopes[mention.row]
+            kind = types[scope, name.casefold()] or types[scope, mention.name.casefold()] or "other"
+            entities.setdefault(name.casefold(), (name, kind, []))[2].append(mention.row)
+        for n, (name, kind, named) in enumerate(entities.values(), 1):
+            where = named or [speakers.get(name, first)]
+            evidence = list(dict.fromkeys(turns[row] for row in where))
+            rows.append(Entity(f"{session}/e{n}", scopes[first], session, name, kind, texts[where[0]], evidence))
     return frame(Entity, rows)
 
 
-def _entity(session: str, scope: str, name: str, kind: str, context: str, evidence: list[str]) -> Entity:
-    return Entity("", scope, session, name, kind, context, evidence)
-
-
-def _opened(said: pl.DataFrame) -> Iterable[tuple[str, int, dict[str, int]]]:
+def _opened(sentences: pl.DataFrame) -> Iterable[tuple[str, int, dict[str, int]]]:
     """Give each session, its first sentence, and who speaks in it, with each one's first sentence."""
     opened: dict[str, tuple[int, dict[str, int]]] = {}
-    rows = said.select("session_id", "speaker", "role").iter_rows()
+    rows = sentences.select("session_id", "speaker", "role").iter_rows()
     for row, (session, speaker, role) in enumerate(rows):
         _, speakers = opened.setdefault(session, (row, {}))
         if role not in ("assistant", "system"):
@@ -107,14 +97,14 @@ def _opened(said: pl.DataFrame) -> Iterable[tuple[str, int, dict[str, int]]]:
     return ((session, first, speakers) for session, (first, speakers) in opened.items())
 
 
-def _types(found: list[Mention], scopes: list[str], texts: list[str]) -> dict[tuple[str, str], str]:
+def _types(mentions: list[Mention], scopes: list[str], texts: list[str]) -> dict[tuple[str, str], str]:
     """Give each name of a scope the type that most speaks for."""
     votes: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    for mention in found:
+    for mention in mentions:
         for kind, weight in mention.votes:
             # Weak cues, however many, decide nothing alone.
             votes[scopes[mention.row], mention.name.casefold()][kind] += weight if weight > 1 else 0
-    for row in {mention.row for mention in found}:
+    for row in {mention.row for mention in mentions}:
         for naming in namings(texts[row]):
             pet = naming.predicate.split()[-2] in PETS
             votes[scopes[row], naming.object.casefold()]["other" if pet else "person"] += 9
@@ -147,3 +137,46 @@ def _joined(mentioned: list[str], speakers: Iterable[str]) -> dict[str, str]:
         to = nick or longer
         joined[name] = to.pop() if len(to) == 1 else spelled[key]
     return joined
+
+
+def relate(facts: pl.DataFrame, entities: pl.DataFrame) -> pl.DataFrame:
+    """Read a relation from each fact whose subject and object are entities of its session.
+
+    "has a sister named Anna" becomes ``sister``; other predicates stay. The object may go on after the name ("Paris
+    with a friend").
+
+    :returns: rows of :class:`memlab.records.Relation`.
+    """
+    names_of: dict[str, dict[str, str]] = defaultdict(dict)
+    for session, name in entities.filter(pl.col("type") != "date").select("session_id", "name").iter_rows():
+        names_of[session][name.casefold()] = name
+    related: dict[tuple[str, ...], Relation] = {}
+    counts: dict[str, int] = {}
+    for fact in facts.iter_rows(named=True):
+        session = fact["session_id"]
+        subject = names_of[session].get(fact["subject"].casefold())
+        to = _entity(fact["object"], names_of[session])
+        if not subject or not to or subject == to:
+            continue
+        named = _NAMED.match(fact["predicate"])
+        key = (session, subject, named["role"] if named else fact["predicate"], to)
+        if key in related:
+            related[key].evidence.extend(t for t in fact["evidence"] if t not in related[key].evidence)
+            continue
+        counts[session] = n = counts.get(session, 0) + 1
+        related[key] = Relation(f"{session}/r{n}", fact["scope"], session, *key[1:], list(fact["evidence"]))
+    return frame(Relation, related.values())
+
+
+def _entity(value: str, names: dict[str, str]) -> str | None:
+    """Give the entity that an object is or begins with."""
+    words = _LEADING.sub("", value).strip('"“”').split()
+    for length in range(min(len(words), 8), 0, -1):
+        name = re.sub(r"['’]s$", "", " ".join(words[:length]).strip(' ,.!"”'))
+        # "a Nike deal" is no relation with Nike.
+        after = words[length].casefold() if length < len(words) else "and"
+        if not words[length - 1].endswith(",") and after not in _GOES_ON:
+            continue
+        if name.casefold() in names and not words[length - 1].endswith(("'s", "’s")):
+            return names[name.casefold()]
+    return None

@@ -12,7 +12,6 @@ from memlab.knowledge._objects import EDGE
 from memlab.knowledge._others import Statement, about_others, namings, read_named, read_possessed
 from memlab.knowledge._reading import read
 from memlab.knowledge.by_model import OUTCOME, RULES, Extracted, ask
-from memlab.knowledge.relations import relate
 from memlab.language.clauses import clauses
 from memlab.llm import Service
 from memlab.records import Fact, frame
@@ -66,9 +65,9 @@ def by_rule(turns: pl.DataFrame, *, ner: str | None = None) -> Extracted:
     said = sentences.split(turns).join(
         turns.select("turn_id", "role", "timestamp"), on="turn_id", how="left", maintain_order="left"
     )
-    found = names.find(said, ner=ner)
-    facts = _facts(said, found)
-    return Extracted(facts, found, relate(facts, found), _all_well(turns))
+    entities = names.find(said, ner=ner)
+    facts = _facts(said, entities)
+    return Extracted(facts, entities, names.relate(facts, entities), _all_well(turns))
 
 
 def _all_well(turns: pl.DataFrame) -> pl.DataFrame:
@@ -76,17 +75,17 @@ def _all_well(turns: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame([(session, "ok", None, RULES) for session in sessions], schema=OUTCOME, orient="row")
 
 
-def _facts(said: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+def _facts(said: pl.DataFrame, entities: pl.DataFrame) -> pl.DataFrame:
     """Read every sentence; the same statement twice in a session is one fact with both turns."""
-    users, people = _users(said), _people(found)
+    users, people = _users(said), _people(entities)
     facts: dict[tuple[str, ...], Fact] = {}
     counts: dict[str, int] = {}
     for row in said.filter(pl.col("role") != "assistant").iter_rows(named=True):
         session, system = row["session_id"], row["role"] == "system"
         # What a system message says of "the user" is about who speaks as one.
         speaker = users.get(row["scope"]) if system else row["speaker"]
-        known = people.get(session, {})
-        told = _of_system(row["text"], known) if system else statements(row["text"], known)
+        named = people.get(session, {})
+        told = _of_system(row["text"], named) if system else statements(row["text"], named)
         for statement, inferred in _with_inferred(told, row["text"]):
             subject, predicate, obj = _subject(statement, speaker or "user"), statement.predicate, statement.object
             key = (session, subject, predicate, obj.casefold())
@@ -163,9 +162,9 @@ def _users(said: pl.DataFrame) -> dict[str, str]:
     return {scope: names[0] for scope, names in users.iter_rows() if len(names) == 1}
 
 
-def _people(found: pl.DataFrame) -> dict[str, dict[str, str]]:
+def _people(entities: pl.DataFrame) -> dict[str, dict[str, str]]:
     """Give the people that each session names."""
     people: dict[str, dict[str, str]] = {}
-    for session, name in found.filter(pl.col("type") == "person").select("session_id", "name").iter_rows():
+    for session, name in entities.filter(pl.col("type") == "person").select("session_id", "name").iter_rows():
         people.setdefault(session, {})[name.casefold()] = name
     return people

@@ -46,8 +46,8 @@ class KnowledgeGraph:
 
         nodes = self.nodes.filter(scope=scope)
         if nodes.is_empty():
-            known = self.nodes["scope"].unique(maintain_order=True).to_list()
-            raise DataError(f"the graph has no scope {scope!r}; it has {', '.join(known[:10])}")
+            scopes = self.nodes["scope"].unique(maintain_order=True).to_list()
+            raise DataError(f"the graph has no scope {scope!r}; it has {', '.join(scopes[:10])}")
         graph = networkx.Graph()
         for node, kind, name, fact_id in nodes.select("node", "kind", "name", "fact_id").iter_rows():
             graph.add_node(node, kind=kind, name=name, fact_id=fact_id)
@@ -93,11 +93,11 @@ def build(
     for (scope,), its in facts.group_by("scope", maintain_order=True):
         named = None if entities is None else entities.filter(pl.col("scope") == scope)
         related = None if relations is None else relations.filter(pl.col("scope") == scope)
-        known = _phrases.collect(its, named, related)
-        part = _nodes(str(scope), its, known, first)
+        called = _phrases.collect(its, named, related)
+        part = _nodes(str(scope), its, called, first)
         nodes.append(part)
-        edges.append(_edges(its, related, known, first))
-        phrases[str(scope)] = known
+        edges.append(_edges(its, related, called, first))
+        phrases[str(scope)] = called
         first += part.height
     return KnowledgeGraph(pl.concat(nodes), pl.concat(edges), phrases)
 
@@ -113,14 +113,14 @@ def seeds(graph: KnowledgeGraph, questions: pl.DataFrame) -> pl.DataFrame:
     :returns: ``query`` (row of the question), ``node``, ``name`` and ``kind``; no row for a question that names
         nothing known.
     """
-    start = _starts(graph)
-    found = [
+    start = dict(graph.nodes.group_by("scope").agg(pl.col("node").first()).iter_rows())
+    asked = [
         (query, start[scope] + place)
         for query, (scope, text) in enumerate(questions.select("scope", "text").iter_rows())
         if scope in graph.phrases
         for place in graph.phrases[scope].asked(text)
     ]
-    pairs = pl.DataFrame(found, schema={"query": pl.Int64, "node": pl.Int64}, orient="row")
+    pairs = pl.DataFrame(asked, schema={"query": pl.Int64, "node": pl.Int64}, orient="row")
     return pairs.join(graph.nodes.select("node", "name", "kind"), on="node", how="left", maintain_order="left")
 
 
@@ -176,8 +176,8 @@ def rate(
     begin = seeds.join(at, on="query").filter(pl.col("node").is_between(start, start + nodes.height - 1))
     origin = np.zeros((nodes.height, len(rows)))
     origin[begin["node"].to_numpy() - start, begin["column"].to_numpy()] = 1.0
-    held = pagerank(_walk(graph, start, nodes.height), origin, alpha=alpha)
-    rated[:, of["i"].to_numpy()] = held[of["node"].to_numpy() - start].T
+    visited = pagerank(_walk(graph, start, nodes.height), origin, alpha=alpha)
+    rated[:, of["i"].to_numpy()] = visited[of["node"].to_numpy() - start].T
     return rated
 
 
@@ -195,42 +195,45 @@ def pagerank(walk: csr_array, origin: np.ndarray, *, alpha: float = ALPHA) -> np
     step = walk * np.divide(1.0, out, out=np.zeros_like(out), where=out > 0)[None, :]
     total = origin.sum(axis=0)
     begin = np.divide(origin, total, out=np.zeros_like(origin), where=total > 0)
-    held, ends = begin, out == 0
+    visited, ends = begin, out == 0
     for _ in range(_STEPS):
         # A node without an edge sends the walk back to its beginning.
-        held = alpha * (step @ held + begin * held[ends].sum(axis=0)) + (1 - alpha) * begin
-    return held
-
-
-def _starts(graph: KnowledgeGraph) -> dict[str, int]:
-    return dict(graph.nodes.group_by("scope", maintain_order=True).agg(pl.col("node").first()).iter_rows())
+        visited = alpha * (step @ visited + begin * visited[ends].sum(axis=0)) + (1 - alpha) * begin
+    return visited
 
 
 def _walk(graph: KnowledgeGraph, start: int, size: int) -> csr_array:
     from scipy.sparse import csr_array
 
     its = graph.edges.filter(pl.col("source").is_between(start, start + size - 1))
-    ends = its.select(pl.col("source") - start, pl.col("target") - start).to_numpy()
-    shape = (size, size)
-    half = csr_array((its["weight"].to_numpy(), (ends[:, 0], ends[:, 1])), shape=shape)
+    ends = its.select("source", "target").to_numpy().T - start
+    half = csr_array((its["weight"].to_numpy(), tuple(ends)), shape=(size, size))
     return (half + half.T).tocsr()
 
 
-def _nodes(scope: str, facts: pl.DataFrame, known: Phrases, first: int) -> pl.DataFrame:
-    kinds = ["entity"] * known.n_entities + ["term"] * (len(known.names) - known.n_entities) + ["fact"] * facts.height
-    said = facts.select(said=_phrases.statement())["said"].to_list()
-    ids = [None] * len(known.names) + facts["fact_id"].to_list()
+def _nodes(scope: str, facts: pl.DataFrame, called: Phrases, first: int) -> pl.DataFrame:
+    kinds = (
+        ["entity"] * called.n_entities + ["term"] * (len(called.names) - called.n_entities) + ["fact"] * facts.height
+    )
+    statements = facts.select(said=_phrases.statement())["said"].to_list()
+    ids = [None] * len(called.names) + facts["fact_id"].to_list()
     place = range(first, first + len(kinds))
-    columns = {"node": place, "scope": [scope] * len(kinds), "kind": kinds, "name": known.names + said, "fact_id": ids}
+    columns = {
+        "node": place,
+        "scope": [scope] * len(kinds),
+        "kind": kinds,
+        "name": called.names + statements,
+        "fact_id": ids,
+    }
     return pl.DataFrame(columns, schema=_NODES)
 
 
-def _edges(facts: pl.DataFrame, relations: pl.DataFrame | None, known: Phrases, first: int) -> pl.DataFrame:
-    of_facts = len(known.names)
-    rows = [(place, of_facts + fact, kind) for fact, links in enumerate(known.links) for place, kind in links]
-    rows += [(a, b, "alias") for a, b in known.aliases]
+def _edges(facts: pl.DataFrame, relations: pl.DataFrame | None, called: Phrases, first: int) -> pl.DataFrame:
+    of_facts = len(called.names)
+    rows = [(place, of_facts + fact, kind) for fact, links in enumerate(called.links) for place, kind in links]
+    rows += [(a, b, "alias") for a, b in called.aliases]
     for subject, obj in () if relations is None else relations.select("subject", "object").iter_rows():
-        ends = (known.place(subject), known.place(obj))
+        ends = (called.place(subject), called.place(obj))
         if None not in ends and ends[0] != ends[1]:
             rows.append((min(ends), max(ends), "relation"))  # type: ignore[type-var, arg-type]
     frame = pl.DataFrame(rows, schema={"source": pl.Int64, "target": pl.Int64, "kind": pl.String}, orient="row")

@@ -88,14 +88,14 @@ def from_simulated(facts: pl.DataFrame, truth: pl.DataFrame, *, dates: Sequence[
     )
     parts = [pl.DataFrame(schema=COLUMNS)]
     for date in dates:
-        known = told.filter(pl.col("asserted_at") <= date, pl.col("recorded_at") <= date)
-        ages = known.with_columns(age=(pl.lit(date) - pl.col("asserted_at")).dt.total_microseconds() / _DAY_US)
+        heard = told.filter(pl.col("asserted_at") <= date, pl.col("recorded_at") <= date)
+        ages = heard.with_columns(age=(pl.lit(date) - pl.col("asserted_at")).dt.total_microseconds() / _DAY_US)
         states = ages.group_by("state", "slot", "value", maintain_order=True).agg(
             age_days=pl.col("age").min(), accesses_days=pl.col("age").sort(), last=pl.col("asserted_at").max()
         )
         latest = pl.col("last") == pl.col("last").max().over("slot", "value")
-        held = scoring.holding(facts, truth, date).with_columns(held=True)
-        states = states.join(held, on=["slot", "value"], how="left", maintain_order="left")
+        holding = scoring.holding(facts, truth, date).with_columns(held=True)
+        states = states.join(holding, on=["slot", "value"], how="left", maintain_order="left")
         # A value that came back holds by its new period, not by the one before.
         rows = states.with_columns(still_true=pl.col("held").fill_null(False) & latest)
         name = pl.col("slot").str.split("/").list.last()

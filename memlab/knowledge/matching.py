@@ -87,13 +87,10 @@ def _read(facts: pl.DataFrame) -> pl.DataFrame:
     rows = []
     for subject, predicate, obj, speaker, text in zip(*columns.values(), strict=True):
         reading = _text.read(predicate, obj, text)
-        holder, said = _text.owner(subject, reading.predicate, speaker)
-        rows.append(
-            (
-                reading.kind, holder, _norm(holder), said, _text.relation(said), reading.object, _norm(reading.object),
-                reading.instead_of, None if reading.instead_of is None else _norm(reading.instead_of),
-            )
-        )  # fmt: skip
+        holder, predicate = _text.owner(subject, reading.predicate, speaker)
+        instead = reading.instead_of
+        row = (reading.kind, holder, _norm(holder), predicate, _text.relation(predicate), reading.object)
+        rows.append((*row, _norm(reading.object), instead, None if instead is None else _norm(instead)))
     names = ["kind", "subject_raw", "subject_text", "predicate_raw", "relation", "object_raw", "object_text"]
     names += ["instead_of_raw", "instead_of_text"]
     return facts.hstack(pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String()), orient="row"))
@@ -142,11 +139,11 @@ def _merge(told: pl.DataFrame, encoder: Encoder, within: list[str], *, nested: b
 
 
 def _same(a: str, b: str, cosine: float, nested: bool) -> bool:
-    one, other = _text.value(a), _text.value(b)
+    first, second = _text.value(a), _text.value(b)
     if cosine < SAME_TEXT:
-        return _text.abbreviated(one, other)
-    within = set(one.words) < set(other.words) or set(other.words) < set(one.words)
-    return not _text.apart(one, other) and (nested or not within)
+        return _text.abbreviated(first, second)
+    within = set(first.words) < set(second.words) or set(second.words) < set(first.words)
+    return not _text.apart(first, second) and (nested or not within)
 
 
 def _predicates(read: pl.DataFrame, encoder: Encoder) -> pl.DataFrame:
@@ -184,17 +181,17 @@ def _near(texts: pl.Series, encoder: Encoder, threshold: np.ndarray) -> pl.DataF
     if len(texts) < 2:
         return empty
     vectors = encoder.encode(texts.to_list(), progress=False)
-    found = [empty]
+    pairs = [empty]
     for start in range(0, len(vectors), _BLOCK):
         cosine = vectors[start : start + _BLOCK] @ vectors.T
         rows, columns = np.nonzero(cosine >= threshold[start : start + _BLOCK, None])
         values = cosine[rows, columns]
         rows = rows + start
         other = rows != columns
-        found.append(
+        pairs.append(
             pl.DataFrame({"a": texts.gather(rows[other]), "b": texts.gather(columns[other]), "cosine": values[other]})
         )
-    return pl.concat(found)
+    return pl.concat(pairs)
 
 
 def _components(nodes: pl.DataFrame, edges: pl.DataFrame) -> pl.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -38,31 +39,30 @@ def tag(texts: Sequence[str], path: str) -> list[tuple[int, str, Votes]]:
     :raises ModelError: when the directory holds no such model.
     """
     tokenizer, model, labels = _load(str(Path(path)))
-    found: list[tuple[int, str, Votes]] = []
+    mentions: list[tuple[int, str, Votes]] = []
     # By length, so that little of a batch is padding.
     order = sorted((i for i, text in enumerate(texts) if text.strip()), key=lambda i: len(texts[i]))
     with tqdm(total=len(order), unit="sentence", desc="names", disable=len(order) < _PROGRESS_FROM) as bar:
         for start in range(0, len(order), BATCH):
             rows = order[start : start + BATCH]
             for row, spans in zip(rows, _words(tokenizer, model, [texts[i] for i in rows]), strict=True):
-                found.extend((row, name, ((kind, 9),)) for name, kind in _names(texts[row], spans, labels))
+                mentions.extend((row, name, ((kind, 9),)) for name, kind in _names(texts[row], spans, labels))
             bar.update(len(rows))
-    return sorted(found, key=lambda name: name[0])
+    return sorted(mentions, key=lambda name: name[0])
 
 
 def _names(text: str, words: list[tuple[int, int, int]], labels: dict[int, str]) -> Iterator[tuple[str, str]]:
     """Join words (start, end, label) to names with their types."""
-    start, end, held = 0, 0, ""
+    start, end, open_kind = 0, 0, ""
     for a, b, label in [*words, (len(text), len(text), -1)]:
-        prefix, _, said = labels.get(label, "O").rpartition("-")
-        kind = "" if said == "O" or said.casefold() in _NO_ENTITIES else TYPES.get(said.casefold(), "other")
-        if held and (kind != held or prefix in ("B", "S", "U")):
-            yield text[start:end].strip(" ,.;:!?\"'"), held
-            held = ""
-        if kind and not held:
+        prefix, _, name = labels.get(label, "O").rpartition("-")
+        kind = "" if name == "O" or name.casefold() in _NO_ENTITIES else TYPES.get(name.casefold(), "other")
+        if open_kind and (kind != open_kind or prefix in ("B", "S", "U")):
+            yield text[start:end].strip(" ,.;:!?\"'"), open_kind
+            open_kind = ""
+        if not open_kind:
             start = a
-        held, end = kind, b
-    return
+        open_kind, end = kind, b
 
 
 def _words(tokenizer: Any, model: Any, texts: list[str]) -> Iterator[list[tuple[int, int, int]]]:
@@ -74,18 +74,9 @@ def _words(tokenizer: Any, model: Any, texts: list[str]) -> Iterator[list[tuple[
     offsets = batch.pop("offset_mapping").tolist()
     best = model(**batch).logits.argmax(-1).tolist()
     for i in range(len(texts)):
-        words: list[tuple[int, int, int]] = []
-        last = None
-        for place, word in enumerate(batch.word_ids(i)):
-            if word is None:
-                continue
-            a, b = offsets[i][place]
-            if word == last:
-                words[-1] = (words[-1][0], b, words[-1][2])
-            else:
-                words.append((a, b, best[i][place]))
-            last = word
-        yield words
+        pieces = groupby(enumerate(batch.word_ids(i)), key=lambda piece: piece[1])
+        places = [[place for place, _ in word] for of, word in pieces if of is not None]
+        yield [(offsets[i][word[0]][0], offsets[i][word[-1]][1], best[i][word[0]]) for word in places]
 
 
 def _limit(tokenizer: Any, model: Any) -> int:

@@ -51,12 +51,7 @@ class Outcome(Generic[Answer]):
 
 
 def chat(
-    service: Service,
-    prompts: Sequence[str],
-    schema: type[Answer],
-    *,
-    system: str = "",
-    required: bool = True,
+    service: Service, prompts: Sequence[str], schema: type[Answer], *, system: str = "", required: bool = True
 ) -> list[Answer | None]:
     """Ask a model for JSON of a schema, many prompts at once, as :func:`answers` does, and give the answers alone.
 
@@ -66,7 +61,7 @@ def chat(
     :raises ModelError: when the service fails after its retries, or an answer that is required is not good.
     """
     stops = ("service", "timeout", "content") if required else ("service",)
-    outcomes = _outcomes(service, prompts, schema, system, _Patience(1, stops))
+    outcomes = _outcomes(service, prompts, schema, system, most=1, stops=stops)
     failed = {prompt: outcome for prompt, outcome in zip(prompts, outcomes, strict=True) if outcome.answer is None}
     for outcome in failed.values():
         if required or outcome.kind == "service":
@@ -95,18 +90,18 @@ def answers(
         rest is not asked, and has the last failure.
     :raises ModelError: when the service cannot be asked at all: no client, no address, no key.
     """
-    return _outcomes(service, prompts, schema, system, _Patience(PATIENCE, ("service", "timeout")))
+    return _outcomes(service, prompts, schema, system, most=PATIENCE, stops=("service", "timeout"))
 
 
 def _outcomes(
-    service: Service, prompts: Sequence[str], schema: type[Answer], system: str, patience: _Patience
+    service: Service, prompts: Sequence[str], schema: type[Answer], system: str, *, most: int, stops: tuple[str, ...]
 ) -> list[Outcome[Answer]]:
     asked = {_key(service, prompt, schema, system): prompt[: service.max_input] for prompt in prompts}
     known = _remembered(service.cache, schema) if service.cache and asked else {}
     outcomes = {key: Outcome(known[key]) for key in asked if key in known}
     new = {key: prompt for key, prompt in asked.items() if key not in known}
     if new:
-        request = _Request(service, client(service), schema, system, patience)
+        request = _Request(service, client(service), schema, system, most, stops)
         with (
             ThreadPoolExecutor(THREADS) as threads,
             tqdm(total=len(new), unit="answer", desc=service.model, disable=len(new) < _PROGRESS_FROM) as bar,
@@ -118,37 +113,27 @@ def _outcomes(
 
 
 @dataclass
-class _Patience:
-    """Counts failures of some kinds in a row; after the most of them, the rest is not asked."""
-
-    most: int
-    kinds: tuple[str, ...]
-    failures: int = 0
-    last: Outcome[Any] | None = None
-
-    def note(self, outcome: Outcome[Any]) -> None:
-        with _LOCK:
-            failed = outcome.kind in self.kinds
-            self.failures = self.failures + 1 if failed else 0
-            self.last = outcome if failed else self.last
-
-
-@dataclass(frozen=True)
 class _Request(Generic[Answer]):
-    """What all prompts of a batch share."""
+    """What all prompts of a batch share; after the ``most`` failures of the kinds ``stops`` in a row, none is asked."""
 
     service: Service
     client: Any
     schema: type[Answer]
     system: str
-    patience: _Patience
+    most: int
+    stops: tuple[str, ...]
+    failures: int = 0
+    last: Outcome[Answer] | None = None
 
     def answer(self, key: str, prompt: str) -> Outcome[Answer]:
         """Ask one prompt and keep the answer."""
-        if self.patience.last is not None and self.patience.failures >= self.patience.most:
-            return self.patience.last
+        if self.last is not None and self.failures >= self.most:
+            return self.last
         outcome = self._attempts(prompt)
-        self.patience.note(outcome)
+        with _LOCK:
+            failed = outcome.kind in self.stops
+            self.failures = self.failures + 1 if failed else 0
+            self.last = outcome if failed else self.last
         if outcome.answer is not None:
             _remember(self.service, key, prompt, outcome.answer)
         return outcome
@@ -167,11 +152,8 @@ class _Request(Generic[Answer]):
                 return Outcome(answer)
             failure = f"the answer does not fit {self.schema.__name__} ({odd or wrong})"
             again = f"That does not fit: {odd or wrong}. Answer again, with JSON of the schema and nothing else."
-            messages = [
-                *messages,
-                {"role": "assistant", "content": text[:SHOWN_CHARS]},
-                {"role": "user", "content": again},
-            ]
+            shown = {"role": "assistant", "content": text[:SHOWN_CHARS]}
+            messages = [*messages, shown, {"role": "user", "content": again}]
         return Outcome(None, redact(self.client.api_key, failure), "content")
 
     def _ask(self, messages: list[dict[str, str]]) -> tuple[str, str]:
