@@ -103,9 +103,9 @@ def assemble(
     Each source is given its share, or what it can use of it if that is less; the rest flows to relevant, summaries,
     facts, rollups and recent, in this order. They are filled in the order recent, relevant, summaries, facts, rollups,
     and what overlap saved goes to the next. A line is left out where its turn is quoted already, where all turns that
-    it stands on are, or where it is near-identical to a line that is there. A source stops at the first line that has no
-    room; a message is cut to the room that is left, if that is worth it. The text as a whole is counted at the end, and
-    lines are taken back where a tokenizer counts it higher than the sum of its lines.
+    it stands on are, or where it is near-identical to a line that is there. A source stops at the first line that has
+    no room; a message is cut to the room that is left, if that is worth it. The text as a whole is counted at the end,
+    and lines are taken back where a tokenizer counts it higher than the sum of its lines.
 
     :param query_ids: the questions, in the order wanted; by default those that the sources name.
     :param count: a tokenizer: texts in, numbers of tokens out, 0 for an empty text.
