@@ -15,6 +15,7 @@ Text comes in; words, spans and values go out. No other room holds a list of wor
 - ``parts``: the things that a question joins, compares or lists, each as a question of its own.
 - ``clauses``: a sentence cut into clauses that each make one statement.
 - ``statements``: words that decide whether a clause states something.
+- ``leaning``: words and patterns by which a question leans on what was said before it.
 - ``names``: names in sentences, with what speaks for their type.
 - ``verbs``: common verbs and their forms.
 - ``people``: what somebody may be to somebody.

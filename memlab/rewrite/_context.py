@@ -6,13 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memlab.rewrite._words import Word, names, quoted, words, wordset
+from memlab.language.leaning import leaning, pattern
+from memlab.rewrite._words import Word, names, quoted, words
 
 MESSAGES = 6
 
-_NO_ANSWER = re.compile(r"\W*(i (don['’]?t|do not) know|no answer|cannotanswer|unknown|not sure)\W*", re.I)
+_NO_ANSWER = pattern("no_answer")
 _HEADING = re.compile(r"[^\s?!]+(\s+[^\s?!]+){0,9}")
-_ASKS = wordset("""what which who whom whose when where why how did does do is are was were can could""")
+_ASKS = leaning("headings_ask")
 
 
 @dataclass(frozen=True)

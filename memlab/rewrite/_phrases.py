@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from memlab.language.words import NAME_JOINERS
 from memlab.rewrite._context import Context, Text
-from memlab.rewrite._words import CONNECTORS, bare
+from memlab.rewrite._words import bare
 
 _JOINED_BY = 2
 # A full stop after so few letters is that of an initial or a title, not the end of a sentence.
 INITIAL = 2
-_BRIDGES = CONNECTORS - {"and", "to", "on", "at", "with"}
+_BRIDGES = NAME_JOINERS - {"and", "to", "on", "at", "with"}
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import itertools
 import re
 
+from memlab.language.leaning import FUNCTION_WORDS, JOINING, PERSONS_OF, leaning, listed, pattern
+from memlab.language.words import DEMONSTRATIVES
 from memlab.rewrite._context import Context, Text
-from memlab.rewrite._words import DEMONSTRATIVES, FUNCTION_WORDS, PREPOSITIONS, PRONOUNS, stem, wordset
+from memlab.rewrite._words import stem
 
 _POSSESSIVE = frozenset(["his", "their", "its", "theirs", "hers"])
-_OTHER = frozenset(["other", "others", "another", "besides"])
-_MORE = frozenset(["more", "also", "additional", "next", "further", "after"])
-_ANY_OTHER = re.compile(
-    r"\b((any|some)thing|what|who|where) (other|else)|\bother (interesting|notable|important)", re.I
-)
-_OPENINGS = ("what", "who", "when", "where", "why", "how", "which")
-_YES_NO = wordset("did was were is are do does has have had any can could will would")
+_OTHER, _MORE = leaning("other"), leaning("more")
+_ANY_OTHER = pattern("any_other")
+_OPENINGS = listed("openings")
+_YES_NO = leaning("yes_no")
 
 
 def stems(text: Text) -> set[str]:
@@ -36,9 +35,9 @@ def _signs(question: Text, keys: list[str]) -> dict[str, float]:
     # "her" is a possessive when a noun follows.
     her = any(a == "her" and b not in FUNCTION_WORDS for a, b in itertools.pairwise(keys))
     return {
-        **{name: any(PRONOUNS.get(key) == name for key in keys) for name in ("he", "she", "they", "it")},
+        **{name: any(PERSONS_OF.get(key) == name for key in keys) for name in ("he", "she", "they", "it")},
         "possessive": bool(found & _POSSESSIVE) or her,
-        "pronoun": any(key in PRONOUNS for key in keys),
+        "pronoun": any(key in PERSONS_OF for key in keys),
         "this_noun": any(i + 1 < len(keys) and keys[i + 1] not in FUNCTION_WORDS for i in pointing),
         "this": any(i + 1 >= len(keys) or keys[i + 1] in FUNCTION_WORDS for i in pointing),
         "the_noun": bool(re.search(r"\b[Tt]he [a-z]", question.text)),
@@ -61,17 +60,17 @@ def _shape(question: Text, keys: list[str]) -> dict[str, float]:
         "length": min(len(keys), 15) / 10,
         "content": min(len(content), 8) / 4,
         "capital": any(word.capital for word in content if word is not question.words[0]),
-        "open_end": bool(keys) and keys[-1] in PREPOSITIONS,
+        "open_end": bool(keys) and keys[-1] in JOINING,
     }
 
 
 def _ties(context: Context, keys: list[str]) -> dict[str, float]:
     title, question, answer = context.topic(0), context.message(2), context.message(1)
     here, asked, answered = stems(context.question), stems(question), stems(answer)
-    pronouns = {PRONOUNS[key] for key in keys if key in PRONOUNS}
-    before = {PRONOUNS[w.key] for text in context.messages[1::2] for w in text.words if w.key in PRONOUNS}
-    last = {PRONOUNS[w.key] for w in question.words if w.key in PRONOUNS}
-    told = {PRONOUNS[w.key] for w in answer.words if w.key in PRONOUNS}
+    pronouns = {PERSONS_OF[key] for key in keys if key in PERSONS_OF}
+    before = {PERSONS_OF[w.key] for text in context.messages[1::2] for w in text.words if w.key in PERSONS_OF}
+    last = {PERSONS_OF[w.key] for w in question.words if w.key in PERSONS_OF}
+    told = {PERSONS_OF[w.key] for w in answer.words if w.key in PERSONS_OF}
     spoken = [word.key for text in context.messages for word in text.words]
     last_keys = [word.key for word in question.words]
     return {

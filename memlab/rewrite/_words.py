@@ -1,4 +1,4 @@
-"""Words of a text and where they stand, the closed classes of English, and runs of capitals."""
+"""Words of a text and where they stand, and runs of capitals."""
 
 from __future__ import annotations
 
@@ -6,49 +6,12 @@ import re
 import unicodedata
 from typing import NamedTuple
 
+from memlab.language.leaning import FUNCTION_WORDS
+from memlab.language.words import NAME_JOINERS
+
 _WORD = re.compile(r"\d+(?:[.,]\d+)+(?![^\W\d_])|[^\W_]+(?:['’][^\W\d_]+)*")
 _BREAK = re.compile(r"[,;:()\"“”?!\[\]]|[^\W_]{2}\.\s|\n")
 _SENTENCE_END = tuple('.?!"“:\n')
-
-
-def wordset(text: str) -> frozenset[str]:
-    """Give the words of a text between white space."""
-    return frozenset(text.split())
-
-
-PRONOUNS = {
-    **dict.fromkeys(("he", "him", "his", "himself"), "he"),
-    **dict.fromkeys(("she", "her", "hers", "herself"), "she"),
-    **dict.fromkeys(("they", "them", "their", "theirs", "themselves"), "they"),
-    **dict.fromkeys(("it", "its", "itself"), "it"),
-}
-DEMONSTRATIVES = frozenset(("this", "that", "these", "those"))
-PREPOSITIONS = wordset(
-    """about above across after against along among around as at before behind below beneath beside between beyond by
-    down during except for from in inside into like near of off on onto out outside over past per regarding since
-    than through throughout till to toward towards under until up upon versus via with within without"""
-)
-AUXILIARIES = wordset(
-    """am is are was were be been being do does did doing done don doesn didn isn wasn weren aren have has had having
-    hasn haven hadn can could couldn may might must shall should shouldn will would won wouldn get got let"""
-)
-QUESTION_WORDS = wordset("what which who whom whose when where why how")
-FUNCTION_WORDS = (
-    wordset(
-        """a an the and or but nor so yet if unless while because although though whether both either neither not no
-    only own same such very too quite rather just also even ever never always often still already again once there here
-    then now thus hence therefore however else other others another besides aside addition more most much many few
-    fewer less least several some any all each every one ones something anything nothing everything someone anyone
-    everyone nobody somebody anybody i me my mine myself we us our ours ourselves you your yours yourself s t d ll m
-    re ve one two know tell yes ok okay please really well"""
-    )
-    | frozenset(PRONOUNS)
-    | DEMONSTRATIVES
-    | PREPOSITIONS
-    | AUXILIARIES
-    | QUESTION_WORDS
-)
-CONNECTORS = wordset("of the and in for de la van von da di a to on at with")
 
 
 class Word(NamedTuple):
@@ -130,7 +93,7 @@ def _begins_name(text: str, found: list[Word], at: int) -> bool:
 def _goes_on(text: str, found: list[Word], end: int) -> int:
     """Give the end of a name after one more capitalised word, with what joins it; the same end when there is none."""
     after = end
-    while after < len(found) and after - end < 2 and found[after].key in CONNECTORS and not found[after].capital:
+    while after < len(found) and after - end < 2 and found[after].key in NAME_JOINERS and not found[after].capital:
         after += 1
     if after >= len(found):
         return end

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from memlab.language.words import QUESTION_WORDS
 from memlab.llm import Service, answers
 from memlab.rewrite._context import MESSAGES
-from memlab.rewrite._words import QUESTION_WORDS, key, words
+from memlab.rewrite._words import key, words
 from memlab.rewrite.measure import content_words
 
 MAX_OUTPUT = 150

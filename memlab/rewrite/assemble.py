@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from memlab.language.leaning import FUNCTION_WORDS, leaning
+from memlab.language.words import HE, SHE
 from memlab.rewrite._context import Context
 from memlab.rewrite._phrases import Phrase
-from memlab.rewrite._words import FUNCTION_WORDS, possessive, wordset
+from memlab.rewrite._words import possessive
 from memlab.rewrite.signals import demonstratives, is_possessive, open_pronouns
 
-_KEPT = wordset("in at by with for on during from of")
-_PERSON = ("he", "him", "his", "himself", "she", "her", "hers", "herself")
+_WITH_PREPOSITION = leaning("appended")
+_PERSON = HE | SHE
 
 
 def assemble(context: Context, found: list[Phrase], signals: list[str]) -> str:
@@ -93,7 +95,7 @@ def _append(text: str, left: list[Phrase], signals: list[str]) -> str:
     mark = body[len(stem) :].strip() or "?"
     choice = "choice" in signals
     told = [p for p in left if p.age > 0 and "other" in signals and not choice]
-    placed = [p for p in left if p not in told and p.before in _KEPT and not choice]
+    placed = [p for p in left if p not in told and p.before in _WITH_PREPOSITION and not choice]
     named = [p.text for p in left if p not in told and p not in placed]
     parts = [stem, *(f"{p.before} {p.text}" for p in placed)]
     if named:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 
+from memlab.language.leaning import FUNCTION_WORDS, JOINING, leaning, pattern
 from memlab.rewrite._context import Context, Text
 from memlab.rewrite._questions import question_features, stems
-from memlab.rewrite._words import FUNCTION_WORDS, PREPOSITIONS, opens_sentence, stem
+from memlab.rewrite._words import opens_sentence, stem
 
-_YEAR = re.compile(r"(1[5-9]|20)\d\d")
-_BEFORE = ("in", "of", "by", "for", "with", "at", "on", "and", "to", "from", "as", "the", "a", "his", "her", "their")
-_BEFORE_NAMES = ("in", "by", "with", "at", "for", "from", "of", "as", "to")
+_YEAR = pattern("year")
+_BEFORE, _BEFORE_NAMES = leaning("before_content"), leaning("before_names")
 
 Features = dict[str, float]
 
@@ -169,6 +168,6 @@ def _nouns_asked_for(question: Text) -> set[str]:
     nouns = set()
     for i, word in enumerate(question.words):
         if word.key in ("what", "which", "whose", "many"):
-            after = (w.key for w in question.words[i + 1 :] if w.content or w.key in PREPOSITIONS)
-            nouns |= {stem(k) for k in list(after)[:2] if k not in PREPOSITIONS}
+            after = (w.key for w in question.words[i + 1 :] if w.content or w.key in JOINING)
+            nouns |= {stem(k) for k in list(after)[:2] if k not in JOINING}
     return nouns

@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from memlab.language.leaning import HELPING, PERSONS_OF, PLACES, leaning, pattern
+from memlab.language.words import ARTICLES, DEMONSTRATIVES, NAME_JOINERS, POSSESSIVES, QUESTION_WORDS
 from memlab.rewrite._context import Context, Text
-from memlab.rewrite._words import AUXILIARIES, CONNECTORS, DEMONSTRATIVES, PRONOUNS, QUESTION_WORDS, stem, wordset
+from memlab.rewrite._words import stem
 
 SURE = 0.9
 LIKELY = 0.6
 
-_PLACES = {"first": 0, "former": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1, "latter": -1}
-_ORDINAL = re.compile(r"\bthe (first|former|second|third|fourth|fifth|last|latter)(\s+one)?\b\W*(?=$|[a-z]+)", re.I)
-_OTHER_ONE = re.compile(
-    r"\b(the|that) other( one)?\b(?=\W*$|\W+(is|was|are|were|do|does|did|has|have|cost|one)\b| one\b)", re.I
-)
-_WHICH = re.compile(r"\b(which|what|either|neither|both|any)( one\b| of (them|these|those|the two)\b|\W*$)", re.I)
-_SAME_NOUN = re.compile(r"\b(?:same|this|that|these|those|such)\s+([^\W\d_]{3,})", re.I)
-_YEAR = re.compile(r"(1[5-9]|20)\d\d")
+_ORDINAL, _OTHER_ONE, _WHICH = pattern("ordinal"), pattern("other_one"), pattern("which")
+_SAME_NOUN, _YEAR, _AGAIN = pattern("same_noun"), pattern("year"), pattern("again")
 _LONGEST_ITEM = 4
-_ARTICLES = frozenset(("the", "a", "an"))
-_IN_ITEMS = _ARTICLES | {"of", "in"}
-_OPENS_NOUN = _ARTICLES | {"my", "your", "our", "his", "her", "its", "their"}
+_IN_ITEMS = ARTICLES | {"of", "in"}
+_OPENS_NOUN = ARTICLES | POSSESSIVES
 _CLOSES = frozenset(",.;:!?")
-
-# What is asked about a thing, and not the thing.
-_ASPECTS = wordset(
-    """amount age average bill charge charged charges cost costs date dates day days distance duration end ended
-    expensive far finish finished happen happened happens hour hours kilometres kind last lasted length long
-    miles minute minutes moment month months name paid pay place point price reason size sort spend spent start
-    started sum take taken takes time times took total type week weeks weight year years"""
-)
-_CLAUSE = QUESTION_WORDS | AUXILIARIES
-_AGAIN = re.compile(r"\W*(and )?(what about|how about|same( question)? for|and)\b", re.I)
-_BEFORE = frozenset(("before", "previously", "earlier", "formerly"))
-_LEANS = frozenset(PRONOUNS) | DEMONSTRATIVES | {"there", "one", "ones"}
+_ASPECTS, _BEFORE = leaning("aspects"), leaning("before")
+_CLAUSE = QUESTION_WORDS | HELPING
+_LEANS = frozenset(PERSONS_OF) | DEMONSTRATIVES | {"there", "one", "ones"}
 
 
 def pointed(context: Context, probabilities: Mapping[str, float]) -> dict[str, float]:
@@ -117,7 +102,7 @@ def _chosen(context: Context) -> tuple[set[str], set[str]]:
         return set(), set()
     words = set().union(*items)
     if ordinal:
-        place = _PLACES[ordinal.group(1).lower()]
+        place = PLACES[ordinal.group(1).lower()]
         return (items[place], words) if place < len(items) else (set(), set())
     if other:
         # What was spoken of since, or asked about with the list itself, is not the other one.
@@ -151,7 +136,7 @@ def _span(text: Text, end: int) -> int:
         if (size and _CLOSES & set(_gap(text, end - size))) or not (word.content or word.key in _IN_ITEMS):
             break
         size += 1
-        if word.key in _ARTICLES and "&" not in _gap(text, end - size):
+        if word.key in ARTICLES and "&" not in _gap(text, end - size):
             break
     return size
 
@@ -163,7 +148,7 @@ def _item(text: Text, place: int, step: int) -> set[str]:
     item: set[str] = set()
     for i in range(place + 1, min(place + 1 + _LONGEST_ITEM, len(text.words))):
         word = text.words[i]
-        inside = i == place + 1 or not (_CLOSES & set(_gap(text, i)) or word.key in _ARTICLES)
+        inside = i == place + 1 or not (_CLOSES & set(_gap(text, i)) or word.key in ARTICLES)
         if not inside or not (word.content or word.key in _IN_ITEMS):
             break
         item |= {word.key} if word.content else set()
@@ -194,7 +179,7 @@ def _around(text: Text, place: int) -> set[str]:
     after = text.words[place + 1 : place + 5]
     if after and after[0].key in ("of", "for", "about", "on"):
         for word in after[1:]:
-            if not word.content and word.key not in CONNECTORS:
+            if not word.content and word.key not in NAME_JOINERS:
                 break
             words |= {word.key} if word.content else set()
     return words

@@ -2,55 +2,20 @@
 
 from __future__ import annotations
 
-import re
-
+from memlab.language.leaning import HELPING, PERSONS_OF, leaning, pattern
+from memlab.language.words import DEMONSTRATIVES, QUESTION_WORDS
 from memlab.rewrite._context import Context
-from memlab.rewrite._words import AUXILIARIES, DEMONSTRATIVES, PRONOUNS, QUESTION_WORDS, Word, wordset
+from memlab.rewrite._words import Word
 
 SHORT = 3
 """A question with at most so many content words, and no name, is short."""
 
-# What asks for nothing: "Thank you very much!", "OK, good night".
-_COURTESY = wordset(
-    """a all alright and bye cheers cool day evening fine for goodbye good great hello help hey hi kind lot
-    lovely morning much nice night no ok okay perfect right see so sure thank thanks the then very well
-    wonderful yes you your"""
-)
-_OTHER = wordset("else other others another besides also additional")
-_SAME = frozenset(["same", "such", "similar", "likewise"])
-_CHOICE = re.compile(
-    r"\b(which|what|the|this|that|other|first|second|third|last|next|any|each|either|neither|both)\s+ones?\b"
-    r"|\b(the )?(former|latter|two|three|both|either|neither)\b\W*$"
-    r"|\b(both|either|neither|any|some|all|which) of (them|these|those)\b"
-    r"|\bthe (first|second|third|fourth|fifth|last|other)\b\W*$|^\W*which\W*$",
-    re.I,
-)
-# Nouns that say nothing without what was spoken of, unless a name or "of" follows.
-_DEFINITE = re.compile(
-    r"\bthe ((?!of\b)[a-z]+ )?(album|article|band|battle|book|building|case|character|club|company|concert|contract"
-    r"|deal|episode|event|fight|film|game|group|house|incident|issue|judge|match|meeting|movie|novel|party|play|plan"
-    r"|program|project|race|rule|season|series|show|single|song|story|team|tour|trial|trip|video|war|work)s?\b"
-    r"(?!,? (of|by|for|[A-Z\"]))"
-)
-_DEFINES = re.compile(r"\W*what is (an? )?[^\W\d_]{4,}\W*$", re.I)
-_OPENS = re.compile(r"\W*(and|or|but|so|then|what about|how about|why not|how so|how come|like what|such as)\b", re.I)
-_EXISTS = re.compile(
-    r"\b(is|are|was|were|be|been|isn['’]t|aren['’]t|wasn['’]t|weren['’]t)\s+there\b"
-    r"|\bthere(['’]s)?\s+(is|are|was|were|be|been|have|has|had|any|a|an)\b",
-    re.I,
-)
-_EMPTY_IT = re.compile(
-    r"\b(is|was|isn['’]t|would|will)\s+it\s+(be\s+)?(possible|true|likely|common|hard|easy|difficult|necessary|safe|legal|ok"
-    r"|okay|better|best|worth|raining|snowing|cold|hot|late|early)\b|\b(what|which) (time|day|date|year|month) is it\b"
-    r"|\bit (takes?|seems?|rains?|snows?)\b|\b(does|did|will|would) it take\b",
-    re.I,
-)
-# After a noun or a verb and before these, "that" opens a clause: "did she say that he", "songs that were".
-_CLAUSE = frozenset(PRONOUNS) | AUXILIARIES | {"the", "a", "an", "i", "you", "we", "there", "my", "your", "our"}
-_OPENS_CLAUSE = wordset(
-    """true possible likely clear sure say says said think thinks thought believe claim claimed mean means know known
-    so"""
-)
+_COURTESY, _ELSE, _SAME = leaning("courtesy"), leaning("else"), leaning("same")
+_CHOICE, _DEFINES, _OPENS = pattern("choice"), pattern("defines"), pattern("opens")
+_EXISTS, _EMPTY_IT = pattern("exists"), pattern("empty_it")
+_DEFINITE = pattern("definite", case=True)
+_CLAUSE = frozenset(PERSONS_OF) | HELPING | leaning("clause")
+_OPENS_CLAUSE = leaning("opens_clause")
 
 
 def signals(context: Context) -> list[str]:
@@ -84,7 +49,7 @@ def signals(context: Context) -> list[str]:
 def _is_other(keys: list[str]) -> bool:
     """Say whether more of something is asked for; *more than* compares, and *too* says so only at the end."""
     more = "more" in keys and "than" not in keys
-    return bool(_OTHER & set(keys)) or more or keys[-1:] == ["too"]
+    return bool(_ELSE & set(keys)) or more or keys[-1:] == ["too"]
 
 
 def _is_definite(context: Context) -> bool:
@@ -110,9 +75,9 @@ def open_pronouns(context: Context) -> list[Word]:
     *him*, which would have to be *himself*, and not *it* or *they*, which seldom follow their name so closely.
     """
     found = context.question.words
-    pronouns = [word for word in found if word.key in PRONOUNS]
+    pronouns = [word for word in found if word.key in PERSONS_OF]
     if _EMPTY_IT.search(context.question.text):
-        pronouns = [word for word in pronouns if PRONOUNS[word.key] != "it"]
+        pronouns = [word for word in pronouns if PERSONS_OF[word.key] != "it"]
     people = [word.start for word in named(context) if word.capital or word.key in context.topic(0).keys]
     explained = min(people, default=len(context.question.text))
     return [word for word in pronouns if word.start < explained or not _follows_its_name(found, word)]
