@@ -11,13 +11,14 @@ import polars as pl
 
 from memlab.knowledge import _text
 from memlab.knowledge.matching import _norm
+from memlab.language.statements import wordlist
 from memlab.language.words import ARTICLES
 
 Tokens = tuple[str, ...]
 # Longer objects are clauses, not names.
 _LONGEST = 4
 _SPAN = 6
-_TITLES = {"dr", "mr", "mrs", "ms", "prof", "sir", "st"}
+_TITLES = wordlist("titles")
 _PERSON = re.compile(r"^(?:[A-Z]\w*\.? )+[A-Z][\w'’-]+$")
 _INITIALS = re.compile(r"^(?:[A-Z]\.?){2,6}$")
 _WORD = re.compile(r"[^\W_]+(?:['’.&-][^\W_]+)*")
