@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, get_origin, get_type_hints
+from typing import Annotated, Any, get_origin
 
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
@@ -52,20 +52,14 @@ class Stage:
         """Give the stage and those that stand in its parameters, with their defaults."""
         function = stages[self.name]
         parameters = inspect.signature(function).parameters
-        texts = [
-            self.parameters.get(name, parameters[name].default)
-            for name, hint in _hints(function).items()
-            if hint is Transforms
-        ]
+        taking = [name for name, hint in _hints(function).items() if hint is Transforms]
+        texts = [self.parameters.get(name, parameters[name].default) for name in taking]
         return [self, *(inner for text in texts for each in _stages_after(text) for inner in each.nested())]
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Stages that turn a bench into a ranking; ``str()`` gives the text that :func:`pipeline` reads.
-
-    :param stages: the retriever, then what reorders or cuts.
-    """
+    """Stages that turn a bench into a ranking; ``str()`` gives the text that :func:`pipeline` reads."""
 
     stages: tuple[Stage, ...]
 
@@ -110,7 +104,7 @@ class Pipeline:
         digests = {each.name: stages.digest(each.name) for each in every}
         return {
             "files": {path: digest(Path(path)) for path in sorted(paths) if Path(path).exists()},
-            "stages": {name: found for name, found in sorted(digests.items()) if found},
+            "stages": {name: source for name, source in sorted(digests.items()) if source},
         }
 
     def _ranked(self, bench: Bench, level: Level) -> Run:
@@ -189,7 +183,6 @@ def blend(
 def pipeline(text: str | Pipeline) -> Pipeline:
     """Read a pipeline.
 
-    :param text: for example ``"hybrid(k=200) | mmr(lambda_=0.7)"``.
     :raises PipelineError: for text that is no pipeline, an unknown stage or an unknown parameter; says which are known.
 
     >>> import memlab
@@ -272,15 +265,11 @@ def _fitting(value: Any, function: Callable[..., Run], parameter: str, where: st
 @lru_cache(maxsize=1024)
 def _hints(function: Callable[..., Run]) -> Mapping[str, Any]:
     """Give the types of a stage's parameters; one whose name means nothing at run time takes any value."""
-    try:
-        return get_type_hints(function, include_extras=True)
-    except (NameError, AttributeError, TypeError):
-        names = inspect.signature(function).parameters
-    hints = {}
-    for name, parameter in names.items():
+    hints: dict[str, Any] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        hint = parameter.annotation
         try:
-            written = parameter.annotation
-            hints[name] = eval(written, function.__globals__) if isinstance(written, str) else written
+            hints[name] = eval(hint, function.__globals__) if isinstance(hint, str) else hint
         except Exception:  # whatever stands in an annotation
             hints[name] = Any
     return {name: Any if hint is inspect.Parameter.empty else hint for name, hint in hints.items()}

@@ -6,6 +6,7 @@ minutes is the customary gap. Messages whose source names the session are never 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
@@ -78,35 +79,21 @@ def _in_utc(messages: pl.DataFrame) -> pl.DataFrame:
 
 
 def _name_gaps(ordered: pl.DataFrame, gap: timedelta) -> pl.DataFrame:
-    """Name the sessions of the messages that name none; a number whose name is taken in the scope is passed over.
-
-    The m-th free number is m plus the taken numbers t (the j-th taken, from 1) that lie before it: those with
-    t − j < m.
-    """
-    taken = (
-        ordered.filter(pl.col("session").str.contains(r"^s(\d{4}|[1-9]\d{4,})$"))
-        .select("scope", t=pl.col("session").str.slice(1).cast(pl.Int64, strict=False))
-        .filter(pl.col("t") > 0)
-        .unique()
-        .sort("scope", "t")
-        .with_columns(limit=pl.col("t") - pl.int_range(1, pl.len() + 1).over("scope"))
+    """Name the sessions of the messages that name none; a number whose name is taken in the scope is passed over."""
+    taken = set(ordered.select("scope", "session").unique().rows())
+    new = ordered.filter(pl.col("session").is_null()).select(
+        "_row", "scope", place=(pl.col("_time").diff() > gap).fill_null(False).cum_sum().over("scope")
     )
-    free = ordered.filter(pl.col("session").is_null()).with_columns(
-        m=(pl.col("_time").diff() > gap).fill_null(False).cast(pl.Int64).cum_sum().over("scope") + 1
-    )
-    numbers = free.select("scope", "m").unique()
-    before = (
-        numbers.join(taken, on="scope").filter(pl.col("limit") < pl.col("m")).group_by("scope", "m").agg(skip=pl.len())
-    )
-    names = numbers.join(before, on=["scope", "m"], how="left").select(
-        "scope", "m", name=pl.format("s{}", (pl.col("m") + pl.col("skip").fill_null(0)).cast(pl.String).str.zfill(4))
-    )
-    named = free.join(names, on=["scope", "m"], how="left").select("_row", "name")
-    return (
-        ordered.join(named, on="_row", how="left", maintain_order="left")
-        .with_columns(session=pl.coalesce("session", "name"))
-        .drop("name")
-    )
+    names, last = [], Counter[str]()
+    for scope, place in new.select("scope", "place").unique(maintain_order=True).iter_rows():
+        last[scope] += 1
+        while (scope, f"s{last[scope]:04d}") in taken:
+            last[scope] += 1
+        names.append((scope, place, f"s{last[scope]:04d}"))
+    types = {"scope": new.schema["scope"], "place": new.schema["place"], "_new": pl.String}
+    of_row = new.join(pl.DataFrame(names, schema=types, orient="row"), on=["scope", "place"]).select("_row", "_new")
+    joined = ordered.join(of_row, on="_row", how="left", maintain_order="left")
+    return joined.with_columns(session=pl.coalesce("session", "_new")).drop("_new")
 
 
 def _session_order(sessions: pl.DataFrame) -> pl.DataFrame:

@@ -7,9 +7,10 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
+from tqdm import tqdm
 
 from memlab.errors import DataError, ModelError
 
@@ -25,15 +26,12 @@ class EncoderIdentity:
 
     Nothing in it names the machine: the same encoder has the same identity everywhere.
 
-    :param kind: ``transformer``, ``hashing`` or ``endpoint``.
+    :param kind: ``transformer``, ``hashing``, ``endpoint`` or ``function``.
     :param model: portable name of the model: ``minilm``, a hub id, the base name of a directory.
     :param revision: hub revision, or the first 12 hex digits of the sha256 of the weights; empty where unknown.
     :param pooling: how token vectors become one vector, ``+`` between modes that are concatenated.
-    :param query_prompt: text put before a query.
-    :param document_prompt: text put before a document.
     :param max_length: length in tokens (transformer) or characters (endpoint) at which a text is cut.
     :param normalized: whether the model itself ends in a normalisation; memlab's vectors always are of length 1.
-    :param dim: number of dimensions.
 
     >>> from memlab.embed import load
     >>> load("hashing:64").identity.describe()
@@ -42,13 +40,13 @@ class EncoderIdentity:
 
     kind: str
     model: str
-    revision: str
-    pooling: str
-    query_prompt: str
-    document_prompt: str
-    max_length: int | None
-    normalized: bool
-    dim: int
+    revision: str = ""
+    pooling: str = ""
+    query_prompt: str = ""
+    document_prompt: str = ""
+    max_length: int | None = None
+    normalized: bool = False
+    dim: int = 0
 
     @property
     def key(self) -> str:
@@ -98,6 +96,28 @@ class Encoder(Protocol):
         ...
 
 
+class Identified:
+    """What memlab's encoders share: all that they say about themselves is in their identity."""
+
+    identity: EncoderIdentity
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions."""
+        return self.identity.dim
+
+    def prompt(self, kind: Kind) -> str:
+        """Give what is put before a text."""
+        return self.identity.query_prompt if kind == "query" else self.identity.document_prompt
+
+    def bar(self, total: int, *, progress: bool, what: str = "", least: int = 256) -> tqdm[Any]:
+        """Give a progress bar, which shows itself where the work is long."""
+        return tqdm(total=total, unit="text", desc=what or self.identity.model, disable=not progress or total < least)
+
+    def __repr__(self) -> str:
+        return f"<Encoder {self.identity.key}: {self.identity.describe()}>"
+
+
 def check_texts(texts: Iterable[str], kind: str) -> list[str]:
     """Check what was given to :meth:`Encoder.encode`; lone surrogates, which no tokenizer takes, become U+FFFD.
 
@@ -111,12 +131,11 @@ def check_texts(texts: Iterable[str], kind: str) -> list[str]:
         raise DataError(f"kind is {kind!r}; expected one of {', '.join(KINDS)}")
     if isinstance(texts, str | bytes):
         raise DataError(f"texts is one string ({texts[:40]!r}); expected a list: encode([text])")
-    held = list(texts)
-    for row, text in enumerate(held):
+    listed = list(texts)
+    for row, text in enumerate(listed):
         if not isinstance(text, str):
-            found = type(text).__name__
-            raise DataError(f"text {row} is {found}, expected a string; fill or drop missing texts first")
-    return [text if text.isascii() else _SURROGATE.sub("\ufffd", text) for text in held]
+            raise DataError(f"text {row} is {type(text).__name__}, expected a string; fill or drop missing texts first")
+    return [text if text.isascii() else _SURROGATE.sub("\ufffd", text) for text in listed]
 
 
 def unit_rows(vectors: np.ndarray, *, of: str) -> np.ndarray:
@@ -135,9 +154,9 @@ def unit_rows(vectors: np.ndarray, *, of: str) -> np.ndarray:
     norms = np.linalg.norm(wide, axis=1, keepdims=True)
     bad = np.flatnonzero(~np.isfinite(norms[:, 0]) | (norms[:, 0] == 0))
     if bad.size:
-        found = "a zero vector" if norms[bad[0], 0] == 0 else "NaN or infinity"
+        fault = "a zero vector" if norms[bad[0], 0] == 0 else "NaN or infinity"
         raise ModelError(
-            f"{of} gave {found} for text {bad[0]} ({bad.size} of {len(wide)} texts); expected finite numbers: "
+            f"{of} gave {fault} for text {bad[0]} ({bad.size} of {len(wide)} texts); expected finite numbers: "
             "check that its weights are whole and that it is an embedding model"
         )
     return np.ascontiguousarray(wide / norms, dtype=np.float32)

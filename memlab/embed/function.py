@@ -6,30 +6,24 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from memlab.embed.base import EncoderIdentity, Kind, check_texts, unit_rows
+from memlab.embed.base import EncoderIdentity, Identified, Kind, check_texts, unit_rows
 from memlab.errors import ModelError
 
 _BATCH = 1024
 
 
-class FunctionEncoder:
+class FunctionEncoder(Identified):
     """Vectors that a function gives, at length 1; a text for which it gives zeros gets a vector without direction.
 
-    :param name: under which it is registered.
     :param function: n texts to (n, d) numbers; queries and documents alike.
     :param source: digest of its source, by which vectors of changed code are told apart.
     :raises ModelError: when it gives something else.
     """
 
     def __init__(self, name: str, function: Callable[[list[str]], np.ndarray], source: str) -> None:
-        self.name, self._function = name, function
+        self._name, self._function = f"encoder {name!r}", function
         dim = self._rows(["memlab"]).shape[1]
-        self.identity = EncoderIdentity("function", name, source, "its own", "", "", None, False, dim)
-
-    @property
-    def dim(self) -> int:
-        """Number of dimensions."""
-        return self.identity.dim
+        self.identity = EncoderIdentity("function", name, source, "its own", dim=dim)
 
     def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
         """Encode texts; see :meth:`memlab.embed.Encoder.encode`."""
@@ -38,21 +32,16 @@ class FunctionEncoder:
         for start in range(0, len(checked), _BATCH):
             rows = self._rows(checked[start : start + _BATCH])
             if rows.shape[1] != self.dim:
-                raise ModelError(f"encoder {self.name!r} gave {rows.shape[1]} dimensions, and {self.dim} before")
+                raise ModelError(f"{self._name} gave {rows.shape[1]} dimensions, and {self.dim} before")
             rows[~rows.any(axis=1)] = 1.0
-            out[start : start + _BATCH] = unit_rows(rows, of=f"encoder {self.name!r}")
+            out[start : start + _BATCH] = unit_rows(rows, of=self._name)
         return out
-
-    def __repr__(self) -> str:
-        return f"<Encoder {self.identity.key}: {self.identity.describe()}>"
 
     def _rows(self, texts: list[str]) -> np.ndarray:
         try:
             rows = np.array(self._function(texts), dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise ModelError(
-                f"encoder {self.name!r}: {error}; it takes a list of texts and gives (n, d) numbers"
-            ) from error
+            raise ModelError(f"{self._name}: {error}; it takes a list of texts and gives (n, d) numbers") from error
         if rows.ndim != 2 or len(rows) != len(texts) or not rows.shape[1]:
-            raise ModelError(f"encoder {self.name!r} gave {rows.shape} for {len(texts)} texts; expected (n, d) numbers")
+            raise ModelError(f"{self._name} gave {rows.shape} for {len(texts)} texts; expected (n, d) numbers")
         return rows

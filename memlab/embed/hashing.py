@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
-from tqdm import tqdm
 
-from memlab.embed.base import EncoderIdentity, Kind, check_texts, unit_rows
+from memlab.embed.base import EncoderIdentity, Identified, Kind, check_texts, unit_rows
 from memlab.errors import ModelError
 
 DEFAULT_DIM = 512
@@ -24,7 +23,7 @@ _BASE = np.uint64(0x100000001B3)
 _EMPTY = "\x00"
 
 
-class HashingEncoder:
+class HashingEncoder(Identified):
     """Deterministic vectors from words alone, for tests and cheap first runs.
 
     Words, neighbouring word pairs and character trigrams are hashed to a column and a sign, weighted by sublinear
@@ -33,7 +32,6 @@ class HashingEncoder:
 
     Source: Weinberger et al. 2009, Feature Hashing for Large Scale Multitask Learning, section 2.
 
-    :param dim: number of dimensions.
     :raises ModelError: when ``dim`` is outside 16 to 16384.
 
     >>> from memlab.embed import load
@@ -45,27 +43,9 @@ class HashingEncoder:
     def __init__(self, dim: int = DEFAULT_DIM) -> None:
         if not MIN_DIM <= dim <= MAX_DIM:
             raise ModelError(f"hashing to {dim} dimensions; expected {MIN_DIM} to {MAX_DIM}, for example hashing:512")
-        self._identity = EncoderIdentity(
-            kind="hashing",
-            model="words-bigrams-trigrams",
-            revision="1",
-            pooling="sum",
-            query_prompt="",
-            document_prompt="",
-            max_length=None,
-            normalized=True,
-            dim=dim,
+        self.identity = EncoderIdentity(
+            "hashing", "words-bigrams-trigrams", revision="1", pooling="sum", normalized=True, dim=dim
         )
-
-    @property
-    def identity(self) -> EncoderIdentity:
-        """What the vectors depend on."""
-        return self._identity
-
-    @property
-    def dim(self) -> int:
-        """Number of dimensions."""
-        return self._identity.dim
 
     def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
         """Encode texts; see :meth:`memlab.embed.Encoder.encode`. Queries and documents are treated alike.
@@ -74,19 +54,16 @@ class HashingEncoder:
         >>> load("hashing").encode([]).shape
         (0, 512)
         """
-        held = check_texts(texts, kind)
-        out = np.empty((len(held), self.dim), dtype=np.float32)
-        with tqdm(total=len(held), unit="text", desc="hashing", disable=not progress or len(held) < 50_000) as bar:
-            for start, stop in _batches(held):
-                out[start:stop] = _encode(held[start:stop], self.dim)
+        checked = check_texts(texts, kind)
+        out = np.empty((len(checked), self.dim), dtype=np.float32)
+        with self.bar(len(checked), progress=progress, what="hashing", least=50_000) as bar:
+            for start, stop in _batches(checked):
+                out[start:stop] = _encode(checked[start:stop], self.dim)
                 bar.update(stop - start)
         return out
 
-    def __repr__(self) -> str:
-        return f"<Encoder {self.identity.key}: {self.identity.describe()}>"
 
-
-def _batches(texts: list[str]) -> Iterable[tuple[int, int]]:
+def _batches(texts: list[str]) -> Iterator[tuple[int, int]]:
     start = size = 0
     for stop, text in enumerate(texts):
         if stop > start and (size + len(text) > _BATCH_CHARS or stop - start >= _BATCH_TEXTS):

@@ -28,7 +28,6 @@ def turn_texts(turns: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
     :param turns: rows of :class:`memlab.records.Turn`; with ``participants`` or ``topics`` in the header, whole
         sessions, since both are read off the session's other turns.
     :param header: fields of :data:`HEADER_FIELDS`, in the order in which they are to stand.
-    :returns: as many texts as turns, in their order.
     :raises DataError: for an unknown header field.
 
     >>> import memlab
@@ -39,7 +38,7 @@ def turn_texts(turns: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
     >>> memlab.embed.text.turn_texts(turns, header=("scope", "participants"))
     ['[scope: u | participants: Mel] Mel: Look! Mel shared a dog.']
     """
-    return (headers(_turn_fields(turns, header), turns.height) + turns.select(text=turn_text())["text"]).to_list()
+    return (headers(_turn_fields(turns, header, turns), turns.height) + turns.select(text=turn_text())["text"]).to_list()
 
 
 def turn_text() -> pl.Expr:
@@ -54,10 +53,9 @@ def session_texts(turns: pl.DataFrame, sessions: pl.DataFrame, *, header: Sequen
 
     :param turns: every turn of the sessions.
     :param sessions: rows of :class:`memlab.records.Session`; a session without turns gives its date alone.
-    :returns: as many texts as sessions, in their order.
     """
     first = turns.unique("session_id", keep="first", maintain_order=True)
-    heads = first.select("session_id", head=headers(_turn_fields(first, header, context=turns), first.height))
+    heads = first.select("session_id", head=headers(_turn_fields(first, header, turns), first.height))
     joined = (
         turns.select("session_id", body=_body(" " + pl.col("caption")))
         .group_by("session_id", maintain_order=True)
@@ -80,16 +78,14 @@ def query_texts(questions: pl.DataFrame, turns: pl.DataFrame, *, header: Sequenc
 
     :param questions: ``scope``, ``text`` and ``timestamp`` are read, never the evidence.
     """
-    _check(header)
-    columns = {
-        "scope": questions["scope"].map_elements(raw_part, return_dtype=pl.String),
+    fields = {
+        "scope": _scopes(questions),
         "time": questions["timestamp"].dt.strftime(_DAY),
-        "participants": questions.select("scope").join(
-            _participants(turns, "scope"), on="scope", how="left", maintain_order="left"
-        )["participants"],
+        "participants": _beside(questions, _participants(turns, "scope")),
+        "topics": None,
     }
-    fields = {name: columns[name] for name in header if name in columns}
-    return (headers(fields, questions.height) + questions["text"]).to_list()
+    written = {name: field for name in _checked(header) if (field := fields[name]) is not None}
+    return (headers(written, questions.height) + questions["text"]).to_list()
 
 
 def _named(form: str) -> pl.Expr:
@@ -101,30 +97,32 @@ def _body(caption: pl.Expr) -> pl.Expr:
     return _named("{}: ") + pl.col("text") + pl.when(pl.col("caption").is_null()).then(pl.lit("")).otherwise(caption)
 
 
-def _check(header: Sequence[str]) -> None:
+def _checked(header: Sequence[str]) -> Sequence[str]:
     unknown = [name for name in header if name not in HEADER_FIELDS]
     if unknown:
         raise DataError(f"header field {unknown[0]!r} is not known; choose from {', '.join(HEADER_FIELDS)}")
+    return header
 
 
-def _turn_fields(
-    turns: pl.DataFrame, header: Sequence[str], *, context: pl.DataFrame | None = None
-) -> dict[str, pl.Series]:
-    _check(header)
-    whole = turns if context is None else context
-    fields: dict[str, pl.Series] = {}
-    for name in header:
-        if name == "scope":
-            scopes = turns["scope"].unique()
-            fields[name] = turns["scope"].replace_strict(scopes, [raw_part(s) for s in scopes], return_dtype=pl.String)
-        elif name == "time":
-            fields[name] = turns["timestamp"].dt.strftime(_DAY)
-        else:
-            per_session = _participants(whole, "session_id") if name == "participants" else _topics(whole)
-            fields[name] = turns.select("session_id").join(
-                per_session, on="session_id", how="left", maintain_order="left"
-            )[name]
-    return fields
+def _turn_fields(turns: pl.DataFrame, header: Sequence[str], context: pl.DataFrame) -> dict[str, pl.Series]:
+    fields = {
+        "scope": lambda: _scopes(turns),
+        "time": lambda: turns["timestamp"].dt.strftime(_DAY),
+        "participants": lambda: _beside(turns, _participants(context, "session_id")),
+        "topics": lambda: _beside(turns, _topics(context)),
+    }
+    return {name: fields[name]() for name in _checked(header)}
+
+
+def _scopes(rows: pl.DataFrame) -> pl.Series:
+    scopes = rows["scope"].unique()
+    return rows["scope"].replace_strict(scopes, [raw_part(s) for s in scopes], return_dtype=pl.String)
+
+
+def _beside(rows: pl.DataFrame, texts: pl.DataFrame) -> pl.Series:
+    """Give each row the text of its scope or session, a column each."""
+    by = texts.columns[0]
+    return rows.select(by).join(texts, on=by, how="left", maintain_order="left").to_series(1)
 
 
 def _participants(turns: pl.DataFrame, by: str) -> pl.DataFrame:

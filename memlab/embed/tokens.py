@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from memlab.embed.base import EncoderIdentity, Kind
+from memlab.embed.base import Encoder, Kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,18 +43,8 @@ class TokenVectors:
 
 
 @runtime_checkable
-class TokenEncoder(Protocol):
+class TokenEncoder(Encoder, Protocol):
     """An encoder that also gives the vectors of single tokens."""
-
-    @property
-    def identity(self) -> EncoderIdentity:
-        """What the vectors depend on."""
-        ...
-
-    @property
-    def dim(self) -> int:
-        """Number of dimensions."""
-        ...
 
     def encode_tokens(
         self,
@@ -66,10 +56,8 @@ class TokenEncoder(Protocol):
     ) -> TokenVectors:
         """Embed the tokens of texts.
 
-        :param texts: n texts.
-        :param before: n texts that the model reads before each of them, and of which no vector is given: a pronoun
-            takes its meaning from there. Its last tokens count; it takes up to half of the model's length.
-        :param kind: ``document`` or ``query``, as in :meth:`memlab.embed.Encoder.encode`.
+        :param before: as many texts that the model reads before each of them, and of which no vector is given: a
+            pronoun takes its meaning from there. Its last tokens count, up to half of the model's length.
         """
         ...
 
@@ -79,10 +67,7 @@ def joined(parts: Sequence[TokenVectors], dim: int) -> TokenVectors:
 
     :param dim: of the vectors, where there is none.
     """
-    filled = [part for part in parts if len(part.ids)]
     counts = np.concatenate([np.zeros(0, np.int64), *(np.diff(part.start) for part in parts)])
-    start = np.r_[0, np.cumsum(counts)]
-    if not filled:
-        return TokenVectors(np.zeros(0, np.int32), np.zeros((0, dim), np.float16), start)
-    ids, vectors = (np.concatenate(columns) for columns in zip(*((p.ids, p.vectors) for p in filled), strict=True))
-    return TokenVectors(ids, vectors, start)
+    ids = np.concatenate([np.zeros(0, np.int32), *(part.ids for part in parts)])
+    vectors = [part.vectors for part in parts if len(part.ids)] or [np.zeros((0, dim), np.float16)]
+    return TokenVectors(ids, np.concatenate(vectors), np.r_[0, np.cumsum(counts)])

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
-from memlab.embed.base import EncoderIdentity, Kind, check_texts, unit_rows
+from memlab.embed.base import EncoderIdentity, Identified, Kind, check_texts, unit_rows
 from memlab.embed.loading import load_parts, longest
-from memlab.embed.modelfiles import ModelConfig, read_config, weights_digest
+from memlab.embed.modelfiles import ModelConfig, fetch, read_config, weights_digest
 from memlab.embed.pooling import pool
 from memlab.embed.tokens import TokenVectors, joined
 from memlab.errors import ModelError
@@ -31,10 +30,9 @@ TOKEN_BUDGET = 2048
 _WINDOW = 8192
 _CHARS_PER_TOKEN = 16
 _MARGIN = 128
-_PROGRESS_FROM = 256
 
 
-class TransformerEncoder:
+class TransformerEncoder(Identified):
     """A transformer model with the pooling, prompts and maximum length that it was trained with.
 
     Texts are sorted by their number of tokens and cut into batches of a bounded number of tokens, so that little of
@@ -52,8 +50,8 @@ class TransformerEncoder:
     def __init__(self, path: Path, config: ModelConfig, *, name: str, revision: str, width: int | None = None) -> None:
         self._path, self._name, self._config = path, name, config
         self._width = width or int(self._model.config.get_text_config().hidden_size)
-        self._max_length = self._limit()
-        self._identity = EncoderIdentity(
+        self._max_length = config.max_length or longest(self._tokenizer, self._model.config)
+        self.identity = EncoderIdentity(
             kind="transformer",
             model=name,
             revision=revision,
@@ -80,16 +78,6 @@ class TransformerEncoder:
     def _model(self) -> Any:
         return self._parts[1]
 
-    @property
-    def identity(self) -> EncoderIdentity:
-        """What the vectors depend on."""
-        return self._identity
-
-    @property
-    def dim(self) -> int:
-        """Number of dimensions."""
-        return self._identity.dim
-
     def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
         """Encode texts; see :meth:`memlab.embed.Encoder.encode`.
 
@@ -98,18 +86,22 @@ class TransformerEncoder:
         >>> bool(doctor @ health > doctor @ bicycle)
         True
         """
-        held = check_texts(texts, kind)
-        prompt = self._config.query_prompt if kind == "query" else self._config.document_prompt
+        checked = check_texts(texts, kind)
+        prompt = self.prompt(kind)
         skip = 0 if self._config.include_prompt else self._prompt_length(prompt)
-        out = np.empty((len(held), self.dim), dtype=np.float32)
-        quiet = not progress or len(held) < _PROGRESS_FROM
-        with tqdm(total=len(held), unit="text", desc=self._identity.model, disable=quiet) as bar:
-            for start in range(0, len(held), _WINDOW):
-                tokens = self._tokenize([prompt + text for text in held[start : start + _WINDOW]])
+        out = np.empty((len(checked), self.dim), dtype=np.float32)
+        with self.bar(len(checked), progress=progress) as bar:
+            for start in range(0, len(checked), _WINDOW):
+                window = [prompt + text for text in checked[start : start + _WINDOW]]
+                # Never none, so that every text has a vector.
+                tokens = [
+                    ids or [self._filler()] for ids in self._ids(window, truncation=True, max_length=self._max_length)
+                ]
                 for rows in token_batches([len(t) for t in tokens]):
-                    out[start + rows] = self._forward([tokens[i] for i in rows], skip)
+                    hidden, mask = self._hidden([tokens[i] for i in rows])
+                    out[start + rows] = pool(hidden, mask, self._config.pooling, skip=skip).cpu().numpy()
                     bar.update(len(rows))
-        return unit_rows(out, of=f"encoder {self._identity.model}") if len(held) else out
+        return unit_rows(out, of=f"encoder {self._name}") if len(checked) else out
 
     def encode_tokens(
         self,
@@ -125,50 +117,42 @@ class TransformerEncoder:
         >>> load("minilm").encode_tokens(["a red bicycle"], before=["What did you buy?"]).vectors.shape
         (3, 384)
         """
-        held = check_texts(texts, kind)
-        context = [""] * len(held) if before is None else check_texts(before, kind)
-        prompt = self._config.query_prompt if kind == "query" else self._config.document_prompt
-        heads, bodies = self._plain([prompt]), self._plain(held)
+        checked = check_texts(texts, kind)
+        context = [""] * len(checked) if before is None else check_texts(before, kind)
         half = self._max_length // 2
         contexts = [ids[-half:] for ids in self._plain([text[-half * _CHARS_PER_TOKEN :] for text in context])]
         opening, closing = self._frame()
+        prompt = self._plain([self.prompt(kind)])[0]
         sequences, places = [], []
-        for body, context_ids in zip(bodies, contexts, strict=True):
-            lead = opening + heads[0] + context_ids
+        for body, context_ids in zip(self._plain(checked), contexts, strict=True):
+            lead = opening + prompt + context_ids
             body = body[: max(0, self._max_length - len(lead) - len(closing))]
             sequences.append(lead + body + closing)
-            places.append((len(lead), len(lead) + len(body)))
-        rows: list[TokenVectors | None] = [None] * len(held)
-        quiet = not progress or len(held) < _PROGRESS_FROM
-        with tqdm(total=len(held), unit="text", desc=f"tokens of {self._identity.model}", disable=quiet) as bar:
+            places.append(slice(len(lead), len(lead) + len(body)))
+        found: dict[int, TokenVectors] = {}
+        with self.bar(len(checked), progress=progress, what=f"tokens of {self._name}") as bar:
             for batch in token_batches([len(s) for s in sequences]):
                 hidden = self._hidden([sequences[i] for i in batch])[0].cpu().numpy()
-                for row, i in enumerate(batch):
-                    first, last = places[i]
-                    vectors = hidden[row, first:last]
+                for row, i in enumerate(batch.tolist()):
+                    vectors, ids = hidden[row, places[i]], np.array(sequences[i][places[i]], np.int32)
                     length = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-                    ids = np.array(sequences[i][first:last], np.int32)
-                    rows[i] = TokenVectors(ids, (vectors / length).astype(np.float16), np.array([0, last - first]))
+                    found[i] = TokenVectors(ids, (vectors / length).astype(np.float16), np.array([0, len(ids)]))
                 bar.update(len(batch))
-        return joined([row for row in rows if row is not None], self._width)
-
-    def __repr__(self) -> str:
-        return f"<Encoder {self.identity.key}: {self.identity.describe()}>"
-
-    def _limit(self) -> int:
-        """Give what the model's files declare, else the tokenizer's limit, at most the model's positions."""
-        return self._config.max_length or longest(self._tokenizer, self._model.config)
-
-    def _tokenize(self, texts: list[str]) -> list[list[int]]:
-        """Give the token ids of each text, cut to the maximum length; never none, so that every text has a vector."""
-        if self._config.lower_case:
-            texts = [t.lower() for t in texts]
-        chars = self._max_length * _CHARS_PER_TOKEN
-        short = [t if len(t) <= chars else self._shorten(t, chars) for t in texts]
-        ids: list[list[int]] = self._ids(short, truncation=True, max_length=self._max_length) if short else []
-        return [i or [self._filler()] for i in ids]
+        return joined([found[i] for i in range(len(checked))], self._width)
 
     def _ids(self, texts: list[str], **options: Any) -> list[list[int]]:
+        """Give the token ids of each text; of a very long one, at least those of its first ``max_length`` tokens."""
+        if not texts:
+            return []
+        chars = self._max_length * _CHARS_PER_TOKEN
+        lowered = [text.lower() for text in texts] if self._config.lower_case else texts
+        return self._read([t if len(t) <= chars else self._shorten(t, chars) for t in lowered], **options)
+
+    def _plain(self, texts: list[str]) -> list[list[int]]:
+        """Give the token ids of texts without the special ones, more than ``max_length`` where a text is longer."""
+        return self._ids(texts, add_special_tokens=False, verbose=False)
+
+    def _read(self, texts: list[str], **options: Any) -> list[list[int]]:
         return self._tokenizer(texts, return_attention_mask=False, return_token_type_ids=False, **options)["input_ids"]
 
     def _shorten(self, text: str, chars: int) -> str:
@@ -182,58 +166,41 @@ class TransformerEncoder:
         while chars < len(text):
             cut = max(text.rfind(space, 0, chars) for space in " \n\t")
             head = text[: cut if cut > 0 else chars]
-            if len(self._ids([head], add_special_tokens=False, verbose=False)[0]) >= self._max_length + _MARGIN:
+            if len(self._read([head], add_special_tokens=False, verbose=False)[0]) >= self._max_length + _MARGIN:
                 return head
             if chars == longest:
                 text = _squeeze(text, longest)
             chars *= 4
         return text
 
-    def _plain(self, texts: list[str]) -> list[list[int]]:
-        """Give the token ids of texts without the special ones, more than ``max_length`` where a text is longer."""
-        if self._config.lower_case:
-            texts = [t.lower() for t in texts]
-        chars = self._max_length * _CHARS_PER_TOKEN
-        short = [t if len(t) <= chars else self._shorten(t, chars) for t in texts]
-        return self._ids(short, add_special_tokens=False, verbose=False) if short else []
-
     def _frame(self) -> tuple[list[int], list[int]]:
         """Give the special tokens that the model puts before and behind a text."""
         word = self._plain(["a"])[0]
-        framed = self._ids(["a"])[0]
+        framed = self._read(["a"])[0]
         at = framed.index(word[0]) if word and word[0] in framed else len(framed)
         return framed[:at], framed[at + len(word) :]
 
     def _filler(self) -> int:
         t = self._tokenizer
-        known = (t.eos_token_id, t.bos_token_id, t.unk_token_id, t.pad_token_id)
-        return next((i for i in known if i is not None), 0)
+        special = (t.eos_token_id, t.bos_token_id, t.unk_token_id, t.pad_token_id)
+        return next((i for i in special if i is not None), 0)
 
     def _prompt_length(self, prompt: str) -> int:
         """Count the leading tokens that a prompt adds, a closing special token left out."""
         if not prompt:
             return 0
-        ids = self._ids([prompt])[0]
+        ids = self._read([prompt])[0]
         return len(ids) - (1 if ids and ids[-1] in self._tokenizer.all_special_ids else 0)
-
-    def _forward(self, tokens: list[list[int]], skip: int) -> np.ndarray:
-        import torch
-
-        hidden, mask = self._hidden(tokens)
-        with torch.inference_mode():
-            return pool(hidden, mask, self._config.pooling, skip=skip).cpu().numpy()
 
     def _hidden(self, tokens: list[list[int]]) -> tuple[Any, Any]:
         """Give the last hidden states (n, width, d), padded, and their mask."""
         import torch
 
-        width = max(map(len, tokens))
         pad = self._tokenizer.pad_token_id if self._tokenizer.pad_token_id is not None else self._filler()
-        ids = torch.full((len(tokens), width), pad, dtype=torch.long)
-        mask = torch.zeros((len(tokens), width), dtype=torch.long)
-        for row, token_ids in enumerate(tokens):
-            ids[row, : len(token_ids)] = torch.tensor(token_ids)
-            mask[row, : len(token_ids)] = 1
+        ids, mask = (
+            torch.nn.utils.rnn.pad_sequence([torch.tensor(v) for v in rows], batch_first=True, padding_value=value)
+            for rows, value in ((tokens, pad), ([[1] * len(t) for t in tokens], 0))
+        )
         ids, mask = ids.to(self._model.device), mask.to(self._model.device)
         with torch.inference_mode():
             return self._model(input_ids=ids, attention_mask=mask).last_hidden_state.float(), mask
@@ -298,17 +265,13 @@ def load_minilm() -> TransformerEncoder:
 
 def load_directory(path: Path) -> TransformerEncoder:
     """Load a model from a local directory; its identity holds the directory's base name and the weights' hash."""
-    config = read_config(path)
-    return TransformerEncoder(path, config, name=path.resolve().name, revision=weights_digest(path)[:12])
+    return TransformerEncoder(path, read_config(path), name=path.resolve().name, revision=weights_digest(path)[:12])
 
 
 def load_hub(spec: str) -> TransformerEncoder:
-    """Load a model by its hub id, from the hub's local cache where it is there, else over the network.
+    """Load a model by ``owner/name`` or ``owner/name@revision``, from the hub's cache where it is there.
 
-    :param spec: ``owner/name`` or ``owner/name@revision``.
     :raises ModelError: when it cannot be had.
     """
-    from memlab.embed.modelfiles import fetch
-
     path = fetch(spec)
     return TransformerEncoder(path, read_config(path), name=spec.partition("@")[0], revision=path.name[:12])

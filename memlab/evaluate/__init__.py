@@ -1,8 +1,8 @@
 """Evaluation: in go a run and a dataset, out comes a :class:`Report`, and tables, tests and files of several.
 
 ``measures`` scores a run, ``bounds`` says what chance and a perfect ranking would reach, ``groups`` sorts questions,
-``report`` puts them together. ``significance`` tests, ``comparison`` sets systems side by side, ``tables`` and
-``printing`` write them down, ``publish`` and ``trec`` make files. ``views``, ``misses``, ``exchange`` and ``kept`` look
+``report`` puts them together. ``significance`` tests, ``comparison`` sets systems side by side, ``printing`` writes
+tables down, ``publish`` and ``trec`` make files. ``views``, ``misses``, ``exchange`` and ``kept`` look
 closer: at curves, at what was missed and why, at what a selection exchanged, at what a budget left over.
 
 >>> import memlab
@@ -11,7 +11,7 @@ recall_all@10
 """
 
 from memlab.evaluate.bounds import ceiling, chance
-from memlab.evaluate.comparison import Comparison, climb, compare
+from memlab.evaluate.comparison import Comparison, climb, compare, groups_table, results_table
 from memlab.evaluate.groups import MULTI_SESSION, describe_questions
 from memlab.evaluate.measures import (
     DEFAULT_MEASURES,
@@ -33,7 +33,6 @@ from memlab.evaluate.printing import to_latex, to_markdown
 from memlab.evaluate.publish import file_names, write_reports
 from memlab.evaluate.report import GROUPS, Report, evaluate
 from memlab.evaluate.significance import bootstrap_interval, holm, randomisation_test
-from memlab.evaluate.tables import groups_table, results_table
 from memlab.evaluate.trec import read_qrels, read_run, write_qrels, write_run
 from memlab.evaluate.views import curve, dissect, hard_group, independent_hits
 from memlab.language.questions import FORMS, aggregation, question_form

@@ -13,7 +13,7 @@ from memlab.evaluate.measures import Measure, log_discount, longmemeval_discount
 from memlab.evaluate.measures import measure as read_measure
 
 _CELLS = 4_000_000
-_KNOWN = {"recall_any", "recall_all", "recall", "precision", "ndcg", "ndcg_longmemeval", "mrr", "alpha_ndcg"}
+_CLOSED = {"recall_any", "recall_all", "recall", "precision", "ndcg", "ndcg_longmemeval", "mrr", "alpha_ndcg"}
 
 
 def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) -> np.ndarray:
@@ -34,7 +34,7 @@ def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) ->
         return np.minimum(1.0, k / m)
     if wanted.name == "precision":
         return np.minimum(m, k) / (wanted.k or n)
-    return np.ones(len(n)) if wanted.name in _KNOWN else np.full(len(n), np.nan)
+    return np.ones(len(n)) if wanted.name in _CLOSED else np.full(len(n), np.nan)
 
 
 def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) -> np.ndarray:
@@ -54,7 +54,7 @@ def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) -> 
     ([0.5, 0.5], [0.2368])
     """
     n, m, k, wanted = _sizes(n_docs, n_relevant, measure)
-    if wanted.name == "alpha_ndcg" or wanted.name not in _KNOWN:
+    if wanted.name == "alpha_ndcg" or wanted.name not in _CLOSED:
         return np.full(len(n), np.nan)
     pairs, back = np.unique(np.stack([n, m], axis=1), axis=0, return_inverse=True)
     width = int(np.minimum(k, n).max(initial=1))

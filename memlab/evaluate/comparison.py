@@ -1,8 +1,8 @@
-"""Paired comparison of systems on the same questions."""
+"""Systems side by side on the same questions: tables of means with what bounds them, and paired tests."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.evaluate.measures import Measure
-from memlab.evaluate.printing import number
+from memlab.evaluate.printing import BOUNDS, number
 from memlab.evaluate.report import Report
 from memlab.evaluate.significance import Unit, bootstrap_interval, by_unit, holm, randomisation_test
 
@@ -34,24 +34,14 @@ class Comparison(pl.DataFrame):
         named = self.columns[: self.columns.index("n")]
         rows = [[*named, "n", "mean", "difference [95 %]", "p", "p (Holm)", "win/tie/loss"]]
         for row in self.iter_rows(named=True):
-            tested = row["difference"] is not None
-            rows.append(
-                [
-                    *(_short(str(row[name])) for name in named),
-                    str(row["n"]),
-                    number(row["mean"]),
-                    "{difference:+.3f} [{low:+.3f}, {high:+.3f}]".format(**row) if tested else "baseline",
-                    number(row["p"]) if tested else "",
-                    number(row["p_holm"]) if tested else "",
-                    "{win}/{tie}/{loss}".format(**row) if tested else "",
-                ]
-            )
+            tested = ["baseline", "", "", ""]
+            if row["difference"] is not None:
+                interval = "{difference:+.3f} [{low:+.3f}, {high:+.3f}]".format(**row)
+                tested = [interval, number(row["p"]), number(row["p_holm"]), "{win}/{tie}/{loss}".format(**row)]
+            rows.append([*(_short(str(row[name])) for name in named), str(row["n"]), number(row["mean"]), *tested])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        right = {len(named), len(named) + 1}
-        lines = (
-            "  ".join(t.rjust(w) if i in right else t.ljust(w) for i, (t, w) in enumerate(zip(r, widths, strict=True)))
-            for r in rows
-        )
+        align = [str.rjust if name in ("n", "mean") else str.ljust for name in rows[0]]
+        lines = ("  ".join(put(t, w) for put, t, w in zip(align, row, widths, strict=True)) for row in rows)
         return "\n".join(line.rstrip() for line in lines)
 
     __repr__ = __str__
@@ -99,10 +89,7 @@ def climb(
 ) -> Comparison:
     """Compare each system with the one before it: what does each step of a ladder add?
 
-    :param reports: in the order of the steps.
-    :param measure: one that every report has.
-    :param where: keeps some questions, as in :func:`compare`.
-    :param unit: what the bootstrap draws and the test flips: questions or whole scopes.
+    :param reports: in the order of the steps; the other parameters are those of :func:`compare`.
     :returns: the columns of :func:`compare`, with ``difference`` and its test against the row above, ``p_holm`` over
         all steps, and the 95 % interval of the mean, ``mean_low`` and ``mean_high``. The first row's tests are null.
     :raises DataError: as :func:`compare` does.
@@ -111,9 +98,9 @@ def climb(
     asked, values = _values(reports, measure, where)
     scopes = asked["scope"].to_numpy()
     tested = _paired(values, np.maximum(np.arange(len(names)) - 1, 0), scopes, unit, seed)
-    low, high = bootstrap_interval(*by_unit(values, scopes, unit), seed=seed)
-    intervals = pl.DataFrame({"low": low, "high": high}).fill_nan(None)
-    return Comparison({**_means(names, values), "mean_low": intervals["low"], "mean_high": intervals["high"], **tested})
+    bounds = bootstrap_interval(*by_unit(values, scopes, unit), seed=seed)
+    intervals = pl.DataFrame(dict(zip(("mean_low", "mean_high"), bounds, strict=True))).fill_nan(None)
+    return Comparison({**_means(names, values), **intervals.to_dict(), **tested})
 
 
 def _means(names: list[str], values: np.ndarray) -> dict[str, Any]:
@@ -125,28 +112,24 @@ def _values(
 ) -> tuple[pl.DataFrame, np.ndarray]:
     """Give the questions that are compared, and what each report reached on them: (questions, reports)."""
     wanted = reports[0].pick(measure)[0]
-    first = reports[0].per_query if where is None else _kept(reports[0].per_query, where)
-    if not first.height:
+    asked = reports[0].per_query
+    if where is not None:
+        try:
+            asked = asked.filter(pl.sql_expr(where) if isinstance(where, str) else where)
+        except (pl.exceptions.PolarsError, TypeError) as error:
+            reason = str(error).splitlines()[0].split(";")[0]
+            raise DataError(
+                f"where={where!s} keeps no questions ({reason}); write a predicate such as 'n_evidence_sessions >= 2' "
+                f"over {', '.join(asked.columns)}"
+            ) from None
+    if not asked.height:
         raise DataError("no question passes `where`; nothing to compare: loosen it")
     columns = []
     for report in reports:
         report.pick(wanted)
-        aligned = first.select("query_id").join(
-            report.per_query.select("query_id", str(wanted)), on="query_id", how="left", maintain_order="left"
-        )
-        columns.append(aligned[str(wanted)].to_numpy())
-    return first, np.stack(columns, axis=1)
-
-
-def _kept(per_query: pl.DataFrame, where: pl.Expr | str) -> pl.DataFrame:
-    try:
-        return per_query.filter(pl.sql_expr(where) if isinstance(where, str) else where)
-    except (pl.exceptions.PolarsError, TypeError) as error:
-        reason = str(error).splitlines()[0].split(";")[0]
-        raise DataError(
-            f"where={where!s} keeps no questions ({reason}); write a predicate such as 'n_evidence_sessions >= 2' over "
-            f"{', '.join(per_query.columns)}"
-        ) from None
+        values = report.per_query.select("query_id", value=str(wanted))
+        columns.append(asked.select("query_id").join(values, on="query_id", how="left", maintain_order="left")["value"])
+    return asked, np.stack([column.to_numpy() for column in columns], axis=1)
 
 
 def _paired(
@@ -199,3 +182,62 @@ def comparable(reports: Sequence[Report], baseline: str | None = None) -> tuple[
                 "measured on the same questions; evaluate both on one dataset"
             )
     return names, names.index(baseline) if baseline is not None else 0
+
+
+def results_table(
+    reports: Sequence[Report],
+    *,
+    measures: str | Measure | Iterable[str | Measure] | None = None,
+    by: str = "all",
+    group: str | None = None,
+    intervals: bool = False,
+    unit: Unit = "query",
+) -> pl.DataFrame:
+    """Give systems × measures over one group of questions, with rows for the ceiling and chance.
+
+    :param reports: of one level and one set of questions.
+    :param by: what the group is a group of, as in :meth:`Report.summary`.
+    :param group: which group, such as ``"≥ 2"`` by ``evidence_sessions``; not needed for ``all``.
+    :param intervals: cells become ``{mean, low, high}``.
+    :returns: ``system (n = …)`` and a column a measure; full precision.
+    :raises DataError: when there is no such group, or the reports do not belong in one table.
+    """
+    comparable(reports)
+    wanted = "all" if group is None else group
+    rows = {r.name: r.summary(by, measures=measures, unit=unit).filter(pl.col("group") == wanted) for r in reports}
+    for report in reports:
+        if not rows[report.name].height:
+            groups = report.summary(by)["group"].unique(maintain_order=True).to_list()
+            raise DataError(f"no group {wanted!r} by {by!r}; there are {', '.join(groups)}")
+    n = rows[reports[0].name]["n"][0]
+    return _wide(rows, f"system (n = {n:,})", "measure", "{measure}", intervals)
+
+
+def groups_table(
+    reports: Sequence[Report],
+    measure: str | Measure,
+    *,
+    by: str = "question_type",
+    intervals: bool = False,
+    unit: Unit = "query",
+) -> pl.DataFrame:
+    """Give systems × groups of questions on one measure, with rows for the ceiling and chance.
+
+    :param reports: of one level and one set of questions.
+    :param by: what to group by, as in :meth:`Report.summary`.
+    :returns: ``system`` and a column a group, ``name (n = …)``; full precision.
+    """
+    comparable(reports)
+    rows = {r.name: r.summary(by, measures=measure, unit=unit) for r in reports}
+    return _wide(rows, "system", "group", "{group} (n = {n:,})", intervals)
+
+
+def _wide(rows: dict[str, pl.DataFrame], label: str, key: str, header: str, intervals: bool) -> pl.DataFrame:
+    columns: dict[str, Any] = {label: [*rows, *BOUNDS]}
+    for first in next(iter(rows.values())).iter_rows(named=True):
+        cells = [frame.row(by_predicate=pl.col(key) == first[key], named=True) for frame in rows.values()]
+        cells += [{"mean": first[bound], "low": None, "high": None} for bound in BOUNDS]
+        columns[header.format(**first)] = [
+            {name: cell[name] for name in ("mean", "low", "high")} if intervals else cell["mean"] for cell in cells
+        ]
+    return pl.DataFrame(columns, strict=False)

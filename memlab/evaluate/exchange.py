@@ -7,7 +7,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.evaluate.significance import bootstrap_interval
-from memlab.records import Run
+from memlab.records import Level, Run
 from memlab.retrieve import Bench
 
 SIDES = ("out", "in")
@@ -41,27 +41,30 @@ def exchanged(before: Run, after: Run, questions: pl.DataFrame, bench: Bench, *,
         raise DataError(f"k is {k}; look at the first one at least")
     column = "evidence" if before.level == "turn" else "evidence_sessions"
     asked = questions.filter(pl.col(column).list.len() > 0)
-    evidence = asked.select("query_id", doc_id=column).explode("doc_id").unique(maintain_order=True)
     key = ["query_id", "doc_id"]
+    evidence = asked.select("query_id", doc_id=column).explode("doc_id").unique().with_columns(evidence=True)
     earlier, later = (
-        run.frame.join(asked.select("query_id"), on="query_id", how="semi", maintain_order="left").select(*key, "rank")
+        run.frame.join(asked, on="query_id", how="semi", maintain_order="left").select(*key, "rank")
         for run in (before, after)
     )
     first, second = (frame.filter(pl.col("rank") <= k).select(key) for frame in (earlier, later))
     moved = pl.concat(
         frame.join(opposite, on=key, how="anti", maintain_order="left").with_columns(side=pl.lit(side))
-        for side, frame, opposite in (("out", first, second), ("in", second, first))
+        for side, frame, opposite in zip(SIDES, (first, second), (second, first), strict=True)
     )
-    judged = earlier.join(evidence.with_columns(evidence=True), on=key, how="left", maintain_order="left")
-    by_rank = judged.group_by("rank").agg(expected=pl.col("evidence").fill_null(False).mean())
+    by_rank = (
+        earlier.join(evidence, on=key, how="left", maintain_order="left")
+        .group_by("rank")
+        .agg(expected=pl.col("evidence").fill_null(False).mean())
+    )
     table = (
         moved.join(earlier, on=key, how="left", maintain_order="left")
         .join(by_rank, on="rank", how="left", maintain_order="left")
-        .join(evidence.with_columns(evidence=True), on=key, how="left", maintain_order="left")
+        .join(evidence, on=key, how="left", maintain_order="left")
         .with_columns(pl.col("evidence").fill_null(False))
     )
-    kept = first.join(second, on=key, how="semi", maintain_order="left")
-    return table.with_columns(likeness=_likeness(table, kept, bench, before.level)).select(
+    stay = first.join(second, on=key, how="semi", maintain_order="left")
+    return table.with_columns(likeness=_likeness(table, stay, bench, before.level)).select(
         *key, "side", "rank", "evidence", "expected", "likeness"
     )
 
@@ -77,8 +80,8 @@ def exchange(table: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
     for side in SIDES:
         part = table.filter(pl.col("side") == side)
         units = part.group_by("query_id", maintain_order=True).agg(pl.col("evidence").sum(), n=pl.len())
-        sums = units["evidence"].to_numpy().astype(np.float64)[:, None]
-        low, high = bootstrap_interval(sums, units["n"].to_numpy().astype(np.float64), seed=seed)
+        sums, sizes = (units[column].to_numpy().astype(np.float64) for column in ("evidence", "n"))
+        low, high = bootstrap_interval(sums[:, None], sizes, seed=seed)
         means = [part[column].mean() for column in ("expected", "likeness")]
         rows.append((side, part.height, part["evidence"].mean(), float(low[0]), float(high[0]), *means))
     schema = {"side": pl.String, "n": pl.Int64} | dict.fromkeys(
@@ -87,18 +90,14 @@ def exchange(table: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row").fill_nan(None)
 
 
-def _likeness(table: pl.DataFrame, kept: pl.DataFrame, bench: Bench, level: str) -> pl.Series:
-    documents = bench.documents(level)  # type: ignore[arg-type]
+def _likeness(table: pl.DataFrame, stay: pl.DataFrame, bench: Bench, level: Level) -> pl.Series:
+    documents = bench.documents(level)
     if documents.embeddings is None:
         return pl.Series("likeness", [None] * table.height, dtype=pl.Float64)
-    pairs = (
-        table.select("query_id", "doc_id")
-        .with_row_index("row")
-        .join(kept.select("query_id", stays="doc_id"), on="query_id")
-    )
+    rows = table.select("query_id", "doc_id").with_row_index("row")
+    pairs = rows.join(stay.select("query_id", stays="doc_id"), on="query_id")
     vectors = documents.vectors()
     left, right = (vectors[documents.at(pairs[column])] for column in ("doc_id", "stays"))
     cosine = pl.Series("likeness", np.einsum("ij,ij->i", left, right, dtype=np.float64))
     nearest = pairs.select("row", cosine).group_by("row").agg(pl.col("likeness").max())
-    rows = pl.DataFrame({"row": pl.int_range(table.height, dtype=pl.UInt32, eager=True)})
     return rows.join(nearest, on="row", how="left", maintain_order="left")["likeness"]

@@ -9,11 +9,13 @@ from __future__ import annotations
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.language.questions import aggregation, question_form
+from memlab.language.questions import FORMS, aggregation, question_form
 from memlab.records import Dataset, Level, qrels
 
 MULTI_SESSION = "≥ 2"
 """The derived group of questions whose evidence lies in two or more sessions."""
+SEVERAL = pl.col("n_evidence_sessions") >= 2
+"""The rows of ``per_query`` that are in it."""
 
 
 def describe_questions(dataset: Dataset, level: Level) -> pl.DataFrame:
@@ -34,24 +36,30 @@ def describe_questions(dataset: Dataset, level: Level) -> pl.DataFrame:
             f"dataset {dataset.name!r} has {dataset.questions.height} questions and none with evidence {level}s; "
             "measures need evidence ids: ask without measuring, or label some questions"
         )
-    unknown = asked.join(sizes, on="scope", how="anti")
-    if unknown.height:
-        at = unknown.row(0, named=True)
+    described = asked.join(sizes, on="scope", how="left", maintain_order="left")
+    for query, scope in described.filter(pl.col("n_docs").is_null()).select("query_id", "scope").head(1).rows():
         raise DataError(
-            f"dataset {dataset.name!r}: question {at['query_id']!r} is about scope {at['scope']!r}, which has "
-            f"no {level}s; load the conversation together with its questions"
+            f"dataset {dataset.name!r}: question {query!r} is about scope {scope!r}, which has no {level}s; load the "
+            "conversation together with its questions"
         )
-    n_sessions = pl.col("evidence_sessions").list.n_unique().cast(pl.Int32)
-    return (
-        asked.join(sizes, on="scope", how="left", maintain_order="left")
-        .with_columns(question_form(), aggregation(), n_evidence_sessions=n_sessions)
-        .with_columns(
-            evidence_sessions=pl.when(pl.col("n_evidence_sessions") >= 4)
-            .then(pl.lit("4+"))
-            .otherwise(pl.col("n_evidence_sessions").cast(pl.String))
-        )
-        .select(
-            *("query_id", "scope", "question_type", "form", "aggregation"),
-            *("n_evidence_sessions", "evidence_sessions", "n_relevant", "n_docs"),
-        )
+    n = pl.col("evidence_sessions").list.n_unique().cast(pl.Int32)
+    return described.select(
+        *("query_id", "scope", "question_type", question_form(), aggregation(), n.alias("n_evidence_sessions")),
+        pl.when(n >= 4).then(pl.lit("4+")).otherwise(n.cast(pl.String)).alias("evidence_sessions"),
+        *("n_relevant", "n_docs"),
     )
+
+
+def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:
+    """Split per-query rows into groups in a readable order; ``evidence_sessions`` adds the group of two and more."""
+    if by == "all":
+        return {"all": per_query}
+    if by not in per_query.columns:
+        raise DataError(f"nothing to group by is called {by!r}; there are 'all', {', '.join(per_query.columns)}")
+    values = per_query[by].unique().sort().to_list()
+    if by == "form":
+        values.sort(key=lambda form: FORMS.index(form) if form in FORMS else len(FORMS))
+    names = {True: "yes", False: "no"} if per_query.schema[by] == pl.Boolean else {}
+    groups = {names.get(v, str(v)): per_query.filter(pl.col(by).eq_missing(pl.lit(v))) for v in values}
+    several = per_query.filter(SEVERAL)
+    return {**groups, MULTI_SESSION: several} if by == "evidence_sessions" and several.height else groups

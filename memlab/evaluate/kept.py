@@ -50,13 +50,13 @@ def kept(texts: pl.DataFrame, dataset: Dataset) -> pl.DataFrame:
         evidence.join(full.select("doc_id", "full"), on="doc_id", how="left", maintain_order="left")
         .join(texts.select("query_id", "doc_id", "text"), on=["query_id", "doc_id"], how="left", maintain_order="left")
         .join(answers, on="query_id", maintain_order="left")
-        .with_columns(found=pl.col("text").is_not_null(), uncut=(pl.col("text") == pl.col("full")).fill_null(False))
-        .with_columns(said=_says("full"), still=_says("text"))
+        .with_columns(present=pl.col("text").is_not_null(), uncut=(pl.col("text") == pl.col("full")).fill_null(False))
+        .with_columns(before=_says("full"), after=_says("text"))
     )
     by_query = pieces.group_by("query_id").agg(
-        recall_all=pl.col("found").all().cast(pl.Float64),
+        recall_all=pl.col("present").all().cast(pl.Float64),
         whole=pl.col("uncut").all().cast(pl.Float64),
-        answer=pl.when(pl.col("said").any()).then(pl.col("still").any().cast(pl.Float64)),
+        answer=pl.when(pl.col("before").any()).then(pl.col("after").any().cast(pl.Float64)),
     )
     asked = dataset.questions.select(
         "query_id", "scope", n_evidence_sessions=pl.col("evidence_sessions").list.n_unique()

@@ -35,10 +35,8 @@ ALPHA = 0.5
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Measure:
-    """A measure and the depth that it looks to.
+    """One of ``memlab.measures`` and the depth ``k`` that it looks to; ``None`` reads the whole ranking.
 
-    :param name: one of ``memlab.measures``.
-    :param k: cutoff; ``None`` reads the whole ranking.
     :raises DataError: when the name is unknown, or k is not a positive whole number.
 
     >>> from memlab.evaluate import Measure, recall_all
@@ -211,7 +209,6 @@ def score(run: Run, qrels: Qrels, measures: str | Measure | Iterable[str | Measu
     A query with evidence that the run leaves out scores 0; a query of the run without evidence is left out, since
     nothing can be measured there. Documents without a judgement count as irrelevant.
 
-    :param measures: measures or their names.
     :returns: one row a query in the order of the qrels: ``query_id`` and a Float64 column a measure.
     :raises DataError: when the levels differ, a document is ranked twice for a query, the ranks of a query are not
         1 … n, or a document is judged twice for a query.
@@ -247,58 +244,59 @@ def _computed(wanted: Measure, judged: Judged) -> np.ndarray:
 
 def _judge(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, Judged]:
     relevant = qrels.frame.filter(pl.col("relevance") > 0)
-    if relevant.select("query_id", "doc_id").is_duplicated().any():
-        twice = relevant.filter(relevant.select("query_id", "doc_id").is_duplicated()).row(0, named=True)
+    for query, doc in (
+        relevant.filter(pl.struct("query_id", "doc_id").is_duplicated()).select("query_id", "doc_id").head(1).rows()
+    ):
         raise DataError(
-            f"the qrels judge document {twice['doc_id']!r} twice for query {twice['query_id']!r}; "
-            "expected one row a (query, document): keep one subtopic for it"
+            f"the qrels judge document {doc!r} twice for query {query!r}; expected one row a (query, document): keep "
+            "one subtopic for it"
         )
     queries = relevant.select("query_id").unique(maintain_order=True).with_row_index("query")
     relevant = relevant.join(queries, on="query_id", maintain_order="left")
     ranked = run.frame.select("query_id", "doc_id", "rank").join(queries, on="query_id")
     _check(ranked, run.name)
-    novelty = (1 - ALPHA) ** pl.int_range(pl.len()).over("query", "subtopic").cast(pl.Float64)
-    ideal = relevant.with_columns(novelty=novelty).sort("query")
-    hits = ranked.join(relevant.select("query", "doc_id", "relevance", "subtopic"), on=["query", "doc_id"])
-    hits = hits.sort("query", "rank").with_columns(earlier=pl.int_range(pl.len()).over("query", "subtopic"))
-    best = ideal.select(
+    nth, gain = pl.int_range(pl.len()), pl.col("relevance").cast(pl.Float64)
+    novelty = (1 - ALPHA) ** nth.over("query", "subtopic").cast(pl.Float64)
+    best = relevant.with_columns(novelty=novelty).select(
         "query",
-        rank=pl.int_range(1, pl.len() + 1).over("query"),
-        gain=pl.col("relevance").sort(descending=True).over("query"),
+        rank=1 + nth.over("query"),
+        gain=gain.sort(descending=True).over("query"),
         novelty=pl.col("novelty").sort(descending=True).over("query"),
     )
+    hits = ranked.join(relevant.select("query", "doc_id", "relevance", "subtopic"), on=["query", "doc_id"])
+    hits = hits.sort("query", "rank").select(
+        "query", "rank", gain=gain, earlier=nth.over("query", "subtopic").cast(pl.Float64)
+    )
     return queries, Judged(
-        n_relevant=np.bincount(ideal["query"].to_numpy(), minlength=queries.height),
-        hit_query=hits["query"].to_numpy(),
-        hit_rank=hits["rank"].to_numpy(),
-        hit_gain=hits["relevance"].cast(pl.Float64).to_numpy(),
-        hit_earlier=hits["earlier"].cast(pl.Float64).to_numpy(),
-        ideal_query=best["query"].to_numpy(),
-        ideal_rank=best["rank"].to_numpy(),
-        ideal_gain=best["gain"].cast(pl.Float64).to_numpy(),
-        ideal_novelty=best["novelty"].to_numpy(),
+        n_relevant=np.bincount(best["query"].to_numpy(), minlength=queries.height),
+        **{f"hit_{name}": hits[name].to_numpy() for name in ("query", "rank", "gain", "earlier")},
+        **{f"ideal_{name}": best[name].to_numpy() for name in ("query", "rank", "gain", "novelty")},
     )
 
 
 def _check(ranked: pl.DataFrame, name: str) -> None:
     """Refuse a ranking that would be scored wrongly: a document twice, or ranks that are not 1 … n."""
-    per_query = ranked.group_by("query").agg(
-        pl.col("query_id").first(),
-        n=pl.len(),
-        documents=pl.col("doc_id").n_unique(),
-        ranks=pl.col("rank").n_unique(),
-        low=pl.col("rank").min(),
-        high=pl.col("rank").max(),
+    rank, n = pl.col("rank"), pl.len()
+    wrong = (
+        ranked.group_by("query_id")
+        .agg(
+            n=n,
+            low=rank.min(),
+            high=rank.max(),
+            twice=pl.col("doc_id").filter(pl.col("doc_id").is_duplicated()).first(),
+            gap=(rank.n_unique() < n) | (rank.min() != 1) | (rank.max() != n),
+        )
+        .filter(pl.col("twice").is_not_null() | pl.col("gap"))
+        .sort(pl.col("twice").is_null(), "query_id")
     )
-    twice = per_query.filter(pl.col("documents") < pl.col("n"))
-    if twice.height:
-        query = twice["query_id"].min()
-        doc = ranked.filter(pl.col("query_id") == query).filter(pl.col("doc_id").is_duplicated())["doc_id"][0]
-        raise DataError(f"run {name!r} ranks document {doc!r} twice for query {query!r}; keep its best rank only")
-    gaps = per_query.filter((pl.col("ranks") < pl.col("n")) | (pl.col("low") != 1) | (pl.col("high") != pl.col("n")))
-    if gaps.height:
-        gap = gaps.sort("query_id").row(0, named=True)
+    if wrong.height:
+        at = wrong.row(0, named=True)
+        query = at["query_id"]
+        if at["twice"] is not None:
+            raise DataError(
+                f"run {name!r} ranks document {at['twice']!r} twice for query {query!r}; keep its best rank only"
+            )
         raise DataError(
-            f"run {name!r} gives query {gap['query_id']!r} {gap['n']} documents with ranks from {gap['low']} to "
-            f"{gap['high']}; expected 1 to {gap['n']}, each once: rank again after leaving documents out"
+            f"run {name!r} gives query {query!r} {at['n']} documents with ranks from {at['low']} to {at['high']}; "
+            f"expected 1 to {at['n']}, each once: rank again after leaving documents out"
         )

@@ -56,18 +56,21 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
         raise DataError(f"no question of dataset {dataset.name!r} has evidence turns; nothing can be missed")
     ranked = run.frame.select("query_id", "doc_id", "rank")
     first = ranked.filter(pl.col("rank") <= k)
-    turns = dataset.turns.select("scope", "session_id", "n", "text", "caption", doc_id="turn_id")
+    turns = dataset.turns.select("session_id", "n", "text", "caption", doc_id="turn_id")
+    asked = dataset.questions.select(
+        "query_id", "answer", question="text", n_evidence_sessions=pl.col("evidence_sessions").list.n_unique()
+    )
     missed = (
         evidence.with_columns(needed=pl.len().over("query_id"))
         .join(first, on=["query_id", "doc_id"], how="anti", maintain_order="left")
         .join(ranked, on=["query_id", "doc_id"], how="left", maintain_order="left")
         .join(turns, on="doc_id", how="left", maintain_order="left")
-        .join(_asked(dataset), on="query_id", how="left", maintain_order="left")
+        .join(asked, on="query_id", how="left", maintain_order="left")
     )
-    described = _described(missed, evidence, first, dataset)
     shown = pl.concat_str("text", pl.format("[image: {}]", "caption"), separator=" ", ignore_nulls=True)
-    return described.with_columns(cause=_cause(k), text=shown).select(
-        "query_id", "n_evidence_sessions", "question", "answer", "doc_id", "text", "rank", "cause"
+    return _described(missed, evidence, first, dataset).select(
+        *("query_id", "n_evidence_sessions", "question", "answer", "doc_id"),
+        *(shown.alias("text"), "rank", _cause(k).alias("cause")),
     )
 
 
@@ -81,22 +84,16 @@ def by_cause(missed: pl.DataFrame) -> pl.DataFrame:
     :returns: a row a cause of :data:`CAUSES`, in their order: ``cause``, ``n`` (missed pieces), ``share`` (of them),
         ``solved`` (answers) and ``alone``; nothing missed gives noughts.
     """
-    only = pl.col("cause").n_unique().over("query_id") == 1
-    counted = missed.group_by("cause").agg(n=pl.len())
-    solved = missed.filter(only).group_by("cause").agg(solved=pl.col("query_id").n_unique())
+    only = pl.when(pl.col("cause").n_unique().over("query_id") == 1).then("query_id")
+    counted = (
+        missed.with_columns(only=only).group_by("cause").agg(n=pl.len(), solved=pl.col("only").drop_nulls().n_unique())
+    )
     pieces, lost = max(missed.height, 1), max(missed["query_id"].n_unique(), 1)
     return (
         pl.DataFrame({"cause": list(CAUSES)})
         .join(counted, on="cause", how="left", maintain_order="left")
-        .join(solved, on="cause", how="left", maintain_order="left")
         .with_columns(pl.col("n", "solved").fill_null(0))
-        .select("cause", "n", "solved", share=pl.col("n") / pieces, alone=pl.col("solved") / lost)
-    )
-
-
-def _asked(dataset: Dataset) -> pl.DataFrame:
-    return dataset.questions.select(
-        "query_id", "answer", question="text", n_evidence_sessions=pl.col("evidence_sessions").list.n_unique()
+        .with_columns(share=pl.col("n") / pieces, alone=pl.col("solved") / lost)
     )
 
 
@@ -120,51 +117,44 @@ def _cause(k: int) -> pl.Expr:
 def _described(missed: pl.DataFrame, evidence: pl.DataFrame, first: pl.DataFrame, dataset: Dataset) -> pl.DataFrame:
     """Say of each missed turn what it shares with question and answer, and what was found instead."""
     place = ["query_id", "doc_id"]
-    turn_words, asked, answer = _stems(dataset)
-    either, telling = pl.col("asks") | pl.col("answers"), ~pl.col("common")
+    of_turns, of_questions, of_answers = _stems(dataset)
+    either, telling, shown = pl.col("asks") | pl.col("answers"), ~pl.col("common"), pl.col("shown")
     shared = (
         missed.select(place)
-        .join(turn_words, on="doc_id")
-        .join(asked.select("query_id", "word", asks=True), on=["query_id", "word"], how="left")
-        .join(answer.select("query_id", "word", answers=True), on=["query_id", "word"], how="left")
+        .join(of_turns, on="doc_id")
+        .join(of_questions.select("query_id", "word", asks=True), on=["query_id", "word"], how="left")
+        .join(of_answers.select("query_id", "word", answers=True), on=["query_id", "word"], how="left")
         .with_columns(pl.col("asks", "answers").fill_null(False))
         .group_by(place)
         .agg(
             touches=either.any(),
             asks=(pl.col("asks") & telling).any(),
             answers=(pl.col("answers") & telling).any(),
-            tells=(telling & ~pl.col("shown")).any(),
-            says=(either & telling & ~pl.col("shown")).any(),
-            shows=(either & telling & pl.col("shown")).any(),
+            tells=(telling & ~shown).any(),
+            says=(either & telling & ~shown).any(),
+            shows=(either & telling & shown).any(),
         )
     )
-    answer = answer.filter(telling)
-    n_words = answer.group_by("query_id").agg(wanted=pl.len())
+    wanted = of_answers.filter(telling).with_columns(wanted=pl.len().over("query_id"))
     elsewhere = (
         first.join(evidence, on=place, how="anti")
-        .join(turn_words.select("doc_id", "word").unique(), on="doc_id")
-        .join(answer, on=["query_id", "word"])
-        .group_by(place)
-        .len()
-        .join(n_words, on="query_id")
-        .filter(pl.col("len") == pl.col("wanted"))
-        .select(pl.col("query_id").unique(), elsewhere=True)
+        .join(of_turns.select("doc_id", "word").unique(), on="doc_id")
+        .join(wanted, on=["query_id", "word"])
+        .filter(pl.len().over(place) == pl.col("wanted"))["query_id"]
     )
     near = first.join(dataset.turns.select("session_id", at="n", doc_id="turn_id"), on="doc_id")
     beside = (
         missed.select(*place, "session_id", "n")
         .join(near.select("query_id", "session_id", "at"), on=["query_id", "session_id"])
         .filter((pl.col("n") - pl.col("at")).abs() <= REACH)
-        .select(place)
+        .select(*place, beside=True)
         .unique()
-        .with_columns(beside=True)
     )
-    flags = ("touches", "asks", "answers", "tells", "says", "shows", "elsewhere", "beside")
+    flags = ("touches", "asks", "answers", "tells", "says", "shows", "beside")
     return (
         missed.join(shared, on=place, how="left", maintain_order="left")
-        .join(elsewhere, on="query_id", how="left", maintain_order="left")
         .join(beside, on=place, how="left", maintain_order="left")
-        .with_columns(pl.col(flags).fill_null(False))
+        .with_columns(pl.col(flags).fill_null(False), elsewhere=pl.col("query_id").is_in(elsewhere.implode()))
     )
 
 
@@ -175,37 +165,30 @@ def _stems(dataset: Dataset) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """
     turns, questions = dataset.turns, dataset.questions
     of_turn, of_question = turns.select("scope", doc_id="turn_id"), questions.select("scope", "query_id")
-    turn_words = pl.concat(
-        [
-            _words(of_turn, turns[column]).with_columns(shown=pl.lit(column == "caption"))
-            for column in ("text", "caption")
-        ]
+    of_turns = pl.concat(
+        _words(of_turn, turns[column]).with_columns(shown=pl.lit(column == "caption")) for column in ("text", "caption")
     )
     size = turns.group_by("scope").agg(size=pl.len())
     common = (
-        turn_words.group_by("scope", "word")
-        .agg(held=pl.col("doc_id").n_unique())
+        of_turns.group_by("scope", "word")
+        .agg(df=pl.col("doc_id").n_unique())
         .join(size, on="scope")
-        .filter(pl.col("held") > pl.max_horizontal(COMMON * pl.col("size"), FEW))
-        .select("scope", "word", common=True)
+        .select("scope", "word", common=pl.col("df") > pl.max_horizontal(COMMON * pl.col("size"), FEW))
     )
     people = turns.select("scope", "speaker").unique()
     names = _words(people.select("scope"), people["speaker"])
-    texts = (turn_words, _words(of_question, questions["text"]), _words(of_question, questions["answer"]))
-    turn_words, asked, answer = (
+    return tuple(  # type: ignore[return-value]
         words.join(names, on=["scope", "word"], how="anti")
         .join(common, on=["scope", "word"], how="left")
         .with_columns(pl.col("common").fill_null(False))
         .drop("scope")
-        for words in texts
+        for words in (of_turns, _words(of_question, questions["text"]), _words(of_question, questions["answer"]))
     )
-    return turn_words, asked, answer
 
 
 def _words(keys: pl.DataFrame, texts: pl.Series) -> pl.DataFrame:
     """Give the distinct words of texts that may tell something, a row each, with the keys of their text."""
     empty = pl.Series(sorted(set(stem(STOP_WORDS))), dtype=pl.String)
-    split = tokenize(texts.fill_null("").to_list()) if len(texts) else []
-    words = pl.Series("word", split, dtype=pl.List(pl.String))
+    words = pl.Series("word", tokenize(texts.fill_null("").to_list()) if len(texts) else [], dtype=pl.List(pl.String))
     distinct = keys.with_columns(words.list.unique(maintain_order=True)).explode("word").drop_nulls("word")
     return distinct.filter(~pl.col("word").is_in(empty.implode()))

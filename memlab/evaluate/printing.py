@@ -24,8 +24,6 @@ def to_markdown(frame: pl.DataFrame, *, digits: int = 3) -> str:
     In a table of systems (its first column is called ``system…``) the best value of each column is bold; the rows
     ``ceiling`` and ``chance`` do not compete.
 
-    :param digits: decimals of floating-point numbers.
-
     >>> import polars as pl
     >>> from memlab.evaluate import to_markdown
     >>> print(to_markdown(pl.DataFrame({"system": ["a | b", "c"], "recall@10": [0.5, 0.25]})))
@@ -34,11 +32,9 @@ def to_markdown(frame: pl.DataFrame, *, digits: int = 3) -> str:
     | a \\| b | **0.500** |
     | c | 0.250 |
     """
-    cells = _cells(frame, digits, lambda text: f"**{text}**", _markdown_escape)
-    lines = [[_markdown_escape(c) for c in frame.columns], *zip(*cells, strict=True)]
-    head, *body = ["| " + " | ".join(line) + " |" for line in lines]
+    head, *rows = ("| " + " | ".join(row) + " |" for row in _rows(frame, digits, "**{}**".format, _markdown_escape))
     rule = "|" + "|".join("---:" if _is_number(t) else ":---" for t in frame.dtypes) + "|"
-    return "\n".join([head, rule, *body])
+    return "\n".join([head, rule, *rows])
 
 
 def to_latex(frame: pl.DataFrame, *, caption: str, label: str, digits: int = 3) -> str:
@@ -46,7 +42,6 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str, digits: int = 3) 
 
     :param caption: plain text; escaped here.
     :param label: for ``\\ref``; kept to letters, digits, ``:``, ``.`` and ``-``.
-    :param digits: decimals of floating-point numbers.
 
     >>> import polars as pl
     >>> from memlab.evaluate import to_latex
@@ -64,11 +59,11 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str, digits: int = 3) 
       \\end{tabular}
     \\end{table}
     """
-    cells = _cells(frame, digits, lambda text: rf"\textbf{{{text}}}", latex_escape)
-    rows = [" & ".join(row) + r" \\" for row in zip(*cells, strict=True)]
-    first_bound = next((i for i, v in enumerate(_names(frame)) if v in BOUNDS), None)
+    rows = [" & ".join(row) + r" \\" for row in _rows(frame, digits, r"\textbf{{{}}}".format, latex_escape)]
+    first_bound = next((i for i, name in enumerate(_names(frame)) if name in BOUNDS), None)
     if first_bound:
-        rows.insert(first_bound, r"\midrule")
+        rows.insert(first_bound + 1, r"\midrule")
+    head, *body = ("    " + row for row in rows)
     lines = [
         r"\begin{table}",
         r"  \centering",
@@ -76,9 +71,9 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str, digits: int = 3) 
         rf"  \label{{{re.sub(r'[^A-Za-z0-9:.-]+', '-', label)}}}",
         rf"  \begin{{tabular}}{{{''.join('r' if _is_number(t) else 'l' for t in frame.dtypes)}}}",
         r"    \toprule",
-        "    " + " & ".join(latex_escape(c) for c in frame.columns) + r" \\",
+        head,
         r"    \midrule",
-        *("    " + row for row in rows),
+        *body,
         r"    \bottomrule",
         r"  \end{tabular}",
         r"\end{table}",
@@ -88,14 +83,10 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str, digits: int = 3) 
 
 def to_html(frame: pl.DataFrame, *, digits: int = 3) -> str:
     """Write a frame as an HTML table with everything escaped."""
-    cells = _cells(frame, digits, lambda text: f"<b>{text}</b>", html.escape)
-    head = "".join(f"<th>{html.escape(c)}</th>" for c in frame.columns)
-    aligned = ["right" if _is_number(t) else "left" for t in frame.dtypes]
-    rows = "".join(
-        "<tr>" + "".join(f"<td style='text-align:{a}'>{c}</td>" for a, c in zip(aligned, row, strict=True)) + "</tr>"
-        for row in zip(*cells, strict=True)
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    head, *body = _rows(frame, digits, "<b>{}</b>".format, html.escape)
+    tags = [f"<td style='text-align:{'right' if _is_number(t) else 'left'}'>{{}}</td>" for t in frame.dtypes]
+    rows = "".join(f"<tr>{''.join(tags).format(*row)}</tr>" for row in body)
+    return f"<table><thead><tr>{''.join(f'<th>{c}</th>' for c in head)}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -116,10 +107,10 @@ def number(value: float | None, digits: int = 3) -> str:
     return text
 
 
-def _cells(
+def _rows(
     frame: pl.DataFrame, digits: int, bold: Callable[[str], str], escape: Callable[[str], str]
-) -> list[list[str]]:
-    """Print each column, escaped, with the best of each ranked column in bold."""
+) -> list[tuple[str, ...]]:
+    """Print the names of the columns and each row, escaped, with the best of each ranked column in bold."""
     competes = [name not in BOUNDS for name in _names(frame)]
     ranked = bool(frame.width) and frame.columns[0].startswith("system") and sum(competes) > 1
     columns = []
@@ -128,14 +119,14 @@ def _cells(
         texts = [escape(_text(v, digits)) for v in values]
         if ranked and (series.dtype.is_float() or series.dtype == pl.Struct) and series.name not in _NOT_RANKED:
             means = [v["mean"] if isinstance(v, dict) else v for v in values]
-            competing = [m for m, c in zip(means, competes, strict=True) if c and m is not None]
-            best = number(max(competing), digits) if competing else None
+            means = [mean if competing else None for mean, competing in zip(means, competes, strict=True)]
+            best = number(max((m for m in means if m is not None), default=None), digits)
             texts = [
-                bold(t) if c and m is not None and number(m, digits) == best else t
-                for t, m, c in zip(texts, means, competes, strict=True)
+                bold(text) if mean is not None and number(mean, digits) == best else text
+                for text, mean in zip(texts, means, strict=True)
             ]
-        columns.append(texts)
-    return columns
+        columns.append([escape(series.name), *texts])
+    return list(zip(*columns, strict=True))
 
 
 def _text(value: Any, digits: int) -> str:

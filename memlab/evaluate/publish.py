@@ -5,31 +5,27 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.evaluate.comparison import compare
-from memlab.evaluate.groups import MULTI_SESSION
+from memlab.evaluate.comparison import compare, groups_table, results_table
+from memlab.evaluate.groups import MULTI_SESSION, SEVERAL
 from memlab.evaluate.measures import Measure
 from memlab.evaluate.printing import to_latex, to_markdown
 from memlab.evaluate.report import Report
-from memlab.evaluate.tables import groups_table, results_table
 from memlab.files import atomic
 from memlab.records import LEVELS, Level
 
-_SEVERAL = pl.col("n_evidence_sessions") >= 2
 _BOUNDS_NOTE = (
     "The ceiling is what a perfect ranking reaches, chance what a blind one is expected to; – where no closed form "
     "exists."
 )
 
 
-@dataclass(frozen=True)
-class _Table:
+class _Table(NamedTuple):
     key: str
     caption: str
     frame: pl.DataFrame
@@ -45,7 +41,6 @@ def write_reports(
     is :func:`file_names`'s.
 
     :param reports: any number of systems at one or both levels; the first of a level is its baseline.
-    :param directory: made where it does not exist.
     :param provenance: what all reports share: command, versions, settings.
     :returns: the path of each file by its name.
     :raises DataError: when there is no report, or two of one level do not belong in one table.
@@ -53,27 +48,24 @@ def write_reports(
     """
     if not reports:
         raise DataError("no report to write; evaluate at least one run")
-    directory = Path(directory)
-    names = file_names([r.name for r in reports])
-    levels = {level: [r for r in reports if r.level == level] for level in LEVELS}
-    levels = {level: systems for level, systems in levels.items() if systems}
-    shared = dict(provenance or {})
+    names, shared = file_names([r.name for r in reports]), dict(provenance or {})
+    levels = {level: systems for level in LEVELS if (systems := [r for r in reports if r.level == level])}
     tables = {level: list(_tables(level, systems)) for level, systems in levels.items()}
-    content = {
+    texts = {
         "report.json": _json(reports, levels, shared),
         "report.md": _markdown(levels, tables, shared),
-        "report.tex": _latex(levels, tables),
+        "report.tex": _latex(tables),
     }
     written = {}
     for report in reports:
-        path = directory / f"{names[report.name]}.{report.level}.parquet"
+        path = Path(directory) / f"{names[report.name]}.{report.level}.parquet"
         with atomic(path) as stream:
             report.per_query.write_parquet(stream)
         written[path.name] = path
-    for name, text in content.items():
-        with atomic(directory / name) as stream:
+    for name, text in texts.items():
+        written[name] = Path(directory) / name
+        with atomic(written[name]) as stream:
             stream.write(text.encode("utf-8", "backslashreplace"))
-        written[name] = directory / name
     return written
 
 
@@ -84,15 +76,15 @@ def file_names(names: Sequence[str]) -> dict[str, str]:
     >>> file_names(["hybrid(k=200) | mmr(lambda_=0.7)", "bm25", "BM25"])
     {'hybrid(k=200) | mmr(lambda_=0.7)': 'hybrid-k-200-mmr-lambda_-0.7', 'bm25': 'bm25', 'BM25': 'bm25-2'}
     """
-    given: dict[str, str] = {}
+    files: dict[str, str] = {}
     for name in names:
         stem = re.sub(r"[^a-z0-9_.]+", "-", name.lower()).strip("-.")[:80] or "run"
         free, number = stem, 1
-        while free in given.values():
+        while free in files.values():
             number += 1
             free = f"{stem}-{number}"
-        given.setdefault(name, free)
-    return given
+        files.setdefault(name, free)
+    return files
 
 
 def headline(measures: Sequence[Measure]) -> Measure:
@@ -101,25 +93,31 @@ def headline(measures: Sequence[Measure]) -> Measure:
     return next((m for m in ranked if m.k == 10), ranked[0] if ranked else measures[0])
 
 
+def _subsets(reports: Sequence[Report]) -> dict[str, pl.Expr | None]:
+    """Give the questions that are compared apart: all, and those of several sessions where there are any."""
+    several = reports[0].per_query.filter(SEVERAL).height
+    return {"all": None} | ({f"{MULTI_SESSION} evidence sessions": SEVERAL} if several else {})
+
+
 def _tables(level: Level, reports: Sequence[Report]) -> Iterator[_Table]:
-    main = headline(reports[0].measures)
-    several = reports[0].per_query.filter(_SEVERAL).height
-    yield _Table("all", f"{level.title()}s, all questions.", results_table(reports))
+    main, documents = headline(reports[0].measures), f"{level.title()}s"
+    several = len(_subsets(reports)) > 1
+    yield _Table("all", f"{documents}, all questions.", results_table(reports))
     if several:
         frame = results_table(reports, by="evidence_sessions", group=MULTI_SESSION)
-        yield _Table("several", f"{level.title()}s, questions with evidence in two or more sessions.", frame)
-    for by, words in (("question_type", "question type"), ("evidence_sessions", "number of evidence sessions")):
-        yield _Table(by, f"{level.title()}s, {main} by {words}.", groups_table(reports, main, by=by))
-    yield _Table("form", f"{level.title()}s, {main} by form of the question.", groups_table(reports, main, by="form"))
+        yield _Table("several", f"{documents}, questions with evidence in two or more sessions.", frame)
+    grouped = ("question_type", "question type"), ("evidence_sessions", "number of evidence sessions")
+    for by, words in (*grouped, ("form", "form of the question")):
+        yield _Table(by, f"{documents}, {main} by {words}.", groups_table(reports, main, by=by))
     if len(reports) > 1:
         against = f"compared with {reports[0].name} on {main}"
-        seed = reports[0].seed
         note = "95 % bootstrap interval of the difference, paired randomisation test, Holm's correction"
+        seed = reports[0].seed
         frame = compare(reports, measure=main, seed=seed)
-        yield _Table("compare", f"{level.title()}s, all questions, {against}: {note}.", frame)
+        yield _Table("compare", f"{documents}, all questions, {against}: {note}.", frame)
         if several:
-            frame = compare(reports, measure=main, seed=seed, where=_SEVERAL)
-            yield _Table("compare-several", f"{level.title()}s, two or more evidence sessions, {against}.", frame)
+            frame = compare(reports, measure=main, seed=seed, where=SEVERAL)
+            yield _Table("compare-several", f"{documents}, two or more evidence sessions, {against}.", frame)
 
 
 def _json(reports: Sequence[Report], levels: Mapping[Level, list[Report]], provenance: Mapping[str, Any]) -> str:
@@ -133,9 +131,9 @@ def _json(reports: Sequence[Report], levels: Mapping[Level, list[Report]], prove
         }
         for level, systems in levels.items()
         if len(systems) > 1
-        for measure in (m for m in systems[0].measures if m.name == "recall_all" or m == headline(systems[0].measures))
-        for questions, where in (("all", None), (f"{MULTI_SESSION} evidence sessions", _SEVERAL))
-        if where is None or systems[0].per_query.filter(where).height
+        for measure in systems[0].measures
+        if measure.name == "recall_all" or measure == headline(systems[0].measures)
+        for questions, where in _subsets(systems).items()
     ]
     measured = [report.to_dict() for report in reports]
     document = {"provenance": dict(provenance), "reports": measured, "comparisons": comparisons}
@@ -157,14 +155,13 @@ def _markdown(
     for report in reports:
         lines.append(f"- `{report.name}`, {report.level}s")
         lines += [f"  - {k}: {_plain(v)}" for k, v in report.provenance.items() if k not in common]
-    parts.append("\n".join(lines))
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, "\n".join(lines)]) + "\n"
 
 
-def _latex(levels: Mapping[Level, list[Report]], tables: Mapping[Level, list[_Table]]) -> str:
+def _latex(tables: Mapping[Level, list[_Table]]) -> str:
     parts = [r"% \usepackage{booktabs}; numbers to three decimals, full precision in report.json"]
-    for level in levels:
-        parts += [to_latex(t.frame, caption=t.caption, label=f"tab:memlab-{level}-{t.key}") for t in tables[level]]
+    for level, of_level in tables.items():
+        parts += [to_latex(t.frame, caption=t.caption, label=f"tab:memlab-{level}-{t.key}") for t in of_level]
     return "\n\n".join(parts) + "\n"
 
 

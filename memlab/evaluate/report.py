@@ -11,11 +11,10 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.evaluate.bounds import ceiling, chance
-from memlab.evaluate.groups import MULTI_SESSION, describe_questions
+from memlab.evaluate.groups import MULTI_SESSION, describe_questions, split_by
 from memlab.evaluate.measures import DEFAULT_MEASURES, Measure, measures_of, score
 from memlab.evaluate.printing import to_html
 from memlab.evaluate.significance import RESAMPLES, Unit, bootstrap_interval, by_unit
-from memlab.language.questions import FORMS
 from memlab.records import Dataset, Level, Run, qrels
 
 GROUPS: tuple[str, ...] = ("all", "question_type", "evidence_sessions", "form")
@@ -25,9 +24,6 @@ GROUPS: tuple[str, ...] = ("all", "question_type", "evidence_sessions", "form")
 class Report:
     """What a run reached on a dataset.
 
-    :param name: the run's name.
-    :param level: whether turns or sessions were ranked.
-    :param measures: what was measured.
     :param per_query: a row a question with evidence: the columns of
         :func:`~memlab.evaluate.groups.describe_questions`, ``n_retrieved``, and a column a measure.
     :param provenance: the run's provenance, with ``dataset``, ``fingerprint`` and ``seed``.
@@ -80,23 +76,14 @@ class Report:
         return wanted
 
     def _row(self, group: str, part: pl.DataFrame, unit: Unit, resamples: int) -> pl.DataFrame:
-        wanted = self.measures
-        values = part.select(map(str, wanted)).to_numpy()
+        names = [str(m) for m in self.measures]
+        values = part.select(names).to_numpy()
         sums, sizes = by_unit(values, part["scope"].to_numpy(), unit)
         low, high = bootstrap_interval(sums, sizes, resamples=resamples, seed=self.seed)
-        n_docs, n_relevant = part["n_docs"].to_numpy(), part["n_relevant"].to_numpy()
-        return pl.DataFrame(
-            {
-                "group": [group] * len(wanted),
-                "measure": [str(m) for m in wanted],
-                "n": [part.height] * len(wanted),
-                "mean": values.mean(axis=0),
-                "low": low,
-                "high": high,
-                "ceiling": [float(ceiling(n_docs, n_relevant, m).mean()) for m in wanted],
-                "chance": [float(chance(n_docs, n_relevant, m).mean()) for m in wanted],
-            }
-        )
+        asked = part["n_docs"].to_numpy(), part["n_relevant"].to_numpy()
+        columns = {"measure": names, "n": [part.height] * len(names), "mean": values.mean(axis=0)}
+        bounds = {b.__name__: [float(b(*asked, m).mean()) for m in self.measures] for b in (ceiling, chance)}
+        return pl.DataFrame({"group": [group] * len(names), **columns, "low": low, "high": high, **bounds})
 
     def to_dict(self) -> dict[str, Any]:
         """Give the report for JSON: everything but the per-query rows, at full precision."""
@@ -116,27 +103,6 @@ class Report:
         title = f"{self.name}: {self.per_query.height:,} questions, {self.level}s ranked"
         dataset = html.escape(str(self.provenance.get("dataset", "")))
         return f"<p><b>{html.escape(title)}</b><br>{dataset}</p>" + to_html(table)
-
-
-def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:
-    """Split per-query rows into groups in a readable order; ``evidence_sessions`` adds the group of two and more."""
-    if by == "all":
-        return {"all": per_query}
-    if by not in per_query.columns:
-        raise DataError(f"nothing to group by is called {by!r}; there are 'all', {', '.join(per_query.columns)}")
-    values = per_query[by].unique().sort().to_list()
-    if by == "form":
-        values.sort(key=lambda form: FORMS.index(form) if form in FORMS else len(FORMS))
-    groups = {_label(v): per_query.filter(pl.col(by).eq_missing(pl.lit(v))) for v in values}
-    if by == "evidence_sessions":
-        several = per_query.filter(pl.col("n_evidence_sessions") >= 2)
-        if several.height:
-            groups[MULTI_SESSION] = several
-    return groups
-
-
-def _label(value: object) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def evaluate(
@@ -164,33 +130,28 @@ def evaluate(
         raise DataError(f"evaluate takes the dataset that the run answers, not a {type(dataset).__name__}")
     wanted = measures_of(DEFAULT_MEASURES[run.level] if measures is None else measures)
     questions = describe_questions(dataset, run.level)
+    _check_ids(run, dataset)
     retrieved = run.frame.group_by("query_id").agg(n_retrieved=pl.len().cast(pl.Int32))
-    if retrieved.height and not retrieved["query_id"].is_in(dataset.questions["query_id"].implode()).any():
-        raise DataError(
-            f"run {run.name!r} answers query {retrieved['query_id'].min()!r} and {retrieved.height - 1} others, none "
-            f"of which is a question of dataset {dataset.name!r}; evaluate it on the dataset that it was made from"
-        )
-    _check_documents(run, dataset)
-    scores = score(run, qrels(dataset.questions, run.level), wanted)
     per_query = (
         questions.join(retrieved, on="query_id", how="left", maintain_order="left")
         .with_columns(pl.col("n_retrieved").fill_null(0))
-        .join(scores, on="query_id", maintain_order="left")
+        .join(score(run, qrels(dataset.questions, run.level), wanted), on="query_id", maintain_order="left")
     )
-    provenance = {
-        **run.provenance,
-        "dataset": dataset.describe(),
-        "fingerprint": run.provenance.get("fingerprint") or dataset.fingerprint(),
-        "seed": seed,
-    }
-    return Report(run.name, run.level, wanted, per_query, provenance, seed)
+    about = {"dataset": dataset.describe(), "fingerprint": run.provenance.get("fingerprint") or dataset.fingerprint()}
+    return Report(run.name, run.level, wanted, per_query, {**run.provenance, **about, "seed": seed}, seed)
 
 
-def _check_documents(run: Run, dataset: Dataset) -> None:
-    """Refuse ids that no document has: they would count as wrong answers in silence."""
+def _check_ids(run: Run, dataset: Dataset) -> None:
+    """Refuse ids that no question or document has: they would count as wrong answers in silence."""
+    answers = run.frame.filter(pl.col("query_id").is_in(dataset.questions["query_id"].implode()))
+    if run.frame.height and not answers.height:
+        queries = run.frame["query_id"].unique()
+        raise DataError(
+            f"run {run.name!r} answers query {queries.min()!r} and {len(queries) - 1} others, none of which is a "
+            f"question of dataset {dataset.name!r}; evaluate it on the dataset that it was made from"
+        )
     documents = dataset.turns["turn_id"] if run.level == "turn" else dataset.sessions["session_id"]
-    asked = run.frame.filter(pl.col("query_id").is_in(dataset.questions["query_id"].implode()))
-    unknown = asked.filter(~pl.col("doc_id").is_in(documents.implode()))["doc_id"].unique(maintain_order=True)
+    unknown = answers.filter(~pl.col("doc_id").is_in(documents.implode()))["doc_id"].unique(maintain_order=True)
     if len(unknown):
         examples = ", ".join(map(repr, unknown.head(3)))
         raise DataError(

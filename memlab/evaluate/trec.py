@@ -30,25 +30,19 @@ def write_run(run: Run, path: str | Path) -> Path:
 
     :raises DataError: when an id is empty or holds white space, or a score is not finite as float32.
     """
-    rows = (
-        run.frame.with_row_index("row").with_columns(first=pl.col("row").min().over("query_id")).sort("first", "rank")
-    )
+    rows = run.frame.with_row_index("row").with_columns(first=pl.col("row").min().over("query_id"))
+    rows = rows.sort("first", "rank")
     _check_ids(rows, f"run {run.name!r}")
-    carried = np.abs(rows["score"].to_numpy()) <= np.finfo(np.float32).max
-    if not carried.all():
-        at = rows.row(int(np.flatnonzero(~carried)[0]), named=True)
+    beyond = rows.filter(~(pl.col("score").abs() <= float(np.finfo(np.float32).max)))
+    for query, doc, score in beyond.select("query_id", "doc_id", "score").head(1).rows():
         raise DataError(
-            f"run {run.name!r}: the score of document {at['doc_id']!r} for query {at['query_id']!r} is {at['score']}; "
-            "expected a finite number within the range of float32"
+            f"run {run.name!r}: the score of document {doc!r} for query {query!r} is {score}; expected a finite number "
+            "within the range of float32"
         )
     strict = strictly_decreasing(rows["score"].to_numpy(), rows["first"].to_numpy())
     tag = re.sub(_BLANK, "", run.name) or "memlab"
-    table = rows.select(
-        *("query_id", pl.lit("Q0").alias("Q0"), "doc_id", "rank"),
-        pl.Series("score", strict.astype(np.float32)),
-        pl.lit(tag).alias("tag"),
-    )
-    return _write(table, Path(path))
+    table = rows.with_columns(Q0=pl.lit("Q0"), score=pl.Series(strict.astype(np.float32)), tag=pl.lit(tag))
+    return _write(table.select(_RUN_FIELDS), Path(path))
 
 
 def write_qrels(qrels: Qrels, path: str | Path) -> Path:
@@ -57,8 +51,7 @@ def write_qrels(qrels: Qrels, path: str | Path) -> Path:
     :raises DataError: when an id is empty or holds white space.
     """
     _check_ids(qrels.frame, "the qrels")
-    table = qrels.frame.select("query_id", pl.lit(0).alias("iteration"), "doc_id", "relevance")
-    return _write(table, Path(path))
+    return _write(qrels.frame.with_columns(iteration=pl.lit(0)).select(_QRELS_FIELDS), Path(path))
 
 
 def read_run(path: str | Path, level: Level) -> Run:
@@ -94,11 +87,11 @@ def read_qrels(path: str | Path, level: Level) -> Qrels:
 
 def _check_ids(rows: pl.DataFrame, what: str) -> None:
     for column in ("query_id", "doc_id"):
-        bad = rows.filter(pl.col(column).is_null() | (pl.col(column) == "") | pl.col(column).str.contains(_BLANK))
-        if bad.height:
+        bad = rows[column].filter(rows.select(pl.col(column).fill_null("").str.contains(rf"^$|{_BLANK}")).to_series())
+        if len(bad):
             raise DataError(
-                f"{what}: {column} {bad[column][0]!r} is empty or holds white space, which a TREC file cannot carry; "
-                "encode it with memlab.records.id_part"
+                f"{what}: {column} {bad[0]!r} is empty or holds white space, which a TREC file cannot carry; encode it "
+                "with memlab.records.id_part"
             )
 
 

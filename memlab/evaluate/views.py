@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.evaluate.groups import MULTI_SESSION
+from memlab.evaluate.groups import MULTI_SESSION, SEVERAL
 from memlab.evaluate.measures import Measure
 from memlab.evaluate.report import Report
 from memlab.evaluate.significance import bootstrap_interval
@@ -20,7 +20,7 @@ def hard_group(report: Report) -> tuple[str, str]:
 
     :returns: ``by`` and ``group`` for :meth:`Report.summary` and :func:`curve`.
     """
-    several = (report.per_query["n_evidence_sessions"] >= 2).any()
+    several = report.per_query.filter(SEVERAL).height
     return ("evidence_sessions", MULTI_SESSION) if several else ("all", "all")
 
 
@@ -28,7 +28,7 @@ def curve(reports: Sequence[Report], *, name: str = "recall_all", by: str = "all
     """Give a measure over its cut-offs, for :func:`memlab.figures.curves.recall_curves`.
 
     :param reports: measured at several k.
-    :param name: the measure's name, without a cut-off.
+    :param name: the measure's, without a cut-off.
     :param by: how questions are grouped, and which ``group`` is wanted.
     :returns: ``system``, ``k``, ``mean``, ``low``, ``high``, ``ceiling``, ``chance``, ``n``.
     :raises DataError: when the measure was not taken at any k, or the group is empty.
@@ -60,17 +60,15 @@ def independent_hits(report: Report, *, k: int = 10, most: int = 5) -> pl.DataFr
     lacking = {fraction, complete} - {str(measure) for measure in report.measures}
     if lacking:
         raise DataError(f"report {report.name!r} lacks {sorted(lacking)[0]}; evaluate with it")
-    rows = report.per_query
+    rows = report.per_query.with_columns(pl.min_horizontal("n_relevant", pl.lit(most)).alias("pieces"))
     pieces = rows["n_relevant"].to_numpy()
     p = float(rows[fraction].to_numpy() @ pieces / pieces.sum())
     table = []
-    for n in range(1, most + 1):
-        part = rows.filter(pl.col("n_relevant") == n if n < most else pl.col("n_relevant") >= n)
-        if part.height:
-            low, high = bootstrap_interval(part[complete].to_numpy()[:, None], np.ones(part.height), seed=report.seed)
-            predicted = (p ** part["n_relevant"].to_numpy()).mean()
-            label = str(n) if n < most else f"{n}+"
-            table.append((label, part[complete].mean(), float(low[0]), float(high[0]), float(predicted), part.height))
+    for n, part in sorted((key[0], part) for key, part in rows.partition_by("pieces", as_dict=True).items()):
+        low, high = bootstrap_interval(part[complete].to_numpy()[:, None], np.ones(part.height), seed=report.seed)
+        predicted = (p ** part["n_relevant"].to_numpy()).mean()
+        label = str(n) if n < most else f"{n}+"
+        table.append((label, part[complete].mean(), float(low[0]), float(high[0]), float(predicted), part.height))
     return pl.DataFrame(table, schema=["n_evidence", "measured", "low", "high", "predicted", "n"], orient="row")
 
 
@@ -85,19 +83,19 @@ def dissect(run: Run, dataset: Dataset, query_id: str, *, k: int = 10) -> tuple[
     question = dataset.questions.filter(pl.col("query_id") == query_id)
     if not question.height or run.level != "turn":
         raise DataError(f"no question {query_id!r} in {dataset.name!r}, or a run of sessions; give a ranking of turns")
-    evidence = question["evidence"].explode()
     names = dataset.turns.select(
-        "turn_id", "text", session=pl.col("session_id").str.replace(r"^.*/", "").str.replace("session_", "s")
+        "text",
+        doc_id="turn_id",
+        session=pl.col("session_id").str.replace(r"^.*/", "").str.replace("session_", "s"),
+        evidence=pl.col("turn_id").is_in(question["evidence"].explode().implode()),
     )
     ranked = run.frame.filter(pl.col("query_id") == query_id)
-    placed = ranked.join(names, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left")
-    hits = placed.filter(pl.col("rank") <= k).select(
-        "rank", "score", "session", pl.col("doc_id").is_in(evidence.implode()).alias("evidence"), "text"
+    first = ranked.filter(pl.col("rank") <= k)
+    hits = first.join(names, on="doc_id", how="left", maintain_order="left")
+    missed = (
+        names.filter("evidence")
+        .join(first, on="doc_id", how="anti", maintain_order="left")
+        .join(ranked, on="doc_id", how="left", maintain_order="left")
+        .sort("rank", nulls_last=True, maintain_order=True)
     )
-    missed = names.filter(
-        pl.col("turn_id").is_in(evidence.implode())
-        & ~pl.col("turn_id").is_in(placed.filter(pl.col("rank") <= k)["doc_id"].implode())
-    )
-    ranks = ranked.select("doc_id", "rank")
-    misses = missed.join(ranks, left_on="turn_id", right_on="doc_id", how="left", maintain_order="left")
-    return hits, misses.select("session", "text", "rank").sort("rank", nulls_last=True, maintain_order=True)
+    return hits.select("rank", "score", "session", "evidence", "text"), missed.select("session", "text", "rank")

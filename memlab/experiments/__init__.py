@@ -18,21 +18,6 @@ from memlab.experiments.systems import Systems, compare_systems
 run_grid = run  # the name that it has where several datasets are meant
 
 __all__ = [
-    "Experiment",
-    "Systems",
-    "code",
-    "compare_systems",
-    "distinct",
-    "latency",
-    "measurable",
-    "reopen",
-    "replay",
-    "run",
-    "run_grid",
-    "run_pipelines",
-    "seen_dataset",
-    "sweep",
-    "train_folds",
-    "untrained",
-    "with_models",
-]
+    "Experiment", "Systems", "code", "compare_systems", "distinct", "latency", "measurable", "reopen", "replay", "run",
+    "run_grid", "run_pipelines", "seen_dataset", "sweep", "train_folds", "untrained", "with_models",
+]  # fmt: skip

@@ -23,6 +23,7 @@ from memlab.evaluate import (
     write_reports,
     write_run,
 )
+from memlab.evaluate.groups import SEVERAL
 from memlab.evaluate.printing import to_html
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.store import MemoryStore
@@ -138,15 +139,12 @@ def _tables(part: Experiment) -> Sequence[tuple[str, pl.DataFrame]]:
     """Give the tables of one dataset, with their heads."""
     tables = []
     for level in LEVELS:
-        reports = part.of(level)
-        if not reports:
-            continue
-        asked = reports[0].per_query
-        tables.append((f"{level}s, all questions with evidence (n = {asked.height:,})", results_table(reports)))
-        several = asked.filter(asked["n_evidence_sessions"] >= 2).height
-        if several:
-            table = results_table(reports, by="evidence_sessions", group=MULTI_SESSION)
-            tables.append((f"{level}s, evidence in two or more sessions (n = {several:,})", table))
+        if reports := part.of(level):
+            head = f"{level}s, all questions with evidence (n = {reports[0].per_query.height:,})"
+            tables.append((head, results_table(reports)))
+            if several := reports[0].per_query.filter(SEVERAL).height:
+                table = results_table(reports, by="evidence_sessions", group=MULTI_SESSION)
+                tables.append((f"{level}s, evidence in two or more sessions (n = {several:,})", table))
     return tables
 
 

@@ -88,7 +88,7 @@ def seen_dataset(store: MemoryStore, provenance: Mapping[str, Any]) -> Dataset:
     return data
 
 
-def _encoder(provenance: Mapping[str, Any], given: Encoder | str | None) -> Encoder | None:
+def _encoder(provenance: Mapping[str, Any], named: Encoder | str | None) -> Encoder | None:
     """Load the encoder that a run names, and see that it is the same.
 
     :raises StoreError: when it cannot be told from its description, or its files have changed.
@@ -98,7 +98,7 @@ def _encoder(provenance: Mapping[str, Any], given: Encoder | str | None) -> Enco
     described = provenance.get("encoder")
     if described is None:
         return None
-    wanted = given if given is not None else _name(described)
+    wanted = _name(described) if named is None else named
     if wanted is None:
         raise StoreError(f"encoder {described!r} cannot be loaded by a name; give it: replay(…, encoder=…)")
     model = load(wanted) if isinstance(wanted, str) else wanted

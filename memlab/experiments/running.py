@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,8 +114,8 @@ def run(
                 run_id = saved.get(key(about))
                 ranked = memory.runs.load(run_id) if memory and run_id else made.run(each, level, about)
                 report = evaluate(ranked, part, measures=measures, seed=seed)
-                kept = memory.runs.save(ranked, measures=means(report)) if memory else None
-                cells.append((part.name, str(each), level, kept, run_id is not None))
+                saved_as = memory.runs.save(ranked, measures=means(report)) if memory else None
+                cells.append((part.name, str(each), level, saved_as, run_id is not None))
                 runs.append(ranked)
                 reports.append(report)
                 bar.update()
@@ -183,8 +184,8 @@ def distinct(pipelines: str | Pipeline | Sequence[str | Pipeline]) -> list[Pipel
 
 
 def _distinct_datasets(datasets: Dataset | str | Path | Sequence[Dataset | str | Path]) -> list[Dataset]:
-    given = [datasets] if isinstance(datasets, (Dataset, str, Path)) else list(datasets)
-    data = [load_dataset(part) if isinstance(part, (str, Path)) else part for part in given]
+    listed = [datasets] if isinstance(datasets, (Dataset, str, Path)) else list(datasets)
+    data = [load_dataset(part) if isinstance(part, (str, Path)) else part for part in listed]
     wrong = next((part for part in data if not isinstance(part, Dataset)), None)
     if wrong is not None:
         raise DataError(f"a dataset is what memlab.datasets.load gives, or a file, not {type(wrong).__name__}")
@@ -207,19 +208,19 @@ def _defaults(
     return plain, cross_validate
 
 
+@dataclass
 class _Bench:
     """A bench that is made when the first run needs it: where all runs are there, nothing is encoded."""
 
-    def __init__(
-        self,
-        data: Dataset,
-        encoder: Encoder | None,
-        store: MemoryStore | None,
-        header: tuple[str, ...],
-        made: Bench | None,
-    ) -> None:
-        self.data, self.encoder, self.store, self.header, self.made = data, encoder, store, header, made
-        self.fingerprint = data.fingerprint()
+    data: Dataset
+    encoder: Encoder | None
+    store: MemoryStore | None
+    header: tuple[str, ...]
+    made: Bench | None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return self.data.fingerprint()
 
     def about(self, stages: Pipeline, level: Level) -> dict[str, Any]:
         """Give what a run depends on, in the words of its provenance."""

@@ -13,6 +13,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.evaluate import Report, compare, hard_group
+from memlab.evaluate.groups import SEVERAL
 from memlab.experiments.running import distinct, run_pipelines
 from memlab.pipelines import Pipeline
 from memlab.records import Dataset
@@ -58,15 +59,16 @@ def sweep(
 
 def _against(baseline: Report, reports: Sequence[Report], measure: str) -> pl.DataFrame:
     by, group = hard_group(baseline)
-    where = pl.col("n_evidence_sessions") >= 2 if by != "all" else None
-    compared = compare([baseline, *reports], measure=measure, where=where, seed=baseline.seed)[1:]
-    return pl.concat([_mean(report, measure, by, group) for report in reports]).with_columns(
-        measure=pl.lit(measure),
-        baseline=pl.lit(_mean(baseline, measure, by, group)["mean"].item()),
-        difference=compared["difference"],
-        difference_low=compared["low"],
-        difference_high=compared["high"],
-        p=compared["p"],
+    where = SEVERAL if by != "all" else None
+    compared = compare([baseline, *reports], measure=measure, where=where, seed=baseline.seed)
+    plain, *means = (r.summary(by, measures=measure).filter(pl.col("group") == group) for r in (baseline, *reports))
+    return pl.concat(means).select(
+        *("measure", "mean", "low", "high"),
+        baseline=pl.lit(plain["mean"].item()),
+        difference=compared["difference"][1:],
+        difference_low=compared["low"][1:],
+        difference_high=compared["high"][1:],
+        p=compared["p"][1:],
     )
 
 
@@ -109,7 +111,3 @@ def _seconds(stages: Pipeline, bench: Bench) -> float:
     start = perf_counter()
     stages.run(bench)
     return perf_counter() - start
-
-
-def _mean(report: Report, measure: str, by: str, group: str) -> pl.DataFrame:
-    return report.summary(by, measures=[measure]).filter(pl.col("group") == group).select("mean", "low", "high")

@@ -167,7 +167,7 @@ class CachedEncoder:
 class CachedTokenEncoder(CachedEncoder):
     """The same for an encoder that also gives the vectors of single tokens."""
 
-    encoder: TokenEncoder  # type: ignore[assignment]
+    encoder: TokenEncoder
 
     def encode_tokens(
         self,

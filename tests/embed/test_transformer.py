@@ -364,8 +364,8 @@ def test_sorting_leaves_little_padding() -> None:
     ids=["words", "base64", "one word", "spaces", "no spaces", "emoji", "signs", "control"],
 )
 def test_cutting_a_very_long_text_changes_no_token(minilm: transformer.TransformerEncoder, text: str) -> None:
-    whole = minilm._ids([text], truncation=True, max_length=256)
-    assert minilm._tokenize([text]) == whole
+    limit = {"truncation": True, "max_length": 256}
+    assert minilm._ids([text], **limit) == minilm._read([text], **limit)
 
 
 def test_a_message_of_five_megabytes_is_read_like_its_beginning(minilm: Encoder) -> None:

@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.evaluate import bootstrap_interval
-from memlab.experiments.learning._lists import complete, subsets, untrained
+from memlab.experiments.learning._lists import by_subset, complete
 from memlab.rerank import Model, train
 from memlab.rerank.training import Lists
 
@@ -43,37 +42,36 @@ def curve(
     """
     from tqdm.auto import tqdm
 
-    scopes = np.array([one.scope for one in lists])
-    distinct = np.unique(scopes)
+    distinct = np.unique([of.scope for of in lists])
     if len(distinct) < 2:
         raise DataError("a learning curve needs two conversations with evidence, and there is one; add others")
     if repeats < 1 or not sizes or min(sizes) < 1:
         raise DataError(f"sizes are {list(sizes)} and repeats {repeats}; give positive numbers")
     fold = dict(zip(distinct.tolist(), (np.arange(len(distinct)) % FOLDS).tolist(), strict=True))
-    useful = {one.scope for one in lists if one.turns.any()}
+    useful = {of.scope for of in lists if of.turns.any()}
     most = min(sum(fold[s] != f for s in useful) for f in set(fold.values()))
     if most < 1:
         raise DataError("a learning curve needs two conversations with evidence among the candidates; add others")
     trained = {frozenset(useful.intersection(m.about["scopes"])): m for m in known if m.about.get("seed") == seed}
-    kinds, plain = subsets(lists), np.concatenate([untrained(one, k) for one in lists])
+    plain = np.concatenate([complete(None, of, k=k) for of in lists])
     rows = list[dict[str, object]]()
     for size in tqdm(sorted({s for s in sizes if s < most} | {most}), desc="training on more conversations"):
         rng = np.random.default_rng([seed, size])
-        found, times, models = [np.zeros(len(one.turns)) for one in lists], np.zeros(len(lists)), 0
+        sums, times, models = [np.zeros(len(of.turns)) for of in lists], np.zeros(len(lists)), 0
         while times.min() < (repeats if size < most else 1):
-            outside = fold[str(scopes[times.argmin()])]
+            outside = fold[lists[times.argmin()].scope]
             drawn = set(rng.choice(sorted(s for s in useful if fold[s] != outside), size, replace=False).tolist())
-            model = trained.get(frozenset(drawn)) or train([one for one in lists if one.scope in drawn], seed=seed)
+            model = trained.get(frozenset(drawn)) or train([of for of in lists if of.scope in drawn], seed=seed)
             models += 1
-            for i in [i for i, one in enumerate(lists) if one.scope not in drawn]:
-                found[i] += complete(model, lists[i], k=k)
-                times[i] += 1
-        mean = np.concatenate([sums / n for sums, n in zip(found, times, strict=True)])
-        for subset, mask in kinds.items():
-            columns = np.stack([mean, mean - plain], axis=1)[mask]
-            (low, gain_low), (high, gain_high) = bootstrap_interval(columns, np.ones(len(columns)), seed=seed)
-            at = {"conversations": size, "questions": subset, "n": len(columns), "models": models}
-            value, gain = columns.mean(axis=0)
-            measured = {"mean": value, "low": low, "high": high, "untrained": plain[mask].mean()}
+            for i, of in enumerate(lists):
+                if of.scope not in drawn:
+                    sums[i] += complete(model, of, k=k)
+                    times[i] += 1
+        mean = np.concatenate([total / n for total, n in zip(sums, times, strict=True)])
+        columns = np.stack([mean, mean - plain], axis=1)
+        for subset, asked, (low, gain_low), (high, gain_high) in by_subset(lists, columns, seed):
+            at = {"conversations": size, "questions": subset, "n": int(asked.sum()), "models": models}
+            value, gain = columns[asked].mean(axis=0)
+            measured = {"mean": value, "low": low, "high": high, "untrained": plain[asked].mean()}
             rows.append({**at, **measured, "gain": gain, "gain_low": gain_low, "gain_high": gain_high})
     return pl.DataFrame(rows).fill_nan(None)

@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.evaluate import bootstrap_interval
-from memlab.experiments.learning._lists import complete, held_out, subsets
+from memlab.experiments.learning._lists import by_subset, complete, held_out
 from memlab.rerank import Model
 from memlab.rerank.features import Candidates
 from memlab.rerank.training import Lists
@@ -73,24 +72,19 @@ def importance(
     for i, name in enumerate(names):
         groups.setdefault(group_of(name), []).append(i)
     columns = [*groups.values(), *([i] for i in range(len(names)))]
-    said = {
-        "kind": ["group"] * len(groups) + ["feature"] * len(names),
-        "name": [*groups, *names],
-        "group": [*groups, *map(group_of, names)],
-    }
+    kinds = ["group"] * len(groups) + ["feature"] * len(names)
+    about = {"kind": kinds, "name": [*groups, *names], "group": [*groups, *map(group_of, names)]}
     plain, losses = _losses(lists, chosen, columns, k=k, repeats=repeats, seed=seed)
-    tables = []
-    for subset, mask in subsets(lists).items():
-        low, high = bootstrap_interval(losses[mask], np.ones(mask.sum()), seed=seed)
-        measured = {"loss": losses[mask].mean(axis=0), "low": low, "high": high}
-        table = pl.DataFrame(said).with_columns(
-            pl.lit(subset).alias("questions"), n=int(mask.sum()), plain=pl.lit(plain[mask].mean())
+    tables = [
+        pl.DataFrame(about)
+        .with_columns(
+            *(pl.lit(subset).alias("questions"), pl.lit(int(asked.sum())).alias("n")),
+            *(pl.lit(plain[asked].mean()).alias("plain"), pl.Series("loss", losses[asked].mean(axis=0))),
+            *(pl.Series("low", low), pl.Series("high", high)),
         )
-        tables.append(
-            table.with_columns(pl.Series(name, values) for name, values in measured.items()).sort(
-                "kind", "loss", descending=True, maintain_order=True
-            )
-        )
+        .sort("kind", "loss", descending=True, maintain_order=True)
+        for subset, asked, low, high in by_subset(lists, losses, seed)
+    ]
     return pl.concat(tables).fill_nan(None)
 
 
@@ -100,19 +94,18 @@ def _losses(
     """Give for each question whether it is complete (q,), and the mean loss from permuting some columns (q, parts)."""
     from tqdm.auto import tqdm
 
-    bar = tqdm(total=len(lists) * len(columns), desc="permuting features", mininterval=1)
     plain, losses = [], []
-    for number, (one, model) in enumerate(zip(lists, models, strict=True)):
-        n, before = int(one.found.held.sum()), complete(model, one, k=k)
-        orders = [np.random.default_rng([seed, number, repeat]).permutation(n) for repeat in range(repeats)]
-        loss = np.empty((len(before), len(columns)))
-        for part, moved in enumerate(columns):
-            after = [complete(model, one, k=k, found=_permuted(one.found, moved, order)) for order in orders]
-            loss[:, part] = before - np.mean(after, axis=0)
-            bar.update()
-        plain.append(before)
-        losses.append(loss)
-    bar.close()
+    with tqdm(total=len(lists) * len(columns), desc="permuting features", mininterval=1) as bar:
+        for number, (of, model) in enumerate(zip(lists, models, strict=True)):
+            n, before = int(of.found.held.sum()), complete(model, of, k=k)
+            orders = [np.random.default_rng([seed, number, repeat]).permutation(n) for repeat in range(repeats)]
+            loss = np.empty((len(before), len(columns)))
+            for part, moved in enumerate(columns):
+                after = [complete(model, of, k=k, found=_permuted(of.found, moved, order)) for order in orders]
+                loss[:, part] = before - np.mean(after, axis=0)
+                bar.update()
+            plain.append(before)
+            losses.append(loss)
     return np.concatenate(plain), np.concatenate(losses)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
 import polars as pl
 
 from memlab.evaluate import MULTI_SESSION, compare
+from memlab.evaluate.groups import SEVERAL
 from memlab.experiments.running import run_pipelines
 from memlab.records import LEVELS, Dataset, Level
 from memlab.retrieve import Bench
@@ -30,19 +32,11 @@ def transfer(models: Mapping[str, str | Path], bench: Bench, dataset: Dataset, *
     tables = []
     for level in LEVELS:
         done = run_pipelines(systems, bench, dataset, levels=[level], measures=TRANSFER[level], seed=seed)
-        several = pl.col("n_evidence_sessions") >= 2
-        subsets = {"all": pl.lit(True)}
-        if done.reports[0].per_query.filter(several).height:
-            subsets[MULTI_SESSION] = several
-        for measure in TRANSFER[level]:
-            for subset, where in subsets.items():
-                table = compare(done.reports, measure=measure, where=where, seed=seed)
-                named = table.with_columns(
-                    trained=pl.Series(["nothing", *models]),
-                    measured=pl.lit(dataset.name),
-                    level=pl.lit(level),
-                    measure=pl.lit(measure),
-                    questions=pl.lit(subset),
-                )
-                tables.append(named.select(named.columns[-5:] + named.columns[1:-5]))
+        subsets = {"all": pl.lit(True), MULTI_SESSION: SEVERAL}
+        for measure, (subset, where) in product(TRANSFER[level], subsets.items()):
+            if done.reports[0].per_query.filter(where).height:
+                about = {"measured": dataset.name, "level": level, "measure": measure, "questions": subset}
+                table = compare(done.reports, measure=measure, where=where, seed=seed).drop("system")
+                trained = pl.Series("trained", ["nothing", *models])
+                tables.append(table.select(trained, *(pl.lit(v).alias(name) for name, v in about.items()), pl.all()))
     return pl.concat(tables)
