@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import polars as pl
 
@@ -90,7 +91,7 @@ def _name_gaps(ordered: pl.DataFrame, gap: timedelta) -> pl.DataFrame:
         while (scope, f"s{last[scope]:04d}") in taken:
             last[scope] += 1
         names.append((scope, place, f"s{last[scope]:04d}"))
-    types = {"scope": new.schema["scope"], "place": new.schema["place"], "_new": pl.String}
+    types: dict[str, Any] = {"scope": new.schema["scope"], "place": new.schema["place"], "_new": pl.String}
     of_row = new.join(pl.DataFrame(names, schema=types, orient="row"), on=["scope", "place"]).select("_row", "_new")
     joined = ordered.join(of_row, on="_row", how="left", maintain_order="left")
     return joined.with_columns(session=pl.coalesce("session", "_new")).drop("_new")

@@ -59,7 +59,7 @@ def curve(
         rng = np.random.default_rng([seed, size])
         sums, times, models = [np.zeros(len(of.turns)) for of in lists], np.zeros(len(lists)), 0
         while times.min() < (repeats if size < most else 1):
-            outside = fold[lists[times.argmin()].scope]
+            outside = fold[lists[int(times.argmin())].scope]
             drawn = set(rng.choice(sorted(s for s in useful if fold[s] != outside), size, replace=False).tolist())
             model = trained.get(frozenset(drawn)) or train([of for of in lists if of.scope in drawn], seed=seed)
             models += 1
