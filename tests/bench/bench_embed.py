@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from memlab.embed import load, transformer
+from memlab.embed.pooling import pool
 
 ROUNDS, TEXTS = 5, 256
 
@@ -43,9 +44,9 @@ def rates(turns: list[str], ways: dict[str, Callable[[list[str]], object]]) -> d
 
 
 def in_order(encoder: transformer.TransformerEncoder, texts: list[str], size: int = 32) -> None:
-    tokens = encoder._tokenize(texts)
+    tokens = encoder._ids(texts, truncation=True, max_length=encoder.identity.max_length)
     for start in range(0, len(tokens), size):
-        encoder._forward(tokens[start : start + size], 0)
+        pool(*encoder._hidden(tokens[start : start + size]), ("mean",))
 
 
 def test_sorted_batches_beat_batches_in_order(minilm: transformer.TransformerEncoder, turns: list[str]) -> None:

@@ -15,8 +15,8 @@ from memlab.evaluate import (
     score,
     write_run,
 )
-from memlab.evaluate.measures import NAMES
 from memlab.records import Qrels, run_from_scores
+from memlab.registry import measures as NAMES
 
 QUERIES, DEPTH = 2_000, 200
 

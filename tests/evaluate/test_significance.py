@@ -77,9 +77,9 @@ def test_no_difference_is_one():
 @pytest.mark.parametrize("n", [12, 40])
 def test_uniform_under_the_null(n):
     rng = np.random.default_rng(1)
-    p = np.array([randomisation_test(rng.normal(0, 1, n), permutations=400, seed=i) for i in range(300)])
+    p = np.array([randomisation_test(rng.normal(0, 1, n), permutations=400, seed=i) for i in range(120)])
     assert stats.kstest(p, "uniform").pvalue > 0.01
-    assert (p <= 0.05).mean() == pytest.approx(0.05, abs=0.035)
+    assert stats.binomtest(int((p <= 0.05).sum()), len(p), 0.05).pvalue > 0.01
 
 
 def test_finds_a_real_difference():
@@ -118,14 +118,10 @@ def test_interval_like_scipy():
 
 def test_interval_covers_the_truth():
     rng = np.random.default_rng(4)
-    hits = [
-        low.item() <= 0.3 <= high.item()
-        for low, high in (
-            bootstrap_interval((rng.random((200, 1)) < 0.3) * 1.0, np.ones(200), resamples=400, seed=i)
-            for i in range(200)
-        )
-    ]
-    assert 0.89 <= np.mean(hits) <= 0.99
+    # The columns of one call are as many sets.
+    low, high = bootstrap_interval((rng.random((200, 100)) < 0.3) * 1.0, np.ones(200), resamples=1_000)
+    covered = int(((low <= 0.3) & (high >= 0.3)).sum())
+    assert stats.binomtest(covered, len(low), 0.95).pvalue > 0.01
 
 
 def test_interval_in_blocks_is_repeatable(monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from remembering import minilm
+from stand_in import StandIn
 
 from memlab.datasets import synthetic
 from memlab.records import Dataset
@@ -21,7 +21,7 @@ def asked() -> Dataset:
 
 @pytest.fixture(scope="session")
 def read(asked: Dataset) -> Bench:
-    return Bench.of(asked, encoder=minilm())
+    return Bench.of(asked, encoder=StandIn())
 
 
 @pytest.fixture(scope="session")
