@@ -38,7 +38,8 @@ def turn_texts(turns: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
     >>> memlab.embed.text.turn_texts(turns, header=("scope", "participants"))
     ['[scope: u | participants: Mel] Mel: Look! Mel shared a dog.']
     """
-    return (headers(_turn_fields(turns, header, turns), turns.height) + turns.select(text=turn_text())["text"]).to_list()
+    written = headers(_turn_fields(turns, header, turns), turns.height)
+    return (written + turns.select(text=turn_text())["text"]).to_list()
 
 
 def turn_text() -> pl.Expr:
