@@ -59,13 +59,9 @@ def fit(text: object, px: float, size: float, *, bold: bool = False) -> str:
     whole = clean(text)
     if text_px(whole, size, bold=bold) <= px:
         return whole
-    scale, used, n_chars = size * (1.07 if bold else 1.0), text_px("…", size, bold=bold), 0
-    for char in whole:
-        used += _advance(char) * scale
-        if used > px:
-            break
-        n_chars += 1
-    return whole[:n_chars].rstrip() + "…"
+    scale = size * (1.07 if bold else 1.0)
+    ends = np.cumsum([_advance("…"), *map(_advance, whole)])[1:] * scale
+    return whole[: int((ends <= px).argmin())].rstrip() + "…"
 
 
 def wrap(text: object, px: float, size: float, *, lines: int = 2, bold: bool = False) -> list[str]:
@@ -98,22 +94,17 @@ def signed(value: float) -> str:
 def spread(positions: Sequence[float], gap: float, *, low: float, high: float) -> np.ndarray:
     """Move labels on a line as little as possible (in squares) until neighbours are ``gap`` apart.
 
-    Subtracting ``i · gap`` from the i-th position in order turns the problem into isotonic regression, solved by
-    pooling adjacent violators.
+    Subtracting ``i · gap`` from the i-th position in order turns the problem into isotonic regression.
     """
+    from scipy.optimize import isotonic_regression
+
     wanted = np.asarray(positions, dtype=float)
     order = np.argsort(wanted, kind="stable")
-    pools: list[tuple[float, int]] = []
-    for i, value in enumerate(wanted[order]):
-        pool = (float(value) - i * gap, 1)
-        while pools and pools[-1][0] >= pool[0]:
-            mean, size = pools.pop()
-            pool = ((mean * size + pool[0] * pool[1]) / (size + pool[1]), size + pool[1])
-        pools.append(pool)
-    flat = np.concatenate([np.full(size, mean) for mean, size in pools]) if pools else np.zeros(0)
+    steps = np.arange(len(wanted)) * gap
+    flat = isotonic_regression(wanted[order] - steps).x if len(wanted) else wanted
     flat = np.clip(flat, low, max(low, high - gap * max(len(flat) - 1, 0)))
     placed = np.empty(len(wanted))
-    placed[order] = flat + np.arange(len(flat)) * gap
+    placed[order] = flat + steps
     return placed
 
 

@@ -61,8 +61,8 @@ def test_order_and_length_of_rows_do_not_change_the_partition(seed, n):
     labels = hdbscan_labels(points, n_components=None, min_samples=2)
     shuffled = hdbscan_labels(points[order] * 2.0 ** rng.integers(-3, 4, (n, 1)), n_components=None, min_samples=2)
     assert np.array_equal(labels[order] == NOISE, shuffled == NOISE)
-    kept = shuffled != NOISE
-    assert same_partition(labels[order][kept], shuffled[kept])
+    clustered = shuffled != NOISE
+    assert same_partition(labels[order][clustered], shuffled[clustered])
     sizes = np.bincount(labels[labels != NOISE])
     assert (sizes[sizes > 0] >= 5).all()
     assert (np.diff(sizes) <= 0).all(), "the largest cluster comes first"
@@ -131,5 +131,5 @@ def test_importing_the_room_loads_no_heavy_library():
     heavy = (
         "import sys, memlab.cluster; print([m for m in ('umap', 'hdbscan', 'sklearn', 'numba') if m in sys.modules])"
     )
-    said = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == "[]"
+    loaded = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"

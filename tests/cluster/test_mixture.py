@@ -14,8 +14,8 @@ def planted(groups=4, size=15, noise=0.05, seed=0):
     return np.eye(32)[truth] + rng.normal(scale=noise, size=(groups * size, 32)), truth
 
 
-def laws(found, n):
-    weights = found.toarray()
+def laws(memberships, n):
+    weights = memberships.toarray()
     assert weights.shape[0] == n
     assert ((weights > 0).sum(axis=1) >= 1).all(), "every row belongs somewhere"
     assert (weights <= 1 + 1e-9).all()
@@ -67,17 +67,17 @@ def test_groups_that_are_there_are_found(reduce):
 
 def test_repeats_for_a_seed():
     rows = np.random.default_rng(1).normal(size=(60, 16))
-    one, two, other = (mixture_memberships(rows, seed=seed).toarray() for seed in (3, 3, 4))
-    assert np.array_equal(one, two)
-    assert one.shape != other.shape or not np.array_equal(one, other)
+    first, again, other = (mixture_memberships(rows, seed=seed).toarray() for seed in (3, 3, 4))
+    assert np.array_equal(first, again)
+    assert first.shape != other.shape or not np.array_equal(first, other)
 
 
 def test_a_row_between_two_groups_belongs_to_both():
     rng = np.random.default_rng(0)
     ends = np.vstack([np.tile([1.0, 0.0], (20, 1)), np.tile([0.0, 1.0], (20, 1))])
     rows = np.vstack([ends + rng.normal(scale=0.25, size=(40, 2)), [[1.0, 1.0]]])
-    found = mixture_memberships(rows, reduce="pca", threshold=0.01).toarray()
-    assert (found > 0).sum(axis=1).max() > 1
+    memberships = mixture_memberships(rows, reduce="pca", threshold=0.01).toarray()
+    assert (memberships > 0).sum(axis=1).max() > 1
     hard = mixture_memberships(rows, reduce="pca", threshold=0.99).toarray()
     assert ((hard > 0).sum(axis=1) == 1).all()
 

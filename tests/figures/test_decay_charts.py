@@ -141,8 +141,8 @@ def test_reliability_draws_each_bin_in_its_panel() -> None:
     assert list(mark.x) == bins().filter(fit="per predicate")["chance"].to_list()
     assert mark.y[0] + mark.error_y.array[0] == pytest.approx(0.3)
     assert max(bar.y) < 0.22
-    one = decay.reliability(bins().filter(fit="per predicate").drop("family", "fit"))
-    assert len(one.data) == 3
+    alone = decay.reliability(bins().filter(fit="per predicate").drop("family", "fit"))
+    assert len(alone.data) == 3
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ def test_missing_column_and_no_rows_are_named(chart: Callable[..., Any], frame: 
 
 def test_an_interval_that_misses_the_truth_has_another_colour_and_none_leaves_the_plot() -> None:
     marks = decay_truth.recovery(sets()).data
-    held, missed = marks[0], marks[1]
-    assert held.marker.color != missed.marker.color
-    assert 2 ** held.x[0] == pytest.approx(1.4 / 1.5)
+    covered, missed = marks[0], marks[1]
+    assert covered.marker.color != missed.marker.color
+    assert 2 ** covered.x[0] == pytest.approx(1.4 / 1.5)
     assert 2 ** (missed.x[0] - missed.error_x.arrayminus[0]) == pytest.approx(1.6 / 1.5)
     for mark in marks:
         for x, up, down in zip(mark.x, mark.error_x.array, mark.error_x.arrayminus, strict=True):

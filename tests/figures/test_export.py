@@ -212,9 +212,9 @@ def run_fault(directory: Path, *, before: str = "", **environment: str) -> str:
 def test_without_a_browser_page_and_data_are_written_and_the_message_says_what_to_do(
     tmp_path: Path, browser: str
 ) -> None:
-    said = run_fault(tmp_path, BROWSER_PATH=browser)
-    assert browser in said
-    assert "BROWSER_PATH" in said
+    message = run_fault(tmp_path, BROWSER_PATH=browser)
+    assert browser in message
+    assert "BROWSER_PATH" in message
     assert {p.name for p in tmp_path.iterdir()} == {"x.html", "x.json", "x.parquet"}
     assert json.loads((tmp_path / "x.json").read_text())["files"] == ["x.html", "x.json", "x.parquet"]
 
@@ -236,8 +236,8 @@ def test_disk_that_fills_up_leaves_the_last_export_whole(tmp_path: Path) -> None
     before = {name: (tmp_path / name).read_bytes() for name in first.files}
     # The limit lets small files through and stops the page, which carries plotly.js.
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, resource.RLIM_INFINITY))"
-    said = run_fault(tmp_path, before=limit, BROWSER_PATH="/no/such/chrome")
-    assert "could not write to" in said
+    message = run_fault(tmp_path, before=limit, BROWSER_PATH="/no/such/chrome")
+    assert "could not write to" in message
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
 
 

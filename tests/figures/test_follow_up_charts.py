@@ -72,10 +72,10 @@ def test_contexts_are_stacked_under_the_budget() -> None:
 @pytest.mark.parametrize("width", style.WIDTHS)
 def test_charts_are_laid_out_for_both_widths(width: style.Width) -> None:
     for fig in (follow_ups.recall(measured()), follow_ups.ranks(ranked()), follow_ups.filling(filled(), budget=99)):
-        held = style.for_width(fig, width)
-        assert held.layout.width == style.WIDTHS[width]
-        low, high = held.layout.xaxis.range
-        drawn = [x for trace in held.data for x in trace.x]
+        laid_out = style.for_width(fig, width)
+        assert laid_out.layout.width == style.WIDTHS[width]
+        low, high = laid_out.layout.xaxis.range
+        drawn = [x for trace in laid_out.data for x in trace.x]
         assert low <= min(drawn)
         assert max(drawn) <= high
 

@@ -56,8 +56,8 @@ def test_gallery_shows_every_figure_by_name_with_relative_links(tmp_path: Path) 
         tmp_path, "alpha", caption="first", provenance={"dataset": "sample", "seeds": [0, 1]}, created_at="2026-01-02"
     )
     reader = read(gallery(tmp_path))
-    said = " ".join(reader.words)
-    assert said.index("first") < said.index("last")
+    text = " ".join(reader.words)
+    assert text.index("first") < text.index("last")
     for expected in (
         "dataset",
         "sample",
@@ -65,7 +65,7 @@ def test_gallery_shows_every_figure_by_name_with_relative_links(tmp_path: Path) 
         "2026-01-02",
         r"\includegraphics[width=\columnwidth]{alpha.column.pdf}",
     ):
-        assert expected in said
+        assert expected in text
     assert "alpha.svg" in reader.links
     assert not [link for link in reader.links if link.startswith(("http", "/", "file:"))]
 
@@ -98,9 +98,9 @@ def test_gallery_shows_only_pictures_that_were_written(tmp_path: Path) -> None:
 
 
 def test_latex_escapes_every_special_character() -> None:
-    said = latex("a_b-c", r"100 % & $5 #1 x_y {z} ~^\ λ ≥ <")
+    text = latex("a_b-c", r"100 % & $5 #1 x_y {z} ~^\ λ ≥ <")
     assert (
-        r"100 \% \& \$5 \#1 x\_y \{z\} \textasciitilde{}\textasciicircum{}\textbackslash{} $\lambda$ $\geq$ $<$" in said
+        r"100 \% \& \$5 \#1 x\_y \{z\} \textasciitilde{}\textasciicircum{}\textbackslash{} $\lambda$ $\geq$ $<$" in text
     )
-    assert r"\label{fig:a_b-c}" in said
+    assert r"\label{fig:a_b-c}" in text
     assert r"\begin{figure*}" in latex("a", "", width="full")

@@ -98,8 +98,8 @@ def test_curve_holds_all_that_it_draws() -> None:
     for p, axis in enumerate((fig.layout.yaxis, fig.layout.yaxis2)):
         for trace in fig.data[3 * p : 3 * p + 3]:
             assert axis.range[0] <= min(trace.y) <= max(trace.y) <= axis.range[1]
-    one = learning.learning_curve(grown().filter(conversations=2, questions="all"))
-    assert one.layout.xaxis.range[0] < one.layout.xaxis.range[1]
+    single = learning.learning_curve(grown().filter(conversations=2, questions="all"))
+    assert single.layout.xaxis.range[0] < single.layout.xaxis.range[1]
 
 
 @pytest.mark.parametrize(("chart", "frame"), [(learning.importance, worth()), (learning.learning_curve, grown())])

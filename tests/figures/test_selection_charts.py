@@ -24,8 +24,8 @@ def swept(panels: int = 9) -> pl.DataFrame:
 
 def domains(fig: go.Figure, width: style.Width, axis: str) -> list[tuple[float, float]]:
     layout = style.for_width(fig, width).layout.to_plotly_json()
-    found = sorted((key for key in layout if key.startswith(f"{axis}axis")), key=lambda key: int(key[5:] or 1))
-    return [tuple(layout[key]["domain"]) for key in found]
+    keys = sorted((key for key in layout if key.startswith(f"{axis}axis")), key=lambda key: int(key[5:] or 1))
+    return [tuple(layout[key]["domain"]) for key in keys]
 
 
 @pytest.mark.parametrize("panels", [1, 2, 3, 4, 5, 8, 9])
@@ -98,10 +98,10 @@ def test_a_forest_gives_each_measure_a_shape_and_each_system_a_row() -> None:
     assert [t.marker.color for t in fig.data] == [style.PALETTE[1], "white", style.PALETTE[0], "white"]
     height = {(t.name, t.marker.symbol): t.y[0] for t in fig.data}
     assert height["mmr", "circle"] > height["mmr", "square"] > height["dpp", "circle"] > height["dpp", "square"]
-    said = [note.text for note in fig.layout.annotations]
-    assert said.count("mmr") == said.count("dpp") == 1
-    assert "−.050 [−.080, −.020] p=.001<br>+.060 [+.020, +.100] p=.010" in said
-    assert any("● all@10, ■ all@20" in text for text in said)
+    texts = [note.text for note in fig.layout.annotations]
+    assert texts.count("mmr") == texts.count("dpp") == 1
+    assert "−.050 [−.080, −.020] p=.001<br>+.060 [+.020, +.100] p=.010" in texts
+    assert any("● all@10, ■ all@20" in text for text in texts)
 
 
 def swaps() -> pl.DataFrame:
@@ -128,11 +128,11 @@ def test_an_exchange_has_an_open_mark_for_what_leaves_and_ticks_where_a_rank_is_
     ]
     ticks = [t for t in fig.data if t.marker.symbol == "line-ns"]
     assert [t.x[0] for t in ticks] == [0.2, 0.1, 0.1]
-    assert [t.y[0] for t in ticks] == [marks[i].y[0] for i in (0, 2, 1)], "what leaves first, then what comes"
-    said = [note.text for note in fig.layout.annotations]
-    assert "12 out: 25.0%, cosine .70<br>12 in: 5.0%, cosine .30" in said
-    assert "1 out: 0.0%<br>1 in: 100.0%" in said
-    assert "still" not in said
+    assert [t.y[0] for t in ticks] == [marks[i].y[0] for i in (0, 1, 2)], "each beside its mark"
+    texts = [note.text for note in fig.layout.annotations]
+    assert "12 out: 25.0%, cosine .70<br>12 in: 5.0%, cosine .30" in texts
+    assert "1 out: 0.0%<br>1 in: 100.0%" in texts
+    assert "still" not in texts
 
 
 def test_an_exchange_of_nothing_is_refused() -> None:

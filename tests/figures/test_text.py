@@ -33,12 +33,12 @@ def test_fit_never_exceeds_its_width_and_keeps_what_fits(text: str, px: int) -> 
 
 @given(st.lists(st.text("abcdefgh", min_size=1, max_size=12), min_size=1, max_size=30), st.integers(1, 4))
 def test_wrap_gives_at_most_so_many_lines_and_loses_words_only_at_the_end(words: list[str], lines: int) -> None:
-    said = " ".join(words)
-    block = wrap(said, 120, 10, lines=lines)
+    sentence = " ".join(words)
+    block = wrap(sentence, 120, 10, lines=lines)
     assert len(block) <= lines
     assert all(text_px(line, 10) <= 120 for line in block)
     if not block[-1].endswith("…"):
-        assert " ".join(block) == said
+        assert " ".join(block) == sentence
 
 
 def test_escape_is_undone_by_a_browser() -> None:
