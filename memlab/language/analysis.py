@@ -13,6 +13,7 @@ from functools import lru_cache
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.language.statements import table
 from memlab.language.tokens import stems
 from memlab.language.words import (
     ARTICLES,
@@ -43,30 +44,6 @@ LANGUAGES: Mapping[str, str] = {
 _ENGLISH = frozenset({"many", "much"}).union(
     *(ARTICLES, DEMONSTRATIVES, PRONOUNS, AUXILIARIES, QUESTION_WORDS, CONJUNCTIONS, PREPOSITIONS)
 )
-
-
-# Rare where things are told, so that frequency would make much of them, and half of them are on no list.
-_ASKING: Mapping[str, str] = {
-    "ca": "què qui quin quina quins quines quan on com quant quanta quants quantes",
-    "cs": "co kdo který která které kdy kde kam odkud proč jak kolik čí",
-    "da": "hvad hvem hvilken hvilket hvilke hvornår hvor hvorfor hvordan hvis",
-    "de": "was wer wem wen wessen welche welcher welches welchen welchem wann wo wohin woher warum wieso weshalb wie",
-    "el": "τι ποιος ποια ποιο πότε πού γιατί πώς πόσο πόσα πόσες πόσοι",
-    "es": "qué quién quiénes cuál cuáles cuándo dónde adónde cómo cuánto cuánta cuántos cuántas",
-    "fi": "mikä mitä missä mistä mihin milloin kuka ketä kenen miksi miten kuinka",
-    "fr": "que qui quoi quel quelle quels quelles quand où pourquoi comment combien lequel laquelle",
-    "hu": "mi mit ki kit hol hová honnan mikor miért hogyan mennyi hány melyik",
-    "id": "apa siapa mana kapan bagaimana mengapa kenapa berapa",
-    "it": "che chi cosa quale quali quando dove perché come quanto quanta quanti quante",
-    "nl": "wat wie welke welk wanneer waar waarom hoe hoeveel wiens",
-    "no": "hva hvem hvilken hvilket hvilke når hvor hvorfor hvordan",
-    "pl": "co kto który która które kiedy gdzie skąd dokąd dlaczego jak ile czyj",
-    "pt": "que quem qual quais quando onde como quanto quanta quantos quantas",
-    "ro": "ce cine care când unde cum cât câtă câți câte",
-    "ru": "что кто какой какая какое какие когда где куда откуда почему зачем как сколько чей",
-    "sv": "vad vem vilken vilket vilka när var varför hur",
-    "tr": "ne kim hangi zaman nerede nereye neden niçin nasıl kaç",
-}
 
 
 def check_language(language: str) -> str:
@@ -142,4 +119,5 @@ def stop_words(language: str = "en") -> frozenset[str]:
     name = LANGUAGES[check_language(language)]
     if language == "en":
         return _ENGLISH
-    return frozenset(getattr(stopwords, f"STOPWORDS_{name.upper()}", ())) | set(_ASKING.get(language, "").split())
+    asking = table("asking").get(language, "").split()
+    return frozenset(getattr(stopwords, f"STOPWORDS_{name.upper()}", ())).union(asking)

@@ -8,54 +8,19 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from memlab.language.people import PERSONS, PETS
+from memlab.language.statements import table, wordlist
 from memlab.language.words import MONTHS, WEEKDAYS, wordset
 
-POINTERS = wordset("""
-it that this these those them him her he she they there here so such what how when where why who which whatever one
-his their its someone's ones something anything everything nothing any more much less me myself you your yours yourself
-us someone everyone anyone somebody everybody people things stuff thing way bit again too either well better best fun
-it's that's there's what's y'all none enough very than then same super though however
-""")
+POINTERS = wordlist("pointers")
 """Words that point elsewhere: no name, and nothing that a statement could be about."""
 
 _TOKEN = re.compile(r"[^\W_][\w'’.&+-]*[^\W_]|[^\W_]")
 _QUOTE = re.compile(r"[\"“]([A-Z0-9][^\"”“]{1,70}?)[.,!]?[\"”]|(?<![\w'])['‘]([A-Z][^'’]{2,50})['’](?!\w)")
-_TITLES = {
-    "dr",
-    "mr",
-    "mrs",
-    "ms",
-    "prof",
-    "professor",
-    "doctor",
-    "aunt",
-    "uncle",
-    "grandma",
-    "grandpa",
-    "sir",
-    "coach",
-}
+_TITLES = wordlist("person_titles")
 _INNER = {"of", "the", "de", "la", "del", "van", "von", "&", "and"}
 # Written with a capital, and no names.
-_NEVER = frozenset((*MONTHS, *WEEKDAYS)) | wordset("""
-bye yo ttyl chef
-i ok okay yes no yeah yep nope wow hey hi hello thanks thank oh well btw omg lol haha tv pc usa us mom dad mum mama
-papa grandma grandpa god internet english spanish french german italian chinese japanese american british
-korean mexican indian thai greek european african asian canadian australian irish dutch portuguese russian swedish
-christian catholic jewish muslim mon tue tues wed thu thurs fri sat sun jan feb mar apr jun jul aug sep sept oct nov
-dec am pm diy faq id pov asap rsvp ps fyi tbh imo vip dj ceo it's i'm i've i'd i'll congrats gonna wanna gotta lots
-glad sorry welcome good great cool nice awesome sounds sure absolutely definitely exactly agreed totally
-""")  # fmt: skip
-_SUFFIXES = {
-    "organization": "inc ltd llc corp gmbh university college school academy bank labs hospital club company institute "
-    "foundation team association society museum church group agency corporation studios motors airlines fc united",
-    "place": "street road avenue park beach lake mountain mountains island islands river city canyon valley bay hills "
-    "county forest square garden gardens falls coast desert trail village town cafe café restaurant ridge castle",
-    "event": "festival day parade conference cup marathon awards tournament championship championships fair gala "
-    "concert olympics convention expo eve week bowl party carnival",
-    "person": "jr sr",
-}
-_SUFFIX = {word: kind for kind, words in _SUFFIXES.items() for word in words.split()}
+_NEVER = frozenset((*MONTHS, *WEEKDAYS)) | wordlist("never_names")
+_SUFFIX = {word: kind for kind, words in table("name_endings").items() for word in words.split()}
 # Words that open a sentence before a name.
 _LEADS = POINTERS | wordset("the a an my our and but in on at for with from if is was are do did have has let i we")
 _HOLIDAYS = {"christmas", "halloween", "thanksgiving", "easter", "hanukkah", "diwali", "ramadan", "eid", "xmas"}

@@ -1,4 +1,4 @@
-"""Words that decide whether a clause states something, by name; they stand in ``statements.toml``."""
+"""Lists and tables of words by name; they stand in ``statements.toml``."""
 
 from __future__ import annotations
 
