@@ -94,11 +94,6 @@ def by_size(labels: np.ndarray) -> np.ndarray:
 
     :param labels: (n,) integers; negative ones are noise and become ``NOISE``.
     :returns: (n,) int64.
-
-    >>> import numpy as np
-    >>> from memlab.cluster.density import by_size
-    >>> by_size(np.array([7, -1, 3, 3, 9])).tolist()
-    [1, -1, 0, 0, 2]
     """
     labels = np.asarray(labels)
     members = labels >= 0

@@ -24,9 +24,6 @@ def project(
     far groups mean little. Up to ``n_components + 2`` points, too few for UMAP's spectral start, principal components
     are given instead, and missing dimensions are zero.
 
-    700 points of 384 dimensions take about 1.5 s, and the first call in a process 4 s with umap's imports. Compiled
-    code is kept on disk beside umap (or in numba's cache directory): only the first process of all waits 8 s more.
-
     :param embeddings: (n, d) finite numbers; rows need not have unit length, and all-zero rows are allowed.
     :param n_components: dimensions to give.
     :param n_neighbors: how many neighbours make a point's surroundings: few show detail, many the large shape. Cut to
@@ -65,11 +62,6 @@ def principal_components(embeddings: np.ndarray, *, n_components: int) -> np.nda
 
     :param embeddings: (n, d), n may be 0.
     :returns: (n, n_components) float32.
-
-    >>> import numpy as np
-    >>> from memlab.cluster.projection import principal_components
-    >>> principal_components(np.array([[0.0, 0.0], [2.0, 0.0]]), n_components=2).tolist()
-    [[-1.0, 0.0], [1.0, 0.0]]
     """
     coordinates = np.zeros((len(embeddings), n_components), np.float32)
     if len(embeddings) == 0:
@@ -88,11 +80,6 @@ def unit_rows(embeddings: np.ndarray) -> np.ndarray:
     :param embeddings: (n, d); all-zero rows stay zero.
     :returns: (n, d) float32, contiguous.
     :raises DataError: when the array is not (n, d) or holds NaN or infinity.
-
-    >>> import numpy as np
-    >>> from memlab.cluster.projection import unit_rows
-    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist() == [[np.float32(0.6), np.float32(0.8)], [0.0, 0.0]]
-    True
     """
     rows = np.asarray(embeddings, dtype=np.float64)
     if rows.ndim != 2 or (len(rows) and rows.shape[1] == 0):
@@ -148,9 +135,6 @@ def _umap(rows: np.ndarray, n_components: int, n_neighbors: int, min_dist: float
 
 def exact_neighbors(rows: np.ndarray, n_neighbors: int) -> tuple[np.ndarray, np.ndarray]:
     """Find each unit row's nearest rows by cosine distance, itself first.
-
-    One matrix product a block is faster than UMAP's own search at this size, and spares the ten seconds in which
-    UMAP compiles it.
 
     :param rows: (n, d) of unit length.
     :param n_neighbors: how many, at most n.

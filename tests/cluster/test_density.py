@@ -133,3 +133,7 @@ def test_importing_the_room_loads_no_heavy_library():
     )
     loaded = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"
+
+
+def test_by_size_puts_the_largest_first_and_ties_by_first_member():
+    assert by_size(np.array([7, -1, 3, 3, 9])).tolist() == [1, -1, 0, 0, 2]

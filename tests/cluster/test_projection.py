@@ -92,3 +92,8 @@ def test_exact_neighbors_of_duplicates_begin_with_themselves():
     indices, distances = exact_neighbors(unit_rows(np.ones((6, 3))), 4)
     assert np.array_equal(indices[:, 0], np.arange(6))
     assert np.allclose(distances, 0, atol=1e-6)
+
+
+def test_rows_of_nought_stay_and_components_point_to_their_largest_loading():
+    assert np.allclose(unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])), [[0.6, 0.8], [0.0, 0.0]])
+    assert principal_components(np.array([[0.0, 0.0], [2.0, 0.0]]), n_components=2).tolist() == [[-1, 0], [1, 0]]
