@@ -192,10 +192,10 @@ def fetch(spec: str, *, what: str = "encoder") -> Path:
             options["allow_patterns"].append(_WEIGHTS[1])
             path = Path(snapshot_download(**options))
     except Exception as error:
-        said = (str(error).splitlines() or ["no message"])[0]
+        reason = (str(error).splitlines() or ["no message"])[0]
         raise ModelError(
             f"no {what} {spec!r}: there is no such directory, and the hub did not give it "
-            f"({type(error).__name__}: {said}); check the name and the network, or download the model elsewhere and "
+            f"({type(error).__name__}: {reason}); check the name and the network, or download the model elsewhere and "
             "give its directory"
         ) from error
     return path
