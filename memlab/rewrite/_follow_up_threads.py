@@ -131,10 +131,10 @@ def _befores(facts: list[Fact], random: Random) -> list[list[Asked]]:
     """Ask for a value, then for the one before it: as in the dataset's own questions, both statements are evidence."""
     threads = []
     for name, (now, prev) in STATES.items():
-        held = [fact for fact in facts if fact["kind"] == "state" and fact["predicate"] == name]
-        if len(held) < 2 or held[-1]["object"] == held[-2]["object"] or held[-1]["valid_to"] is not None:
+        values = [fact for fact in facts if fact["kind"] == "state" and fact["predicate"] == name]
+        if len(values) < 2 or values[-1]["object"] == values[-2]["object"] or values[-1]["valid_to"] is not None:
             continue
-        old, new = held[-2:]
+        old, new = values[-2:]
         opening = Asked(OPENING, now, now, f"{new['object']}.", new["evidence"])
         both = [*old["evidence"], *new["evidence"]]
         whole = prev.format(new["object"])

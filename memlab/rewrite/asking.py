@@ -68,8 +68,8 @@ def is_rewrite(text: str, *, of: str) -> bool:
         return False
     if _asks(of) and not _asks(text):
         return False
-    kept, had = set(content_words(text)), set(content_words(of))
-    return 2 * len(kept & had) >= len(had)
+    has, had = set(content_words(text)), set(content_words(of))
+    return 2 * len(has & had) >= len(had)
 
 
 def _asks(text: str) -> bool:

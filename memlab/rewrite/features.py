@@ -25,12 +25,12 @@ def features(context: Context) -> dict[str, Features]:
     asked = {word.key for word in context.question.words}
     about = {f"q.{name}": float(value) for name, value in question_features(context).items()}
     near = stems(context.question)
-    found: dict[str, Features] = {}
+    described: dict[str, Features] = {}
     for number, topic in enumerate(context.topics[:2]):
-        _topic(found, topic, "section" if number else "title")
+        _topic(described, topic, "section" if number else "title")
     for text in context.messages:
-        _message(found, text, near)
-    _names(found, context, near)
+        _message(described, text, near)
+    _names(described, context, near)
     nouns, asked_nouns = _nouns_pointed_at(context.question), _nouns_asked_for(context.message(2))
     earlier = {word.key for text in context.messages[1::2] for word in text.words}
     return {
@@ -43,7 +43,7 @@ def features(context: Context) -> dict[str, Features]:
             "asked_for": float(stem(word) in asked_nouns),
             "asked_before": float(word in earlier),
         }
-        for word, values in found.items()
+        for word, values in described.items()
         if word not in asked and word not in FUNCTION_WORDS
     }
 
@@ -52,11 +52,11 @@ def _most(values: Features, name: str, value: float) -> None:
     values[name] = max(values.get(name, 0.0), float(value))
 
 
-def _topic(found: dict[str, Features], topic: Text, kind: str) -> None:
+def _topic(described: dict[str, Features], topic: Text, kind: str) -> None:
     content = [i for i, word in enumerate(topic.words) if word.content]
     for i in content:
         word = topic.words[i]
-        values = found.setdefault(word.key, {})
+        values = described.setdefault(word.key, {})
         values[kind] = 1.0
         values[f"{kind}.length"] = min(len(content), 8) / 4
         _most(values, f"{kind}.first", i == 0)
@@ -65,7 +65,7 @@ def _topic(found: dict[str, Features], topic: Text, kind: str) -> None:
         _most(values, f"{kind}.bracket", "(" in topic.text[: word.start])
 
 
-def _message(found: dict[str, Features], message: Text, near: set[str]) -> None:
+def _message(described: dict[str, Features], message: Text, near: set[str]) -> None:
     """Note where and how words stand in a message."""
     if message.age == 1:
         size = len(message.words)
@@ -74,7 +74,7 @@ def _message(found: dict[str, Features], message: Text, near: set[str]) -> None:
     for i, word in enumerate(message.words):
         if not word.content:
             continue
-        values = found.setdefault(word.key, {})
+        values = described.setdefault(word.key, {})
         values[f"age{message.age}"] = 1.0
         values["count"] = values.get("count", 0.0) + 1.0
         values[side] = values.get(side, 0.0) + 1 / 3
@@ -107,7 +107,7 @@ def _neighbours(values: Features, message: Text, i: int) -> None:
     _most(values, "before.capital", after is not None and after.capital and message.words[i].capital)
 
 
-def _names(found: dict[str, Features], context: Context, near: set[str]) -> None:
+def _names(described: dict[str, Features], context: Context, near: set[str]) -> None:
     """Note of each word the newest name that it is part of."""
     title = context.topic(0).keys
     counts = Counter(_run(text, run) for text in context.messages for run in text.runs)
@@ -133,7 +133,7 @@ def _names(found: dict[str, Features], context: Context, near: set[str]) -> None
             shared["name.noun_before"] = float(stem(before) in near)
             shared["name.noun_after"] = float(end < len(text.words) and stem(text.words[end].key) in near)
             for i in range(start, end):
-                values = found.setdefault(text.words[i].key, {})
+                values = described.setdefault(text.words[i].key, {})
                 if "name" not in values:
                     values.update(shared)
                     values["name.offset"], values["name.end"] = (i - start) / 3, float(i == end - 1)

@@ -90,7 +90,7 @@ def _rows(scope: str, threads: Sequence[Sequence[Asked]], start: datetime | None
         thread, history = f"{scope}/t{number}", list[str]()
         for turn, one in enumerate(asks, start=1):
             when = None if start is None else start + timedelta(minutes=len(rows))
-            kept = (
+            fields = (
                 one.kind,
                 one.asked,
                 one.self_contained,
@@ -99,7 +99,7 @@ def _rows(scope: str, threads: Sequence[Sequence[Asked]], start: datetime | None
                 list(dict.fromkeys(one.evidence)),
                 when,
             )
-            rows.append((f"{thread}/{turn}", thread, scope, turn, *kept))
+            rows.append((f"{thread}/{turn}", thread, scope, turn, *fields))
             history += [one.asked, one.answer]
     return pl.DataFrame(rows, schema=FOLLOW_UP, orient="row")
 

@@ -51,13 +51,13 @@ def _spoken_of(context: Context) -> set[str]:
     if context.topics or context.question.keys - _ASPECTS:
         return set()
     # What came before something is found by what it was.
-    found = context.message(1).keys if _BEFORE & {word.key for word in context.question.words} else set()
+    spoken = context.message(1).keys if _BEFORE & {word.key for word in context.question.words} else set()
     for text in context.messages[1::2]:
         words = text.keys - _ASPECTS
-        found = found | words
+        spoken = spoken | words
         if words and not any(word.key in _LEANS for word in text.words):
             break
-    return found
+    return spoken
 
 
 def _asked_again(context: Context) -> tuple[set[str], set[str]]:

@@ -26,22 +26,22 @@ def signals(context: Context) -> list[str]:
     question of few content words and no name. A pronoun that a name before it in the question explains is no sign, nor
     is the *it* of *is it true*.
     """
-    text, found = context.question.text, context.question.words
-    keys = {word.key for word in found}
+    text, words = context.question.text, context.question.words
+    keys = {word.key for word in words}
     if keys <= _COURTESY and "?" not in text:
         return []
-    content = [word for word in found if word.content]
+    content = [word for word in words if word.content]
     tests = {
         "pronoun": bool(open_pronouns(context)),
-        "demonstrative": bool(demonstratives(found)),
-        "other": _is_other([word.key for word in found]),
-        "same": any(word.key in _SAME and word.text.islower() for word in found),
+        "demonstrative": bool(demonstratives(words)),
+        "other": _is_other([word.key for word in words]),
+        "same": any(word.key in _SAME and word.text.islower() for word in words),
         "choice": bool(_CHOICE.search(text)),
         "there": "there" in keys and not _EXISTS.search(text),
-        "then": bool(found) and any(word.key == "then" for word in found[1:]),
-        "ellipsis": bool(found) and (bool(_OPENS.match(text)) or not content),
+        "then": bool(words) and any(word.key == "then" for word in words[1:]),
+        "ellipsis": bool(words) and (bool(_OPENS.match(text)) or not content),
         "definite": _is_definite(context),
-        "short": bool(found) and len(content) <= SHORT and not named(context) and not _DEFINES.match(text),
+        "short": bool(words) and len(content) <= SHORT and not named(context) and not _DEFINES.match(text),
     }
     return [name for name, holds in tests.items() if holds]
 
@@ -53,8 +53,8 @@ def _is_other(keys: list[str]) -> bool:
 
 
 def _is_definite(context: Context) -> bool:
-    found, names = _DEFINITE.search(context.question.text), named(context)
-    return found is not None and not any(found.start() <= word.start < found.end() for word in names)
+    match, names = _DEFINITE.search(context.question.text), named(context)
+    return match is not None and not any(match.start() <= word.start < match.end() for word in names)
 
 
 def named(context: Context) -> list[Word]:
@@ -74,35 +74,35 @@ def open_pronouns(context: Context) -> list[Word]:
     A name explains *he*, *she* and possessives after it, as in *What did Bachmann say about her time in Israel?*; not
     *him*, which would have to be *himself*, and not *it* or *they*, which seldom follow their name so closely.
     """
-    found = context.question.words
-    pronouns = [word for word in found if word.key in PERSONS_OF]
+    words = context.question.words
+    pronouns = [word for word in words if word.key in PERSONS_OF]
     if _EMPTY_IT.search(context.question.text):
         pronouns = [word for word in pronouns if PERSONS_OF[word.key] != "it"]
     people = [word.start for word in named(context) if word.capital or word.key in context.topic(0).keys]
     explained = min(people, default=len(context.question.text))
-    return [word for word in pronouns if word.start < explained or not _follows_its_name(found, word)]
+    return [word for word in pronouns if word.start < explained or not _follows_its_name(words, word)]
 
 
-def _follows_its_name(found: list[Word], word: Word) -> bool:
-    return word.key in ("he", "she", "his", "hers", "himself", "herself") or is_possessive(found, word)
+def _follows_its_name(words: list[Word], word: Word) -> bool:
+    return word.key in ("he", "she", "his", "hers", "himself", "herself") or is_possessive(words, word)
 
 
-def is_possessive(found: list[Word], word: Word) -> bool:
+def is_possessive(words: list[Word], word: Word) -> bool:
     """Say whether a pronoun owns what follows; *her* does before a content word."""
     if word.key != "her":
         return word.key in ("his", "their", "its", "theirs", "hers")
-    after = found[found.index(word) + 1 :]
+    after = words[words.index(word) + 1 :]
     return bool(after) and after[0].content
 
 
-def demonstratives(found: list[Word]) -> list[Word]:
+def demonstratives(words: list[Word]) -> list[Word]:
     """Give the words *this*, *that*, *these*, *those* that point at something said, not those that open a clause."""
     pointing = []
-    for i, word in enumerate(found):
+    for i, word in enumerate(words):
         if word.key not in DEMONSTRATIVES:
             continue
-        after = found[i + 1].key if i + 1 < len(found) else ""
-        before = found[i - 1] if i else None
+        after = words[i + 1].key if i + 1 < len(words) else ""
+        before = words[i - 1] if i else None
         opens_clause = (
             word.key == "that"
             and before is not None
