@@ -64,9 +64,9 @@ class Systems:
         found = self.table.select("system", "n", *_FOUND)
         fitting = self.table.select("system", *budgets).rename(lambda name: name.removeprefix("recall_all@"))
         costs = self.table.select(pl.col("system").alias("cost of"), *_COSTS)
-        titles = ("Found", "All evidence in so many tokens", "Cost", f"Against {self.about['baseline']}")
-        tables = (found, fitting, costs, self.tests)
-        return "\n\n".join(f"**{title}**\n\n{to_markdown(each)}" for title, each in zip(titles, tables, strict=True))
+        tables = {"Found": found, "All evidence in so many tokens": fitting, "Cost": costs}
+        tables |= {f"Against {self.about['baseline']}": self.tests} if self.tests.height else {}
+        return "\n\n".join(f"**{title}**\n\n{to_markdown(each)}" for title, each in tables.items())
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_() + self.tests._repr_html_()
@@ -93,7 +93,7 @@ class Systems:
 
 
 def compare_systems(
-    systems: Sequence[Any] | Mapping[str, Any],
+    systems: Any,
     data: Dataset,
     *,
     runs: Sequence[str | Path] = (),
@@ -113,8 +113,8 @@ def compare_systems(
     win, and one that words things anew is not lost. A question whose scope or search failed counts as answered by
     nothing.
 
-    :param systems: pipelines or their texts, and what :func:`memlab.memories.memory` reads; by name, where it is a
-        mapping.
+    :param systems: one or several: pipelines or their texts, and what :func:`memlab.memories.memory` reads; by name,
+        where it is a mapping.
     :param runs: files of what other systems have ranked: TREC runs of turns, or what
         :func:`memlab.memories.read_ranking` reads.
     :param baseline: the name that the tests compare with; the first by default.
@@ -191,11 +191,12 @@ def _from_file(path: Path, data: Dataset, k: int) -> Returned:
     return as_returned(read_run(path, "turn").top(k), data, path.stem)
 
 
-def _named(systems: Sequence[Any] | Mapping[str, Any]) -> list[tuple[str, Pipeline | Memory]]:
+def _named(systems: Any) -> list[tuple[str, Pipeline | Memory]]:
     """Read the systems, each with the name that it has in tables."""
     if isinstance(systems, Mapping):
         return [(name, _system(system)) for name, system in systems.items()]
-    listed = [systems] if isinstance(systems, (str, Pipeline)) or callable(systems) else systems
+    alone = isinstance(systems, (str, Pipeline, Memory)) or callable(systems)
+    listed = [systems] if alone else systems
     return [(_name(system), _system(system)) for system in listed]
 
 
@@ -256,7 +257,6 @@ def _measured(
     measures = [column for column in values.columns if "@" in column]
     means = values.select(pl.col(measures).mean()).row(0, named=True)
     several = values.filter(pl.col("n_sessions") >= 2)["recall_all@10"].mean()
-    tokens = rows.group_by("query_id").agg(pl.col("n_tokens").sum())["n_tokens"].mean()
     hows = {how: n / max(1, rows.height) for how, n in rows["how"].value_counts().iter_rows()}
     failed = found.failed
     row = {
@@ -265,7 +265,7 @@ def _measured(
         **{name: means[name] for name in ("recall_any@10", "recall_all@10")},
         "recall_all@10, ≥ 2 sessions": several,
         **{name: mean for name, mean in means.items() if "tokens" in name and "any" not in name},
-        "tokens returned": tokens or 0.0,
+        "tokens returned": rows["n_tokens"].sum() / data.questions.height,
         "named": hows.get("given", 0.0),
         "attributed": sum(hows.get(how, 0.0) for how in ("span", "copy", "matched")),
         "ingest s": found.costs["ingest_seconds"].sum() if found.costs.height else None,

@@ -110,9 +110,8 @@ def collect(
         place = _place(folder, about, scope)
         part = json.loads(place.read_text()) if place and place.exists() else None
         if part is None:
-            turns = _turns(data, scope)
             try:
-                part = _scope(memory, scope, turns, questions, k, timeout)
+                part = _scope(memory, scope, *_turns(data, scope), questions, k, timeout)
             except Failure as error:
                 part = {"problems": [(scope, None, f"{name}, scope {scope}: {error}")], "rows": [], "costs": []}
             else:
@@ -135,27 +134,46 @@ def _place(folder: str | Path | None, about: Mapping[str, Any], scope: str) -> P
     return Path(folder) / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
 
 
-def _turns(data: Dataset, scope: str) -> pl.DataFrame:
+def _turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str, str]]:
+    """Give what a memory takes in, and the turns that its ids stand for.
+
+    Ids are told by place alone, since some benchmarks' own give the evidence away.
+    """
     own = data.turns.filter(pl.col("scope") == scope)
     if own["timestamp"].null_count() == 0:
         own = own.sort("timestamp", maintain_order=True)
-    named = own.select(id="turn_id", session="session_id", speaker="speaker", time="timestamp", text="text")
-    return named.cast(TURNS)  # type: ignore[arg-type]
+    told = own.select(
+        id=pl.format("turn-{}", pl.int_range(1, pl.len() + 1)),
+        session="session_id",
+        speaker="speaker",
+        time="timestamp",
+        text="text",
+    )
+    order = told["session"].unique(maintain_order=True)
+    sessions = {name: f"session-{n}" for n, name in enumerate(order, 1)}
+    told = told.with_columns(pl.col("session").replace_strict(sessions))
+    return told.cast(TURNS), dict(zip(told["id"], own["turn_id"], strict=True))  # type: ignore[arg-type]
 
 
 def _scope(
-    memory: Memory, scope: str, turns: pl.DataFrame, questions: Sequence[Any], k: int, timeout: float
+    memory: Memory,
+    scope: str,
+    turns: pl.DataFrame,
+    names: Mapping[str, str],
+    questions: Sequence[Any],
+    k: int,
+    timeout: float,
 ) -> dict[str, Any]:
     """Fill one scope and ask its questions."""
     ids, texts, times = questions
     _within(timeout, "reset", memory.reset, scope)
     ingest = _within(timeout, "ingest", memory.ingest, scope, turns)[1]
     wait = _within(timeout, "wait", memory.wait)[1]
-    known, rows, problems, spent, in_a_row = set(turns["id"]), [], [], [], 0
+    rows, problems, spent, in_a_row = [], [], [], 0
     for query_id, text, asked in zip(ids, texts, times, strict=True):
         try:
             answer, seconds = _within(timeout, "search", memory.search, scope, [text], k, [asked])
-            read, odd = read_rows(answer, known, k)
+            read, odd = read_rows(answer, names, k)
         except Failure as error:
             problems.append((query_id, str(error)))
             in_a_row += 1
@@ -191,8 +209,11 @@ def _within(seconds: float, verb: str, call: Callable[..., Any], *arguments: Any
     return outcome[0], time.perf_counter() - started
 
 
-def read_rows(answer: Rows, known: set[str], k: int) -> tuple[list[tuple[Any, ...]], list[str]]:
-    """Read the rows of one query: what can be used of them, and what was wrong with the rest."""
+def read_rows(answer: Rows, known: Mapping[str, str], k: int) -> tuple[list[tuple[Any, ...]], list[str]]:
+    """Read the rows of one query: what can be used of them, and what was wrong with the rest.
+
+    :param known: the ids that it may name, and the turns that they stand for.
+    """
     try:
         items = answer.to_dicts() if isinstance(answer, pl.DataFrame) else [dict(item) for item in answer]
         texts = [item["text"] for item in items]
@@ -221,8 +242,8 @@ def read_rows(answer: Rows, known: set[str], k: int) -> tuple[list[tuple[Any, ..
             if len(sources) == 1 and sources[0] in taken:
                 odd.append(f"row {rank}: id {sources[0]!r} again, left out")
                 continue
-            sources = list(dict.fromkeys(source for source in sources if source in known))
             taken.update(sources[:1] if len(sources) == 1 else ())
+            sources = list(dict.fromkeys(known[source] for source in sources if source in known))
         score = item.get("score")
         if score is not None and not (isinstance(score, (int, float, np.number)) and math.isfinite(score)):
             odd.append(f"row {rank}: score {short(str(score), 40)} is no finite number, left out")

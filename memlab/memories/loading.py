@@ -39,10 +39,11 @@ class FromFunction:
         """Nothing is left to do."""
 
     def search(self, scope: str, queries: Sequence[str], k: int, now: Sequence[datetime | None]) -> Rows:
+        turns = self._turns.get(scope, pl.DataFrame(schema=TURNS))
         rows: list[dict[str, Any]] = []
         for number, (query, asked) in enumerate(zip(queries, now, strict=True)):
             about = {"now": asked} if self._dated else {}
-            answer = self.function(self._turns[scope], query, k, **about)
+            answer = self.function(turns, query, k, **about)
             items = answer.to_dicts() if isinstance(answer, pl.DataFrame) else list(answer)
             rows += [{**({"text": item} if isinstance(item, str) else item), "query": number} for item in items]
         return rows

@@ -54,7 +54,7 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> Returned:
     rows, problems = [], []
     for query, items in grouped.items():
         try:
-            read, odd = read_rows(items, set(members[scopes[query]]), k)
+            read, odd = read_rows(items, {turn: turn for turn in members[scopes[query]]}, k)
         except Failure as error:
             raise DataError(f"{place}: query {query!r}: {error}") from None
         rows += [(query, *row) for row in read]

@@ -77,6 +77,21 @@ def test_a_scope_that_fails_costs_no_other(data: Dataset, verb: str) -> None:
     assert done.rows.equals(expected)
 
 
+def test_ids_say_nothing(data: Dataset) -> None:
+    taken: list[pl.DataFrame] = []
+
+    class Looks(Words):
+        def ingest(self, scope: str, turns: pl.DataFrame) -> None:
+            taken.append(turns)
+            super().ingest(scope, turns)
+
+    done = collect(Looks(), data, name="mine", k=1)
+    for turns in taken:
+        assert turns["id"].to_list() == [f"turn-{n}" for n in range(1, turns.height + 1)]
+        assert turns["session"].str.contains(r"^session-\d+$").all()
+    assert set(done.rows["source_ids"].explode()) <= set(data.turns["turn_id"])
+
+
 def test_one_search_that_fails_is_one_question(data: Dataset) -> None:
     class Once(Words):
         def search(self, scope: str, queries: Any, k: int, now: Any) -> Any:
@@ -119,8 +134,8 @@ def test_a_memory_that_says_nothing_is_given_up(data: Dataset) -> None:
 )
 def test_what_a_search_should_not_give_is_cut_with_a_line(data: Dataset, rows: Any, problem: str, n: int) -> None:
     one = data.take(data.scopes[:1])
-    own, other = one.turns["turn_id"][0], data.turns["turn_id"][-1]
-    names = {"OWN": own, "OTHER": other}
+    other = data.turns["turn_id"][-1]
+    names = {"OWN": "turn-1", "OTHER": other}
     rows = [
         row | {"source_ids": [names.get(i, i) for i in row["source_ids"]]} if "source_ids" in row else row
         for row in rows
