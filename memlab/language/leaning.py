@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from functools import cache
-from importlib.resources import files
-from typing import Any
 
+from memlab.language._data import data
 from memlab.language.words import (
     ARTICLES,
     AUXILIARIES,
@@ -24,11 +21,6 @@ from memlab.language.words import (
 )
 
 
-@cache
-def _data() -> dict[str, Any]:
-    return tomllib.loads(files("memlab.language").joinpath("leaning.toml").read_text(encoding="utf-8"))
-
-
 def leaning(name: str) -> frozenset[str]:
     """Give a list of words.
 
@@ -36,12 +28,12 @@ def leaning(name: str) -> frozenset[str]:
     >>> "cost" in leaning("aspects")
     True
     """
-    return wordset(_data()[name])
+    return wordset(data("leaning")[name])
 
 
 def listed(name: str) -> tuple[str, ...]:
     """Give a list of words in its order."""
-    return tuple(_data()[name].split())
+    return tuple(data("leaning")[name].split())
 
 
 def pattern(name: str, *, case: bool = False) -> re.Pattern[str]:
@@ -49,10 +41,10 @@ def pattern(name: str, *, case: bool = False) -> re.Pattern[str]:
 
     :param case: whether capitals count.
     """
-    return re.compile(_data()["patterns"][name], 0 if case else re.I)
+    return re.compile(data("leaning")["patterns"][name], 0 if case else re.I)
 
 
-PLACES: dict[str, int] = _data()["places"]
+PLACES: dict[str, int] = data("leaning")["places"]
 """The place of an item in a list, from 0; the last is -1."""
 
 PERSONS_OF = {word: name for name, its in (("he", HE), ("she", SHE), ("they", THEY), ("it", IT)) for word in its}

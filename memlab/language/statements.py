@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
-from typing import Any
 
-
-@cache
-def _data() -> dict[str, Any]:
-    return tomllib.loads(files("memlab.language").joinpath("statements.toml").read_text(encoding="utf-8"))
+from memlab.language._data import data
 
 
 def wordlist(name: str) -> frozenset[str]:
@@ -26,7 +19,7 @@ def wordlist(name: str) -> frozenset[str]:
 
 def entries(name: str) -> tuple[str, ...]:
     """Give the entries of a list in their order; of a plain text, its words."""
-    listed = _data()[name]
+    listed = data("statements")[name]
     return tuple(listed.split() if isinstance(listed, str) else listed)
 
 
@@ -37,7 +30,7 @@ def table(name: str) -> dict[str, str]:
     >>> table("plans")["hope"]
     'hopes'
     """
-    return dict(_data()[name])
+    return dict(data("statements")[name])
 
 
 ADVERBS = wordlist("adverbs")
