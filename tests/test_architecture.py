@@ -51,6 +51,7 @@ DOORS = {
     "torch": {"embed", "rerank"},
     "transformers": {"embed", "knowledge"},
     "openai": {"llm"},
+    "langchain_core": {"memories"},
     "httpx": {"datasets", "memories"},
     "plotly": {"figures"},
     "papermill": {"notebooks"},

@@ -1,9 +1,9 @@
 """Memories from outside: in goes a system of any kind, out comes what it returned, as turns, with what it cost.
 
 ``contract`` says what a memory is: four verbs. ``loading`` makes one of a function, a module's name or an address,
-``http`` speaks the verbs as JSON in both directions, and ``pipelines`` puts memlab's own stages behind them.
-:func:`collect` (``collecting``) runs a memory over a dataset, and :func:`attribute` (``attribution``) finds the turns
-that its texts come from; ``rankings`` reads what was returned elsewhere.
+``http`` speaks the verbs as JSON in both directions, ``pipelines`` puts memlab's own stages behind them, ``langchain``
+a retriever of LangChain. :func:`collect` (``collecting``) runs a memory over a dataset, and :func:`attribute`
+(``attribution``) finds the turns that its texts come from; ``rankings`` reads what was returned elsewhere.
 """
 
 from memlab.memories.attribution import THRESHOLD, attribute, ranked
