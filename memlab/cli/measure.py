@@ -130,6 +130,27 @@ def evaluate(
 
 
 @verb(in_force, "store", "encoder", "on_error", "language", "seed")
+def why(
+    chosen: Settings,
+    query_id: Annotated[str, typer.Argument(help="The question, as runs and reports name it.")],
+    dataset: Path_,
+    pipeline: Annotated[str, typer.Option(help="The pipeline.")] = "best",
+    k: Annotated[int, typer.Option(help="How many first turns count as found.", min=1)] = 10,
+    format: Format = None,
+    pool: Pool = None,
+) -> None:
+    """Follow the evidence of one question through a pipeline: its rank after each stage, and what stands above it."""
+    from memlab.evaluate import explain
+    from memlab.retrieve import Bench
+
+    (data,) = load_files([dataset], chosen, format=format, pool=pool)
+    scopes = data.questions.filter(data.questions["query_id"] == query_id)["scope"].to_list()
+    own = data.take(scopes) if scopes else data
+    bench = Bench.of(own, encoder=load_encoder(chosen), store=chosen.store, header=chosen.header)
+    typer.echo(str(explain(query_id, pipeline, bench, own, k=k)))
+
+
+@verb(in_force, "store", "encoder", "on_error", "language", "seed")
 def train(
     chosen: Settings,
     dataset: Annotated[list[Path], typer.Argument(help="Files whose questions name evidence.", show_default=False)],

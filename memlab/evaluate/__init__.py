@@ -2,7 +2,7 @@
 
 ``measures`` scores a run, ``bounds`` says what chance and a perfect ranking would reach, ``groups`` sorts questions,
 ``report`` puts them together. ``significance`` tests, ``comparison`` sets systems side by side, ``printing`` writes
-tables down, ``publish`` and ``trec`` make files. ``views``, ``misses``, ``exchange`` and ``kept`` look
+tables down, ``publish`` and ``trec`` make files. ``views``, ``misses``, ``why``, ``exchange`` and ``kept`` look
 closer: at curves, at what was missed and why, at what a selection exchanged, at what a budget left over.
 
 >>> import memlab
@@ -35,13 +35,14 @@ from memlab.evaluate.report import GROUPS, Report, evaluate
 from memlab.evaluate.significance import bootstrap_interval, holm, randomisation_test
 from memlab.evaluate.trec import read_qrels, read_run, write_qrels, write_run
 from memlab.evaluate.views import curve, dissect, hard_group, independent_hits
+from memlab.evaluate.why import Explanation, explain
 from memlab.language.questions import FORMS, aggregation, question_form
 
 __all__ = [
-    "CAUSES", "DEFAULT_MEASURES", "FORMS", "GROUPS", "MULTI_SESSION", "Comparison", "Judged", "Measure", "Report",
-    "aggregation", "alpha_ndcg", "bootstrap_interval", "by_cause", "ceiling", "chance", "climb", "compare", "curve",
-    "describe_questions", "dissect", "evaluate", "file_names", "groups_table", "hard_group", "holm", "independent_hits",
-    "measure", "misses", "mrr", "ndcg", "ndcg_longmemeval", "precision", "question_form", "randomisation_test",
-    "read_qrels", "read_run", "recall", "recall_all", "recall_any", "results_table", "score", "to_latex", "to_markdown",
-    "write_qrels", "write_reports", "write_run",
+    "CAUSES", "DEFAULT_MEASURES", "FORMS", "GROUPS", "MULTI_SESSION", "Comparison", "Explanation", "Judged", "Measure",
+    "Report", "aggregation", "alpha_ndcg", "bootstrap_interval", "by_cause", "ceiling", "chance", "climb", "compare",
+    "curve", "describe_questions", "dissect", "evaluate", "explain", "file_names", "groups_table", "hard_group", "holm",
+    "independent_hits", "measure", "misses", "mrr", "ndcg", "ndcg_longmemeval", "precision", "question_form",
+    "randomisation_test", "read_qrels", "read_run", "recall", "recall_all", "recall_any", "results_table", "score",
+    "to_latex", "to_markdown", "write_qrels", "write_reports", "write_run",
 ]  # fmt: skip

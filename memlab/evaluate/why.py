@@ -1,0 +1,138 @@
+"""Why a question lost its evidence: where each piece ranks after every stage, what matches it, what stands above it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from memlab.embed.tokens import TokenEncoder
+from memlab.errors import DataError
+from memlab.evaluate.printing import to_markdown
+from memlab.language.analysis import tokenize
+from memlab.pipelines import Pipeline, pipeline
+from memlab.records import Dataset
+from memlab.retrieve import Bench
+from memlab.terminal import short
+
+_ALONE = ("bm25", "dense", "late")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One question's way through a pipeline.
+
+    :param question: its row of the dataset.
+    :param stages: a row a stage and piece of evidence: ``stage``, ``turn_id``, ``rank`` and ``score`` after it, null
+        where it is not ranked. Before the stages stand ``bm25``, ``dense`` and ``late`` alone, which most put together.
+    :param evidence: a row a piece: ``turn_id``, ``text``, ``rank`` in the end, ``lost`` (the stage after which it was
+        no longer among the first k, null where it is), ``words`` that it shares with the question and ``cosine``.
+    :param above: what stands among the first k and is no evidence: ``rank``, ``turn_id``, ``score``, ``text``,
+        ``words``, ``cosine``.
+    """
+
+    question: dict[str, object]
+    stages: pl.DataFrame
+    evidence: pl.DataFrame
+    above: pl.DataFrame
+
+    def __str__(self) -> str:
+        ranks = self.stages.with_columns(pl.col("rank").cast(pl.String).fill_null("–"))
+        wide = ranks.pivot("turn_id", index="stage", values="rank", maintain_order=True)
+        parts = {"Rank after each stage": wide, "Evidence": self.evidence, "Above it": self.above}
+        tables = "\n\n".join(f"**{title}**\n\n{to_markdown(_cut(table))}" for title, table in parts.items())
+        return f"{self.question['text']} → {self.question['answer']}\n\n{tables}"
+
+    def _repr_markdown_(self) -> str:
+        return str(self)
+
+
+def _cut(table: pl.DataFrame) -> pl.DataFrame:
+    if "text" not in table.columns:
+        return table
+    return table.with_columns(pl.col("text").map_elements(lambda text: short(text, 100), return_dtype=pl.String))
+
+
+def explain(query_id: str, stages: str | Pipeline, bench: Bench, data: Dataset, *, k: int = 10) -> Explanation:
+    """Follow a question's evidence through a pipeline, stage by stage.
+
+    :param bench: of the dataset.
+    :param k: how many first turns count as found.
+    :raises DataError: when there is no such question, or it has no evidence.
+
+    >>> import memlab
+    >>> from memlab.evaluate import explain
+    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> bench = memlab.Bench.of(data, encoder="hashing")
+    >>> asked = data.questions.filter(data.questions["evidence"].list.len() > 0)
+    >>> why = explain(asked["query_id"][0], "hybrid | mmr", bench, data)
+    >>> why.stages["stage"].unique(maintain_order=True).to_list()
+    ['bm25', 'dense', 'hybrid', '… | mmr']
+    """
+    rows = np.flatnonzero((bench.queries["query_id"] == query_id).to_numpy())
+    if not len(rows):
+        raise DataError(f"no question {query_id!r}; the ids look like {bench.queries['query_id'].head(3).to_list()}")
+    question = data.questions.row(by_predicate=pl.col("query_id") == query_id, named=True)
+    wanted = list(dict.fromkeys(question["evidence"]))
+    if not wanted:
+        raise DataError(f"question {query_id!r} has no evidence among the turns; there is nothing to follow")
+    alone, read = bench.with_rows(rows), pipeline(stages)
+    tokens = isinstance(getattr(bench.encoder, "encoder", bench.encoder), TokenEncoder)
+    simple = [name for name in _ALONE if name == "bm25" or (bench.encoder and (tokens or name != "late"))]
+    steps = [(name, pipeline(name)) for name in simple if str(read.stages[0]) != name]
+    for n, each in enumerate(read.stages, 1):
+        steps.append((str(each) if n == 1 else f"… | {each}", Pipeline(read.stages[:n])))
+    runs = {name: each.run(alone).frame for name, each in steps}
+    pieces = pl.DataFrame({"turn_id": wanted})
+    ranks = [
+        pieces.join(
+            run.select(turn_id="doc_id", rank="rank", score="score"), on="turn_id", how="left", maintain_order="left"
+        )
+        .with_columns(stage=pl.lit(name))
+        .select("stage", "turn_id", "rank", "score")
+        for name, run in runs.items()
+    ]
+    after = pl.concat(ranks)
+    own = list(runs)[-len(read.stages) :]
+    final = runs[own[-1]]
+    lost = [_lost(after.filter(pl.col("turn_id") == turn), own, k) for turn in wanted]
+    matched = _matched(alone, question["text"])
+    evidence = pieces.join(matched, on="turn_id", how="left", maintain_order="left")
+    evidence = evidence.join(ranks[-1].select("turn_id", "rank"), on="turn_id", maintain_order="left")
+    others = final.filter((pl.col("rank") <= k) & ~pl.col("doc_id").is_in(wanted)).rename({"doc_id": "turn_id"})
+    return Explanation(
+        question,
+        after,
+        evidence.with_columns(lost=pl.Series(lost, dtype=pl.String)).select(
+            "turn_id", "text", "rank", "lost", "words", "cosine"
+        ),
+        others.join(matched, on="turn_id", how="left", maintain_order="left").select(
+            "rank", "turn_id", "score", "text", "words", "cosine"
+        ),
+    )
+
+
+def _lost(ranks: pl.DataFrame, stages: list[str], k: int) -> str | None:
+    """Name the stage after which a piece was no longer among the first k, the last where it came back between."""
+    rank = dict(ranks.select("stage", "rank").iter_rows())
+    within = [rank[stage] is not None and rank[stage] <= k for stage in stages]
+    if within[-1]:
+        return None
+    return stages[max((n for n, inside in enumerate(within) if inside), default=-1) + 1]
+
+
+def _matched(bench: Bench, question: str) -> pl.DataFrame:
+    """Give for each turn of the question's scope its text, the words that it shares, and its cosine."""
+    documents = bench.documents("turn")
+    ((_, span),) = bench.by_scope("turn")
+    texts = documents.texts[span]
+    asked, *words = tokenize([question, *texts], language=bench.language)
+    shared = [", ".join(word for word in dict.fromkeys(asked) if word in each) for each in words]
+    table = pl.DataFrame({"turn_id": documents.ids[span], "text": texts, "words": shared}, schema_overrides=_TEXTS)
+    if documents.embeddings is None or bench.query_vectors is None:
+        return table.with_columns(cosine=pl.lit(None, pl.Float64))
+    return table.with_columns(cosine=pl.Series(documents.embeddings[span] @ bench.query_vectors[0], dtype=pl.Float64))
+
+
+_TEXTS = {"turn_id": pl.String(), "text": pl.String(), "words": pl.String()}
