@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -93,10 +93,5 @@ def serve(
     except OSError as error:
         raise DataError(f"{host}:{port} cannot be served ({error.strerror or error}); choose another --port") from None
     typer.echo(f"{pipeline} at http://{host}:{running.server_address[1]}; Ctrl-C ends it")
-    with running:
-        thread = threading.Thread(target=running.serve_forever, daemon=True)
-        thread.start()
-        try:
-            thread.join()
-        except KeyboardInterrupt:
-            running.shutdown()
+    with running, suppress(KeyboardInterrupt):
+        running.serve_forever()

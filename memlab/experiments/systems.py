@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.context import answer_kind, answers_in, count
+from memlab.context import count, holding
 from memlab.embed import Encoder, load
 from memlab.errors import DataError, PipelineError
 from memlab.evaluate import bootstrap_interval, holm, randomisation_test, read_run
@@ -36,7 +36,6 @@ _COSTS = (
     *("tokens returned", "named", "attributed", "ingest s", "until found s", "p50 ms", "p95 ms"),
     *("failed scopes", "problems"),
 )
-_UNKNOWN = ("none", "yes/no", "open")
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +161,7 @@ def compare_systems(
         pl.concat([found.problems.with_columns(system=pl.lit(found.name)) for found, _ in parts]),
         {
             "dataset": data.name,
-            "fingerprint": data.fingerprint(),
+            "fingerprint": bench.provenance["fingerprint"],
             "baseline": first,
             "k": k,
             "budgets": [*BUDGETS],
@@ -232,15 +231,13 @@ def _measured(
     sized = each.with_columns(n_tokens=pl.Series(count(each["line"].to_list()), dtype=pl.Int64))
     rows = rows.join(sized, on="line", how="left").sort("query_id", "rank")
     rows = rows.with_columns(after=pl.col("n_tokens").cum_sum().over("query_id"))
-    asked = data.questions.filter(~pl.col("abstention") & (pl.col("evidence").list.len() > 0)).select(
-        "query_id", "scope", "answer", n_sessions=pl.col("evidence_sessions").list.n_unique(), evidence="evidence"
-    )
+    questions = data.questions.filter(~pl.col("abstention") & (pl.col("evidence").list.len() > 0))
+    asked = questions.select("query_id", "scope", "evidence", n_sessions=pl.col("evidence_sessions").list.n_unique())
     turns = rows.explode("turn_ids").drop_nulls("turn_ids")
     unique = turns.unique(["query_id", "turn_ids"], keep="first", maintain_order=True).with_columns(
         place=pl.int_range(1, pl.len() + 1).over("query_id")
     )
-    kinds = [answer_kind(answer) not in _UNKNOWN for answer in asked["answer"]]
-    values = asked.with_columns(measurable=pl.Series(kinds, dtype=pl.Boolean))
+    values = asked
     cuts = {"@10": unique.filter(pl.col("place") <= 10)}
     cuts |= {f"@{budget} tokens": unique.filter(pl.col("after") <= budget) for budget in BUDGETS}
     evidence = asked.select("query_id", turn_ids=pl.col("evidence").list.unique()).explode("turn_ids")
@@ -253,15 +250,14 @@ def _measured(
         )
         values = values.drop("share")
     texts = rows.filter(pl.col("after") <= ANSWER_BUDGET).group_by("query_id", maintain_order=True)
-    made = texts.agg(pl.col("line").str.join("\n"))
-    contexts = values.join(made, on="query_id", how="left", maintain_order="left")["line"].fill_null("").to_list()
-    there = pl.Series(answers_in(contexts, values["answer"].to_list()), dtype=pl.Float64)
-    values = values.with_columns(pl.when("measurable").then(there).alias(f"answer@{ANSWER_BUDGET} tokens"))
+    made = texts.agg(pl.col("line").str.join("\n").alias("text"), pl.col("n_tokens").sum())
+    contexts = asked.select("query_id").join(made, on="query_id", how="left", maintain_order="left")
+    there = holding({found.name: contexts.with_columns(pl.col("text").fill_null(""))}, questions)["holds"]
+    values = values.with_columns(there.cast(pl.Float64).alias(f"answer@{ANSWER_BUDGET} tokens"))
     measures = [column for column in values.columns if "@" in column]
     means = values.select(pl.col(measures).mean()).row(0, named=True)
     several = values.filter(pl.col("n_sessions") >= 2)["recall_all@10"].mean()
     hows = {how: n / max(1, rows.height) for how, n in rows["how"].value_counts().iter_rows()}
-    failed = found.failed
     row = {
         "system": found.name,
         "n": values.height,
@@ -275,12 +271,12 @@ def _measured(
         "until found s": found.costs["wait_seconds"].sum() if found.costs.height else None,
         "p50 ms": float(np.percentile(times, 50)) if len(times) else None,
         "p95 ms": float(np.percentile(times, 95)) if len(times) else None,
-        "failed scopes": len(failed),
+        "failed scopes": len(found.failed),
         "problems": found.problems.height,
     }
     system = pl.lit(found.name).alias("system")
     texts_of = rows.select(system, "query_id", "rank", "text", "n_tokens", "how", "turn_ids")
-    return values.select(system, pl.exclude("answer", "evidence", "measurable")), row, texts_of
+    return values.select(system, pl.exclude("evidence")), row, texts_of
 
 
 def _tests(per_query: pl.DataFrame, baseline: str, seed: int) -> pl.DataFrame:

@@ -7,6 +7,7 @@ fitted well: half-life and shape are nearly independent of each other, scale and
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -72,7 +73,7 @@ class Accesses(NamedTuple):
         return cls(flat["row"].cast(pl.Int64).to_numpy(), flat["age"].fill_null(flat["last"]).to_numpy())
 
 
-class Curve:
+class Curve(ABC):
     """What the families share; each has a ``family``, its name in settings and figures, and its parameters as fields.
 
     :raises DataError: for a parameter out of range.
@@ -98,8 +99,8 @@ class Curve:
         """
         return self._left(_days(age_days), accesses)
 
-    def _left(self, age: np.ndarray, accesses: Accesses | None) -> np.ndarray:
-        raise NotImplementedError
+    @abstractmethod
+    def _left(self, age: np.ndarray, accesses: Accesses | None) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)

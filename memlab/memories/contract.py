@@ -42,3 +42,23 @@ class Memory(Protocol):
 
     def search(self, scope: str, queries: Sequence[str], k: int, now: Sequence[datetime | None]) -> Rows:
         """Give at most ``k`` rows for each query; ``now`` is when each is asked, ``None`` where nobody knows."""
+
+
+class TurnsByScope:
+    """Keeps the turns that a memory is told: what a memory that indexes them itself builds on."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, pl.DataFrame] = {}
+
+    def turns(self, scope: str) -> pl.DataFrame:
+        """Give the turns of a scope so far."""
+        return self._turns.get(scope, pl.DataFrame(schema=TURNS))
+
+    def reset(self, scope: str) -> None:
+        self._turns[scope] = pl.DataFrame(schema=TURNS)
+
+    def ingest(self, scope: str, turns: pl.DataFrame) -> None:
+        self._turns[scope] = pl.concat([self.turns(scope), turns])
+
+    def wait(self) -> None:
+        """Nothing is left to do."""

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from memlab.errors import ModelError
-from memlab.memories.contract import TURNS, Rows
+from memlab.memories.contract import Rows, TurnsByScope
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
     from langchain_core.retrievers import BaseRetriever
 
 
-class LangChainMemory:
+class LangChainMemory(TurnsByScope):
     """What builds a LangChain retriever from documents, as a memory: one retriever a scope, built when it is searched.
 
     A turn is a ``Document`` whose ``page_content`` is "speaker: text" and whose ``id`` is the turn's, with ``id``,
@@ -45,27 +45,24 @@ class LangChainMemory:
             import langchain_core  # noqa: F401
         except ImportError as error:
             raise ModelError('LangChain is not installed; run: pip install "memlab[langchain]"') from error
+        super().__init__()
         self._build = build
-        self._turns: dict[str, pl.DataFrame] = {}
-        self._retrievers: dict[tuple[str, int], BaseRetriever] = {}
+        self._retrievers: dict[str, dict[int, BaseRetriever]] = {}
 
     def reset(self, scope: str) -> None:
-        self._turns[scope] = pl.DataFrame(schema=TURNS)
-        self._forget(scope)
+        super().reset(scope)
+        self._retrievers.pop(scope, None)
 
     def ingest(self, scope: str, turns: pl.DataFrame) -> None:
-        self._turns[scope] = pl.concat([self._turns.get(scope, turns.clear()), turns])
-        self._forget(scope)
-
-    def wait(self) -> None:
-        """Retrievers are built when they are searched, for they are built with k."""
+        super().ingest(scope, turns)
+        self._retrievers.pop(scope, None)
 
     def search(self, scope: str, queries: Sequence[str], k: int, now: Sequence[datetime | None]) -> Rows:
-        retriever = self._retrievers.get((scope, k))
-        if retriever is None:
-            retriever = self._retrievers[scope, k] = self._build(self._documents(scope), k)
+        built = self._retrievers.setdefault(scope, {})
+        if k not in built:
+            built[k] = self._build(self._documents(scope), k)
         rows: list[dict[str, Any]] = []
-        for number, documents in enumerate(retriever.batch(list(queries))):
+        for number, documents in enumerate(built[k].batch(list(queries))):
             for document in documents[:k]:
                 known = document.id or document.metadata.get("id")
                 sources = {"source_ids": [known]} if known else {}
@@ -76,12 +73,8 @@ class LangChainMemory:
     def _documents(self, scope: str) -> list[Document]:
         from langchain_core.documents import Document
 
-        turns = self._turns.get(scope, pl.DataFrame(schema=TURNS))
-        told = turns.with_columns(pl.col("time").dt.to_string("iso:strict"))
+        told = self.turns(scope).with_columns(pl.col("time").dt.to_string("iso:strict"))
         return [
             Document(id=row["id"], page_content=f"{row['speaker']}: {row.pop('text')}", metadata=row)
             for row in told.iter_rows(named=True)
         ]
-
-    def _forget(self, scope: str) -> None:
-        self._retrievers = {place: kept for place, kept in self._retrievers.items() if place[0] != scope}

@@ -12,12 +12,12 @@ from typing import Any
 import polars as pl
 
 from memlab.errors import DataError, PipelineError
-from memlab.memories.contract import TURNS, Memory, Rows
+from memlab.memories.contract import Memory, Rows, TurnsByScope
 from memlab.memories.http import HttpMemory
 from memlab.sources import source_digest
 
 
-class FromFunction:
+class FromFunction(TurnsByScope):
     """A function ``search(turns, query, k)`` as a memory that holds all turns of a scope.
 
     :param function: takes turns, :data:`TURNS`, a query and k; gives texts, rows or a frame, best first. Where it has a
@@ -25,21 +25,12 @@ class FromFunction:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
         self.function = function
         self._dated = "now" in inspect.signature(function).parameters
-        self._turns: dict[str, pl.DataFrame] = {}
-
-    def reset(self, scope: str) -> None:
-        self._turns[scope] = pl.DataFrame(schema=TURNS)
-
-    def ingest(self, scope: str, turns: pl.DataFrame) -> None:
-        self._turns[scope] = pl.concat([self._turns.get(scope, turns.clear()), turns])
-
-    def wait(self) -> None:
-        """Nothing is left to do."""
 
     def search(self, scope: str, queries: Sequence[str], k: int, now: Sequence[datetime | None]) -> Rows:
-        turns = self._turns.get(scope, pl.DataFrame(schema=TURNS))
+        turns = self.turns(scope)
         rows: list[dict[str, Any]] = []
         for number, (query, asked) in enumerate(zip(queries, now, strict=True)):
             about = {"now": asked} if self._dated else {}

@@ -9,14 +9,14 @@ from typing import Any
 import polars as pl
 
 from memlab.embed import Encoder, load
-from memlab.memories.contract import TURNS, Rows
+from memlab.memories.contract import TURNS, Rows, TurnsByScope
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
 from memlab.sessions import sessions_of
 
 
-class PipelineMemory:
+class PipelineMemory(TurnsByScope):
     """A pipeline as a memory: turns are kept as they come, and indexed when they are first searched.
 
     :param stages: a pipeline or its text.
@@ -31,19 +31,19 @@ class PipelineMemory:
     """
 
     def __init__(self, stages: str | Pipeline = "best", *, encoder: Encoder | str | None = "minilm") -> None:
+        super().__init__()
         self.pipeline = pipeline(stages)
         self.encoder = load(encoder) if isinstance(encoder, str) else encoder
         identity = self.encoder.identity.describe() if self.encoder else None
         self.settings = {"pipeline": str(self.pipeline), "encoder": identity}
-        self._turns: dict[str, pl.DataFrame] = {}
         self._benches: dict[str, Bench] = {}
 
     def reset(self, scope: str) -> None:
-        self._turns[scope] = pl.DataFrame(schema=TURNS)
+        super().reset(scope)
         self._benches.pop(scope, None)
 
     def ingest(self, scope: str, turns: pl.DataFrame) -> None:
-        self._turns[scope] = pl.concat([self._turns.get(scope, turns.clear()), turns])
+        super().ingest(scope, turns)
         self._benches.pop(scope, None)
 
     def wait(self) -> None:
