@@ -16,7 +16,8 @@ _EXPORTS: dict[str, str] = {
     ),
     "Bench": "memlab.retrieve",
     **dict.fromkeys(
-        ("Experiment", "compare_systems", "reopen", "replay", "run", "run_grid", "run_pipelines"), "memlab.experiments"
+        ("Experiment", "answer_questions", "compare_systems", "reopen", "replay", "run", "run_grid", "run_pipelines"),
+        "memlab.experiments",
     ),
     "MemoryStore": "memlab.store",
     **dict.fromkeys(("Pipeline", "pipeline", "stage"), "memlab.pipelines"),

@@ -30,6 +30,8 @@ class ServiceSettings(BaseModel, extra="forbid"):
     document_prompt: str = ""
     max_output: int | None = Field(1024, gt=0)
     cache: str | None = ".memlab/answers.jsonl"
+    input_price: float | None = Field(None, ge=0, allow_inf_nan=False)
+    output_price: float | None = Field(None, ge=0, allow_inf_nan=False)
 
 
 class LLMSettings(BaseModel, extra="forbid"):

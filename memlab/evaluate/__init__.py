@@ -3,13 +3,15 @@
 ``measures`` scores a run, ``bounds`` says what chance and a perfect ranking would reach, ``groups`` sorts questions,
 ``report`` puts them together. ``significance`` tests, ``comparison`` sets systems side by side, ``printing`` writes
 tables down, ``publish`` and ``trec`` make files. ``views``, ``misses``, ``why``, ``exchange`` and ``kept`` look
-closer: at curves, at what was missed and why, at what a selection exchanged, at what a budget left over.
+closer: at curves, at what was missed and why, at what a selection exchanged, at what a budget left over;
+``abstaining`` at which questions had better not be answered.
 
 >>> import memlab
 >>> memlab.evaluate.recall_all @ 10
 recall_all@10
 """
 
+from memlab.evaluate.abstaining import Abstention, abstention, risk_coverage, score_signals
 from memlab.evaluate.bounds import ceiling, chance
 from memlab.evaluate.comparison import Comparison, climb, compare, groups_table, results_table
 from memlab.evaluate.groups import MULTI_SESSION, describe_questions
@@ -39,10 +41,11 @@ from memlab.evaluate.why import Explanation, explain
 from memlab.language.questions import FORMS, aggregation, question_form
 
 __all__ = [
-    "CAUSES", "DEFAULT_MEASURES", "FORMS", "GROUPS", "MULTI_SESSION", "Comparison", "Explanation", "Judged", "Measure",
-    "Report", "aggregation", "alpha_ndcg", "bootstrap_interval", "by_cause", "ceiling", "chance", "climb", "compare",
-    "curve", "describe_questions", "dissect", "evaluate", "explain", "file_names", "groups_table", "hard_group", "holm",
-    "independent_hits", "measure", "misses", "mrr", "ndcg", "ndcg_longmemeval", "precision", "question_form",
-    "randomisation_test", "read_qrels", "read_run", "recall", "recall_all", "recall_any", "results_table", "score",
-    "to_latex", "to_markdown", "write_qrels", "write_reports", "write_run",
+    "CAUSES", "DEFAULT_MEASURES", "FORMS", "GROUPS", "MULTI_SESSION", "Abstention", "Comparison", "Explanation",
+    "Judged", "Measure", "Report", "abstention", "aggregation", "alpha_ndcg", "bootstrap_interval", "by_cause",
+    "ceiling", "chance", "climb", "compare", "curve", "describe_questions", "dissect", "evaluate", "explain",
+    "file_names", "groups_table", "hard_group", "holm", "independent_hits", "measure", "misses", "mrr", "ndcg",
+    "ndcg_longmemeval", "precision", "question_form", "randomisation_test", "read_qrels", "read_run", "recall",
+    "recall_all", "recall_any", "results_table", "risk_coverage", "score", "score_signals", "to_latex", "to_markdown",
+    "write_qrels", "write_reports", "write_run",
 ]  # fmt: skip

@@ -3,10 +3,13 @@
 :func:`run` does it all (``running``): it trains where a stage learns (``folds``), ranks, measures, saves, and goes on
 where it was stopped. What comes out is an :class:`Experiment` (``experiment``): runs, reports, tables, files.
 :func:`reopen` and :func:`replay` (``replaying``) give it back from the store alone; ``identity`` says what a run
-depends on. :func:`compare_systems` (``systems``) puts memories from outside beside pipelines. :func:`sweep` and
-:func:`latency` (``sweeps``) vary one parameter and time pipelines; ``learning`` looks into the learned reranker.
+depends on. :func:`compare_systems` (``systems``) puts memories from outside beside pipelines, :func:`answer_questions`
+(``answering``) has questions answered from what they return (``contexts``). :func:`sweep` and :func:`latency`
+(``sweeps``) vary one parameter and time pipelines; ``learning`` looks into the learned reranker.
 """
 
+from memlab.experiments.answering import Answers, answer_questions
+from memlab.experiments.contexts import BOUNDS, SystemContexts, system_contexts
 from memlab.experiments.experiment import Experiment
 from memlab.experiments.folds import train_folds, untrained, with_models
 from memlab.experiments.identity import code
@@ -18,6 +21,7 @@ from memlab.experiments.systems import Systems, compare_systems
 run_grid = run  # the name that it has where several datasets are meant
 
 __all__ = [
-    "Experiment", "Systems", "code", "compare_systems", "distinct", "latency", "measurable", "reopen", "replay", "run",
-    "run_grid", "run_pipelines", "seen_dataset", "sweep", "train_folds", "untrained", "with_models",
+    "BOUNDS", "Answers", "Experiment", "SystemContexts", "Systems", "answer_questions", "code", "compare_systems",
+    "distinct", "latency", "measurable", "reopen", "replay", "run", "run_grid", "run_pipelines", "seen_dataset",
+    "sweep", "system_contexts", "train_folds", "untrained", "with_models",
 ]  # fmt: skip

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.context import count, holding
+from memlab.context import holding
 from memlab.embed import Encoder, load
 from memlab.errors import DataError, PipelineError
 from memlab.evaluate import bootstrap_interval, holm, randomisation_test, read_run
 from memlab.evaluate.printing import to_markdown
 from memlab.experiments.running import measurable
 from memlab.files import atomic
-from memlab.memories import Memory, Returned, as_returned, attribute, collect, memory, read_ranking
+from memlab.memories import Memory, Returned, as_returned, attribute, collect, memory, read_ranking, within, written
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
@@ -130,8 +130,8 @@ def compare_systems(
     >>> done.table["system"].to_list()
     ['bm25', 'latest']
     """
-    named = _named(systems)
-    ranked = [_from_file(Path(path), data, k) for path in runs]
+    named = named_systems(systems)
+    ranked = [from_file(Path(path), data, k) for path in runs]
     names = [*(name for name, _ in named), *(each.name for each in ranked)]
     first = names[0] if baseline is None and names else baseline
     if not names or len(set(names)) < len(names) or first not in names:
@@ -187,13 +187,13 @@ def _clock(stages: Pipeline, bench: Bench, seed: int) -> np.ndarray:
     return np.array(spent[1:])
 
 
-def _from_file(path: Path, data: Dataset, k: int) -> Returned:
+def from_file(path: Path, data: Dataset, k: int) -> Returned:
     if path.suffix in (".json", ".jsonl"):
         return read_ranking(path, data, k=k)
     return as_returned(read_run(path, "turn").top(k), data, path.stem)
 
 
-def _named(systems: Any) -> list[tuple[str, Pipeline | Memory]]:
+def named_systems(systems: Any) -> list[tuple[str, Pipeline | Memory]]:
     """Read the systems, each with the name that it has in tables."""
     if isinstance(systems, Mapping):
         return [(name, _system(system)) for name, system in systems.items()]
@@ -224,13 +224,7 @@ def _measured(
 ) -> tuple[pl.DataFrame, dict[str, Any], pl.DataFrame]:
     """Give one system's values by question, its row of the table, and its attributed texts."""
     sources = attribute(found, data, encoder)
-    day = pl.col("time").str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False).dt.strftime("%-d %B %Y")
-    head = pl.format("[{}]\n", pl.coalesce(day, "time")).fill_null("")
-    rows = found.rows.with_columns(line=head + pl.col("text")).join(sources, on=["query_id", "rank"], how="left")
-    each = rows.select(pl.col("line").unique(maintain_order=True))
-    sized = each.with_columns(n_tokens=pl.Series(count(each["line"].to_list()), dtype=pl.Int64))
-    rows = rows.join(sized, on="line", how="left").sort("query_id", "rank")
-    rows = rows.with_columns(after=pl.col("n_tokens").cum_sum().over("query_id"))
+    rows = written(found).join(sources, on=["query_id", "rank"], how="left", maintain_order="left")
     questions = data.questions.filter(~pl.col("abstention") & (pl.col("evidence").list.len() > 0))
     asked = questions.select("query_id", "scope", "evidence", n_sessions=pl.col("evidence_sessions").list.n_unique())
     turns = rows.explode("turn_ids").drop_nulls("turn_ids")
@@ -249,10 +243,7 @@ def _measured(
             (pl.col("share") > 0).cast(pl.Float64).alias(f"recall_any{cut}"),
         )
         values = values.drop("share")
-    texts = rows.filter(pl.col("after") <= ANSWER_BUDGET).group_by("query_id", maintain_order=True)
-    made = texts.agg(pl.col("line").str.join("\n").alias("text"), pl.col("n_tokens").sum())
-    contexts = asked.select("query_id").join(made, on="query_id", how="left", maintain_order="left")
-    there = holding({found.name: contexts.with_columns(pl.col("text").fill_null(""))}, questions)["holds"]
+    there = holding({found.name: within(rows, asked, ANSWER_BUDGET)}, questions)["holds"]
     values = values.with_columns(there.cast(pl.Float64).alias(f"answer@{ANSWER_BUDGET} tokens"))
     measures = [column for column in values.columns if "@" in column]
     means = values.select(pl.col(measures).mean()).row(0, named=True)

@@ -1,4 +1,4 @@
-"""Curves over k and over the number of pieces of evidence."""
+"""Curves over k, over the number of pieces of evidence, and over the share of questions answered."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import Any
 
 import polars as pl
 
+from memlab.evaluate.abstaining import BEST
 from memlab.figures import style
 from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, plain, spread, text_px
 
 _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 _PREDICTED = "independent hits, pⁿ"
+_DASHES = ("solid", "dash", "dashdot", "longdash", "solid")
+_STEADY = 0.1
 
 
 def recall_curves(
@@ -101,6 +104,38 @@ def end_labels(ends: list[tuple[str, float, str]], *, plot_px: int, y_top: float
                    font={"size": style.SMALL, "color": style.darker(colour, 0.15)})
         for (name, _, colour), at in zip(ends, placed, strict=True)
     ]  # fmt: skip
+
+
+def risk_coverage(frame: pl.DataFrame, *, risk: str = "share of wrong answers", title: str = "") -> go.Figure:
+    """Draw what answering only the surest questions risks: a line a signal, from the surest question to all.
+
+    A line that stays low until far right knows what not to answer; where all end is the share of errors. The
+    ``best order``, which knows the errors, is grey and dotted.
+
+    :param frame: ``signal``, ``coverage`` and ``risk``, as :attr:`memlab.evaluate.Abstention.curves`.
+    :param risk: what the errors are, on the y axis.
+
+    >>> import polars as pl
+    >>> from memlab.figures import curves
+    >>> points = {"signal": "top score", "coverage": [0.5, 1.0], "risk": [0.0, 0.2]}
+    >>> len(curves.risk_coverage(pl.DataFrame(points)).data)
+    1
+    """
+    style.need(frame, ("signal", "coverage", "risk"), "risk_coverage")
+    signals = [name for name in style.series(frame, "signal") if name != BEST]
+    traces = []
+    for i, name in enumerate([*signals, *([BEST] if BEST in frame["signal"] else [])]):
+        rows = frame.filter(pl.col("signal") == name).sort("coverage")
+        look = {"width": 1, "dash": "dot"} if name == BEST else {"color": style.colour(i), "dash": _DASHES[i % 5]}
+        traces.append(style.line(rows["coverage"], rows["risk"], plain(name), **look, showlegend=True))
+    # The first few questions make any share, and would set the scale.
+    steady = frame.filter(pl.col("coverage") >= _STEADY)["risk"]
+    top = min(1.02, max(float(steady.max() or 0.0), float(frame["risk"][-1])) * 1.15 or 0.1)  # type: ignore[arg-type]
+    return style.plot(
+        traces, title=title, names=[t.name for t in traces], plot_px=190,
+        xaxis={"title": {"text": "coverage: share of questions answered"}, "range": [0, 1.01]},
+        yaxis={"title": {"text": plain(risk)}, "range": [0, top]},
+    )  # fmt: skip
 
 
 def independent_hits(

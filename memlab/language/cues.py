@@ -164,6 +164,16 @@ PUT_OFF = any_of(
     "can't say",
     "(?:don't|do not) have (?:that|this|access|(?:any |enough )?information)",
 )
+UNKNOWN = any_of(
+    "(?:(?:do|did|does|could)(?: not|n't)|can't|cannot|can not) (?:\\w+ )?(?:know|find|see|tell|say|recall|remember|"
+    "mention|specify|state|give|answer|have (?:\\w+ ){0,3}(?:information|record|details|access|figure|answer))",
+    "(?:have|had|is|are|was|were|there's) (?:nothing|no) (?:\\w+ )?(?:record|memory|information|idea|mention|note|word|"
+    "evidence|about|on|in)",
+    "(?:not|never|nothing|nobody|no one|none|\\w+n't) (?:\\w+ )?(?:known|mentioned|stated|specified|recorded|noted|"
+    "given|told|said)",
+    "(?:not (?:aware|able|sure|certain)|unsure|unknown|unanswerable|(?:not enough|insufficient|no) information)",
+)
+"""Says that something is not known."""
 EVENT = any_of(
     "decided|chose|chosen|picked|agreed|planning|going to|gonna|signed up|accepted|booked|bought|joined|finished|"
     "launched|won|moved|quit|let's"

@@ -4,11 +4,11 @@ In go a :class:`Service` (``service``: where it is, and its client) and texts; o
 (``chat``) or vectors (``embeddings``).
 """
 
-from memlab.llm.chat import Outcome, answers, chat
+from memlab.llm.chat import Cost, Outcome, answers, chat
 from memlab.llm.embeddings import BATCH_CHARS, BATCH_TEXTS, batches, embeddings
 from memlab.llm.service import Service, client, configured
 
 __all__ = [
-    "BATCH_CHARS", "BATCH_TEXTS", "Outcome", "Service", "answers", "batches", "chat", "client", "configured",
+    "BATCH_CHARS", "BATCH_TEXTS", "Cost", "Outcome", "Service", "answers", "batches", "chat", "client", "configured",
     "embeddings",
 ]  # fmt: skip

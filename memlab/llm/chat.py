@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, TypeVar
@@ -36,6 +37,19 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What one prompt cost, over all attempts.
+
+    :param seconds: until the answer was there, retries included.
+    :param prompt_tokens: as the server counts them, and ``output_tokens``; ``None`` where it does not say.
+    """
+
+    seconds: float = 0.0
+    prompt_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+@dataclass(frozen=True)
 class Outcome(Generic[Answer]):
     """What came of one prompt.
 
@@ -43,11 +57,13 @@ class Outcome(Generic[Answer]):
     :param failure: why there is none.
     :param kind: ``content`` where the model answered badly, also when asked again; ``timeout`` or ``service`` where no
         answer came: those are worth another try later.
+    :param cost: of an answer that was kept, what it cost when it was asked for.
     """
 
     answer: Answer | None
     failure: str = ""
     kind: str = ""
+    cost: Cost = Cost()
 
 
 def chat(
@@ -98,7 +114,7 @@ def _outcomes(
 ) -> list[Outcome[Answer]]:
     asked = {_key(service, prompt, schema, system): prompt[: service.max_input] for prompt in prompts}
     known = _remembered(service.cache, schema) if service.cache and asked else {}
-    outcomes = {key: Outcome(known[key]) for key in asked if key in known}
+    outcomes = {key: known[key] for key in asked if key in known}
     new = {key: prompt for key, prompt in asked.items() if key not in known}
     if new:
         request = _Request(service, client(service), schema, system, most, stops)
@@ -135,29 +151,37 @@ class _Request(Generic[Answer]):
             self.failures = self.failures + 1 if failed else 0
             self.last = outcome if failed else self.last
         if outcome.answer is not None:
-            _remember(self.service, key, prompt, outcome.answer)
+            _remember(self.service, key, prompt, outcome)
         return outcome
 
     def _attempts(self, prompt: str) -> Outcome[Answer]:
+        begun = time.perf_counter()
+        usages: list[tuple[int | None, int | None]] = []
+
+        def cost() -> Cost:
+            counts = (_total(column) for column in zip(*usages, strict=True)) if usages else (None, None)
+            return Cost(time.perf_counter() - begun, *counts)
+
         messages = [{"role": "system", "content": self.system}] if self.system else []
         messages.append({"role": "user", "content": prompt})
         failure = ""
         for _ in range(ATTEMPTS):
             try:
-                text, odd = self._ask(messages)
+                text, odd, usage = self._ask(messages)
             except _Unanswered as error:
-                return Outcome(None, redact(self.client.api_key, str(error)), error.kind)
+                return Outcome(None, redact(self.client.api_key, str(error)), error.kind, cost())
+            usages.append(usage)
             answer, wrong = _read(text, self.schema)
             if answer is not None:
-                return Outcome(answer)
+                return Outcome(answer, cost=cost())
             failure = f"the answer does not fit {self.schema.__name__} ({odd or wrong})"
             again = f"That does not fit: {odd or wrong}. Answer again, with JSON of the schema and nothing else."
             shown = {"role": "assistant", "content": text[:SHOWN_CHARS]}
             messages = [*messages, shown, {"role": "user", "content": again}]
-        return Outcome(None, redact(self.client.api_key, failure), "content")
+        return Outcome(None, redact(self.client.api_key, failure), "content", cost())
 
-    def _ask(self, messages: list[dict[str, str]]) -> tuple[str, str]:
-        """Send one request: the text of the answer, and what is odd about it.
+    def _ask(self, messages: list[dict[str, str]]) -> tuple[str, str, tuple[int | None, int | None]]:
+        """Send one request: the text of the answer, what is odd about it, and its tokens.
 
         :raises _Unanswered: when no answer came.
         """
@@ -174,7 +198,8 @@ class _Request(Generic[Answer]):
                 seed=SEED,
                 **bound,
             )
-            return _content(raw.http_response.json())
+            body = raw.http_response.json()
+            return *_content(body), _usage(body)
         except APITimeoutError as error:
             failure, kind = explain(error), "timeout"
         except OpenAIError as error:
@@ -205,6 +230,18 @@ def _content(body: Any) -> tuple[str, str]:
     return text, "cut at the longest output: raise max_output" if reason == "length" else ""
 
 
+def _usage(body: Any) -> tuple[int | None, int | None]:
+    """Read how many tokens went in and came out, where the server says so."""
+    usage = body.get("usage") if isinstance(body, dict) else None
+    counts = [usage.get(name) if isinstance(usage, dict) else None for name in ("prompt_tokens", "completion_tokens")]
+    sent, came = (n if isinstance(n, int) and not isinstance(n, bool) and n >= 0 else None for n in counts)
+    return sent, came
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    return None if None in counts else sum(n for n in counts if n is not None)
+
+
 def _read(text: str, schema: type[Answer]) -> tuple[Answer | None, str]:
     """Read an answer, or say what is wrong; models that are not held to JSON put words or a fence around it."""
     first, last = text.find("{"), text.rfind("}")
@@ -224,7 +261,7 @@ def _key(service: Service, prompt: str, schema: type[BaseModel], system: str) ->
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 
 
-def _remembered(file: str, schema: type[Answer]) -> dict[str, Answer]:
+def _remembered(file: str, schema: type[Answer]) -> dict[str, Outcome[Answer]]:
     """Read the answers that are kept; a line that was cut when a run was killed is skipped."""
     try:
         lines = Path(file).read_text(encoding="utf-8", errors="replace").split("\n")
@@ -236,16 +273,17 @@ def _remembered(file: str, schema: type[Answer]) -> dict[str, Answer]:
     for line in lines:
         try:
             row = json.loads(line)
-            known[row["key"]] = _read(row["answer"], schema)[0]
+            known[row["key"]] = Outcome(_read(row["answer"], schema)[0], cost=Cost(**row.get("cost", {})))
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
-    return {key: answer for key, answer in known.items() if answer is not None}
+    return {key: outcome for key, outcome in known.items() if outcome.answer is not None}
 
 
-def _remember(service: Service, key: str, prompt: str, answer: BaseModel) -> None:
-    if not service.cache:
+def _remember(service: Service, key: str, prompt: str, outcome: Outcome[Answer]) -> None:
+    if not service.cache or outcome.answer is None:
         return
-    row = {"key": key, "model": service.model, "prompt": prompt, "answer": answer.model_dump_json()}
+    answer, cost = outcome.answer.model_dump_json(), asdict(outcome.cost)
+    row = {"key": key, "model": service.model, "prompt": prompt, "answer": answer, "cost": cost}
     with _LOCK:
         Path(service.cache).parent.mkdir(parents=True, exist_ok=True)
         with Path(service.cache).open("a", encoding="utf-8") as out:

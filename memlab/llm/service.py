@@ -27,6 +27,8 @@ class Service:
     :param query_prompt: text put before a query that is embedded.
     :param document_prompt: text put before a document that is embedded.
     :param max_output: longest answer of a chat, in tokens; ``None`` leaves it to the server.
+    :param input_price: of a million tokens that are sent, in whatever currency.
+    :param output_price: of a million tokens that come.
     :param cache: a file of JSON lines that answers are kept in and read from again; ``None`` or empty keeps none.
 
     >>> from memlab.llm import Service
@@ -45,6 +47,8 @@ class Service:
     document_prompt: str = ""
     max_output: int | None = 1024
     cache: str | None = None
+    input_price: float | None = None
+    output_price: float | None = None
 
 
 def configured(name: str | None = None) -> Service:

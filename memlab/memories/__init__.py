@@ -3,7 +3,8 @@
 ``contract`` says what a memory is: four verbs. ``loading`` makes one of a function, a module's name or an address,
 ``http`` speaks the verbs as JSON in both directions, ``pipelines`` puts memlab's own stages behind them, ``langchain``
 a retriever of LangChain. :func:`collect` (``collecting``) runs a memory over a dataset, and :func:`attribute`
-(``attribution``) finds the turns that its texts come from; ``rankings`` reads what was returned elsewhere.
+(``attribution``) finds the turns that its texts come from; ``rankings`` reads what was returned elsewhere, and
+:func:`within` (``writing``) writes down what fits into a budget.
 """
 
 from memlab.memories.attribution import THRESHOLD, attribute, ranked
@@ -13,6 +14,7 @@ from memlab.memories.http import TOKEN_VARIABLE, HttpMemory, server
 from memlab.memories.loading import memory
 from memlab.memories.pipelines import PipelineMemory
 from memlab.memories.rankings import as_returned, read_ranking
+from memlab.memories.writing import within, written
 
 __all__ = [
     "THRESHOLD",
@@ -29,4 +31,6 @@ __all__ = [
     "ranked",
     "read_ranking",
     "server",
+    "within",
+    "written",
 ]

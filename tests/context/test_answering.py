@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from chat_server import FAULTS, KEY, UNANSWERED, ChatServer, said
 from llama_server import llama_server
 
 from memlab.context import answer, count, judge
-from memlab.context.by_model import JUDGE, RUBRICS, SYSTEM
+from memlab.context.by_model import JUDGE, POINT, PROMPTS_VERSION, RUBRICS, SYSTEM, prompts
 from memlab.errors import DataError
 from memlab.llm import Service
 from memlab.records import Question, frame
@@ -83,8 +84,9 @@ def test_each_kind_has_its_rubric(server: ChatServer) -> None:
     asked = questions(4)
     answer_rows = pl.DataFrame({"query_id": asked["query_id"], "answer": ["Oslo"] * 4})
     verdicts = judge(asked, answer_rows, server.service())
-    assert verdicts["rubric"].to_list() == ["temporal", "", "knowledge-update", "abstention"]
+    assert verdicts["rubric"].to_list() == ["temporal", "single", "knowledge-update", "abstention"]
     assert verdicts["correct"].to_list() == [True] * 4
+    assert verdicts["score"].to_list() == [1.0] * 4
     assert verdicts["question_type"].null_count() == 0
     prompts = {r["messages"][-1]["content"] for r in server.requests}
     assert {r["messages"][0]["content"] for r in server.requests} == {JUDGE}
@@ -105,6 +107,49 @@ def test_a_question_without_gold_is_not_judged(server: ChatServer) -> None:
 def test_a_question_without_context_is_named(server: ChatServer) -> None:
     with pytest.raises(DataError, match="question 'q1' has no context"):
         answer(contexts(1), questions(2), server.service())
+
+
+def test_points_are_judged_one_by_one(server: ChatServer) -> None:
+    met = {"Oslo": "fully", "tea": "partly", "no coffee": "not"}
+
+    def by_point(request: dict) -> tuple[int, dict]:
+        text = request["messages"][-1]["content"]
+        return said(json.dumps({"reason": "so", "met": next(met[point] for point in met if f"Point: {point}" in text)}))
+
+    server.answers = [by_point]
+    points = pl.Series("rubric", [["Oslo", "tea", "no coffee"], ["Oslo"], None], dtype=pl.List(pl.String))
+    asked = questions().with_columns(points)
+    answered = pl.DataFrame({"query_id": asked["query_id"], "answer": ["tea in Oslo", "Oslo", None]})
+    verdicts = judge(asked, answered, server.service(input_price=1e6, output_price=0.0))
+    assert verdicts["rubric"].to_list() == ["points", "points", "knowledge-update"]
+    assert verdicts["score"].to_list() == [0.5, 1.0, None]
+    assert verdicts["correct"].to_list() == [False, True, None]
+    assert {request["messages"][0]["content"] for request in server.requests} == {POINT}
+    assert verdicts["price"].to_list() == [*verdicts["prompt_tokens"][:2], None]
+
+
+def test_a_point_without_a_verdict_leaves_its_question_without_one(server: ChatServer) -> None:
+    server.answers = [lambda request: said("?" if "Point: tea" in str(request) else '{"reason": "so", "met": "fully"}')]
+    asked = questions(1).with_columns(rubric=pl.lit(["Oslo", "tea"]))
+    verdicts = judge(asked, pl.DataFrame({"query_id": ["q0"], "answer": ["Oslo"]}), server.service())
+    assert verdicts.select("score", "correct", "failure_kind").row(0) == (None, None, "content")
+
+
+def test_tokens_are_the_servers_where_it_counts_them(server: ChatServer, tmp_path: Path) -> None:
+    usage = {"usage": {"prompt_tokens": 100, "completion_tokens": 7}}
+    bodies = iter(["?", '{"answer": "Oslo", "known": true}'])
+    server.answers = [lambda request: (200, said(next(bodies))[1] | usage)]
+    service = server.service(cache=str(tmp_path / "a.jsonl"), input_price=2.0, output_price=10.0)
+    first = answer(contexts(1), questions(1), service)
+    assert first.select("prompt_tokens", "output_tokens", "price").row(0) == (200, 14, pytest.approx(540e-6))
+    again = answer(contexts(1), questions(1), service)
+    assert len(server.requests) == 2
+    assert again.equals(first), "what is kept costs what it cost"
+
+
+def test_a_changed_prompt_has_a_new_version() -> None:
+    digest = hashlib.sha256(json.dumps(prompts()).encode()).hexdigest()[:16]
+    assert (PROMPTS_VERSION, digest) == (2, "98619f50dc88ab37"), "raise PROMPTS_VERSION with every change"
 
 
 @pytest.mark.slow

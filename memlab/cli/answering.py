@@ -1,0 +1,111 @@
+"""Verbs for answers: having questions answered from what systems return, and measuring who judges them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from memlab.cli._options import (
+    Format,
+    Out,
+    Path_,
+    Pool,
+    import_from_here,
+    in_force,
+    load_encoder,
+    load_files,
+    table,
+    verb,
+)
+from memlab.config import Settings
+
+
+@verb(in_force, "store", "encoder", "on_error", "language", "seed")
+def answer(
+    chosen: Settings,
+    dataset: Path_,
+    system: Annotated[
+        list[str] | None,
+        typer.Option(help="A pipeline, module:name of a memory, or http://HOST:PORT; may be repeated."),
+    ] = None,
+    run: Annotated[list[Path] | None, typer.Option(help="A TREC run of turns; may be repeated.")] = None,
+    bound: Annotated[
+        list[str] | None,
+        typer.Option(help="evidence, whole history, nothing, another's, or none; all four by default."),
+    ] = None,
+    service: Annotated[
+        str | None, typer.Option(help="The service that answers; without, contexts are measured.")
+    ] = None,
+    judge: Annotated[str | None, typer.Option(help="The service that judges; by default the same.")] = None,
+    budget: Annotated[int, typer.Option(help="Tokens of a context.", min=1)] = 1000,
+    show_prompts: Annotated[
+        bool, typer.Option("--show-prompts", help="Show what would be asked, and ask nothing.")
+    ] = False,
+    out: Out = None,
+    format: Format = None,
+    pool: Pool = None,
+    timeout: Annotated[float, typer.Option(help="Seconds for one call of a memory.", min=0.001)] = 600.0,
+) -> None:
+    """Have questions answered from what systems return, and the answers judged by rubric.
+
+    Answers and verdicts are kept in the service's cache: the same command goes on where it was stopped. Without
+    --service the contexts are measured instead: whether the answer stands there. `whole history` is long, and asked
+    about for every question: leave it out (name the others with --bound) where tokens cost.
+    """
+    from memlab.experiments import BOUNDS, answer_questions, system_contexts
+    from memlab.experiments.contexts import prompt_examples
+
+    import_from_here()
+    (data,) = load_files([dataset], chosen, format=format, pool=pool)
+    typer.echo(data.describe())
+    directory = out or Path(chosen.results) / data.name / "answers"
+    systems = system or ([] if run else ["best"])
+    options: dict[str, Any] = {
+        "runs": run or [],
+        "bounds": BOUNDS if not bound else [] if bound == ["none"] else bound,
+        "budget": budget,
+        "encoder": load_encoder(chosen),
+        "store": chosen.store,
+        "folder": directory / "returned",
+        "timeout": timeout,
+    }
+    if show_prompts:
+        typer.echo(prompt_examples(system_contexts(systems, data, **options)))
+        return
+    done = answer_questions(systems, data, service=service, judge_by=judge, seed=chosen.seed, **options)
+    done.write(directory)
+    typer.echo(str(done))
+    for problem in done.about["problems"][:20]:
+        typer.echo(problem["problem"], err=True)
+    typer.echo(f"tables, prompts and a row for each answer: {directory}")
+
+
+@verb(in_force)
+def judge(
+    chosen: Settings,
+    labels: Annotated[
+        Path | None,
+        typer.Argument(help="JSON lines of labelled answers; by default memlab's hundred.", show_default=False),
+    ] = None,
+    service: Annotated[
+        list[str] | None, typer.Option(help="A service that judges; may be repeated. Without, the rules alone.")
+    ] = None,
+    cases: Annotated[bool, typer.Option("--cases", help="Count by case what is taken for right.")] = False,
+) -> None:
+    """Compare judges, and the rules that need none, with answers that were labelled by hand."""
+    from memlab.context.labels import agreement, disagreements, labelled, verdicts_of
+    from memlab.evaluate import to_markdown
+    from memlab.llm import configured
+
+    rows = labelled(labels)
+    given = verdicts_of(rows, [configured(name) for name in service or []])
+    typer.echo(to_markdown(agreement(rows, given)))
+    failed = {name: each["failure"] for name, each in given.items() if "failure" in each.columns}
+    for name, failures in failed.items():
+        for text, n in failures.filter(failures != "").value_counts(sort=True).head(5).iter_rows():
+            typer.echo(f"{name}: {n} without a verdict: {text}", err=True)
+    if cases:
+        for name, each in given.items():
+            typer.echo(f"\n{name}\n{table(disagreements(rows, each))}")

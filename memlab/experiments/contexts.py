@@ -1,0 +1,148 @@
+"""What a model is given with each question: contexts of systems within a budget, and the bounds of any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from memlab.context import evidence_only, of_another, whole_history
+from memlab.context.by_model import PROMPTS_VERSION, answer_prompts, prompts
+from memlab.embed import Encoder, load
+from memlab.errors import DataError
+from memlab.experiments.systems import ANSWER_BUDGET, DEPTH, from_file, named_systems
+from memlab.memories import Returned, as_returned, collect, within, written
+from memlab.pipelines import Pipeline
+from memlab.records import Dataset
+from memlab.retrieve import Bench
+from memlab.store import MemoryStore
+
+BOUNDS = ("evidence", "whole history", "nothing", "another's")
+"""Contexts that need no system: what perfect retrieval gives, the ceiling, and two floors."""
+
+
+@dataclass(frozen=True, eq=False)
+class SystemContexts:
+    """What a model is given with each question, by system.
+
+    :param texts: name → ``query_id``, ``text`` and ``n_tokens``; the bounds come last.
+    :param scores: ``system``, ``query_id``, ``rank``, ``score``: of those systems that score.
+    :param problems: what went wrong in collecting them, as :class:`memlab.memories.Returned` has it, by ``system``.
+    :param questions: those that are asked: all with an answer, or that the conversations do not answer.
+    :param about: dataset, budget, seed, and each system's settings.
+    """
+
+    texts: Mapping[str, pl.DataFrame]
+    scores: pl.DataFrame
+    problems: pl.DataFrame
+    questions: pl.DataFrame
+    about: Mapping[str, Any]
+
+
+def system_contexts(
+    systems: Any,
+    data: Dataset,
+    *,
+    runs: Sequence[str | Path] = (),
+    bounds: Sequence[str] = BOUNDS,
+    budget: int = ANSWER_BUDGET,
+    encoder: Encoder | str | None = "minilm",
+    store: MemoryStore | str | Path | None = None,
+    folder: str | Path | None = None,
+    timeout: float = 600.0,
+) -> SystemContexts:
+    """Make the context of every question from each system: the first of its texts that fit into a budget.
+
+    :param systems: as :func:`memlab.compare_systems` takes them, ``runs``, ``encoder``, ``store``, ``folder`` and
+        ``timeout`` too.
+    :param bounds: of :data:`BOUNDS`; ``another's`` is the first system's context of another question.
+    :param budget: tokens; the bounds are not held to it.
+    :raises DataError: for an unknown bound, two systems of one name, or nothing to make contexts of.
+
+    >>> import memlab
+    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> made = memlab.experiments.system_contexts("bm25", data, encoder=None, budget=200)
+    >>> made.texts["bm25"]["n_tokens"].max() <= 200
+    True
+    """
+    strange = [name for name in bounds if name not in BOUNDS]
+    if strange or budget < 1:
+        raise DataError(
+            f"bounds are {[*bounds]}, the budget {budget}; choose of {', '.join(BOUNDS)}, and 1 token or more"
+        )
+    named = named_systems(systems)
+    ranked = [from_file(Path(path), data, DEPTH) for path in runs]
+    names = [*(name for name, _ in named), *(each.name for each in ranked), *bounds]
+    if not names or len(set(names)) < len(names):
+        raise DataError(f"contexts are of {names}; give at least one, each its own name")
+    questions = data.questions.filter(pl.col("abstention") | pl.col("answer").is_not_null())
+    if questions.is_empty():
+        raise DataError(f"no question of {data.name!r} has an answer; answers are compared with it")
+    parts = [_returned(name, system, data, encoder, store, folder, timeout) for name, system in named] + ranked
+    texts = {each.name: within(written(each), questions, budget) for each in parts}
+    if bounds:
+        first = next(iter(texts.values()), None)
+        texts |= _bounded(bounds, data, questions, first)
+    scored = [each.rows.select(pl.lit(each.name).alias("system"), "query_id", "rank", "score") for each in parts]
+    empty = pl.DataFrame(schema={"system": pl.String, "query_id": pl.String, "rank": pl.Int32, "score": pl.Float64})
+    problems = [each.problems.with_columns(system=pl.lit(each.name)) for each in parts]
+    about = {
+        "dataset": data.name,
+        "fingerprint": data.fingerprint(),
+        "budget": budget,
+        "questions": questions.height,
+        "systems": {each.name: dict(each.provenance) for each in parts},
+    }
+    nothing = pl.DataFrame(
+        schema={"scope": pl.String, "query_id": pl.String, "problem": pl.String, "system": pl.String}
+    )
+    return SystemContexts(texts, pl.concat([empty, *scored]), pl.concat([nothing, *problems]), questions, about)
+
+
+def prompt_examples(made: SystemContexts) -> str:
+    """Show every prompt, and what the first system's first question would be asked with."""
+    first = next(iter(made.texts.values()))
+    example = answer_prompts(first, made.questions.head(1))[0]
+    shown = "\n\n".join(f"{name}: {text}" for name, text in prompts().items() if text)
+    tokens = {name: texts["n_tokens"].sum() for name, texts in made.texts.items()}
+    counts = ", ".join(f"{name} {n:,}" for name, n in tokens.items())
+    asked = f"{made.questions.height:,} questions of each; tokens of contexts: {counts}"
+    return f"Prompts, version {PROMPTS_VERSION}\n\n{shown}\n\nThe first question:\n\n{example}\n\n{asked}"
+
+
+def _returned(
+    name: str,
+    system: Any,
+    data: Dataset,
+    encoder: Encoder | str | None,
+    store: MemoryStore | str | Path | None,
+    folder: str | Path | None,
+    timeout: float,
+) -> Returned:
+    if not isinstance(system, Pipeline):
+        return collect(system, data, name=name, k=DEPTH, folder=folder, timeout=timeout)
+    model = load(encoder) if isinstance(encoder, str) else encoder
+    bench = Bench.of(data, encoder=model, store=str(store) if isinstance(store, Path) else store)
+    return as_returned(system.run(bench).top(DEPTH), data, name)
+
+
+def _bounded(
+    bounds: Sequence[str], data: Dataset, questions: pl.DataFrame, first: pl.DataFrame | None
+) -> dict[str, pl.DataFrame]:
+    """Make the bounds; dates stand as they were said, as in what systems return."""
+    asked, texts = questions.select("query_id"), {}
+    for name in bounds:
+        if name == "nothing":
+            made = asked.with_columns(text=pl.lit(""), n_tokens=pl.lit(0, pl.Int64))
+        elif name == "whole history":
+            made = whole_history(data, dates=False)
+        else:
+            made = evidence_only(data, dates=False) if name == "evidence" or first is None else first
+        if name == "another's":
+            made = of_another(made, questions)
+        own = made.select("query_id", "text", "n_tokens")
+        texts[name] = asked.join(own, on="query_id", how="left", maintain_order="left")
+    return texts

@@ -1,0 +1,40 @@
+"""What a memory returned, written down for a model within a budget of tokens."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from memlab.context import count
+from memlab.memories.collecting import Returned
+
+
+def written(returned: Returned) -> pl.DataFrame:
+    """Write each returned text under its day, and count the tokens up to it.
+
+    :returns: the rows with ``line``, its ``n_tokens``, and ``after``: tokens of the question's lines so far.
+    """
+    day = pl.col("time").str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False).dt.strftime("%-d %B %Y")
+    head = pl.format("[{}]\n", pl.coalesce(day, "time")).fill_null("")
+    rows = returned.rows.with_columns(line=head + pl.col("text"))
+    each = rows.select(pl.col("line").unique(maintain_order=True))
+    sized = each.with_columns(n_tokens=pl.Series(count(each["line"].to_list()), dtype=pl.Int64))
+    rows = rows.join(sized, on="line", how="left").sort("query_id", "rank")
+    return rows.with_columns(after=pl.col("n_tokens").cum_sum().over("query_id"))
+
+
+def within(lines: pl.DataFrame, questions: pl.DataFrame, budget: int) -> pl.DataFrame:
+    """Give each question the first texts that fit into a budget: ``query_id``, ``text`` (empty for none), ``n_tokens``.
+
+    :param lines: what :func:`written` gave.
+
+    >>> import memlab
+    >>> from memlab.memories import collect, memory, within, written
+    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> done = collect(memory(lambda turns, query, k: turns["text"].tail(k)), data, name="latest", k=5)
+    >>> within(written(done), data.questions, 100)["n_tokens"].max() <= 100
+    True
+    """
+    fitting = lines.filter(pl.col("after") <= budget).group_by("query_id", maintain_order=True)
+    made = fitting.agg(pl.col("line").str.join("\n").alias("text"), pl.col("n_tokens").sum())
+    contexts = questions.select("query_id").join(made, on="query_id", how="left", maintain_order="left")
+    return contexts.with_columns(pl.col("text").fill_null(""), pl.col("n_tokens").fill_null(0))
