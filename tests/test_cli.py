@@ -23,7 +23,7 @@ from memlab.store.database import Database
 
 HASHING = ("--encoder", "hashing")
 VERBS = ("ingest", "index", "facts", "recall", "profile", "timeline", "search", "evaluate", "notebooks", "figures")
-VERBS += ("synth", "fetch", "info")
+VERBS += ("synth", "fetch", "datasets", "convert", "info")
 PIPELINES = {
     "dense": "dense",
     "bm25": "bm25",
@@ -399,6 +399,42 @@ def test_fetch_names_what_there_is(memlab_cli: Any, tmp_path: Path) -> None:
     message = one_message(memlab_cli("fetch", "nope", cwd=tmp_path))
     assert "'nope'; choose one of locomo, longmemeval" in message
     assert not list(tmp_path.iterdir())
+
+
+def test_datasets_lists_licence_and_checksum(memlab_cli: Any, tmp_path: Path) -> None:
+    out = memlab_cli("datasets", cwd=tmp_path).out
+    assert "79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4" in out
+    assert "CC BY-NC 4.0" in out
+
+
+def test_convert_writes_what_evaluate_reads(memlab_cli: Any, folder: Path, tmp_path: Path) -> None:
+    done = memlab_cli("convert", folder / "talk.jsonl", tmp_path / "mine", cwd=tmp_path)
+    assert (done.code, sorted(p.name for p in tmp_path.iterdir())) == (0, ["mine"])
+    tables = []
+    for dataset in (folder / "talk.jsonl", "mine"):
+        done = memlab_cli("evaluate", dataset, "--pipeline", "bm25", *HASHING, "--out", "out", cwd=tmp_path)
+        tables.append([line for line in done.out.splitlines() if line.startswith("| bm25")])
+    assert tables[0] == tables[1]
+
+
+def test_corrections_stand_beside_the_original(memlab_cli: Any, tmp_path: Path) -> None:
+    told = [("I painted a lake.", 1), ("I ran a race.", 2)]
+    turns = [{"speaker": "Mel", "dia_id": f"D1:{n}", "text": text} for text, n in told]
+    talk = {"session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": turns}
+    asked = {"question": "Which race did Mel run?", "answer": "x", "evidence": ["D1:1"], "category": 4}
+    (tmp_path / "locomo.json").write_text(json.dumps([{"sample_id": "a", "conversation": talk, "qa": [asked]}]))
+    error = {"question": asked["question"], "cited_evidence": ["D1:1"], "correct_evidence": ["D1:2"]}
+    (tmp_path / "errors.json").write_text(json.dumps([error]))
+    measured = ("evaluate", "locomo.json", "--pipeline", "bm25", *HASHING, "--out", "out", "--corrections")
+    done = memlab_cli(*measured, "errors.json", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "errors.json: the evidence of 1 of 1 questions is corrected" in done.out
+    assert "beside the evidence that errors.json corrects" in done.out
+    judged = [(tmp_path / "out" / at / "qrels.turn.trec").read_text().split()[2] for at in ("", "corrected")]
+    assert judged == ["a/session_1/1", "a/session_1/2"]
+    (tmp_path / "errors.json").write_text("[{}]")
+    message = one_message(memlab_cli(*measured, "errors.json", cwd=tmp_path))
+    assert "errors.json: error 0: question: found nothing" in message
 
 
 def test_figures_of_an_empty_and_of_a_missing_folder(memlab_cli: Any, tmp_path: Path) -> None:

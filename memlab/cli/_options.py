@@ -74,9 +74,12 @@ def import_from_here() -> None:
         sys.path.insert(0, os.getcwd())
 
 
-Path_ = Annotated[Path, typer.Argument(help="A LoCoMo, LongMemEval or chat-log file.", show_default=False)]
+Path_ = Annotated[
+    Path, typer.Argument(help="A benchmark's file or folder, its name once fetched, or a chat log.", show_default=False)
+]
 Format = Annotated[
-    str | None, typer.Option(help="locomo, longmemeval, chatlog or a plugin's; found from the file by default.")
+    str | None,
+    typer.Option(help="locomo, beam … (memlab datasets), chatlog or a plugin's; found from the file by default."),
 ]
 Pool = Annotated[int | None, typer.Option(help="Pool a LongMemEval file to this many sessions a question.")]
 Out = Annotated[Path | None, typer.Option(help="Directory for what is written.", show_default=False)]

@@ -113,6 +113,32 @@ def fetch(
     typer.echo(f"{download(name, directory=directory)}  (licence: {SOURCES[name].license})")
 
 
+@app.command("datasets")
+def published_datasets() -> None:
+    """List the benchmarks that memlab reads by name, with licence, parts, size and checksum of their files."""
+    from memlab.datasets.fetch import published
+
+    for name, license, splits, size, sha256, url in published().iter_rows():
+        megabytes = f"{size / 1e6:,.0f} MB" if size else ""
+        typer.echo(f"{name:20}{license:17}{megabytes:>9}  {splits}")
+        typer.echo(f"{'':20}{url}\n{'':20}{f'SHA-256 {sha256}' if sha256 else 'not fetched: no published checksum'}")
+
+
+@verb(in_force, "on_error", "language", "seed")
+def convert(
+    chosen: Settings,
+    dataset: Path_,
+    folder: Annotated[Path, typer.Argument(help="The folder that is written.", show_default=False)],
+    format: Format = None,
+    pool: Pool = None,
+) -> None:
+    """Write a dataset as a retrieval folder of MTEB and LMEB: corpus, queries, qrels and candidates."""
+    from memlab import datasets
+
+    data = datasets.load(dataset, format=format, pool=pool, **reading(chosen))
+    typer.echo(f"{datasets.retrieval.write(data, folder)}: {data.describe()}")
+
+
 @verb(settings, "store", "encoder")
 def info(in_use: tuple[Settings, dict[str, str]]) -> None:
     """Print the settings in force with their origin, versions, and what the store holds."""

@@ -89,6 +89,10 @@ def evaluate(
     cross_validate: Annotated[
         str | None, typer.Option(help="scope: train `learned` on all conversations but the one that it ranks.")
     ] = None,
+    corrections: Annotated[
+        Path | None,
+        typer.Option(help="A file of errors in LoCoMo's evidence, as its audit has it; reported beside the original."),
+    ] = None,
 ) -> None:
     """Measure pipelines on datasets, at turn and session level; write runs, qrels and reports.
 
@@ -98,6 +102,8 @@ def evaluate(
     Each run is kept in the store when it is there. The same command, also after an interruption, reads those back
     and runs the rest.
     """
+    from memlab.datasets.corrections import CORRECTED, corrected
+    from memlab.evaluate import to_markdown
     from memlab.experiments import distinct, measurable, run
 
     texts = [text for each in pipeline or [] for text in pipeline_lines(each)] or chosen.pipelines
@@ -110,6 +116,11 @@ def evaluate(
             typer.echo(line)
         if "turn" not in measurable(data[-1]):
             typer.echo("no question cites turns: sessions alone are measured")
+    if corrections:  # what cannot be read is said before anything is ranked
+        for part in data:
+            mended = corrected(part, corrections)
+            n = mended.issues.filter(mended.issues["action"] == CORRECTED).height
+            typer.echo(f"{corrections}: the evidence of {n:,} of {part.questions.height:,} questions is corrected")
     directory = out or Path(chosen.results) / ("" if len(data) > 1 else data[0].name)
     done = run(
         stages,
@@ -124,6 +135,10 @@ def evaluate(
     )
     done.write(directory)
     typer.echo(done.to_markdown())
+    if corrections:
+        mended_too = done.corrected(corrections)
+        mended_too.write(directory / "corrected")
+        typer.echo(f"\nbeside the evidence that {corrections.name} corrects\n\n{to_markdown(done.beside(mended_too))}")
     typer.echo(f"runs, qrels, per-query results and reports: {directory}")
     n_read = done.cells["read"].sum()
     typer.echo(f"comparison {done.name!r} in the store: {n_read} of {done.cells.height} runs were there before")

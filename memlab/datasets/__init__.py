@@ -1,10 +1,11 @@
 """Conversations from files: one shape, whatever the format.
 
-:func:`load` finds the format by itself and gives a :class:`memlab.records.Dataset`: LoCoMo, LongMemEval (oracle, S,
-M), or a JSON-lines chat log, which is also what the synthetic generator writes. :func:`stream` gives the same data in
-batches of whole scopes, for files larger than memory. A format has a file of its name, over ``_json`` (values out of
-files of any size) and ``_read`` (checked fields, bad records, rows); ``fetch`` downloads benchmarks; ``synthetic``
-makes conversations of the parts in ``_synthetic_*`` and the texts in ``synthetic_text``.
+:func:`load` finds the format by itself and gives a :class:`memlab.records.Dataset`: a benchmark as it is published
+(LoCoMo, LongMemEval, BEAM, REALTALK, ConvoMem, MemBench, retrieval folders of MTEB and LMEB), or a JSON-lines chat log,
+which is also what the synthetic generator writes. :func:`stream` gives the same data in batches of whole scopes, for
+files larger than memory. A format has a file of its name, over ``_json`` (values out of files of any size) and
+``_read`` (checked fields, bad records, rows); ``fetch`` downloads benchmarks; ``corrections`` mends their evidence;
+``synthetic`` makes conversations of the parts in ``_synthetic_*`` and the texts in ``synthetic_text``.
 """
 
 from __future__ import annotations
@@ -14,12 +15,25 @@ import json
 import logging
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from memlab.datasets import chatlog, fetch, locomo, longmemeval, synthetic
-from memlab.datasets._read import QUARANTINE, Source
+from memlab.datasets import (
+    beam,
+    chatlog,
+    convomem,
+    fetch,
+    locomo,
+    longmemeval,
+    membench,
+    realtalk,
+    retrieval,
+    synthetic,
+)
+from memlab.datasets._read import QUARANTINE, Source, matching
+from memlab.datasets.corrections import corrected
 from memlab.datasets.longmemeval import pool, pooled_batches
 from memlab.errors import DataError
 from memlab.language.analysis import check_language
@@ -28,12 +42,23 @@ from memlab.registry import formats
 from memlab.sessions import GAP
 
 __all__ = [
-    "FORMATS", "chatlog", "detect", "fetch", "load", "locomo", "longmemeval", "pool", "stream", "synthetic",
+    "FORMATS", "beam", "chatlog", "convomem", "corrected", "detect", "fetch", "load", "locomo", "longmemeval",
+    "membench", "pool", "realtalk", "retrieval", "stream", "synthetic",
 ]  # fmt: skip
 
 _log = logging.getLogger("memlab")
 
-FORMATS = {"locomo": locomo, "longmemeval": longmemeval, "chatlog": chatlog, "synthetic": chatlog}
+FORMATS = {
+    "locomo": locomo,
+    "longmemeval": longmemeval,
+    "beam": beam,
+    "realtalk": realtalk,
+    "convomem": convomem,
+    "membench": membench,
+    "retrieval": retrieval,
+    "chatlog": chatlog,
+    "synthetic": chatlog,
+}
 """Format name to the module that reads it: memlab's own."""
 
 for _name, _module in FORMATS.items():
@@ -41,17 +66,33 @@ for _name, _module in FORMATS.items():
 
 _HEAD = 1 << 16
 _KEYS = {
+    "realtalk": {"session_1", "session_1_date_time", "events_session_1"},
+    "beam": {"batch_number", "plan-1", "probing_questions", "conversation_seed"},
+    "convomem": {"evidence_items", "evidenceItems"},
+    "membench": {
+        "highlevel",
+        "highlevel_rec",
+        "simple",
+        "conditional",
+        "comparative",
+        "aggregative",
+        "post_processing",
+    },
+    "retrieval": {"_id"},
     "locomo": {"conversation", "qa", "sample_id", "session_summary", "event_summary", "observation"},
     "longmemeval": {"question_id", "question_type", "haystack_sessions", "haystack_session_ids", "haystack_dates"},
     "chatlog": {"scope", "text", "sender", "memlab"},
 }
+_FOLDERS = {"retrieval": retrieval.QUERIES, "beam": beam.FILES, "realtalk": realtalk.FILES}
+_FOLDERS |= {"membench": membench.FILES, "convomem": convomem.FILES}
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?|[\[\]{}]', re.DOTALL)
 
 
 def detect(path: str | Path) -> str:
-    """Find the format of a file from its first bytes; a file of any size is not read further.
+    """Find the format of a file from its first bytes, or of a folder from its files; none is read further.
 
-    :returns: ``locomo``, ``longmemeval``, ``chatlog`` or ``synthetic``.
+    :param path: a file or folder, or the name of a fetched file, see :mod:`memlab.datasets.fetch`.
+    :returns: a key of :data:`FORMATS`.
     :raises DataError: when the file cannot be read or looks like none of them.
 
     >>> import tempfile
@@ -63,10 +104,12 @@ def detect(path: str | Path) -> str:
     ...     detect(file)
     'chatlog'
     """
-    source = Source(Path(path))
+    source = Source(fetch.place(path))
+    if source.path.is_dir():
+        return _folder_format(source)
     with source.open() as file:
         head = file.read(_HEAD)
-    keys = _first_keys(head.decode("utf-8", "replace"))
+    keys = _columns(source) if head.startswith(b"PAR1") else _first_keys(head.decode("utf-8", "replace"))
     for format, marks in _KEYS.items():
         if marks & keys:
             return _header_format(head) if "memlab" in keys else format
@@ -74,6 +117,28 @@ def detect(path: str | Path) -> str:
         f"is none of the formats {', '.join(FORMATS)}: it begins with {head[:40]!r} and its first record has the keys "
         f"{sorted(keys)[:8]}. Name the format with format=, or write it as a chat log (see memlab.datasets.chatlog)"
     )
+
+
+def _folder_format(source: Source) -> str:
+    for format, patterns in _FOLDERS.items():
+        for path in matching(source.path, *patterns)[:1]:
+            # A log of one's own may be called as the questions of a retrieval folder, but not have a corpus.
+            with suppress(DataError):
+                if format == "retrieval" or detect(path) == format:
+                    return format
+    names = ", ".join(f"{patterns[0]} of {format}" for format, patterns in _FOLDERS.items())
+    source.fail(
+        f"is a directory, expected a file, or a folder of a benchmark with its files ({names}); name one of them"
+    )
+
+
+def _columns(source: Source) -> set[str]:
+    import polars as pl
+
+    try:
+        return set(pl.read_parquet_schema(source.path))
+    except (OSError, pl.exceptions.PolarsError) as error:
+        source.fail(f"cannot be read as Parquet ({error}); was it downloaded whole?", error)
 
 
 def _first_keys(text: str) -> set[str]:
@@ -112,6 +177,8 @@ def load(
 ) -> Dataset:
     """Load conversations and the questions over them; what was seen is logged in one line (logger ``memlab``).
 
+    :param path: a file; the folder of a benchmark that is published as one; or the name of a published file that was
+        fetched to ``data/``, such as ``locomo`` (see :mod:`memlab.datasets.fetch`).
     :param format: a name of ``memlab.formats``; memlab's own are found from the file when not given. Another is a
         function of ``path`` under ``@memlab.formats.register`` that yields the records of a chat log, as dicts with the
         keys of :mod:`memlab.datasets.chatlog`.
@@ -175,7 +242,7 @@ def stream(
     if batch_turns < 1:
         raise DataError(f"batch_turns is {batch_turns}, expected at least 1")
     code = None if language is None else check_language(language)
-    source = Source(Path(path), on_error, Path(quarantine_dir), gap, code)
+    source = Source(fetch.place(path), on_error, Path(quarantine_dir), gap, code)
     kind = format or detect(path)
     if kind not in formats:
         where = "format is" if format else f"{path}: line 1: memlab.format: found"

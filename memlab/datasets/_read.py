@@ -9,7 +9,7 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeVar
@@ -24,6 +24,7 @@ from memlab.sessions import GAP, sessions_of
 T = TypeVar("T")
 QUARANTINE = Path(".memlab") / "quarantine"
 MISSING: Any = object()
+_PARTS = re.compile(r"\d+|\D+")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ROLES = {"human": "user", "person": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
 _ROLES |= {role: role for role in ("user", "assistant", "system", "other")}
@@ -59,8 +60,26 @@ class Source:
 
     def take_issues(self) -> pl.DataFrame:
         """Give the issues since the last call."""
-        taken, self.issues = self.issues, []
-        return frame(Issue, taken)
+        taken = frame(Issue, self.issues)
+        self.issues.clear()
+        return taken
+
+    def files(self, *patterns: str) -> Iterator[Source]:
+        """Give the file itself, or those of the folder that match the first pattern that any does, by their names.
+
+        They share the issues; 2 stands before 10.
+        """
+        paths = matching(self.path, *patterns) if self.path.is_dir() else [self.path]
+        if not paths:
+            self.fail(f"holds no file named {' or '.join(patterns)}; name the folder that does")
+        few = len(paths) == 1
+        for path in tqdm(paths, desc=self.path.name, unit=" files", delay=2, leave=False, disable=few):
+            yield replace(self, path=path)
+
+    def named(self, file: Source) -> str:
+        """Call one of the files by its place in the folder, without its ending."""
+        place = file.path.relative_to(self.path) if file.path != self.path else Path(file.path.name)
+        return place.with_suffix("").as_posix()
 
     def fail(self, message: str, cause: BaseException | None = None) -> NoReturn:
         raise DataError(_printable(f"{self.path}: {message}")) from cause
@@ -133,6 +152,17 @@ class _Record:
         return isinstance(bad, Bad)
 
 
+def matching(folder: Path, *patterns: str) -> list[Path]:
+    """Give the files of a folder that match the first pattern that any does, 2 before 10."""
+    for pattern in patterns:
+        if paths := [path for path in folder.glob(pattern) if path.is_file()]:
+            return sorted(
+                paths,
+                key=lambda path: [(p.isdigit(), int(p) if p.isdigit() else 0, p) for p in _PARTS.findall(str(path))],
+            )
+    return []
+
+
 def _printable(text: str) -> str:
     """Escape lone surrogates, which a key or a file name may hold and no terminal, frame or log can take."""
     return text.encode("utf-8", "backslashreplace").decode()
@@ -163,6 +193,7 @@ def _of_type(kind: type[T], expected: str) -> Callable[[Any, str], T]:
 as_object: Callable[[Any, str], dict[str, Any]] = _of_type(dict, "an object {…}")
 as_list: Callable[[Any, str], list[Any]] = _of_type(list, "a list […]")
 as_flag = _of_type(bool, "true or false")
+_as_whole = _of_type(int, "a whole number")
 _as_string = _of_type(str, "a string")
 
 
@@ -200,11 +231,32 @@ def as_name(value: Any, where: str) -> str:
     return text
 
 
+def as_number(value: Any, where: str) -> int:
+    """Check a whole number."""
+    if isinstance(value, bool):
+        raise Bad(where, show(value), "a whole number")
+    return _as_whole(value, where)
+
+
 def as_answer(value: Any, where: str) -> str | None:
     """Check an answer: a string, a number (which becomes a string) or null."""
     if value is None:
         return None
     return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else as_text(value, where)
+
+
+def as_answers(value: Any, where: str) -> str | None:
+    """Check an answer, or several in a list, which are joined."""
+    if not isinstance(value, list):
+        return as_answer(value, where)
+    parts = (as_answer(part, f"{where}[{i}]") for i, part in enumerate(value))
+    return "; ".join(part for part in parts if part) or None
+
+
+def as_rubric(value: Any, where: str) -> list[str] | None:
+    """Check the points of a rubric: one text, a list of texts, or null."""
+    points = [] if value is None else value if isinstance(value, list) else [value]
+    return [as_text(point, f"{where}[{i}]") for i, point in enumerate(points)] or None
 
 
 def as_role(role: str) -> str:

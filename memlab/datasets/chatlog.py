@@ -32,6 +32,7 @@ A **question** line, for evaluation; anywhere in the file::
 ``evidence``           what the answer needs: message ids, ``<session>/<n>`` (n from 1), or turn ids
 ``evidence_sessions``  names or ids of sessions; those of the evidence where it is left out
 ``abstention``         true where the conversations do not hold the answer
+``rubric``             what a good answer says, point by point: a list of strings
 =====================  ==============================================================================================
 
 The **first line** may be a header: ``{"memlab": {"format": "synthetic", "grouped": true, …}}``. ``format`` is
@@ -62,6 +63,7 @@ from memlab.datasets._read import (
     as_name,
     as_object,
     as_role,
+    as_rubric,
     as_text,
     as_time,
     assemble,
@@ -292,6 +294,7 @@ def _question(
         evidence=evidence,
         evidence_sessions=named or list(dict.fromkeys(turn.rpartition("/")[0] for turn in evidence)),
         abstention=abstention,
+        rubric=as_rubric(record.get("rubric"), "rubric"),
     )
 
 

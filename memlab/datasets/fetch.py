@@ -16,6 +16,7 @@ from memlab.errors import DataError
 
 if TYPE_CHECKING:
     import httpx
+    import polars as pl
 
 _LOCOMO = "https://raw.githubusercontent.com/snap-research/locomo/3eb6f2c585f5e1699204e3c3bdf7adc5c28cb376/data/"
 _LONGMEMEVAL = (
@@ -32,15 +33,17 @@ _BUFFER_BYTES = 1 << 20
 class Published:
     """A file as its publisher offers it.
 
-    :param url: at a fixed revision, so that the bytes never change.
-    :param sha256: as recorded by independent users of that revision.
+    :param url: at a fixed revision, so that the bytes never change; of what memlab does not download, its home.
+    :param sha256: as recorded by independent users of that revision; ``None`` where memlab does not download it.
     :param size: in bytes.
+    :param splits: what parts there are, or which of them this file is.
     """
 
     url: str
-    sha256: str
+    sha256: str | None
     size: int | None
     license: str
+    splits: str = ""
 
     @property
     def filename(self) -> str:
@@ -48,19 +51,30 @@ class Published:
 
 
 SOURCES: dict[str, Published] = {
-    name: Published(address, sha256, size, license)
-    for name, address, sha256, size, license in (
+    name: Published(address, sha256, size, license, splits)
+    for name, address, sha256, size, license, splits in (
         ("locomo", _LOCOMO + "locomo10.json",
-         "79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4", None, "CC BY-NC 4.0"),
+         "79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4", None, "CC BY-NC 4.0", "10 conversations"),
         ("longmemeval", _LONGMEMEVAL + "longmemeval_oracle.json",
-         "821a2034d219ab45846873dd14c14f12cfe7776e73527a483f9dac095d38620c", 15_388_478, "MIT"),
+         "821a2034d219ab45846873dd14c14f12cfe7776e73527a483f9dac095d38620c", 15_388_478, "MIT", "oracle"),
         ("longmemeval-s", _LONGMEMEVAL + "longmemeval_s_cleaned.json",
-         "d6f21ea9d60a0d56f34a05b609c79c88a451d2ae03597821ea3d5a9678c3a442", 277_383_467, "MIT"),
+         "d6f21ea9d60a0d56f34a05b609c79c88a451d2ae03597821ea3d5a9678c3a442", 277_383_467, "MIT", "S"),
         ("longmemeval-m", _LONGMEMEVAL + "longmemeval_m_cleaned.json",
-         "9d79e5524794a2e6900a3aa9cb7d9152c5a3e8319c9a87c25494ba1eacee495f", 2_737_100_077, "MIT"),
+         "9d79e5524794a2e6900a3aa9cb7d9152c5a3e8319c9a87c25494ba1eacee495f", 2_737_100_077, "MIT", "M"),
     )
 }  # fmt: skip
 SOURCES["longmemeval-oracle"] = SOURCES["longmemeval"]
+SOURCES |= {
+    name: Published(address, None, None, license, splits)
+    for name, address, license, splits in (
+        ("beam", "https://github.com/mohammadtavakoli78/BEAM", "CC BY-SA 4.0", "100K, 500K, 1M, 10M tokens"),
+        ("realtalk", "https://github.com/danny911kr/REALTALK", "not stated", "10 chats"),
+        ("convomem", "https://huggingface.co/datasets/Salesforce/ConvoMem", "CC BY-NC 4.0", "six kinds, 1 to 6 pieces"),
+        ("membench", "https://github.com/import-myself/Membench", "not stated", "First/ThirdAgent, Low/HighLevel"),
+        ("lmeb", "https://huggingface.co/datasets/KaLM-Embedding/LMEB", "of each data set", "22 data sets"),
+    )
+}
+"""Every benchmark that memlab reads by name, and what is known of its files."""
 
 
 def fetch(name: str, *, directory: str | Path = "data", url: str | None = None, progress: bool = True) -> Path:
@@ -70,13 +84,13 @@ def fetch(name: str, *, directory: str | Path = "data", url: str | None = None, 
     published one gets its final name.
 
     :param name: ``locomo``, ``longmemeval`` (the oracle file, 15 MB), ``longmemeval-s`` (277 MB) or
-        ``longmemeval-m`` (2.7 GB).
+        ``longmemeval-m`` (2.7 GB); :func:`published` lists them.
     :param url: another place that serves the same file, such as a mirror inside a laboratory.
     :raises DataError: when the name is unknown, the server cannot be reached or refuses, the file cannot be written,
         or what came has another SHA-256.
 
     >>> from memlab.datasets.fetch import SOURCES, fetch
-    >>> sorted(SOURCES)
+    >>> sorted(name for name, source in SOURCES.items() if source.sha256)
     ['locomo', 'longmemeval', 'longmemeval-m', 'longmemeval-oracle', 'longmemeval-s']
     >>> fetch("locomo11")
     Traceback (most recent call last):
@@ -84,8 +98,11 @@ def fetch(name: str, *, directory: str | Path = "data", url: str | None = None, 
     memlab.errors.DataError: no published data set 'locomo11'; choose one of locomo, longmemeval, ...
     """
     if name not in SOURCES:
-        raise DataError(f"no published data set {name!r}; choose one of {', '.join(sorted(SOURCES))}")
+        offered = sorted(known for known, source in SOURCES.items() if source.sha256)
+        raise DataError(f"no published data set {name!r}; choose one of {', '.join(offered)}")
     source = SOURCES[name]
+    if source.sha256 is None:
+        raise DataError(_elsewhere(name))
     target = Path(directory) / source.filename
     with _file_errors(target):
         if target.exists():
@@ -111,6 +128,47 @@ def fetch(name: str, *, directory: str | Path = "data", url: str | None = None, 
         os.replace(download.part, target)
         download.discard()
     return target
+
+
+def place(path: str | Path, *, directory: str | Path = "data") -> Path:
+    """Give the path itself, or where :func:`fetch` puts the file of that name.
+
+    :raises DataError: when there is neither a file of that name nor the fetched one.
+    """
+    name = str(path)
+    if name not in SOURCES or Path(path).exists():
+        return Path(path)
+    source = SOURCES[name]
+    target = Path(directory) / source.filename
+    if source.sha256 is None:
+        raise DataError(_elsewhere(name))
+    if not target.exists():
+        raise DataError(f"{name} is not at {target}; `memlab fetch {name}` downloads it, or give the path of the file")
+    return target
+
+
+def published() -> pl.DataFrame:
+    """List the benchmarks that memlab knows by name.
+
+    :returns: ``name``, ``license``, ``splits``, ``size`` (bytes), ``sha256`` (null where :func:`fetch` does not
+        download it) and ``url``.
+
+    >>> from memlab.datasets.fetch import published
+    >>> published().filter(name="longmemeval-s")["size"].item()
+    277383467
+    """
+    import polars as pl
+
+    columns = ("license", "splits", "size", "sha256", "url")
+    rows = [(name, *(getattr(source, column) for column in columns)) for name, source in SOURCES.items()]
+    return pl.DataFrame(rows, schema=["name", *columns], orient="row")
+
+
+def _elsewhere(name: str) -> str:
+    return (
+        f"{name} is not downloaded by memlab, since its publisher names no checksum: get it from "
+        f"{SOURCES[name].url} and give the path of its folder or file"
+    )
 
 
 class _TryAgain(Exception):

@@ -9,8 +9,8 @@ their answer is null, since the one that the file gives them is the trap.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,7 +38,9 @@ CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 
 """Category number to its name; several projects swap them, these are the paper's."""
 
 _DATE = re.compile(r"\s*(\d{1,2}):(\d{2})\s*([ap])m\s+on\s+(\d{1,2})\s+([a-z]+),?\s+(\d{4})\s*", re.IGNORECASE)
-_TURN = re.compile(r"D\s*:?\s*(\d{1,9})\s*:\s*(\d{1,9})(?!\d)")
+_ID = r"D\s*:?\s*(\d{1,9})\s*[:;.]\s*"
+_CITED = re.compile(rf"{_ID}(\d{{1,9}})(?!\d)(?:\s*(?:[-–]|to)\s*(?:{_ID})?(\d{{1,9}})(?![\d:]))?", re.IGNORECASE)
+_LONGEST = 100  # turns of a range; more is a fault of typing
 _SESSION = re.compile(r"session_(0|[1-9]\d{0,8})")
 
 
@@ -74,7 +76,7 @@ def _conversations(source: Source) -> Iterator[Rows]:
                 raise Bad("sample_id", f"{name!r} again", "an id of its own")
             conversation, questions = get(record, "conversation", as_object), get(record, "qa", as_list)
             seen.add(name)
-            reader = _Conversation(source, name, id_part(name), Rows())
+            reader = Conversation(source, name, id_part(name), Rows())
             reader.turns(conversation)
             if not reader.rows.turns:
                 raise Bad("conversation", "no turns", "session_1, session_2 … with turns")
@@ -90,14 +92,34 @@ def _conversations(source: Source) -> Iterator[Rows]:
             yield reader.rows
 
 
+def cited(text: str) -> list[tuple[int, int]]:
+    """Read the turns that a text cites, by session and number; a range within a session is all of its turns.
+
+    >>> from memlab.datasets.locomo import cited
+    >>> cited("D8:6; D9:17"), cited("D:1:2 - D1:4")
+    ([(8, 6), (9, 17)], [(1, 2), (1, 3), (1, 4)])
+    """
+    turns: list[tuple[int, int]] = []
+    for first, n, last, end in _CITED.findall(text):
+        whole = end and (last or first) == first and 0 <= int(end) - int(n) < _LONGEST
+        ends = [(int(first), int(n)), *([(int(last or first), int(end))] if end else [])]
+        turns += [(int(first), k) for k in range(int(n), int(end) + 1)] if whole else ends
+    return turns
+
+
 @dataclass
-class _Conversation:
-    """Reads the parts of one conversation into rows; what is bad in it is set aside piece by piece."""
+class Conversation:
+    """Reads the parts of one conversation into rows; what is bad in it is set aside piece by piece.
+
+    :param turn_ids: the turn of each session and number that evidence may cite.
+    """
 
     source: Source
     name: str
     scope: str
     rows: Rows
+    categories: Mapping[int, str] = field(default_factory=lambda: CATEGORIES)
+    turn_ids: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def note(self, where: str, found: str, action: str) -> None:
         self.source.note(f"{self.name}: {where}", found, action)
@@ -119,7 +141,6 @@ class _Conversation:
             dates = f"{len(idle)} dates of sessions that are not there ({idle[0]} … {idle[-1]})"
             self.note("session_date_time", dates, "ignored")
         self.sessions = {session for _, session, *_ in self.rows.turns}
-        self.turn_ids = {f"{session}/{n}" for _, session, n, *_ in self.rows.turns}
 
     def _time(self, conversation: dict[str, Any], field: str) -> int | None:
         if field not in conversation:
@@ -140,6 +161,7 @@ class _Conversation:
         speaker, text = get(turn, "speaker", as_name), get(turn, "text", as_text)
         caption = maybe(turn, "blip_caption", as_text)
         seen.add(n)
+        self.turn_ids[k, n] = f"{self.scope}/session_{k}/{n}"
         self.rows.turns.append((self.scope, f"{self.scope}/session_{k}", n, speaker, "user", text, caption, time))
 
     def questions(self, questions: list[Any]) -> None:
@@ -147,14 +169,19 @@ class _Conversation:
             field = f"qa[{i}]"
             with self.source.record(f"{self.name}: {field}", raw):
                 record = as_object(raw, "")
-                category = get(record, "category", _category)
+                category = get(record, "category", self.category)
                 text, answer = get(record, "question", as_name), as_answer(record.get("answer"), "answer")
                 if answer is None and category != 5:
                     self.note(f"{field}: answer", "nothing", "kept without an answer")
                 evidence = self._evidence(record.get("evidence", []), field)
                 sessions = list(dict.fromkeys(turn.rpartition("/")[0] for turn in evidence))
-                asked = (f"{self.scope}/q{i}", self.scope, text, answer, CATEGORIES[category], None)
+                asked = (f"{self.scope}/q{i}", self.scope, text, answer, self.categories[category], None)
                 self.rows.questions.append(Question(*asked, evidence, sessions))
+
+    def category(self, value: Any, where: str) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value not in self.categories:
+            raise Bad(where, show(value), f"a number from {min(self.categories)} to {max(self.categories)}")
+        return value
 
     def _evidence(self, raw: Any, field: str) -> list[str]:
         """Read turn ids, repair what is clearly meant, and drop what cites no turn, with an issue each."""
@@ -163,15 +190,14 @@ class _Conversation:
         turns: list[str] = []
         for i, entry in enumerate([raw] if isinstance(raw, str) else raw):
             text, where = as_text(entry, f"evidence[{i}]"), f"{field}: evidence[{i}]"
-            cited = [(int(k), int(n)) for k, n in _TURN.findall(text)]
-            if not cited:
+            numbers = cited(text)
+            if not numbers:
                 self.note(where, show(text), "dropped evidence")
-            elif text != f"D{cited[0][0]}:{cited[0][1]}":
+            elif text != f"D{numbers[0][0]}:{numbers[0][1]}":
                 self.note(where, show(text), "repaired")
-            for k, n in cited:
-                turn = f"{self.scope}/session_{k}/{n}"
-                if turn in self.turn_ids:
-                    turns.append(turn)
+            for k, n in numbers:
+                if (k, n) in self.turn_ids:
+                    turns.append(self.turn_ids[k, n])
                 else:
                     self.note(where, f"D{k}:{n}, which is no turn of the conversation", "dropped evidence")
         return list(dict.fromkeys(turns))
@@ -209,12 +235,6 @@ class _Conversation:
                             else:
                                 self.note(f"{field}[{i}]", "an empty text", "ignored")
                         number += 1
-
-
-def _category(value: Any, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value not in CATEGORIES:
-        raise Bad(where, show(value), f"a number from {min(CATEGORIES)} to {max(CATEGORIES)}")
-    return value
 
 
 def _statement(raw: Any, kind: str) -> tuple[str, Any]:

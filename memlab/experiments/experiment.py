@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
 
+from memlab.datasets import corrected
 from memlab.errors import DataError
 from memlab.evaluate import (
     MULTI_SESSION,
@@ -16,6 +17,7 @@ from memlab.evaluate import (
     Measure,
     Report,
     compare,
+    evaluate,
     file_names,
     results_table,
     to_markdown,
@@ -28,6 +30,7 @@ from memlab.evaluate.printing import to_html
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.store import MemoryStore
 
+_BESIDE = ["dataset", "level", "group", "system", "measure"]
 CELLS = {**dict.fromkeys(("dataset", "pipeline", "level", "run_id"), pl.String()), "read": pl.Boolean()}
 
 
@@ -81,6 +84,55 @@ class Experiment:
         if not parts:
             raise DataError(f"experiment {self.name!r} ranks no {level}s")
         return Comparison(pl.concat(parts))
+
+    def corrected(self, path: str | Path) -> Experiment:
+        """Measure the same rankings against evidence that an audit corrects; see :func:`memlab.datasets.corrected`.
+
+        Nothing is ranked again, and a model that learned from the evidence learned from the original.
+
+        :param path: a file of errors, or a folder of them.
+        :raises DataError: when it is malformed, or is not about these datasets.
+        """
+        mended = {data.name: corrected(data, path) for data in self.datasets}
+        reports = [
+            evaluate(
+                replace(run, provenance={**run.provenance, "corrections": Path(path).name}),
+                mended[dataset],
+                measures=report.measures,
+                seed=report.seed,
+            )
+            for run, report, dataset in zip(self.runs, self.reports, self.cells["dataset"], strict=True)
+        ]
+        cells = self.cells.with_columns(pl.col("dataset").replace({name: new.name for name, new in mended.items()}))
+        return replace(
+            self,
+            name=f"{self.name}-corrected",
+            datasets=tuple(mended.values()),
+            reports=tuple(reports),
+            cells=cells,
+        )
+
+    def beside(self, corrected: Experiment) -> pl.DataFrame:
+        """Set complete recall beside what it is on corrected evidence.
+
+        :param corrected: what :meth:`corrected` gave.
+        :returns: a row a run, group (all questions, and those with evidence in several sessions) and measure:
+            ``dataset``, ``level``, ``group``, ``system``, ``measure``, ``n``, ``original``, ``n corrected``,
+            ``corrected``.
+        """
+        tables = []
+        for made, names in ((self, ("n", "original")), (corrected, ("n corrected", "corrected"))):
+            rows = []
+            for dataset, report in zip(self.cells["dataset"], made.reports, strict=True):
+                recall = [measure for measure in report.measures if measure.name == "recall_all"] or report.measures
+                for by, group in (("all", "all"), ("evidence_sessions", MULTI_SESSION)):
+                    means = report.summary(by, measures=recall).filter(pl.col("group") == group)
+                    rows += [
+                        (dataset, report.level, group, report.name, *row)
+                        for row in means.select("measure", "n", "mean").iter_rows()
+                    ]
+            tables.append(pl.DataFrame(rows, schema=[*_BESIDE, *names], orient="row"))
+        return tables[0].join(tables[1], on=_BESIDE, how="left", maintain_order="left")
 
     def write(self, directory: str | Path) -> None:
         """Write ``NAME.turn.trec`` and ``NAME.session.trec``, qrels, per-query Parquet and the reports.

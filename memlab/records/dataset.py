@@ -17,7 +17,7 @@ from memlab.records.rows import Annotation, Issue, Question, frame
 class Dataset:
     """Conversations and the questions over them.
 
-    :param format: ``locomo``, ``longmemeval``, ``chatlog`` or ``synthetic``.
+    :param format: the name of the reader that made it, such as ``locomo`` or ``chatlog``.
     :param turns: rows of :class:`Turn`, in order of scope, session and place; ``sessions``, ``questions`` and
         ``annotations`` are rows of those types.
     :param issues: rows of :class:`Issue`: what was odd in the source and what was done.
@@ -41,7 +41,8 @@ class Dataset:
     def fingerprint(self) -> str:
         """Give a hash of everything that a result can depend on: 16 hex digits, the same for the same content."""
         digest = hashlib.sha256()
-        for table in (self.turns, self.sessions.drop("status"), self.questions, self.annotations):
+        asked = self.questions[[c.name for c in self.questions if c.name != "rubric" or c.count()]]
+        for table in (self.turns, self.sessions.drop("status"), asked, self.annotations):
             digest.update(",".join(table.columns).encode())
             digest.update(table.write_ndjson().encode())
         if self.language != "en":

@@ -65,11 +65,12 @@ class Session:
 class Question:
     """A question over a scope, with the evidence that answers it.
 
-    :param question_type: the source's own kind (LoCoMo's five categories by name, LongMemEval's types).
+    :param question_type: the source's own kind (LoCoMo's five categories by name, LongMemEval's types …).
     :param timestamp: when the question was asked, in UTC.
     :param evidence: ids of every turn that the answer needs.
     :param evidence_sessions: ids of every session that the answer needs.
     :param abstention: true where the conversations do not hold the answer.
+    :param rubric: what a good answer says, point by point, where the source tells it.
     """
 
     query_id: str
@@ -81,6 +82,7 @@ class Question:
     evidence: list[str]
     evidence_sessions: list[str]
     abstention: bool = False
+    rubric: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,7 @@ _DTYPES: dict[Any, Any] = {
     str | None: pl.String(),
     datetime | None: TIMESTAMP,
     list[str]: pl.List(pl.String()),
+    list[str] | None: pl.List(pl.String()),
     list[list[str]]: pl.List(pl.List(pl.String())),
 }
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from memlab.datasets import fetch as fetching
-from memlab.datasets.fetch import SOURCES, Published, fetch
+from memlab.datasets import load
+from memlab.datasets.fetch import SOURCES, Published, fetch, place, published
 from memlab.errors import DataError
 
 CONTENT = np.random.default_rng(0).bytes(3_000_000)
@@ -284,13 +285,32 @@ def test_shows_progress_only_when_asked(server, tmp_path, capsys):
     assert "tiny.json" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", sorted(SOURCES))
+@pytest.mark.parametrize("name", sorted(name for name, source in SOURCES.items() if source.sha256))
 def test_published_sources_are_pinned(name):
     source = SOURCES[name]
     assert re.fullmatch(r"[0-9a-f]{64}", source.sha256)
     assert re.search(r"/[0-9a-f]{40}/", source.url), "a fixed revision, not a branch"
     assert source.url.startswith("https://")
     assert source.filename.endswith(".json")
+
+
+def test_a_fetched_file_is_read_by_its_name(server, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=r"tiny is not at data.tiny.json; `memlab fetch tiny` downloads it"):
+        load("tiny")
+    get(tmp_path / "data")
+    assert place("tiny") == Path("data/tiny.json")
+    (tmp_path / "tiny").write_text('{"scope": "me", "sender": "Ann", "text": "Hello"}')
+    assert load("tiny").format == "chatlog", "a file of that name is meant first"
+
+
+def test_what_has_no_checksum_is_told_where_it_is(tmp_path):
+    for call in (load, lambda name: fetch(name, directory=tmp_path)):
+        with pytest.raises(
+            DataError, match=r"beam is not downloaded by memlab.*: get it from https://.*/BEAM and give"
+        ):
+            call("beam")
+    assert published()["name"].to_list() == list(SOURCES)
 
 
 def test_unknown_names_are_refused(tmp_path):

@@ -34,6 +34,14 @@ MESSAGE = {"scope": "a", "sender": "A", "text": "x"}
         ('{"question": "x", "scope": "a"}', "chatlog"),
         ('{"memlab": {"format": "synthetic", "seed": 0}}\n{"scope": "a"}', "synthetic"),
         ('{"memlab": {"grouped": true}}', "chatlog"),
+        ('[{"batch_number": 1, "turns": [[{"role": "user"', "beam"),
+        ('[{"plan-1": [{"batch_number": 1', "beam"),
+        ('[{"conversation_id": "1", "conversation_seed": {', "beam"),
+        ('{"name": {"speaker_1": "Emi"}, "session_1": [{"clean_text"', "realtalk"),
+        ('{"evidence_items": [{"question"', "convomem"),
+        ('[{"evidenceItems": [{"question"', "convomem"),
+        ('{"simple": {"roles": [{"tid": 0', "membench"),
+        ('{"_id": "q1", "text": "Who?"}', "retrieval"),
     ],
 )
 def test_detect(tmp_path: Path, text: str, expected: str) -> None:
@@ -47,7 +55,7 @@ def test_what_is_no_format_is_said_with_its_beginning(tmp_path: Path, text: str)
     path = tmp_path / "x.json"
     path.write_text(text)
     with pytest.raises(
-        DataError, match=r"x.json: is none of the formats locomo, longmemeval, chatlog, synthetic: it begins"
+        DataError, match=r"x.json: is none of the formats locomo, longmemeval, beam, .*, chatlog, synthetic: it begins"
     ):
         detect(path)
 
@@ -137,6 +145,69 @@ WHOLE: dict[str, list[Any]] = {
             "haystack_session_ids": ["s"],
             "haystack_sessions": [[{"role": "user", "content": "x", "has_answer": True}]],
             "answer_session_ids": ["s"],
+        }
+        for i in range(2)
+    ],
+    "beam": [
+        {
+            "conversation_id": f"{i}",
+            "chat": [
+                {
+                    "batch_number": 1,
+                    "time_anchor": None,
+                    "turns": [
+                        [{"role": "user", "id": n, "time_anchor": "May-08-2024", "content": "x"} for n in (0, 1)]
+                    ],
+                }
+            ],
+            "probing_questions": {
+                "abstention": [{"question": "?", "ideal_response": "x", "rubric": ["x"]}],
+                "knowledge_update": [{"question": "?", "answer": "x", "source_chat_ids": {"a": [0], "b": [[1]]}}],
+            },
+        }
+        for i in range(2)
+    ],
+    "realtalk": [
+        {
+            "name": {"speaker_1": "A"},
+            "session_1": [
+                {"clean_text": "x", "speaker": "A", "date_time": "29.12.2023, 00:51:12", "dia_id": f"D{i}:{n}"}
+                for n in (1, 2)
+            ],
+            "session_1_date_time": "29.12.2023, 00:51:12",
+            "qa": [{"question": "?", "answer": "x", "evidence": [f"D{i}:1-2"], "category": 1}],
+        }
+        for i in range(2)
+    ],
+    "convomem": [
+        {
+            "evidence_items": [
+                {
+                    "question": "?",
+                    "answer": "x",
+                    "message_evidences": [{"speaker": "User", "text": "x"}],
+                    "conversations": [{"id": "c", "messages": [{"speaker": "User", "text": "x"}]}],
+                }
+            ]
+        }
+        for i in range(2)
+    ],
+    "membench": [
+        {
+            "simple": {
+                "roles": [
+                    {
+                        "tid": 0,
+                        "message_list": [[{"user": "x", "assistant": "y", "time": "'2024-10-01 08:00' Tuesday"}]],
+                        "QA": {
+                            "question": "?",
+                            "answer": ["x"],
+                            "target_step_id": [[0, 0]],
+                            "time": "'2024-10-01 08:00'",
+                        },
+                    }
+                ]
+            }
         }
         for i in range(2)
     ],

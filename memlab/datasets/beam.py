@@ -1,0 +1,239 @@
+"""BEAM (Tavakoli et al., 2025): chats of 100 thousand to 10 million tokens, with probing questions of ten abilities.
+
+What is read: ``chats/<size>/<n>``, a folder of such folders, one ``chat.json`` (with ``probing_questions/`` beside
+it), or the published table as Parquet or JSON (a row a chat). A scope is a chat, a session a batch (``batch_3``; in the
+largest chats ``plan-2.batch_3``), a turn a message. A time anchor stands for the messages from it to the next one of
+its batch. Messages of the user end in a marker of the plan, ``->-> 1,2``, which is cut: the plan is what questions are
+made from. ``source_chat_ids``, in whatever lists and objects, are the evidence; those of a knowledge update include the
+value before. Abilities are the kinds of questions, with hyphens; the rubric is kept.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+import polars as pl
+
+from memlab.datasets._json import objects
+from memlab.datasets._read import (
+    Bad,
+    Rows,
+    Source,
+    as_answers,
+    as_date,
+    as_list,
+    as_name,
+    as_number,
+    as_object,
+    as_role,
+    as_rubric,
+    as_text,
+    batches,
+    get,
+    maybe,
+    micros,
+    show,
+)
+from memlab.language.calendar import month
+from memlab.records import Dataset, Question, id_part
+
+FILES = ("chat.json", "*/chat.json", "*/*/chat.json", "*.parquet")
+"""Where the chats of a folder are."""
+ANSWERS = ("answer", "ideal_response", "ideal_answer", "ideal_summary", "expected_compliance")
+"""What the answer is called, by ability."""
+
+_MARKER = re.compile(r"\s*->->[ \t]*(?:\d+(?:\s*,\s*(?:\d+|N/A))*)?")
+_DATE = re.compile(r"\s*([A-Za-z]+)-(\d{1,2})-(\d{4})\s*")
+
+
+def parse_date(value: Any, where: str = "time_anchor") -> datetime:
+    """Read a time anchor, as UTC.
+
+    >>> from memlab.datasets.beam import parse_date
+    >>> parse_date("March-15-2024").isoformat()
+    '2024-03-15T00:00:00+00:00'
+    """
+    return as_date(value, where, _DATE, _moment, "March-15-2024")
+
+
+def _moment(name: str, day: str, year: str) -> datetime:
+    return datetime(int(year), month(name) or 0, int(day), tzinfo=UTC)
+
+
+def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
+    """Stream BEAM's chats in batches of whole chats."""
+    return batches(_chats(source), source, "beam", batch_turns)
+
+
+def _chats(source: Source) -> Iterator[Rows]:
+    seen: set[str] = set()
+    for file in source.files(*FILES):
+        chat: list[Any] = []
+        for index, raw in _values(file):
+            if not (isinstance(raw, dict) and "probing_questions" in raw):
+                chat.append(raw)
+                continue
+            with file.record(f"chat {index}", raw):
+                read = _Chat(file, get(raw, "conversation_id", as_name))
+                if read.name in seen:
+                    raise Bad("conversation_id", f"{read.name!r} again", "an id of its own")
+                seen.add(read.name)
+                read.turns(_plans(raw))
+                read.questions(_literal(raw["probing_questions"]))
+                yield read.rows
+        if chat:
+            inside = file.path.parent != source.path and source.path.is_dir()
+            read = _Chat(file, source.named(file).removesuffix("/chat") if inside else file.path.resolve().parent.name)
+            with file.record(read.name, None):
+                read.turns(chat)
+                read.questions(_probing(file))
+                yield read.rows
+
+
+def _values(file: Source) -> Iterator[tuple[int, Any]]:
+    """Give the values of a JSON file, or the rows of the published table."""
+    if file.path.suffix != ".parquet":
+        yield from objects(file)
+        return
+    try:
+        table = pl.read_parquet(file.path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        file.fail(f"cannot be read as Parquet ({error}); was it downloaded whole?", error)
+    yield from enumerate(table.iter_rows(named=True))
+
+
+def _plans(row: dict[str, Any]) -> list[Any]:
+    """Give the chat of a row of the published table; the largest chats stand in their plans."""
+    plans = row.get("plans") or []
+    return [{f"plan-{k}": plan["chat"]} for k, plan in enumerate(plans, 1)] or get(row, "chat", as_list)
+
+
+def _literal(value: Any) -> Any:
+    """Read the questions of a row of the published table, which writes them as Python does."""
+    try:
+        return ast.literal_eval(value) if isinstance(value, str) else value
+    except (ValueError, SyntaxError):
+        raise Bad("probing_questions", show(value), "an object of abilities, or a Python literal of it") from None
+
+
+def _probing(file: Source) -> Any:
+    path = file.path.parent / "probing_questions" / "probing_questions.json"
+    if not path.is_file():
+        file.note("probing_questions", f"no {path.parent.name}/{path.name} beside it", "kept without questions")
+        return {}
+    return next((value for _, value in objects(Source(path, file.on_error, file.quarantine_dir))), {})
+
+
+@dataclass
+class _Chat:
+    """Reads one chat into rows.
+
+    :param places: the turns of each message id; a few ids of BEAM stand twice.
+    """
+
+    source: Source
+    name: str
+    rows: Rows = field(default_factory=Rows)
+    places: dict[int, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.scope = id_part(self.name)
+
+    def turns(self, chat: list[Any]) -> None:
+        plan, shift, last = "", 0, -1
+        for part, batch, anchors, messages in _batches(chat):
+            session = f"{self.scope}/{id_part(part + batch)}"
+            label = f"{self.name}: {part}{batch}"
+            time = None
+            with self.source.record(label, anchors):
+                time = next((micros(parse_date(anchor)) for anchor in anchors if anchor is not None), None)
+            if time is None:
+                self.source.note(label, "no time anchor", "kept without a time")
+            for n, raw in enumerate(messages, 1):
+                with self.source.record(f"{label}[{n - 1}]", raw):
+                    message = as_object(raw, "")
+                    number, role = get(message, "id", as_number), get(message, "role", as_name)
+                    text = _MARKER.sub("", get(message, "content", as_text))
+                    anchor = maybe(message, "time_anchor", parse_date)
+                    time = time if anchor is None else micros(anchor)
+                    if part != plan:  # BEAM's own script numbers a plan on from the one before
+                        plan, shift = part, last + 1 if number <= last else 0
+                    last = number + shift
+                    self.places.setdefault(last, []).append(f"{session}/{n}")
+                    self.rows.turns.append((self.scope, session, n, role, as_role(role), text, None, time))
+        if not self.rows.turns:
+            raise Bad("", "no messages", "batches with turns")
+
+    def questions(self, probing: Any) -> None:
+        place = count()
+        for ability, asked in as_object(probing, "probing_questions").items():
+            as_name(ability, "ability")
+            for i, (raw, q) in enumerate(zip(as_list(asked, f"probing_questions.{ability}"), place, strict=False)):
+                where = f"{self.name}: {ability}[{i}]"
+                with self.source.record(where, raw):
+                    record, abstention = as_object(raw, ""), ability == "abstention"
+                    answers = [(key, record[key]) for key in ANSWERS if record.get(key) is not None]
+                    evidence = [] if abstention else self.evidence(record.get("source_chat_ids"), where)
+                    self.rows.questions.append(
+                        Question(
+                            query_id=f"{self.scope}/q{q}",
+                            scope=self.scope,
+                            text=get(record, "question", as_name),
+                            answer=as_answers(answers[0][1], answers[0][0]) if answers else None,
+                            question_type=ability.replace("_", "-"),
+                            timestamp=None,
+                            evidence=evidence,
+                            evidence_sessions=list(dict.fromkeys(turn.rpartition("/")[0] for turn in evidence)),
+                            abstention=abstention,
+                            rubric=as_rubric(record.get("rubric"), "rubric"),
+                        )
+                    )
+
+    def evidence(self, cited: Any, where: str) -> list[str]:
+        """Give the turns that a question cites; an id that no message has, or several have, is no evidence."""
+        turns = []
+        for number in dict.fromkeys(_numbers(cited, "source_chat_ids")):
+            holders = self.places.get(number, [])
+            if len(holders) == 1:
+                turns += holders
+            else:
+                what = f"{number}, the id of {len(holders) or 'no'} message{'s' * (len(holders) > 1)}"
+                self.source.note(f"{where}: source_chat_ids", what, "dropped evidence")
+        if not turns:
+            self.source.note(f"{where}: source_chat_ids", "no evidence", "kept without evidence")
+        return turns
+
+
+def _numbers(value: Any, where: str) -> Iterator[int]:
+    """Give the numbers in lists and objects of whatever depth."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _numbers(inner, f"{where}.{key}")
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            yield from _numbers(inner, f"{where}[{i}]")
+    elif value is not None:
+        yield int(value) if isinstance(value, str) and value.strip().isdecimal() else as_number(value, where)
+
+
+def _batches(chat: list[Any], part: str = "") -> Iterator[tuple[str, str, list[Any], list[Any]]]:
+    """Give plan, name, time anchors and messages of each batch, in whichever of its forms."""
+    for number, raw in enumerate(chat, 1):
+        if isinstance(raw, dict) and "turns" not in raw:
+            for plan, inner in raw.items():
+                if inner is not None:  # a table gives every row the columns of all
+                    yield from _batches(as_list(inner, plan), f"{as_name(plan, 'plan')}.")
+            continue
+        batch = raw if isinstance(raw, dict) else {"turns": as_list(raw, f"batch {number}")}
+        messages = [
+            message for turn in get(batch, "turns", as_list) for message in (turn if isinstance(turn, list) else [turn])
+        ]
+        named = as_name(batch.get("batch_number", number), "batch_number")
+        anchors = [*(m.get("time_anchor") for m in messages if isinstance(m, dict)), batch.get("time_anchor")]
+        yield part, f"batch_{named}", anchors, messages

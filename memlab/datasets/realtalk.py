@@ -1,0 +1,109 @@
+"""REALTALK (Lee et al., 2025): ten chats of two people each over three weeks, with questions; LoCoMo's layout, nearly.
+
+What is read: ``Chat_<n>_<a>_<b>.json``, or the folder of them. A scope is a file, a session what it calls
+``session_<k>``, a turn a message in its place there. Both speakers are people and get the role ``user``; a turn has its
+own time, read as UTC. Evidence cites ``dia_id``, whose session numbers do not follow the sessions of the file in half
+of the chats, so that it is resolved through the messages; ranges are taken as all of their messages, what is clearly
+meant is repaired, and the rest is dropped, with an issue each. Event annotations are passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from memlab.datasets._json import objects
+from memlab.datasets._read import (
+    Bad,
+    Rows,
+    Source,
+    as_date,
+    as_list,
+    as_name,
+    as_object,
+    as_text,
+    batches,
+    get,
+    maybe,
+    micros,
+    show,
+)
+from memlab.datasets.locomo import Conversation
+from memlab.records import Dataset, id_part
+
+FILES = ("Chat_*.json",)
+CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "commonsense"}
+"""Category number to its name in the paper."""
+
+_DATE = re.compile(r"\s*(\d{1,2})\.(\d{1,2})\.(\d{4}),?\s+(\d{1,2}):(\d{2})(?::(\d{2}))?\s*")
+_SESSION = re.compile(r"session_(\d{1,9})")
+_DIA = re.compile(r"\s*D(\d{1,9}):(\d{1,9})\s*")
+
+
+def parse_date(value: Any, where: str = "date_time") -> datetime:
+    """Read a date of REALTALK, as UTC.
+
+    >>> from memlab.datasets.realtalk import parse_date
+    >>> parse_date("29.12.2023, 00:51:12").isoformat()
+    '2023-12-29T00:51:12+00:00'
+    """
+    return as_date(value, where, _DATE, _moment, "29.12.2023, 00:51:12")
+
+
+def _moment(day: str, month: str, year: str, hour: str, minute: str, second: str | None) -> datetime:
+    return datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), tzinfo=UTC)
+
+
+def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
+    """Stream REALTALK's chats in batches of whole chats."""
+    return batches(_chats(source), source, "realtalk", batch_turns)
+
+
+def _chats(source: Source) -> Iterator[Rows]:
+    for file in source.files(*FILES):
+        for index, raw in objects(file):
+            name = source.named(file) + (f"-{index}" if index else "")
+            with file.record(name, raw):
+                record = as_object(raw, "")
+                chat = _Chat(file, name, id_part(name), Rows(), CATEGORIES)
+                questions = get(record, "qa", as_list)
+                chat.turns(record)
+                if not chat.rows.turns:
+                    raise Bad("", "no turns", "session_1, session_2 … with messages")
+                chat.questions(questions)
+                yield chat.rows
+
+
+class _Chat(Conversation):
+    """A conversation whose messages have their own times, and ids that tell nothing of their session."""
+
+    def turns(self, conversation: dict[str, Any]) -> None:
+        for k in sorted(int(m[1]) for key in conversation if (m := _SESSION.fullmatch(key))):
+            key = f"session_{k}"
+            with self.source.record(self.name, conversation[key]):
+                messages = get(conversation, key, as_list)
+                day = maybe(conversation, f"{key}_date_time", parse_date)
+                for n, raw in enumerate(messages, 1):
+                    with self.source.record(f"{self.name}: {key}[{n - 1}]", raw):
+                        self._message(as_object(raw, ""), f"{self.scope}/{key}", n, day)
+                if not messages:
+                    self.note(key, "a session without messages", "dropped empty session")
+
+    def _message(self, message: dict[str, Any], session: str, n: int, day: datetime | None) -> None:
+        dia = get(message, "dia_id", as_text)
+        match = _DIA.fullmatch(dia)
+        if match is None:
+            raise Bad("dia_id", show(dia), '"D<k>:<n>"')
+        cited = int(match[1]), int(match[2])
+        if cited in self.turn_ids:
+            raise Bad("dia_id", f"{dia!r} again", "an id of its own")
+        speaker, caption = get(message, "speaker", as_name), maybe(message, "blip_caption", as_text)
+        text = maybe(message, "clean_text", as_text)
+        if text is None and caption is None:
+            raise Bad("clean_text", "nothing", "a text, or a blip_caption")
+        moment = maybe(message, "date_time", parse_date) or day
+        time = None if moment is None else micros(moment)
+        self.turn_ids[cited] = f"{session}/{n}"
+        self.rows.turns.append((self.scope, session, n, speaker, "user", text or "", caption, time))

@@ -1,0 +1,101 @@
+"""Corrections of LoCoMo's evidence in the layout of its audit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memlab import run_pipelines
+from memlab.datasets import corrected, load
+from memlab.datasets.corrections import CORRECTED
+from memlab.errors import DataError
+from memlab.records import Dataset
+from memlab.retrieve import Bench
+
+
+def conversation(name: str, evidence: list[str]) -> dict[str, Any]:
+    told = ["I painted a lake.", "It was last year.", "I run too.", "Nothing more."]
+    return {
+        "sample_id": name,
+        "qa": [
+            {"question": "When did Mel paint?", "answer": "2022", "evidence": evidence, "category": 2},
+            {"question": f"Is {name} here?", "answer": "yes", "evidence": ["D1:3"], "category": 4},
+        ],
+        "conversation": {
+            "session_1_date_time": "1:56 pm on 8 May, 2023",
+            "session_1": [{"speaker": "Mel", "dia_id": f"D1:{n}", "text": text} for n, text in enumerate(told[:3], 1)],
+            "session_2_date_time": "1:56 pm on 9 May, 2023",
+            "session_2": [{"speaker": "Mel", "dia_id": "D2:1", "text": told[3]}],
+        },
+    }
+
+
+def error(question: str, cites: list[str], right: list[str]) -> dict[str, Any]:
+    """Give a record as the audit has it."""
+    return {
+        "question_id": "locomo_0_qa1",
+        "question": question,
+        "golden_answer": "2022",
+        "category": 2,
+        "error_type": "WRONG_CITATION",
+        "cited_evidence": cites,
+        "correct_evidence": right,
+        "reasoning": "x",
+        "correct_answer": "2022",
+    }
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Dataset:
+    path = tmp_path / "locomo.json"
+    path.write_text(json.dumps([conversation("a", ["D1:1"]), conversation("b", ["D1:3"])]))
+    return load(path)
+
+
+def write(folder: Path, *errors: Any) -> Path:
+    path = folder / "errors.json"
+    path.write_text(json.dumps(list(errors)))
+    return path
+
+
+def test_the_question_that_cites_the_error_is_the_one_that_is_meant(data: Dataset, tmp_path: Path) -> None:
+    errors = [
+        error("When did Mel paint?", ["D1:1"], ["D1:2", "D2:1"]),
+        error("Is b here?", ["D1:3"], ["D1:3"]),
+        error("Is a here?", ["D1:3"], []),
+        error("A question of another conversation?", ["D1:1"], ["D9:9"]),
+        error("When did Mel paint?", ["D7:7"], ["D1:2"]),
+    ]
+    mended = corrected(data, write(tmp_path, *errors))
+    assert mended.name == "locomo-corrected"
+    assert mended.questions["evidence"].to_list() == [
+        ["a/session_1/2", "a/session_2/1"], [], ["b/session_1/3"], ["b/session_1/3"],
+    ]  # fmt: skip
+    assert mended.questions["evidence_sessions"].to_list()[0] == ["a/session_1", "a/session_2"]
+    assert mended.issues["action"].to_list() == [CORRECTED, CORRECTED, "not corrected"]
+    assert data.questions["evidence"].to_list()[0] == ["a/session_1/1"], "the original stays"
+
+
+def test_numbers_stand_beside_the_original(data: Dataset, tmp_path: Path) -> None:
+    path = write(tmp_path, error("When did Mel paint?", ["D1:1"], ["D1:2", "D2:1"]), error("Is a here?", ["D1:3"], []))
+    done = run_pipelines(["bm25"], Bench.of(data, encoder=None), data, measures=["recall_all@1", "mrr"])
+    table = done.beside(done.corrected(path)).filter(level="turn", group="all")
+    assert table["measure"].to_list() == ["recall_all@1"]
+    assert table.select("n", "n corrected").row(0) == (4, 3)
+    assert table["original"].item() > table["corrected"].item()
+    assert done.corrected(path).runs[0].frame.equals(done.runs[0].frame)
+
+
+def test_what_cannot_be_used_is_said(data: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"errors.json: error 0: correct_evidence: found nothing"):
+        corrected(data, write(tmp_path, {"question": "Is a here?", "cited_evidence": []}))
+    with pytest.raises(DataError, match=r'error 0: correct_evidence: found .*, expected turn ids such as "D1:3"'):
+        corrected(data, write(tmp_path, error("Is a here?", [], ["the third"])))
+    with pytest.raises(DataError, match="corrects no question of locomo"):
+        corrected(data, write(tmp_path, error("Who?", [], [])))
+    (tmp_path / "log.jsonl").write_text('{"scope": "a", "sender": "A", "text": "x"}')
+    with pytest.raises(DataError, match="log is chatlog; corrections are of LoCoMo's evidence"):
+        corrected(load(tmp_path / "log.jsonl"), write(tmp_path))
