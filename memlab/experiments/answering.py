@@ -35,10 +35,10 @@ class Answers:
         the rules of :mod:`memlab.context.rules`; without a service, of contexts that hold the answer.
     :param kinds: the same by the rubric of the questions.
     :param costs: a row a system and task (answer, judge): failures by kind, tokens, price, p50 and p95.
-    :param abstaining: how well each system's scores tell which questions to leave; see
-        :func:`memlab.evaluate.abstention`.
+    :param abstaining: how well each system's scores tell which questions to leave, because the conversations do not
+        answer them, or the system did not; see :func:`memlab.evaluate.abstention`. Empty where nothing can be learned.
     :param per_query: a row for each system and question.
-    :param curves: risk and coverage by system and signal.
+    :param curves: risk and coverage by system, kind of error and signal.
     :param about: what the contexts say, with services and prompts.
     """
 
@@ -155,9 +155,11 @@ def _measured(name: str, texts: pl.DataFrame, questions: pl.DataFrame) -> pl.Dat
         None if none or gold is None else contains(text, gold)
         for text, gold, none in pairs.select("text", "answer", "abstention").iter_rows()
     ]
-    there = holding({name: texts}, questions)["holds"]
-    rows = rows.with_columns(pl.Series("contains", inside, dtype=pl.Boolean), there.alias("values"))
-    return rows.with_columns(pl.when(pl.col("values").is_not_null()).then("contains"))
+    held = holding({name: texts}, questions)["holds"].alias("values")
+    rows = rows.with_columns(pl.Series("contains", inside, dtype=pl.Boolean), held)
+    # What suits a person is described, and stands in no message.
+    told = pl.col("values").is_not_null() & (pl.col("kind") != "preference")
+    return rows.with_columns(pl.when(told).then(rule).alias(rule) for rule in ("contains", "values"))
 
 
 def _answered(
@@ -221,20 +223,20 @@ def _costs(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _abstaining(made: SystemContexts, rows: pl.DataFrame, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Say of each system that scores how well its scores tell what not to answer.
-
-    With a judge that is what was answered wrongly, else what the conversations do not answer.
-    """
+    """Say of each system that scores how well its scores tell what cannot be answered, and what it got wrong."""
+    unanswerable = made.questions.select("query_id", error="abstention")
+    served = "correct" in rows.columns
+    wrong = ~pl.col("correct") if served else pl.col("error") | ~pl.col("values")
     tables, curves = [], []
     for (name,), scored in made.scores.group_by("system", maintain_order=True):
-        errors = None
-        if "correct" in rows.columns:
-            own = rows.filter(pl.col("system") == name)
-            errors = own.select("query_id", error=~pl.col("correct"))
-        try:
-            done = abstention(scored, made.questions, errors=errors, seed=seed)
-        except DataError:  # nothing to learn from: no abstention questions, or one scope
-            continue
-        tables.append(done.table.select(pl.lit(name).alias("system"), pl.all()))
-        curves.append(done.curves.select(pl.lit(name).alias("system"), pl.all()))
+        own = rows.filter(pl.col("system") == name).join(unanswerable, on="query_id", maintain_order="left")
+        failed = "answered wrongly" if served else "answer not in the context"
+        for title, errors in (("unanswerable", unanswerable), (failed, own.select("query_id", error=wrong))):
+            try:
+                done = abstention(scored, made.questions, errors=errors, seed=seed)
+            except DataError:  # nothing to learn from: no scores, one scope, or no question of the kind
+                continue
+            named = pl.lit(name).alias("system"), pl.lit(title).alias("errors are")
+            tables.append(done.table.select(*named, pl.all()))
+            curves.append(done.curves.select(*named, pl.all()))
     return (pl.concat(tables), pl.concat(curves)) if tables else (pl.DataFrame(), pl.DataFrame())

@@ -14,7 +14,7 @@ from memlab.context.by_model import PROMPTS_VERSION, answer_prompts, prompts
 from memlab.embed import Encoder, load
 from memlab.errors import DataError
 from memlab.experiments.systems import ANSWER_BUDGET, DEPTH, from_file, named_systems
-from memlab.memories import Returned, as_returned, collect, within, written
+from memlab.memories import as_returned, collect, within, written
 from memlab.pipelines import Pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
@@ -81,7 +81,17 @@ def system_contexts(
     questions = data.questions.filter(pl.col("abstention") | pl.col("answer").is_not_null())
     if questions.is_empty():
         raise DataError(f"no question of {data.name!r} has an answer; answers are compared with it")
-    parts = [_returned(name, system, data, encoder, store, folder, timeout) for name, system in named] + ranked
+    bench: Bench | None = None
+    parts = []
+    for name, system in named:
+        if isinstance(system, Pipeline):
+            if bench is None:
+                model = load(encoder) if isinstance(encoder, str) else encoder
+                bench = Bench.of(data, encoder=model, store=str(store) if isinstance(store, Path) else store)
+            parts.append(as_returned(system.run(bench).top(DEPTH), data, name))
+        else:
+            parts.append(collect(system, data, name=name, k=DEPTH, folder=folder, timeout=timeout))
+    parts += ranked
     texts = {each.name: within(written(each), questions, budget) for each in parts}
     if bounds:
         first = next(iter(texts.values()), None)
@@ -111,22 +121,6 @@ def prompt_examples(made: SystemContexts) -> str:
     counts = ", ".join(f"{name} {n:,}" for name, n in tokens.items())
     asked = f"{made.questions.height:,} questions of each; tokens of contexts: {counts}"
     return f"Prompts, version {PROMPTS_VERSION}\n\n{shown}\n\nThe first question:\n\n{example}\n\n{asked}"
-
-
-def _returned(
-    name: str,
-    system: Any,
-    data: Dataset,
-    encoder: Encoder | str | None,
-    store: MemoryStore | str | Path | None,
-    folder: str | Path | None,
-    timeout: float,
-) -> Returned:
-    if not isinstance(system, Pipeline):
-        return collect(system, data, name=name, k=DEPTH, folder=folder, timeout=timeout)
-    model = load(encoder) if isinstance(encoder, str) else encoder
-    bench = Bench.of(data, encoder=model, store=str(store) if isinstance(store, Path) else store)
-    return as_returned(system.run(bench).top(DEPTH), data, name)
 
 
 def _bounded(

@@ -14,7 +14,7 @@ from memlab.figures._text import clean, escape, fit, plain, spread, text_px
 
 _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 _PREDICTED = "independent hits, pⁿ"
-_DASHES = ("solid", "dash", "dashdot", "longdash", "solid")
+_ANY = "any order"
 _STEADY = 0.1
 
 
@@ -107,10 +107,10 @@ def end_labels(ends: list[tuple[str, float, str]], *, plot_px: int, y_top: float
 
 
 def risk_coverage(frame: pl.DataFrame, *, risk: str = "share of wrong answers", title: str = "") -> go.Figure:
-    """Draw what answering only the surest questions risks: a line a signal, from the surest question to all.
+    """Draw what answering only the surest questions risks: a line a signal, from the surest tenth to all.
 
-    A line that stays low until far right knows what not to answer; where all end is the share of errors. The
-    ``best order``, which knows the errors, is grey and dotted.
+    A line that stays low until far right knows what not to answer; one along ``any order`` knows nothing, and the
+    ``best order`` knows the errors. Of fewer than a tenth of the questions a share says little; it is not drawn.
 
     :param frame: ``signal``, ``coverage`` and ``risk``, as :attr:`memlab.evaluate.Abstention.curves`.
     :param risk: what the errors are, on the y axis.
@@ -118,21 +118,26 @@ def risk_coverage(frame: pl.DataFrame, *, risk: str = "share of wrong answers", 
     >>> import polars as pl
     >>> from memlab.figures import curves
     >>> points = {"signal": "top score", "coverage": [0.5, 1.0], "risk": [0.0, 0.2]}
-    >>> len(curves.risk_coverage(pl.DataFrame(points)).data)
-    1
+    >>> [trace.name for trace in curves.risk_coverage(pl.DataFrame(points)).data]
+    ['top score', 'any order']
     """
     style.need(frame, ("signal", "coverage", "risk"), "risk_coverage")
-    signals = [name for name in style.series(frame, "signal") if name != BEST]
-    traces = []
-    for i, name in enumerate([*signals, *([BEST] if BEST in frame["signal"] else [])]):
-        rows = frame.filter(pl.col("signal") == name).sort("coverage")
-        look = {"width": 1, "dash": "dot"} if name == BEST else {"color": style.colour(i), "dash": _DASHES[i % 5]}
-        traces.append(style.line(rows["coverage"], rows["risk"], plain(name), **look, showlegend=True))
-    # The first few questions make any share, and would set the scale.
-    steady = frame.filter(pl.col("coverage") >= _STEADY)["risk"]
-    top = min(1.02, max(float(steady.max() or 0.0), float(frame["risk"][-1])) * 1.15 or 0.1)  # type: ignore[arg-type]
+    shown = frame.filter(pl.col("coverage") >= _STEADY).sort("coverage")
+    names = [name for name in style.series(shown, "signal") if name != BEST]
+    parts = {name: shown.filter(pl.col("signal") == name) for name in [*names, BEST]}
+    traces = [
+        style.line(rows["coverage"], rows["risk"], plain(name), style.colour(i), dash=style.dash(i), showlegend=True)
+        for i, (name, rows) in enumerate(parts.items())
+        if name != BEST
+    ]
+    everything = float(shown["risk"][-1])
+    traces.append(style.line([0, 1], [everything] * 2, _ANY, width=1, dash="dot", showlegend=True))
+    if parts[BEST].height:
+        best = parts[BEST]
+        traces.append(style.line(best["coverage"], best["risk"], BEST, width=1, dash="dashdot", showlegend=True))
+    top = min(1.02, float(shown["risk"].max()) * 1.1 or 0.1)  # type: ignore[arg-type]
     return style.plot(
-        traces, title=title, names=[t.name for t in traces], plot_px=190,
+        traces, title=title, names=[t.name for t in traces], plot_px=190, left=48,
         xaxis={"title": {"text": "coverage: share of questions answered"}, "range": [0, 1.01]},
         yaxis={"title": {"text": plain(risk)}, "range": [0, top]},
     )  # fmt: skip

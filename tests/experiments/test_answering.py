@@ -69,6 +69,7 @@ def test_without_a_service_contexts_are_measured(data: Dataset) -> None:
     assert held["evidence"] > held["another's"]
     assert done.costs.is_empty()
     assert done.abstaining["system"].unique().to_list() == ["bm25"], "the memory gives no scores"
+    assert done.abstaining["errors are"].unique(maintain_order=True).to_list()[-1] == "answer not in the context"
     assert "Contexts that hold the answer" in str(done)
 
 
