@@ -150,6 +150,7 @@ def test_a_dataset_without_answers(data: Dataset) -> None:
         answer_questions("bm25", replace(data, questions=silent), encoder=None)
 
 
+@pytest.mark.slow
 def test_the_command_line(memlab_cli: Callable[..., Any], server: ChatServer, tmp_path: Path) -> None:
     datasets.synthetic.write(tmp_path / "talk.jsonl", turns=300, seed=0, turns_per_scope=100)
     common = ("answer", "talk.jsonl", "--system", "bm25", "--bound", "nothing", "--encoder", "hashing")
@@ -167,11 +168,11 @@ def test_the_command_line(memlab_cli: Callable[..., Any], server: ChatServer, tm
     again = memlab_cli(*common, "--service", "lab", "--out", "out", cwd=tmp_path)
     assert again.out == done.out
     assert len(server.requests) == n
-    offline = memlab_cli(*common, cwd=tmp_path)
-    assert "Contexts that hold the answer" in offline.out
-    judged = memlab_cli("judge", "--service", "lab", "--cases", cwd=tmp_path)
+    label = {"question": "Where?", "answer": "Oslo", "candidate": "yes", "right": True}
+    (tmp_path / "mine.jsonl").write_text(json.dumps(label))
+    judged = memlab_cli("judge", "mine.jsonl", "--service", "lab", "--cases", cwd=tmp_path)
     assert judged.code == 0, judged.err
-    assert "| lab | 100 | 0 |" in judged.out
+    assert "| lab | 1 | 0 | 1.000 |" in judged.out
     wrong = memlab_cli(*common[:-4], "--bound", "everything", cwd=tmp_path)
     assert wrong.code == 2
     assert "whole history" in wrong.err
