@@ -3,9 +3,9 @@
 :func:`load` finds the format by itself and gives a :class:`memlab.records.Dataset`: a benchmark as it is published
 (LoCoMo, LongMemEval, BEAM, REALTALK, ConvoMem, MemBench, retrieval folders of MTEB and LMEB), or a JSON-lines chat log,
 which is also what the synthetic generator writes. :func:`stream` gives the same data in batches of whole scopes, for
-files larger than memory. A format has a file of its name, over ``_json`` (values out of files of any size) and
-``_read`` (checked fields, bad records, rows); ``fetch`` downloads benchmarks; ``corrections`` mends their evidence;
-``synthetic`` makes conversations of the parts in ``_synthetic_*`` and the texts in ``synthetic_text``.
+files larger than memory. A format has a file of its name, over ``_json`` (values out of files of any size),
+``_fields`` (checks) and ``_read`` (bad records, rows); ``fetch`` downloads benchmarks; ``corrections`` mends their
+evidence; ``synthetic`` makes conversations of the parts in ``_synthetic_*`` and the texts in ``synthetic_text``.
 """
 
 from __future__ import annotations

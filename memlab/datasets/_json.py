@@ -11,7 +11,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from memlab.datasets._read import Bad, Source, as_object
+from memlab.datasets._fields import Bad, as_object
+from memlab.datasets._read import Source
 
 _CHUNK = 1 << 20
 _TOKEN = 16  # an honest cut through a token that is no string leaves fewer characters than this

@@ -20,11 +20,8 @@ from typing import Any
 
 import polars as pl
 
-from memlab.datasets._json import objects
-from memlab.datasets._read import (
+from memlab.datasets._fields import (
     Bad,
-    Rows,
-    Source,
     as_answers,
     as_date,
     as_list,
@@ -34,12 +31,14 @@ from memlab.datasets._read import (
     as_role,
     as_rubric,
     as_text,
-    batches,
     get,
     maybe,
     micros,
+    sessions_of_turns,
     show,
 )
+from memlab.datasets._json import objects
+from memlab.datasets._read import Rows, Source, batches
 from memlab.language.calendar import month
 from memlab.records import Dataset, Question, id_part
 
@@ -110,15 +109,16 @@ def _values(file: Source) -> Iterator[tuple[int, Any]]:
 
 def _plans(row: dict[str, Any]) -> list[Any]:
     """Give the chat of a row of the published table; the largest chats stand in their plans."""
-    plans = row.get("plans") or []
-    return [{f"plan-{k}": plan["chat"]} for k, plan in enumerate(plans, 1)] or get(row, "chat", as_list)
+    plans = [as_object(plan, f"plans[{k}]") for k, plan in enumerate(maybe(row, "plans", as_list) or ())]
+    chats = [{f"plan-{k}": get(plan, "chat", as_list, f"plans[{k - 1}].chat")} for k, plan in enumerate(plans, 1)]
+    return chats or get(row, "chat", as_list)
 
 
 def _literal(value: Any) -> Any:
     """Read the questions of a row of the published table, which writes them as Python does."""
     try:
         return ast.literal_eval(value) if isinstance(value, str) else value
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
         raise Bad("probing_questions", show(value), "an object of abilities, or a Python literal of it") from None
 
 
@@ -189,7 +189,7 @@ class _Chat:
                             question_type=ability.replace("_", "-"),
                             timestamp=None,
                             evidence=evidence,
-                            evidence_sessions=list(dict.fromkeys(turn.rpartition("/")[0] for turn in evidence)),
+                            evidence_sessions=sessions_of_turns(evidence),
                             abstention=abstention,
                             rubric=as_rubric(record.get("rubric"), "rubric"),
                         )

@@ -51,12 +51,9 @@ from typing import Any
 
 import polars as pl
 
-from memlab.datasets._json import lines
-from memlab.datasets._read import (
+from memlab.datasets._fields import (
     EPOCH,
     Bad,
-    Rows,
-    Source,
     as_answer,
     as_flag,
     as_list,
@@ -66,11 +63,13 @@ from memlab.datasets._read import (
     as_rubric,
     as_text,
     as_time,
-    assemble,
     get,
     maybe,
+    sessions_of_turns,
     show,
 )
+from memlab.datasets._json import lines
+from memlab.datasets._read import Rows, Source, assemble
 from memlab.errors import DataError
 from memlab.language.analysis import LANGUAGES
 from memlab.records import Dataset, Question, id_part
@@ -292,7 +291,7 @@ def _question(
         question_type=maybe(record, "type", as_name) or "unspecified",
         timestamp=None if time is None else EPOCH + timedelta(microseconds=time),
         evidence=evidence,
-        evidence_sessions=named or list(dict.fromkeys(turn.rpartition("/")[0] for turn in evidence)),
+        evidence_sessions=named or sessions_of_turns(evidence),
         abstention=abstention,
         rubric=as_rubric(record.get("rubric"), "rubric"),
     )

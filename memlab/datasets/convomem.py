@@ -14,22 +14,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memlab.datasets._json import objects
-from memlab.datasets._read import (
+from memlab.datasets._fields import (
     Bad,
-    Rows,
-    Source,
     as_answer,
     as_list,
     as_name,
     as_object,
     as_role,
     as_text,
-    batches,
     get,
     maybe,
+    sessions_of_turns,
     show,
 )
+from memlab.datasets._json import objects
+from memlab.datasets._read import Rows, Source, batches
 from memlab.records import Dataset, Question, id_part
 
 FILES = ("*.json", "*_evidence/*.json", "*/*_evidence/*.json", "*/*/*_evidence/*.json")
@@ -105,7 +104,7 @@ def _case(source: Source, name: str, conversations: list[Any], items: list[Any],
                 question_type=kind,
                 timestamp=None,
                 evidence=evidence,
-                evidence_sessions=list(dict.fromkeys(turn.rpartition("/")[0] for turn in evidence)),
+                evidence_sessions=sessions_of_turns(evidence),
                 abstention=kind == "abstention",
                 rubric=[answer] if answer and kind in _RUBRICS else None,
             )

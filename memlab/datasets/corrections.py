@@ -12,8 +12,17 @@ from typing import Any
 
 import polars as pl
 
+from memlab.datasets._fields import (
+    Bad,
+    as_list,
+    as_name,
+    as_object,
+    as_text,
+    get,
+    sessions_of_turns,
+)
 from memlab.datasets._json import objects
-from memlab.datasets._read import Bad, Source, as_list, as_name, as_object, as_text, get
+from memlab.datasets._read import Source
 from memlab.datasets.locomo import cited
 from memlab.errors import DataError
 from memlab.records import Dataset, Question, frame, schema
@@ -95,4 +104,4 @@ def _evidence(mended: dict[str, list[str]], row: dict[str, Any]) -> dict[str, li
     if row["query_id"] not in mended:
         return {}
     turns = mended[row["query_id"]]
-    return {"evidence": turns, "evidence_sessions": list(dict.fromkeys(turn.rpartition("/")[0] for turn in turns))}
+    return {"evidence": turns, "evidence_sessions": sessions_of_turns(turns)}

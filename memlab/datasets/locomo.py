@@ -14,23 +14,22 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from memlab.datasets._json import objects
-from memlab.datasets._read import (
+from memlab.datasets._fields import (
     Bad,
-    Rows,
-    Source,
     as_answer,
     as_date,
     as_list,
     as_name,
     as_object,
     as_text,
-    batches,
     get,
     maybe,
     micros,
+    sessions_of_turns,
     show,
 )
+from memlab.datasets._json import objects
+from memlab.datasets._read import Rows, Source, batches
 from memlab.language.calendar import month
 from memlab.records import Annotation, Dataset, Question, id_part
 
@@ -174,7 +173,7 @@ class Conversation:
                 if answer is None and category != 5:
                     self.note(f"{field}: answer", "nothing", "kept without an answer")
                 evidence = self._evidence(record.get("evidence", []), field)
-                sessions = list(dict.fromkeys(turn.rpartition("/")[0] for turn in evidence))
+                sessions = sessions_of_turns(evidence)
                 asked = (f"{self.scope}/q{i}", self.scope, text, answer, self.categories[category], None)
                 self.rows.questions.append(Question(*asked, evidence, sessions))
 

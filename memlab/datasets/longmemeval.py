@@ -17,11 +17,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.datasets._json import objects
-from memlab.datasets._read import (
+from memlab.datasets._fields import (
     Bad,
-    Rows,
-    Source,
     as_answer,
     as_date,
     as_list,
@@ -29,11 +26,12 @@ from memlab.datasets._read import (
     as_object,
     as_role,
     as_text,
-    batches,
     get,
     micros,
     show,
 )
+from memlab.datasets._json import objects
+from memlab.datasets._read import Rows, Source, batches
 from memlab.errors import DataError
 from memlab.records import Dataset, Issue, Question, Turn, concat, frame, id_part, schema
 from memlab.sessions import sessions_of

@@ -16,24 +16,23 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from memlab.datasets._json import objects
-from memlab.datasets._read import (
+from memlab.datasets._fields import (
     EPOCH,
     Bad,
-    Rows,
-    Source,
     as_answers,
     as_list,
     as_name,
     as_number,
     as_object,
     as_text,
-    batches,
     get,
     maybe,
     micros,
+    sessions_of_turns,
     show,
 )
+from memlab.datasets._json import objects
+from memlab.datasets._read import Rows, Source, batches
 from memlab.records import Dataset, Question, id_part
 
 FILES = ("*AgentData*.json", "*/*AgentData*.json")
@@ -87,7 +86,7 @@ def _trajectory(source: Source, name: str, kind: str, record: dict[str, Any]) ->
             question_type=kind.replace("_", "-"),
             timestamp=None if time is None else EPOCH + timedelta(microseconds=time),
             evidence=evidence,
-            evidence_sessions=list(dict.fromkeys(turn.rpartition("/")[0] for turn in evidence)),
+            evidence_sessions=sessions_of_turns(evidence),
         )
     )
     return rows

@@ -14,22 +14,20 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from memlab.datasets._json import objects
-from memlab.datasets._read import (
+from memlab.datasets._fields import (
     Bad,
-    Rows,
-    Source,
     as_date,
     as_list,
     as_name,
     as_object,
     as_text,
-    batches,
     get,
     maybe,
     micros,
     show,
 )
+from memlab.datasets._json import objects
+from memlab.datasets._read import Rows, Source, batches
 from memlab.datasets.locomo import Conversation
 from memlab.records import Dataset, id_part
 
@@ -38,7 +36,7 @@ CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "commonsense"}
 """Category number to its name in the paper."""
 
 _DATE = re.compile(r"\s*(\d{1,2})\.(\d{1,2})\.(\d{4}),?\s+(\d{1,2}):(\d{2})(?::(\d{2}))?\s*")
-_SESSION = re.compile(r"session_(\d{1,9})")
+_SESSION = re.compile(r"session_(0|[1-9]\d{0,8})")
 _DIA = re.compile(r"\s*D(\d{1,9}):(\d{1,9})\s*")
 
 
@@ -102,7 +100,7 @@ class _Chat(Conversation):
         speaker, caption = get(message, "speaker", as_name), maybe(message, "blip_caption", as_text)
         text = maybe(message, "clean_text", as_text)
         if text is None and caption is None:
-            raise Bad("clean_text", "nothing", "a text, or a blip_caption")
+            self.note(f"{session.rpartition('/')[2]}[{n - 1}]: clean_text", "nothing", "kept without a text")
         moment = maybe(message, "date_time", parse_date) or day
         time = None if moment is None else micros(moment)
         self.turn_ids[cited] = f"{session}/{n}"

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -28,12 +29,9 @@ from typing import Any
 
 import polars as pl
 
-from memlab.datasets._json import lines
-from memlab.datasets._read import (
+from memlab.datasets._fields import (
     EPOCH,
     Bad,
-    Rows,
-    Source,
     as_answer,
     as_list,
     as_name,
@@ -41,18 +39,20 @@ from memlab.datasets._read import (
     as_rubric,
     as_text,
     as_time,
-    batches,
     get,
-    matching,
     maybe,
+    sessions_of_turns,
     show,
 )
+from memlab.datasets._json import lines
+from memlab.datasets._read import Rows, Source, batches, matching
 from memlab.errors import DataError
 from memlab.files import atomic
 from memlab.records import Dataset, Question, id_part, qrels, raw_part
 
 QUERIES = ("queries.jsonl", "*/queries.jsonl")
 """Where the questions of a folder are."""
+_NUMBER = re.compile(r"\s*-?\d+(\.\d*)?\s*")
 _QRELS = ("qrels.tsv", "qrels/test.tsv", "qrels/*.tsv")
 
 
@@ -148,7 +148,7 @@ def _fill(rows: Rows, source: Source, name: str, about: _Asked, corpus: dict[str
                     question_type=maybe(record, "type", as_name) or kind.replace("_", "-") or "unspecified",
                     timestamp=None if time is None else EPOCH + timedelta(microseconds=time),
                     evidence=evidence,
-                    evidence_sessions=list(dict.fromkeys(turn.rpartition("/")[0] for turn in evidence)),
+                    evidence_sessions=sessions_of_turns(evidence),
                     rubric=as_rubric(record.get("rubric"), "rubric"),
                 )
             )
@@ -170,7 +170,8 @@ def _said(record: dict[str, Any]) -> tuple[str, str, str | None]:
 
 
 def _id(record: dict[str, Any]) -> str:
-    return as_name(record["_id"], "_id") if record.get("_id") is not None else get(record, "id", as_name, "_id")
+    """Give the id; where both are there, LMEB means the one without an underscore."""
+    return as_name(record["id"], "id") if record.get("id") is not None else get(record, "_id", as_name)
 
 
 def _records(file: Source, name: Any) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -202,22 +203,14 @@ def _evidence(folder: Source) -> dict[str, list[str]]:
     with file.open() as stream:
         text = stream.read().decode("utf-8", "replace")
     for number, row in enumerate(csv.reader(text.splitlines(), delimiter="\t"), 1):
-        if not row or (number == 1 and not _is_number(row[-1])):
+        if not row or (number == 1 and not _NUMBER.fullmatch(row[-1])):
             continue
         with file.record(f"line {number}", row):
-            if len(row) != 3 or not _is_number(row[2]):
+            if len(row) != 3 or not _NUMBER.fullmatch(row[2]):
                 raise Bad("", show("\t".join(row)), "query-id, corpus-id and a score, with tabs between them")
             if float(row[2]) > 0:
                 judged.setdefault(row[0], []).append(row[1])
     return judged
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _scenes(source: Source, above: Path) -> dict[str, list[str]]:

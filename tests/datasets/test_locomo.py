@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from memlab.datasets import load, stream
-from memlab.datasets._read import Bad
+from memlab.datasets._fields import Bad
 from memlab.datasets.locomo import CATEGORIES, parse_date
 from memlab.errors import DataError
 from memlab.records import Dataset, concat, qrels

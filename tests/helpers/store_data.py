@@ -50,7 +50,7 @@ def awkward() -> Dataset:
         caption = None if i % 3 else scope
         turns.append(Turn(f"{session}/1", scope, session, 1, scope, "other", text, caption, None if i % 2 else when))
     questions = [
-        Question("q'1", AWKWARD[0], "a?", None, "x", when, [], [], True),
+        Question("q'1", AWKWARD[0], "a?", None, "x", when, [], [], True, ["say 'no'"]),
         Question('q"2', AWKWARD[1], "b?", "", "x", None, [turns[0].turn_id, "a/b/1"], ["it's/s"], False),
     ]
     notes = [Annotation("a'1", AWKWARD[0], sessions[0].session_id, "event", "Ann", "text", [])]
