@@ -79,14 +79,15 @@ def described(system: Memory) -> dict[str, Any]:
     if isinstance(system, HttpMemory):
         return {"url": system.url}
     if isinstance(system, FromFunction):
-        return {"function": system.function.__qualname__, "source": _source(system.function)}
+        return {"function": system.function.__qualname__, "source": source(system.function)}
     kind = type(system)
     settings = getattr(system, "settings", None)
-    about = {"class": f"{kind.__module__}.{kind.__qualname__}", "source": _source(kind)}
+    about = {"class": f"{kind.__module__}.{kind.__qualname__}", "source": source(kind)}
     return about | ({"settings": dict(settings)} if isinstance(settings, Mapping) else {})
 
 
-def _source(code: Any) -> str | None:
+def source(code: Any) -> str | None:
+    """Give a digest of what code says, as far as that can be read here."""
     try:
         if inspect.isfunction(code):
             return source_digest(code)
