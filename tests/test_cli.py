@@ -576,6 +576,12 @@ def test_cross_validation_trains_once_and_leaves_each_conversation_out(memlab_cl
     assert "4 of 4 runs were there before" in again.out
     for path in (learnable / "out").iterdir():
         assert (learnable / "again" / path.name).read_bytes() == path.read_bytes(), path.name
+    systems = ("--system", "hybrid | learned", "--cross-validate", "scope", "--store", "store", "--out", "systems")
+    compared = memlab_cli("compare", "talk.jsonl", *systems, cwd=learnable)
+    assert compared.code == 0, compared.err
+    (own,) = json.loads((learnable / "systems" / "systems.json").read_text())["systems"]
+    (theirs,) = (learnable / "out").glob("hybrid-learned*.turn.parquet")
+    assert own["recall_all@10"] == pytest.approx(pl.read_parquet(theirs)["recall_all@10"].mean())
     seeded = memlab_cli("evaluate", "talk.jsonl", *chosen, "--out", "seeded", "--seed", 5, cwd=learnable)
     assert "2 of 4 runs were there before" in seeded.out, "models of another seed rank anew"
 

@@ -32,6 +32,9 @@ def compare(
     fail_below: Annotated[
         float | None, typer.Option(help="Exit with 1 where recall_all@10 lies this far below the baseline's.", min=0)
     ] = None,
+    cross_validate: Annotated[
+        str | None, typer.Option(help="scope: train `learned` on all conversations but the one that it ranks.")
+    ] = None,
     timeout: Annotated[float, typer.Option(help="Seconds for one call of a memory.", min=0.001)] = 600.0,
 ) -> None:
     """Compare memories, pipelines and rankings on the same questions: complete recall, answers, tokens and time.
@@ -39,6 +42,7 @@ def compare(
     What a memory returned is kept in the directory scope by scope: the same command goes on where it was stopped.
     """
     from memlab.experiments import compare_systems
+    from memlab.figures import export, systems
 
     import_from_here()
     (data,) = load_files([dataset], chosen, format=format, pool=pool)
@@ -57,16 +61,22 @@ def compare(
         encoder=load_encoder(chosen),
         store=chosen.store,
         folder=directory / "returned",
+        cross_validate=cross_validate,
+        models=Path(chosen.results) / "cross-validated",
         timeout=timeout,
         seed=chosen.seed,
     )
     done.write(directory)
+    caption = f"Complete recall on {data.name} against tokens and against the time of one search."
+    export(
+        systems.trade_off(done.table), "systems-trade-off", caption=caption, provenance=done.about, directory=directory
+    )
     typer.echo(str(done))
     for line in done.problems["problem"].head(20):
         typer.echo(line, err=True)
     if done.problems.height > 20:
         typer.echo(f"and {done.problems.height - 20:,} more problems, in {directory / 'systems.json'}", err=True)
-    typer.echo(f"tables, per-question results and what was returned: {directory}")
+    typer.echo(f"tables, {directory / 'report.html'} (question by question), and what was returned: {directory}")
     if fail_below is not None:
         recall = dict(done.table.select("system", "recall_all@10").iter_rows())
         floor = recall[done.about["baseline"]] - fail_below

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -14,12 +15,27 @@ import polars as pl
 
 from memlab.context import holding
 from memlab.embed import Encoder, load
-from memlab.errors import DataError, PipelineError
+from memlab.errors import DataError, MemlabError, PipelineError
 from memlab.evaluate import bootstrap_interval, holm, randomisation_test, read_run
+from memlab.evaluate.misses import misses
 from memlab.evaluate.printing import to_markdown
-from memlab.experiments.running import measurable
+from memlab.experiments.folds import train_folds, untrained, with_models
+from memlab.experiments.running import MODELS, measurable
+from memlab.experiments.systems_page import page
 from memlab.files import atomic
-from memlab.memories import Memory, Returned, as_returned, attribute, collect, memory, read_ranking, within, written
+from memlab.language.analysis import tokenize
+from memlab.memories import (
+    Memory,
+    Returned,
+    as_returned,
+    attribute,
+    collect,
+    memory,
+    ranked,
+    read_ranking,
+    within,
+    written,
+)
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
@@ -34,7 +50,7 @@ TESTED = ("recall_all@10", "recall_all@1000 tokens", "answer@1000 tokens")
 _FOUND = ("recall_any@10", "recall_all@10", "recall_all@10, ≥ 2 sessions", f"answer@{ANSWER_BUDGET} tokens")
 _COSTS = (
     *("tokens returned", "named", "attributed", "ingest s", "until found s", "p50 ms", "p95 ms"),
-    *("failed scopes", "problems"),
+    *("MB", "tokens read", "tokens written", "failed scopes", "problems"),
 )
 
 
@@ -47,6 +63,10 @@ class Systems:
     :param per_query: a row for each system and question.
     :param returned: what each system returned, attributed: ``system``, ``query_id``, ``rank``, ``text``, ``n_tokens``,
         ``how`` and ``turn_ids``.
+    :param missed: each piece of evidence that a system does not have among its first ten turns, with its place or null,
+        and its cause (:data:`memlab.evaluate.misses.CAUSES`): ``system``, ``query_id``, ``turn_id``, ``rank``,
+        ``cause``, and ``nearest``, the rank of the returned text that shares most words with it, where one does.
+    :param data: the questions and turns.
     :param problems: what went wrong, in lines.
     :param about: dataset, depth, budgets, seed, and each system's settings.
     """
@@ -55,23 +75,35 @@ class Systems:
     tests: pl.DataFrame
     per_query: pl.DataFrame
     returned: pl.DataFrame
+    missed: pl.DataFrame
+    data: Dataset
     problems: pl.DataFrame
     about: Mapping[str, Any]
 
-    def __str__(self) -> str:
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """Give what is printed, by heading: what was found, in how many tokens, what it cost, and the tests."""
         budgets = [name for name in self.table.columns if name.startswith("recall_all@") and name.endswith("tokens")]
-        found = self.table.select("system", "n", *_FOUND)
-        fitting = self.table.select("system", *budgets).rename(lambda name: name.removeprefix("recall_all@"))
         costs = self.table.select(pl.col("system").alias("cost of"), *_COSTS)
-        tables = {"Found": found, "All evidence in so many tokens": fitting, "Cost": costs}
-        tables |= {f"Against {self.about['baseline']}": self.tests} if self.tests.height else {}
-        return "\n\n".join(f"**{title}**\n\n{to_markdown(each)}" for title, each in tables.items())
+        tables = {
+            "Found": self.table.select("system", "n", *_FOUND),
+            "All evidence in so many tokens": self.table.select("system", *budgets).rename(
+                lambda name: name.removeprefix("recall_all@")
+            ),
+            "Cost": costs.select(column for column in costs if column.null_count() < costs.height),
+        }
+        return tables | ({f"Against {self.about['baseline']}": self.tests} if self.tests.height else {})
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"**{title}**\n\n{to_markdown(each)}" for title, each in self.tables().items())
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_() + self.tests._repr_html_()
 
     def write(self, folder: str | Path) -> Path:
-        """Write ``systems.json`` (its schema is in ``docs/memories.md``), ``systems.md`` and ``per-query.parquet``."""
+        """Write tables and page: ``systems.json`` (its schema is in ``docs/memories.md``) and ``.md``, ``report.html``.
+
+        ``per-query.parquet`` and ``returned.parquet`` hold :attr:`per_query` and :attr:`returned`.
+        """
         place = Path(folder)
         content = {
             "schema_version": SCHEMA_VERSION,
@@ -84,6 +116,8 @@ class Systems:
             stream.write(json.dumps(content, indent=1, default=str, ensure_ascii=False).encode())
         with atomic(place / "systems.md") as stream:
             stream.write(f"{self}\n".encode())
+        with atomic(place / "report.html") as stream:
+            stream.write(page(self).encode("utf-8", "backslashreplace"))
         with atomic(place / "per-query.parquet") as stream:
             self.per_query.write_parquet(stream)
         with atomic(place / "returned.parquet") as stream:
@@ -100,6 +134,8 @@ def compare_systems(
     encoder: Encoder | str | None = "minilm",
     store: MemoryStore | str | Path | None = None,
     folder: str | Path | None = None,
+    cross_validate: str | None = None,
+    models: str | Path = MODELS,
     k: int = DEPTH,
     timeout: float = 600.0,
     seed: int = 0,
@@ -120,6 +156,8 @@ def compare_systems(
     :param encoder: of the pipelines, and of the attribution.
     :param store: where the encoder's vectors are kept.
     :param folder: where what memories returned is kept, so that a comparison that was stopped goes on.
+    :param cross_validate: ``"scope"``: ``learned`` without a model ranks each conversation by one that learned from the
+        others, kept under ``models``.
     :raises DataError: before anything runs: for no system, two of one name, or one that is neither.
 
     >>> import memlab
@@ -131,8 +169,8 @@ def compare_systems(
     ['bm25', 'latest']
     """
     named = named_systems(systems)
-    ranked = [from_file(Path(path), data, k) for path in runs]
-    names = [*(name for name, _ in named), *(each.name for each in ranked)]
+    from_files = [from_file(Path(path), data, k) for path in runs]
+    names = [*(name for name, _ in named), *(each.name for each in from_files)]
     first = names[0] if baseline is None and names else baseline
     if not names or len(set(names)) < len(names) or first not in names:
         raise DataError(f"systems are {names}, the baseline {first!r}; give at least one, each its own name")
@@ -140,6 +178,7 @@ def compare_systems(
         raise DataError(f"no question of {data.name!r} cites turns; systems are compared by the turns that they find")
     model = load(encoder) if isinstance(encoder, str) else encoder
     bench = Bench.of(data, encoder=model, store=str(store) if isinstance(store, Path) else store)
+    named = _trained(named, bench, data, cross_validate, models, seed)
     parts = []
     for name, system in named:
         if isinstance(system, Pipeline):
@@ -149,7 +188,7 @@ def compare_systems(
             found = collect(system, data, name=name, k=k, folder=folder, timeout=timeout)
             times = found.costs.explode("query_ms")["query_ms"].drop_nulls().to_numpy()
         parts.append((found, times))
-    parts += [(found, np.array([])) for found in ranked]
+    parts += [(found, np.array([])) for found in from_files]
     measured = [_measured(found, times, data, bench.encoder) for found, times in parts]
     per_query = pl.concat([each[0] for each in measured])
     table = pl.DataFrame([each[1] for each in measured])
@@ -158,6 +197,8 @@ def compare_systems(
         _tests(per_query, first, seed),
         per_query,
         pl.concat([each[2] for each in measured]),
+        pl.concat([_missed(found, each[2], data) for (found, _), each in zip(parts, measured, strict=True)]),
+        data,
         pl.concat([found.problems.with_columns(system=pl.lit(found.name)) for found, _ in parts]),
         {
             "dataset": data.name,
@@ -173,11 +214,17 @@ def compare_systems(
 
 
 def _clock(stages: Pipeline, bench: Bench, seed: int) -> np.ndarray:
-    """Time single questions, in milliseconds, each encoded anew, whether or not the stages read its vector.
+    """Time single questions, in milliseconds, each encoded anew unless the ranking is the same without its vector.
 
     The first warms models and indexes, and is asked twice.
     """
     rows = np.random.default_rng(seed).permutation(bench.queries.height)[:TIMED]
+    if bench.encoder is not None and len(rows):
+        first = bench.with_rows(rows[:1], stored=False)
+        wordless = replace(bench, encoder=None, query_vectors=None, _shown={})
+        with suppress(MemlabError):
+            if stages.run(wordless.with_rows(rows[:1])).frame.equals(stages.run(first).frame):
+                bench = wordless
     spent = []
     for row in (*rows[:1], *rows):
         alone = bench.with_rows(np.array([row]), stored=False)
@@ -185,6 +232,54 @@ def _clock(stages: Pipeline, bench: Bench, seed: int) -> np.ndarray:
         stages.run(alone.with_queries(alone.queries))
         spent.append(1000 * (perf_counter() - started))
     return np.array(spent[1:])
+
+
+def _trained(
+    named: list[tuple[str, Pipeline | Memory]],
+    bench: Bench,
+    data: Dataset,
+    cross_validate: str | None,
+    models: str | Path,
+    seed: int,
+) -> list[tuple[str, Pipeline | Memory]]:
+    """Give each ``learned`` without a model the models of the other conversations."""
+    learning = [name for name, system in named if isinstance(system, Pipeline) and untrained([system])]
+    if not learning:
+        return named
+    if cross_validate != "scope":
+        raise DataError(
+            f"{learning[0]!r} has no model: name one as learned(model='FILE'), or train by conversation with "
+            "cross_validate='scope' (memlab compare --cross-validate scope)"
+        )
+    train_folds(bench, data, models, seed=seed)
+    return [
+        (name, with_models([system], models)[0] if isinstance(system, Pipeline) else system) for name, system in named
+    ]
+
+
+def _total(found: Returned, column: str, unit: float = 1) -> float | None:
+    values = found.costs[column].drop_nulls()
+    return float(values.sum()) / unit if len(values) else None
+
+
+def _missed(found: Returned, texts: pl.DataFrame, data: Dataset) -> pl.DataFrame:
+    """List the evidence that a system misses, why, and what it returned that is nearest."""
+    pieces = misses(ranked(found, texts.select("query_id", "rank", "how", "turn_ids")), data, k=10)
+    pieces = pieces.select(system=pl.lit(found.name), query_id="query_id", turn_id="doc_id", rank="rank", cause="cause")
+    spoken = data.turns.filter(pl.col("turn_id").is_in(pieces["turn_id"].implode())).select("turn_id", "text")
+    told = texts.select("query_id", "rank", word=pl.Series(tokenize(texts["text"].to_list()), dtype=pl.List(pl.String)))
+    said = spoken.select("turn_id", word=pl.Series(tokenize(spoken["text"].to_list()), dtype=pl.List(pl.String)))
+    shared = (
+        pieces.select("query_id", "turn_id")
+        .join(said, on="turn_id")
+        .join(told, on="query_id", suffix="_told")
+        .with_columns(n=pl.col("word").list.set_intersection("word_told").list.len())
+        .filter(pl.col("n") > 0)
+        .sort("n", "rank", descending=[True, False])
+        .group_by("query_id", "turn_id", maintain_order=True)
+        .agg(nearest=pl.col("rank").first())
+    )
+    return pieces.join(shared, on=["query_id", "turn_id"], how="left", maintain_order="left")
 
 
 def from_file(path: Path, data: Dataset, k: int) -> Returned:
@@ -262,6 +357,9 @@ def _measured(
         "until found s": found.costs["wait_seconds"].sum() if found.costs.height else None,
         "p50 ms": float(np.percentile(times, 50)) if len(times) else None,
         "p95 ms": float(np.percentile(times, 95)) if len(times) else None,
+        "MB": _total(found, "bytes", 1e6),
+        "tokens read": _total(found, "tokens_read"),
+        "tokens written": _total(found, "tokens_written"),
         "failed scopes": len(found.failed),
         "problems": found.problems.height,
     }

@@ -17,7 +17,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.files import atomic
-from memlab.memories.contract import TURNS, Memory, Rows
+from memlab.memories.contract import TURNS, USAGE, Memory, Rows
 from memlab.memories.loading import described
 from memlab.records import Dataset
 from memlab.terminal import short
@@ -38,6 +38,7 @@ COSTS = {
     "ingest_seconds": pl.Float64(),
     "wait_seconds": pl.Float64(),
     "query_ms": pl.List(pl.Float64()),
+    **dict.fromkeys(USAGE, pl.Int64()),
 }
 PROBLEMS = {"scope": pl.String(), "query_id": pl.String(), "problem": pl.String()}
 
@@ -50,8 +51,9 @@ class Returned:
     :param rows: a row for each returned text: ``query_id``, ``rank`` from 1, ``text``, ``score`` or null,
         ``source_ids`` (turns of the scope, or null where the memory gave none) and ``time`` as it gave it.
     :param costs: a row a scope that did not fail: ``scope``, ``n_turns``, ``n_queries``, ``ingest_seconds``,
-        ``wait_seconds`` (until all can be found) and ``query_ms``, each query's time.
-    :param problems: ``scope``, ``query_id`` (null where the whole scope failed) and ``problem``, in a line.
+        ``wait_seconds`` (until all can be found), ``query_ms``, each query's time, and what the memory says of itself:
+        ``bytes``, ``tokens_read`` and ``tokens_written`` by models, null where it does not.
+    :param problems: ``scope``, ``query_id`` (null where it is of the whole scope) and ``problem``, in a line.
     :param provenance: the system, its settings and what it was run on.
     """
 
@@ -64,7 +66,8 @@ class Returned:
     @property
     def failed(self) -> list[str]:
         """The scopes that failed; their questions count as not answered."""
-        return self.problems.filter(pl.col("query_id").is_null())["scope"].to_list()
+        unasked = pl.col("query_id").is_null() & ~pl.col("scope").is_in(self.costs["scope"].implode())
+        return self.problems.filter(unasked)["scope"].to_list()
 
 
 class Failure(Exception):
@@ -115,7 +118,8 @@ def collect(
             except Failure as error:
                 part = {"problems": [(scope, None, f"{name}, scope {scope}: {error}")], "rows": [], "costs": []}
             else:
-                part["problems"] = [(scope, q, f"{name}, scope {scope}, query {q}: {p}") for q, p in part["problems"]]
+                place_of = {q: f"{name}, scope {scope}" + (f", query {q}" if q else "") for q, _ in part["problems"]}
+                part["problems"] = [(scope, q, f"{place_of[q]}: {p}") for q, p in part["problems"]]
                 if place:
                     with atomic(place) as stream:
                         stream.write(json.dumps(part).encode())
@@ -130,7 +134,7 @@ def collect(
 def _place(folder: str | Path | None, about: Mapping[str, Any], scope: str) -> Path | None:
     if folder is None:
         return None
-    key = json.dumps([about, scope], sort_keys=True, default=str)
+    key = json.dumps([about, scope, [*COSTS]], sort_keys=True, default=str)
     return Path(folder) / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
 
 
@@ -184,7 +188,14 @@ def _scope(
         spent.append(seconds * 1000)
         rows += [(query_id, *row) for row in read]
         problems += [(query_id, problem) for problem in odd]
-    costs = [(scope, turns.height, len(ids), ingest, wait, spent)]
+    used: dict[str, int] = {}
+    if callable(getattr(memory, "usage", None)):
+        try:
+            answer = dict(_within(timeout, "usage", memory.usage, scope)[0])  # type: ignore[attr-defined]
+            used = {name: int(answer[name]) for name in USAGE if answer.get(name) is not None}
+        except (Failure, TypeError, ValueError, OverflowError) as error:
+            problems.append((None, f"usage cannot be read: {error}"))
+    costs = [(scope, turns.height, len(ids), ingest, wait, spent, *(used.get(name) for name in USAGE))]
     return {"rows": rows, "costs": costs, "problems": problems}
 
 

@@ -22,9 +22,15 @@ Rows = pl.DataFrame | Sequence[Mapping[str, Any]]
 ``source_ids`` (ids of turns that the text comes from) and ``time``."""
 
 
+USAGE = ("bytes", "tokens_read", "tokens_written")
+
+
 @runtime_checkable
 class Memory(Protocol):
     """A memory system: a class of this shape can stand beside every pipeline.
+
+    It may have a fifth verb, ``usage(scope)``: a mapping with any of :data:`USAGE`, what the scope takes on disk and
+    what models read and wrote for it so far.
 
     >>> from memlab.memories import Memory, memory
     >>> isinstance(memory(lambda turns, query, k: turns["text"].head(k)), Memory)

@@ -31,7 +31,7 @@ class HttpMemory:
 
     A redirect is an error, so the token goes to no other host; answers are read to :data:`LARGEST` bytes.
 
-    :param url: under which ``/reset``, ``/ingest``, ``/wait`` and ``/search`` are.
+    :param url: under which ``/reset``, ``/ingest``, ``/wait`` and ``/search`` are, and ``/usage`` may be.
     :param token: sent as a bearer token; by default the environment variable :data:`TOKEN_VARIABLE`, where it is set.
     :param timeout: seconds for one request.
     """
@@ -65,7 +65,11 @@ class HttpMemory:
             raise DataError(f"{self.url}/search answers without a list of rows")
         return rows
 
-    def _post(self, verb: str, body: dict[str, Any]) -> Any:
+    def usage(self, scope: str) -> dict[str, Any]:
+        answer = self._post("usage", {"scope": scope}, optional=True)
+        return answer if isinstance(answer, dict) else {}
+
+    def _post(self, verb: str, body: dict[str, Any], *, optional: bool = False) -> Any:
         import httpx
 
         place = f"{self.url}/{verb}"
@@ -80,6 +84,8 @@ class HttpMemory:
             raise DataError(self._clean(f"{place}: {type(error).__name__}: {error}")) from None
         if response.is_redirect:
             raise DataError(f"{place} redirects elsewhere, which is not followed; give the address itself")
+        if optional and response.status_code == 404:
+            return {}
         text = received.decode("utf-8", "replace")
         if response.is_error:
             raise DataError(self._clean(f"{place} answers {response.status_code}: {short(text, 200)}"))
@@ -185,5 +191,12 @@ def _search(memory: Memory, body: dict[str, Any]) -> dict[str, Any]:
     return {"rows": rows.to_dicts() if isinstance(rows, pl.DataFrame) else [dict(row) for row in rows]}
 
 
+def _usage(memory: Memory, body: dict[str, Any]) -> dict[str, Any]:
+    usage = getattr(memory, "usage", None)
+    if usage is None:
+        raise KeyError("usage")
+    return dict(usage(str(body["scope"])))
+
+
 _FIELDS = ("scope", "turns", "queries", "k")
-_VERBS = {"reset": _reset, "ingest": _ingest, "wait": _wait, "search": _search}
+_VERBS = {"reset": _reset, "ingest": _ingest, "wait": _wait, "search": _search, "usage": _usage}

@@ -148,3 +148,53 @@ def test_the_command_compares_and_is_a_gate(memlab_cli: Any, tmp_path: Path) -> 
     gate = memlab_cli(*arguments, "--baseline", "release.trec", "--fail-below", "0.02", cwd=tmp_path)
     assert gate.code == 1
     assert "mine_cli:search 0.000" in gate.err
+
+
+def test_the_page_shows_what_each_returned_and_why_the_rest_is_missed(data: Dataset, tmp_path: Path) -> None:
+    hostile = "</script><script>alert(1)</script> <b>$x$</b>"
+
+    def rude(turns: pl.DataFrame, query: str, k: int) -> list[str]:
+        return [hostile]
+
+    done = compare_systems(["bm25", rude], data, encoder=None)
+    pieces = data.questions.filter(~pl.col("abstention"))["evidence"].list.n_unique().sum()
+    assert done.missed.filter(pl.col("system") == "rude").height == pieces
+    lost = done.missed.filter(pl.col("system") == "bm25")
+    assert lost["rank"].drop_nulls().min() > 10
+    place = done.write(tmp_path / "out")
+    page = (place / "report.html").read_text()
+    assert hostile not in page
+    assert page.count("<script") == 2
+    content = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    assert content["systems"] == ["bm25", "rude"]
+    assert len(content["questions"]) == done.per_query["query_id"].n_unique()
+    assert hostile in content["texts"]
+    complete = [each["systems"][0]["complete"] for each in content["questions"]]
+    assert sum(complete) == round(done.table["recall_all@10"][0] * len(complete))
+    for each in content["questions"]:
+        first = each["systems"][0]
+        assert first["pieces"] + len(first["missed"]) == len(each["evidence"])
+        assert first["complete"] == (not first["missed"])
+
+
+def test_what_a_memory_says_of_its_use_is_summed(data: Dataset) -> None:
+    class Counting(PipelineMemory):
+        def usage(self, scope: str) -> dict[str, Any]:
+            return {"bytes": 500_000, "tokens_read": 7, "else": "?"}
+
+    class Muddled(PipelineMemory):
+        def usage(self, scope: str) -> dict[str, Any]:
+            return {"bytes": "many"}
+
+    systems = {"counts": Counting("bm25", encoder=None), "muddles": Muddled("bm25", encoder=None)}
+    done = compare_systems({**systems, "silent": "bm25"}, data, encoder=None)
+    assert done.table["MB"].to_list() == [len(data.scopes) * 0.5, None, None]
+    assert done.table["tokens read"].to_list() == [len(data.scopes) * 7, None, None]
+    assert done.table["failed scopes"].sum() == 0
+    assert done.table["problems"].to_list() == [0, len(data.scopes), 0]
+    assert "tokens written" not in done.tables()["Cost"].columns
+
+
+def test_learned_without_a_model_is_cross_validated_or_refused(data: Dataset) -> None:
+    with pytest.raises(DataError, match="cross_validate='scope'"):
+        compare_systems("bm25 | learned", data, encoder=None)

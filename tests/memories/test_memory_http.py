@@ -162,6 +162,17 @@ def test_curl_speaks_the_contract(data: Dataset) -> None:
             assert error in curl(f"{url}/{path}", body)["error"]
 
 
+def test_what_a_memory_says_of_its_use_comes_over() -> None:
+    class Counting(PipelineMemory):
+        def usage(self, scope: str) -> dict[str, int]:
+            return {"bytes": 12, "tokens_written": 3}
+
+    with running(server(Counting("bm25", encoder=None))) as url:
+        assert room.HttpMemory(url).usage("a") == {"bytes": 12, "tokens_written": 3}
+    with running(server(PipelineMemory("bm25", encoder=None))) as url:
+        assert room.HttpMemory(url).usage("a") == {}
+
+
 def test_the_openapi_file_describes_what_is_spoken() -> None:
     spec = json.loads((ROOT / "docs" / "memory-openapi.json").read_text())
     assert {path.strip("/") for path in spec["paths"]} == set(room._VERBS)

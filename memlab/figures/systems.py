@@ -1,0 +1,107 @@
+"""Memories side by side: what complete recall costs in tokens and in time."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from memlab.figures import style
+from memlab.figures._plotly import go
+from memlab.figures._text import escape, plain
+from memlab.knowledge.calibration import wilson
+
+_BUDGET = re.compile(r"recall_all@(\d+) tokens")
+
+
+def trade_off(table: pl.DataFrame, *, title: str = "") -> go.Figure:
+    """Draw complete recall against the tokens that are given to a model, and against the time of one search.
+
+    On the right each system's mark carries the 95 % interval of its share; the dotted line joins those that no other
+    system beats in both. A ranking that was only read has no time, and stands on the left alone.
+
+    :param table: :attr:`memlab.experiments.Systems.table`.
+
+    >>> import polars as pl
+    >>> from memlab.figures import systems
+    >>> row = {"system": "bm25", "n": 10, "recall_all@10": 0.5, "p50 ms": 2.0}
+    >>> fig = systems.trade_off(pl.DataFrame(row | {"recall_all@200 tokens": 0.3, "recall_all@500 tokens": 0.4}))
+    >>> [trace.name for trace in fig.data if trace.showlegend]
+    ['bm25']
+    """
+    style.need(table, ("system", "n", "recall_all@10", "p50 ms"), "trade_off")
+    budgets = {int(match[1]): match[0] for name in table.columns if (match := _BUDGET.fullmatch(name))}
+    tokens, names = sorted(budgets), table["system"].to_list()
+    traces = []
+    for i, row in enumerate(table.iter_rows(named=True)):
+        recall = [row[budgets[budget]] for budget in tokens]
+        hover = [
+            f"{plain(row['system'])}<br>{budget:,} tokens: {r:.3f}" for budget, r in zip(tokens, recall, strict=True)
+        ]
+        traces.append(
+            style.marked(
+                tokens, recall, row["system"], i, showlegend=True, text=hover, hoverinfo="text", **style.axes(0)
+            )
+        )
+    timed = table.with_row_index("i").drop_nulls(["p50 ms", "recall_all@10"])
+    best = timed.sort("p50 ms", -pl.col("recall_all@10")).filter(
+        pl.col("recall_all@10") > pl.col("recall_all@10").cum_max().shift(fill_value=-1)
+    )
+    if best.height > 1:
+        traces.append(
+            style.line(best["p50 ms"], best["recall_all@10"], "", dash="dot", width=1, hoverinfo="skip",
+                       showlegend=False, **style.axes(1))
+        )  # fmt: skip
+    traces += [_mark(row) for row in timed.iter_rows(named=True)]
+    n = int(table["n"].max() or 0)  # type: ignore[call-overload]
+    ends = np.log10(timed["p50 ms"].to_numpy()) if timed.height else np.array([0.0, 3.0])
+    lowest, highest = math.floor(ends.min() - 0.15), math.ceil(ends.max() + 0.15)
+    decades = [10.0**power for power in range(lowest, highest + 1)]
+
+    def layout_for(px: int) -> dict[str, Any]:
+        beside = px > style.WIDTHS["column"]
+        plot = 190 if beside else 150
+        recall = {"range": [0, 1.0], "tick0": 0, "dtick": 0.2}
+        facets = [
+            {
+                "px": plot, "head": f"<b>in so many tokens</b> (n = {n:,})",
+                "xaxis": {"type": "log", "tickvals": tokens, "ticktext": [f"{t:,}" for t in tokens],
+                          "title": {"text": "tokens in the context"}},
+                "yaxis": {**recall, "title": {"text": "all evidence there"}},
+            },
+            {
+                "px": plot, "head": "<b>in the first ten turns</b>",
+                "xaxis": {"type": "log", "range": [lowest, highest], "tickvals": decades,
+                          "ticktext": [f"{t:,g}" for t in decades], "title": {"text": "median time of a search, ms"}},
+                "yaxis": {**recall, "title": {"text": "" if beside else "recall_all@10"}},
+            },
+        ]  # fmt: skip
+        return style.panels(
+            px,
+            facets,
+            columns=2 if beside else 1,
+            gap=(40, 66),
+            title=title,
+            head_px=18,
+            left=46,
+            right=18,
+            names=names,
+        )
+
+    return style.finish(traces, layout_for)
+
+
+def _mark(row: dict[str, Any]) -> go.Scatter:
+    share = row["recall_all@10"]
+    ((low,), (high,)) = wilson(np.array([share * row["n"]]), np.array([row["n"]]), confidence=0.95)
+    tint = style.colour(row["i"])
+    return go.Scatter(
+        x=[row["p50 ms"]], y=[share], mode="markers", name=plain(row["system"]), showlegend=False,
+        marker={"color": tint, "size": 8, "symbol": style.SYMBOLS[row["i"] % len(style.SYMBOLS)]},
+        error_y=style.interval(share, low, high, color=tint), hoverinfo="text",
+        text=[f"{escape(plain(row['system']))}<br>{share:.3f} [{low:.3f}, {high:.3f}], {row['p50 ms']:,.1f} ms"],
+        **style.axes(1),
+    )  # fmt: skip
