@@ -56,7 +56,7 @@ def trade_off(table: pl.DataFrame, *, title: str = "") -> go.Figure:
                        showlegend=False, **style.axes(1))
         )  # fmt: skip
     traces += [_mark(row) for row in timed.iter_rows(named=True)]
-    n = int(table["n"].max() or 0)  # type: ignore[call-overload]
+    n = max(table["n"].to_list())
     ends = np.log10(timed["p50 ms"].to_numpy()) if timed.height else np.array([0.0, 3.0])
     lowest, highest = math.floor(ends.min() - 0.15), math.ceil(ends.max() + 0.15)
     decades = [10.0**power for power in range(lowest, highest + 1)]
