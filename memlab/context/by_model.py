@@ -192,7 +192,7 @@ def _together(scored: pl.DataFrame) -> pl.DataFrame:
 def rubrics(questions: pl.DataFrame) -> pl.Series:
     """Name the rubric of each question: a key of :data:`RUBRICS`.
 
-    By its ``question_type``; one that no type tells is ``several`` where it asks for something counted or listed.
+    By its ``question_type`` where that tells; else ``several`` where it asks for something counted or listed.
 
     >>> import polars as pl
     >>> from memlab.context.by_model import rubrics
