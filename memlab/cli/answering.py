@@ -46,6 +46,9 @@ def answer(
     out: Out = None,
     format: Format = None,
     pool: Pool = None,
+    cross_validate: Annotated[
+        str | None, typer.Option(help="scope: train `learned` on all conversations but the one that it ranks.")
+    ] = None,
     timeout: Annotated[float, typer.Option(help="Seconds for one call of a memory.", min=0.001)] = 600.0,
 ) -> None:
     """Have questions answered from what systems return, and the answers judged by rubric.
@@ -68,11 +71,14 @@ def answer(
         "budget": budget,
         "encoder": load_encoder(chosen),
         "store": chosen.store,
-        "folder": directory / "returned",
+        # Where memlab compare keeps what memories returned: it is not asked for twice.
+        "folder": (out or Path(chosen.results) / data.name / "systems") / "returned",
+        "cross_validate": cross_validate,
+        "models": Path(chosen.results) / "cross-validated",
         "timeout": timeout,
     }
     if show_prompts:
-        typer.echo(prompt_examples(system_contexts(systems, data, **options)))
+        typer.echo(prompt_examples(system_contexts(systems, data, seed=chosen.seed, **options)))
         return
     done = answer_questions(systems, data, service=service, judge_by=judge, seed=chosen.seed, **options)
     done.write(directory)

@@ -111,7 +111,7 @@ def answer_questions(
     """
     if service is None and judge_by is not None:
         raise DataError("there is a judge, and no service whose answers it judges; name a service too")
-    made = system_contexts(systems, data, **options)
+    made = system_contexts(systems, data, seed=seed, **options)
     answerer = configured(service) if isinstance(service, str) else service
     judging = (configured(judge_by) if isinstance(judge_by, str) else judge_by) or answerer
     if answerer is not None and judging is not None:

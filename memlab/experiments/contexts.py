@@ -13,7 +13,8 @@ from memlab.context import evidence_only, of_another, whole_history
 from memlab.context.by_model import PROMPTS_VERSION, answer_prompts, prompts
 from memlab.embed import Encoder, load
 from memlab.errors import DataError
-from memlab.experiments.systems import ANSWER_BUDGET, DEPTH, from_file, named_systems
+from memlab.experiments.running import MODELS
+from memlab.experiments.systems import ANSWER_BUDGET, DEPTH, from_file, named_systems, trained
 from memlab.memories import as_returned, collect, within, written
 from memlab.pipelines import Pipeline
 from memlab.records import Dataset
@@ -31,7 +32,7 @@ class SystemContexts:
     :param texts: name → ``query_id``, ``text`` and ``n_tokens``; the bounds come last.
     :param scores: ``system``, ``query_id``, ``rank``, ``score``: of those systems that score.
     :param problems: what went wrong in collecting them, as :class:`memlab.memories.Returned` has it, by ``system``.
-    :param questions: those that are asked: all with an answer, or that the conversations do not answer.
+    :param questions: those that are asked: all with an answer or a rubric, or that the conversations do not answer.
     :param about: dataset, budget, seed, and each system's settings.
     """
 
@@ -52,12 +53,15 @@ def system_contexts(
     encoder: Encoder | str | None = "minilm",
     store: MemoryStore | str | Path | None = None,
     folder: str | Path | None = None,
+    cross_validate: str | None = None,
+    models: str | Path = MODELS,
     timeout: float = 600.0,
+    seed: int = 0,
 ) -> SystemContexts:
     """Make the context of every question from each system: the first of its texts that fit into a budget.
 
-    :param systems: as :func:`memlab.compare_systems` takes them, ``runs``, ``encoder``, ``store``, ``folder`` and
-        ``timeout`` too.
+    :param systems: as :func:`memlab.compare_systems` takes them, and ``runs``, ``encoder``, ``store``, ``folder``,
+        ``cross_validate``, ``models``, ``timeout`` and ``seed`` too.
     :param bounds: of :data:`BOUNDS`; ``another's`` is the first system's context of another question.
     :param budget: tokens; the bounds are not held to it.
     :raises DataError: for an unknown bound, two systems of one name, or nothing to make contexts of.
@@ -78,19 +82,18 @@ def system_contexts(
     names = [*(name for name, _ in named), *(each.name for each in ranked), *bounds]
     if not names or len(set(names)) < len(names):
         raise DataError(f"contexts are of {names}; give at least one, each its own name")
-    questions = data.questions.filter(pl.col("abstention") | pl.col("answer").is_not_null())
+    pointed = pl.col("rubric").list.len() > 0
+    questions = data.questions.filter(pl.col("abstention") | pl.col("answer").is_not_null() | pointed)
     if questions.is_empty():
         raise DataError(f"no question of {data.name!r} has an answer; answers are compared with it")
-    bench: Bench | None = None
-    parts = []
-    for name, system in named:
-        if isinstance(system, Pipeline):
-            if bench is None:
-                model = load(encoder) if isinstance(encoder, str) else encoder
-                bench = Bench.of(data, encoder=model, store=str(store) if isinstance(store, Path) else store)
-            parts.append(as_returned(system.run(bench).top(DEPTH), data, name))
-        else:
-            parts.append(collect(system, data, name=name, k=DEPTH, folder=folder, timeout=timeout))
+    model = load(encoder) if isinstance(encoder, str) else encoder
+    bench = Bench.of(data, encoder=model, store=str(store) if isinstance(store, Path) else store)
+    parts = [
+        as_returned(system.run(bench).top(DEPTH), data, name)
+        if isinstance(system, Pipeline)
+        else collect(system, data, name=name, k=DEPTH, folder=folder, timeout=timeout)
+        for name, system in trained(named, bench, data, cross_validate, models, seed)
+    ]
     parts += ranked
     texts = {each.name: within(written(each), questions, budget) for each in parts}
     if bounds:

@@ -178,7 +178,7 @@ def compare_systems(
         raise DataError(f"no question of {data.name!r} cites turns; systems are compared by the turns that they find")
     model = load(encoder) if isinstance(encoder, str) else encoder
     bench = Bench.of(data, encoder=model, store=str(store) if isinstance(store, Path) else store)
-    named = _trained(named, bench, data, cross_validate, models, seed)
+    named = trained(named, bench, data, cross_validate, models, seed)
     parts = []
     for name, system in named:
         if isinstance(system, Pipeline):
@@ -234,7 +234,7 @@ def _clock(stages: Pipeline, bench: Bench, seed: int) -> np.ndarray:
     return np.array(spent[1:])
 
 
-def _trained(
+def trained(
     named: list[tuple[str, Pipeline | Memory]],
     bench: Bench,
     data: Dataset,
