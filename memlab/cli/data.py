@@ -93,11 +93,12 @@ def synth(
     path: Annotated[Path, typer.Argument(help="The JSONL file to write.")],
     turns: Annotated[int, typer.Option(help="How many turns, 50 to 1,000,000.")] = 2000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
+    answers: Annotated[int, typer.Option(help="Characters of the assistant's answers at least; 0 for short ones.")] = 0,
 ) -> None:
     """Write synthetic conversations with questions and exact evidence."""
     from memlab.datasets import synthetic
 
-    synthetic.write(path, turns, seed=seed)
+    synthetic.write(path, turns, seed=seed, answers=answers)
     typer.echo(f"{path}: {path.stat().st_size:,} bytes")
 
 

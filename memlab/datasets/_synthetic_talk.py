@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Generic, NamedTuple, TypeVar
 
 from memlab.datasets._synthetic_language import Entry, Lines, capital
-from memlab.datasets._synthetic_world import Placed, World
+from memlab.datasets._synthetic_world import Placed, World, draws
 
 T = TypeVar("T")
 
@@ -131,3 +132,21 @@ def _assistant(talk: _Talk, statement: Placed | None) -> str:
     if random() < 0.5:
         parts.append(talk.say("close"))
     return " ".join(parts).replace(" \n", "\n").replace("\n ", "\n").strip()
+
+
+def drawn_out(spoken: Iterator[Spoken], world: World, characters: int, *, seed: int) -> Iterator[Spoken]:
+    """Draw answers out with advice on the topic to at least so many characters; what they say stands anywhere in it.
+
+    By draws of its own, so that all else is said as it is without.
+    """
+    apart = replace(world, random=draws(f"{seed}/{world.scope}/answers"))
+    for turn in spoken:
+        if turn.role == "assistant":
+            threads, advice, length = world.language.topics[world.topics[turn.session]], list[str](), len(turn.text)
+            while length < characters:
+                talk = _Talk(apart, apart.choose(threads))
+                advice.append(capital(talk.say([talk.tips.draw()])))
+                length += 1 + len(advice[-1])
+            place = apart.pick(len(advice) + 1)
+            turn = turn._replace(text=" ".join([*advice[:place], turn.text, *advice[place:]]))
+        yield turn

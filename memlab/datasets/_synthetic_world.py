@@ -129,13 +129,18 @@ class World:
         return fact
 
 
+def draws(name: str) -> Random:
+    """Give a generator of numbers from 0 to 1 of its own, the same for the same name."""
+    digest = hashlib.sha256(f"memlab synthetic 1/{name}".encode()).digest()
+    return stdlib_random.Random(int.from_bytes(digest[:8], "big")).random
+
+
 def empty_world(scope: str, turns: int, seed: int, language: Language) -> World:
     """Lay out the sessions of one scope of exactly ``turns`` turns, with nothing said yet.
 
     The scope has its own generator, so scopes do not depend on one another.
     """
-    digest = hashlib.sha256(f"memlab synthetic 1/{seed}/{scope}".encode()).digest()
-    random = stdlib_random.Random(int.from_bytes(digest[:8], "big")).random
+    random = draws(f"{seed}/{scope}")
     sizes = _sizes(turns, random)
     starts = _starts(sizes, random)
     world = World(scope, say(language.rules["first"], random, {}), language, random, sizes, starts)

@@ -36,7 +36,7 @@ from memlab.datasets._read import Source
 from memlab.datasets._synthetic_language import language
 from memlab.datasets._synthetic_plan import build
 from memlab.datasets._synthetic_questions import ask
-from memlab.datasets._synthetic_talk import write_turns
+from memlab.datasets._synthetic_talk import drawn_out, write_turns
 from memlab.datasets._synthetic_world import World
 from memlab.errors import DataError
 from memlab.files import atomic
@@ -61,18 +61,22 @@ class Parameters:
 
     :param turns: number of turns, exactly; ``turns_per_scope`` on average, single scopes differ by up to a fifth.
     :param hazard_per_year: changes a year of an attribute of relative hazard 1; a phone number has 0.6, a podcast 5.
+    :param answers: characters that each answer of the assistant is drawn out to at least, as real ones run to
+        thousands; everything else is said as without.
     """
 
     turns: int = 2_000
     seed: int = 0
     turns_per_scope: int = 400
     hazard_per_year: float = 1.5
+    answers: int = 0
 
     def __post_init__(self) -> None:
         checks = (
             ("turns", self.turns >= 50, "a number from 50"),
             ("turns_per_scope", self.turns_per_scope >= 50, "a number from 50"),
             ("hazard_per_year", 0 <= self.hazard_per_year < 1_000, "a rate from 0 to 1000"),
+            ("answers", 0 <= self.answers <= 100_000, "a number of characters from 0 to 100,000"),
         )
         for name, good, expected in checks:
             if not good:
@@ -81,7 +85,7 @@ class Parameters:
     @property
     def name(self) -> str:
         """How the dataset is called."""
-        return f"synthetic-{self.turns}-seed{self.seed}"
+        return f"synthetic-{self.turns}-seed{self.seed}" + (f"-answers{self.answers}" if self.answers else "")
 
 
 def _scopes(parameters: Parameters) -> Iterator[tuple[World, list[Question]]]:
@@ -99,7 +103,9 @@ def _scopes(parameters: Parameters) -> Iterator[tuple[World, list[Question]]]:
         done = upto
 
 
-def generate(turns: int = 2_000, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_year: float = 1.5) -> Dataset:
+def generate(
+    turns: int = 2_000, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_year: float = 1.5, answers: int = 0
+) -> Dataset:
     """Make a dataset in memory; parameters as in :class:`Parameters`.
 
     :raises DataError: when a parameter is out of range.
@@ -109,12 +115,17 @@ def generate(turns: int = 2_000, *, seed: int = 0, turns_per_scope: int = 400, h
     >>> data.turns.height, data.questions["question_type"].n_unique() >= 5
     (120, True)
     """
-    return concat(stream(turns, seed=seed, turns_per_scope=turns_per_scope, hazard_per_year=hazard_per_year))
+    return concat(_stream(Parameters(turns, seed, turns_per_scope, hazard_per_year, answers)))
 
 
-def stream(turns: int, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_year: float = 1.5) -> Iterator[Dataset]:
+def stream(
+    turns: int, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_year: float = 1.5, answers: int = 0
+) -> Iterator[Dataset]:
     """Make the dataset of :func:`generate` in parts of one or more whole scopes, with bounded memory."""
-    parameters = Parameters(turns, seed, turns_per_scope, hazard_per_year)
+    return _stream(Parameters(turns, seed, turns_per_scope, hazard_per_year, answers))
+
+
+def _stream(parameters: Parameters) -> Iterator[Dataset]:
     return chatlog.read(Source(Path(parameters.name)), batch_turns=_BATCH_TURNS, records=_records(parameters))
 
 
@@ -139,14 +150,20 @@ def facts(turns: int, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_y
 
 
 def write(
-    path: str | Path, turns: int, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_year: float = 1.5
+    path: str | Path,
+    turns: int,
+    *,
+    seed: int = 0,
+    turns_per_scope: int = 400,
+    hazard_per_year: float = 1.5,
+    answers: int = 0,
 ) -> Path:
     """Write the dataset as a chat log; the file appears under its name only when it is whole.
 
     :raises DataError: when a parameter is out of range.
     :raises ExportError: when the file cannot be written.
     """
-    parameters = Parameters(turns, seed, turns_per_scope, hazard_per_year)
+    parameters = Parameters(turns, seed, turns_per_scope, hazard_per_year, answers)
     target = Path(path)
     with atomic(target) as file:
         for record in _records(parameters):
@@ -160,9 +177,13 @@ def _iso(time: datetime | None) -> str | None:
 
 def _records(parameters: Parameters) -> Iterator[dict[str, Any]]:
     """Give the lines of the chat log."""
-    yield {"memlab": {"format": "synthetic", "grouped": True, "version": 1, **asdict(parameters)}}
+    given = {name: value for name, value in asdict(parameters).items() if name != "answers" or value}
+    yield {"memlab": {"format": "synthetic", "grouped": True, "version": 1, **given}}
     for world, questions in _scopes(parameters):
-        for turn in write_turns(world):
+        spoken = write_turns(world)
+        if parameters.answers:
+            spoken = drawn_out(spoken, world, parameters.answers, seed=parameters.seed)
+        for turn in spoken:
             yield {
                 "scope": world.scope,
                 "session": f"s{turn.session + 1:04d}",

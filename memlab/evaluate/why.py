@@ -14,6 +14,7 @@ from memlab.language.analysis import tokenize
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
+from memlab.retrieve.dense import dense_scores
 from memlab.terminal import short
 
 _ALONE = ("bm25", "dense", "late")
@@ -27,7 +28,8 @@ class Explanation:
     :param stages: a row a stage and piece of evidence: ``stage``, ``turn_id``, ``rank`` and ``score`` after it, null
         where it is not ranked. Before the stages stand ``bm25``, ``dense`` and ``late`` alone, which most put together.
     :param evidence: a row a piece: ``turn_id``, ``text``, ``rank`` in the end, ``lost`` (the stage after which it was
-        no longer among the first k, null where it is), ``words`` that it shares with the question and ``cosine``.
+        no longer among the first k, null where it is), ``words`` that it shares with the question and ``cosine``,
+        of a long turn that of its best passage.
     :param above: what stands among the first k and is no evidence: ``rank``, ``turn_id``, ``score``, ``text``,
         ``words``, ``cosine``.
     """
@@ -130,9 +132,10 @@ def _matched(bench: Bench, question: str) -> pl.DataFrame:
     asked, *words = tokenize([question, *texts], language=bench.language)
     shared = [", ".join(word for word in dict.fromkeys(asked) if word in each) for each in words]
     table = pl.DataFrame({"turn_id": documents.ids[span], "text": texts, "words": shared}, schema_overrides=_TEXTS)
-    if documents.embeddings is None or bench.query_vectors is None:
+    if bench.query_vectors is None:
         return table.with_columns(cosine=pl.lit(None, pl.Float64))
-    return table.with_columns(cosine=pl.Series(documents.embeddings[span] @ bench.query_vectors[0], dtype=pl.Float64))
+    ((_, _, cosines),) = dense_scores(bench, level="turn")
+    return table.with_columns(cosine=pl.Series(cosines[0], dtype=pl.Float64))
 
 
 _TEXTS = {"turn_id": pl.String(), "text": pl.String(), "words": pl.String()}

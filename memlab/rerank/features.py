@@ -24,7 +24,7 @@ from memlab.retrieve.late import ScopeTokens, query_tokens, scope_tokens, totals
 from memlab.retrieve.two_stage import summary_vectors
 
 BLOCK = 1_000_000
-"""Pairs of question and turn that are looked at together, so that a large memory does not need large arrays."""
+"""Pairs of question and passage that are looked at together, so that a large memory does not need large arrays."""
 
 SIMILAR_TO = (5, 10)
 NEIGHBOURS = (1, -1, 2, -2)
@@ -77,7 +77,7 @@ def candidates(bench: Bench, places: np.ndarray, held: np.ndarray) -> Iterator[C
     )
     for (rows, turns, dense), (_, _, own_dense), (_, _, bm25), (_, sessions, of_sessions) in scored:
         tokens = scope_tokens(bench, turns)
-        size = max(1, BLOCK // max(1, turns.stop - turns.start))
+        size = max(1, BLOCK // max(1, len(tokens.inverse)))
         for start in range(0, len(rows), size):
             part = slice(start, start + size)
             scope = _Scope(bench, words, rows[part], turns, sessions)

@@ -13,6 +13,7 @@ from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve._indexed import from_store
 from memlab.retrieve.bench import Bench
+from memlab.retrieve.passages import best_passages, passage_vectors, passages
 from memlab.retrieve.ranking import rank
 
 if TYPE_CHECKING:
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
 def dense(bench: Bench, *, level: Level = "turn", k: int = 200, path: str = "exact") -> Run:
     """Rank documents by the cosine of their embedding with the query's.
 
-    A session ranks by its best turn: MiniLM reads 256 tokens, so the embedding of a whole session would be that of
-    its beginning.
+    A long turn ranks by its best passage, see :mod:`memlab.retrieve.passages`, and a session by its best turn: MiniLM
+    reads 256 tokens, so the embedding of a whole session would be that of its beginning.
 
     :param k: places kept for each query.
-    :param path: ``exact`` for one matrix product a scope, ``indexed`` for LanceDB's vector index (turns only).
+    :param path: ``exact`` for one matrix product a scope, ``indexed`` for LanceDB's vector index: turns only, of
+        a long one its beginning.
     :raises DataError: without embeddings, or for another path.
 
     >>> from memlab import datasets, retrieve
@@ -44,14 +46,16 @@ def dense(bench: Bench, *, level: Level = "turn", k: int = 200, path: str = "exa
 
 def dense_scores(bench: Bench, *, level: Level) -> Iterator[tuple[np.ndarray, slice, np.ndarray]]:
     """Give the cosines of each scope: rows of the queries, place of the documents, scores (q, n) float32."""
-    turns = bench.documents("turn")
-    embeddings = turns.vectors()
+    session = bench.documents("turn").session
+    vectors, row = passage_vectors(bench)
     if bench.query_vectors is None:
         raise DataError("the queries are not embedded; make the bench with an encoder")
-    for (rows, span), (_, turn_span) in zip(bench.by_scope(level), bench.by_scope("turn"), strict=True):
-        scores = cosines(bench.query_vectors[rows], embeddings[turn_span])
+    for (rows, span), (_, turns) in zip(bench.by_scope(level), bench.by_scope("turn"), strict=True):
+        place, start = passages(bench).within(turns)
+        read = vectors[turns] if place.stop - place.start == len(start) else vectors[row[place]]
+        scores = best_passages(cosines(bench.query_vectors[rows], read), start)
         if level == "session":
-            scores = best_of(scores, turns.session[turn_span] - span.start, span.stop - span.start)
+            scores = best_of(scores, session[turns] - span.start, span.stop - span.start)
         yield rows, span, scores
 
 

@@ -16,10 +16,11 @@ from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.dense import best_of
 from memlab.retrieve.index import Documents, rarity
+from memlab.retrieve.passages import Passages, best_passages, passages
 from memlab.retrieve.ranking import rank
 
 BLOCK = 200_000
-"""Pairs of question and turn that are compared at a time, so that the matrices stay small."""
+"""Pairs of question and passage that are compared at a time, so that the matrices stay small."""
 
 TOKENS = 256
 """Tokens of questions that are compared at a time with all tokens of a scope."""
@@ -33,9 +34,10 @@ def late(bench: Bench, *, level: Level = "turn", k: int = 200, context: int = 2)
 
     One vector for a whole turn blurs what it says; a vector for each token keeps "three turtles" apart from "three
     books". Tokens of a turn are embedded after the turns before it, so that "they" and "it" mean something, and
-    tokens of the question weigh as much as they are rare in the scope. A session ranks by its best turn.
+    tokens of the question weigh as much as they are rare in the scope. A long turn ranks by its best passage, see
+    :mod:`memlab.retrieve.passages`, and a session by its best turn.
 
-    :param context: how many turns of the session the model reads before each turn.
+    :param context: how many turns of the session, or passages of long ones, the model reads before each.
     :raises DataError: without an encoder that gives token embeddings, or for a negative ``context``.
 
     Source: MaxSim: Khattab and Zaharia, ColBERT (SIGIR 2020), section 3.2; tokens read in context: Günther et al.,
@@ -55,7 +57,7 @@ def late_scores(bench: Bench, *, level: Level, context: int = 2) -> Iterator[tup
     session = bench.documents("turn").session
     for (rows, span), (_, turns) in zip(bench.by_scope(level), bench.by_scope("turn"), strict=True):
         scope = scope_tokens(bench, turns, context=context)
-        size = max(1, BLOCK // (turns.stop - turns.start))
+        size = max(1, BLOCK // len(scope.inverse))
         parts = (queries.take(rows[start : start + size]) for start in range(0, len(rows), size))
         scores = np.concatenate([totals(scope.best(part), scope.weights(part), part) for part in parts])
         if level == "session":
@@ -68,16 +70,21 @@ class ScopeTokens:
     """The token embeddings of the turns of one scope.
 
     :param texts: of the distinct texts.
-    :param inverse: (n,) which of them each turn is.
+    :param inverse: (p,) which of them each passage is.
+    :param start: (n,) where the passages of each turn begin.
     :param rarity: (v,) weight of each token of the vocabulary.
     """
 
     texts: TokenVectors
     inverse: np.ndarray
+    start: np.ndarray
     rarity: np.ndarray
 
     def best(self, asked: TokenVectors) -> np.ndarray:
-        """Give the best cosine of each token of some questions with a token of each turn: (t, n) float32."""
+        """Give the best cosine of each token of some questions with a token of each turn: (t, n) float32.
+
+        Of a long turn, with a token of the one passage that matches the question best.
+        """
         filled = np.flatnonzero(np.diff(self.texts.start))
         best = np.zeros((len(asked.ids), len(self.texts)), np.float32)
         if len(filled):
@@ -85,7 +92,16 @@ class ScopeTokens:
                 part = slice(start, start + TOKENS)
                 cosines = asked.vectors[part].astype(np.float32) @ self.tokens
                 best[part, filled] = np.maximum.reduceat(cosines, self.texts.start[filled], axis=1)
-        return best[:, self.inverse]
+        best = best[:, self.inverse]
+        if best.shape[1] == len(self.start):
+            return best
+        scores = totals(best, self.weights(asked), asked)
+        turn = np.repeat(np.arange(len(self.start)), np.diff(self.start, append=best.shape[1]))
+        top = np.where(scores == best_passages(scores, self.start)[:, turn], np.arange(best.shape[1]), best.shape[1])
+        passage = np.minimum.reduceat(top, self.start, axis=1)
+        question = np.repeat(np.arange(len(asked)), np.diff(asked.start))
+        chosen: np.ndarray = np.take_along_axis(best, passage[question], axis=1)
+        return chosen
 
     @cached_property
     def tokens(self) -> np.ndarray:
@@ -112,29 +128,37 @@ def scope_tokens(bench: Bench, turns: slice, *, context: int = 2) -> ScopeTokens
     """Give the token embeddings of a scope's turns, each read after ``context`` turns before it."""
     if context < 0:
         raise DataError(f"context is {context}; a turn is read after no other turn or after some")
-    documents, of = bench.documents("turn").made(_document_tokens, context, encoder=_token_encoder(bench))
-    distinct, inverse = np.unique(of[turns], return_inverse=True)
+    parts, encoder = passages(bench), _token_encoder(bench)
+    documents, of = bench.documents("turn").made(_document_tokens, context, encoder=encoder, parts=parts)
+    place, start = parts.within(turns)
+    distinct, inverse = np.unique(of[place], return_inverse=True)
     texts = documents.take(distinct)
-    return ScopeTokens(texts, inverse, _rarity(texts, np.bincount(inverse, minlength=len(distinct))))
+    turn = np.repeat(np.arange(len(start)), np.diff(start, append=len(inverse)))
+    return ScopeTokens(texts, inverse, start, _rarity(texts, inverse, turn))
 
 
-def _rarity(documents: TokenVectors, counts: np.ndarray) -> np.ndarray:
-    """Weigh each token of the vocabulary by its inverse document frequency, as BM25 does.
+def _rarity(documents: TokenVectors, inverse: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """Weigh each token of the vocabulary by its inverse document frequency among turns, as BM25 does.
 
-    :param counts: how many documents each text stands for.
+    :param inverse: (p,) which text each passage is.
+    :param turn: (p,) whose passage it is.
     :returns: (v + 1,) the last for all tokens that stand in no document.
     """
     size = 2 + int(documents.ids.max(initial=-1))
-    text = np.repeat(np.arange(len(documents)), np.diff(documents.start))
-    pairs = np.unique(np.stack([text, documents.ids]), axis=1)
-    frequency = np.bincount(pairs[1], weights=counts[pairs[0]], minlength=size)
-    return rarity(frequency, counts.sum()).astype(np.float32)
+    lengths = np.diff(documents.start)[inverse]
+    begin = documents.start[inverse] - np.cumsum(lengths) + lengths
+    ids = documents.ids[np.arange(lengths.sum()) + np.repeat(begin, lengths)]
+    pairs = np.unique(np.repeat(turn, lengths) * size + ids)
+    frequency = np.bincount(pairs % size, minlength=size)
+    return rarity(frequency, 1 + turn.max(initial=-1)).astype(np.float32)
 
 
-def _document_tokens(documents: Documents, context: int, *, encoder: TokenEncoder) -> tuple[TokenVectors, np.ndarray]:
-    """Embed the tokens of all turns: of the distinct texts, and which of them each turn is."""
+def _document_tokens(
+    documents: Documents, context: int, *, encoder: TokenEncoder, parts: Passages
+) -> tuple[TokenVectors, np.ndarray]:
+    """Embed the tokens of all passages: of the distinct texts, and which of them each passage is."""
     earlier = [pl.col("text").shift(i).over("session").fill_null("") for i in range(context, 0, -1)]
-    pairs = pl.DataFrame({"text": documents.texts, "session": documents.session}).select(
+    pairs = pl.DataFrame({"text": parts.texts, "session": documents.session[parts.of]}).select(
         "text", before=pl.concat_str(earlier, separator=" ").str.strip_chars_start() if earlier else pl.lit("")
     )
     distinct = pairs.unique(maintain_order=True).with_row_index("at")

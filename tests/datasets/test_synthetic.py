@@ -190,6 +190,23 @@ def test_each_event_is_stated_by_its_evidence_and_nowhere_else() -> None:
                 assert not any(fact.object in answer for answer in answers if "rainy" not in answer)
 
 
+def test_answers_are_drawn_out_and_nothing_else() -> None:
+    short, long = (synthetic.generate(150, seed=4, answers=n) for n in (0, 1_500))
+    assert long.name == "synthetic-150-seed4-answers1500"
+    assert short.questions.equals(long.questions)
+    assert short.turns.drop("text").equals(long.turns.drop("text"))
+    places = []
+    for role, before, after in zip(short.turns["role"], short.turns["text"], long.turns["text"], strict=True):
+        assert before in after
+        if role == "assistant":
+            assert 1_500 <= len(after) < 2_000
+            places.append(after.index(before) / len(after))
+        else:
+            assert before == after
+    assert min(places) == 0
+    assert max(places) > 0.8
+
+
 def test_statements_follow_the_truth_in_time(data: records.Dataset, truth: pl.DataFrame) -> None:
     times = data.turns.select("turn_id", "timestamp")
     rows = truth.filter(pl.col("kind").is_in(["event", "state"])).explode("evidence").drop_nulls("evidence")

@@ -1,0 +1,135 @@
+"""Passages: what a long message is cut into, so that an encoder reads all of it and it ranks by its best part."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from memlab.embed.text import turn_texts
+from memlab.language.sentences import spans
+from memlab.language.tokens import PIECE
+from memlab.retrieve.index import Documents
+
+if TYPE_CHECKING:
+    from memlab.retrieve.bench import Bench
+
+LONG = 200
+"""Words and signs of a turn up to which it is read as one: about what MiniLM reads, 256 tokens."""
+
+SIZE = 45
+"""Words and signs of a passage at most: about a turn between people, which it has to compete with."""
+
+_PIECE = re.compile(PIECE)
+
+
+@dataclass(frozen=True, eq=False)
+class Passages:
+    """The turns of a bench as passages; a turn that is not long is one, as it stands.
+
+    :param texts: (p,) of the passages, who speaks before each.
+    :param start: (n + 1,) where the passages of each turn begin; the last is p.
+    """
+
+    texts: list[str]
+    start: np.ndarray
+
+    @property
+    def of(self) -> np.ndarray:
+        """Which turn each passage belongs to: (p,)."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
+    def within(self, turns: slice) -> tuple[slice, np.ndarray]:
+        """Give the place of the passages of neighbouring turns, and where each turn's begin in it."""
+        first = self.start[turns]
+        return slice(int(first[0]), int(self.start[turns.stop])), first - first[0]
+
+
+def best_passages(scores: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Take the best score of each turn's passages: (q, p) → (q, n).
+
+    :param start: (n,) where the passages of each turn begin.
+
+    >>> import numpy as np
+    >>> from memlab.retrieve.passages import best_passages
+    >>> best_passages(np.array([[0.1, 0.7, 0.2]]), np.array([0, 2])).tolist()
+    [[0.7, 0.2]]
+    """
+    if scores.shape[1] == len(start):
+        return scores
+    best: np.ndarray = np.maximum.reduceat(scores, start, axis=1)
+    return best
+
+
+def split(text: str, size: int = SIZE) -> list[str]:
+    """Cut a text between sentences into parts of at most so many words and signs; only a longer sentence is cut.
+
+    Nothing but white space between the parts is lost.
+
+    >>> from memlab.retrieve.passages import split
+    >>> split("It rained. We stayed in and read. Then the sun came out.", size=9)
+    ['It rained. We stayed in and read.', 'Then the sun came out.']
+    """
+    parts: list[tuple[int, int]] = []
+    room = 0
+    for start, end in spans(text):
+        pieces = [match.start() for match in _PIECE.finditer(text, start, end)]
+        if parts and len(pieces) <= room:
+            parts[-1] = parts[-1][0], end
+            room -= len(pieces)
+            continue
+        cuts = [start, *pieces[size::size], end]
+        parts += pairwise(cuts)
+        room = size - (len(pieces) - 1) % size - 1
+    return [text[start:end].rstrip() for start, end in parts]
+
+
+def passages(bench: Bench) -> Passages:
+    """Cut the long turns of a bench into passages, once for all stages that read with an encoder."""
+    return bench.documents("turn").made(_passages, turns=bench.turns)
+
+
+def passage_vectors(bench: Bench) -> tuple[np.ndarray, np.ndarray]:
+    """Embed the passages of long turns; the other turns are embedded already.
+
+    :returns: (m, d) float32 unit rows, and (p,) which of them is that of each passage.
+    :raises DataError: when the bench was made without an encoder.
+    """
+    return bench.documents("turn").made(_vectors, bench.header, bench=bench)
+
+
+def _passages(documents: Documents, *, turns: pl.DataFrame) -> Passages:
+    if not (documents.n_tokens > LONG).any():
+        return Passages(documents.texts, np.arange(len(documents.texts) + 1))
+    rows = _rows(documents, turns)
+    counts = np.bincount(rows["at"].to_numpy(), minlength=len(documents.texts))
+    return Passages(turn_texts(rows.drop("at")), np.r_[0, np.cumsum(counts)])
+
+
+def _rows(documents: Documents, turns: pl.DataFrame) -> pl.DataFrame:
+    """Give the passages as turns, with ``at``, the place of the turn that each is of; a caption is with the last."""
+    long = documents.n_tokens > LONG
+    placed = documents.place.join(turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left")
+    texts = [split(text) or [text] if cut else [text] for text, cut in zip(placed["text"], long, strict=True)]
+    rows = placed.rename({"doc_id": "turn_id"}).with_columns(text=pl.Series(texts, dtype=pl.List(pl.String)))
+    last = pl.col("at") != pl.col("at").shift(-1)
+    return rows.explode("text").with_columns(caption=pl.when(last.fill_null(True)).then("caption"))
+
+
+def _vectors(documents: Documents, header: tuple[str, ...], *, bench: Bench) -> tuple[np.ndarray, np.ndarray]:
+    embedded, cut = documents.vectors(), passages(bench)
+    if len(cut.texts) == len(documents.texts):
+        return embedded, np.arange(len(embedded))
+    texts = turn_texts(_rows(documents, bench.turns).drop("at"), header=header) if header else cut.texts
+    of = cut.of
+    part = (np.diff(cut.start) > 1)[of]
+    number: dict[str, int] = {}
+    for at in np.flatnonzero(part):
+        number.setdefault(texts[at], len(embedded) + len(number))
+    row = of.copy()
+    row[part] = [number[texts[at]] for at in np.flatnonzero(part)]
+    return np.concatenate([embedded, bench.embedder().encode(list(number))]), row
