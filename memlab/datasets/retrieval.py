@@ -79,7 +79,7 @@ def _scopes(source: Source) -> Iterator[Rows]:
     for file in source.files(*QUERIES):
         _ask(source, file, of_scope, asked)
     if asked.keys() & of_scope.keys():  # a memory of which nothing is asked is one still
-        asked |= {scope: _Asked(documents) for scope, documents in of_scope.items() if scope not in asked}
+        asked |= {scope: _Asked(of_scope[scope]) for scope in of_scope if scope and scope not in asked}
     for scope, about in asked.items():
         rows = Rows()
         _fill(rows, source, scope, about, corpus)
