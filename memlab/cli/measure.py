@@ -211,10 +211,11 @@ def notebooks(
     pool: Pool = None,
 ) -> None:
     """Run the notebooks on a dataset; the executed ones are kept, figures are exported."""
+    from memlab.datasets.fetch import place
     from memlab.notebooks import run_notebooks
 
     parameters = {
-        "dataset": str(dataset.resolve()),
+        "dataset": str(place(dataset).resolve()),
         "pool": pool,
         "language": chosen.language,
         "seed": chosen.seed,
