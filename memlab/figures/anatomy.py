@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import polars as pl
 
 from memlab.figures import style
 from memlab.figures._plotly import go
-from memlab.figures._text import clean, escape, fit, text_px, wrap
+from memlab.figures._text import clean, escape, fit, plain, text_px, wrap
 
 _ROW_PX = 15
 _RANK_PX, _GAP_PX = 22, 8
@@ -122,3 +123,52 @@ def _bands(hits: list[dict[str, Any]], px: int, strip: int) -> list[dict[str, An
     look = {"type": "rect", "layer": "below", "fillcolor": style.EVIDENCE, "opacity": 0.28, "line": {"width": 0}}
     look |= {"xref": "paper", "x0": -_RANK_PX / strip, "x1": (px - _RANK_PX) / strip}
     return [{**look, "y0": i - 0.5, "y1": i + 0.5} for i, row in enumerate(hits) if row["evidence"]]
+
+
+def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
+    """Draw where each piece of a question's evidence stands after each stage, the first ``k`` ranks shaded.
+
+    :param stages: ``stage`` (in order), ``text`` (of a piece) and ``rank``, null where it is not ranked:
+        :attr:`memlab.evaluate.Explanation.stages` with the texts of its evidence.
+
+    >>> import polars as pl
+    >>> from memlab.figures import anatomy
+    >>> rows = {"stage": ["bm25", "… | mmr"], "text": ["I saw Dr. Lee."] * 2, "rank": [40, 3]}
+    >>> list(anatomy.through_stages(pl.DataFrame(rows)).data[0].y)
+    [40, 3]
+    """
+    style.need(stages, ("stage", "text", "rank"), "through_stages")
+    order, pieces = style.series(stages, "stage"), style.series(stages, "text")
+    deepest = max(int(stages["rank"].max() or 1), 2 * k)  # type: ignore[arg-type]
+    missing = deepest * 1.6
+    traces = []
+    for i, piece in enumerate(pieces):
+        ranks = dict(stages.filter(pl.col("text") == piece).select("stage", "rank").iter_rows())
+        hover = [f"{plain(stage)}: {ranks.get(stage) or 'not ranked'}<br>{plain(piece)}" for stage in order]
+        heights = [ranks.get(stage) or missing for stage in order]
+        traces.append(style.marked(list(range(len(order))), heights, piece, i, showlegend=True, text=hover,
+                                   hoverinfo="text"))  # fmt: skip
+    ticks = [1, *(v for v in (3, 10, 30, 100, 300, 1000, 3000, 10000) if v < deepest)]
+    never = stages["rank"].null_count() > 0
+    names = [piece if len(piece) <= 70 else piece[:69].rstrip() + "…" for piece in map(clean, pieces)]
+    for trace, name in zip(traces, names, strict=True):
+        trace.name = style.named(name)
+
+    def layout_for(px: int) -> dict[str, Any]:
+        room = (px - 88) / len(order)
+        heads = [style.broken(wrap(stage, max(room - 8, 30), style.SMALL, lines=3)) for stage in order]
+        deep = 24 + 12 * max(head.count("<br>") + 1 for head in heads)
+        band = {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": 0.8, "y1": k + 0.5,
+                "fillcolor": style.faded(style.EVIDENCE, 0.25), "line": {"width": 0}, "layer": "below"}  # fmt: skip
+        return style.layout(
+            px, plot_px=200, title=title, left=76, bottom=deep, names=names, shapes=[band],
+            xaxis={"tickvals": list(range(len(order))), "ticktext": heads, "range": [-0.4, len(order) - 0.6]},
+            yaxis={"type": "log", "range": [math.log10(missing * 1.25), math.log10(0.8)],
+                   "tickvals": [*ticks, *([missing] if never else [])],
+                   "ticktext": [*(f"{tick:,}" for tick in ticks), *(["not ranked"] if never else [])],
+                   "title": {"text": "rank"}},
+            annotations=[style.note(f"first {k}", 1, math.log10(k + 0.5), "right bottom", yref="y", xshift=-2,
+                                    font={"color": style.GREY, "size": 8})],
+        )  # fmt: skip
+
+    return style.finish(traces, layout_for)

@@ -7,7 +7,7 @@ import pytest
 from drawn_words import drawn
 
 from memlab.errors import DataError
-from memlab.figures import style, systems
+from memlab.figures import anatomy, style, systems
 
 TABLE = pl.DataFrame(
     {
@@ -43,3 +43,22 @@ def test_where_nothing_was_timed_the_left_alone_is_drawn() -> None:
 def test_a_missing_column_is_named() -> None:
     with pytest.raises(DataError, match="p50 ms"):
         systems.trade_off(TABLE.drop("p50 ms"))
+
+
+def test_the_way_of_each_piece_through_the_stages_is_drawn() -> None:
+    stages = pl.DataFrame(
+        {
+            "stage": ["bm25", "bm25", "… | learned(model='a/very/long/path')", "… | learned(model='a/very/long/path')"],
+            "text": ["I saw <b>Dr.</b> Lee.", "word " * 40] * 2,
+            "rank": [40, None, 3, 12],
+        }
+    )
+    fig = anatomy.through_stages(stages, k=10, title="Why")
+    assert [trace.name.count("<br>") for trace in fig.data] == [0, 1]
+    assert [list(trace.y)[1] for trace in fig.data] == [3, 12]
+    assert fig.data[1].y[0] > 40
+    words = drawn(fig, rendered=True)
+    for text in ("Why", "not ranked", "first 10", "Lee."):
+        assert text in words
+    with pytest.raises(DataError, match="text"):
+        anatomy.through_stages(stages.drop("text"))

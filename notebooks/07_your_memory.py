@@ -1,0 +1,261 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#       jupytext_version: 1.19.6
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # How does my memory do against the others, and why?
+#
+# A function from a cell, a server over HTTP, a LangChain retriever, mem0 and a file of rankings stand beside memlab's own
+# pipelines: the same questions, the same budget of tokens, paired tests. Replace the function by your own.
+
+# %% tags=["parameters"]
+dataset = "../data/sample/sample.jsonl"
+pool = None
+language = None
+seed = 0
+encoder = "minilm"
+store = "../.memlab/store"
+figures = "../figures"
+pipelines = ["bm25", "combsum", "best"]
+shown = 10
+
+# %%
+import json
+import tempfile
+import threading
+from importlib.util import find_spec
+from pathlib import Path
+
+import polars as pl
+from IPython.display import Markdown, display
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+import memlab
+from memlab.evaluate import explain
+from memlab.figures import anatomy, export, systems
+from memlab.memories import memory, server
+
+_ = pl.Config(float_precision=3, fmt_str_lengths=100, tbl_rows=60)
+
+# %%
+data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
+bench = memlab.Bench.of(data, encoder=encoder, store=store)
+data
+
+# %% [markdown]
+# ## The memories
+#
+# **A function.** It gets the turns of one person and a question, and gives the best turns.
+
+
+# %%
+def search(turns: pl.DataFrame, query: str, k: int) -> pl.DataFrame:
+    """Rank turns by TF-IDF: put your own memory here."""
+    words = TfidfVectorizer(sublinear_tf=True)
+    scores = (words.fit_transform(turns["text"]) @ words.transform([query]).T).toarray()[:, 0]
+    ranked = turns.with_columns(score=scores).sort("score", descending=True, maintain_order=True)
+    return ranked.head(k).select("text", "score", source_ids=pl.concat_list("id"))
+
+
+compared = {**{name: name for name in pipelines}, "my function": search}
+
+# %% [markdown]
+# **A server.** Here it serves the function above; any program that speaks the four verbs as JSON can stand there.
+
+# %%
+running = server(memory(search))
+threading.Thread(target=running.serve_forever, daemon=True).start()
+compared["over HTTP"] = f"http://127.0.0.1:{running.server_address[1]}"
+
+
+# %% [markdown]
+# **LangChain and mem0**, both with the encoder of the pipelines; turns that it has read before are not read again, but each
+# question is, since its time is measured.
+
+
+# %%
+class Reading:
+    """The encoder, with the turns that the store knows."""
+
+    def __init__(self):
+        self.fresh = memlab.embed.load(encoder)
+        self.identity, self.dim = self.fresh.identity, self.fresh.dim
+
+    def encode(self, texts, *, kind="document", progress=True):
+        source = bench.encoder if kind == "document" else self.fresh
+        return source.encode(texts, kind=kind, progress=False)
+
+
+if find_spec("langchain_core"):
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.vectorstores import InMemoryVectorStore
+
+    from memlab.memories.retrievers import LangChainMemory
+
+    class AsLangChain(Embeddings):
+        reader = Reading()
+
+        def embed_documents(self, texts):
+            return self.reader.encode(texts).tolist()
+
+        def embed_query(self, text):
+            return self.reader.encode([text], kind="query")[0].tolist()
+
+    def build(documents, k):
+        return InMemoryVectorStore.from_documents(documents, AsLangChain()).as_retriever(search_kwargs={"k": k})
+
+    compared["LangChain"] = LangChainMemory(build)
+if find_spec("mem0"):
+    from memlab.memories.mem0 import Mem0Memory
+
+    compared["mem0"] = Mem0Memory(encoder=Reading())
+
+# %% [markdown]
+# **A file of rankings**, in TREC's format. This one is made by bm25s with its own settings.
+
+# %%
+import bm25s
+
+folder = Path(tempfile.mkdtemp())
+lines = []
+for scope in data.scopes:
+    turns = data.turns.filter(pl.col("scope") == scope)
+    asked = data.questions.filter(pl.col("scope") == scope)
+    index = bm25s.BM25()
+    index.index(bm25s.tokenize(turns["text"].to_list(), stopwords="en", show_progress=False), show_progress=False)
+    words = bm25s.tokenize(asked["text"].to_list(), stopwords="en", show_progress=False)
+    places, scores = index.retrieve(words, k=min(50, turns.height), show_progress=False)
+    lines += [
+        f"{query} Q0 {turns['turn_id'][int(place)]} {rank} {score} bm25s"
+        for query, row, values in zip(asked["query_id"], places, scores, strict=True)
+        for rank, (place, score) in enumerate(zip(row, values, strict=True), 1)
+    ]
+theirs = folder / "bm25s.trec"
+_ = theirs.write_text("\n".join(lines))
+
+# %% [markdown]
+# ## Side by side
+
+# %%
+baseline = pipelines[-1]
+done = memlab.compare_systems(
+    compared, data, runs=[theirs], baseline=baseline, encoder=bench.encoder, store=store, seed=seed
+)
+running.shutdown()
+tables = done.tables()
+display(tables["Found"], tables["All evidence in so many tokens"])
+done.problems
+
+# %%
+display(tables["Cost"])
+pl.DataFrame(
+    {
+        "system": list(done.about["systems"]),
+        "settings": [
+            json.dumps(
+                about.get("memory", {}).get("settings") or about.get("memory") or about.get("pipeline") or "a file"
+            )
+            for about in done.about["systems"].values()
+        ],
+    }
+)
+
+# %%
+fig = systems.trade_off(done.table)
+n = done.table["n"][0]
+caption = (
+    f"Complete recall of memories and pipelines on {data.name} (n = {n:,} questions with evidence): left, by tokens that "
+    "the texts take; right, in the first ten turns, by the median time of one search (Wilson's 95 % intervals; the dotted "
+    "line joins what no other system beats in both)."
+)
+export(
+    fig, "memories-trade-off", data=done.table, caption=caption, provenance=dict(bench.provenance), directory=figures
+)
+
+# %%
+tests = done.tests.with_columns(shown=pl.col("p_holm") < 0.05)
+tests
+
+# %% [markdown]
+# ## Why
+#
+# Every piece of evidence that a system does not have among its first ten turns, by what it would have taken.
+
+# %%
+causes = done.missed.group_by("system", "cause", maintain_order=True).len().sort("len", descending=True)
+causes.pivot("system", index="cause", values="len").fill_null(0)
+
+# %% [markdown]
+# One question that the function lost and the best pipeline completed: of all such, the first with most evidence.
+
+# %%
+complete = done.per_query.pivot("system", index=["query_id", "n_sessions"], values="recall_all@10", maintain_order=True)
+pieces = data.questions.select("query_id", n_evidence=pl.col("evidence").list.n_unique())
+lost = (
+    complete.filter((pl.col("my function") < 1) & (pl.col(baseline) == 1))
+    .join(pieces, on="query_id", maintain_order="left")
+    .sort("n_evidence", descending=True, maintain_order=True)
+)
+query_id = lost["query_id"][0] if lost.height else complete["query_id"][0]
+asked = data.questions.row(by_predicate=pl.col("query_id") == query_id, named=True)
+spoken = data.turns.select("turn_id", missed=pl.col("text").str.slice(0, 160))
+display(Markdown(f"*{asked['text']}* ({asked['answer']})"))
+done.missed.filter((pl.col("query_id") == query_id) & (pl.col("system") == "my function")).join(
+    spoken, on="turn_id", maintain_order="left"
+).select("missed", "rank", "cause", "nearest")
+
+# %%
+why = explain(query_id, baseline, bench, data, k=shown)
+after = why.stages.join(why.evidence.select("turn_id", "text"), on="turn_id", maintain_order="left")
+fig = anatomy.through_stages(after, k=shown)
+caption = (
+    f"Where the evidence of one question of {data.name} stands after each stage of {baseline}; before it what the "
+    f"stages put together alone. The question is the first with most evidence of those that it completes and the function of the "
+    "cell does not."
+)
+export(fig, "memories-why", data=after, caption=caption, provenance=dict(bench.provenance), directory=figures)
+
+# %% [markdown]
+# ## What this says
+
+# %%
+table = {row["system"]: row for row in done.table.iter_rows(named=True)}
+against = tests.filter(pl.col("measure") == "recall_all@10")
+worse = against.filter(pl.col("shown") & (pl.col("difference") < 0))["system"].to_list()
+open_ = against.filter(~pl.col("shown"))["system"].to_list()
+better = against.filter(pl.col("shown") & (pl.col("difference") > 0))["system"].to_list()
+best = max(table.values(), key=lambda row: row["recall_all@10"])
+full = f"recall_all@{4000} tokens"
+
+
+def named(names: list[str]) -> str:
+    return ", ".join(f"`{name}` ({table[name]['recall_all@10']:.3f})" for name in names) or "none"
+
+
+seen = done.missed.filter(pl.col("system") == "my function")
+never = seen["rank"].null_count() / max(1, seen.height)
+Markdown(
+    "\n".join(
+        (
+            f"- Most answers are completed in ten turns by `{best['system']}`: {best['recall_all@10']:.3f} of {n}.",
+            f"- Against `{baseline}` ({table[baseline]['recall_all@10']:.3f}): shown to be worse are {named(worse)}; "
+            f"better {named(better)}; not told apart are {named(open_)} (Holm over the systems, p < .05).",
+            f"- With 4,000 tokens instead of 200, `my function` completes {table['my function'][full]:.3f} instead of "
+            f"{table['my function']['recall_all@200 tokens']:.3f}: a budget is part of every comparison.",
+            f"- Of the {seen.height} pieces that `my function` misses, {never:.0%} are not among the texts that it returned; the "
+            "others came too late.",
+            f"- {done.problems.height} problems, {done.table['failed scopes'].sum()} failed scopes.",
+        )
+    )
+)
