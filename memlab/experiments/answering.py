@@ -215,8 +215,8 @@ def _costs(rows: pl.DataFrame) -> pl.DataFrame:
             pl.col(f"{prefix}prompt_tokens").sum().alias("tokens in"),
             pl.col(f"{prefix}output_tokens").sum().alias("tokens out"),
             price=pl.when(pl.col(f"{prefix}price").count() > 0).then(pl.col(f"{prefix}price").sum()),
-            p50=ms.quantile(0.5, "linear").alias("p50 ms"),
-            p95=ms.quantile(0.95, "linear").alias("p95 ms"),
+            p50=ms.quantile(0.5, "linear").round().cast(pl.Int64),
+            p95=ms.quantile(0.95, "linear").round().cast(pl.Int64),
         )
         parts.append(part.rename({"p50": "p50 ms", "p95": "p95 ms"}))
     return pl.concat(parts)
