@@ -91,7 +91,7 @@ BROKEN = [
     ("hay.json", json.dumps([HAYSTACK | {"haystack_dates": []}]), "1 sessions, 1 ids and 0 dates"),
     ("hay.json", json.dumps([HAYSTACK | {"answer_session_ids": ["x9"]}]), "answer_session_ids: found 'x9'"),
     ("hay.json", json.dumps([HAYSTACK, HAYSTACK]), "'q1' again"),
-    ("some.json", '{"a": 1}', "is none of the formats locomo, longmemeval, chatlog, synthetic"),
+    ("some.json", '{"a": 1}', "is none of the formats locomo, longmemeval, beam"),
     ("empty.jsonl", "", "is empty"),
 ]
 
