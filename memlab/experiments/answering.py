@@ -20,7 +20,7 @@ from memlab.evaluate.printing import to_markdown
 from memlab.experiments.contexts import SystemContexts, system_contexts
 from memlab.files import atomic
 from memlab.knowledge.calibration import wilson
-from memlab.llm import Service, configured
+from memlab.llm import Service, client, configured
 from memlab.records import Dataset
 
 SCHEMA_VERSION = 1
@@ -111,9 +111,11 @@ def answer_questions(
     """
     if service is None and judge_by is not None:
         raise DataError("there is a judge, and no service whose answers it judges; name a service too")
-    made = system_contexts(systems, data, seed=seed, **options)
     answerer = configured(service) if isinstance(service, str) else service
     judging = (configured(judge_by) if isinstance(judge_by, str) else judge_by) or answerer
+    for each in filter(None, (answerer, judging)):
+        client(each)  # what it lacks is said before contexts are made
+    made = system_contexts(systems, data, seed=seed, **options)
     if answerer is not None and judging is not None:
         parts = [_answered(name, texts, made.questions, answerer, judging) for name, texts in made.texts.items()]
     else:

@@ -15,7 +15,7 @@ from llama_server import llama_server
 
 import memlab
 from memlab import datasets
-from memlab.errors import DataError
+from memlab.errors import DataError, ModelError
 from memlab.experiments import BOUNDS, answer_questions, system_contexts
 from memlab.llm import Service
 from memlab.records import Dataset
@@ -126,6 +126,33 @@ def test_failures_are_counted_and_a_second_run_mends_them(data: Dataset, server:
     assert done.table["judged"].to_list() == [one.questions.height - 1]
     server.answers = [oracle]
     assert answer_questions("bm25", one, **ask).per_query["correct"].all()
+
+
+def test_questions_with_points_have_a_score(data: Dataset, server: ChatServer) -> None:
+    one = data.take(data.scopes[:1])
+    points = pl.Series("rubric", [["a", "b"]] + [None] * (one.questions.height - 1), dtype=pl.List(pl.String))
+    one = replace(one, questions=one.questions.with_columns(points, answer=pl.lit(None, pl.String)).head(1))
+
+    def half(request: dict) -> tuple[int, Any]:
+        text = request["messages"][-1]["content"]
+        met = "fully" if "Point: a" in text else "not"
+        return said(json.dumps({"reason": "so", "met": met})) if "Point: " in text else oracle(request)
+
+    server.answers = [half]
+    done = answer_questions("bm25", one, service=server.service(), encoder=None, bounds=[])
+    assert done.table.select("n", "correct", "score", "judged").row(0) == (1, 0.0, 0.5, 1)
+    assert done.kinds["kind"].to_list() == ["points"]
+
+
+def test_a_service_that_cannot_be_asked_is_an_error_before_anything_runs(data: Dataset) -> None:
+    def never(turns: pl.DataFrame, query: str, k: int) -> list[str]:
+        raise AssertionError("asked")
+
+    service = Service("lab", "http://127.0.0.1:9/v1", "m", api_key_env="NO_SUCH_VARIABLE")
+    with pytest.raises(ModelError, match="NO_SUCH_VARIABLE"):
+        answer_questions(never, data, service=service, encoder=None)
+    with pytest.raises(ModelError, match="no language model 'zzz'"):
+        answer_questions(never, data, service="zzz", encoder=None)
 
 
 @pytest.mark.parametrize(
