@@ -167,7 +167,7 @@ def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.
                    "tickvals": [*ticks, *([missing] if never else [])],
                    "ticktext": [*(f"{tick:,}" for tick in ticks), *(["not ranked"] if never else [])],
                    "title": {"text": "rank"}},
-            annotations=[style.note(f"first {k}", 1, math.log10(k + 0.5), "right bottom", yref="y", xshift=-2,
+            annotations=[style.note(f"first {k}", 1, math.log10(k + 0.5), "right top", yref="y", xshift=-2,
                                     font={"color": style.GREY, "size": 8})],
         )  # fmt: skip
 

@@ -80,7 +80,8 @@ def test_it_asks_takes_parameters_and_answers(path: Path) -> None:
 def test_it_defines_nothing_and_exports_its_figures(path: Path) -> None:
     tree = ast.parse(path.with_suffix(".py").read_text())
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-    assert not [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    if path.stem != "07_your_memory":  # there the reader writes a memory
+        assert not [node for node in ast.walk(tree) if isinstance(node, kinds)]
     called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     assert not [f for f in called if isinstance(f, ast.Attribute) and f.attr in ("write_image", "write_html", "show")]
     assert len(exported(path)) >= 3
