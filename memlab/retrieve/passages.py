@@ -18,7 +18,7 @@ from memlab.retrieve.index import Documents
 if TYPE_CHECKING:
     from memlab.retrieve.bench import Bench
 
-LONG = 200
+LONG = 220
 """Words and signs of a turn up to which it is read as one: about what MiniLM reads, 256 tokens."""
 
 SIZE = 45

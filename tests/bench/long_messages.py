@@ -68,7 +68,7 @@ def main() -> None:
                 bench = memlab.Bench.of(data, store=given.store)
                 run = memlab.pipeline(name).run(bench, level=level)
                 reports.append(replace(memlab.evaluate.evaluate(run, data, measures=[measure]), name=way))
-            print(level, name, measure, memlab.evaluate.compare(reports, measure=measure), sep="\n")
+            print(f"{level}s {measure}, {name}\n{memlab.evaluate.compare(reports, measure=measure)}\n", flush=True)
 
 
 if __name__ == "__main__":
