@@ -16,6 +16,7 @@ from memlab.cli._options import (
     Pool,
     app,
     assignments,
+    import_from_here,
     in_force,
     load_encoder,
     load_files,
@@ -150,15 +151,26 @@ def why(
     query_id: Annotated[str, typer.Argument(help="The question, as runs and reports name it.")],
     dataset: Path_,
     pipeline: Annotated[str, typer.Option(help="The pipeline.")] = "best",
+    system: Annotated[
+        str | None, typer.Option(help="A memory instead: module:name or http://HOST:PORT.", show_default=False)
+    ] = None,
     k: Annotated[int, typer.Option(help="How many first turns count as found.", min=1)] = 10,
     format: Format = None,
     pool: Pool = None,
 ) -> None:
-    """Follow the evidence of one question through a pipeline: its rank after each stage, and what stands above it."""
+    """Follow the evidence of one question through a pipeline: its rank after each stage, and what stands above it.
+
+    Of a memory from outside: what it returned, what of the evidence is not there, and the nearest thing that is.
+    """
     from memlab.evaluate import explain
+    from memlab.experiments import explain_memory
     from memlab.retrieve import Bench
 
     (data,) = load_files([dataset], chosen, format=format, pool=pool)
+    if system:
+        import_from_here()
+        typer.echo(explain_memory(query_id, system, data, encoder=load_encoder(chosen), store=chosen.store))
+        return
     scopes = data.questions.filter(data.questions["query_id"] == query_id)["scope"].to_list()
     own = data.take(scopes) if scopes else data
     bench = Bench.of(own, encoder=load_encoder(chosen), store=chosen.store, header=chosen.header)

@@ -152,6 +152,10 @@ class TransformerEncoder(Identified):
         """Give the token ids of texts without the special ones, more than ``max_length`` where a text is longer."""
         return self._ids(texts, add_special_tokens=False, verbose=False)
 
+    def token_texts(self, ids: np.ndarray) -> list[str]:
+        """Write tokens out, as the model's vocabulary has them."""
+        return [str(token) for token in self._tokenizer.convert_ids_to_tokens(ids.tolist())]
+
     def _read(self, texts: list[str], **options: Any) -> list[list[int]]:
         return self._tokenizer(texts, return_attention_mask=False, return_token_type_ids=False, **options)["input_ids"]
 

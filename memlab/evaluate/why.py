@@ -13,8 +13,10 @@ from memlab.evaluate.printing import to_markdown
 from memlab.language.analysis import tokenize
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset
+from memlab.rerank.ablation import ablate
 from memlab.retrieve import Bench
 from memlab.retrieve.dense import dense_scores
+from memlab.retrieve.late import query_tokens, scope_tokens
 from memlab.terminal import short
 
 _ALONE = ("bm25", "dense", "late")
@@ -32,17 +34,25 @@ class Explanation:
         of a long turn that of its best passage.
     :param above: what stands among the first k and is no evidence: ``rank``, ``turn_id``, ``score``, ``text``,
         ``words``, ``cosine``.
+    :param tokens: the token pairs that late interaction weighs most for each piece of evidence: ``turn_id``, ``asked``,
+        ``matched``, ``cosine`` and ``weight``; no row where the encoder embeds no tokens.
+    :param features: where the last stage is ``learned``, the rank of each piece with one group of features silent:
+        ``turn_id``, ``rank``, ``group``, ``without``, the largest change first (:func:`memlab.rerank.ablate`).
     """
 
     question: dict[str, object]
     stages: pl.DataFrame
     evidence: pl.DataFrame
     above: pl.DataFrame
+    tokens: pl.DataFrame
+    features: pl.DataFrame
 
     def __str__(self) -> str:
         ranks = self.stages.with_columns(pl.col("rank").cast(pl.String).fill_null("–"))
         wide = ranks.pivot("turn_id", index="stage", values="rank", maintain_order=True)
         parts = {"Rank after each stage": wide, "Evidence": self.evidence, "Above it": self.above}
+        parts |= {"Best token pairs": self.tokens} if self.tokens.height else {}
+        parts |= {"Rank with a group of features silent": self.features} if self.features.height else {}
         tables = "\n\n".join(f"**{title}**\n\n{to_markdown(_cut(table))}" for title, table in parts.items())
         return f"{self.question['text']} → {self.question['answer']}\n\n{tables}"
 
@@ -112,7 +122,43 @@ def explain(query_id: str, stages: str | Pipeline, bench: Bench, data: Dataset, 
         others.join(matched, on="turn_id", how="left", maintain_order="left").select(
             "rank", "turn_id", "score", "text", "words", "cosine"
         ),
+        _token_pairs(alone, wanted) if tokens else pl.DataFrame(),
+        _moved(read, alone, wanted),
     )
+
+
+def _token_pairs(bench: Bench, turns: list[str], n: int = 5) -> pl.DataFrame:
+    """Give the pairs that a late score is mostly made of, for each turn."""
+    documents, encoder = bench.documents("turn"), getattr(bench.encoder, "encoder", bench.encoder)
+    ((_, span),) = bench.by_scope("turn")
+    asked, scope = query_tokens(bench), scope_tokens(bench, span)
+    cosines, weights = asked.vectors.astype(np.float32) @ scope.tokens, scope.weights(asked)
+    ends, rows = np.append(scope.start, len(scope.inverse)), []
+    name = getattr(encoder, "token_texts", lambda ids: [str(number) for number in ids])
+    for turn, place in zip(turns, documents.at(pl.Series(turns)) - span.start, strict=True):
+        texts = scope.inverse[ends[place] : ends[place + 1]]
+        columns = np.concatenate([np.arange(scope.texts.start[text], scope.texts.start[text + 1]) for text in texts])
+        if not len(columns):
+            continue
+        best = cosines[:, columns].argmax(1)
+        value = cosines[np.arange(len(best)), columns[best]]
+        top = np.argsort(-value * weights, kind="stable")[:n]
+        words = name(asked.ids[top]), name(scope.texts.ids[columns[best[top]]])
+        rows += list(zip([turn] * len(top), *words, value[top].tolist(), weights[top].tolist(), strict=True))
+    return pl.DataFrame(rows, schema=["turn_id", "asked", "matched", "cosine", "weight"], orient="row")
+
+
+def _moved(stages: Pipeline, bench: Bench, turns: list[str]) -> pl.DataFrame:
+    """Give what moved a learned score, where the last stage is one."""
+    *before, last = stages.stages
+    model = last.parameters.get("model")
+    if last.name != "learned" or not model:
+        return pl.DataFrame()
+    candidates = {name: value for name, value in last.parameters.items() if name == "candidates"}
+    ranks = ablate(Pipeline(tuple(before)).run(bench), bench, model=model, **candidates)
+    own = ranks.filter(pl.col("doc_id").is_in(turns) & (pl.col("rank") != pl.col("without")))
+    change = (pl.col("without").cast(pl.Int64) - pl.col("rank").cast(pl.Int64)).abs()
+    return own.sort(change, descending=True, maintain_order=True).select("rank", "group", "without", turn_id="doc_id")
 
 
 def _lost(ranks: pl.DataFrame, stages: list[str], k: int) -> str | None:

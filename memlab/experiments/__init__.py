@@ -16,12 +16,32 @@ from memlab.experiments.identity import code
 from memlab.experiments.replaying import replay, seen_dataset
 from memlab.experiments.running import distinct, measurable, reopen, run, run_pipelines
 from memlab.experiments.sweeps import latency, sweep
-from memlab.experiments.systems import Systems, compare_systems
+from memlab.experiments.systems import Systems, compare_systems, explain_memory
 
 run_grid = run  # the name that it has where several datasets are meant
 
 __all__ = [
-    "BOUNDS", "Answers", "Experiment", "SystemContexts", "Systems", "answer_questions", "code", "compare_systems",
-    "distinct", "latency", "measurable", "reopen", "replay", "run", "run_grid", "run_pipelines", "seen_dataset",
-    "sweep", "system_contexts", "train_folds", "untrained", "with_models",
+    "BOUNDS",
+    "Answers",
+    "Experiment",
+    "SystemContexts",
+    "Systems",
+    "answer_questions",
+    "code",
+    "compare_systems",
+    "distinct",
+    "explain_memory",
+    "latency",
+    "measurable",
+    "reopen",
+    "replay",
+    "run",
+    "run_grid",
+    "run_pipelines",
+    "seen_dataset",
+    "sweep",
+    "system_contexts",
+    "train_folds",
+    "untrained",
+    "with_models",
 ]  # fmt: skip

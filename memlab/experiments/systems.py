@@ -17,7 +17,7 @@ from memlab.context import holding
 from memlab.embed import Encoder, load
 from memlab.errors import DataError, MemlabError, PipelineError
 from memlab.evaluate import bootstrap_interval, holm, randomisation_test, read_run
-from memlab.evaluate.misses import misses
+from memlab.evaluate.misses import CAUSES, misses
 from memlab.evaluate.printing import to_markdown
 from memlab.experiments.folds import train_folds, untrained, with_models
 from memlab.experiments.running import MODELS, measurable
@@ -392,3 +392,52 @@ def _tests(per_query: pl.DataFrame, baseline: str, seed: int) -> pl.DataFrame:
         corrected = holm(np.array([row["p"] for row in part]))
         rows += [row | {"p_holm": float(p)} for row, p in zip(part, corrected, strict=True)]
     return pl.DataFrame(rows)
+
+
+def explain_memory(
+    query_id: str,
+    system: Any,
+    data: Dataset,
+    *,
+    encoder: Encoder | str | None = "minilm",
+    store: MemoryStore | str | Path | None = None,
+) -> str:
+    """Say of one question what a memory from outside returned, what it missed, and the nearest thing that it returned.
+
+    :param system: what :func:`memlab.memories.memory` reads.
+    :returns: Markdown.
+    :raises DataError: when there is no such question, or it has no evidence.
+
+    >>> import memlab
+    >>> from memlab.experiments import explain_memory
+    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> asked = data.questions.filter(data.questions["evidence"].list.len() > 0)["query_id"][0]
+    >>> told = explain_memory(asked, lambda turns, query, k: turns["text"].tail(1), data, encoder=None)
+    >>> "**Missed**" in told
+    True
+    """
+    asked = data.questions.filter(pl.col("query_id") == query_id)
+    if asked.is_empty():
+        raise DataError(f"no question {query_id!r}; the ids look like {data.questions['query_id'].head(3).to_list()}")
+    own = replace(data.take(asked["scope"]), questions=asked)
+    done = compare_systems({"memory": system}, own, encoder=encoder, store=store)
+    spoken = own.turns.select("turn_id", missed=pl.col("text").str.slice(0, 100))
+    texts = done.returned.select("rank", text=pl.col("text").str.slice(0, 100))
+    missed = done.missed.join(spoken, on="turn_id", maintain_order="left")
+    missed = missed.with_columns(cause=pl.col("cause").replace_strict(CAUSES)).join(
+        texts.select(nearest="rank", nearest_text="text"), on="nearest", how="left", maintain_order="left"
+    )
+    tables = {
+        "Returned, the first ten": done.returned.select(
+            "rank", evidence=_evidence(asked["evidence"][0]), how="how"
+        ).hstack(texts.select("text"))[:10],
+        "Missed": missed.select("missed", "rank", "cause", "nearest_text"),
+        "Problems": done.problems.select("problem"),
+    }
+    parts = [f"**{title}**\n\n{to_markdown(table)}" for title, table in tables.items() if table.height]
+    return "\n\n".join([f"{asked['text'][0]} → {asked['answer'][0]}", *parts])
+
+
+def _evidence(turns: Sequence[str]) -> pl.Expr:
+    hit = pl.col("turn_ids").list.eval(pl.element().is_in([*turns])).list.any()
+    return pl.when(hit).then(pl.lit("●")).otherwise(pl.lit(""))

@@ -1,5 +1,6 @@
 """Reranking: the same candidates, scored again with what retrieval does not look at."""
 
+from memlab.rerank.ablation import ablate
 from memlab.rerank.blend import position_aware
 from memlab.rerank.cross_encoder import cross_encoder
 from memlab.rerank.learned import learned
@@ -9,6 +10,7 @@ from memlab.rerank.training import cross_validate, held_out_scores, train, train
 
 __all__ = [
     "Model",
+    "ablate",
     "cross_encoder",
     "cross_validate",
     "held_out_scores",

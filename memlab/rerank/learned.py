@@ -54,7 +54,7 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
             "learned needs a model: write learned(model='FILE') with a file that memlab train wrote, or measure with "
             "memlab evaluate --cross-validate scope, which trains its own"
         )
-    models = _models(Path(model), bench)
+    models = models_of(Path(model), bench)
     places, held = run_places(run.top(candidates).frame, bench)
     rows, at, scores = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
     first = {scope: span[0] for scope, span in bench.documents("session").spans.items()}
@@ -91,7 +91,7 @@ def apply(model: Model, found: Candidates, *, level: Level = "turn") -> np.ndarr
     return np.where(held, np.log(np.maximum(shares, 1e-300)), -np.inf)
 
 
-def _models(path: Path, bench: Bench) -> dict[str, Model]:
+def models_of(path: Path, bench: Bench) -> dict[str, Model]:
     """Give the model of each scope that has questions."""
     scopes = bench.queries["scope"].unique(maintain_order=True).to_list()
     if not path.is_dir():

@@ -12,6 +12,7 @@ import pytest
 import memlab
 from memlab import compare_systems, datasets
 from memlab.errors import DataError, PipelineError
+from memlab.experiments import explain_memory
 from memlab.memories import PipelineMemory
 from memlab.records import Dataset
 
@@ -198,3 +199,13 @@ def test_what_a_memory_says_of_its_use_is_summed(data: Dataset) -> None:
 def test_learned_without_a_model_is_cross_validated_or_refused(data: Dataset) -> None:
     with pytest.raises(DataError, match="cross_validate='scope'"):
         compare_systems("bm25 | learned", data, encoder=None)
+
+
+def test_of_one_question_a_memory_says_what_it_returned_and_missed(data: Dataset) -> None:
+    asked = data.questions.filter(~pl.col("abstention") & (pl.col("evidence").list.len() > 0))
+    told = explain_memory(asked["query_id"][0], latest, data, encoder=None)
+    assert asked["text"][0] in told
+    assert "**Returned" in told
+    assert "**Missed**" in told
+    with pytest.raises(DataError, match="no question 'nobody'"):
+        explain_memory("nobody", latest, data, encoder=None)

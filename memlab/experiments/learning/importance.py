@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,35 +11,9 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.experiments.learning._lists import by_subset, complete, held_out
 from memlab.rerank import Model
+from memlab.rerank.ablation import group_of
 from memlab.rerank.features import Candidates
 from memlab.rerank.training import Lists
-
-_GROUPS = {
-    "summary": r"summary",
-    "dates": r"month_named|date_\w+",
-    "speaker": r"speaker_named|other_named|n_named",
-    "question shape": r"asks_\w+|names_date|question_\w+",
-    "first person": r"\w+_first_person_\w+",
-    "neighbours": r"\w+_at[+-]\d+|words_with_previous|words_within_two|late_with\w*",
-    "session": r"\w+_of_session(?:_words)?(?:_z)?|late_near_best\w*|age",
-    "words": r"words\w*|n_words",
-    "dense": r"dense\w*",
-    "BM25": r"bm25\w*",
-    "late": r"late\w*",
-    "sum of scores": r"sum",
-    "like the first hits": r"similar_to_\w+",
-    "turn shape": r"asks|exclaims|digits|time_words|\w+_person|capitalised|length|captioned|answers|\w+_in_session",
-}
-
-
-def group_of(feature: str) -> str:
-    """Name the group of a feature: what correlated features have in common.
-
-    >>> from memlab.experiments.learning import group_of
-    >>> group_of("late_z"), group_of("late_at-1"), group_of("late_best_of_session")
-    ('late', 'neighbours', 'session')
-    """
-    return next((name for name, pattern in _GROUPS.items() if re.fullmatch(pattern, feature)), "other")
 
 
 def importance(
