@@ -104,7 +104,7 @@ def evaluate(
     and runs the rest.
     """
     from memlab.datasets.corrections import CORRECTED, corrected
-    from memlab.evaluate import to_markdown
+    from memlab.evaluate import stale_table, to_markdown
     from memlab.experiments import distinct, measurable, run
 
     texts = [text for each in pipeline or [] for text in pipeline_lines(each)] or chosen.pipelines
@@ -136,6 +136,11 @@ def evaluate(
     )
     done.write(directory)
     typer.echo(done.to_markdown())
+    for part in data:
+        if part.questions["stale"].list.len().sum():
+            ranked = [one for one, owner in zip(done.runs, done.cells["dataset"], strict=True) if owner == part.name]
+            table = stale_table([one for one in ranked if one.level == "turn"], part)
+            typer.echo(f"\nwhat must not come back, {part.name}\n\n{to_markdown(table)}")
     if corrections:
         mended_too = done.corrected(corrections)
         mended_too.write(directory / "corrected")

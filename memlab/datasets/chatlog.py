@@ -33,6 +33,7 @@ A **question** line, for evaluation; anywhere in the file::
 ``evidence_sessions``  names or ids of sessions; those of the evidence where it is left out
 ``abstention``         true where the conversations do not hold the answer
 ``rubric``             what a good answer says, point by point: a list of strings
+``stale``              messages that must not come back, named as evidence is: superseded, corrected, ended
 =====================  ==============================================================================================
 
 The **first line** may be a header: ``{"memlab": {"format": "synthetic", "grouped": true, …}}``. ``format`` is
@@ -255,7 +256,7 @@ _Names = dict[tuple[str, str], str]
 
 def _turn_names(placed: pl.DataFrame, questions: list[dict[str, Any]]) -> _Names:
     """Map (scope, what a question may call a turn) to turn ids, for what the questions cite; message ids win."""
-    cited = [q["evidence"] for q in questions if isinstance(q.get("evidence"), list)]
+    cited = [q[key] for q in questions for key in ("evidence", "stale") if isinstance(q.get(key), list)]
     wanted = {str(name) for names in cited for name in names if isinstance(name, (str, int))}
     # A lone surrogate names no turn, and no frame can take it.
     wanted = {name for name in wanted if name.encode(errors="ignore").decode() == name}
@@ -283,6 +284,9 @@ def _question(
     abstention = as_flag(record.get("abstention", False), "abstention")
     evidence = _resolve(record, "evidence", place[0], names[0])
     named = _resolve(record, "evidence_sessions", place[0], names[1])
+    stale = _resolve(record, "stale", place[0], names[0])
+    if both := set(stale).intersection(evidence):
+        raise Bad("stale", show(min(both)), "no turn that is evidence too")
     return Question(
         query_id="/".join(part and id_part(part) for part in parts) or f"{scope}/q{place[1]}",
         scope=scope,
@@ -294,6 +298,7 @@ def _question(
         evidence_sessions=named or sessions_of_turns(evidence),
         abstention=abstention,
         rubric=as_rubric(record.get("rubric"), "rubric"),
+        stale=stale or None,
     )
 
 
@@ -302,6 +307,6 @@ def _resolve(record: dict[str, Any], name: str, scope: str, names: _Names) -> li
     cited = [as_name(value, f"{name}[{i}]") for i, value in enumerate(maybe(record, name, as_list) or ())]
     for i, value in enumerate(cited):
         if (scope, value) not in names:
-            what = "a message id, <session>/<n> or a turn id" if name == "evidence" else "a session"
+            what = "a session" if name == "evidence_sessions" else "a message id, <session>/<n> or a turn id"
             raise Bad(f"{name}[{i}]", show(value), f"{what} of scope {scope!r}")
     return list(dict.fromkeys(names[scope, value] for value in cited))

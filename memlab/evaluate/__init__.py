@@ -35,6 +35,7 @@ from memlab.evaluate.printing import to_latex, to_markdown
 from memlab.evaluate.publish import file_names, write_reports
 from memlab.evaluate.report import GROUPS, Report, evaluate
 from memlab.evaluate.significance import bootstrap_interval, holm, randomisation_test
+from memlab.evaluate.stale import stale_table
 from memlab.evaluate.trec import read_qrels, read_run, write_qrels, write_run
 from memlab.evaluate.views import curve, dissect, hard_group, independent_hits
 from memlab.evaluate.why import Explanation, explain
@@ -46,6 +47,6 @@ __all__ = [
     "ceiling", "chance", "climb", "compare", "curve", "describe_questions", "dissect", "evaluate", "explain",
     "file_names", "groups_table", "hard_group", "holm", "independent_hits", "measure", "misses", "mrr", "ndcg",
     "ndcg_longmemeval", "precision", "question_form", "randomisation_test", "read_qrels", "read_run", "recall",
-    "recall_all", "recall_any", "results_table", "risk_coverage", "score", "score_signals", "to_latex", "to_markdown",
-    "write_qrels", "write_reports", "write_run",
+    "recall_all", "recall_any", "results_table", "risk_coverage", "score", "score_signals", "stale_table", "to_latex",
+    "to_markdown", "write_qrels", "write_reports", "write_run",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ import polars as pl
 from memlab.context import holding
 from memlab.embed import Encoder, load
 from memlab.errors import DataError, MemlabError, PipelineError
-from memlab.evaluate import bootstrap_interval, holm, randomisation_test, read_run
+from memlab.evaluate import bootstrap_interval, holm, randomisation_test, read_run, stale_table
 from memlab.evaluate.misses import CAUSES, misses
 from memlab.evaluate.printing import to_markdown
 from memlab.experiments.folds import train_folds, untrained, with_models
@@ -52,6 +52,7 @@ _COSTS = (
     *("tokens returned", "named", "attributed", "ingest s", "until found s", "p50 ms", "p95 ms"),
     *("MB", "tokens read", "tokens written", "failed scopes", "problems"),
 )
+_STALE = ("stale@10", "current@10", "current first")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +92,8 @@ class Systems:
             ),
             "Cost": costs.select(column for column in costs if column.null_count() < costs.height),
         }
+        if _STALE[0] in self.table.columns:
+            tables["What must not come back"] = self.table.select("system", *_STALE)
         return tables | ({f"Against {self.about['baseline']}": self.tests} if self.tests.height else {})
 
     def __str__(self) -> str:
@@ -192,6 +195,9 @@ def compare_systems(
     measured = [_measured(found, times, data, bench.encoder) for found, times in parts]
     per_query = pl.concat([each[0] for each in measured])
     table = pl.DataFrame([each[1] for each in measured])
+    if data.questions["stale"].list.len().sum():
+        rankings = [ranked(found, each[2]) for (found, _), each in zip(parts, measured, strict=True)]
+        table = table.hstack(stale_table(rankings, data).select(*_STALE))
     return Systems(
         table,
         _tests(per_query, first, seed),

@@ -41,7 +41,7 @@ class Dataset:
     def fingerprint(self) -> str:
         """Give a hash of everything that a result can depend on: 16 hex digits, the same for the same content."""
         digest = hashlib.sha256()
-        asked = self.questions[[c.name for c in self.questions if c.name != "rubric" or c.count()]]
+        asked = self.questions[[c.name for c in self.questions if c.name not in ("rubric", "stale") or c.count()]]
         for table in (self.turns, self.sessions.drop("status"), asked, self.annotations):
             digest.update(",".join(table.columns).encode())
             digest.update(table.write_ndjson().encode())

@@ -71,6 +71,7 @@ class Question:
     :param evidence_sessions: ids of every session that the answer needs.
     :param abstention: true where the conversations do not hold the answer.
     :param rubric: what a good answer says, point by point, where the source tells it.
+    :param stale: ids of turns that must not come back: what they say was superseded, corrected or has ended.
     """
 
     query_id: str
@@ -83,6 +84,7 @@ class Question:
     evidence_sessions: list[str]
     abstention: bool = False
     rubric: list[str] | None = None
+    stale: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

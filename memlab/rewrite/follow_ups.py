@@ -155,6 +155,7 @@ def posed(dataset: Dataset, rows: pl.DataFrame, texts: pl.Series | Sequence[str]
         evidence_sessions=pl.Series(sessions, dtype=pl.List(pl.String)),
         abstention=pl.lit(False),
         rubric=pl.lit(None),
+        stale=pl.lit(None),
     ).select(pl.col(name).cast(kind) for name, kind in schema(Question).items())
     return replace(dataset, questions=questions)
 

@@ -9,6 +9,7 @@ from memlab.select.adaptive import adaptive
 from memlab.select.budget import budget, kept_text
 from memlab.select.by_cluster import by_cluster
 from memlab.select.coverage import coverage
+from memlab.select.current import current
 from memlab.select.dpp import dpp
 from memlab.select.expand_cluster import expand_cluster
 from memlab.select.fill_sessions import fill_sessions
@@ -16,5 +17,6 @@ from memlab.select.mmr import mmr
 from memlab.select.msd import msd
 
 __all__ = [
-    "adaptive", "budget", "by_cluster", "coverage", "dpp", "expand_cluster", "fill_sessions", "kept_text", "mmr", "msd",
+    "adaptive", "budget", "by_cluster", "coverage", "current", "dpp", "expand_cluster", "fill_sessions", "kept_text",
+    "mmr", "msd",
 ]  # fmt: skip

@@ -26,7 +26,7 @@ from memlab.records import (
     schema,
 )
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Raised by whoever changes the columns of a table. Columns that an older store lacks are added, empty, when it is
 opened; see :mod:`memlab.store.opening`. Stores without a number are version 0."""
 

@@ -28,7 +28,10 @@ def small() -> Dataset:
         "chatlog",
         frame(Turn, [Turn(f"u/s/{n}", "u", "u/s", n, "Mel", "user", "hi", "cap", DAY) for n in (1, 2)]),
         frame(Session, [Session("u/s", "u", 1, DAY, DAY, 2, ["Mel"], "closed", "sum")]),
-        frame(Question, [Question("q", "u", "Who?", "Mel", "t", DAY, ["u/s/1", "u/s/2"], ["u/s"], rubric=["Mel"])]),
+        frame(
+            Question,
+            [Question("q", "u", "Who?", "Mel", "t", DAY, ["u/s/1", "u/s/2"], ["u/s"], rubric=["Mel"], stale=["u/s/3"])],
+        ),
         frame(Annotation, [Annotation("a", "u", "u/s", "event", "Mel", "x", ["u/s/1"])]),
     )
 
