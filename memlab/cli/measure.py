@@ -87,6 +87,10 @@ def evaluate(
     pool: Pool = None,
     scope: Annotated[list[str] | None, typer.Option(help="Only this memory; may be repeated.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the comparison in the store.", show_default=False)] = None,
+    run_file: Annotated[
+        list[Path] | None,
+        typer.Option("--run", help="A ranking from elsewhere: a TREC run of turns, JSON or JSONL; may be repeated."),
+    ] = None,
     cross_validate: Annotated[
         str | None, typer.Option(help="scope: train `learned` on all conversations but the one that it ranks.")
     ] = None,
@@ -105,7 +109,8 @@ def evaluate(
     """
     from memlab.datasets.corrections import CORRECTED, corrected
     from memlab.evaluate import stale_table, to_markdown
-    from memlab.experiments import distinct, measurable, run
+    from memlab.evaluate.stale import plain_stale
+    from memlab.experiments import distinct, measurable, run, with_rankings
 
     texts = [text for each in pipeline or [] for text in pipeline_lines(each)] or chosen.pipelines
     stages = distinct(texts) if texts else None
@@ -134,13 +139,14 @@ def evaluate(
         name=name,
         seed=chosen.seed,
     )
+    done = with_rankings(done, run_file or [], encoder=load_encoder(chosen))
     done.write(directory)
     typer.echo(done.to_markdown())
     for part in data:
         if part.questions["stale"].list.len().sum():
             ranked = [one for one, owner in zip(done.runs, done.cells["dataset"], strict=True) if owner == part.name]
             table = stale_table([one for one in ranked if one.level == "turn"], part)
-            typer.echo(f"\nwhat must not come back, {part.name}\n\n{to_markdown(table)}")
+            typer.echo(f"\nwhat must not come back, {part.name}\n\n{to_markdown(plain_stale(table))}")
     if corrections:
         mended_too = done.corrected(corrections)
         mended_too.write(directory / "corrected")

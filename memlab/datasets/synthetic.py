@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -147,6 +147,30 @@ def facts(turns: int, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_y
     parameters = Parameters(turns, seed, turns_per_scope, hazard_per_year)
     rows = [fact for world, _ in _scopes(parameters) for fact in world.facts]
     return pl.DataFrame(rows, schema=FACT_SCHEMA, orient="row")
+
+
+def with_stale(data: Dataset, facts: pl.DataFrame) -> Dataset:
+    """Name for each question about what holds now the turns that must not come back: earlier and corrected values.
+
+    :param facts: what :func:`facts` gave with the parameters of the data.
+
+    >>> from memlab.datasets import synthetic
+    >>> made = synthetic.with_stale(synthetic.generate(400, seed=0), synthetic.facts(400, seed=0))
+    >>> made.questions["stale"].list.len().max() >= 1
+    True
+    """
+    states = facts.filter((pl.col("kind") == "state") & (pl.col("evidence").list.len() > 0))
+    holds = (pl.col("status") == "true") & pl.col("valid_to").is_null()
+    former = states.filter(~holds).group_by("scope", "predicate").agg(stale=pl.col("evidence").explode())
+    now = states.filter(holds).join(former, on=["scope", "predicate"]).select("evidence", "stale")
+    updates = data.questions.filter(pl.col("question_type") == "knowledge-update").select("query_id", "evidence")
+    named = updates.join(now, on="evidence").select(
+        "query_id", stale=pl.col("stale").list.set_difference("evidence").list.sort()
+    )
+    questions = data.questions.drop("stale").join(
+        named.filter(pl.col("stale").list.len() > 0), on="query_id", how="left", maintain_order="left"
+    )
+    return replace(data, questions=questions.select(data.questions.columns))
 
 
 def write(

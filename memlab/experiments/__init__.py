@@ -16,7 +16,7 @@ from memlab.experiments.identity import code
 from memlab.experiments.replaying import replay, seen_dataset
 from memlab.experiments.running import distinct, measurable, reopen, run, run_pipelines
 from memlab.experiments.sweeps import latency, sweep
-from memlab.experiments.systems import Systems, compare_systems, explain_memory
+from memlab.experiments.systems import Systems, compare_systems, explain_memory, with_rankings
 
 run_grid = run  # the name that it has where several datasets are meant
 
@@ -44,4 +44,5 @@ __all__ = [
     "train_folds",
     "untrained",
     "with_models",
+    "with_rankings",
 ]  # fmt: skip

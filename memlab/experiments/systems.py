@@ -16,9 +16,11 @@ import polars as pl
 from memlab.context import holding
 from memlab.embed import Encoder, load
 from memlab.errors import DataError, MemlabError, PipelineError
-from memlab.evaluate import bootstrap_interval, holm, randomisation_test, read_run, stale_table
+from memlab.evaluate import bootstrap_interval, evaluate, holm, randomisation_test, read_run, stale_table
 from memlab.evaluate.misses import CAUSES, misses
 from memlab.evaluate.printing import to_markdown
+from memlab.evaluate.stale import plain_stale
+from memlab.experiments.experiment import CELLS, Experiment
 from memlab.experiments.folds import train_folds, untrained, with_models
 from memlab.experiments.running import MODELS, measurable
 from memlab.experiments.systems_page import page
@@ -93,7 +95,7 @@ class Systems:
             "Cost": costs.select(column for column in costs if column.null_count() < costs.height),
         }
         if _STALE[0] in self.table.columns:
-            tables["What must not come back"] = self.table.select("system", *_STALE)
+            tables["What must not come back"] = plain_stale(self.table.select("system", *_STALE))
         return tables | ({f"Against {self.about['baseline']}": self.tests} if self.tests.height else {})
 
     def __str__(self) -> str:
@@ -398,6 +400,33 @@ def _tests(per_query: pl.DataFrame, baseline: str, seed: int) -> pl.DataFrame:
         corrected = holm(np.array([row["p"] for row in part]))
         rows += [row | {"p_holm": float(p)} for row, p in zip(part, corrected, strict=True)]
     return pl.DataFrame(rows)
+
+
+def with_rankings(done: Experiment, paths: Sequence[str | Path], *, encoder: Encoder | None = None) -> Experiment:
+    """Put rankings from elsewhere beside the pipelines of an experiment on one dataset, at the levels that it has.
+
+    :param paths: TREC runs of turns, or what :func:`memlab.memories.read_ranking` reads; each is named by its file.
+    :param encoder: for texts without ids, see :func:`memlab.memories.attribute`.
+    :raises DataError: for several datasets, two of one name, or ids that the dataset does not hold.
+    """
+    if len(done.datasets) > 1:
+        raise DataError("rankings are of one dataset; evaluate it alone")
+    (data,) = done.datasets
+    names = [*(report.name for report in done.reports), *(Path(path).stem for path in paths)]
+    taken = [name for name in names[len(done.reports) :] if names.count(name) > 1]
+    if taken:
+        raise DataError(f"two rankings are called {taken[0]!r}; rename a file")
+    runs, reports, cells = [*done.runs], [*done.reports], [done.cells]
+    levels = list(dict.fromkeys(report.level for report in done.reports))
+    for path in map(Path, paths):
+        found = from_file(path, data, 200)
+        sources = attribute(found, data, encoder)
+        for level in levels:
+            runs.append(ranked(found, sources, level))
+            reports.append(evaluate(runs[-1], data, measures=done.of(level)[0].measures, seed=done.reports[0].seed))
+            row = {"dataset": data.name, "pipeline": path.stem, "level": level, "run_id": None, "read": False}
+            cells.append(pl.DataFrame([row], schema=CELLS))
+    return replace(done, runs=tuple(runs), reports=tuple(reports), cells=pl.concat(cells))
 
 
 def explain_memory(

@@ -375,3 +375,19 @@ def test_large_streams_are_linear_and_flat_in_memory() -> None:
     assert n == 100_000
     assert slower < 2, "a turn of many takes as long as one of few; how long is the machine's affair"
     assert growth < 60
+
+
+def test_former_values_must_not_come_back() -> None:
+    data, facts = synthetic.generate(turns=1600, seed=0), synthetic.facts(turns=1600, seed=0)
+    made = synthetic.with_stale(data, facts)
+    assert made.questions.drop("stale").equals(data.questions.drop("stale"))
+    named = made.questions.filter(pl.col("stale").list.len() > 0)
+    assert set(named["question_type"]) == {"knowledge-update"}
+    assert named.height > 5
+    told = facts.explode("evidence")
+    for row in named.iter_rows(named=True):
+        assert not set(row["stale"]) & set(row["evidence"])
+        former = told.filter(pl.col("evidence").is_in(row["stale"]) & (pl.col("kind") == "state"))
+        ended = former.filter(pl.col("valid_to").is_not_null())
+        assert set(ended["evidence"]) == set(row["stale"])
+        assert row["answer"] not in set(ended.filter(pl.col("predicate") == ended["predicate"][0])["object"])

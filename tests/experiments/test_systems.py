@@ -12,7 +12,7 @@ import pytest
 import memlab
 from memlab import compare_systems, datasets
 from memlab.errors import DataError, PipelineError
-from memlab.experiments import explain_memory
+from memlab.experiments import explain_memory, with_rankings
 from memlab.memories import PipelineMemory
 from memlab.records import Dataset
 
@@ -209,3 +209,20 @@ def test_of_one_question_a_memory_says_what_it_returned_and_missed(data: Dataset
     assert "**Missed**" in told
     with pytest.raises(DataError, match="no question 'nobody'"):
         explain_memory("nobody", latest, data, encoder=None)
+
+
+def test_a_ranking_from_elsewhere_is_evaluated_as_it_was_here(data: Dataset, tmp_path: Path) -> None:
+    done = memlab.run(["bm25", "bm25(b=0)"], data, encoder=None)
+    turns = next(run for run in done.runs if run.level == "turn")
+    memlab.evaluate.write_run(turns, tmp_path / "theirs.trec")
+    both = with_rankings(done, [tmp_path / "theirs.trec"])
+    assert [report.level for report in both.reports[-2:]] == ["turn", "session"]
+    assert both.cells["pipeline"].to_list()[-2:] == ["theirs", "theirs"]
+    mine, theirs = both.of("turn")[0], both.of("turn")[-1]
+    assert theirs.per_query["recall_all@10"].equals(mine.per_query["recall_all@10"])
+    assert "theirs" in both.to_markdown()
+    with pytest.raises(DataError, match="two rankings are called 'theirs'"):
+        with_rankings(both, [tmp_path / "theirs.trec"])
+    (tmp_path / "odd.json").write_text('{"nobody": ["x"]}')
+    with pytest.raises(DataError, match="nobody"):
+        with_rankings(done, [tmp_path / "odd.json"])
