@@ -216,6 +216,7 @@ def compare_systems(
             "budgets": [*BUDGETS],
             "seed": seed,
             "encoder": None if model is None else model.identity.describe(),
+            "store MB": _on_disk(bench.store),
             "systems": {found.name: dict(found.provenance) for found, _ in parts},
         },
     )
@@ -263,6 +264,14 @@ def trained(
     return [
         (name, with_models([system], models)[0] if isinstance(system, Pipeline) else system) for name, system in named
     ]
+
+
+def _on_disk(store: MemoryStore | None) -> float | None:
+    """Give the megabytes of a store on this machine's disk, whatever datasets it holds; pipelines share it."""
+    place = Path(str(store.uri)) if store is not None else None
+    if place is None or not place.is_dir():
+        return None
+    return sum(path.stat().st_size for path in place.rglob("*") if path.is_file()) / 1e6
 
 
 def _total(found: Returned, column: str, unit: float = 1) -> float | None:

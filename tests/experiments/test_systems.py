@@ -226,3 +226,10 @@ def test_a_ranking_from_elsewhere_is_evaluated_as_it_was_here(data: Dataset, tmp
     (tmp_path / "odd.json").write_text('{"nobody": ["x"]}')
     with pytest.raises(DataError, match="nobody"):
         with_rankings(done, [tmp_path / "odd.json"])
+
+
+def test_the_store_that_pipelines_share_is_weighed(data: Dataset, tmp_path: Path) -> None:
+    done = compare_systems("bm25", data, encoder=None, store=tmp_path / "store")
+    size = sum(path.stat().st_size for path in (tmp_path / "store").rglob("*") if path.is_file()) / 1e6
+    assert done.about["store MB"] == pytest.approx(size)
+    assert compare_systems("bm25", data, encoder=None).about["store MB"] is None
