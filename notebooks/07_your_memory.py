@@ -177,7 +177,7 @@ n = done.table["n"][0]
 caption = (
     f"Complete recall of memories and pipelines on {data.name} (n = {n:,} questions with evidence): left, by tokens that "
     "the texts take; right, in the first ten turns, by the median time of one search (Wilson's 95 % intervals; the dotted "
-    "line joins what no other system beats in both)."
+    "line joins what no other system beats in both). Times are of one run, and longer where other notebooks run beside it."
 )
 export(
     fig, "memories-trade-off", data=done.table, caption=caption, provenance=dict(bench.provenance), directory=figures
