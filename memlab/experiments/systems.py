@@ -418,6 +418,8 @@ def with_rankings(done: Experiment, paths: Sequence[str | Path], *, encoder: Enc
     :param encoder: for texts without ids, see :func:`memlab.memories.attribute`.
     :raises DataError: for several datasets, two of one name, or ids that the dataset does not hold.
     """
+    if not paths:
+        return done
     if len(done.datasets) > 1:
         raise DataError("rankings are of one dataset; evaluate it alone")
     (data,) = done.datasets
