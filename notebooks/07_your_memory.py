@@ -127,7 +127,6 @@ if find_spec("mem0"):
 # %%
 import bm25s
 
-folder = Path(tempfile.mkdtemp())
 lines = []
 for scope in data.scopes:
     turns = data.turns.filter(pl.col("scope") == scope)
@@ -141,7 +140,7 @@ for scope in data.scopes:
         for query, row, values in zip(asked["query_id"], places, scores, strict=True)
         for rank, (place, score) in enumerate(zip(row, values, strict=True), 1)
     ]
-theirs = folder / "bm25s.trec"
+theirs = Path(tempfile.mkdtemp()) / "bm25s.trec"
 _ = theirs.write_text("\n".join(lines))
 
 # %% [markdown]
@@ -241,7 +240,6 @@ worse = within_ten.filter(pl.col("shown") & (pl.col("difference") < 0))["system"
 open_ = within_ten.filter(~pl.col("shown"))["system"].to_list()
 better = within_ten.filter(pl.col("shown") & (pl.col("difference") > 0))["system"].to_list()
 best = max(table.values(), key=lambda row: row["recall_all@10"])
-full = f"recall_all@{4000} tokens"
 
 
 def named(names: list[str]) -> str:
@@ -256,7 +254,7 @@ Markdown(
             f"- Most answers are completed in ten turns by `{best['system']}`: {best['recall_all@10']:.3f} of {n}.",
             f"- Against `{baseline}` ({table[baseline]['recall_all@10']:.3f}): shown to be worse are {named(worse)}; "
             f"better {named(better)}; not told apart are {named(open_)} (Holm over the systems, p < .05).",
-            f"- With 4,000 tokens instead of 200, `my function` completes {table['my function'][full]:.3f} instead of "
+            f"- With 4,000 tokens instead of 200, `my function` completes {table['my function']['recall_all@4000 tokens']:.3f} instead of "
             f"{table['my function']['recall_all@200 tokens']:.3f}: a budget is part of every comparison.",
             f"- Of the {seen.height} pieces that `my function` misses, {never:.0%} are not among the texts that it returned; the "
             "others came too late.",

@@ -82,6 +82,18 @@ Format = Annotated[
     typer.Option(help="locomo, beam … (memlab datasets), chatlog or a plugin's; found from the file by default."),
 ]
 Pool = Annotated[int | None, typer.Option(help="Pool a LongMemEval file to this many sessions a question.")]
+Systems = Annotated[
+    list[str] | None,
+    typer.Option("--system", help="A pipeline, module:name of a memory, or http://HOST:PORT; may be repeated."),
+]
+Rankings = Annotated[
+    list[Path] | None,
+    typer.Option("--run", help="A ranking from elsewhere: a TREC run of turns, JSON or JSONL; may be repeated."),
+]
+CrossValidate = Annotated[
+    str | None, typer.Option(help="scope: train `learned` on all conversations but the one that it ranks.")
+]
+Timeout = Annotated[float, typer.Option(help="Seconds for one call of a memory.", min=0.001)]
 Out = Annotated[Path | None, typer.Option(help="Directory for what is written.", show_default=False)]
 _SHARED: dict[str, tuple[Any, str]] = {
     "store": (str | None, "Directory or URI of the store."),

@@ -8,10 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from memlab.cli._options import (
+    CrossValidate,
     Format,
     Out,
     Path_,
     Pool,
+    Rankings,
+    Systems,
+    Timeout,
     import_from_here,
     in_force,
     load_encoder,
@@ -26,11 +30,8 @@ from memlab.config import Settings
 def answer(
     chosen: Settings,
     dataset: Path_,
-    system: Annotated[
-        list[str] | None,
-        typer.Option(help="A pipeline, module:name of a memory, or http://HOST:PORT; may be repeated."),
-    ] = None,
-    run: Annotated[list[Path] | None, typer.Option(help="A TREC run of turns; may be repeated.")] = None,
+    system: Systems = None,
+    run: Rankings = None,
     bound: Annotated[
         list[str] | None,
         typer.Option(help="evidence, whole history, nothing, another's, or none; all four by default."),
@@ -46,10 +47,8 @@ def answer(
     out: Out = None,
     format: Format = None,
     pool: Pool = None,
-    cross_validate: Annotated[
-        str | None, typer.Option(help="scope: train `learned` on all conversations but the one that it ranks.")
-    ] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds for one call of a memory.", min=0.001)] = 600.0,
+    cross_validate: CrossValidate = None,
+    timeout: Timeout = 600.0,
 ) -> None:
     """Have questions answered from what systems return, and the answers judged by rubric.
 

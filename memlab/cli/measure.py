@@ -10,10 +10,12 @@ import typer
 
 from memlab.cli._memory import Place, day, memory_verb
 from memlab.cli._options import (
+    CrossValidate,
     Format,
     Out,
     Path_,
     Pool,
+    Rankings,
     app,
     assignments,
     import_from_here,
@@ -87,13 +89,8 @@ def evaluate(
     pool: Pool = None,
     scope: Annotated[list[str] | None, typer.Option(help="Only this memory; may be repeated.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the comparison in the store.", show_default=False)] = None,
-    run_file: Annotated[
-        list[Path] | None,
-        typer.Option("--run", help="A ranking from elsewhere: a TREC run of turns, JSON or JSONL; may be repeated."),
-    ] = None,
-    cross_validate: Annotated[
-        str | None, typer.Option(help="scope: train `learned` on all conversations but the one that it ranks.")
-    ] = None,
+    rankings: Rankings = None,
+    cross_validate: CrossValidate = None,
     corrections: Annotated[
         Path | None,
         typer.Option(help="A file of errors in LoCoMo's evidence, as its audit has it; reported beside the original."),
@@ -109,7 +106,6 @@ def evaluate(
     """
     from memlab.datasets.corrections import CORRECTED, corrected
     from memlab.evaluate import stale_table, to_markdown
-    from memlab.evaluate.stale import plain_stale
     from memlab.experiments import distinct, measurable, run, with_rankings
 
     texts = [text for each in pipeline or [] for text in pipeline_lines(each)] or chosen.pipelines
@@ -128,25 +124,26 @@ def evaluate(
             n = mended.issues.filter(mended.issues["action"] == CORRECTED).height
             typer.echo(f"{corrections}: the evidence of {n:,} of {part.questions.height:,} questions is corrected")
     directory = out or Path(chosen.results) / ("" if len(data) > 1 else data[0].name)
+    model = load_encoder(chosen)
     done = run(
         stages,
         data,
         store=chosen.store,
-        encoder=load_encoder(chosen),
+        encoder=model,
         header=chosen.header,
         cross_validate=cross_validate,
         models=Path(chosen.results) / "cross-validated",
         name=name,
         seed=chosen.seed,
     )
-    done = with_rankings(done, run_file or [], encoder=load_encoder(chosen))
+    done = with_rankings(done, rankings or [], encoder=model)
     done.write(directory)
     typer.echo(done.to_markdown())
     for part in data:
         if part.questions["stale"].list.len().sum():
             ranked = [one for one, owner in zip(done.runs, done.cells["dataset"], strict=True) if owner == part.name]
             table = stale_table([one for one in ranked if one.level == "turn"], part)
-            typer.echo(f"\nwhat must not come back, {part.name}\n\n{to_markdown(plain_stale(table))}")
+            typer.echo(f"\nwhat must not come back, {part.name}\n\n{to_markdown(table)}")
     if corrections:
         mended_too = done.corrected(corrections)
         mended_too.write(directory / "corrected")
@@ -165,7 +162,7 @@ def why(
     system: Annotated[
         str | None, typer.Option(help="A memory instead: module:name or http://HOST:PORT.", show_default=False)
     ] = None,
-    k: Annotated[int, typer.Option(help="How many first turns count as found.", min=1)] = 10,
+    k: Annotated[int, typer.Option(help="How many first turns of the pipeline count as found.", min=1)] = 10,
     format: Format = None,
     pool: Pool = None,
 ) -> None:

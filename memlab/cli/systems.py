@@ -9,7 +9,21 @@ from typing import Annotated
 
 import typer
 
-from memlab.cli._options import Format, Out, Path_, Pool, import_from_here, in_force, load_encoder, load_files, verb
+from memlab.cli._options import (
+    CrossValidate,
+    Format,
+    Out,
+    Path_,
+    Pool,
+    Rankings,
+    Systems,
+    Timeout,
+    import_from_here,
+    in_force,
+    load_encoder,
+    load_files,
+    verb,
+)
 from memlab.config import Settings
 from memlab.errors import DataError
 
@@ -18,11 +32,8 @@ from memlab.errors import DataError
 def compare(
     chosen: Settings,
     dataset: Path_,
-    system: Annotated[
-        list[str] | None,
-        typer.Option(help="A pipeline, module:name of a memory, or http://HOST:PORT; may be repeated."),
-    ] = None,
-    run: Annotated[list[Path] | None, typer.Option(help="A TREC run of turns; may be repeated.")] = None,
+    system: Systems = None,
+    run: Rankings = None,
     out: Out = None,
     format: Format = None,
     pool: Pool = None,
@@ -32,10 +43,8 @@ def compare(
     fail_below: Annotated[
         float | None, typer.Option(help="Exit with 1 where recall_all@10 lies this far below the baseline's.", min=0)
     ] = None,
-    cross_validate: Annotated[
-        str | None, typer.Option(help="scope: train `learned` on all conversations but the one that it ranks.")
-    ] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds for one call of a memory.", min=0.001)] = 600.0,
+    cross_validate: CrossValidate = None,
+    timeout: Timeout = 600.0,
 ) -> None:
     """Compare memories, pipelines and rankings on the same questions: complete recall, answers, tokens and time.
 

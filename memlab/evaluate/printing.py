@@ -15,7 +15,8 @@ import polars as pl
 
 BOUNDS = ("ceiling", "chance")
 """The rows of a table of systems that are no systems."""
-_NOT_RANKED = frozenset({"difference", "low", "high", "p", "p_holm"})
+_NOT_RANKED = re.compile(r"difference|low|high|p|p_holm|stale@.*")
+"""Columns in which more is not better."""
 
 
 def to_markdown(frame: pl.DataFrame, *, digits: int = 3) -> str:
@@ -117,7 +118,7 @@ def _rows(
     for series in frame:
         values = series.to_list()
         texts = [escape(_text(v, digits)) for v in values]
-        if ranked and (series.dtype.is_float() or series.dtype == pl.Struct) and series.name not in _NOT_RANKED:
+        if ranked and (series.dtype.is_float() or series.dtype == pl.Struct) and not _NOT_RANKED.fullmatch(series.name):
             means = [v["mean"] if isinstance(v, dict) else v for v in values]
             means = [mean if competing else None for mean, competing in zip(means, competes, strict=True)]
             best = number(max((m for m in means if m is not None), default=None), digits)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.evaluate.printing import number
 from memlab.records import Dataset, Run
 
 
@@ -77,9 +76,3 @@ def stale_table(runs: list[Run], data: Dataset, *, k: int = 10) -> pl.DataFrame:
         for run in runs
     ]
     return pl.concat(rows)
-
-
-def plain_stale(table: pl.DataFrame) -> pl.DataFrame:
-    """Write the shares of stale turns as text, so that no table sets the largest in bold."""
-    names = [name for name in table.columns if name.startswith("stale@")]
-    return table.with_columns(pl.Series(name, map(number, table[name]), dtype=pl.String) for name in names)

@@ -136,14 +136,15 @@ def _token_pairs(bench: Bench, turns: list[str], n: int = 5) -> pl.DataFrame:
     ends, rows = np.append(scope.start, len(scope.inverse)), []
     name = getattr(encoder, "token_texts", lambda ids: [str(number) for number in ids])
     for turn, place in zip(turns, documents.at(pl.Series(turns)) - span.start, strict=True):
-        texts = scope.inverse[ends[place] : ends[place + 1]]
-        columns = np.concatenate([np.arange(scope.texts.start[text], scope.texts.start[text + 1]) for text in texts])
-        if not len(columns):
+        texts = [slice(*scope.texts.start[text : text + 2]) for text in scope.inverse[ends[place] : ends[place + 1]]]
+        read = [text for text in texts if text.stop > text.start]
+        if not read:
             continue
-        best = cosines[:, columns].argmax(1)
-        value = cosines[np.arange(len(best)), columns[best]]
+        # Of a long turn the passage that matches best, as late interaction scores it.
+        text = max(read, key=lambda text: float(weights @ cosines[:, text].max(1)))
+        best, value = cosines[:, text].argmax(1) + text.start, cosines[:, text].max(1)
         top = np.argsort(-value * weights, kind="stable")[:n]
-        words = name(asked.ids[top]), name(scope.texts.ids[columns[best[top]]])
+        words = name(asked.ids[top]), name(scope.texts.ids[best[top]])
         rows += list(zip([turn] * len(top), *words, value[top].tolist(), weights[top].tolist(), strict=True))
     return pl.DataFrame(rows, schema=["turn_id", "asked", "matched", "cosine", "weight"], orient="row")
 

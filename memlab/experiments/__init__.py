@@ -3,7 +3,8 @@
 :func:`run` does it all (``running``): it trains where a stage learns (``folds``), ranks, measures, saves, and goes on
 where it was stopped. What comes out is an :class:`Experiment` (``experiment``): runs, reports, tables, files.
 :func:`reopen` and :func:`replay` (``replaying``) give it back from the store alone; ``identity`` says what a run
-depends on. :func:`compare_systems` (``systems``) puts memories from outside beside pipelines, :func:`answer_questions`
+depends on. :func:`compare_systems` (``systems``) puts memories from outside beside pipelines: what they return
+(``returns``), what that is worth (``outcomes``), and a page of it (``systems_page``); :func:`answer_questions`
 (``answering``) has questions answered from what they return (``contexts``). :func:`sweep` and :func:`latency`
 (``sweeps``) vary one parameter and time pipelines; ``learning`` looks into the learned reranker.
 """
@@ -14,9 +15,10 @@ from memlab.experiments.experiment import Experiment
 from memlab.experiments.folds import train_folds, untrained, with_models
 from memlab.experiments.identity import code
 from memlab.experiments.replaying import replay, seen_dataset
+from memlab.experiments.returns import with_rankings
 from memlab.experiments.running import distinct, measurable, reopen, run, run_pipelines
 from memlab.experiments.sweeps import latency, sweep
-from memlab.experiments.systems import Systems, compare_systems, explain_memory, with_rankings
+from memlab.experiments.systems import Systems, compare_systems, explain_memory
 
 run_grid = run  # the name that it has where several datasets are meant
 

@@ -13,10 +13,10 @@ from memlab.context import evidence_only, of_another, whole_history
 from memlab.context.by_model import PROMPTS_VERSION, answer_prompts, prompts
 from memlab.embed import Encoder, load
 from memlab.errors import DataError
+from memlab.experiments.outcomes import ANSWER_BUDGET
+from memlab.experiments.returns import DEPTH, from_file, named_systems, returned_by, trained
 from memlab.experiments.running import MODELS
-from memlab.experiments.systems import ANSWER_BUDGET, DEPTH, from_file, named_systems, trained
-from memlab.memories import as_returned, collect, within, written
-from memlab.pipelines import Pipeline
+from memlab.memories import within, written
 from memlab.records import Dataset
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
@@ -89,9 +89,7 @@ def system_contexts(
     model = load(encoder) if isinstance(encoder, str) else encoder
     bench = Bench.of(data, encoder=model, store=str(store) if isinstance(store, Path) else store)
     parts = [
-        as_returned(system.run(bench).top(DEPTH), data, name)
-        if isinstance(system, Pipeline)
-        else collect(system, data, name=name, k=DEPTH, folder=folder, timeout=timeout)
+        returned_by(system, name, bench, data, folder=folder, timeout=timeout)
         for name, system in trained(named, bench, data, cross_validate, models, seed)
     ]
     parts += ranked

@@ -1,0 +1,174 @@
+"""What a system's returns are worth: evidence, answers, tokens, time, and how it compares with another."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from memlab.context import holding
+from memlab.embed import Encoder
+from memlab.errors import MemlabError
+from memlab.evaluate import bootstrap_interval, holm, randomisation_test
+from memlab.evaluate.misses import misses
+from memlab.language.analysis import tokenize
+from memlab.memories import Returned, attribute, ranked, within, written
+from memlab.pipelines import Pipeline
+from memlab.records import Dataset, Run
+from memlab.retrieve import Bench
+
+BUDGETS = (200, 500, 1_000, 2_000, 4_000)
+ANSWER_BUDGET = 1_000
+TIMED = 20
+TESTED = ("recall_all@10", "recall_all@1000 tokens", "answer@1000 tokens")
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What one system made of the questions.
+
+    :param values: a row a question with evidence, as :attr:`memlab.experiments.Systems.per_query` has them.
+    :param row: of the table.
+    :param texts: what it returned, attributed.
+    :param ranking: the turns in the order in which its texts bring them.
+    """
+
+    values: pl.DataFrame
+    row: dict[str, Any]
+    texts: pl.DataFrame
+    ranking: Run
+
+
+def outcome(found: Returned, times: np.ndarray, data: Dataset, encoder: Encoder | None) -> Outcome:
+    """Measure one system: its values by question, its row of the table, and the sources of its texts.
+
+    :param times: of single searches, in milliseconds.
+    """
+    sources = attribute(found, data, encoder)
+    rows = written(found).join(sources, on=["query_id", "rank"], how="left", maintain_order="left")
+    questions = data.questions.filter(~pl.col("abstention") & (pl.col("evidence").list.len() > 0))
+    asked = questions.select("query_id", "scope", "evidence", n_sessions=pl.col("evidence_sessions").list.n_unique())
+    turns = rows.explode("turn_ids").drop_nulls("turn_ids")
+    unique = turns.unique(["query_id", "turn_ids"], keep="first", maintain_order=True).with_columns(
+        place=pl.int_range(1, pl.len() + 1).over("query_id")
+    )
+    values = asked
+    cuts = {"@10": unique.filter(pl.col("place") <= 10)}
+    cuts |= {f"@{budget} tokens": unique.filter(pl.col("after") <= budget) for budget in BUDGETS}
+    evidence = asked.select("query_id", turn_ids=pl.col("evidence").list.unique()).explode("turn_ids")
+    for cut, part in cuts.items():
+        hits = evidence.join(part.select("query_id", "turn_ids", hit=True), on=["query_id", "turn_ids"], how="left")
+        shares = hits.group_by("query_id").agg(share=pl.col("hit").fill_null(False).mean())
+        values = values.join(shares, on="query_id", how="left", maintain_order="left").with_columns(
+            (pl.col("share") == 1).cast(pl.Float64).alias(f"recall_all{cut}"),
+            (pl.col("share") > 0).cast(pl.Float64).alias(f"recall_any{cut}"),
+        )
+        values = values.drop("share")
+    there = holding({found.name: within(rows, asked, ANSWER_BUDGET)}, questions)["holds"]
+    values = values.with_columns(there.cast(pl.Float64).alias(f"answer@{ANSWER_BUDGET} tokens"))
+    measures = [column for column in values.columns if "@" in column]
+    means = values.select(pl.col(measures).mean()).row(0, named=True)
+    several = values.filter(pl.col("n_sessions") >= 2)["recall_all@10"].mean()
+    hows = {how: n / max(1, rows.height) for how, n in rows["how"].value_counts().iter_rows()}
+    row = {
+        "system": found.name,
+        "n": values.height,
+        **{name: means[name] for name in ("recall_any@10", "recall_all@10")},
+        "recall_all@10, ≥ 2 sessions": several,
+        **{name: mean for name, mean in means.items() if "tokens" in name and "any" not in name},
+        "tokens returned": rows["n_tokens"].sum() / data.questions.height,
+        "named": hows.get("given", 0.0),
+        "attributed": sum(hows.get(how, 0.0) for how in ("span", "copy", "matched")),
+        "ingest s": found.costs["ingest_seconds"].sum() if found.costs.height else None,
+        "until found s": found.costs["wait_seconds"].sum() if found.costs.height else None,
+        "p50 ms": float(np.percentile(times, 50)) if len(times) else None,
+        "p95 ms": float(np.percentile(times, 95)) if len(times) else None,
+        "MB": _total(found, "bytes", 1e6),
+        "tokens read": _total(found, "tokens_read"),
+        "tokens written": _total(found, "tokens_written"),
+        "failed scopes": len(found.failed),
+        "problems": found.problems.height,
+    }
+    system = pl.lit(found.name).alias("system")
+    texts_of = rows.select(system, "query_id", "rank", "text", "n_tokens", "how", "turn_ids")
+    return Outcome(values.select(system, pl.exclude("evidence")), row, texts_of, ranked(found, sources))
+
+
+def _total(found: Returned, column: str, unit: float = 1) -> float | None:
+    values = found.costs[column].drop_nulls()
+    return float(values.sum()) / unit if len(values) else None
+
+
+def missed_by(done: Outcome, data: Dataset) -> pl.DataFrame:
+    """List the evidence that a system misses, why, and what it returned that is nearest."""
+
+    def words(texts: pl.Series) -> pl.Series:
+        return pl.Series(tokenize(texts.to_list(), language=data.language), dtype=pl.List(pl.String))
+
+    pieces = misses(done.ranking, data, k=10).rename({"doc_id": "turn_id"})
+    pieces = pieces.select(pl.lit(done.row["system"]).alias("system"), "query_id", "turn_id", "rank", "cause")
+    spoken = data.turns.filter(pl.col("turn_id").is_in(pieces["turn_id"].implode()))
+    said = spoken.select("turn_id", word=words(spoken["text"]))
+    told = done.texts.select("query_id", "rank", word=words(done.texts["text"]))
+    shared = (
+        pieces.select("query_id", "turn_id")
+        .join(said, on="turn_id")
+        .join(told, on="query_id", suffix="_told")
+        .with_columns(n=pl.col("word").list.set_intersection("word_told").list.len())
+        .filter(pl.col("n") > 0)
+        .sort("n", "rank", descending=[True, False])
+        .group_by("query_id", "turn_id", maintain_order=True)
+        .agg(nearest=pl.col("rank").first())
+    )
+    return pieces.join(shared, on=["query_id", "turn_id"], how="left", maintain_order="left")
+
+
+def clock(stages: Pipeline, bench: Bench, seed: int) -> np.ndarray:
+    """Time single questions, in milliseconds, each encoded anew unless the ranking is the same without its vector.
+
+    The first warms models and indexes, and is asked twice.
+    """
+    rows = np.random.default_rng(seed).permutation(bench.queries.height)[:TIMED]
+    if bench.encoder is not None and len(rows):
+        first = bench.with_rows(rows[:1], stored=False)
+        wordless = replace(bench, encoder=None, query_vectors=None, _shown={})
+        with suppress(MemlabError):
+            if stages.run(wordless.with_rows(rows[:1])).frame.equals(stages.run(first).frame):
+                bench = wordless
+    spent = []
+    for row in (*rows[:1], *rows):
+        alone = bench.with_rows(np.array([row]), stored=False)
+        started = perf_counter()
+        stages.run(alone.with_queries(alone.queries))
+        spent.append(1000 * (perf_counter() - started))
+    return np.array(spent[1:])
+
+
+def tests_against(per_query: pl.DataFrame, baseline: str, seed: int) -> pl.DataFrame:
+    """Compare every system with one, on each of the tested measures; Holm's correction within a measure."""
+    rows = []
+    others = [name for name in per_query["system"].unique(maintain_order=True) if name != baseline]
+    for name in (each for each in TESTED if each in per_query.columns):
+        wide = per_query.pivot("system", index="query_id", values=name, maintain_order=True).drop_nulls()
+        part = []
+        for other in others:
+            differences = (wide[other] - wide[baseline]).to_numpy()
+            low, high = bootstrap_interval(differences[:, None], np.ones(len(differences)), seed=seed)
+            part.append(
+                {
+                    "measure": name,
+                    "system": other,
+                    "n": len(differences),
+                    "difference": float(differences.mean()) if len(differences) else None,
+                    "low": float(low[0]),
+                    "high": float(high[0]),
+                    "p": float(randomisation_test(differences, seed=seed)),
+                }
+            )
+        corrected = holm(np.array([row["p"] for row in part]))
+        rows += [row | {"p_holm": float(p)} for row, p in zip(part, corrected, strict=True)]
+    return pl.DataFrame(rows)

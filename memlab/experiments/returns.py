@@ -1,0 +1,122 @@
+"""What systems return: read as pipelines, memories or files, trained where they learn, and asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from memlab.embed import Encoder
+from memlab.errors import DataError, PipelineError
+from memlab.evaluate import evaluate, read_run
+from memlab.experiments.experiment import CELLS, Experiment
+from memlab.experiments.folds import train_folds, untrained, with_models
+from memlab.memories import Memory, Returned, as_returned, attribute, collect, memory, ranked, read_ranking
+from memlab.pipelines import Pipeline, pipeline
+from memlab.records import Dataset
+from memlab.retrieve import Bench
+
+DEPTH = 50
+
+
+def named_systems(systems: Any) -> list[tuple[str, Pipeline | Memory]]:
+    """Read the systems, each with the name that it has in tables."""
+    if isinstance(systems, Mapping):
+        return [(name, _system(system)) for name, system in systems.items()]
+    alone = isinstance(systems, (str, Pipeline, Memory)) or callable(systems)
+    listed = [systems] if alone else systems
+    return [(_name(system), _system(system)) for system in listed]
+
+
+def _name(system: Any) -> str:
+    if isinstance(system, (str, Pipeline)):
+        return str(system)
+    return str(getattr(system, "__name__", type(system).__name__))
+
+
+def _system(system: Any) -> Pipeline | Memory:
+    if isinstance(system, Pipeline):
+        return system
+    if isinstance(system, str) and "://" not in system and ":" not in system.partition("(")[0]:
+        try:
+            return pipeline(system)
+        except PipelineError as error:
+            raise PipelineError(f"{error}; a memory is written module:name or http://HOST:PORT") from None
+    return memory(system)
+
+
+def trained(
+    named: list[tuple[str, Pipeline | Memory]],
+    bench: Bench,
+    data: Dataset,
+    cross_validate: str | None,
+    models: str | Path,
+    seed: int,
+) -> list[tuple[str, Pipeline | Memory]]:
+    """Give each ``learned`` without a model the models of the other conversations."""
+    learning = [name for name, system in named if isinstance(system, Pipeline) and untrained([system])]
+    if not learning:
+        return named
+    if cross_validate != "scope":
+        raise DataError(
+            f"{learning[0]!r} has no model: name one as learned(model='FILE'), or train by conversation with "
+            "cross_validate='scope' (memlab compare --cross-validate scope)"
+        )
+    train_folds(bench, data, models, seed=seed)
+    return [
+        (name, with_models([system], models)[0] if isinstance(system, Pipeline) else system) for name, system in named
+    ]
+
+
+def returned_by(
+    system: Pipeline | Memory,
+    name: str,
+    bench: Bench,
+    data: Dataset,
+    *,
+    k: int = DEPTH,
+    folder: str | Path | None = None,
+    timeout: float = 600.0,
+) -> Returned:
+    """Ask a system all questions; ``folder`` and ``timeout`` are for memories, see :func:`memlab.memories.collect`."""
+    if isinstance(system, Pipeline):
+        return as_returned(system.run(bench).top(k), data, name)
+    return collect(system, data, name=name, k=k, folder=folder, timeout=timeout)
+
+
+def from_file(path: Path, data: Dataset, k: int) -> Returned:
+    if path.suffix in (".json", ".jsonl"):
+        return read_ranking(path, data, k=k)
+    return as_returned(read_run(path, "turn").top(k), data, path.stem)
+
+
+def with_rankings(done: Experiment, paths: Sequence[str | Path], *, encoder: Encoder | None = None) -> Experiment:
+    """Put rankings from elsewhere beside the pipelines of an experiment on one dataset, at the levels that it has.
+
+    :param paths: TREC runs of turns, or what :func:`memlab.memories.read_ranking` reads; each is named by its file.
+    :param encoder: for texts without ids, see :func:`memlab.memories.attribute`.
+    :raises DataError: for several datasets, two of one name, or ids that the dataset does not hold.
+    """
+    if not paths:
+        return done
+    if len(done.datasets) > 1:
+        raise DataError("rankings are of one dataset; evaluate it alone")
+    (data,) = done.datasets
+    names = [*(report.name for report in done.reports), *(Path(path).stem for path in paths)]
+    taken = [name for name in names[len(done.reports) :] if names.count(name) > 1]
+    if taken:
+        raise DataError(f"two rankings are called {taken[0]!r}; rename a file")
+    runs, reports, cells = [*done.runs], [*done.reports], [done.cells]
+    levels = list(dict.fromkeys(report.level for report in done.reports))
+    for path in map(Path, paths):
+        found = from_file(path, data, 200)
+        sources = attribute(found, data, encoder)
+        for level in levels:
+            runs.append(ranked(found, sources, level))
+            reports.append(evaluate(runs[-1], data, measures=done.of(level)[0].measures, seed=done.reports[0].seed))
+            row = {"dataset": data.name, "pipeline": path.stem, "level": level, "run_id": None, "read": False}
+            cells.append(pl.DataFrame([row], schema=CELLS))
+    return replace(done, runs=tuple(runs), reports=tuple(reports), cells=pl.concat(cells))
