@@ -148,7 +148,7 @@ def clock(stages: Pipeline, bench: Bench, seed: int) -> np.ndarray:
     return np.array(spent[1:])
 
 
-def tests_against(per_query: pl.DataFrame, baseline: str, seed: int) -> pl.DataFrame:
+def paired_tests(per_query: pl.DataFrame, baseline: str, seed: int) -> pl.DataFrame:
     """Compare every system with one, on each of the tested measures; Holm's correction within a measure."""
     rows = []
     others = [name for name in per_query["system"].unique(maintain_order=True) if name != baseline]

@@ -16,7 +16,7 @@ from memlab.errors import DataError
 from memlab.evaluate import stale_table
 from memlab.evaluate.misses import CAUSES
 from memlab.evaluate.printing import to_markdown
-from memlab.experiments.outcomes import ANSWER_BUDGET, BUDGETS, clock, missed_by, outcome, tests_against
+from memlab.experiments.outcomes import ANSWER_BUDGET, BUDGETS, clock, missed_by, outcome, paired_tests
 from memlab.experiments.returns import DEPTH, from_file, named_systems, returned_by, trained
 from memlab.experiments.running import MODELS, measurable
 from memlab.experiments.systems_page import page
@@ -175,7 +175,7 @@ def compare_systems(
         table = table.hstack(stale_table([each.ranking for each in measured], data).select(*_STALE))
     return Systems(
         table,
-        tests_against(per_query, first, seed),
+        paired_tests(per_query, first, seed),
         per_query,
         pl.concat([each.texts for each in measured]),
         pl.concat([missed_by(each, data) for each in measured]),
