@@ -1,9 +1,11 @@
-"""Running the notebooks, each with its parameters."""
+"""Running the notebooks, each with its parameters, and one again for the sake of a figure."""
 
 from __future__ import annotations
 
+import json
 import logging
 import multiprocessing
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -12,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from memlab.errors import DataError, ExportError, ModelError
+from memlab.figures.export import put
+from memlab.figures.origin import running, source_digest
 
 
 def run_notebooks(
@@ -71,7 +75,51 @@ def run_notebooks(
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _execute(path: Path, target: Path, values: Mapping[str, Any]) -> tuple[Path, float]:
+def remake(name: str, figures: str | Path = "figures", *, source: str | Path = "notebooks") -> tuple[list[str], bool]:
+    """Make a figure again from its sidecar: its notebook runs, with its parameters, as far as the figure.
+
+    Run it where ``memlab notebooks`` was run, for paths are kept relative to that place.
+
+    :param figures: the directory that holds ``NAME.json``, where the figure is replaced.
+    :param source: where the notebooks are.
+    :returns: the files that differ from those before; whether the cells of the notebook have changed since.
+    :raises DataError: when there is no such sidecar, or it does not say which notebook made it, with what.
+    :raises ExportError: when the notebook fails or exports no such figure; the old files stay.
+    """
+    sidecar = Path(figures) / f"{name}.json"
+    try:
+        made_by = json.loads(sidecar.read_text(encoding="utf-8")).get("made_by", {})
+    except (OSError, ValueError, AttributeError) as error:
+        raise DataError(f"{sidecar}: no sidecar of a figure can be read there ({error})") from error
+    if "parameters" not in made_by:
+        by = made_by.get("notebook") or made_by.get("script") or "something that left no name"
+        raise DataError(
+            f"{sidecar}: made by {by} outside of 'memlab notebooks', which keeps parameters; run that again"
+        )
+    notebook = Path(source) / Path(made_by["notebook"]).name
+    if not notebook.is_file():
+        raise DataError(f"{notebook}: not found, and it made {name!r}; give the folder of notebooks with --source")
+    with tempfile.TemporaryDirectory(prefix="memlab-remake-") as folder:
+        exported = Path(folder) / "figures"
+        values = {**_from_here(made_by["parameters"]), "figures": str(exported)}
+        _execute(notebook, Path(folder) / notebook.name, values, until=f'"{name}"')
+        files = {path.name: path.read_bytes() for path in exported.glob(f"{name}.*")}
+    if f"{name}.json" not in files:
+        raise ExportError(f"{notebook} ran and exported no figure {name!r}; its cells have changed since")
+    places = {file: Path(figures) / file for file in files}
+    changed = [f for f, place in places.items() if not place.is_file() or place.read_bytes() != files[f]]
+    put(Path(figures), files, stale=set())
+    return sorted(changed), source_digest(notebook) != made_by.get("source")
+
+
+def _from_here(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Make paths absolute again: a notebook runs in its own folder."""
+    paths = {key: parameters[key] for key in ("dataset", "store") if isinstance(parameters.get(key), str)}
+    return {**parameters, **{key: str(Path(p).resolve()) for key, p in paths.items() if "://" not in p}}
+
+
+def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "") -> tuple[Path, float]:
+    import nbformat
     import papermill
     from jupyter_client.kernelspec import NoSuchKernel
 
@@ -79,8 +127,19 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any]) -> tuple[Path,
     inspector = logging.getLogger("papermill.translators")
     started, level = time.perf_counter(), inspector.level
     inspector.setLevel(logging.ERROR)
+    notebook = nbformat.read(path, as_version=4)
+    last = max((i for i, cell in enumerate(notebook.cells) if until and until in cell.source), default=None)
+    notebook.cells = notebook.cells if last is None else notebook.cells[: last + 1]
     try:
-        papermill.execute_notebook(path, target, dict(values), cwd=str(path.parent), progress_bar=False)
+        with running(path, {name: value for name, value in values.items() if name != "figures"}):
+            papermill.execute_notebook(
+                notebook,
+                target,
+                dict(values),
+                cwd=str(path.parent),
+                progress_bar=False,
+                extra_arguments=["--log-level=40"],
+            )
     except papermill.PapermillExecutionError as error:
         raise ExportError(
             f"{path}: cell {error.cell_index} failed: {error.ename}: {error.evalue}; as far as it came: {target}"

@@ -254,9 +254,20 @@ def figures(
     directory: Annotated[
         Path | None, typer.Argument(help="Where figures were exported to.", show_default=False)
     ] = None,
+    remake: Annotated[
+        str | None, typer.Option(help="Make this figure again first, from its sidecar.", metavar="NAME")
+    ] = None,
+    source: Annotated[Path, typer.Option(help="Where the notebooks are.")] = Path("notebooks"),
 ) -> None:
-    """Make the gallery of all exported figures."""
+    """Make the gallery of all exported figures, by notebook."""
     from memlab.figures import gallery
 
     chosen, _ = settings({"figures": str(directory) if directory else None})
-    typer.echo(gallery(chosen.figures))
+    if remake:
+        from memlab.notebooks import remake as make_again
+
+        changed, edited = make_again(remake, chosen.figures, source=source)
+        typer.echo(f"{remake}: {', '.join(changed) + ' changed' if changed else 'every file came out the same'}")
+        if edited:
+            typer.echo("its notebook has changed since the figure was made")
+    typer.echo(gallery(chosen.figures, notebooks=source))

@@ -40,7 +40,8 @@ _SVG = """async function(text) {
   return await Plotly.toImage(figure, {format: "svg", width, height, imageDataOnly: true});
 }"""
 # The picture of the page; both others are made from it.
-_LOAD = """async function(svg, width, height) {
+_LOAD = """async function(svg, width, height, title) {
+  document.title = title;
   const picture = document.getElementById("picture");
   document.getElementById("sheet").textContent =
     `@page { size: ${width}px ${height}px; margin: 0 } body { margin: 0 } img { display: block; break-after: avoid }`;
@@ -105,12 +106,12 @@ class _Chromium:
             raise RuntimeError(answer["exceptionDetails"].get("exception", {}).get("description", "no reason given"))
         return str(answer["result"]["value"])
 
-    async def _draw(self, fig: go.Figure, formats: Collection[str], scale: float) -> dict[str, bytes]:
+    async def _draw(self, fig: go.Figure, formats: Collection[str], scale: float, title: str) -> dict[str, bytes]:
         width, height = int(fig.layout.width), int(fig.layout.height)
         svg = await self._call(_SVG, fig.to_json(remove_uids=False))
         drawn = {"svg": svg.encode()}
         if drawn.keys() != set(formats):
-            await self._call(_LOAD, svg, width, height)
+            await self._call(_LOAD, svg, width, height, title)
         if "png" in formats:
             drawn["png"] = base64.b64decode(await self._call(_PNG, width, height, scale))
         if "pdf" in formats:
@@ -118,8 +119,8 @@ class _Chromium:
             drawn["pdf"] = base64.b64decode((await _sent(self._tab, "Page.printToPDF", **paper))["data"])
         return {format: drawn[format] for format in formats}
 
-    def draw(self, fig: go.Figure, formats: Collection[str], scale: float) -> dict[str, bytes]:
-        return self._wait(self._draw(fig, formats, scale))
+    def draw(self, fig: go.Figure, formats: Collection[str], scale: float, title: str) -> dict[str, bytes]:
+        return self._wait(self._draw(fig, formats, scale, title))
 
     def close(self) -> None:
         with contextlib.suppress(Exception):
@@ -163,19 +164,20 @@ def find() -> str:
     )
 
 
-def draw(fig: go.Figure, formats: Collection[str], *, scale: float = 1.0) -> dict[str, bytes]:
+def draw(fig: go.Figure, formats: Collection[str], *, scale: float = 1.0, title: str = "") -> dict[str, bytes]:
     """Draw a figure, whose layout has a width and a height, as ``svg``, ``png`` or ``pdf``, each from one layout.
 
     A browser that died since the last picture is started once more.
 
     :param scale: pixels of the PNG for one of the layout.
+    :param title: of the PDF.
     :raises ExportError: when no browser is found or starts, or the figure cannot be drawn.
     """
     with _lock:
         for attempt in (1, 2):
             browser = _running()
             try:
-                return browser.draw(fig, formats, scale)
+                return browser.draw(fig, formats, scale, title)
             except Exception as error:
                 stop()
                 if attempt == 2:

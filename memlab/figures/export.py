@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
+import hashlib
 import html
 import io
 import json
 import os
 import re
+import struct
 import warnings
-from collections.abc import Collection, Mapping
+import zlib
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import zip_longest
@@ -23,6 +25,7 @@ from memlab import __version__
 from memlab.errors import ExportError
 from memlab.figures import _browser
 from memlab.figures._text import clean
+from memlab.figures.origin import origin
 from memlab.figures.style import WIDTHS, Width, for_width
 
 if TYPE_CHECKING:
@@ -56,11 +59,12 @@ class Exported:
         return self.directory / _file(self.name, format, width)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        # No PNG beside the plotly figure: JupyterLab would show that, at 2,688 px, until a mouse comes.
         bundle: dict[str, Any] = {"text/plain": repr(self)}
         if self.figure is not None:
             bundle["application/vnd.plotly.v1+json"] = json.loads(for_width(self.figure, "full").to_json())
-        if self.path("png").exists():
-            bundle["image/png"] = base64.b64encode(self.path("png").read_bytes()).decode()
+        if self.path("svg").exists():
+            bundle["image/svg+xml"] = self.path("svg").read_text(encoding="utf-8")
         return bundle
 
 
@@ -78,12 +82,13 @@ def export(
     """Write a figure for a paper, with everything needed to draw it again.
 
     ``NAME.svg``, ``.pdf`` and ``.png`` are 7 in wide, ``NAME.column.svg`` and so on 3.5 in, each laid out for its
-    width; ``NAME.html`` is interactive and needs no network; ``NAME.parquet`` holds what is plotted; ``NAME.json``
-    says what it is, where it came from and what was written. All files are made before the first is put in its
-    place, each by an atomic rename, so a failure leaves no half of anything. The same call on the same machine writes
-    the same bytes.
+    width; ``NAME.html`` is interactive and needs no network but the one ``plotly-VERSION.min.js`` beside all pages;
+    ``NAME.parquet`` holds what is plotted; ``NAME.json`` says what it is, where it came from (the notebook or script,
+    its parameters and commit, see :func:`memlab.figures.origin.origin`) and what was written. All files are made
+    before the first is put in its place, each by an atomic rename, so a failure leaves no half of anything. The same
+    call on the same machine writes the same bytes.
 
-    :param data: what is plotted; read from the traces where not given.
+    :param data: what is plotted; read off the figure where not given.
     :param provenance: anything that JSON can hold.
     :param width: ``column`` or ``full`` where only one is wanted.
     :param created_at: noted in the sidecar where given, left out where not, so that exports repeat.
@@ -106,12 +111,12 @@ def export(
     failure: ExportError | None = None
     try:
         _browser.find()
-        files |= {_file(name, fmt, w): drawn for w in widths for fmt, drawn in pictures(fig, PICTURES, w).items()}
+        files |= {_file(name, fmt, w): drawn for w in widths for fmt, drawn in pictures(fig, PICTURES, w, name).items()}
     except ExportError as error:
         failure = error
-    files[f"{name}.json"] = _sidecar(name, files, table, caption, provenance, created_at)
+    files[f"{name}.json"] = _sidecar(name, fig, files, table, caption, provenance, created_at)
     target = Path(directory)
-    _put(target, files, stale=_pictures_of(name) - files.keys())
+    put(target, files | _plotly_js(target), stale=_pictures_of(name) - files.keys())
     if failure is not None:
         message = f"figure {name!r}: page and data are in {target}, pictures are not: {failure}"
         if not isinstance(failure, _browser.NoBrowser):
@@ -120,25 +125,46 @@ def export(
     return Exported(name, target, tuple(files), fig)
 
 
-def pictures(fig: go.Figure, formats: Collection[str], width: Width) -> dict[str, bytes]:
-    """Draw a figure once at a paper width, and give it as ``svg``, ``pdf`` and ``png``, or those of them wanted."""
+def pictures(fig: go.Figure, formats: Collection[str], width: Width, name: str = "figure") -> dict[str, bytes]:
+    """Draw a figure once at a paper width, and give it as ``svg``, ``pdf`` and ``png``, or those of them wanted.
+
+    :param name: titles the PDF, and keeps the ids of two SVGs on one page apart.
+    """
     laid_out = for_width(fig, width)
     for i, trace in enumerate(laid_out.data):
         trace.uid = f"t{i}"  # else random, and written into the SVG
-    drawn = _browser.draw(laid_out, formats, scale=PNG_SCALE)
-    return {format: _REPEATABLE.get(format, bytes)(picture) for format, picture in drawn.items()}
+    drawn = _browser.draw(laid_out, formats, scale=PNG_SCALE, title=name)
+    finish = {"svg": lambda svg: _same_svg(svg, f"{name} {width}"), "pdf": _same_pdf, "png": _with_dpi}
+    return {format: finish[format](picture) for format, picture in drawn.items()}
 
 
 def plotted(fig: go.Figure) -> pl.DataFrame:
-    """Read the points of a figure off its traces: ``trace``, ``x``, ``y``; text where a value is not a number."""
-    points = []
-    for i, trace in enumerate(fig.data):
-        columns = (getattr(trace, axis, None) for axis in "xy")
-        rows = zip_longest(*([] if column is None else column for column in columns))
-        points += [[trace.name or f"trace {i}", *(None if v is None else str(v) for v in row)] for row in rows]
-    table = pl.DataFrame(points, schema=dict.fromkeys(("trace", "x", "y"), pl.String()), orient="row")
-    numbers = [c for c in "xy" if table[c].cast(pl.Float64, strict=False).null_count() == table[c].null_count()]
-    return table.with_columns(pl.col(numbers).cast(pl.Float64))
+    """Read what a figure shows: ``trace``, ``x``, ``y``, and ``z`` and ``text`` where there are any.
+
+    Points come trace by trace, the cells of a heat map row by row, then what is written on the figure as the trace
+    ``annotations``. A column of numbers alone is one of numbers.
+    """
+    rows = [row for i, trace in enumerate(fig.data) for row in _points(trace, trace.name or f"trace {i}")]
+    rows += [("annotations", note.x, note.y, None, note.text) for note in fig.layout.annotations if note.text]
+    texts = [[None if value is None else str(value) for value in row] for row in rows]
+    schema = dict.fromkeys(("trace", "x", "y", "z", "text"), pl.String())
+    table = pl.DataFrame(texts, schema=schema, orient="row")
+    numbers = [c for c in "xyz" if table[c].cast(pl.Float64, strict=False).null_count() == table[c].null_count()]
+    empty = [c for c in ("z", "text") if table[c].null_count() == table.height]
+    return table.with_columns(pl.col(numbers).cast(pl.Float64)).drop(empty)
+
+
+def _points(trace: Any, name: str) -> Iterator[tuple[Any, ...]]:
+    x, y, z, text = ([] if (v := getattr(trace, key, None)) is None else v for key in ("x", "y", "z", "text"))
+    if len(z):
+        yield from (
+            (name, x[j] if len(x) else j, y[i] if len(y) else i, value, None)
+            for i, row in enumerate(z)
+            for j, value in enumerate(row)
+        )
+        return
+    words = [text] * max(len(x), len(y)) if isinstance(text, str) else text
+    yield from ((name, *row[:2], None, row[2]) for row in zip_longest(x, y, words))
 
 
 def _file(name: str, format: str, width: Width) -> str:
@@ -190,23 +216,44 @@ def _page(fig: go.Figure, name: str, caption: str) -> bytes:
     import plotly.io
 
     quiet = {"displaylogo": False, "plotlyServerURL": "", "responsive": False}
-    body = plotly.io.to_html(for_width(fig, "full"), include_mathjax=False, full_html=False, div_id=name, config=quiet)
+    shown = for_width(fig, "full")
+    body = plotly.io.to_html(
+        shown, include_plotlyjs=_plotly_js_name(), include_mathjax=False, full_html=False, div_id=name, config=quiet
+    )
     words = html.escape(clean(caption))
     return _PAGE.format(title=html.escape(name), figure=body, caption=words).encode("utf-8", "replace")
 
 
+def _plotly_js_name() -> str:
+    import plotly
+
+    return f"plotly-{plotly.__version__}.min.js"
+
+
+def _plotly_js(target: Path) -> dict[str, bytes]:
+    """Give the script of every page, 4.8 MB, where it is not in its place yet."""
+    import plotly
+
+    script, place = Path(plotly.__file__).parent / "package_data" / "plotly.min.js", target / _plotly_js_name()
+    if place.is_file() and place.stat().st_size == script.stat().st_size:
+        return {}
+    return {place.name: script.read_bytes()}
+
+
 def _sidecar(
-    name: str, files: Mapping[str, bytes], table: pl.DataFrame, caption: str, provenance: Mapping[str, Any] | None,
-    created_at: datetime | None,
+    name: str, fig: go.Figure, files: Mapping[str, bytes], table: pl.DataFrame, caption: str,
+    provenance: Mapping[str, Any] | None, created_at: datetime | None,
 ) -> bytes:  # fmt: skip
     import plotly
 
     fields: dict[str, Any] = {
         "name": name,
         "caption": clean(caption),
+        "made_by": origin(),
         "provenance": dict(provenance or {}),
         "data": {"rows": table.height, "columns": {c: str(t) for c, t in table.schema.items()}},
         "files": sorted([*files, f"{name}.json"]),
+        "font": (fig.layout.font.family or fig.layout.template.layout.font.family or "").split(",")[0],
         "versions": {"memlab": __version__, "plotly": plotly.__version__},
     }
     if created_at is not None:
@@ -214,7 +261,7 @@ def _sidecar(
     return (json.dumps(fields, indent=2, default=str) + "\n").encode()
 
 
-def _put(target: Path, files: Mapping[str, bytes], *, stale: set[str]) -> None:
+def put(target: Path, files: Mapping[str, bytes], *, stale: set[str]) -> None:
     """Write all files beside their places, then rename each; pictures of an earlier export that were not made go."""
     staged: dict[Path, Path] = {}
     try:
@@ -237,10 +284,10 @@ def _put(target: Path, files: Mapping[str, bytes], *, stale: set[str]) -> None:
         ) from error
 
 
-def _same_svg(drawn: bytes) -> bytes:
-    """Replace plotly's random id, which names every clip path, by a fixed one."""
+def _same_svg(drawn: bytes, key: str) -> bytes:
+    """Replace plotly's random id, which names every clip path, by one of the figure and its width."""
     clip = re.search(rb'id="defs-([0-9a-f]{6})"', drawn)
-    return drawn.replace(clip[1], b"memlab") if clip else drawn
+    return drawn.replace(clip[1], hashlib.sha256(key.encode()).hexdigest()[:6].encode()) if clip else drawn
 
 
 def _same_pdf(drawn: bytes) -> bytes:
@@ -248,4 +295,9 @@ def _same_pdf(drawn: bytes) -> bytes:
     return re.sub(rb"(/(?:CreationDate|ModDate) \(D:)\d{14}", rb"\g<1>20000101000000", drawn)
 
 
-_REPEATABLE = {"svg": _same_svg, "pdf": _same_pdf}
+def _with_dpi(drawn: bytes) -> bytes:
+    """Write into a PNG how many dots make an inch (chunk ``pHYs``, in dots a metre), before its first data."""
+    dots = round(96 * PNG_SCALE / 0.0254)
+    chunk = b"pHYs" + struct.pack(">IIB", dots, dots, 1)
+    at = drawn.index(b"IDAT") - 4
+    return drawn[:at] + struct.pack(">I", 9) + chunk + struct.pack(">I", zlib.crc32(chunk)) + drawn[at:]

@@ -1,4 +1,4 @@
-"""A page of every exported figure: picture, caption, where it came from, and the lines that put it into a paper."""
+"""A page of every exported figure, by notebook: picture, caption, where it came from, and lines for a paper."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from typing import Any
 
 from memlab.errors import ExportError
 from memlab.evaluate.printing import latex_escape
-from memlab.figures.export import _put
+from memlab.figures.export import put
 
 _STYLE = """
 body{font:15px/1.5 "Liberation Sans",Arial,Helvetica,sans-serif;color:#222;background:#f6f6f4;margin:0}
 main,header{max-width:1100px;margin:0 auto;padding:0 1rem}
 header{padding-top:2.5rem}h1{font-size:1.7rem;margin:0}header p{color:#666;margin:.3rem 0 1rem}
-nav a{display:inline-block;margin:0 .8rem .3rem 0}
+nav p{margin:.4rem 0}nav a{display:inline-block;margin:0 .8rem .3rem 0;font-size:.9rem}
+nav a:first-child{font-weight:600}
 a{color:#0072b2;text-decoration:none}a:hover{text-decoration:underline}
+section>h2{font-size:1.35rem;margin:2.5rem 0 .3rem}.opening{max-width:46rem}
 article{background:#fff;border:1px solid #e4e4e0;border-radius:6px;padding:1.2rem 1rem;margin:1.5rem 0}
-article h2{font-size:1.1rem;margin:0 0 .8rem}
+article h3{font-size:1.1rem;margin:0 0 .8rem}
 .pictures{display:flex;flex-wrap:wrap;gap:1rem;align-items:flex-start}
 .pictures figure{margin:0}.pictures img{max-width:100%;height:auto;border:1px solid #eee}
 figcaption{color:#777;font-size:.8rem}
-.caption{max-width:46rem}.formats{font-size:.9rem}.formats a{margin-right:.8rem}
+.caption{max-width:46rem}.formats{font-size:.9rem}.formats a{display:inline-block;margin-right:.8rem}
+@media(max-width:700px){.pictures figure:first-child:not(:only-child){display:none}}
 details{margin:.5rem 0}summary{cursor:pointer;color:#555;font-size:.9rem}
 pre,table{font:12.5px/1.45 "Liberation Mono","DejaVu Sans Mono",monospace}
 pre{background:#f6f6f4;padding:.7rem .9rem;overflow-x:auto;border-radius:4px;margin:.5rem 0}
@@ -31,11 +34,17 @@ td{padding:.1rem 1rem .1rem 0;vertical-align:top;word-break:break-word}td:first-
 """
 
 
-def gallery(directory: str | os.PathLike[str] = "figures", *, title: str = "Figures") -> Path:
-    """Write ``index.html``: everything exported to a directory, by name.
+def gallery(
+    directory: str | os.PathLike[str] = "figures",
+    *,
+    title: str = "Figures",
+    notebooks: str | os.PathLike[str] = "notebooks",
+) -> Path:
+    """Write ``index.html``: everything exported to a directory, by notebook and in its order.
 
     It is read off the sidecars that :func:`memlab.figures.export` writes, links relatively, and opens without a server.
 
+    :param notebooks: where their sources are: each part begins with what the notebook says before its first code.
     :returns: the path of the page.
     :raises ExportError: when the directory is missing or cannot be written, or a sidecar cannot be read.
     """
@@ -43,8 +52,32 @@ def gallery(directory: str | os.PathLike[str] = "figures", *, title: str = "Figu
     if not target.is_dir():
         raise ExportError(f"no directory {target} to make a gallery of; export a figure to it first")
     cards = [card for path in sorted(target.glob("*.json")) if (card := _read(path)) is not None]
-    _put(target, {"index.html": _page(cards, title).encode("utf-8", "replace")}, stale=set())
+    parts: dict[str, list[dict[str, Any]]] = {}
+    for card in cards:
+        parts.setdefault(str(card.get("made_by", {}).get("notebook", "")), []).append(card)
+    # Those of no notebook come last.
+    ordered = [(name, *_opened(name, Path(notebooks), parts[name])) for name in sorted(parts, key=lambda n: (not n, n))]
+    put(target, {"index.html": _page(ordered, title).encode("utf-8", "replace")}, stale=set())
     return target / "index.html"
+
+
+def _opened(name: str, folder: Path, cards: list[dict[str, Any]]) -> tuple[str, str, list[dict[str, Any]]]:
+    """Give a notebook's title, what it says before its first code (as HTML), and its figures in its order."""
+    notebook, heading = folder / name, Path(name).stem or "Other figures"
+    if not notebook.is_file():
+        return heading, "", cards
+    from markdown_it import MarkdownIt
+
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    sources = ["".join(cell["source"]) for cell in cells]
+    first = next((i for i, cell in enumerate(cells) if cell["cell_type"] == "code"), len(cells))
+    opening = "\n\n".join(sources[:first])
+    if opening.startswith("# "):
+        heading, _, opening = opening[2:].partition("\n")
+    code = "\n".join(sources)
+    place = {card["name"]: code.find(f'"{card["name"]}"') % (len(code) + 1) for card in cards}
+    words = MarkdownIt("commonmark", {"html": False}).enable("table").render(opening)
+    return heading, words, sorted(cards, key=lambda card: place[card["name"]])
 
 
 def latex(name: str, caption: str, *, width: str = "column") -> str:
@@ -80,15 +113,22 @@ def _read(path: Path) -> dict[str, Any] | None:
     return fields if isinstance(fields, dict) and {"name", "caption", "files", "provenance"} <= fields.keys() else None
 
 
-def _page(cards: list[dict[str, Any]], title: str) -> str:
-    links = "".join(f'<a href="#{_safe(card["name"])}">{_safe(card["name"])}</a>' for card in cards)
-    body = "".join(map(_card, cards)) or "<p>Nothing has been exported yet.</p>"
-    figures = f"{len(cards)} figure{'s' * (len(cards) != 1)}"
+def _page(parts: list[tuple[str, str, str, list[dict[str, Any]]]], title: str) -> str:
+    links, body = "", ""
+    for key, heading, words, cards in parts:
+        anchor = _safe(f"of-{Path(key).stem or 'none'}")
+        names = "".join(f'<a href="#{_safe(card["name"])}">{_safe(card["name"])}</a>' for card in cards)
+        links += f'<p><a href="#{anchor}">{_safe(heading)}</a>{names}</p>'
+        body += f'<section id="{anchor}"><h2>{_safe(heading)}</h2><div class="opening">{words}</div>'
+        body += "".join(map(_card, cards)) + "</section>\n"
+    count = sum(len(cards) for *_, cards in parts)
+    figures = f"{count} figure{'s' * (count != 1)}"
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{_safe(title)}</title>'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_STYLE}</style></head>\n'
         f"<body><header><h1>{_safe(title)}</h1><p>{figures}, each as HTML, SVG, PDF and PNG with its data and "
-        f"provenance.</p><nav>{links}</nav></header>\n<main>{body}</main></body></html>\n"
+        f"provenance.</p><nav>{links}</nav></header>\n"
+        f"<main>{body or '<p>Nothing has been exported yet.</p>'}</main></body></html>\n"
     )
 
 
@@ -99,11 +139,11 @@ def _card(fields: dict[str, Any]) -> str:
     widths = [w for w, file in (("column", f"{name}.column.pdf"), ("full", f"{name}.pdf")) if file in files]
     lines = "\n\n".join(latex(name, caption, width=w) for w in widths)
     include = f"<details><summary>LaTeX</summary><pre>{_safe(lines)}</pre></details>" if lines else ""
-    facts = fields["provenance"] | fields.get("versions", {})
+    facts = fields.get("made_by", {}) | fields["provenance"] | fields.get("versions", {})
     facts |= {"created": fields["created_at"]} if "created_at" in fields else {}
     rows = "".join(f"<tr><td>{_safe(k)}</td><td>{_safe(_value(v))}</td></tr>" for k, v in facts.items())
     return (
-        f'<article id="{_safe(name)}"><h2>{_safe(name)}</h2><div class="pictures">{pictures}</div>'
+        f'<article id="{_safe(name)}"><h3>{_safe(name)}</h3><div class="pictures">{pictures}</div>'
         f'<p class="caption">{_safe(caption)}</p><p class="formats">{links}</p>{include}'
         f"<details><summary>Provenance</summary><table>{rows}</table></details></article>\n"
     )

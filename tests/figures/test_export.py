@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import re
@@ -13,6 +12,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+import plotly
 import plotly.graph_objects as go
 import polars as pl
 import pytest
@@ -47,12 +47,18 @@ def test_every_file_is_written_and_nothing_else(exported: Exported) -> None:
     names = {f"evidence{w}.{f}" for w in ("", ".column") for f in ("svg", "pdf", "png")}
     names |= {"evidence.html", "evidence.parquet", "evidence.json"}
     assert set(exported.files) == names
-    assert {p.name for p in exported.directory.iterdir()} == names
+    script = {f"plotly-{plotly.__version__}.min.js"}
+    assert {p.name for p in exported.directory.iterdir()} == names | script
 
 
 def test_png_is_as_wide_as_paper_at_print_resolution(exported: Exported) -> None:
     for width, px in style.WIDTHS.items():
         assert png_size(exported.path("png", width))[0] == px * PNG_SCALE
+        head = exported.path("png", width).read_bytes()
+        at = head.index(b"pHYs")
+        across, down, unit = struct.unpack(">IIB", head[at + 4 : at + 13])
+        assert (across, down, unit) == (15118, 15118, 1), "384 dots an inch, told in dots a metre"
+        assert struct.unpack(">I", head[at + 13 : at + 17])[0] == zlib.crc32(head[at : at + 13])
     assert PNG_SCALE >= 3
 
 
@@ -65,6 +71,7 @@ def test_vector_files_are_vectors(exported: Exported) -> None:
         assert pdf.startswith(b"%PDF")
         assert b"/Subtype /Image" not in pdf
         assert b"/FontFile" in pdf
+        assert b"/Title (evidence)" in pdf
 
 
 def test_pdf_is_as_wide_as_paper(exported: Exported) -> None:
@@ -89,6 +96,9 @@ def test_page_needs_no_network_and_escapes_its_caption(exported: Exported) -> No
     page = exported.path("html").read_text(encoding="utf-8")
     assert not re.search(r'<(script|link|img)[^>]*(src|href)="https?:', page)
     assert "Plotly.newPlot" in page
+    (script,) = re.findall(r'<script[^>]* src="([^"]+)"', page)
+    assert (exported.directory / script).read_bytes().startswith(b"/**")
+    assert len(page) < 100_000, "plotly.js lies beside it, once for all"
     assert "<script>alert(1)" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt; of it: 5 % &amp; λ ≥ .7" in page
 
@@ -100,6 +110,8 @@ def test_sidecar_says_what_it_is(exported: Exported) -> None:
     assert fields["data"] == {"rows": 4, "columns": {"n_evidence": "Int64"}}
     assert set(fields["files"]) == set(exported.files)
     assert set(fields["versions"]) == {"memlab", "plotly"}
+    assert fields["font"] == style.FONT.split(",")[0]
+    assert {"script", "notebook"} & fields["made_by"].keys()
     assert "created_at" not in fields
 
 
@@ -134,6 +146,19 @@ def test_webgl_becomes_vectors_and_a_raster_is_refused(tmp_path: Path) -> None:
     many = list(range(20_001))
     with pytest.raises(ExportError, match="20,001 points"):
         export(go.Figure(go.Scattergl(x=many, y=many)), "many", directory=tmp_path)
+
+
+def test_what_is_drawn_is_read_off_a_heat_map_and_its_words() -> None:
+    fig = go.Figure(
+        [go.Heatmap(x=["a", "b"], y=["u"], z=[[0.25, 1.0]]), go.Scatter(x=[1], y=[2], text=["hi"], name="t")]
+    )
+    fig.add_annotation(x=0, y=1, text="note")
+    assert plotted(fig).rows() == [
+        ("trace 0", "a", "u", 0.25, None),
+        ("trace 0", "b", "u", 1.0, None),
+        ("t", "1", "2", None, "hi"),
+        ("annotations", "0", "1", None, "note"),
+    ]
 
 
 def test_data_is_read_off_the_traces_where_none_is_given() -> None:
@@ -215,7 +240,8 @@ def test_without_a_browser_page_and_data_are_written_and_the_message_says_what_t
     message = run_fault(tmp_path, BROWSER_PATH=browser)
     assert browser in message
     assert "BROWSER_PATH" in message
-    assert {p.name for p in tmp_path.iterdir()} == {"x.html", "x.json", "x.parquet"}
+    written = {path.name for path in tmp_path.iterdir() if not path.name.startswith("plotly-")}
+    assert written == {"x.html", "x.json", "x.parquet"}
     assert json.loads((tmp_path / "x.json").read_text())["files"] == ["x.html", "x.json", "x.parquet"]
 
 
@@ -234,11 +260,11 @@ def test_no_browser_on_the_path_names_what_was_looked_for(monkeypatch: pytest.Mo
 def test_disk_that_fills_up_leaves_the_last_export_whole(tmp_path: Path) -> None:
     first = export(chart(), "x", directory=tmp_path, width="column")
     before = {name: (tmp_path / name).read_bytes() for name in first.files}
-    # The limit lets small files through and stops the page, which carries plotly.js.
-    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, resource.RLIM_INFINITY))"
+    # The limit lets small files through and stops the page.
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, resource.RLIM_INFINITY))"
     message = run_fault(tmp_path, before=limit, BROWSER_PATH="/no/such/chrome")
     assert "could not write to" in message
-    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir() if not p.name.startswith("plotly-")} == before
 
 
 def test_a_machine_without_a_browser_gets_a_page_and_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,11 +276,13 @@ def test_a_machine_without_a_browser_gets_a_page_and_a_warning(tmp_path: Path, m
     monkeypatch.setattr(_browser, "find", nowhere)
     with pytest.warns(UserWarning, match="pictures are not: no browser"):
         done = export(chart(), "lonely", directory=tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"lonely.html", "lonely.json", "lonely.parquet"}
-    assert "image/png" not in done._repr_mimebundle_()
+    written = {path.name for path in tmp_path.iterdir() if not path.name.startswith("plotly-")}
+    assert written == {"lonely.html", "lonely.json", "lonely.parquet"}
+    assert "image/svg+xml" not in done._repr_mimebundle_()
 
 
 def test_a_notebook_shows_it_alive_and_as_a_picture(exported: Exported) -> None:
     bundle = exported._repr_mimebundle_()
     assert bundle["application/vnd.plotly.v1+json"]["data"]
-    assert base64.b64decode(bundle["image/png"]) == exported.path("png").read_bytes()
+    assert bundle["image/svg+xml"] == exported.path("svg").read_text(encoding="utf-8")
+    assert "image/png" not in bundle, "JupyterLab would show it at four times the size until a mouse comes"

@@ -70,6 +70,28 @@ def test_gallery_shows_every_figure_by_name_with_relative_links(tmp_path: Path) 
     assert not [link for link in reader.links if link.startswith(("http", "/", "file:"))]
 
 
+def test_gallery_goes_by_notebook_in_its_order_under_its_own_words(tmp_path: Path) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": "# Why *so* few?\n\n**Half** <script>alert(1)</script> are missed."},
+        {"cell_type": "code", "source": 'export(fig, "zeta")'},
+        {"cell_type": "code", "source": 'export(fig, "alpha")'},
+        {"cell_type": "markdown", "source": "not in the opening"},
+    ]
+    (tmp_path / "01_why.ipynb").write_text(json.dumps({"cells": cells}))
+    for name, made_by in (("zeta", "01_why.ipynb"), ("alpha", "01_why.ipynb"), ("gone", "00_gone.ipynb")):
+        sidecar(tmp_path, name, made_by={"notebook": made_by, "commit": "abc123"})
+    sidecar(tmp_path, "by-hand")
+    page = gallery(tmp_path, notebooks=tmp_path)
+    html = page.read_text(encoding="utf-8")
+    assert "<strong>Half</strong>" in html
+    assert "<script" not in html
+    text = " ".join(read(page).words)
+    at = [text.rindex(word) for word in ("00_gone", "Why *so* few?", "zeta.pdf", "alpha.pdf", "Other figures")]
+    assert at == sorted(at)
+    assert "not in the opening" not in text
+    assert "abc123" in text
+
+
 def test_gallery_escapes_what_it_shows(tmp_path: Path) -> None:
     sidecar(tmp_path, "a", caption='<script>alert(1)</script> "&', provenance={"<b>": "<i>"})
     page = gallery(tmp_path)

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import jupytext
+import nbformat
 import pytest
 
 from memlab.errors import DataError, ExportError
-from memlab.notebooks import run_notebooks
+from memlab.notebooks import remake, run_notebooks
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "notebooks"
@@ -122,6 +123,56 @@ def run(
     assert sorted(path.stem for path in executed) == [p.stem for p in NOTEBOOKS if fnmatch(p.stem, f"*{only}*")]
     for path in executed:
         assert_told(path, figures, undrawn)
+
+
+PLOT = """
+from memlab.figures import corpus, export
+import polars as pl
+"""
+
+
+def write_notebook(folder: Path, name: str, *codes: str) -> None:
+    cells = [nbformat.v4.new_code_cell("figures = 'x'\nn = 1", metadata={"tags": ["parameters"]})]
+    cells += [nbformat.v4.new_code_cell(PLOT + code) for code in codes]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    (folder / name).write_text(nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=kernel)))
+
+
+@pytest.mark.slow
+def test_a_figure_is_made_again_from_its_sidecar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its parameters, as far as the figure; what else the notebook exports stays as it was."""
+    monkeypatch.chdir(tmp_path)
+    draw = 'fig = corpus.evidence_histogram(pl.DataFrame({"n_evidence": [1, 1, n]}))\n'
+    write_notebook(
+        tmp_path, "00_a.ipynb", draw + 'export(fig, "first", directory=figures)',
+        draw + 'export(fig, "wanted", directory=figures, width="column")', "if n == 9: raise ValueError(n)",
+    )  # fmt: skip
+    target = tmp_path / "figures"
+    list(run_notebooks(".", "out", {"figures": str(target), "n": 3}))
+    about = json.loads((target / "wanted.json").read_text())["made_by"]
+    assert about["notebook"] == "00_a.ipynb"
+    assert about["parameters"] == {"n": 3}
+    before = {path.name: path.read_bytes() for path in target.iterdir()}
+
+    assert remake("wanted", target, source=".") == ([], False)
+    (target / "wanted.column.svg").write_text("spoilt")
+    assert remake("wanted", target, source=".") == (["wanted.column.svg"], False)
+    assert {path.name: path.read_bytes() for path in target.iterdir()} == before
+
+    about["parameters"]["n"] = 9  # the cell after the figure would fail, and does not run
+    (target / "wanted.json").write_text(json.dumps({"made_by": about}))
+    assert "wanted.column.png" in remake("wanted", target, source=".")[0]
+    write_notebook(tmp_path, "00_a.ipynb", "pass")
+    with pytest.raises(ExportError, match=r"exported no figure 'wanted'; its cells have changed"):
+        remake("wanted", target, source=".")
+    (tmp_path / "00_a.ipynb").unlink()
+    with pytest.raises(DataError, match=r"00_a\.ipynb: not found, and it made 'wanted'"):
+        remake("wanted", target, source=".")
+    (target / "wanted.json").write_text(json.dumps({"made_by": {"script": "plot.py"}}))
+    with pytest.raises(DataError, match=r"made by plot\.py outside of 'memlab notebooks'"):
+        remake("wanted", target, source=".")
+    with pytest.raises(DataError, match=r"none\.json: no sidecar"):
+        remake("none", target, source=".")
 
 
 DEMO = ROOT / "results" / "notebooks"

@@ -1,0 +1,73 @@
+"""Which notebook or script is running, with which parameters and at which commit: what a figure's sidecar keeps."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+RUNNING = "MEMLAB_NOTEBOOK"
+"""The variable in which a kernel reads which notebook it runs, and with what."""
+
+
+def origin() -> dict[str, Any]:
+    """Say what makes the figures of this process: enough to make them again.
+
+    ``notebook`` with ``source`` (the digest of its cells), ``parameters`` and ``commit`` where ``memlab notebooks``
+    runs it; ``notebook`` and ``commit`` in a Jupyter session; else the name of the ``script``. Paths are relative to
+    where memlab was run, so that nothing of the machine is told.
+
+    >>> from memlab.figures.origin import origin
+    >>> "notebook" in origin() or "script" in origin()
+    True
+    """
+    if told := os.environ.get(RUNNING):
+        return dict(json.loads(told))
+    if session := os.environ.get("JPY_SESSION_NAME"):
+        return {"notebook": Path(session).name} | _commit(Path.cwd())
+    script = Path(getattr(sys.modules["__main__"], "__file__", None) or "interactive")
+    return {"script": script.name} | _commit(script.resolve().parent)
+
+
+@contextmanager
+def running(notebook: Path, parameters: Mapping[str, Any]) -> Iterator[None]:
+    """Tell the kernels that start meanwhile which notebook they run.
+
+    :param parameters: what was set; paths are told relative to the working directory.
+    """
+    told = {name: _portable(value) for name, value in parameters.items()}
+    about = {"notebook": notebook.name, "source": source_digest(notebook), "parameters": told}
+    before = os.environ.get(RUNNING)
+    os.environ[RUNNING] = json.dumps(about | _commit(notebook.resolve().parent), default=str)
+    try:
+        yield
+    finally:
+        os.environ.pop(RUNNING) if before is None else os.environ.__setitem__(RUNNING, before)
+
+
+def source_digest(notebook: Path) -> str:
+    """Digest the cells of a notebook, not its outputs."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return hashlib.sha256(json.dumps([cell["source"] for cell in cells]).encode()).hexdigest()[:12]
+
+
+def _portable(value: Any) -> Any:
+    return os.path.relpath(value) if isinstance(value, str) and os.path.isabs(value) else value
+
+
+@cache
+def _commit(folder: Path) -> dict[str, str]:
+    """Name the commit of a folder, ``-dirty`` where its files differ from it; nothing where git knows none."""
+    ask = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    try:
+        answer = subprocess.run(ask, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    return {"commit": answer.stdout.strip()}
