@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.evaluate.groups import split_by
 from memlab.evaluate.measures import Measure
-from memlab.evaluate.printing import BOUNDS, number
+from memlab.evaluate.printing import BOUNDS, Table, number
 from memlab.evaluate.report import Report
 from memlab.evaluate.significance import Unit, bootstrap_interval, by_unit, holm, randomisation_test
 
@@ -192,14 +193,15 @@ def results_table(
     group: str | None = None,
     intervals: bool = False,
     unit: Unit = "query",
-) -> pl.DataFrame:
+) -> Table:
     """Give systems × measures over one group of questions, with rows for the ceiling and chance.
 
     :param reports: of one level and one set of questions.
     :param by: what the group is a group of, as in :meth:`Report.summary`.
     :param group: which group, such as ``"≥ 2"`` by ``evidence_sessions``; not needed for ``all``.
     :param intervals: cells become ``{mean, low, high}``.
-    :returns: ``system (n = …)`` and a column a measure; full precision.
+    :returns: ``system (n = …)`` and a column a measure; full precision. Printed, a system is bold where it is shown to
+        be the best: against each other one a paired randomisation test, corrected by Holm, with p < .05.
     :raises DataError: when there is no such group, or the reports do not belong in one table.
     """
     comparable(reports)
@@ -210,7 +212,9 @@ def results_table(
             groups = report.summary(by)["group"].unique(maintain_order=True).to_list()
             raise DataError(f"no group {wanted!r} by {by!r}; there are {', '.join(groups)}")
     n = rows[reports[0].name]["n"][0]
-    return _wide(rows, f"system (n = {n:,})", "measure", "{measure}", intervals)
+    parts = [split_by(report.per_query, by)[wanted] for report in reports]
+    shown = {measure: _shown_best(reports, parts, measure, unit) for measure in rows[reports[0].name]["measure"]}
+    return _wide(rows, f"system (n = {n:,})", "measure", "{measure}", intervals, shown)
 
 
 def groups_table(
@@ -220,24 +224,46 @@ def groups_table(
     by: str = "question_type",
     intervals: bool = False,
     unit: Unit = "query",
-) -> pl.DataFrame:
+) -> Table:
     """Give systems × groups of questions on one measure, with rows for the ceiling and chance.
 
     :param reports: of one level and one set of questions.
     :param by: what to group by, as in :meth:`Report.summary`.
-    :returns: ``system`` and a column a group, ``name (n = …)``; full precision.
+    :returns: ``system`` and a column a group, ``name (n = …)``; full precision; bold as in :func:`results_table`.
     """
     comparable(reports)
     rows = {r.name: r.summary(by, measures=measure, unit=unit) for r in reports}
-    return _wide(rows, "system", "group", "{group} (n = {n:,})", intervals)
+    split = [split_by(report.per_query, by) for report in reports]
+    named = str(reports[0].pick(measure)[0])
+    shown = {group: _shown_best(reports, [parts[group] for parts in split], named, unit) for group in split[0]}
+    return _wide(rows, "system", "group", "{group} (n = {n:,})", intervals, shown)
 
 
-def _wide(rows: dict[str, pl.DataFrame], label: str, key: str, header: str, intervals: bool) -> pl.DataFrame:
+def _shown_best(reports: Sequence[Report], parts: Sequence[pl.DataFrame], measure: str, unit: Unit) -> str | None:
+    """Name the system that tests show to be better than every other on these questions, if one is."""
+    asked = parts[0].select("query_id")
+    same = [part.select("query_id", measure).join(asked, on="query_id", maintain_order="right") for part in parts]
+    values = np.stack([part[measure].to_numpy() for part in same], axis=1)
+    first, *others = np.argsort(-values.mean(axis=0), kind="stable")
+    p: list[float] = []
+    for other in others:  # the nearest first: most columns are a tie with it, which is all that need be tested
+        sums, _ = by_unit(values[:, [first]] - values[:, [other]], parts[0]["scope"].to_numpy(), unit)
+        p.append(randomisation_test(sums[:, 0], seed=reports[0].seed))
+        if p[-1] >= 0.05:
+            return None
+    return reports[first].name if p and holm(np.array(p)).max() < 0.05 else None
+
+
+def _wide(
+    rows: dict[str, pl.DataFrame], label: str, key: str, header: str, intervals: bool, shown: dict[str, str | None]
+) -> Table:
+    best: dict[str, str] = {}
     columns: dict[str, Any] = {label: [*rows, *BOUNDS]}
     for first in next(iter(rows.values())).iter_rows(named=True):
         cells = [frame.row(by_predicate=pl.col(key) == first[key], named=True) for frame in rows.values()]
         cells += [{"mean": first[bound], "low": None, "high": None} for bound in BOUNDS]
-        columns[header.format(**first)] = [
-            {name: cell[name] for name in ("mean", "low", "high")} if intervals else cell["mean"] for cell in cells
-        ]
-    return pl.DataFrame(columns, strict=False)
+        name = header.format(**first)
+        columns[name] = [{k: cell[k] for k in ("mean", "low", "high")} if intervals else cell["mean"] for cell in cells]
+        if (system := shown[first[key]]) is not None:
+            best[name] = system
+    return Table(columns, shown=best, strict=False)

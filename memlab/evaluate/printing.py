@@ -8,29 +8,39 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
 
 BOUNDS = ("ceiling", "chance")
 """The rows of a table of systems that are no systems."""
-_NOT_RANKED = re.compile(r"difference|low|high|p|p_holm|stale@.*")
-"""Columns in which more is not better."""
+
+
+class Table(pl.DataFrame):
+    """A frame of systems that knows which of them a test shows to be the best of a column; printed, that is bold.
+
+    :param shown: the row, by the first column's text, that is shown to be best in a column; what is a tie, or rests on
+        too few questions, is in no column. A frame derived from this one prints without bold.
+    """
+
+    shown: Mapping[str, str] = MappingProxyType({})
+
+    def __init__(self, data: Any, *, shown: Mapping[str, str], **options: Any) -> None:
+        super().__init__(data, **options)
+        self.shown = shown
 
 
 def to_markdown(frame: pl.DataFrame, *, digits: int = 3) -> str:
-    """Write a frame as a Markdown table.
-
-    In a table of systems (its first column is called ``system…``) the best value of each column is bold; the rows
-    ``ceiling`` and ``chance`` do not compete.
+    """Write a frame as a Markdown table; what a :class:`Table` shows to be best is bold.
 
     >>> import polars as pl
     >>> from memlab.evaluate import to_markdown
     >>> print(to_markdown(pl.DataFrame({"system": ["a | b", "c"], "recall@10": [0.5, 0.25]})))
     | system | recall@10 |
     |:---|---:|
-    | a \\| b | **0.500** |
+    | a \\| b | 0.500 |
     | c | 0.250 |
     """
     head, *rows = ("| " + " | ".join(row) + " |" for row in _rows(frame, digits, "**{}**".format, _markdown_escape))
@@ -38,46 +48,54 @@ def to_markdown(frame: pl.DataFrame, *, digits: int = 3) -> str:
     return "\n".join([head, rule, *rows])
 
 
-def to_latex(frame: pl.DataFrame, *, caption: str, label: str, digits: int = 3) -> str:
+def to_latex(frame: pl.DataFrame, *, caption: str, label: str, digits: int = 3, wide: bool = False) -> str:
     """Write a frame as a LaTeX table for the packages ``booktabs`` and, for accented letters, ``inputenc`` utf8.
 
     :param caption: plain text; escaped here.
     :param label: for ``\\ref``; kept to letters, digits, ``:``, ``.`` and ``-``.
+    :param wide: over both columns of a page (``table*``) rather than in one.
 
     >>> import polars as pl
     >>> from memlab.evaluate import to_latex
     >>> print(to_latex(pl.DataFrame({"form": ["how_many"], "n": [12]}), caption="≥ 2 & 5 %", label="tab:forms"))
-    \\begin{table}
-      \\centering
+    \\begin{table}[t]
+      \\centering\\small\\setlength{\\tabcolsep}{4pt}
       \\caption{$\\geq$ 2 \\& 5 \\%}
       \\label{tab:forms}
-      \\begin{tabular}{lr}
+      \\begin{tabular}{p{.34\\columnwidth}r}
         \\toprule
         form & n \\\\
         \\midrule
-        how\\_many & 12 \\\\
+        \\raggedright how\\_\\allowbreak{}many & 12 \\\\
         \\bottomrule
       \\end{tabular}
     \\end{table}
     """
-    rows = [" & ".join(row) + r" \\" for row in _rows(frame, digits, r"\textbf{{{}}}".format, latex_escape)]
-    first_bound = next((i for i, name in enumerate(_names(frame)) if name in BOUNDS), None)
+    _, *body = _rows(frame, digits, r"\textbf{{{}}}".format, latex_escape)
+    names = _names(frame)
+    # A pipeline's name breaks nowhere by itself.
+    body = [(r"\raggedright " + re.sub(r"(\\_|[(,=/])", r"\1\\allowbreak{}", first), *rest) for first, *rest in body]
+    head = [latex_escape(frame.columns[0]), *map(_stacked, frame.columns[1:])] if frame.width else []
+    rows = [" & ".join(row) + r" \\" for row in body]
+    first_bound = next((i for i, name in enumerate(names) if name in BOUNDS), None)
     if first_bound:
-        rows.insert(first_bound + 1, r"\midrule")
-    head, *body = ("    " + row for row in rows)
+        rows.insert(first_bound, r"\midrule")
+    kind = "table*" if wide else "table"
+    columns = "".join("r" if _is_number(t) else "l" for t in frame.dtypes[1:])
+    names_width = r"p{.25\textwidth}" if wide else r"p{.34\columnwidth}"
     lines = [
-        r"\begin{table}",
-        r"  \centering",
+        rf"\begin{{{kind}}}[t]",
+        r"  \centering\small\setlength{\tabcolsep}{4pt}",
         rf"  \caption{{{latex_escape(caption)}}}",
         rf"  \label{{{re.sub(r'[^A-Za-z0-9:.-]+', '-', label)}}}",
-        rf"  \begin{{tabular}}{{{''.join('r' if _is_number(t) else 'l' for t in frame.dtypes)}}}",
+        rf"  \begin{{tabular}}{{{names_width}{columns}}}",
         r"    \toprule",
-        head,
+        "    " + " & ".join(head) + r" \\",
         r"    \midrule",
-        *body,
+        *("    " + row for row in rows),
         r"    \bottomrule",
         r"  \end{tabular}",
-        r"\end{table}",
+        rf"\end{{{kind}}}",
     ]
     return "\n".join(lines)
 
@@ -111,27 +129,21 @@ def number(value: float | None, digits: int = 3) -> str:
 def _rows(
     frame: pl.DataFrame, digits: int, bold: Callable[[str], str], escape: Callable[[str], str]
 ) -> list[tuple[str, ...]]:
-    """Print the names of the columns and each row, escaped, with the best of each ranked column in bold."""
-    competes = [name not in BOUNDS for name in _names(frame)]
-    ranked = bool(frame.width) and frame.columns[0].startswith("system") and sum(competes) > 1
+    """Print the names of the columns and each row, escaped; what a :class:`Table` shows to be best in bold."""
+    names, shown = _names(frame), frame.shown if isinstance(frame, Table) else {}
     columns = []
     for series in frame:
-        values = series.to_list()
-        texts = [escape(_text(v, digits)) for v in values]
-        if ranked and (series.dtype.is_float() or series.dtype == pl.Struct) and not _NOT_RANKED.fullmatch(series.name):
-            means = [v["mean"] if isinstance(v, dict) else v for v in values]
-            means = [mean if competing else None for mean, competing in zip(means, competes, strict=True)]
-            best = number(max((m for m in means if m is not None), default=None), digits)
-            texts = [
-                bold(text) if mean is not None and number(mean, digits) == best else text
-                for text, mean in zip(texts, means, strict=True)
-            ]
+        best = shown.get(series.name)
+        texts = [escape(_text(v, digits)) for v in series.to_list()]
+        texts = [bold(text) if name == best else text for name, text in zip(names, texts, strict=True)]
         columns.append([escape(series.name), *texts])
     return list(zip(*columns, strict=True))
 
 
 def _text(value: Any, digits: int) -> str:
     if isinstance(value, dict):
+        if value["mean"] is None:
+            return "–"
         mean = number(value["mean"], digits)
         if value["low"] is None:
             return mean
@@ -166,6 +178,15 @@ _LATEX = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}",
     "–": "--", "—": "---", "…": r"\ldots{}", "“": "``", "”": "''", "‘": "`", "’": "'", "\u00a0": "~",
 }  # fmt: skip
+
+
+def _stacked(name: str, width: int = 10) -> str:
+    """Break the name of a column into lines, where words end."""
+    lines = [""]
+    for part in re.findall(r"[^\s_-]*[\s_-]*", name):
+        lines = [*lines[:-1], lines[-1] + part] if len((lines[-1] + part).strip()) <= width else [*lines, part]
+    escaped = [latex_escape(line.strip()) for line in lines if line.strip()]
+    return r"\shortstack[r]{" + r" \\ ".join(escaped) + "}" if len(escaped) > 1 else "".join(escaped)
 
 
 def latex_escape(text: str) -> str:

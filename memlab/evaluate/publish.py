@@ -20,8 +20,9 @@ from memlab.files import atomic
 from memlab.records import LEVELS, Level
 
 _BOUNDS_NOTE = (
-    "The ceiling is what a perfect ranking reaches, chance what a blind one is expected to; – where no closed form "
-    "exists."
+    "Bold is shown to be best: better than each other system by a paired randomisation test with Holm's correction, "
+    "p < .05. The ceiling is what a perfect ranking reaches, chance what a blind one is expected to; – where no closed "
+    "form exists."
 )
 
 
@@ -29,6 +30,8 @@ class _Table(NamedTuple):
     key: str
     caption: str
     frame: pl.DataFrame
+    column: pl.DataFrame | None = None
+    """What of it fits into one column of a paper."""
 
 
 def write_reports(
@@ -102,10 +105,12 @@ def _subsets(reports: Sequence[Report]) -> dict[str, pl.Expr | None]:
 def _tables(level: Level, reports: Sequence[Report]) -> Iterator[_Table]:
     main, documents = headline(reports[0].measures), f"{level.title()}s"
     several = len(_subsets(reports)) > 1
-    yield _Table("all", f"{documents}, all questions.", results_table(reports))
+    few = _few(reports[0].measures, main)
+    of_all, of_several = results_table(reports), {"by": "evidence_sessions", "group": MULTI_SESSION}
+    yield _Table("all", f"{documents}, all questions.", of_all, results_table(reports, measures=few))
     if several:
-        frame = results_table(reports, by="evidence_sessions", group=MULTI_SESSION)
-        yield _Table("several", f"{documents}, questions with evidence in two or more sessions.", frame)
+        frames = results_table(reports, **of_several), results_table(reports, measures=few, **of_several)
+        yield _Table("several", f"{documents}, questions with evidence in two or more sessions.", *frames)
     grouped = ("question_type", "question type"), ("evidence_sessions", "number of evidence sessions")
     for by, words in (*grouped, ("form", "form of the question")):
         yield _Table(by, f"{documents}, {main} by {words}.", groups_table(reports, main, by=by))
@@ -114,10 +119,23 @@ def _tables(level: Level, reports: Sequence[Report]) -> Iterator[_Table]:
         note = "95 % bootstrap interval of the difference, paired randomisation test, Holm's correction"
         seed = reports[0].seed
         frame = compare(reports, measure=main, seed=seed)
-        yield _Table("compare", f"{documents}, all questions, {against}: {note}.", frame)
+        yield _Table("compare", f"{documents}, all questions, {against}: {note}.", frame, _tested(frame))
         if several:
             frame = compare(reports, measure=main, seed=seed, where=SEVERAL)
-            yield _Table("compare-several", f"{documents}, two or more evidence sessions, {against}.", frame)
+            text = f"{documents}, two or more evidence sessions, {against}."
+            yield _Table("compare-several", text, frame, _tested(frame))
+
+
+def _few(measures: Sequence[Measure], main: Measure) -> list[Measure]:
+    """Pick three measures for a narrow table: the main one, the same one deeper, and nDCG, where they were taken."""
+    deeper = [m for m in measures if m.name == main.name and (m.k or 0) > (main.k or 0)]
+    return [main, *deeper[:1], *[m for m in measures if m.name == "ndcg"][:1]]
+
+
+def _tested(frame: pl.DataFrame) -> pl.DataFrame:
+    interval = pl.struct(pl.col("difference").alias("mean"), "low", "high")
+    tested = pl.when(pl.col("difference").is_not_null()).then(interval)
+    return pl.DataFrame(frame).select("system", tested.alias("difference"), pl.col("p_holm").alias("p (Holm)"))
 
 
 def _json(reports: Sequence[Report], levels: Mapping[Level, list[Report]], provenance: Mapping[str, Any]) -> str:
@@ -159,9 +177,18 @@ def _markdown(
 
 
 def _latex(tables: Mapping[Level, list[_Table]]) -> str:
-    parts = [r"% \usepackage{booktabs}; numbers to three decimals, full precision in report.json"]
+    parts = [
+        r"% \usepackage{booktabs}; numbers to three decimals, full precision in report.json. Bold is shown to be best:"
+        "\n% better than each other system by a paired randomisation test with Holm's correction, p < .05."
+    ]
     for level, of_level in tables.items():
-        parts += [to_latex(t.frame, caption=t.caption, label=f"tab:memlab-{level}-{t.key}") for t in of_level]
+        for t in of_level:
+            label = f"tab:memlab-{level}-{t.key}"
+            parts += [to_latex(t.column, caption=t.caption, label=label)] if t.column is not None else []
+            # Over nine columns do not fit a page: the groups become its rows.
+            named = {"include_header": True, "header_name": "group", "column_names": t.frame.columns[0]}
+            frame = t.frame if t.frame.width <= 9 or t.key.startswith("compare") else t.frame.transpose(**named)
+            parts += [to_latex(frame, caption=t.caption, label=f"{label}-wide", wide=True)]
     return "\n\n".join(parts) + "\n"
 
 

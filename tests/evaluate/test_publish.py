@@ -60,7 +60,8 @@ def test_files(tmp_path, reports):
     ):
         assert piece in text, piece
     latex = written["report.tex"].read_text()
-    assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") == text.count("\n|:---|")
+    assert latex.count(r"\begin{table*}") == latex.count(r"-wide}") == text.count("\n|:---|")
+    assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") == 8, "a narrow one where it fits a column"
 
 
 def test_one_system_at_one_level(tmp_path, reports):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from decimal import ROUND_HALF_EVEN, Decimal
 
 import polars as pl
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.errors import DataError
-from memlab.evaluate import evaluate, groups_table, results_table, to_latex, to_markdown
+from memlab.evaluate import compare, evaluate, groups_table, results_table, to_latex, to_markdown
 from memlab.evaluate.printing import latex_escape, number, to_html
 
 
@@ -70,11 +71,39 @@ def test_markdown_survives_hostile_names():
     assert text.split("\n")[2] == r"| a\|b \*\*c\*\* &lt;b> \\\| | 1,234 | – |"
 
 
-def test_best_is_bold_by_what_is_printed():
-    frame = pl.DataFrame({"system": ["a", "b", "c", "chance"], "mrr": [0.12341, 0.12344, 0.1, 0.9], "p": [0.5] * 4})
-    lines = to_markdown(frame).split("\n")
-    assert [("**" in line) for line in lines[2:]] == [True, True, False, False]
-    assert "**" not in to_markdown(frame.head(1))
+def test_bold_is_shown_to_be_best_and_never_a_tie(made, run_on):
+    helped = [evaluate(run_on(made, "session", seed=1, help_=h, name=n), made) for n, h in (("a", 0.0), ("b", 0.6))]
+    table = results_table(helped, measures="mrr")
+    p = compare(helped, measure="mrr")["p"][1]
+    assert p < 0.05
+    assert dict(table.shown) == {"mrr": "b"}
+    assert [("**" in line) for line in to_markdown(table).split("\n")] == [False, False, False, True, False, False]
+    twin = evaluate(run_on(made, "session", seed=1, help_=0.6, name="twin"), made)
+    assert not results_table([*helped, twin], measures="mrr").shown, "a tie"
+    assert not results_table(helped[:1], measures="mrr").shown, "alone"
+    few = [replace(report, per_query=report.per_query.head(4)) for report in helped]
+    assert not results_table(few).shown, "four questions"
+    assert "**" not in to_markdown(table.head(2))
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_latex_table_wraps_its_names_and_a_wide_one_says_so(wide):
+    name = "best | learned(model='results/cross-validated')"
+    text = to_latex(pl.DataFrame({"system": [name], "mrr": [0.5]}), caption="c", label="l", wide=wide)
+    assert (r"\begin{table*}[t]" in text) == wide
+    assert r"learned(\allowbreak{}model=\allowbreak{}'results/\allowbreak{}cross" in text
+    assert r"\begin{tabular}{p{.25\textwidth}r}" if wide else r"\begin{tabular}{p{.34\columnwidth}r}" in text
+
+
+def test_a_long_head_is_stacked_where_words_end():
+    frame = pl.DataFrame(
+        {"system": ["a"], "single-session-preference (n = 17)": [0.5], "recall_all@10": [0.5], "mrr": [1.0]}
+    )
+    head = to_latex(frame, caption="c", label="l").split("\n")[6]
+    assert (
+        r"\shortstack[r]{single- \\ session- \\ preference \\ (n = 17)} & \shortstack[r]{recall\_ \\ all@10} & mrr"
+        in head
+    )
 
 
 def test_latex(reports):
@@ -82,8 +111,8 @@ def test_latex(reports):
     for piece in (r"\toprule", r"\bottomrule", r"\caption{$\geq$ 2 sessions \& 95 \%}", r"\label{tab:x-y-z}"):
         assert piece in text
     assert text.count(r"\midrule") == 2
-    assert r"hybrid \textbar{} mmr(lambda\_=0.7) & \textbf{" in text
-    rows = [line for line in text.split("\n") if line.endswith(r"\\")]
+    assert r"hybrid \textbar{} mmr(\allowbreak{}lambda\_\allowbreak{}=\allowbreak{}0.7) & \textbf{" in text
+    rows = [line for line in text.split("\n") if line.endswith(r" \\")]
     assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {len(reports[0].measures)}
     assert all(ord(c) < 128 for c in text)
 
