@@ -106,11 +106,12 @@ def _tables(level: Level, reports: Sequence[Report]) -> Iterator[_Table]:
     main, documents = headline(reports[0].measures), f"{level.title()}s"
     several = len(_subsets(reports)) > 1
     few = _few(reports[0].measures, main)
-    of_all, of_several = results_table(reports), {"by": "evidence_sessions", "group": MULTI_SESSION}
-    yield _Table("all", f"{documents}, all questions.", of_all, results_table(reports, measures=few))
+    wide, narrow = results_table(reports), results_table(reports, measures=few)
+    yield _Table("all", f"{documents}, all questions.", wide, narrow)
     if several:
-        frames = results_table(reports, **of_several), results_table(reports, measures=few, **of_several)
-        yield _Table("several", f"{documents}, questions with evidence in two or more sessions.", *frames)
+        wide = results_table(reports, by="evidence_sessions", group=MULTI_SESSION)
+        narrow = results_table(reports, by="evidence_sessions", group=MULTI_SESSION, measures=few)
+        yield _Table("several", f"{documents}, questions with evidence in two or more sessions.", wide, narrow)
     grouped = ("question_type", "question type"), ("evidence_sessions", "number of evidence sessions")
     for by, words in (*grouped, ("form", "form of the question")):
         yield _Table(by, f"{documents}, {main} by {words}.", groups_table(reports, main, by=by))
@@ -186,8 +187,9 @@ def _latex(tables: Mapping[Level, list[_Table]]) -> str:
             label = f"tab:memlab-{level}-{t.key}"
             parts += [to_latex(t.column, caption=t.caption, label=label)] if t.column is not None else []
             # Over nine columns do not fit a page: the groups become its rows.
-            named = {"include_header": True, "header_name": "group", "column_names": t.frame.columns[0]}
-            frame = t.frame if t.frame.width <= 9 or t.key.startswith("compare") else t.frame.transpose(**named)
+            frame = t.frame
+            if frame.width > 9 and not t.key.startswith("compare"):
+                frame = frame.transpose(include_header=True, header_name="group", column_names=frame.columns[0])
             parts += [to_latex(frame, caption=t.caption, label=f"{label}-wide", wide=True)]
     return "\n\n".join(parts) + "\n"
 
