@@ -119,7 +119,6 @@ def _from_here(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "") -> tuple[Path, float]:
-    import nbformat
     import papermill
     from jupyter_client.kernelspec import NoSuchKernel
 
@@ -127,7 +126,7 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "
     inspector = logging.getLogger("papermill.translators")
     started, level = time.perf_counter(), inspector.level
     inspector.setLevel(logging.ERROR)
-    notebook = nbformat.read(path, as_version=4)
+    notebook = papermill.iorw.load_notebook_node(str(path))
     last = max((i for i, cell in enumerate(notebook.cells) if until and until in cell.source), default=None)
     notebook.cells = notebook.cells if last is None else notebook.cells[: last + 1]
     try:

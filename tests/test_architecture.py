@@ -57,6 +57,7 @@ DOORS = {
     "qdrant_client": {"memories"},
     "httpx": {"datasets", "memories"},
     "plotly": {"figures"},
+    "fontTools": {"figures"},
     "papermill": {"notebooks"},
     "typer": {"cli"},
 }

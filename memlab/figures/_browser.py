@@ -11,6 +11,7 @@ import asyncio
 import atexit
 import base64
 import contextlib
+import json
 import os
 import shutil
 import tempfile
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memlab.errors import ExportError
+from memlab.figures._font import faces
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -32,12 +34,17 @@ _lock = threading.RLock()
 _current: _Chromium | None = None
 
 _PAGE = """<!DOCTYPE html>
-<html><head><meta charset="utf-8"><style id="sheet"></style><script src="{plotly}" charset="utf-8"></script></head>
+<html><head><meta charset="utf-8"><style id="fonts"></style><style id="sheet"></style>
+<script src="{plotly}" charset="utf-8"></script></head>
 <body><img id="picture"></body></html>
 """
-_SVG = """async function(text) {
+# The fonts must be there before plotly measures text, and stay in the SVG, which sees no font of a page that shows it.
+_SVG = """async function(text, faces) {
   const figure = JSON.parse(text), {width, height} = figure.layout;
-  return await Plotly.toImage(figure, {format: "svg", width, height, imageDataOnly: true});
+  document.getElementById("fonts").textContent = faces;
+  await Promise.all([...document.fonts].map(face => face.load()));
+  const svg = await Plotly.toImage(figure, {format: "svg", width, height, imageDataOnly: true});
+  return svg.replace(/<defs/, `<style>${faces}</style><defs`);
 }"""
 # The picture of the page; both others are made from it.
 _LOAD = """async function(svg, width, height, title) {
@@ -108,7 +115,9 @@ class _Chromium:
 
     async def _draw(self, fig: go.Figure, formats: Collection[str], scale: float, title: str) -> dict[str, bytes]:
         width, height = int(fig.layout.width), int(fig.layout.height)
-        svg = await self._call(_SVG, fig.to_json(remove_uids=False))
+        spec = fig.to_json(remove_uids=False)
+        # As text, for JSON escapes what is not ASCII in its own way.
+        svg = await self._call(_SVG, spec, faces(json.dumps(json.loads(spec), ensure_ascii=False)))
         drawn = {"svg": svg.encode()}
         if drawn.keys() != set(formats):
             await self._call(_LOAD, svg, width, height, title)

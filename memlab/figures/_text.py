@@ -1,7 +1,6 @@
 """Text on pictures: escaping, measuring, wrapping, and keeping labels off each other.
 
-A chart is laid out for print before a browser sees it, so widths are estimated from the advance widths of the
-Helvetica family (Liberation Sans, Arial); the estimate errs a little to the wide side.
+A chart is laid out for print before a browser sees it, with the advance widths of the font that is drawn.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from memlab.figures._font import advances
+
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff￾￿]")
-_WIDE = set("mwMW%@—…")
-_LIGHT = dict.fromkeys("iljI|.,:;'!", 0.27) | dict.fromkeys(' tf()[]{}/\\r-·`"', 0.35)
 
 
 def plain(text: object) -> str:
@@ -38,20 +37,20 @@ def escape(text: str) -> str:
 
 
 def text_px(text: str, size: float, *, bold: bool = False) -> float:
-    """Estimate the width of unescaped text in pixels at a font size in pixels."""
-    return sum(map(_advance, text)) * size * (1.07 if bold else 1.0)
+    """Give the width of unescaped text in pixels at a font size in pixels."""
+    return sum(_advances(text, bold)) * size
 
 
-def _advance(char: str) -> float:
-    if char in _LIGHT:
-        return _LIGHT[char]
-    if char in _WIDE:
-        return 0.9
+def _advances(text: str, bold: bool) -> list[float]:
+    widths = advances(700 if bold else 400)
+    return [_guess(char) if (width := widths.get(ord(char))) is None else width for char in text]
+
+
+def _guess(char: str) -> float:
+    """Guess the width of what the font lacks: whichever font a viewer takes, a little wide."""
     if unicodedata.combining(char):
         return 0.0
-    if unicodedata.east_asian_width(char) in "WF":
-        return 1.05
-    return 0.7 if char.isupper() else 0.57
+    return 1.05 if unicodedata.east_asian_width(char) in "WF" else 0.85
 
 
 def fit(text: object, px: float, size: float, *, bold: bool = False) -> str:
@@ -59,8 +58,7 @@ def fit(text: object, px: float, size: float, *, bold: bool = False) -> str:
     whole = clean(text)
     if text_px(whole, size, bold=bold) <= px:
         return whole
-    scale = size * (1.07 if bold else 1.0)
-    ends = np.cumsum([_advance("…"), *map(_advance, whole)])[1:] * scale
+    ends = np.cumsum(_advances(f"…{whole}", bold))[1:] * size
     return whole[: int((ends <= px).argmin())].rstrip() + "…"
 
 

@@ -24,6 +24,7 @@ import polars as pl
 from memlab import __version__
 from memlab.errors import ExportError
 from memlab.figures import _browser
+from memlab.figures._font import faces
 from memlab.figures._text import clean
 from memlab.figures.origin import origin
 from memlab.figures.style import WIDTHS, Width, for_width
@@ -205,7 +206,7 @@ def _parquet(table: pl.DataFrame, name: str) -> bytes:
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<style>
+<style>{faces}
 body{{font:15px/1.5 "Liberation Sans",Arial,sans-serif;color:#222;max-width:720px;margin:2rem auto;padding:0 1rem}}
 p{{color:#444}}</style></head>
 <body>{figure}<p>{caption}</p></body></html>
@@ -221,7 +222,9 @@ def _page(fig: go.Figure, name: str, caption: str) -> bytes:
         shown, include_plotlyjs=_plotly_js_name(), include_mathjax=False, full_html=False, div_id=name, config=quiet
     )
     words = html.escape(clean(caption))
-    return _PAGE.format(title=html.escape(name), figure=body, caption=words).encode("utf-8", "replace")
+    fonts = faces(json.dumps(shown.to_plotly_json(), ensure_ascii=False, default=str) + caption)
+    page = _PAGE.format(title=html.escape(name), faces=fonts, figure=body, caption=words)
+    return page.encode("utf-8", "replace")
 
 
 def _plotly_js_name() -> str:

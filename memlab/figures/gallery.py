@@ -10,6 +10,7 @@ from typing import Any
 
 from memlab.errors import ExportError
 from memlab.evaluate.printing import latex_escape
+from memlab.figures._font import faces
 from memlab.figures.export import put
 
 _STYLE = """
@@ -125,7 +126,8 @@ def _page(parts: list[tuple[str, str, str, list[dict[str, Any]]]], title: str) -
     figures = f"{count} figure{'s' * (count != 1)}"
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{_safe(title)}</title>'
-        f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_STYLE}</style></head>\n'
+        f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{faces(body)}{_STYLE}</style>'
+        f"</head>\n"
         f"<body><header><h1>{_safe(title)}</h1><p>{figures}, each as HTML, SVG, PDF and PNG with its data and "
         f"provenance.</p><nav>{links}</nav></header>\n"
         f"<main>{body or '<p>Nothing has been exported yet.</p>'}</main></body></html>\n"

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.figures._font import FAMILY
 from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, text_px, wrap
 
@@ -29,7 +30,7 @@ SEQUENCE = ("#C3DBEC", "#8CBBDC", "#4F9BC9", "#0072B2", "#004A75", "#002A45")
 """Light to dark, for ordered groups such as the number of evidence sessions."""
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "pentagon")
 INK, GREY, NOISE, RULE = "#222222", "#767676", "#C4C4C4", "#E6E6E6"
-FONT = "Liberation Sans, Arial, Helvetica, DejaVu Sans, sans-serif"
+FONT = f"{FAMILY}, Arial, Helvetica, DejaVu Sans, sans-serif"
 TEXT, SMALL = 10, 9
 LINE_PX = 13
 LEGEND_ROW_PX, _LEGEND_SYMBOL_PX, _NAME_PX = 19, 46, 240

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 
 import plotly.graph_objects as go
+from clipped import clipped
 
 from memlab.figures import style
 from memlab.figures.export import pictures
@@ -19,6 +20,7 @@ def drawn(fig: go.Figure, *, rendered: bool) -> str:
     svg = pictures(fig, ["svg"], "column")["svg"].decode()
     assert "<image" not in svg
     assert re.search(r'<svg[^>]* width="336"', svg)
+    assert not clipped(svg)
     return words(svg)
 
 
