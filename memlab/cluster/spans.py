@@ -115,6 +115,62 @@ def concentration(
     return result.join(_evidence_reached(top, questions, labels), on="query_id", how="left", maintain_order="left")
 
 
+def permuted_spread(
+    sets: pl.DataFrame, turn_labels: pl.DataFrame, *, draws: int = 1000, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Say how sets of turns lie in clusters, and how after the labels were permuted over the turns of each scope.
+
+    A permutation keeps the sizes of clusters and which turns the sets share, and breaks only what the clusters hold:
+    the null distribution for :func:`memlab.evaluate.against_null`.
+
+    :param sets: ``query_id``, ``turn_id``: the evidence of each question, or the first turns of each ranking.
+    :param turn_labels: as in :func:`evidence_spans`; with a column ``draw``, several clusterings, over which the
+        numbers of a set are averaged.
+    :param draws: permutations.
+    :returns: (sets, 3) and (draws, sets, 3): groups, largest share, and share of pairs together (NaN for one turn), the
+        sets in the order of ``sets``.
+    :raises DataError: when a column is missing, or a turn has two labels or none.
+
+    >>> import polars as pl
+    >>> from memlab.cluster import permuted_spread
+    >>> sets = pl.DataFrame({"query_id": ["q"] * 2, "turn_id": ["a/s/1", "a/s/2"]})
+    >>> labels = pl.DataFrame({"turn_id": ["a/s/1", "a/s/2", "a/s/3"], "label": [0, 0, 1]})
+    >>> permuted_spread(sets, labels)[0].tolist()
+    [[1.0, 1.0, 1.0]]
+    """
+    _need(sets, "sets", "query_id", "turn_id")
+    parts = turn_labels.partition_by("draw", include_key=False) if "draw" in turn_labels.columns else [turn_labels]
+    labels = _checked_labels(parts[0])
+    for i, part in enumerate(parts):
+        its = _checked_labels(part).rename({"label": f"label_{i}"})
+        labels = (labels.drop("label") if i == 0 else labels).join(its, on="turn_id", maintain_order="left")
+    labels = labels.with_columns(scope=_SCOPE).with_columns(place=pl.int_range(pl.len()).over("scope"))
+    placed = sets.select("query_id", "turn_id").join(labels, on="turn_id", how="left", maintain_order="left")
+    if placed["place"].has_nulls():
+        raise DataError(f"sets: turn {placed.filter(pl.col('place').is_null())['turn_id'][0]!r} has no label")
+    rng, observed, null = np.random.default_rng(seed), [], []
+    for (scope,), its in placed.group_by("scope", maintain_order=True):
+        names = labels.filter(pl.col("scope") == scope).select(pl.col("^label_.*$")).to_numpy()
+        # A noise point is in a group of its own.
+        names = np.where(names == NOISE, -1 - np.arange(len(names))[:, None], names)
+        order = rng.permuted(np.tile(np.arange(len(names)), (draws, 1)), axis=1)
+        for _, part in its.group_by("query_id", maintain_order=True):
+            at = part["place"].to_numpy()
+            observed.append(_groups(names[at][None])[0])
+            null.append(_groups(names[order[:, at]]))
+    return np.array(observed), np.stack(null, axis=1)
+
+
+def _groups(labels: np.ndarray) -> np.ndarray:
+    """Give groups, largest share and pairs together of rows of labels (rows, n, clusterings): (rows, 3)."""
+    n = labels.shape[1]
+    alike = (labels[:, :, None] == labels[:, None]).sum(
+        axis=2
+    )  # with how many, itself among them: (rows, n, clusterings)
+    pairs = (alike.sum(axis=1) - n) / (n * (n - 1)) if n > 1 else np.full((len(labels), labels.shape[2]), np.nan)
+    return np.stack([(1 / alike).sum(axis=1), alike.max(axis=1) / n, pairs], axis=1).mean(axis=2)
+
+
 def _evidence_reached(top: pl.DataFrame, questions: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
     evidence = _evidence(questions).join(labels, on="turn_id").select("query_id", group=_GROUP).unique()
     ranked = top.select("query_id", group=_GROUP)

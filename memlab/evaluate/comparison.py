@@ -11,11 +11,11 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.evaluate.groups import split_by
 from memlab.evaluate.measures import Measure
-from memlab.evaluate.printing import BOUNDS, Table, number
+from memlab.evaluate.printing import BOUNDS, Table, number, styled
 from memlab.evaluate.report import Report
 from memlab.evaluate.significance import Unit, bootstrap_interval, by_unit, holm, randomisation_test
 
-_WIDTH = 32
+_WIDTH = 30
 
 
 class Comparison(pl.DataFrame):
@@ -46,6 +46,9 @@ class Comparison(pl.DataFrame):
         return "\n".join(line.rstrip() for line in lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self, **_: object) -> str:
+        return styled(self)
 
 
 def _short(name: str) -> str:

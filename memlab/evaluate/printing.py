@@ -108,6 +108,41 @@ def to_html(frame: pl.DataFrame, *, digits: int = 3) -> str:
     return f"<table><thead><tr>{''.join(f'<th>{c}</th>' for c in head)}</tr></thead><tbody>{rows}</tbody></table>"
 
 
+def styled(frame: pl.DataFrame, *, most: int = 20) -> str:
+    """Write a frame as HTML for a notebook: no types, no quotes, and an interval in the cell of what it is around.
+
+    An interval is ``low`` and ``high`` right behind a column, or its name with ``_low`` and ``_high``.
+
+    :param most: rows that are shown.
+
+    >>> import polars as pl
+    >>> from memlab.evaluate.printing import styled
+    >>> "0.500 [0.400, 0.600]" in styled(pl.DataFrame({"mean": [0.5], "low": [0.4], "high": [0.6]}))
+    True
+    """
+    shown, names = pl.DataFrame(frame.head(most)), frame.columns
+    for i, name in enumerate(names):
+        ends = [f"{name}_low", f"{name}_high"]
+        ends = ["low", "high"] if names[i + 1 : i + 3] == ["low", "high"] else ends
+        if set(ends) <= set(names):
+            cell = pl.struct(mean=name, low=ends[0], high=ends[1]).alias(f"{name} [low, high]")
+            shown = shown.with_columns(cell).select(
+                cell.meta.output_name() if c == name else c for c in shown.columns if c not in ends
+            )
+    lists = [name for name, dtype in shown.schema.items() if dtype == pl.List]
+    shown = shown.with_columns(pl.col(lists).list.eval(pl.element().cast(pl.String)).list.join(", "))
+    rest = f"<p>… and {frame.height - most:,} more rows</p>" if frame.height > most else ""
+    return to_html(shown.rename({name: name.replace("_", " ") for name in shown.columns})) + rest
+
+
+def show_tables() -> None:
+    """From here on, show every frame of this notebook as :func:`styled` writes it; outside of one, do nothing."""
+    from IPython import get_ipython
+
+    if (shell := get_ipython()) is not None:
+        shell.display_formatter.formatters["text/html"].for_type(pl.DataFrame, styled)
+
+
 def number(value: float | None, digits: int = 3) -> str:
     """Print a number without flattering it.
 

@@ -11,7 +11,8 @@ from memlab.errors import DataError
 from memlab.evaluate.groups import MULTI_SESSION, SEVERAL
 from memlab.evaluate.measures import Measure
 from memlab.evaluate.report import Report
-from memlab.evaluate.significance import bootstrap_interval
+from memlab.evaluate.significance import CELLS, PERMUTATIONS
+from memlab.knowledge.calibration import wilson
 from memlab.records import Dataset, Run
 
 
@@ -46,30 +47,73 @@ def curve(reports: Sequence[Report], *, name: str = "recall_all", by: str = "all
     return pl.concat(parts).select("system", "k", "mean", "low", "high", "ceiling", "chance", "n")
 
 
-def independent_hits(report: Report, *, k: int = 10, most: int = 5) -> pl.DataFrame:
-    """Set complete recall beside what independent hits would give: pⁿ for n pieces found with probability p each.
+def independent_hits(report: Report, *, k: int = 10, most: int = 5, draws: int = PERMUTATIONS) -> pl.DataFrame:
+    """Set complete recall beside what it would be were the pieces of one answer found independently of each other.
 
-    p is the share of all pieces of evidence that are among the first ``k``.
+    A piece of many is harder to find than a single one, so that one probability for all is no null hypothesis. Here
+    hits are permuted among the pieces of the questions of a kind: with as many pieces, in one session or in several.
+    That keeps how often such pieces are found and breaks only whether those of one answer are found together; a
+    question that is alone of its kind stays as it is.
 
     :param report: with ``recall@k`` and ``recall_all@k``.
-    :param most: questions with more pieces share the last row.
-    :returns: ``n_evidence`` (a text), ``measured``, ``low``, ``high``, ``predicted`` and ``n``.
+    :param most: questions with more pieces share a row.
+    :param draws: permutations.
+    :returns: a row a number of pieces and, last, one of all questions with several: ``n_evidence`` (a text, last
+        ``≥ 2``), ``n``, ``found`` (share of their pieces in the first ``k``), ``measured`` with Wilson's 95 %
+        interval ``low``, ``high``; mean and middle 95 % of the permutations ``predicted``, ``predicted_low``,
+        ``predicted_high``, their two-sided ``p`` (null for single pieces, where there is nothing to permute), and
+        ``as_single``: independent, and as often found as single pieces are (null where no question has one piece).
     :raises DataError: when the report lacks one of the two measures.
     """
     fraction, complete = str(Measure("recall", k)), str(Measure("recall_all", k))
     lacking = {fraction, complete} - {str(measure) for measure in report.measures}
     if lacking:
         raise DataError(f"report {report.name!r} lacks {sorted(lacking)[0]}; evaluate with it")
-    rows = report.per_query.with_columns(pl.min_horizontal("n_relevant", pl.lit(most)).alias("pieces"))
-    pieces = rows["n_relevant"].to_numpy()
-    p = float(rows[fraction].to_numpy() @ pieces / pieces.sum())
+    rows = report.per_query.select("n_relevant", SEVERAL.alias("several"), found=fraction, complete=complete)
+    single = rows.filter(pl.col("n_relevant") == 1)["found"].mean()
+    rng = np.random.default_rng(report.seed)
+    parts: dict[str, list[tuple[pl.DataFrame, np.ndarray]]] = {}
+    for (n, _), part in sorted(rows.partition_by("n_relevant", "several", as_dict=True).items()):
+        case = (part, _permuted(part["found"].to_numpy(), n, draws, rng))
+        for label in [str(n) if n < most else f"{most}+", *(["≥ 2"] if n > 1 else [])]:
+            parts.setdefault(label, []).append(case)
+    several = parts.pop("≥ 2", None)
     table = []
-    for n, part in sorted((key[0], part) for key, part in rows.partition_by("pieces", as_dict=True).items()):
-        low, high = bootstrap_interval(part[complete].to_numpy()[:, None], np.ones(part.height), seed=report.seed)
-        predicted = (p ** part["n_relevant"].to_numpy()).mean()
-        label = str(n) if n < most else f"{n}+"
-        table.append((label, part[complete].mean(), float(low[0]), float(high[0]), float(predicted), part.height))
-    return pl.DataFrame(table, schema=["n_evidence", "measured", "low", "high", "predicted", "n"], orient="row")
+    for label, cases in [*parts.items(), *([("≥ 2", several)] if several else [])]:
+        part, null = pl.concat(rows for rows, _ in cases), np.sum([counts for _, counts in cases], axis=0)
+        pieces, values, n = part["n_relevant"].to_numpy(), part["complete"].to_numpy(), part.height
+        low, high = wilson(values.sum(keepdims=True), np.array([n]), confidence=0.95)
+        extreme = np.abs(null - null.mean()) >= abs(values.sum() - null.mean()) - 1e-9
+        table.append(
+            {
+                "n_evidence": label,
+                "n": n,
+                "found": float(part["found"].to_numpy() @ pieces / pieces.sum()),
+                "measured": values.mean(),
+                "low": low[0],
+                "high": high[0],
+                "predicted": null.mean() / n,
+                "predicted_low": np.quantile(null, 0.025) / n,
+                "predicted_high": np.quantile(null, 0.975) / n,
+                "p": None if label == "1" else (extreme.sum() + 1) / (draws + 1),
+                "as_single": None if single is None else float((single**pieces).mean()),
+            }
+        )
+    return pl.DataFrame(table).fill_nan(None)
+
+
+def _permuted(found: np.ndarray, n: int, draws: int, rng: np.random.Generator) -> np.ndarray:
+    """Count the questions of ``n`` pieces that are complete after each permutation of their hits: (draws,)."""
+    hits = np.round(found * n).astype(int)
+    if n == 1 or len(hits) == 1:
+        return np.full(draws, float((hits == n).sum()))
+    flags = np.arange(len(hits) * n) < hits.sum()
+    step = max(1, CELLS // len(flags))
+    counts = [
+        rng.permuted(np.tile(flags, (min(step, draws - start), 1)), axis=1).reshape(-1, len(hits), n).all(2).sum(1)
+        for start in range(0, draws, step)
+    ]
+    return np.concatenate(counts).astype(float)
 
 
 def dissect(run: Run, dataset: Dataset, query_id: str, *, k: int = 10) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -37,7 +37,7 @@ def sweep(
         (:func:`evaluate.hard_group`).
     :returns: a row a measure and value: ``measure``, ``parameter``, ``value``, ``system``, ``mean`` with its 95 %
         interval ``low``, ``high``, ``baseline``, the paired ``difference`` with its interval ``difference_low``,
-        ``difference_high``, and ``p``, not corrected for the number of values.
+        ``difference_high``, and ``p``, not corrected for the number of values, and questions won and lost.
     :raises DataError: when the template does not name exactly one parameter.
     """
     try:
@@ -53,7 +53,7 @@ def sweep(
     rows = pl.concat(_against(baseline, swept.reports, name).with_columns(value=pl.Series(values)) for name in measures)
     return rows.with_columns(parameter=pl.lit(parameter), system=pl.lit(system)).select(
         "measure", "parameter", "value", "system", "mean", "low", "high", "baseline",
-        "difference", "difference_low", "difference_high", "p",
+        "difference", "difference_low", "difference_high", "p", "win", "loss",
     )  # fmt: skip
 
 
@@ -69,6 +69,8 @@ def _against(baseline: Report, reports: Sequence[Report], measure: str) -> pl.Da
         difference_low=compared["low"][1:],
         difference_high=compared["high"][1:],
         p=compared["p"][1:],
+        win=compared["win"][1:],
+        loss=compared["loss"][1:],
     )
 
 

@@ -13,7 +13,8 @@ from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, plain, spread, text_px
 
 _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
-_PREDICTED = "independent hits, pⁿ"
+_PREDICTED = "if found independently, 95 %"
+_AS_SINGLE = "if also as often as single pieces"
 _ANY = "any order"
 _STEADY = 0.1
 
@@ -148,27 +149,36 @@ def independent_hits(
 ) -> go.Figure:
     """Draw complete recall by number of pieces of evidence, beside what independent hits would give.
 
-    If each piece were found on its own with probability p, all n would be found with pⁿ. A measured value above that
-    says that pieces are found together.
+    The distance from the dash down to the bars of the null distribution is how much harder such pieces are to
+    find one by one; the distance from them to the filled mark is whether those of one answer are found together.
 
-    :param frame: ``n_evidence`` (a number or a text such as "4+"), ``measured``, ``low``, ``high``, ``predicted`` (pⁿ)
-        and ``n`` (the number of questions), a row each, in the order to draw.
+    :param frame: as :func:`memlab.evaluate.independent_hits` gives it: ``n_evidence`` (a text such as "4+"),
+        ``measured``, ``low``, ``high``, ``predicted``, ``predicted_low``, ``predicted_high``, ``as_single`` and ``n``,
+        a row each, in the order to draw.
     :param label: what was measured: the system.
     """
-    style.need(frame, ("n_evidence", "measured", "low", "high", "predicted", "n"), "independent_hits")
+    need = ("n_evidence", "measured", "low", "high", "predicted", "predicted_low", "predicted_high", "as_single", "n")
+    style.need(frame, need, "independent_hits")
     pieces = [clean(v) for v in frame["n_evidence"]]
     at = list(range(len(pieces)))
     error = style.interval(frame["measured"], frame["low"], frame["high"], thickness=1, width=3)
-    measured = style.marked(at, frame["measured"], label, 0, marker={"size": 6}, error_y=error)
-    diamonds = {"symbol": "diamond-open", "size": 7, "line": {"width": 1.2}}
-    predicted = style.line(at, frame["predicted"], _PREDICTED, width=1.2, dash="dot", mode="lines+markers",
-                           marker=diamonds)  # fmt: skip
-    y_top = min(1.05, float(frame.select(pl.max_horizontal("high", "measured", "predicted").max()).item()) * 1.1 or 1.0)
+    measured = style.marked([x - 0.1 for x in at], frame["measured"], label, 0, marker={"size": 6}, error_y=error)
+    measured.update(mode="markers")
+    open_ = {"symbol": "diamond-open", "size": 7, "color": style.INK, "line": {"width": 1.2}}
+    spread = style.interval(frame["predicted"], frame["predicted_low"], frame["predicted_high"], thickness=3.5, width=0)
+    spread["color"] = style.NOISE
+    null = style.line([x + 0.1 for x in at], frame["predicted"], _PREDICTED, mode="markers", marker=open_,
+                      error_y=spread)  # fmt: skip
+    traces = [null, measured]
+    if frame["as_single"].null_count() < frame.height:
+        tick = {"symbol": "line-ew-open", "size": 26, "color": style.INK, "line": {"width": 1.8}}
+        traces.append(style.line(at, frame["as_single"], _AS_SINGLE, mode="markers", marker=tick))
+    top = frame.select(pl.max_horizontal("high", "measured", "predicted_high", "as_single").max()).item()
     ticks = [f"{p}<br><span style='color:{style.GREY}'>n={n:,}</span>" for p, n in zip(pieces, frame["n"], strict=True)]
 
     return style.plot(
-        [predicted, measured], title=title, names=[clean(label), _PREDICTED], plot_px=190, bottom=50,
+        traces, title=title, names=[trace.name for trace in traces], plot_px=190, bottom=50,
         xaxis={"tickvals": at, "ticktext": ticks, "range": [-0.4, len(at) - 0.6], "showgrid": False,
                "title": {"text": "pieces of evidence that the answer needs"}},
-        yaxis={"title": {"text": plain(measure)}, "range": [0, y_top]},
+        yaxis={"title": {"text": plain(measure)}, "range": [0, min(1.05, float(top) * 1.1 or 1.0)]},
     )  # fmt: skip

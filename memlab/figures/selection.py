@@ -88,19 +88,25 @@ def spans(
     """Draw how many questions have their evidence in one, two, three … clusters, beside what chance would give.
 
     :param frame: ``clusters`` (a number or a text), ``count`` (questions), and ``expected`` (the count under the null
-        model; optional), a row each, in the order to draw.
+        model; optional, with the ends ``expected_low``, ``expected_high`` of its distribution), a row each, in the
+        order to draw.
     """
     style.need(frame, ("clusters", "count"), "spans")
     x, traces, top = [clean(v) for v in frame["clusters"]], list[Any](), 0.0
-    kinds = {"count": ("observed", style.colour(0), style.INK),
-             "expected": ("a random set of the same size", style.NOISE, style.GREY)}  # fmt: skip
+    null = "clusters permuted" if "expected_low" in frame.columns else "a random set of the same size"
+    kinds = {"count": ("observed", style.colour(0), style.INK), "expected": (null, style.NOISE, style.GREY)}
     for column, (name, tint, ink) in kinds.items():
         if column in frame.columns:
             y = frame[column].to_list()
             font = {"size": style.SMALL, "color": ink}
-            traces.append(go.Bar(x=x, y=y, name=name, marker={"color": tint}, text=[f"{v:,.0f}" for v in y],
+            ends = [frame[end] for end in (f"{column}_low", f"{column}_high") if end in frame.columns]
+            bar = (
+                style.interval(frame[column].cast(pl.Float64), *ends, color=ink, thickness=1, width=3) if ends else None
+            )
+            texts = [f"{v:,.0f}" for v in y] if bar is None else None
+            traces.append(go.Bar(x=x, y=y, name=name, marker={"color": tint}, text=texts, error_y=bar,
                                  textposition="outside", textfont=font, cliponaxis=False))  # fmt: skip
-            top = max(top, *y)
+            top = max(top, *y, *(ends[1] if ends else ()))
     return style.plot(
         traces, title=title, names=[t.name for t in traces] if len(traces) > 1 else [], plot_px=180,
         xaxis={"type": "category", "title": {"text": plain(xlabel)}, "showgrid": False},

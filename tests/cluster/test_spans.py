@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab.cluster import NOISE, concentration, evidence_spans, pair_similarity
+from memlab.cluster import NOISE, concentration, evidence_spans, pair_similarity, permuted_spread
 from memlab.cluster.spans import PAIR_KINDS
 from memlab.errors import DataError
 
@@ -158,3 +158,23 @@ def test_pair_similarity_refuses_what_does_not_fit():
 def test_no_other_turn_gives_no_best_other():
     pairs = pair_similarity(np.eye(1), ["a/s0/1"], questions(q=["a/s0/1"]), question_embeddings=np.eye(1))
     assert pairs.rows() == [("q", "question – evidence", 1.0)]
+
+
+def test_permuted_labels_are_what_random_sets_show() -> None:
+    """The mean of the permutations is the exact expectation of evidence_spans."""
+    labels = pl.DataFrame({"turn_id": [f"a/s/{n}" for n in range(12)], "label": [0] * 5 + [1] * 4 + [-1] * 3})
+    evidence = ["a/s/0", "a/s/1", "a/s/5", "a/s/10"]
+    questions = pl.DataFrame({"query_id": ["q", "r"], "evidence": [evidence, ["a/s/9"]]})
+    expected = evidence_spans(questions, labels)
+    sets = questions.explode("evidence").rename({"evidence": "turn_id"})
+    observed, null = permuted_spread(sets, labels, draws=4000)
+    kinds = ["n_clusters", "largest_share", "pair_share"]
+    for i, kind in enumerate(kinds):
+        assert expected[kind].fill_null(np.nan).to_list() == pytest.approx(observed[:, i].tolist(), nan_ok=True)
+    assert null[:, 0].mean(axis=0) == pytest.approx(
+        expected.select(f"expected_{kind}" for kind in kinds).row(0), abs=0.03
+    )
+    both = pl.concat([labels.with_columns(draw=0), labels.with_columns(draw=1, label=pl.lit(0, pl.Int64))])
+    assert permuted_spread(sets, both)[0][0].tolist() == pytest.approx(((observed[0] + 1) / 2).tolist())
+    with pytest.raises(DataError, match="'b/s/1' has no label"):
+        permuted_spread(sets.with_columns(turn_id=pl.lit("b/s/1")), labels)

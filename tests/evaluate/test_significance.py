@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from memlab.errors import DataError
-from memlab.evaluate import bootstrap_interval, holm, randomisation_test
+from memlab.evaluate import against_null, bootstrap_interval, holm, randomisation_test
 from memlab.evaluate.significance import EXACT_UP_TO, PERMUTATIONS, by_unit
 
 DIFFERENCES = arrays(np.float64, st.integers(1, 25), elements=st.sampled_from([-1.0, -0.5, -0.25, 0.0, 0.1, 0.5, 1.0]))
@@ -128,7 +128,7 @@ def test_interval_in_blocks_is_repeatable(monkeypatch):
     values = np.random.default_rng(5).random((50, 2))
     whole = bootstrap_interval(values, np.ones(50), seed=7)
     np.testing.assert_array_equal(whole, bootstrap_interval(values, np.ones(50), seed=7))
-    monkeypatch.setattr("memlab.evaluate.significance._CELLS", 500)
+    monkeypatch.setattr("memlab.evaluate.significance.CELLS", 500)
     np.testing.assert_allclose(bootstrap_interval(values, np.ones(50), seed=7), whole, atol=0.02)
 
 
@@ -151,3 +151,15 @@ def test_resampling_scopes_is_wider_when_scopes_differ():
     assert widths[1] > 3 * widths[0]
     with pytest.raises(DataError, match="'query' or 'scope'"):
         by_unit(values, scopes, "session")
+
+
+@given(st.integers(2, 30), st.integers(0, 5))
+def test_a_draw_of_the_null_is_seldom_far_from_it(n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    null = rng.random((400, n))
+    table = against_null(null[0], null)
+    assert table["chance_low"] < table["chance"] < table["chance_high"]
+    assert (table["p"] < 0.04) <= (not table["chance_low"] <= table["mean"] <= table["chance_high"])
+    far = against_null(np.append(null[0] + 2, np.nan), np.pad(null, ((0, 0), (0, 1))))
+    assert (far["n"], far["p"]) == (n, 1 / 401)
+    assert far["mean"] == pytest.approx(null[0].mean() + 2)

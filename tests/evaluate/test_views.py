@@ -77,29 +77,54 @@ def test_a_curve_refuses(reports):
 
 
 def test_independent_hits_by_hand():
-    data = talk(["1/1"], ["1/1", "2/1"], ["1/1", "1/2", "2/3"])
-    run = ranked(q0=["1/1", "2/2"], q1=["2/1", "1/2", "1/1"], q2=["1/1", "2/3"])
-    found = independent_hits(evaluate(run, data, measures=["recall@2", "recall_all@2"]), k=2)
-    # Of the six pieces, four are among the first two: 1 + 1 + 2.
-    p = 4 / 6
-    assert found["n_evidence"].to_list() == ["1", "2", "3"]
-    assert found["n"].to_list() == [1, 1, 1]
-    assert found["measured"].to_list() == [1.0, 0.0, 0.0]
-    assert found["predicted"].to_list() == pytest.approx([p, p**2, p**3])
-    lumped = independent_hits(evaluate(run, data, measures=["recall@2", "recall_all@2"]), k=2, most=2)
-    assert lumped["n_evidence"].to_list() == ["1", "2+"]
-    assert lumped["n"].to_list() == [1, 2]
-    assert lumped["predicted"].to_list() == pytest.approx([p, (p**2 + p**3) / 2])
+    data = talk(["1/1"], ["1/1", "2/1"], ["1/2", "2/2"], ["1/1", "1/2", "2/3"])
+    run = ranked(q0=["1/1", "2/2"], q1=["2/1", "1/1"], q2=["1/1", "1/3"], q3=["1/1", "2/3"])
+    report = evaluate(run, data, measures=["recall@2", "recall_all@2"])
+    table = independent_hits(report, k=2)
+    assert table["n_evidence"].to_list() == ["1", "2", "3", "≥ 2"]
+    assert table["n"].to_list() == [1, 2, 1, 3]
+    assert table["found"].to_list() == pytest.approx([1, 2 / 4, 2 / 3, 4 / 7])
+    assert table["measured"].to_list() == pytest.approx([1, 1 / 2, 0, 1 / 3])
+    # Two hits on four pieces fall on one question of two in 2 of 6 ways; a question alone stays as it is.
+    assert table["predicted"].to_list() == pytest.approx([1, 1 / 6, 0, 1 / 9], abs=0.01)
+    assert table["p"].to_list() == pytest.approx([None, 1 / 3, 1, 1 / 3], abs=0.02)
+    assert table["as_single"].to_list() == [1, 1, 1, 1]
+    lumped = independent_hits(report, k=2, most=2)
+    assert lumped["n_evidence"].to_list() == ["1", "2+", "≥ 2"]
+    assert lumped["n"].to_list() == [1, 3, 3]
+
+
+def test_harder_pieces_are_not_pieces_found_together(reports):
+    """Hits at random, but rarer where there are more pieces: permutations say so, one probability does not."""
+    rng = np.random.default_rng(0)
+    n = rng.choice([1, 2, 3], 600)
+    hits = rng.binomial(n, np.array([0.9, 0.5, 0.4])[n - 1])
+    rows = pl.DataFrame({"n_relevant": n, "n_evidence_sessions": n, "recall@10": hits / n, "recall_all@10": hits == n})
+    report = replace(reports[0], per_query=rows.with_columns(pl.col("recall_all@10").cast(pl.Float64)))
+    table = independent_hits(report, draws=2000)
+    several = table.row(-1, named=True)
+    assert several["p"] > 0.05
+    assert several["low"] < several["predicted"] < several["high"] < several["as_single"]
+    assert rows["recall_all@10"].mean() > ((hits.sum() / n.sum()) ** n).mean() + 0.02
+    together = report.per_query.with_columns(
+        pl.when(pl.col("recall@10") < 1).then(0.0).otherwise(1.0).alias("recall@10")
+    )
+    found = independent_hits(replace(report, per_query=together), draws=2000).row(-1, named=True)
+    assert found["p"] < 0.001
+    assert found["predicted_high"] < found["low"]
 
 
 def test_independent_hits_over_many_questions(reports):
     report = reports[1]
-    found = independent_hits(report, k=10)
-    assert found["n"].sum() == report.per_query.height
-    weighted = (found["measured"] * found["n"]).sum() / found["n"].sum()
+    *rows, several = independent_hits(report, k=10).to_dicts()
+    n = pl.Series([row["n"] for row in rows])
+    assert n.sum() == report.per_query.height
+    assert several["n"] == n.sum() - rows[0]["n"]
+    weighted = (pl.Series([row["measured"] for row in rows]) * n).sum() / n.sum()
     assert weighted == pytest.approx(report.per_query["recall_all@10"].mean())
-    assert ((found["low"] <= found["measured"]) & (found["measured"] <= found["high"])).all()
-    assert found["predicted"].to_list() == sorted(found["predicted"], reverse=True)
+    assert all(row["low"] <= row["measured"] <= row["high"] for row in rows)
+    assert all(row["predicted_low"] <= row["predicted"] <= row["predicted_high"] for row in rows)
+    assert [rows[0]["predicted"], rows[0]["as_single"]] == pytest.approx([rows[0]["measured"]] * 2)
     with pytest.raises(DataError, match="lacks recall@7; evaluate with it"):
         independent_hits(report, k=7)
 

@@ -105,13 +105,14 @@ KINDS = pl.DataFrame(
     {"question_type": ["multi", "multi", "single"], "evidence_sessions": [2, 3, 1], "count": [5, 3, 9]}
 )
 HITS_BY_N = pl.DataFrame(
-    {"n_evidence": ["1", "2+"], "measured": [0.6, 0.2], "low": [0.5, 0.1], "high": [0.7, 0.3], "predicted": [0.6, 0.36]}
-).with_columns(n=pl.Series([90, 30]))
+    {"n_evidence": ["1", "2+"], "measured": [0.6, 0.2], "low": [0.5, 0.1], "high": [0.7, 0.3], "predicted": [0.6, 0.16]}
+    | {"predicted_low": [0.6, 0.1], "predicted_high": [0.6, 0.2], "as_single": [0.6, 0.36], "n": [90, 30]}
+)
 
 CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
     "map": (lambda: maps.embedding_map(points(), terms=terms(), title=NASTY), [NASTY, "evidence (n = 3)", "word"]),
     "recall": (lambda: curves.recall_curves(recalls(), title="t"), [LONG, "recall_all@k", "chance", "k (log scale)"]),
-    "independent": (lambda: curves.independent_hits(HITS_BY_N, label=LONG), ["independent hits, pⁿ", "n=30", LONG]),
+    "independent": (lambda: curves.independent_hits(HITS_BY_N, label=LONG), ["if found independently", "n=30", LONG]),
     "risk": (lambda: curves.risk_coverage(risks(), risk=NASTY), [NASTY, "top score", "any order", "best order"]),
     "similarity": (lambda: similarity.evidence_similarity(pairs()), ["evidence", "random", "n = 50"]),
     "matrix": (matrix, ["★ 1 Dr. Lee", ".40", "<script>"]),
