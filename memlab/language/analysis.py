@@ -27,6 +27,9 @@ from memlab.language.words import (
 
 _log = logging.getLogger("memlab")
 
+# Longer lists hold words with a meaning.
+_LONGEST_LIST = 500
+
 TOKEN = r"\w{2,}"
 """What counts as a word; in Rust's syntax, whose ``\\w`` holds the vowel signs of Hindi or Tamil too."""
 
@@ -107,17 +110,21 @@ def tokenize(texts: Sequence[str], *, language: str = "en", stem: bool = True) -
 def stop_words(language: str = "en") -> frozenset[str]:
     """Give the words that retrieval leaves out: function words alone, since any other may be what is asked for.
 
-    English has the closed classes of :mod:`memlab.language.words`; Danish, Dutch, French, German, Italian, Norwegian,
-    Portuguese, Russian, Spanish, Swedish and Turkish have NLTK's lists as ``bm25s`` brings them. These and eight more
-    languages leave out the words that questions begin with. Otherwise frequency alone tells what a word is worth:
-    the longer lists that there are hold words such as "work" and "day".
+    English has the closed classes of :mod:`memlab.language.words`, eleven languages have NLTK's lists as ``bm25s``
+    brings them, thirteen those of ``stopwordsiso``, and all these the words that questions begin with. Finnish, Greek,
+    Hungarian and Indonesian leave out the latter alone, and Persian, Nepali, Serbian, Tamil and Yiddish nothing: there
+    is no list, or one of more than 700 words, with "year" and "place" among them.
 
     :raises DataError: for an unknown language.
     """
+    import stopwordsiso
     from bm25s import stopwords
 
     name = LANGUAGES[check_language(language)]
     if language == "en":
         return _ENGLISH
+    listed = getattr(stopwords, f"STOPWORDS_{name.upper()}", None) or stopwordsiso.stopwords(language)
+    if language == "lt":  # its list was read in a wrong encoding
+        listed = [word.encode("latin-1").decode("iso8859-13") for word in listed]
     asking = table("asking").get(language, "").split()
-    return frozenset(getattr(stopwords, f"STOPWORDS_{name.upper()}", ())).union(asking)
+    return frozenset(listed if len(listed) <= _LONGEST_LIST else ()).union(asking)
