@@ -1,6 +1,8 @@
 # The two commands of the README are `make demo` and `make test`.
 DATASET ?= data/sample/sample.jsonl
 POOL ?=
+# Anything: notebooks run again though nothing of them changed.
+AGAIN ?=
 PYTEST_ARGS ?=
 BIN := .venv/bin
 TIMED := @scripts/timed
@@ -20,10 +22,10 @@ setup:
 # conversation nothing can be trained, and the untrained pipelines are measured.
 demo: setup
 	$(TIMED) "first results" $(call MEMLAB,evaluate) --pipeline @scripts/demo-quick.txt
-	$(TIMED) "first figures" $(call MEMLAB,notebooks) --only 00
+	$(TIMED) "first figures" $(call MEMLAB,notebooks) --only 00 $(if $(AGAIN),--again)
 	$(TIMED) "results" sh -c '$(call MEMLAB,evaluate) --pipeline @scripts/demo.txt --cross-validate scope || \
 		$(call MEMLAB,evaluate) --pipeline @scripts/demo-quick.txt --pipeline late --pipeline best'
-	$(TIMED) "notebooks" $(call MEMLAB,notebooks) --only '0[1-9]' --jobs $(JOBS)
+	$(TIMED) "notebooks" $(call MEMLAB,notebooks) --only '0[1-9]' --jobs $(JOBS) $(if $(AGAIN),--again)
 	@$(BIN)/memlab figures
 	@echo "executed notebooks: results/notebooks   figures: figures/index.html   store: .memlab/store"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import multiprocessing
@@ -13,6 +14,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+import memlab
+from memlab.config import settings
 from memlab.errors import DataError, ExportError, ModelError
 from memlab.figures.export import put
 from memlab.figures.origin import running, source_digest
@@ -26,6 +29,7 @@ def run_notebooks(
     only: str = "",
     chosen: Mapping[str, Any] | None = None,
     jobs: int = 1,
+    again: bool = True,
 ) -> Iterator[tuple[Path, float]]:
     """Execute notebooks with papermill, begun in order of name.
 
@@ -35,7 +39,9 @@ def run_notebooks(
     :param only: run only notebooks whose name holds this; ``*``, ``?`` and ``[…]`` stand for what they do in a shell.
     :param chosen: more values, each of which one of these notebooks must know.
     :param jobs: how many run at a time, each in a kernel of its own of up to 2 GB.
-    :returns: the executed notebook and its seconds, each as it is done.
+    :param again: run also those that were executed with the same cells, parameters, settings, files and code of memlab,
+        and whose figures are there as they left them.
+    :returns: the executed notebook and its seconds, 0 where it was kept, each as it is done.
     :raises DataError: when there is no such notebook or parameter, or ``out`` is where they are.
     :raises ExportError: when a notebook fails; says which cell of which, and where the executed part lies.
     """
@@ -61,6 +67,9 @@ def run_notebooks(
         Path(out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ExportError(f"{out}: cannot be made ({error.strerror}); name another folder") from error
+    kept = [] if again else [path for path in paths if _unchanged(path, Path(out) / path.name, values)]
+    yield from ((Path(out) / path.name, 0.0) for path in kept)
+    paths = [path for path in paths if path not in kept]
     if jobs < 2:
         for path in paths:
             yield _execute(path, Path(out) / path.name, values)
@@ -73,6 +82,40 @@ def run_notebooks(
                 yield done.result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _inputs(path: Path, values: Mapping[str, Any]) -> str:
+    """Digest all that an executed notebook came from; what it wrote itself, store and figures, is none of it."""
+    files = [Path(value) for value in values.values() if isinstance(value, str) and "\0" not in value]
+    root = Path(memlab.__file__).parent
+    files += sorted(Path(str(values.get("dataset") or root / "none")).rglob("*"))
+    files += sorted(p for p in root.rglob("*") if "__pycache__" not in p.parts)
+    told = [
+        path.name,
+        source_digest(path),
+        dict(sorted(values.items())),
+        settings(directory=path.parent)[0].model_dump(),
+    ]
+    digest = hashlib.sha256(repr(told).encode())
+    for file in files:
+        if file.is_file():
+            digest.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _sidecars(figures: Any, notebook: str) -> dict[str, str]:
+    """Digest the sidecars of the figures that a notebook has exported to a folder."""
+    texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(figures or "").glob("*.json"))}
+    made = {name: text for name, text in texts.items() if f'"{notebook}"' in text}
+    return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in made.items()}
+
+
+def _unchanged(path: Path, target: Path, values: Mapping[str, Any]) -> bool:
+    try:
+        about = json.loads(target.read_text(encoding="utf-8"))["metadata"]["memlab"]
+    except (OSError, ValueError, KeyError):
+        return False
+    return bool(about == {"inputs": _inputs(path, values), "figures": _sidecars(values.get("figures"), path.name)})
 
 
 def remake(name: str, figures: str | Path = "figures", *, source: str | Path = "notebooks") -> tuple[list[str], bool]:
@@ -126,12 +169,13 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "
     inspector = logging.getLogger("papermill.translators")
     started, level = time.perf_counter(), inspector.level
     inspector.setLevel(logging.ERROR)
+    inputs = _inputs(path, values)
     notebook = papermill.iorw.load_notebook_node(str(path))
     last = max((i for i, cell in enumerate(notebook.cells) if until and until in cell.source), default=None)
     notebook.cells = notebook.cells if last is None else notebook.cells[: last + 1]
     try:
         with running(path, {name: value for name, value in values.items() if name != "figures"}):
-            papermill.execute_notebook(
+            executed = papermill.execute_notebook(
                 notebook,
                 target,
                 dict(values),
@@ -139,6 +183,8 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "
                 progress_bar=False,
                 extra_arguments=["--log-level=40"],
             )
+        executed.metadata["memlab"] = {"inputs": inputs, "figures": _sidecars(values.get("figures"), path.name)}
+        papermill.iorw.write_ipynb(executed, str(target))
     except papermill.PapermillExecutionError as error:
         raise ExportError(
             f"{path}: cell {error.cell_index} failed: {error.ename}: {error.evalue}; as far as it came: {target}"

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from stand_in import StandIn
+
+# Two processes run at a time, each with a core: threads would only wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# jsonschema, which nbformat imports, builds 38 parsers of addresses where it finds this: two seconds.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 # No test may depend on how busy the machine is.
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -44,6 +51,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         groups = [group for name, group in _DEAR.items() if name in getattr(item, "fixturenames", ())]
         if groups:
             item.add_marker(pytest.mark.xdist_group(groups[0]))
+    gc.freeze()  # what was imported stays: no collection need look at it
+
+
+class _Examples:
+    """Doctests, of which none but the encoder's own needs what MiniLM knows."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            if isinstance(item, pytest.DoctestItem) and not item.nodeid.startswith("memlab/embed/"):
+                patch.setattr("memlab.embed.transformer.load_minilm", StandIn)
+            return (yield)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(_Examples())
 
 
 @pytest.fixture(scope="session")

@@ -159,6 +159,7 @@ def test_many_bad_records_are_counted_not_all_printed(memlab_cli: Any, tmp_path:
     assert "… and 492 more" in done.out
 
 
+@pytest.mark.slow
 def test_a_message_of_five_megabytes(memlab_cli: Any, tmp_path: Path) -> None:
     words = " ".join(f"word{n % 9000}" for n in range(600_000))
     assert len(words) > 5_000_000

@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import ir_measures
 import polars as pl
 import pytest
 from ir_measures import RR, R, Success, nDCG
+from stand_in import StandIn
 
 from memlab import datasets
 from memlab.cli._options import assignments
@@ -527,17 +528,21 @@ def test_a_pool_is_for_the_files_that_can_be_pooled(memlab_cli: Any, tmp_path: P
 
 
 @pytest.fixture(scope="module")
-def learnable(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., Any]) -> Path:
-    """A folder with ``talk.jsonl``, whose two memories of fifty turns MiniLM reads, and a model of it."""
+def learnable(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., Any]) -> Iterator[Path]:
+    """A folder with ``talk.jsonl``, whose two memories of fifty turns a stand-in reads, and a short-trained model."""
     place = tmp_path_factory.mktemp("learned")
     datasets.synthetic.write(place / "talk.jsonl", 100, seed=0, turns_per_scope=50)
+    patch = pytest.MonkeyPatch()
+    patch.setattr("memlab.embed.transformer.load_minilm", StandIn)
+    patch.setattr("memlab.rerank.listwise.EPOCHS", 2)
     done = memlab_cli("train", "talk.jsonl", "--out", "deep/model.safetensors", "--store", "store", cwd=place)
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     assert re.match(r"talk \(synthetic\): \d+ turns in \d+ sessions of 2 scopes", lines[0])
     assert re.match(r"learned from \d+ questions of 2 conversations: deep/model\.safetensors$", lines[-3])
     assert [line.split()[0] for line in lines[-2:]] == ["recall_all@10", "recall_all@20"]
-    return place
+    yield place
+    patch.undo()
 
 
 def test_a_trained_model_ranks_and_says_what_it_learned_from(memlab_cli: Any, learnable: Path) -> None:

@@ -228,6 +228,9 @@ def notebooks(
         list[str] | None,
         typer.Option("--set", help="A parameter of a notebook, as n_scopes=None or tokens=[500]; may be repeated."),
     ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Run also those whose cells, data, settings and code have not changed.")
+    ] = False,
     pool: Pool = None,
 ) -> None:
     """Run the notebooks on a dataset; the executed ones are kept, figures are exported."""
@@ -245,8 +248,9 @@ def notebooks(
     }
     directory = out or Path(chosen.results) / "notebooks"
     values = assignments(set_ or [])
-    for path, seconds in run_notebooks(source, directory, parameters, only=only, chosen=values, jobs=jobs):
-        typer.echo(f"{path}  {seconds:.0f} s")
+    done = run_notebooks(source, directory, parameters, only=only, chosen=values, jobs=jobs, again=again)
+    for path, seconds in done:
+        typer.echo(f"{path}  {seconds:.0f} s" if seconds else f"{path}  kept, nothing changed; --again runs it anyway")
 
 
 @app.command()

@@ -116,10 +116,10 @@ def test_no_texts(minilm: Any) -> None:
 
 
 def test_a_text_does_not_depend_on_the_batch(minilm: Any) -> None:
-    texts = [*TEXTS, *(f"turn {i}: " + "so " * (i % 40) + "we went home" for i in range(60))]
+    texts = [*TEXTS, *(f"turn {i}: " + "so " * (7 * i % 40) + "we went home" for i in range(20))]
     before = [texts[i - 1] if i % 3 else "" for i in range(len(texts))]
     tokens = minilm.encode_tokens(texts, before=before)
-    for i in (0, 1, 3, 30, len(texts) - 1):
+    for i in (0, 1, 3, 12, len(texts) - 1):
         assert_same(text(tokens, i), text(minilm.encode_tokens([texts[i]], before=[before[i]]), 0))
     backwards = minilm.encode_tokens(texts[::-1], before=before[::-1])
     for i in range(len(texts)):

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from remembering import minilm
+from stand_in import StandIn
 
 from memlab import DataError, pipeline, rerank
 from memlab.datasets import synthetic
 from memlab.experiments import folds, train_folds, untrained, with_models
 from memlab.records import Dataset
-from memlab.rerank import learned, training
+from memlab.rerank import learned, listwise, training
 from memlab.retrieve import Bench, hybrid
 
 
@@ -25,7 +25,13 @@ def data() -> Dataset:
 
 @pytest.fixture(scope="module")
 def bench(data: Dataset) -> Bench:
-    return Bench.of(data, encoder=minilm())
+    return Bench.of(data, encoder=StandIn())
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is learned does not count here."""
+    monkeypatch.setattr(listwise, "EPOCHS", 1)
 
 
 @pytest.fixture
@@ -48,7 +54,7 @@ def test_finished_folds_are_used_again(data: Dataset, bench: Bench, tmp_path: Pa
     assert sorted(p.name for p in place.iterdir()) == ["about.json", *(f"fold-{i}.safetensors" for i in range(3))]
     assert trained == [0, 0, 0]
     written = {p: p.stat().st_mtime_ns for p in place.iterdir()}
-    assert train_folds(Bench.of(data, encoder=minilm()), data, tmp_path) == place
+    assert train_folds(Bench.of(data, encoder=StandIn()), data, tmp_path) == place
     assert trained == [0, 0, 0]
     assert {p: p.stat().st_mtime_ns for p in place.iterdir()} == written
     assert learned(hybrid(bench), bench, model=str(tmp_path)).frame.equals(
@@ -73,7 +79,7 @@ def test_what_they_depend_on_is_trained_again(
     train_folds(other, data, tmp_path, seed=1)
     assert len(trained) == 15
     less = replace(data, questions=data.questions.filter(pl.int_range(pl.len()) > 0))
-    assert train_folds(Bench.of(less, encoder=minilm()), less, tmp_path, seed=1) != place
+    assert train_folds(Bench.of(less, encoder=StandIn()), less, tmp_path, seed=1) != place
     assert len(trained) == 18
     assert len(list(tmp_path.iterdir())) == 2
 
@@ -116,7 +122,7 @@ def test_a_kill_between_folds_leaves_no_note(
 def test_one_conversation_cannot_be_cross_validated(data: Dataset, tmp_path: Path) -> None:
     one = data.take(data.scopes[:1])
     with pytest.raises(DataError, match="needs two conversations with evidence"):
-        train_folds(Bench.of(one, encoder=minilm()), one, tmp_path)
+        train_folds(Bench.of(one, encoder=StandIn()), one, tmp_path)
     assert not list(tmp_path.rglob("about.json"))
 
 

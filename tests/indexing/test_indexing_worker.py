@@ -168,23 +168,25 @@ def test_one_poisoned_session_fails_alone(store: MemoryStore, monkeypatch: pytes
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_no_fault_of_a_service_leaves_a_session_half_done(
-    store: MemoryStore, server: ChatServer, tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture
+    server: ChatServer, tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    store = MemoryStore.open(tmp_path / "small")
+    store.ingest(talk(n_scopes=1))
     given = {"max_retries": 0, "cache": str(tmp_path / "answers.jsonl")}
     server.answers = [FAULTS[fault]]
     service = server.service(**given)
-    settings = IndexSettings(service="lab", batch=4)
+    settings = IndexSettings(service="lab", batch=2)
     events = index(store, NAME, settings=settings, service=service)
-    assert events.height == 6
+    assert events.height == 3
     assert set(events["kind"]) == {"failed" if fault in UNANSWERED else "fallback"}
     assert events["reason"].null_count() == 0
     assert all(reason and len(reason) < 2_000 for reason in events["reason"])
     whole(store)
     if fault in UNANSWERED:
-        assert pending(store, NAME, settings=settings, service=service).height == 6
+        assert pending(store, NAME, settings=settings, service=service).height == 3
         server.answers = [fitting]
         again = index(store, NAME, settings=settings, service=server.service(**given))
-        assert again["kind"].to_list() == ["created"] * 6, again["reason"].to_list()
+        assert again["kind"].to_list() == ["created"] * 3, again["reason"].to_list()
         assert set(store.knowledge.rows("summaries", NAME)["service"]) == {"lab"}
         assert set(store.knowledge.states(NAME)["attempts"]) == {2}
         whole(store)

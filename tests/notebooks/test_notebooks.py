@@ -16,7 +16,7 @@ import nbformat
 import pytest
 
 from memlab.errors import DataError, ExportError
-from memlab.notebooks import remake, run_notebooks
+from memlab.notebooks import _unchanged, remake, run_notebooks
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "notebooks"
@@ -230,6 +230,14 @@ def test_a_cell_that_fails_is_named(tmp_path: Path) -> None:
     [(path, seconds)] = run_notebooks(tmp_path, tmp_path / "out", {"x": 2}, chosen={"x": 3}, only="0[0-4]")
     assert path.name == "00_a.ipynb"
     assert seconds > 0
+    # What is as it was is kept.
+    given = {"x": 3, "figures": str(tmp_path / "figures")}
+    list(run_notebooks(tmp_path, tmp_path / "out", given))
+    assert list(run_notebooks(tmp_path, tmp_path / "out", given, again=False)) == [(path, 0.0)]
+    assert not _unchanged(tmp_path / "00_a.ipynb", path, given | {"x": 4})
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "f.json").write_text('{"made_by": {"notebook": "00_a.ipynb"}}')
+    assert not _unchanged(tmp_path / "00_a.ipynb", path, given)
     with pytest.raises(DataError, match="no notebook that would run has a parameter 'y'; they have x"):
         list(run_notebooks(tmp_path, tmp_path / "out", {"x": 3}, chosen={"y": 3}))
     book.metadata["kernelspec"]["name"] = "fortran"

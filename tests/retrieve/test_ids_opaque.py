@@ -58,6 +58,7 @@ Renamed = Callable[[Dataset, int], tuple[Dataset, dict[str, str]]]
 @pytest.fixture(scope="module", params=["world", "talk"])
 def pairs(request: pytest.FixtureRequest, renamed: Renamed) -> list[tuple[Bench, Bench, dict[str, str]]]:
     data = request.getfixturevalue(request.param)
+    data = data.take(data.scopes[: 2 if request.param == "talk" else 3])
     plain = Bench.of(data, encoder="hashing:32")
     made = [renamed(data, seed) for seed in ((1, 2, 3) if request.param == "world" else (1,))]
     return [(plain, Bench.of(other, encoder="hashing:32"), names) for other, names in made]
@@ -68,8 +69,9 @@ def pairs(request: pytest.FixtureRequest, renamed: Renamed) -> list[tuple[Bench,
 def test_renaming_every_id_renames_the_ranking_and_nothing_else(
     pairs: list[tuple[Bench, Bench, dict[str, str]]], ranking: Ranking, text: str, level: Level
 ) -> None:
-    for plain, other, names in pairs:
-        one, two = (pipeline(text).run(bench, level=level) for bench in (plain, other))
+    one = pipeline(text).run(pairs[0][0], level=level)
+    for _, other, names in pairs:
+        two = pipeline(text).run(other, level=level)
         expected = {names[q]: [names[d] for d in documents] for q, documents in ranking(one).items()}
         assert list(ranking(two).items()) == list(expected.items())
         assert two.frame["score"].equals(one.frame["score"])

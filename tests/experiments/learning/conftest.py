@@ -9,7 +9,7 @@ from stand_in import StandIn
 
 from memlab.datasets import synthetic
 from memlab.records import Dataset
-from memlab.rerank import Model, cross_validate, training_lists
+from memlab.rerank import Model, cross_validate, listwise, training_lists
 from memlab.rerank.training import Lists
 from memlab.retrieve import Bench
 
@@ -31,7 +31,9 @@ def lists(asked: Dataset, read: Bench) -> list[Lists]:
 
 @pytest.fixture(scope="session")
 def folds(lists: list[Lists], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return cross_validate(lists, tmp_path_factory.mktemp("learning") / "folds")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(listwise, "EPOCHS", 3)
+        return cross_validate(lists, tmp_path_factory.mktemp("learning") / "folds")
 
 
 @pytest.fixture(scope="session")
