@@ -21,14 +21,15 @@ _EXPORTS: dict[str, str] = {
     ),
     "MemoryStore": "memlab.store",
     **dict.fromkeys(("Pipeline", "pipeline", "stage"), "memlab.pipelines"),
+    "explore": "memlab.explorer",
     **dict.fromkeys(("Dataset", "Fact", "Qrels", "Question", "Run", "Session", "Turn", "qrels"), "memlab.records"),
     "run_from_scores": "memlab.records",
 }
 _REGISTRIES = {"encoders": "embed", "formats": "datasets", "measures": "evaluate", "stages": "pipelines"}
 _ROOMS = (
-    "cluster", "config", "context", "datasets", "embed", "errors", "evaluate", "experiments", "figures", "indexing",
-    "knowledge", "language", "learning", "llm", "memories", "pipelines", "records", "registry", "rerank", "retrieve",
-    "rewrite", "rollup", "select", "sessions", "store", "summarize",
+    "cluster", "config", "context", "datasets", "embed", "errors", "evaluate", "experiments", "explorer", "figures",
+    "indexing", "knowledge", "language", "learning", "llm", "memories", "pipelines", "records", "registry", "rerank",
+    "retrieve", "rewrite", "rollup", "select", "sessions", "store", "summarize",
 )  # fmt: skip
 
 __all__ = ["__version__", *_EXPORTS, *_REGISTRIES, *_ROOMS]

@@ -39,6 +39,7 @@ LINE = [
     ("evaluate",),
     ("experiments",),
     ("figures",),
+    ("explorer",),
     ("notebooks",),
     ("cli",),
 ]
@@ -57,6 +58,7 @@ DOORS = {
     "qdrant_client": {"memories"},
     "httpx": {"datasets", "memories"},
     "plotly": {"figures"},
+    "anywidget": {"explorer"},
     "fontTools": {"figures"},
     "papermill": {"notebooks"},
     "typer": {"cli"},

@@ -237,6 +237,10 @@ class Bench:
         raw = self.encoder.encoder if isinstance(self.encoder, CachedEncoder) else self.encoder
         return replace(part, store=None, encoder=raw)
 
+    def evidence(self, level: Level) -> Qrels | None:
+        """Give the evidence of the questions, for showing results; no stage of memlab reads it."""
+        return self._shown.get(level)
+
     def show(self, run: Run) -> Run:
         """Give a run that shows the texts of its documents and marks the evidence when a notebook prints it."""
         documents = self.documents(run.level)
@@ -244,7 +248,7 @@ class Bench:
         return replace(
             run,
             text_of=lambda ids: [texts[i] for i in documents.at(pl.Series(ids, dtype=pl.String))],
-            evidence=self._shown.get(run.level),
+            evidence=self.evidence(run.level),
         )
 
 

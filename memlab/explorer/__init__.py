@@ -1,0 +1,13 @@
+"""The explorer: a bench comes in, a map that answers questions goes out, in JupyterLab, Notebook, VS Code and marimo.
+
+``scene`` lays the turns of a scope out and gives what a question draws on them, without a widget; ``widget`` is the
+widget, and what comes back from it; ``explorer.js`` and ``explorer.css`` draw, on regl-scatterplot, the engine of
+jupyter-scatter (``scatterplot.js``: version 1.16.0, MIT, bundled so that no network is needed).
+"""
+
+from __future__ import annotations
+
+from memlab.explorer.scene import Scene, answer, lay_out, locate, snippet
+from memlab.explorer.widget import explore
+
+__all__ = ["Scene", "answer", "explore", "lay_out", "locate", "snippet"]

@@ -1,0 +1,185 @@
+"""A scope on a map, and what a question draws there: evidence, hits, misses, and what was returned instead."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from memlab.cluster import cluster_terms, hdbscan_labels, project
+from memlab.errors import DataError
+from memlab.language.analysis import tokenize
+from memlab.language.sentences import sentences
+from memlab.pipelines import pipeline
+from memlab.records import Run
+from memlab.retrieve import Bench
+
+NEIGHBOURS = 15
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The turns of a scope where they lie on a map.
+
+    :param scope: which.
+    :param turns: a row a turn: ``turn_id``, ``session_id``, ``speaker``, ``timestamp``, ``text``, ``x``, ``y`` (from −1
+        to 1) and ``label`` (cluster, −1 for none).
+    :param vectors: (n, d) float32 unit rows.
+    :param names: of the clusters, by label.
+    """
+
+    scope: str
+    turns: pl.DataFrame
+    vectors: np.ndarray
+    names: dict[int, str]
+
+
+def lay_out(bench: Bench, scope: str, *, places: pl.DataFrame | None = None, seed: int = 0) -> Scene:
+    """Lay the turns of a scope out by UMAP and cluster them by HDBSCAN.
+
+    :param places: ``turn_id``, ``x``, ``y`` and, where wanted, ``label``: a map that was made before, for UMAP takes
+        minutes above 20,000 turns and gives other coordinates on another machine.
+    :raises DataError: when the bench has no vectors or no such scope, or a turn has no place.
+
+    >>> import memlab
+    >>> from memlab.explorer import lay_out
+    >>> data = memlab.datasets.synthetic.generate(turns=60, seed=0)
+    >>> bench = memlab.Bench.of(data, encoder="hashing")
+    >>> scene = lay_out(bench, data.scopes[0])
+    >>> scene.turns.columns
+    ['turn_id', 'session_id', 'speaker', 'timestamp', 'text', 'x', 'y', 'label']
+    """
+    documents = bench.documents("turn")
+    if scope not in documents.spans:
+        raise DataError(f"no scope {scope!r} on this bench; there are {', '.join(list(documents.spans)[:5])}")
+    if documents.embeddings is None:
+        raise DataError("this bench has no vectors to lay out; make it with an encoder, such as encoder='minilm'")
+    first, last = documents.spans[scope]
+    vectors = documents.embeddings[first:last]
+    ids = pl.DataFrame({"turn_id": pl.Series(documents.ids[first:last], dtype=pl.String)})
+    columns = ("turn_id", "session_id", "speaker", "timestamp", "text")
+    turns = ids.join(bench.turns.select(columns), on="turn_id", maintain_order="left")
+    if places is None:
+        xy = project(vectors, seed=seed)
+    else:
+        placed = ids.join(places, on="turn_id", how="left", maintain_order="left")
+        if missing := placed["x"].null_count():
+            raise DataError(f"{missing} turns of {scope!r} have no place in places=; lay them out again")
+        xy = placed.select("x", "y").to_numpy()
+    centre = (xy.min(axis=0) + xy.max(axis=0)) / 2
+    xy = (xy - centre) / max(float((xy.max(axis=0) - xy.min(axis=0)).max()) / 1.9, 1e-9)
+    made_before = places is not None and "label" in places.columns
+    labels = placed["label"].to_numpy() if made_before else hdbscan_labels(vectors, seed=seed)
+    terms = cluster_terms(turns["text"].to_list(), labels)
+    names = {label: " · ".join(words) for label, words in terms.select("label", "terms").iter_rows()}
+    turns = turns.with_columns(
+        x=pl.Series(xy[:, 0], dtype=pl.Float32), y=pl.Series(xy[:, 1], dtype=pl.Float32), label=pl.Series(labels)
+    )
+    return Scene(scope, turns, vectors, names)
+
+
+def locate(scene: Scene, vectors: np.ndarray) -> np.ndarray:
+    """Place new texts on a map that was made without them: where UMAP's transform begins.
+
+    The mean of the places of the nearest turns, each weighted by how much nearer than the others it is.
+
+    :param vectors: (n, d) unit rows.
+    :returns: (n, 2) float32.
+
+    McInnes, Healy and Melville 2018, section 4 (embedding of new data); without its last, stochastic steps, so a
+    question lands in milliseconds, and always in the same place.
+    """
+    near = min(NEIGHBOURS, len(scene.vectors))
+    distance = 1.0 - vectors @ scene.vectors.T
+    order = np.argsort(distance, axis=1, kind="stable")[:, :near]
+    beyond = np.take_along_axis(distance, order, axis=1)
+    beyond = beyond - beyond[:, :1]
+    weights = np.exp(-beyond / np.maximum(beyond.mean(axis=1, keepdims=True), 1e-9))
+    xy = scene.turns.select("x", "y").to_numpy()
+    placed: np.ndarray = (weights[:, :, None] * xy[order]).sum(axis=1) / weights.sum(axis=1)[:, None]
+    return placed.astype(np.float32)
+
+
+def answer(
+    scene: Scene, bench: Bench, text: str, systems: Sequence[str | Run], *, k: int = 10, query_id: str = "",
+    evidence: Collection[str] = (), among: np.ndarray | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Rank the turns of a scene for a question, and say of each that matters what it is.
+
+    :param systems: a pipeline each, or a run that answers the question already.
+    :param query_id: of a question that the bench holds; without it the question is asked anew.
+    :param evidence: ids of the turns that answer it, where they are known.
+    :param among: rows of the scene that count; the others are passed over.
+    :returns: what the map draws, all of it fit for JSON: ``text``, ``x``, ``y``, ``evidence`` (rows of the scene), and
+        ``systems``: ``name``, ``rows`` (``i``, ``rank``, ``score``, ``hit``, ``cosine``, ``words`` that it shares with
+        the question, ``text``: its telling sentence) and ``missed``.
+    """
+    rows = dict(zip(scene.turns["turn_id"], range(scene.turns.height), strict=True))
+    asked = _asked(bench, scene.scope, text, query_id)
+    if asked.query_vectors is None:
+        raise DataError("this bench has no encoder to embed a question with; make it with one")
+    vector = asked.query_vectors[:1]
+    x, y = locate(scene, vector)[0].tolist()
+    cosine = (scene.vectors @ vector[0]).round(4)
+    spelt = {stem: word for word in text.split() for stem in tokenize([word], language=bench.language)[0]}
+    wanted = [rows[turn] for turn in evidence if turn in rows]
+    counted = set(range(len(rows)) if among is None else among.tolist())
+    drawn = []
+    for system in systems:
+        run = system if isinstance(system, Run) else pipeline(system).run(asked)
+        ranked = run.frame.filter(pl.col("query_id") == asked.queries["query_id"][0]).sort("rank")
+        kept = [
+            (rows[doc], score) for doc, score in ranked.select("doc_id", "score").iter_rows() if rows[doc] in counted
+        ]
+        texts = [scene.turns["text"][i] for i, _ in kept[:k]]
+        shared = [sorted(spelt.keys() & set(own)) for own in tokenize(texts, language=bench.language)]
+        hits = [
+            {"i": i, "rank": rank, "score": round(score, 4), "hit": i in wanted, "cosine": float(cosine[i]),
+             "words": [spelt[word].strip(".,?!") for word in shared[rank - 1][:6]],
+             "text": snippet(texts[rank - 1], text, length=90, language=bench.language)}
+            for rank, (i, score) in enumerate(kept[:k], start=1)
+        ]  # fmt: skip
+        place = {i: rank for rank, (i, _) in enumerate(kept, start=1)}
+        missed = [
+            {"i": i, "rank": place.get(i), "cosine": float(cosine[i]),
+             "text": snippet(scene.turns["text"][i], text, length=90, language=bench.language)}
+            for i in wanted
+            if place.get(i, k + 1) > k
+        ]  # fmt: skip
+        scores = [[i, round(score, 4)] for i, score in kept[:1000]]
+        drawn.append({"name": system.name if isinstance(system, Run) else system, "rows": hits, "missed": missed,
+                      "scores": scores})  # fmt: skip
+    return {"text": text, "x": x, "y": y, "evidence": wanted, "systems": drawn}
+
+
+def _asked(bench: Bench, scope: str, text: str, query_id: str) -> Bench:
+    if not query_id:
+        return bench.with_queries(pl.DataFrame({"scope": [scope], "text": [text]}))
+    row = bench.queries["query_id"].index_of(query_id)
+    if row is None:
+        raise DataError(f"no question {query_id!r} on this bench")
+    return bench.with_rows(np.array([row]))
+
+
+def snippet(text: str, question: str, *, length: int = 260, language: str = "en") -> str:
+    """Cut a message to the sentence that shares most words with a question, and what stands around it.
+
+    >>> from memlab.explorer import snippet
+    >>> snippet("Hello. " * 30 + "Dr. Ruiz saw my knee. " + "Bye. " * 30, "which doctors saw my knee", length=40)
+    '… Dr. Ruiz saw my knee. Bye. Bye. Bye. …'
+    """
+    if len(text) <= length:
+        return text
+    parts = [part for part in sentences(text) if part.strip()] or [text]
+    words = set(tokenize([question], language=language)[0])
+    shared = [len(words & set(own)) for own in tokenize(parts, language=language)]
+    best = int(np.argmax(shared))
+    end = best + 1
+    while end < len(parts) and len(" ".join(parts[best : end + 1])) <= length:
+        end += 1
+    cut = " ".join(parts[best:end])
+    cut = cut if len(cut) <= length else cut[: length - 1].rstrip() + "…"
+    return f"{'… ' if best else ''}{cut}{' …' if end < len(parts) and not cut.endswith('…') else ''}"

@@ -1,0 +1,306 @@
+"""The explorer in a notebook: what a person picks there comes back as a question, a run and a frame."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from memlab.cluster import cluster_terms, hdbscan_labels
+from memlab.errors import DataError, MemlabError, ModelError
+from memlab.explorer.scene import Scene, answer, lay_out, snippet
+from memlab.records import Run
+from memlab.retrieve import Bench
+
+_HERE = Path(__file__).parent
+MOST_IN_MATRIX = 60
+
+
+def explore(
+    bench: Bench,
+    run: Run | str | Sequence[Run | str] = "best",
+    *,
+    scope: str | None = None,
+    k: int = 10,
+    places: pl.DataFrame | None = None,
+    superseded: Sequence[str] = (),
+    golden: str | os.PathLike[str] = "golden.jsonl",
+    seed: int = 0,
+) -> Any:
+    """Explore the turns of a bench on a map: ask, see what is found and missed, lasso, and get a frame back.
+
+    In JupyterLab, Notebook, VS Code and marimo (extra ``lab``); elsewhere, and in a notebook that is run without a
+    screen, a picture. The widget's own:
+
+    - ``question`` (text or ``query_id``, read and set), ``systems``, ``scope``, ``k``: what the map shows;
+    - ``selection``: the turns of the last lasso or click as a frame (``turn_id``, ``session_id``, ``speaker``,
+      ``timestamp``, ``text``, ``x``, ``y``, ``label``), empty where nothing is picked; ``select(turn_ids)`` sets it;
+    - ``answer``: what :func:`memlab.explorer.answer` gives for the question;
+    - ``cluster_again()``: new clusters within the selection; ``similarity()``: its cosines, (n, n);
+    - ``save(question, answer)``: appends a question with the selection as its evidence to ``golden``.
+
+    :param run: one or two pipelines or runs to look at.
+    :param scope: which conversation first; the one with most questions where not given.
+    :param places: a map made before, see :func:`memlab.explorer.lay_out`.
+    :param superseded: ids of turns whose facts no longer hold: a way to colour the map.
+    :param golden: a chat log's questions, one JSON object a line, see ``docs/formats.md``.
+    :raises DataError: when the bench has no vectors or no such scope.
+    :raises ModelError: where anywidget is not installed.
+    """
+    first = scope or _busiest(bench)
+    lay_out_first = lay_out(bench, first, places=places, seed=seed)
+    systems = [run] if isinstance(run, Run | str) else list(run)
+    if not 1 <= len(systems) <= 2:
+        raise DataError(f"the map tells one or two systems apart, not {len(systems)}")
+    return _widget_class()(bench, systems, lay_out_first, k, places, set(superseded), Path(golden), seed)
+
+
+def _busiest(bench: Bench) -> str:
+    asked = bench.queries["scope"] if bench.queries.height else bench.turns["scope"]
+    return str(asked.value_counts(sort=True, name="n").sort("n", "scope", descending=[True, False])["scope"][0])
+
+
+@cache
+def _widget_class() -> Any:
+    try:
+        import anywidget
+        import traitlets
+    except ImportError as error:
+        raise ModelError(
+            'the explorer needs anywidget, which is not installed; run: pip install "memlab[lab]"'
+        ) from error
+
+    class Explorer(anywidget.AnyWidget):
+        """A map of turns that answers questions; see :func:`memlab.explore`."""
+
+        _esm = (_HERE / "scatterplot.js").read_text("utf-8") + (_HERE / "explorer.js").read_text("utf-8")
+        _css = (_HERE / "explorer.css").read_text("utf-8")
+        scope = traitlets.Unicode().tag(sync=True)
+        question = traitlets.Unicode().tag(sync=True)
+        systems = traitlets.List(traitlets.Unicode()).tag(sync=True)
+        k = traitlets.Int(10, min=1).tag(sync=True)
+        problem = traitlets.Unicode().tag(sync=True)
+        _scene = traitlets.Dict().tag(sync=True)
+        _view = traitlets.Dict().tag(sync=True)
+        _picked = traitlets.Bytes().tag(sync=True)
+
+        def __init__(
+            self, bench: Bench, systems: list[Run | str], scene: Scene, k: int, places: pl.DataFrame | None,
+            superseded: set[str], golden: Path, seed: int,
+        ) -> None:  # fmt: skip
+            self._bench, self._places, self._superseded, self._golden, self._seed = (
+                bench,
+                places,
+                superseded,
+                golden,
+                seed,
+            )
+            self._runs = {run.name: run for run in systems if isinstance(run, Run)}
+            self._scenes = {scene.scope: scene}
+            self._evidence = _evidence(bench)
+            names = [system.name if isinstance(system, Run) else system for system in systems]
+            super().__init__(scope=scene.scope, systems=names, k=k)
+            self.on_msg(self._asked)
+            self._show_scene()
+            asked = bench.queries.filter(pl.col("scope") == scene.scope)
+            first = max(asked["query_id"], key=lambda query: len(self._evidence.get(query, ())), default="")
+            self.observe(self._moved, ["question", "systems", "k"])
+            self.observe(self._went, "scope")
+            self.question = first
+
+        @property
+        def scene(self) -> Scene:
+            """The map as it is."""
+            return self._scenes[self.scope]
+
+        @property
+        def answer(self) -> dict[str, Any]:
+            """What the question draws."""
+            return {key: value for key, value in self._view.items() if key != "ms"}
+
+        @property
+        def selection(self) -> pl.DataFrame:
+            """The turns that were picked last."""
+            return self.scene.turns[np.frombuffer(self._picked, np.int32)]
+
+        def select(self, turn_ids: Sequence[str]) -> None:
+            """Pick turns, as a lasso would."""
+            rows = self.scene.turns.with_row_index("i").filter(pl.col("turn_id").is_in(list(turn_ids)))["i"]
+            self._picked = rows.to_numpy().astype(np.int32).tobytes()
+
+        def similarity(self) -> np.ndarray:
+            """Give the cosines among the picked turns."""
+            vectors = self.scene.vectors[np.frombuffer(self._picked, np.int32)]
+            cosines: np.ndarray = vectors @ vectors.T
+            return cosines
+
+        def cluster_again(self) -> pl.DataFrame:
+            """Cluster the picked turns alone (everything where nothing is picked); the others lose their colour."""
+            scene = self.scene
+            rows = np.frombuffer(self._picked, np.int32)
+            rows = rows if len(rows) else np.arange(scene.turns.height)
+            labels = np.full(scene.turns.height, -1)
+            labels[rows] = hdbscan_labels(scene.vectors[rows], seed=self._seed)
+            terms = cluster_terms(scene.turns["text"].to_list(), labels)
+            names = {label: " · ".join(words) for label, words in terms.select("label", "terms").iter_rows()}
+            turns = scene.turns.with_columns(label=pl.Series(labels))
+            self._scenes[scene.scope] = Scene(scene.scope, turns, scene.vectors, names)
+            self._show_scene()
+            return self.selection
+
+        def save(self, question: str, answer: str = "") -> dict[str, Any]:
+            """Append a question whose evidence is the selection to the golden set; gives the record.
+
+            :raises DataError: when nothing is picked or asked.
+            """
+            if not question.strip() or not self._picked:
+                raise DataError("a question needs words, and its evidence: pick the turns that answer it")
+            turns = self.selection.sort("timestamp", nulls_last=True)
+            lines = self._golden.read_text(encoding="utf-8").splitlines() if self._golden.exists() else []
+            record = {
+                "question": question.strip(), "scope": self.scope, "query_id": f"golden-{len(lines) + 1}",
+                **({"answer": answer.strip()} if answer.strip() else {}), "evidence": turns["turn_id"].to_list(),
+            }  # fmt: skip
+            with self._golden.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            return record
+
+        def _went(self, change: Mapping[str, Any]) -> None:
+            if self.scope not in self._scenes:
+                try:
+                    self._scenes[self.scope] = lay_out(self._bench, self.scope, places=self._places, seed=self._seed)
+                except MemlabError as error:
+                    self.problem, self.scope = str(error), change["old"]
+                    return
+            self._picked = b""
+            self._show_scene()
+            asked = self._bench.queries.filter(pl.col("scope") == self.scope)
+            self.question = max(asked["query_id"], key=lambda query: len(self._evidence.get(query, ())), default="")
+
+        def _moved(self, _: Any = None, among: np.ndarray | None = None) -> None:
+            known = self._bench.queries.filter((pl.col("query_id") == self.question) & (pl.col("scope") == self.scope))
+            query_id = self.question if known.height else ""
+            text = str(known["text"][0]) if known.height else self.question
+            if not text.strip():
+                self._view = {}
+                return
+            # A run answers its own questions; a new one takes the pipeline that the run is named after.
+            systems = [self._runs[name] if query_id and name in self._runs else name for name in self.systems]
+            evidence = self._evidence.get(query_id, ())
+            try:
+                self._view = answer(self.scene, self._bench, text, systems, k=self.k, query_id=query_id,
+                                    evidence=evidence, among=among)  # fmt: skip
+                self.problem = ""
+            except MemlabError as error:
+                self.problem = str(error)
+
+        def _show_scene(self) -> None:
+            self._scene = _drawn(self.scene, self._bench, self._superseded)
+
+        def _asked(self, _: Any, content: Mapping[str, Any], __: Any) -> None:
+            kind = content.get("kind")
+            try:
+                if kind == "text":
+                    self._tell_text(int(content["i"]))
+                elif kind == "matrix":
+                    rows = np.frombuffer(self._picked, np.int32)[:MOST_IN_MATRIX]
+                    cosines = self.scene.vectors[rows] @ self.scene.vectors[rows].T
+                    self.send({"kind": "matrix", "rows": rows.tolist(), "cosines": cosines.round(3).ravel().tolist()})
+                elif kind == "cluster":
+                    self.cluster_again()
+                elif kind == "search":
+                    self._moved(among=np.frombuffer(self._picked, np.int32) if content.get("among") else None)
+                elif kind == "save":
+                    record = self.save(str(content.get("question", "")), str(content.get("answer", "")))
+                    told = f"{record['query_id']}: {len(record['evidence'])} turns, in {self._golden.name}"
+                    self.send({"kind": "saved", "told": told})
+            except MemlabError as error:
+                self.problem = str(error)
+
+        def _tell_text(self, i: int) -> None:
+            turn = self.scene.turns.row(i, named=True)
+            asked = self._view.get("text", "")
+            when = turn["timestamp"].strftime("%-d %b %Y, %H:%M") if turn["timestamp"] else ""
+            head = " · ".join(part for part in (turn["speaker"], when, turn["session_id"]) if part)
+            words = snippet(turn["text"], asked, language=self._bench.language)
+            self.send({"kind": "text", "i": i, "text": words, "head": head})
+
+        def picture(self) -> Any:
+            """Give the map with the question's evidence as a figure, for :func:`memlab.figures.export`."""
+            from memlab.figures import maps
+
+            evidence = self._view.get("evidence", [])
+            turns = self.scene.turns.with_row_index("i").with_columns(evidence=pl.col("i").is_in(evidence))
+            terms = pl.DataFrame({"label": list(self.scene.names), "terms": list(self.scene.names.values())})
+            return maps.embedding_map(turns.drop("i"), terms=terms, title=self._view.get("text", ""))
+
+        def _repr_mimebundle_(self, **options: Any) -> Any:
+            from memlab.figures.export import pictures
+            from memlab.figures.origin import RUNNING
+
+            try:
+                still = pictures(self.picture(), ["svg"], "full", "explorer")["svg"].decode()
+            except MemlabError:
+                still = ""
+            shown = {"text/plain": repr(self)} | ({"image/svg+xml": still} if still else {})
+            if RUNNING in os.environ:  # no screen: a widget would leave nothing in the saved notebook
+                return shown
+            widget = super()._repr_mimebundle_(**options)
+            return (shown | widget[0], widget[1]) if isinstance(widget, tuple) else shown | (widget or {})
+
+        def __repr__(self) -> str:
+            return f"Explorer({self.scope!r}: {self.scene.turns.height:,} turns, {', '.join(self.systems)})"
+
+    return Explorer
+
+
+def _evidence(bench: Bench) -> dict[str, list[str]]:
+    shown = bench.evidence("turn")
+    return {} if shown is None else dict(shown.frame.group_by("query_id").agg("doc_id").iter_rows())
+
+
+def _drawn(scene: Scene, bench: Bench, superseded: set[str]) -> dict[str, Any]:
+    """Give what the browser draws of a scene: buffers for the points, names for their colours."""
+    turns = scene.turns
+    sessions = turns["session_id"].to_list()
+    order = {session: i for i, session in enumerate(dict.fromkeys(sessions))}
+    speakers = {
+        speaker: i for i, speaker in enumerate(turns["speaker"].fill_null("").value_counts(sort=True)["speaker"])
+    }
+    colours = {
+        "cluster": _codes(
+            turns["label"].to_list(),
+            [scene.names.get(i, f"cluster {i}") for i in range(max(scene.names, default=-1) + 1)],
+        ),
+        "session": _codes([order[session] for session in sessions], list(order)),
+        "speaker": _codes(
+            [speakers[speaker or ""] for speaker in turns["speaker"]], [name or "nobody" for name in speakers]
+        ),
+    }
+    if superseded:
+        colours["superseded"] = _codes([int(turn in superseded) for turn in turns["turn_id"]], ["holds", "superseded"])
+    times = (
+        turns["timestamp"].dt.epoch("ms").cast(pl.Float64).to_numpy() if turns["timestamp"].null_count() == 0 else None
+    )
+    asked = bench.queries.filter(pl.col("scope") == scene.scope)
+    centres = turns.filter(pl.col("label") >= 0).group_by("label").agg(pl.col("x", "y").median(), size=pl.len())
+    labels = [
+        {"x": x, "y": y, "text": scene.names.get(label, f"cluster {label}"), "size": size}
+        for label, x, y, size in centres.sort("size", "label", descending=[True, False]).iter_rows()
+    ]
+    return {
+        "scope": scene.scope, "n": turns.height, "x": turns["x"].to_numpy().tobytes(),
+        "y": turns["y"].to_numpy().tobytes(), "times": None if times is None else times.tobytes(), "colours": colours,
+        "labels": labels, "questions": [list(row) for row in asked.select("query_id", "text").iter_rows()],
+        "scopes": list(bench.documents("turn").spans), "most_in_matrix": MOST_IN_MATRIX,
+    }  # fmt: skip
+
+
+def _codes(codes: Sequence[int], names: Sequence[str]) -> dict[str, Any]:
+    return {"codes": np.asarray(codes, dtype=np.int32).tobytes(), "names": list(names)}

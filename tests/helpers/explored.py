@@ -1,0 +1,17 @@
+"""A small conversation on a map that was made before."""
+
+from __future__ import annotations
+
+import polars as pl
+
+import memlab
+from memlab.explorer import lay_out
+
+DATA = memlab.datasets.synthetic.generate(turns=120, seed=0)
+BENCH = memlab.Bench.of(DATA, encoder="hashing")
+SCOPE = DATA.scopes[0]
+PLACES = DATA.turns.select(
+    "turn_id", x=pl.int_range(pl.len()).cast(pl.Float64), y=pl.col("n").cast(pl.Float64), label=pl.col("n") % 3
+)
+SCENE = lay_out(BENCH, SCOPE, places=PLACES)
+ASKED = DATA.questions.filter((pl.col("scope") == SCOPE) & (pl.col("evidence").list.len() > 0)).row(0, named=True)
