@@ -144,7 +144,7 @@ def _widget_class() -> Any:
             """Cluster the picked turns alone (everything where nothing is picked); the others lose their colour."""
             scene = self.scene
             rows = np.frombuffer(self._picked, np.int32)
-            rows = rows if len(rows) else np.arange(scene.turns.height)
+            rows = rows if len(rows) else np.arange(scene.turns.height, dtype=np.int32)
             labels = np.full(scene.turns.height, -1)
             labels[rows] = hdbscan_labels(scene.vectors[rows], seed=self._seed)
             terms = cluster_terms(scene.turns["text"].to_list(), labels)
