@@ -1,33 +1,44 @@
-"""What clusters are about, in a few of their own words."""
+"""What clusters, sessions and weeks are about, in a few of their own noun phrases."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
+from tqdm import tqdm
 
 from memlab.cluster.density import NOISE
 from memlab.errors import DataError
-from memlab.language.tokens import words
-from memlab.language.words import COURTESY, NUMBERS, STOP_WORDS
+from memlab.language.nouns import noun_phrases, telling
+from memlab.language.tokens import Token, stem, stems, tokens
 
-_LEFT_OUT = STOP_WORDS | COURTESY | NUMBERS
 CLUSTER_TERMS_SCHEMA = {"label": pl.Int64(), "size": pl.UInt32(), "terms": pl.List(pl.String())}
 
+# What a word that every group has is worth, each further word of a phrase, and a word that several speakers say.
+# Chosen on three conversations of LoCoMo; docs/rollups.md tells how they do on others.
+_COMMON, _PER_WORD, _TOGETHER = 0.2, 0.5, 3.0
+_MOST_WORDS, _MOST_CHARS = 4, 60
+_SHORTEST_NICKNAME = 3
+_POSSESSIVE = re.compile(r"['’]s$")
 
-def cluster_terms(texts: Sequence[str], labels: np.ndarray, *, n_terms: int = 3, max_ngram: int = 2) -> pl.DataFrame:
-    """Name each cluster by the words that set it apart: class-based TF-IDF.
 
-    A cluster's texts count as one document; a term weighs its share of the cluster's words times
-    log(1 + A / f), with f how often the term stands in all clusters and A the mean number of words in a cluster.
-    English stop words, contractions, numbers and chat filler ("wow", "thanks") are left out, and a term that shares
-    a word with one chosen before it ("pig" after "guinea pig") is passed over. Noise is left out.
+def cluster_terms(
+    texts: Sequence[str], labels: np.ndarray, *, n_terms: int = 3, speakers: Sequence[str] | None = None
+) -> pl.DataFrame:
+    """Name each cluster by the noun phrases that set it apart: class-based TF-IDF.
+
+    A cluster's texts count as one document; a word is worth how often the cluster says it, by how few other clusters
+    do, three times as much where several speakers say it. A phrase of up to four words is worth the mean of its words,
+    more with each further word and with the root of how often it is said; one noun alone is written with what stands
+    before it most often ("clothing store"). Of phrases that share a word the best stays. Courtesy, time and words that
+    no conversation is about are left out, and so is noise.
 
     :param texts: n texts.
     :param labels: (n,) integers, ``NOISE`` = −1 for noise.
     :param n_terms: how many terms to give; fewer where a cluster has fewer.
-    :param max_ngram: the most words in a term.
+    :param speakers: who says each text; their names are no terms.
     :returns: ``label``, ``size``, ``terms`` (the best first), one row a cluster in order of label.
     :raises DataError: when the lengths differ.
 
@@ -35,54 +46,85 @@ def cluster_terms(texts: Sequence[str], labels: np.ndarray, *, n_terms: int = 3,
 
     >>> import numpy as np
     >>> from memlab.cluster import cluster_terms
-    >>> texts = ["The cat sat.", "A cat and a dog.", "Trains run late.", "Night trains!", "noise"]
+    >>> texts = ["The cat sat.", "A cat and a dog.", "Steam trains run late.", "I take steam trains!", "noise"]
     >>> cluster_terms(texts, np.array([0, 0, 1, 1, -1]), n_terms=1)["terms"].to_list()
-    [['cat'], ['trains']]
+    [['cat'], ['steam trains']]
     """
     labels = np.asarray(labels)
-    if len(texts) != len(labels):
-        raise DataError(f"{len(texts)} texts but {len(labels)} labels; expected one label for each text")
-    members = np.flatnonzero(labels != NOISE).tolist()
-    clusters, place, sizes = np.unique(labels[members], return_inverse=True, return_counts=True)
-    terms = _best_terms([texts[i] for i in members], place, n_terms, max_ngram)
-    return pl.DataFrame({"label": clusters, "size": sizes, "terms": terms}, schema=CLUSTER_TERMS_SCHEMA, strict=False)
+    if len(texts) != len(labels) or (speakers is not None and len(speakers) != len(texts)):
+        counts = f"{len(texts)} texts but {len(labels)} labels" + (f" and {len(speakers)} speakers" if speakers else "")
+        raise DataError(f"{counts}; expected one label (and speaker) for each text")
+    rows = pl.DataFrame(
+        {"label": labels.tolist(), "text": list(texts), "speaker": list(speakers or [""] * len(texts))},
+        schema={"label": pl.Int64, "text": pl.String, "speaker": pl.String},
+    ).filter(pl.col("label") != NOISE)
+    sizes = rows.group_by("label").agg(size=pl.len()).sort("label")
+    said, phrases = _words_and_phrases(rows, _called(speakers or ()))
+    valued = _valued(said, phrases)
+    best = {label: _distinct(group, n_terms) for (label,), group in valued.group_by("label", maintain_order=True)}
+    terms = pl.Series([best.get(label, []) for label in sizes["label"]], dtype=pl.List(pl.String))
+    return sizes.select("label", pl.col("size").cast(pl.UInt32), terms=terms)
 
 
-def _best_terms(texts: list[str], cluster: np.ndarray, n_terms: int, max_ngram: int) -> list[list[str]]:
-    from scipy.sparse import csr_array
-    from sklearn.feature_extraction.text import CountVectorizer
-
-    n_clusters = int(cluster.max(initial=-1)) + 1
-    vectorizer = CountVectorizer(tokenizer=_telling, token_pattern=None, lowercase=False, ngram_range=(1, max_ngram))
-    try:
-        in_text = vectorizer.fit_transform(texts)
-    except ValueError:  # scikit-learn's way to say that nothing but stop words is left
-        return [[] for _ in range(n_clusters)]
-    # Counted text by text and then summed, so that no term joins the end of one message to the start of the next.
-    member = csr_array((np.ones(len(texts)), (cluster, np.arange(len(texts)))), shape=(n_clusters, len(texts)))
-    counts = csr_array(member @ in_text)
-    terms = vectorizer.get_feature_names_out()
-    in_all = np.asarray(counts.sum(axis=0)).ravel()
-    in_cluster = np.asarray(counts.sum(axis=1)).ravel()
-    inverse = np.log1p(in_cluster.mean() / in_all)
-    best = []
-    for row, n_words in enumerate(in_cluster):
-        entries = slice(counts.indptr[row], counts.indptr[row + 1])
-        columns = counts.indices[entries]
-        own, weights = terms[columns], counts.data[entries] / max(n_words, 1) * inverse[columns]
-        best.append(_distinct(map(str, own[np.lexsort((own, -weights))]), n_terms))
-    return best
+def _called(speakers: Sequence[str]) -> frozenset[str]:
+    """Give what those who take part are called: the words of their names, and how these begin ("mel")."""
+    names = {part for name in set(speakers) for part in re.findall(r"[^\W\d_]+", name.lower())}
+    return frozenset(names | {name[:n] for name in names for n in range(_SHORTEST_NICKNAME, len(name))})
 
 
-def _telling(text: str) -> list[str]:
-    return [word for word in words(text) if len(word) > 1 and not word.isdigit() and word not in _LEFT_OUT]
+def _words_and_phrases(rows: pl.DataFrame, called: frozenset[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """List the telling words (``label``, ``speaker``, ``stem``) and the phrases (``label``, ``key``, ``written``)."""
+
+    def fits(word: Token) -> bool:
+        return telling(word) and not (word.text[0].isupper() and word.key in called)
+
+    said, phrases = list[tuple[int, str, str]](), list[tuple[int, str, str]]()
+    for label, text, speaker in tqdm(rows.iter_rows(), "naming", len(rows), unit=" texts", delay=2, leave=False):
+        said += [(label, speaker, word.key) for word in tokens(text) if fits(word)]
+        for phrase in noun_phrases(text):
+            for start in range(max(len(phrase) - _MOST_WORDS, 0), len(phrase)):
+                part, written = phrase[start:], _POSSESSIVE.sub("", text[phrase[start].start : phrase[-1].end])
+                if len(written) <= _MOST_CHARS and all(map(fits, part)):
+                    phrases.append((label, " ".join(stem([word.key for word in part])), written))
+    words = pl.DataFrame(said, {"label": pl.Int64, "speaker": pl.String, "stem": pl.String}, orient="row")
+    found = pl.DataFrame(phrases, {"label": pl.Int64, "key": pl.String, "written": pl.String}, orient="row")
+    return words.with_columns(stem=stems(words["stem"])), found
 
 
-def _distinct(ranked: Iterable[str], n_terms: int) -> list[str]:
-    chosen: list[str] = []
-    for term in ranked:
+def _valued(said: pl.DataFrame, phrases: pl.DataFrame) -> pl.DataFrame:
+    """Give each phrase of a label its ``value``, best first: ``label``, ``words``, ``n`` (times said), ``written``."""
+    together = pl.when(pl.col("voices") > 1).then(_TOGETHER).otherwise(1.0)
+    rare = ((pl.lit(said["label"].n_unique()) + 1) / (pl.col("df") + 0.5)).log() + _COMMON
+    worth = (
+        said.group_by("label", "stem")
+        .agg(tf=pl.len(), voices=pl.col("speaker").n_unique())
+        .with_columns(df=pl.len().over("stem"))
+        .select("label", "stem", worth=(pl.col("tf") - 0.5) * rare * together)
+    )
+    forms = phrases.group_by("label", "key", "written", maintain_order=True).len("n").sort("n", descending=True, maintain_order=True)
+    whole = forms.group_by("label", "key").agg(pl.col("written").first(), pl.col("n").sum())
+    whole = whole.with_columns(words=pl.col("key").str.split(" ")).filter(~pl.col("words").list.eval(
+        pl.element().is_duplicated()).list.any())
+    value = pl.col("worth").mean() * (1 + _PER_WORD * (pl.len() - 1))
+    valued = (
+        whole.explode("words").rename({"words": "stem"}).join(worth, on=["label", "stem"])
+        .group_by("label", "key").agg(value=value)
+        .join(whole, on=["label", "key"])
+        .with_columns(value=pl.col("value") * pl.when(pl.col("words").list.len() > 1).then(pl.col("n").sqrt()).otherwise(1))
+    )  # fmt: skip
+    return valued.sort("label", -pl.col("value").round(9), "key")
+
+
+def _distinct(ranked: pl.DataFrame, n_terms: int) -> list[str]:
+    """Keep the first of the phrases that share a word, one noun with what mostly stands before it."""
+    rows = [(tuple(words), n, written) for words, n, written in ranked.select("words", "n", "written").iter_rows()]
+    chosen, taken = list[str](), set[str]()
+    for words, _, written in rows:
         if len(chosen) == n_terms:
             break
-        if not any(set(term.split()) & set(other.split()) for other in chosen):
-            chosen.append(term)
+        if taken.isdisjoint(words):
+            longer = [row for row in rows if row[0][-1:] == words and len(row[0]) > 1 and taken.isdisjoint(row[0])]
+            words, _, written = max(longer, key=lambda row: row[1], default=(words, 0, written))
+            chosen.append(written)
+            taken |= set(words)
     return chosen

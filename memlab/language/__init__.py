@@ -17,6 +17,7 @@ Text comes in; words, spans and values go out. No other room holds a list of wor
 - ``statements``: the lists of words that are kept as data, by name.
 - ``leaning``: words and patterns by which a question leans on what was said before it.
 - ``names``: names in sentences, with what speaks for their type.
+- ``nouns``: noun phrases, by parts of speech.
 - ``verbs``: common verbs and their forms.
 - ``people``: what somebody may be to somebody.
 - ``analysis``: words as retrieval reads them, in every language that Snowball stems: tokens, stems, stop words.

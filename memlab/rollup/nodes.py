@@ -6,7 +6,6 @@ import hashlib
 
 import polars as pl
 
-from memlab.cluster import cluster_terms
 from memlab.embed.text import turn_text
 from memlab.records import Node, frame, schema
 from memlab.rollup.summarisers import POOL, SOURCE, WRITTEN, Summariser
@@ -16,9 +15,10 @@ INSTEAD = " instead of "
 """Stands in ``service`` where another summariser than the one asked wrote a node; such a node is never reused."""
 
 SCHEMA = schema(Node)
-_TERMS = 3
+# Clusters are many, and drawn small.
+_TERMS, _TOPICS = 3, 6
 _ABOUT = ("scope", "level", "kind", "children", "turns", "start", "end", "method")
-_WROTE = ("sentences", "evidence", "service", "topics")
+_WROTE = ("sentences", "evidence", "service")
 
 
 def sentences_of(turns: pl.DataFrame) -> pl.DataFrame:
@@ -74,7 +74,7 @@ def session_nodes(turns: pl.DataFrame, summariser: Summariser, *, previous: pl.D
         method=pl.lit("session"),
     )
     pool = sentences_of(turns).with_columns(group="session_id", kind=pl.lit("session"))
-    return _written(about, pool.select(list(POOL)), summariser, previous)
+    return _written(about, pool.select(list(POOL)), turns, summariser, previous)
 
 
 def layer_above(
@@ -109,7 +109,7 @@ def layer_above(
             of_groups.group_by("group", maintain_order=True).agg("turns"), on="group", how="left", maintain_order="left"
         )
     )
-    return _written(about, _pool(edges, below, turns), summariser, previous)
+    return _written(about, _pool(edges, below, turns), turns, summariser, previous)
 
 
 def _pool(edges: pl.DataFrame, nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
@@ -139,7 +139,7 @@ def _pool(edges: pl.DataFrame, nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.D
 
 
 def _written(
-    about: pl.DataFrame, pool: pl.DataFrame, summariser: Summariser, previous: pl.DataFrame | None
+    about: pl.DataFrame, pool: pl.DataFrame, turns: pl.DataFrame, summariser: Summariser, previous: pl.DataFrame | None
 ) -> pl.DataFrame:
     """Write the nodes of groups in one call of the summariser; what ``previous`` holds is taken from there."""
     named = _named(about, pool, summariser)
@@ -149,24 +149,19 @@ def _written(
     new = pool.filter(~pl.col("group").is_in(wrote["group"].implode()))
     if new.height:
         made = summariser.write(new).select(pl.col(name).cast(kind) for name, kind in WRITTEN.items())
-        wrote = pl.concat([wrote, made.join(_topics(new), on="group", how="left").select(wrote.columns)])
+        wrote = pl.concat([wrote, made.select(wrote.columns)])
+    # Topics set groups apart: those of one change with the others, so they are never kept.
+    wrote = wrote.join(_topics(about, turns), on="group", how="full", coalesce=True)
     return named.join(wrote, on="group", how="left", maintain_order="left").pipe(
         as_nodes, text=pl.col("sentences").list.join(" ").fill_null(""), service=pl.col("service").fill_null(SOURCE)
     )
 
 
-def _topics(pool: pl.DataFrame) -> pl.DataFrame:
-    """Name what each group is about: ``group``, ``topics``."""
-    if pool["kind"][0] != "cluster":
-        return topics(pool.with_columns(scope=pl.col("group")), by="group")
-    # Clusters are many, and what sets them apart within their scope is what they are called.
-    parts = []
-    for (_,), rows in pool.group_by("scope", maintain_order=True):
-        groups = rows["group"].unique(maintain_order=True)
-        labels = rows["group"].replace_strict(groups, range(len(groups)), return_dtype=pl.Int64).to_numpy()
-        terms = cluster_terms(rows["text"].to_list(), labels, n_terms=_TERMS)["terms"]
-        parts.append(pl.DataFrame({"group": groups, "topics": terms}))
-    return pl.concat(parts)
+def _topics(about: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+    """Name what each group's turns are about, against the other groups of its scope: ``group``, ``topics``."""
+    of_groups = about.select("group", "scope", "kind", turn_id="turns").explode("turn_id")
+    said = of_groups.join(sentences_of(turns).select("turn_id", "speaker", "text"), on="turn_id", maintain_order="left")
+    return topics(said, by="group", n_topics=_TERMS if "cluster" in said["kind"] else _TOPICS)
 
 
 def _named(about: pl.DataFrame, pool: pl.DataFrame, summariser: Summariser) -> pl.DataFrame:

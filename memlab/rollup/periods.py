@@ -37,8 +37,8 @@ def rollup(
     a week belongs to the month of its Thursday. A session without a date goes with the one before it, the first ones
     with the one after; a scope without any date is one period and one month, whose ``method`` says ``undated``.
 
-    Topics of a session are read off its turns, those of a period off the sentences below it. Decisions are those of all
-    its turns. Open questions are those that nobody has answered up to its end, also of earlier periods: a statement of
+    Topics are what sets the turns of a session or period apart from the others of its level, so that they change with
+    these. Decisions are those of all its turns. Open questions are those that nobody has answered up to its end, also of earlier periods: a statement of
     a later session answers one when it holds half of its telling words, and at least two.
 
     :param turns: rows of :class:`memlab.records.Turn`, in order of scope, session and place.
@@ -46,8 +46,8 @@ def rollup(
     :param period: ``week`` or ``day``.
     :param tz: name of the time zone in which days begin, as ``Europe/Oslo``.
     :param summariser: what writes the nodes; ``None`` for :class:`memlab.rollup.Extractive`.
-    :param previous: nodes of an earlier call: one whose sources have not changed keeps its sentences and topics, so
-        that a new session costs three calls of the summariser. What was written in another's place is written anew.
+    :param previous: nodes of an earlier call: one whose sources have not changed keeps its sentences, so that a new
+        session costs three calls of the summariser. What was written in another's place is written anew.
     :returns: rows of :class:`memlab.records.Node`: sessions (level 0), then periods, then months, each by scope and
         time.
     :raises DataError: for another period, or a time zone that nobody knows.

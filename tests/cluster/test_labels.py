@@ -15,29 +15,32 @@ def test_terms_set_clusters_apart_and_noise_is_left_out():
     assert terms.schema == {"label": pl.Int64, "size": pl.UInt32, "terms": pl.List(pl.String)}
     assert terms["label"].to_list() == [0, 1]
     assert terms["size"].to_list() == [2, 2]
-    assert [t[0] for t in terms["terms"].to_list()] == ["guinea", "piano"]
-    assert "unrelated" not in terms["terms"].explode().to_list()
+    assert [t[0] for t in terms["terms"].to_list()] == ["guinea pig food", "piano concert"]
+    assert "remark" not in terms["terms"].explode().to_list()
 
 
 def test_weights_are_class_based_tf_idf():
-    """By hand: in cluster 0 "apple" is 3 of 4 words, 4 in all; "rare" 1 of 4, 1 in all; A = 4."""
-    texts = ["apple apple apple rare", "apple pear pear pear"]
-    apple, rare = 3 / 4 * np.log(1 + 4 / 4), 1 / 4 * np.log(1 + 4 / 1)
-    assert apple > rare
-    ranked = cluster_terms(texts, np.array([0, 1]), n_terms=5, max_ngram=1)["terms"].to_list()
-    assert ranked == [["apple", "rare"], ["pear", "apple"]]
-    texts = ["apple apple rare", "apple apple apple"]
-    apple, rare = 2 / 3 * np.log(1 + 3 / 5), 1 / 3 * np.log(1 + 3 / 1)
-    assert rare > apple
-    assert cluster_terms(texts, np.array([0, 1]), max_ngram=1)["terms"][0].to_list() == ["rare", "apple"]
+    """By hand, as tf and df of two clusters: apple (3, 2) in the first is worth .95, pear (2, 1) there 1.34."""
+    apple, pear = (2.5 * (np.log(3 / 2.5) + 0.2), 1.5 * (np.log(3 / 1.5) + 0.2))
+    assert apple < pear
+    texts = ["an apple, an apple, an apple", "a pear or a pear", "an apple", "a grape"]
+    terms = cluster_terms(texts, np.array([0, 0, 1, 1]))["terms"].to_list()
+    assert terms == [["pear", "apple"], ["grape", "apple"]]
+
+
+def test_what_several_say_counts_more_and_their_names_do_not():
+    texts = ["Ann saw a boat.", "A boat!", "The lamp is a lamp."]
+    first = [cluster_terms(texts, np.zeros(3, int), speakers=who)["terms"][0][0] for who in ("AAA", ["Ann", "B", "B"])]
+    assert first == ["boat", "boat"]
+    assert cluster_terms(["Ann runs a shop."], np.array([0]), speakers=["Annabel"])["terms"].to_list() == [["shop"]]
 
 
 def test_terms_share_no_word_and_do_not_cross_messages():
     terms = cluster_terms(["green tea"] * 3 + ["tea green"], np.zeros(4, int), n_terms=9)["terms"][0].to_list()
     words = " ".join(terms).split()
     assert len(words) == len(set(words))
-    crossing = cluster_terms(["alpha", "beta"], np.zeros(2, int), n_terms=9)["terms"][0].to_list()
-    assert crossing == ["alpha", "beta"]
+    crossing = cluster_terms(["a boat", "house"], np.zeros(2, int), n_terms=9)["terms"][0].to_list()
+    assert crossing == ["boat", "house"]
 
 
 @pytest.mark.parametrize("texts", [["Wow, thanks!", "I don’t, it's 2023"], ["", "?!"]])
@@ -55,6 +58,8 @@ def test_no_cluster_gives_no_rows(labels):
 def test_lengths_must_agree():
     with pytest.raises(DataError, match="2 texts but 1 labels"):
         cluster_terms(["a", "b"], np.array([0]))
+    with pytest.raises(DataError, match="1 texts but 1 labels and 2 speakers"):
+        cluster_terms(["a"], np.array([0]), speakers=["Ann", "Mel"])
 
 
 @settings(max_examples=30, deadline=None)

@@ -1,0 +1,54 @@
+"""Noun phrases: runs of adjectives and nouns that end in a noun."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from memlab.language.statements import wordlist
+from memlab.language.tokens import Token, tokens
+from memlab.language.verbs import forms
+from memlab.language.words import CONTRACTIONS, COURTESY, MODALS, NUMBERS, PRONOUNS, STOP_WORDS, TIMES
+
+NOT_ABOUT = STOP_WORDS | COURTESY | NUMBERS | TIMES | wordlist("light") | wordlist("vague")
+"""Words that no conversation is about."""
+
+# After these a word that may be a verb is one: "we show emotions".
+_BEFORE_VERBS = (PRONOUNS - {"my", "your", "our", "his", "her", "its", "their"}) | MODALS | CONTRACTIONS | {"to"}
+
+
+@lru_cache(maxsize=50_000)
+def noun_phrases(text: str) -> tuple[tuple[Token, ...], ...]:
+    """Find the longest noun phrases of an English text, by TextBlob's lexicon of parts of speech.
+
+    A phrase holds adjectives and nouns with nothing but a space or a hyphen between them, and none of
+    :data:`NOT_ABOUT`.
+
+    >>> from memlab.language.nouns import noun_phrases
+    >>> [" ".join(word.text for word in phrase) for phrase in noun_phrases("I adopted a guinea pig from a loud shelter.")]
+    ['guinea pig', 'loud shelter']
+    """
+    from textblob.en import parser
+
+    words = tokens(text)
+    tags = [tag for _, tag in parser.find_tags([word.text for word in words])] if words else []
+    runs: list[list[int]] = [[]]
+    for i, (word, tag) in enumerate(zip(words, tags, strict=True)):
+        apart = bool(runs[-1]) and text[words[i - 1].end : word.start] not in (" ", "-")
+        verb = i > 0 and words[i - 1].key in _BEFORE_VERBS and word.key in forms()
+        fits = tag.startswith(("NN", "JJ")) and not verb and telling(word)
+        if apart or not fits:
+            runs.append([])
+        if fits:
+            runs[-1].append(i)
+    phrases = []
+    for run in runs:
+        while run and not tags[run[-1]].startswith("NN"):
+            run = run[:-1]
+        if run:
+            phrases.append(tuple(words[i] for i in run))
+    return tuple(phrases)
+
+
+def telling(word: Token) -> bool:
+    """Say whether a conversation could be about a word."""
+    return len(word.key) > 1 and word.key not in NOT_ABOUT and any(map(str.isalpha, word.key))
