@@ -104,11 +104,13 @@ question = data.questions.filter(pl.col("query_id") == query_id).row(0, named=Tr
 first, last = turns.spans[scope]
 of_scope = labels.filter((pl.col("scope") == scope) & (pl.col("draw") == 0))
 place = cluster.project(turns.embeddings[first:last], seed=seed)
-points = data.turns.select("turn_id", "session_id", "text").join(
+points = data.turns.select("turn_id", "session_id", "speaker", "text").join(
     of_scope.with_columns(x=pl.Series(place[:, 0]), y=pl.Series(place[:, 1])), on="turn_id", how="inner"
 )
 points = points.with_columns(doc_id="turn_id", evidence=pl.col("turn_id").is_in(question["evidence"]))
-terms = cluster.cluster_terms(points["text"].to_list(), points["label"].to_numpy())
+terms = cluster.cluster_terms(
+    points["text"].to_list(), points["label"].to_numpy(), speakers=points["speaker"].to_list()
+)
 fig = maps.embedding_map(points, terms=terms, title=question["text"])
 caption = (
     f"The turns of {scope} (UMAP of {encoder} embeddings, HDBSCAN clusters named by c-TF-IDF) and the evidence of "

@@ -46,7 +46,7 @@ from memlab.figures import export, selection, sweeps
 from memlab.figures import rollup as drawn
 from memlab.knowledge.calibration import wilson
 from memlab.language.tokens import PIECE
-from memlab.rollup import cost, grow, kept, rollup, trees_of
+from memlab.rollup import cost, grow, kept, letter, rollup, trees_of
 from memlab.rollup.nodes import turn_nodes
 from memlab.select import budget
 from memlab.summarize import share, split, unsupported
@@ -126,7 +126,6 @@ export(fig, "rollups-tree", data=shown, caption=caption, provenance=dict(bench.p
 # %%
 texts = {
     "sentence": ("sentences", "evidence"),
-    "decision": ("decisions", "decision_evidence"),
     "open question": ("open_questions", "open_question_evidence"),
 }
 told = pl.concat(
@@ -173,6 +172,9 @@ display(
         f"{weeks[-1]['named'][0]}). Topics: {', '.join(last['topics'][0])}."
     )
 )
+Markdown(letter(periods, mine, last["node_id"][0], tz=tz))
+
+# %%
 answered.select("what", "text", "stands_on")
 
 # %% [markdown]
@@ -440,7 +442,7 @@ lines.append(
 )
 lines.append(
     f"**Last week** ({when}) is answered by {answered.filter(what='sentence').height:,} sentences from "
-    f"{last['n_turns'][0]:,} turns; decisions: {answered.filter(what='decision').height:,}; open questions: "
+    f"{last['n_turns'][0]:,} turns; open questions: "
     f"{answered.filter(pl.col('what').str.contains('open')).height:,}, "
     f"{answered.filter(what='open from before').height:,} of them from before."
 )

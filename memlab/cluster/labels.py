@@ -46,7 +46,7 @@ def cluster_terms(
 
     >>> import numpy as np
     >>> from memlab.cluster import cluster_terms
-    >>> texts = ["The cat sat.", "A cat and a dog.", "Steam trains run late.", "I take steam trains!", "noise"]
+    >>> texts = ["The cat sat.", "A cat and a dog.", "Old steam trains run late.", "I take steam trains!", "noise"]
     >>> cluster_terms(texts, np.array([0, 0, 1, 1, -1]), n_terms=1)["terms"].to_list()
     [['cat'], ['steam trains']]
     """
@@ -84,7 +84,8 @@ def _words_and_phrases(rows: pl.DataFrame, called: frozenset[str]) -> tuple[pl.D
         for phrase in noun_phrases(text):
             for start in range(max(len(phrase) - _MOST_WORDS, 0), len(phrase)):
                 part, written = phrase[start:], _POSSESSIVE.sub("", text[phrase[start].start : phrase[-1].end])
-                if len(written) <= _MOST_CHARS and all(map(fits, part)):
+                whole = text[max(phrase[start].start - 1, 0)] != "-"
+                if whole and len(written) <= _MOST_CHARS and all(map(fits, part)):
                     phrases.append((label, " ".join(stem([word.key for word in part])), written))
     words = pl.DataFrame(said, {"label": pl.Int64, "speaker": pl.String, "stem": pl.String}, orient="row")
     found = pl.DataFrame(phrases, {"label": pl.Int64, "key": pl.String, "written": pl.String}, orient="row")
@@ -101,16 +102,22 @@ def _valued(said: pl.DataFrame, phrases: pl.DataFrame) -> pl.DataFrame:
         .with_columns(df=pl.len().over("stem"))
         .select("label", "stem", worth=(pl.col("tf") - 0.5) * rare * together)
     )
-    forms = phrases.group_by("label", "key", "written", maintain_order=True).len("n").sort("n", descending=True, maintain_order=True)
+    forms = (
+        phrases.group_by("label", "key", "written", maintain_order=True)
+        .len("n")
+        .sort("n", descending=True, maintain_order=True)
+    )
     whole = forms.group_by("label", "key").agg(pl.col("written").first(), pl.col("n").sum())
-    whole = whole.with_columns(words=pl.col("key").str.split(" ")).filter(~pl.col("words").list.eval(
-        pl.element().is_duplicated()).list.any())
+    whole = whole.with_columns(words=pl.col("key").str.split(" ")).filter(
+        ~pl.col("words").list.eval(pl.element().is_duplicated()).list.any()
+    )
     value = pl.col("worth").mean() * (1 + _PER_WORD * (pl.len() - 1))
+    repeated = pl.when(pl.col("words").list.len() > 1).then(pl.col("n").sqrt()).otherwise(1)
     valued = (
         whole.explode("words").rename({"words": "stem"}).join(worth, on=["label", "stem"])
         .group_by("label", "key").agg(value=value)
         .join(whole, on=["label", "key"])
-        .with_columns(value=pl.col("value") * pl.when(pl.col("words").list.len() > 1).then(pl.col("n").sqrt()).otherwise(1))
+        .with_columns(value=pl.col("value") * repeated)
     )  # fmt: skip
     return valued.sort("label", -pl.col("value").round(9), "key")
 

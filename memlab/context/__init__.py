@@ -11,7 +11,6 @@ from memlab.context.assembly import Budget, Contexts, assemble
 from memlab.context.bias import bias, follow_ups, rank_changes
 from memlab.context.buffer import ByModel, RollingBuffer, append_turns, extractive, update_summary
 from memlab.context.by_model import answer, judge
-from memlab.context.dating import dated
 from memlab.context.holding import (
     answer_kind,
     answers_in,
@@ -27,6 +26,7 @@ from memlab.context.memory import Active, Memories, SessionMemory, remember
 from memlab.context.rules import by_rules, refuses, token_f1
 from memlab.context.sources import ITEM, Sources, gather, known_facts, recent_messages, relevant_messages, summary_lines
 from memlab.context.tokens import Count, count
+from memlab.language.dating import dated
 
 __all__ = [
     "ITEM", "Active", "Budget", "ByModel", "Contexts", "Count", "Memories", "RollingBuffer", "SessionMemory", "Sources",

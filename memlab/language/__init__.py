@@ -9,6 +9,7 @@ Text comes in; words, spans and values go out. No other room holds a list of wor
 - ``calendar``: months and weekdays by name, and steps through the calendar.
 - ``durations``: lengths of time.
 - ``dates``: dates, also those that are only meant ("last Friday", seen from a day).
+- ``dating``: such dates written out behind the words that mean them.
 - ``mentions``: the dates, numbers and names of a text in one list, as values that can be compared.
 - ``cues``: what sentences do (decide, plan, ask, thank, put off), by their phrases.
 - ``questions``: the form of a question, and whether it is an aggregation.

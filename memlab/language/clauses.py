@@ -94,6 +94,17 @@ def clauses(sentence: str) -> list[Clause]:
     return found
 
 
+def led(text: str) -> str:
+    """Leave out the words that only lead into a sentence.
+
+    >>> from memlab.language.clauses import led
+    >>> led("Well, by the way, I moved to Oslo.")
+    'I moved to Oslo.'
+    """
+    rest = _FILLERS.sub("", text)
+    return rest[:1].upper() + rest[1:]
+
+
 def _with_subject(piece: str) -> str:
     """Leave fillers out, and give "Just finished a book", "Going to move" the "I" that they leave out."""
     plain = _FILLERS.sub("", piece)

@@ -5,7 +5,9 @@ Patterns for polars.
 
 from __future__ import annotations
 
-from memlab.language.words import MONTHS, WEEKDAYS
+from memlab.language.statements import wordlist
+from memlab.language.verbs import forms
+from memlab.language.words import AUXILIARIES, MONTHS, WEEKDAYS, wordset
 
 
 def any_of(*phrases: str, start: str = r"\b", end: str = r"\b") -> str:
@@ -66,6 +68,7 @@ PLAN = any_of(
     "(?:i'm|we're|i am|we are|i|we)(?: both| also| still)? (?:planning|plan to|going to|gonna|about to|scheduled|"
     "supposed to|heading|flying|meeting|starting|hosting|having|taking|doing|going on)",
 )
+_WHEN = r"(?:tomorrow|tonight|soon|next \w+|this (?:week|weekend|month|summer|fall|winter|spring))"
 LATER = any_of(
     "tomorrow",
     "tonight",
@@ -182,3 +185,43 @@ DANGLING = any_of(
     "it|that|this|they|those|these|he|she|which|there", start=r"^\W*(?:(?:and|but|so|or|because|also|then)\b\W*)?"
 )
 """Begins with a word that nobody understands alone."""
+
+# Pasts that tell of nothing done.
+_INWARD = AUXILIARIES | wordset(
+    """said thought felt loved liked wanted needed hoped wished meant knew guessed heard kept agreed appreciated used
+    enjoyed wondered seemed looked figured missed cared believed saw understood promised need feed"""
+)
+_PAST = "|".join(sorted({word for word, form in forms().items() if "past" in form.tense} - _INWARD))
+_LEAD = r"^\W*(?:[\w' ’-]{0,40}, |(?:last|this) \w+ |yesterday |today )?"
+_SINCE = rf"(?:i|we)(?:'ve| have|'d| had| did)? {_ADVERB}(?:recently |even |actually |eventually |also |went and )*"
+# Doings that are no news.
+_IDLE = f"{'|'.join(sorted(wordlist('talking')))}|putting|finding|resisting|trying to|having (?:fun|a)|reading as usual"
+DONE = any_of(rf"{_SINCE}(?:{_PAST}|\w{{2,}}ed|had (?:a|an|my|our|the|to))(?:[^\w']|$)", start=_LEAD, end="")
+"""Somebody tells what they did (or, with :data:`INWARD`, felt and thought)."""
+INWARD = any_of(
+    rf"{_SINCE}(?:{'|'.join(sorted(_INWARD - AUXILIARIES))})",
+    "(?:i|we)(?:'ve| have) got",
+    rf"(?:i|we)(?:'m| am|'re| are) {_ADVERB}(?:so |really )*(?:{_IDLE})",
+    rf"(?:i|we)(?:'ve| have) been (?:{_IDLE})",
+    start=_LEAD,
+)
+_TURN = (
+    "started|began|quit|left|moved|joined|adopted|bought|sold|finished|completed|won|lost|decided|switched|became|"
+    "signed up|launched|opened|accepted|broke|stopped|gave up|graduated|submitted|published|dyed|wrapped up|upgraded|"
+    "got (?:a|an|my|our|the|into|done|married|engaged|promoted|hired|accepted)"
+)
+CHANGED = any_of(rf"(?:i|we) {_ADVERB}(?:recently |actually )*(?:{_TURN})(?:[^\w']|$)", "no longer", end="")
+"""What somebody did begins, ends or settles something."""
+UNDER_WAY = any_of(
+    rf"(?:i|we)(?:'m| am|'re| are) {_ADVERB}(?:currently )?(?:\w+ing|gonna|about to)",
+    rf"(?:i|we) {_ADVERB}plan to",
+    "(?:i|we)(?:'ve| have) been \\w+ing",
+    f"(?:i|we)(?: will|'ll) .*{_WHEN}",
+    "(?:i|we)(?:'ve| have) (?:got )?(?:a|an|another|plans) .*\\b(?:next|upcoming|coming up|soon|tomorrow)",
+    start=_LEAD,
+)
+"""Somebody tells what they are at, or will be."""
+POINTING = any_of(
+    "it|its|this|that|these|those|they|them|their|he|she|him|her|his|there|here|ones?|too|either|both|such"
+)
+"""A word whose meaning may stand in another sentence."""

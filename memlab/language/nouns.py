@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from memlab.language.statements import wordlist
+from memlab.language.statements import ADVERBS, wordlist
 from memlab.language.tokens import Token, tokens
 from memlab.language.verbs import forms
 from memlab.language.words import CONTRACTIONS, COURTESY, MODALS, NUMBERS, PRONOUNS, STOP_WORDS, TIMES
@@ -24,17 +24,18 @@ def noun_phrases(text: str) -> tuple[tuple[Token, ...], ...]:
     :data:`NOT_ABOUT`.
 
     >>> from memlab.language.nouns import noun_phrases
-    >>> [" ".join(word.text for word in phrase) for phrase in noun_phrases("I adopted a guinea pig from a loud shelter.")]
-    ['guinea pig', 'loud shelter']
+    >>> [" ".join(word.text for word in phrase) for phrase in noun_phrases("I adopted a guinea pig in Oslo.")]
+    ['guinea pig', 'Oslo']
     """
     from textblob.en import parser
 
     words = tokens(text)
-    tags = [tag for _, tag in parser.find_tags([word.text for word in words])] if words else []
+    tags = [tag for _, tag in parser.find_tags([_calm(word.text) for word in words])] if words else []
     runs: list[list[int]] = [[]]
     for i, (word, tag) in enumerate(zip(words, tags, strict=True)):
         apart = bool(runs[-1]) and text[words[i - 1].end : word.start] not in (" ", "-")
-        verb = i > 0 and words[i - 1].key in _BEFORE_VERBS and word.key in forms()
+        before = next((other.key for other in reversed(words[:i]) if other.key not in ADVERBS), "")
+        verb = before in _BEFORE_VERBS and word.key in forms()
         fits = tag.startswith(("NN", "JJ")) and not verb and telling(word)
         if apart or not fits:
             runs.append([])
@@ -47,6 +48,11 @@ def noun_phrases(text: str) -> tuple[tuple[Token, ...], ...]:
         if run:
             phrases.append(tuple(words[i] for i in run))
     return tuple(phrases)
+
+
+def _calm(word: str) -> str:
+    """Write what is shouted ("INTENSE") in lower case, as the lexicon has it."""
+    return word.lower() if word.isupper() and len(word) > 1 else word
 
 
 def telling(word: Token) -> bool:

@@ -38,8 +38,9 @@ def rollup(
     with the one after; a scope without any date is one period and one month, whose ``method`` says ``undated``.
 
     Topics are what sets the turns of a session or period apart from the others of its level, so that they change with
-    these. Decisions are those of all its turns. Open questions are those that nobody has answered up to its end, also of earlier periods: a statement of
-    a later session answers one when it holds half of its telling words, and at least two.
+    these. Decisions are those of all its turns. Open questions are those that nobody has answered up to its end, also
+    of earlier periods: a statement of a later session answers one when it holds half of its telling words, and at
+    least two.
 
     :param turns: rows of :class:`memlab.records.Turn`, in order of scope, session and place.
     :param sessions: rows of :class:`memlab.records.Session`, for dates of sessions whose turns have none.
