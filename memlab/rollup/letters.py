@@ -17,7 +17,6 @@ from memlab.language.clauses import led
 from memlab.language.dating import dated
 from memlab.language.nouns import noun_phrases, telling
 from memlab.language.tokens import tokens, words
-from memlab.language.verbs import forms
 from memlab.language.words import COURTESY, TIMES, wordset
 from memlab.rollup.nodes import sentences_of
 from memlab.summarize import extract
@@ -62,7 +61,7 @@ def highlights(turns: pl.DataFrame) -> pl.DataFrame:
     plans = text.str.contains(cues.UNDER_WAY) & ~text.str.contains(cues.VAGUE)
     inward = text.str.contains(cues.INWARD)
     section = (
-        pl.when(text.str.contains(cues.CHANGED) & ~inward).then(pl.lit("changed"))
+        pl.when(text.str.contains(cues.CHANGED)).then(pl.lit("changed"))
         .when(done).then(pl.lit("happened"))
         .when(plans & (~inward | text.str.contains(cues.LATER))).then(pl.lit("planned"))
         .when(~inward).then(pl.lit("said"))
@@ -140,7 +139,7 @@ def _stands_alone(text: str) -> bool:
         return False
     if re.search(r"\byou(?:r|rs|['’]\w+)?\b", text, re.I) or said[0].strip(".,!").lower() in COURTESY:
         return False
-    meant = [phrase for phrase in noun_phrases(text) if phrase[-1].key not in forms()]
+    meant = [phrase for phrase in noun_phrases(text) if not phrase[-1].key.endswith("ing")]
     pointing = _POINTING.search(text)
     tells = sum(map(telling, tokens(text))) >= _TELLING
     return tells and bool(meant) and (pointing is None or meant[0][-1].end < pointing.start())
