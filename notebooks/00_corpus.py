@@ -38,7 +38,7 @@ encoder = "minilm"
 store = "../.memlab/store"
 figures = "../figures"
 
-# %%
+# %% jupyter={"source_hidden": true}
 import polars as pl
 from IPython.display import Markdown, display
 
@@ -48,14 +48,14 @@ from memlab.figures import corpus, curves, export
 
 evaluate.show_tables()
 
-# %%
+# %% jupyter={"source_hidden": true}
 data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
 data
 
 # %% [markdown]
 # What was odd in the source, and what was done about it:
 
-# %%
+# %% jupyter={"source_hidden": true}
 data.issues
 
 # %% [markdown]
@@ -63,7 +63,7 @@ data.issues
 #
 # Kinds are the source's own; forms are read off the words of the question.
 
-# %%
+# %% jupyter={"source_hidden": true}
 questions = evaluate.describe_questions(data, "turn")
 source = {"dataset": data.name, "fingerprint": data.fingerprint(), "n": questions.height}
 kinds = questions.group_by("question_type", "evidence_sessions", maintain_order=True).len("count")
@@ -71,7 +71,7 @@ fig = corpus.question_kinds(kinds)
 caption = f"Questions with evidence in {data.name} by kind and number of evidence sessions (n = {questions.height:,})."
 export(fig, "corpus-question-kinds", caption=caption, provenance=source, directory=figures)
 
-# %%
+# %% jupyter={"source_hidden": true}
 several = pl.col("n_evidence_sessions") >= 2
 questions.group_by("form").agg(
     questions=pl.len(),
@@ -79,7 +79,7 @@ questions.group_by("form").agg(
     mean_pieces=pl.col("n_relevant").mean(),
 ).sort("questions", descending=True)
 
-# %%
+# %% jupyter={"source_hidden": true}
 fig = corpus.evidence_histogram(questions.select(n_evidence="n_relevant"))
 caption = f"Pieces of evidence (turns) that a question of {data.name} needs (n = {questions.height:,})."
 export(fig, "corpus-evidence", caption=caption, provenance=source, directory=figures)
@@ -87,7 +87,7 @@ export(fig, "corpus-evidence", caption=caption, provenance=source, directory=fig
 # %% [markdown]
 # ## The conversations
 
-# %%
+# %% jupyter={"source_hidden": true}
 if data.sessions["start"].is_not_null().any():
     fig = corpus.sessions_over_time(data.sessions)
     caption = f"Sessions of {data.name} over time; a dot's area is its number of turns."
@@ -95,7 +95,7 @@ if data.sessions["start"].is_not_null().any():
 else:
     display(Markdown("No session of these conversations has a date."))
 
-# %%
+# %% jupyter={"source_hidden": true}
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
 turns = bench.documents("turn")
 roles = data.turns.select("turn_id", "role")
@@ -110,7 +110,7 @@ export(fig, "corpus-lengths", caption=caption, provenance=source, directory=figu
 #
 # `recall_any@k` asks whether one piece of evidence is among the first k turns, `recall_all@k` whether all are.
 
-# %%
+# %% jupyter={"source_hidden": true}
 cutoffs = [1, 2, 3, 5, 10, 20, 50]
 measures = [f"{name}@{k}" for name in ("recall_any", "recall", "recall_all") for k in cutoffs]
 done = memlab.run_pipelines(["dense", "bm25", "hybrid"], bench, data, levels=["turn"], measures=measures, seed=seed)
@@ -125,7 +125,7 @@ caption = (
 )
 export(fig, "corpus-recall-all", data=hard, caption=caption, provenance=dict(bench.provenance), directory=figures)
 
-# %%
+# %% jupyter={"source_hidden": true}
 hybrid = done.reports[-1]
 hybrid.summary(by, measures=["recall_any@10", "recall@10", "recall_all@10"]).filter(pl.col("group") == group)
 
@@ -135,7 +135,7 @@ hybrid.summary(by, measures=["recall_any@10", "recall@10", "recall_all@10"]).fil
 # pieces. The open marks are the null hypothesis: hits permuted among the pieces of questions with as many pieces,
 # with the middle 95 % of permutations. What is measured lies above them where pieces are found together.
 
-# %%
+# %% jupyter={"source_hidden": true}
 hits = evaluate.independent_hits(hybrid, k=10, most=4)
 fig = curves.independent_hits(hits, label="hybrid, measured")
 caption = (
@@ -145,7 +145,7 @@ caption = (
 )
 export(fig, "corpus-independent-hits", data=hits, caption=caption, provenance=dict(bench.provenance), directory=figures)
 
-# %%
+# %% jupyter={"source_hidden": true}
 hits.select(
     "n_evidence",
     "n",
@@ -163,7 +163,7 @@ hits.select(
 # %% [markdown]
 # ## Answer
 
-# %%
+# %% jupyter={"source_hidden": true}
 of_hard = hybrid.summary(by, measures=["recall_any@10", "recall_all@10"]).filter(pl.col("group") == group)
 some, complete = (f"{row['mean']:.1%} [{row['low']:.1%}, {row['high']:.1%}]" for row in of_hard.to_dicts())
 lines = [

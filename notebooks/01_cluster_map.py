@@ -42,7 +42,7 @@ n_scopes = 6
 n_seeds = 3
 k = 10
 
-# %%
+# %% jupyter={"source_hidden": true}
 import numpy as np
 import polars as pl
 from IPython.display import Markdown, display
@@ -53,7 +53,7 @@ from memlab.figures import anatomy, export, maps, selection, similarity
 
 evaluate.show_tables()
 
-# %%
+# %% jupyter={"source_hidden": true}
 data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
 questions = evaluate.describe_questions(data, "turn")
 several = pl.col("n_evidence_sessions") >= 2
@@ -71,7 +71,7 @@ bench.store
 # HDBSCAN after UMAP to five dimensions, each conversation by itself. The clusters depend on UMAP's seed, so every
 # number below is measured for several seeds.
 
-# %%
+# %% jupyter={"source_hidden": true}
 turns = bench.documents("turn")
 labelled = [
     pl.DataFrame({"turn_id": pl.Series(turns.ids[first:last], dtype=pl.String)}).with_columns(
@@ -96,7 +96,7 @@ labels.group_by("scope", "draw", maintain_order=True).agg(
 # An example is chosen by a rule: of the questions with three to eight pieces of evidence the one whose evidence lies in
 # most sessions; of several, the first in the file.
 
-# %%
+# %% jupyter={"source_hidden": true}
 chosen = hard.filter((pl.col("n_relevant") >= 3) & (pl.col("n_relevant") <= 8)).head(1)
 chosen = chosen if chosen.height else hard.head(1)
 query_id, scope = chosen.row(0, named=True)["query_id"], chosen.row(0, named=True)["scope"]
@@ -128,7 +128,7 @@ export(fig, "cluster-map", data=shown, caption=caption, provenance=dict(bench.pr
 # clusterings, question by question; 95 % intervals are bootstrapped over questions. Four or six conversations are too few
 # to resample: these intervals say nothing about other people.
 
-# %%
+# %% jupyter={"source_hidden": true}
 asked = data.questions.join(hard.select("query_id"), on="query_id", how="semi")
 names = ["clusters spanned", "largest share", "pairs together"]
 sets = asked.select("query_id", turn_id=pl.col("evidence").list.unique(maintain_order=True)).explode("turn_id")
@@ -141,7 +141,7 @@ evidence_rows = [
 ]
 pl.DataFrame(evidence_rows)
 
-# %%
+# %% jupyter={"source_hidden": true}
 at_most = 6
 first_draw = labels.filter(pl.col("draw") == 0).drop("draw")
 once, once_random = cluster.permuted_spread(sets, first_draw, seed=seed)
@@ -167,7 +167,7 @@ export(fig, "cluster-spans", data=bars, caption=caption, provenance=dict(bench.p
 # %% [markdown]
 # ## Do the first k lie in one cluster?
 
-# %%
+# %% jupyter={"source_hidden": true}
 run = memlab.pipeline("dense").run(bench)
 firsts = run.frame.join(hard.select("query_id"), on="query_id", how="semi").filter(pl.col("rank") <= k)
 firsts = firsts.select("query_id", turn_id="doc_id")
@@ -178,7 +178,7 @@ top_rows = [
 ]
 pl.DataFrame(top_rows)
 
-# %%
+# %% jupyter={"source_hidden": true}
 shares = pl.concat(
     [
         pl.DataFrame({"largest_share": top[:, 1], "system": f"dense, first {k}"}),
@@ -196,7 +196,7 @@ export(fig, "cluster-concentration", data=shares, caption=caption, provenance=di
 # %% [markdown]
 # Of the clusters that hold a question's evidence, how many does the top reach, and how often is half of it in one?
 
-# %%
+# %% jupyter={"source_hidden": true}
 reached = [
     cluster.concentration(
         run.frame.join(hard.select("query_id"), on="query_id", how="semi"),
@@ -229,7 +229,7 @@ reach
 # %% [markdown]
 # ## How alike are the pieces?
 
-# %%
+# %% jupyter={"source_hidden": true}
 rows = data.questions.with_row_index("row").join(hard.select("query_id"), on="query_id", how="semi")["row"].to_numpy()
 pairs = cluster.pair_similarity(
     turns.embeddings, turns.ids.tolist(), asked, question_embeddings=bench.query_vectors[rows], seed=seed
@@ -240,7 +240,7 @@ caption = (
 )
 export(fig, "similarity-structure", data=pairs, caption=caption, provenance=dict(bench.provenance), directory=figures)
 
-# %%
+# %% jupyter={"source_hidden": true}
 hits, misses = evaluate.dissect(run, data, query_id, k=15)
 distractors = run.frame.filter((pl.col("query_id") == query_id) & ~pl.col("doc_id").is_in(question["evidence"])).head(6)
 members = question["evidence"][:6] + distractors["doc_id"].to_list()
@@ -253,7 +253,7 @@ fig = similarity.evidence_matrix(
 caption = f"Cosine among the evidence (★) of “{question['text']}” and the turns that dense retrieval puts first."
 export(fig, "similarity-matrix", caption=caption, provenance=dict(bench.provenance), directory=figures)
 
-# %%
+# %% jupyter={"source_hidden": true}
 fig = anatomy.question_anatomy(hits, misses=misses, question=question["text"], system="dense")
 caption = f"The first 15 turns of dense retrieval for “{question['text']}”, and the evidence it misses."
 export(fig, "question-anatomy", caption=caption, provenance=dict(bench.provenance), directory=figures)
@@ -261,7 +261,7 @@ export(fig, "question-anatomy", caption=caption, provenance=dict(bench.provenanc
 # %% [markdown]
 # ## Answer
 
-# %%
+# %% jupyter={"source_hidden": true}
 likeness = (
     pairs.group_by("kind", "query_id", maintain_order=True)
     .agg(pl.col("similarity").mean())

@@ -16,9 +16,19 @@
 # %% [markdown]
 # # How fast should confidence in a fact decay, and what do decay, repetition and supersession buy?
 #
+# On the committed sample the facts are simulated (it has no labels): the way is shown, and no setting for your users.
+#
+# - With 1,000 labelled facts an exponential curve for each predicate has a held-out log-loss of 0.410 [0.386, 0.435], the
+#   default 0.713 [0.678, 0.748] (90 % intervals). It gets the chances right, and not always the hazard: see the table.
+# - The current value stands above every stale one for 26.9 % of 160 relations without decay, 71.9 % [65.7 %, 77.3 %] with the
+#   fitted curve, and 97.5 % [94.5 %, 98.9 %] with supersession and no decay: what is replaced must be closed, not aged.
+# - Counting repetition does harm here: a step of 0 does best (79.4 % [73.6 %, 84.1 %]; p = 0.008 against the default 0.1).
+#
+# ![The current value above the stale ones](../figures/gallery/sample-decay-outranked.png)
+#
 # A fact is believed by how it was established, how often it was heard and how long ago:
-# confidence = base(source) · reinforcement · staleness, and 0 once another value has superseded it. The staleness is a
-# curve with parameters. Here the curves are drawn, moved by hand, fitted to labelled facts, compared on facts that
+# confidence = base(source) · reinforcement · retention, and 0 once another value has superseded it. Retention falls from 1
+# with age, along a curve with parameters. Here the curves are drawn, moved by hand, fitted to labelled facts, compared on facts that
 # they have not seen, and put to the test that counts: does the current value outrank the one that it replaced?
 
 # %% tags=["parameters"]
@@ -44,15 +54,17 @@ asks_for_before = r"(?i)\b(previous(ly)?|initial(ly)?|before|first|used to|just 
 half_life_days = 60
 settings_file = None  # "../memlab.toml" writes the recommendation there
 
-# %%
+# %% jupyter={"source_hidden": true}
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 from IPython.display import Markdown, display
 
 import memlab
+from memlab import evaluate
 from memlab.config import RecallSettings
 from memlab.figures import decay as drawn
 from memlab.figures import decay_live, decay_truth, export
@@ -73,9 +85,9 @@ from memlab.knowledge import (
 from memlab.knowledge.decay import BaseLevel, Exponential, PlateauLinear, PowerLaw, Weibull, parameters
 from memlab.store import CachedEncoder, MemoryStore
 
-_ = pl.Config(float_precision=3, fmt_str_lengths=90, tbl_rows=60, tbl_cols=20)
+evaluate.show_tables()
 
-# %%
+# %% jupyter={"source_hidden": true}
 data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
 model = CachedEncoder(MemoryStore.open(store), memlab.embed.load(encoder))
 about = {"dataset": data.name, "fingerprint": data.fingerprint(), "encoder": model.identity.describe(), "seed": seed}
@@ -87,7 +99,7 @@ data
 # Five families. Four are given by their half-life, here the same for all; the plateau, which is the default of memlab,
 # keeps everything for 30 days and half of it for good.
 
-# %%
+# %% jupyter={"source_hidden": true}
 curves = {
     "plateau_linear (default)": PlateauLinear(),
     "exponential": Exponential(180),
@@ -98,7 +110,7 @@ curves = {
 path = confidence.trajectory(curves)
 fig = drawn.decay_curves(path, measure="retention")
 caption = (
-    "Staleness over a year since the last access by decay family; half-life 180 days, but for the plateau, which has none "
+    "Retention over a year since the last access by decay family; half-life 180 days, but for the plateau, which has none "
     "(exact curves, no data)."
 )
 export(fig, "decay-families", data=path, caption=caption, provenance=about, directory=figures)
@@ -109,7 +121,7 @@ export(fig, "decay-families", data=path, caption=caption, provenance=about, dire
 # An observed fact (base 0.7) heard again after 60 and 200 days. Each repetition renews the age and adds 0.1 to the
 # factor. Base-level activation counts every access, so that what was heard three times falls more slowly.
 
-# %%
+# %% jupyter={"source_hidden": true}
 heard = (0, 60, 200)
 path = confidence.trajectory(curves, accesses_days=heard, source="observed")
 fig = drawn.decay_curves(path, events=heard[1:])
@@ -126,7 +138,7 @@ export(fig, "decay-reinforced", data=path, caption=caption, provenance=about, di
 # ranking follow. The facts are the dataset's observations where it has them, otherwise what is extracted from its turns.
 # The arrows say how far a fact has moved since the sliders were made.
 
-# %%
+# %% jupyter={"source_hidden": true}
 observed = data.annotations.filter(pl.col("kind") == "observation").height > 0
 first = (data.questions if data.questions.height else data.turns)["scope"][0]
 told = from_observations(data) if observed else extraction.extract(data.turns.filter(pl.col("scope") == first)).facts
@@ -146,7 +158,7 @@ shown = held.join(near.select("fact_id", "vector"), on="fact_id")
 live = decay_live.sliders(shown, now=now)
 live
 
-# %%
+# %% jupyter={"source_hidden": true}
 live.family.value = "exponential"
 live.sliders["half_life_days"].value = half_life_days
 fig = live.figure
@@ -163,7 +175,7 @@ export(fig, "decay-ranking", data=live.ranking, caption=caption, provenance=abou
 # A label says whether a fact of some age was still true. With labels of your own, the file in the parameters is read;
 # otherwise facts are simulated, each predicate by its own known curve, so that the right answer is known.
 
-# %%
+# %% jupyter={"source_hidden": true}
 own_labels = labels_file is not None
 known = ConfidenceSettings.of({"decay_by_predicate": truths}).decay_by_predicate
 simulated_labels = [
@@ -173,9 +185,11 @@ simulated_labels = [
 observations = labels.read(labels_file) if own_labels else pl.concat(simulated_labels)
 compared = tuning.compare(observations, seed=seed)
 overall = compared.table.filter(pl.col("predicate").is_null())
-overall.drop("predicate").sort("log_loss")
+overall.sort("log_loss").select(
+    "family", "fit", "n", "log_loss", "low", "high", "brier", "ece", "difference", "difference_low", "difference_high"
+)
 
-# %%
+# %% jupyter={"source_hidden": true}
 fig = drawn.families(overall)
 whose = "your labels" if own_labels else f"{len(truths)} simulated predicates"
 caption = (
@@ -187,16 +201,16 @@ export(fig, "decay-compared", data=overall, caption=caption, provenance=about, d
 # %% [markdown]
 # By predicate: the best fitted candidate, the default, and the constant.
 
-# %%
+# %% jupyter={"source_hidden": true}
 single = pl.col("family").is_in(["default", "constant"])
 fitted_rows = compared.table.drop_nulls("predicate").filter(~single).sort("log_loss")
 best_each = fitted_rows.group_by("predicate", maintain_order=True).first()
 rest = compared.table.drop_nulls("predicate").filter(single)
 pl.concat([best_each.select(rest.columns), rest]).sort("predicate", "log_loss").select(
-    "predicate", "family", "fit", "n", "log_loss", "brier", "ece", "difference", "difference_low", "difference_high"
+    "predicate", "family", "fit", "n", "log_loss", "ece", "difference", "difference_low", "difference_high"
 )
 
-# %%
+# %% jupyter={"source_hidden": true}
 found = tuning.recommend(observations, comparison=compared, seed=seed)
 chosen = found.curves.pooled.curve.family
 fit_name = tuning.OWN if found.curves.own else tuning.POOLED
@@ -211,9 +225,34 @@ caption = (
 )
 export(fig, "decay-reliability", data=bins, caption=caption, provenance=about, directory=figures)
 
-# %%
+# %% jupyter={"source_hidden": true}
 fits = {"all": found.curves.pooled} | found.curves.own
 pl.concat(one.intervals.select(pl.lit(name).alias("predicate"), pl.all()) for name, one in fits.items())
+
+# %% [markdown]
+# Beside what is recommended, the truth, where it is known: the hazard is how many of a hundred facts that are still true
+# die in the next hundred days. A family that fits the chances may have another hazard than the truth: a constant one
+# (exponential) where the true one grows with age (Weibull, shape above 1) or falls (power law).
+
+# %% jupyter={"source_hidden": true}
+recommended = {name: found.curves.own.get(name, found.curves.pooled).curve for name in known}
+ages = (30, 365)
+hazards = pl.DataFrame(
+    {
+        "predicate": name,
+        **{
+            f"{whose} hazard, day {age}": float(
+                100 * (1 - curve.retention(np.array([age + 100.0]))[0] / curve.retention(np.array([float(age)]))[0])
+            )
+            for age in ages
+            for whose, curve in (("true", known[name]), ("recommended", curve_of))
+        },
+        "true family": known[name].family,
+        "recommended family": curve_of.family,
+    }
+    for name, curve_of in recommended.items()
+)
+None if own_labels else hazards
 
 # %% [markdown]
 # ## Is the truth recovered?
@@ -222,7 +261,7 @@ pl.concat(one.intervals.select(pl.lit(name).alias("predicate"), pl.all()) for na
 # hold the truth in nine of ten sets; a few sets only show what an interval looks like. (The test suite does it with a
 # hundred of each.)
 
-# %%
+# %% jupyter={"source_hidden": true}
 known_curves = [Exponential(200), Weibull(200, 1.5), PowerLaw(150, 1.0), BaseLevel(150, 1.5, 0.5), PlateauLinear()]
 recovered = []
 for family, truth in enumerate(known_curves):
@@ -251,7 +290,7 @@ export(fig, "decay-recovery", data=covered, caption=caption, provenance=about, d
 # before it; a tie counts as not. The fitted curve is learned from labels of *other* people with other words: those that
 # are asked about are new to it. Without supersession everything that was ever said stays in the ranking.
 
-# %%
+# %% jupyter={"source_hidden": true}
 people, truth = simulated.simulate(simulated_facts, seed=seed, vocabulary="held_out")
 end = datetime(2025, 3, 1, tzinfo=UTC)
 others = simulated.simulate(max(simulated_facts, 600), seed=seed + 1)
@@ -259,7 +298,7 @@ seen = labels.from_simulated(*others, dates=[end - timedelta(days=365), end])
 carried = tuning.recommend(seen.with_columns(predicate=pl.lit("any")), seed=seed)
 Markdown(f"Fitted to {seen.height:,} labels: {carried.why}. Curve: `{carried.table['decay']}`.")
 
-# %%
+# %% jupyter={"source_hidden": true}
 ways = outranking.conditions(carried.settings)
 changed = outranking.simulated_updates(people, truth, now=end)
 resolved = resolve(people, encoder=model, as_of=end)
@@ -281,7 +320,7 @@ Markdown(
 # (The dates of LongMemEval's development file come from an ordering that was stretched: which comes first is right, how
 # far apart they are is not, and some questions are dated before their evidence. What decay does there shows little.)
 
-# %%
+# %% jupyter={"source_hidden": true}
 source = memlab.datasets.load(updates_file) if updates_file else data
 turns = source.turns.drop_nulls("timestamp")
 dated = pl.col("now").is_not_null()
@@ -322,15 +361,19 @@ Markdown(
     f"current one; extraction reads both for {n_read:,}." + dates
 )
 
-# %%
-brief = ["data", "condition", "n", "hits", "share", "low", "high", "wins", "losses", "p"]
+# %% jupyter={"source_hidden": true}
+brief = ["data", "condition", "n", "share", "low", "high", "wins", "losses", "p_holm"]
 bought = pl.concat(
     outranking.summary(table, seed=seed).select(pl.lit(name).alias("data"), pl.all())
     for name, table in measured.items()
 )
+# One claim, one family: every condition against no decay, on all data.
+against = bought["condition"] != bought["condition"][0]
+p_holm = evaluate.holm(bought.filter(against)["p"].to_numpy())
+bought = bought.with_columns(p_holm=pl.Series(np.ones(bought.height)).scatter(against.arg_true(), p_holm))
 bought.select(brief)
 
-# %%
+# %% jupyter={"source_hidden": true}
 fig = decay_truth.outranked(bought)
 sizes = ", ".join(f"{name} n = {n:,}" for name, n in bought.select("data", "n").unique(maintain_order=True).iter_rows())
 caption = (
@@ -346,7 +389,7 @@ export(fig, "decay-outranked", data=bought, caption=caption, provenance=about, d
 # people repetition says nothing about how long a value lasts, and a stale value that was repeated often is lifted too:
 # it is a test of the harm that reinforcement can do, not of its use.
 
-# %%
+# %% jupyter={"source_hidden": true}
 steps = [0.0, 0.05, 0.1, 0.25, 0.5]
 ways = [
     outranking.Condition(
@@ -359,6 +402,9 @@ ways = [
 ]
 scores = outranking.ranked(changed, resolved, conditions=ways, encoder=model)
 repeated = outranking.summary(outranking.outranked(scores), baseline="0.1", seed=seed)
+steps_tried = repeated["condition"] != "0.1"
+p_holm = evaluate.holm(repeated.filter(steps_tried)["p"].to_numpy())
+repeated = repeated.with_columns(p_holm=pl.Series(np.ones(repeated.height)).scatter(steps_tried.arg_true(), p_holm))
 repeated.select(brief[1:])
 
 # %% [markdown]
@@ -366,51 +412,40 @@ repeated.select(brief[1:])
 #
 # What the labels recommend, as it stands in `memlab.toml`; everything else in the file stays as it is.
 
-# %%
+# %% jupyter={"source_hidden": true}
 target = Path(settings_file) if settings_file else Path(tempfile.mkdtemp()) / "memlab.toml"
 print(found.write(target).read_text())
 
 # %% [markdown]
 # ## Answer
 
-# %%
-table = overall.sort("log_loss")
+# %% jupyter={"source_hidden": true}
 default, constant = (overall.filter(pl.col("family") == name).row(0, named=True) for name in ("default", "constant"))
 picked_row = overall.filter(family=chosen, fit=fit_name).row(0, named=True)
+held = int(covered["holds"].sum())
+low, high = calibration.wilson(np.array([held]), np.array([covered.height]), confidence=0.95)
 lines = [
-    f"**Curve** ({whose}, n = {observations.height:,}): {found.why}. The default has {default['log_loss']:.3f} and a "
-    f"calibration error of {default['ece']:.3f} against {picked_row['ece']:.3f}; the share alone {constant['log_loss']:.3f}."
-    + (
-        ""
-        if own_labels
-        else " These labels are simulated: they show the way, and the setting is not one for your users."
-    )
+    f"- Curve ({whose}, n = {observations.height:,}): {chosen}, {fit_name}, has a held-out log-loss of "
+    f"{picked_row['log_loss']:.3f} [{picked_row['low']:.3f}, {picked_row['high']:.3f}], the default {default['log_loss']:.3f} "
+    f"[{default['low']:.3f}, {default['high']:.3f}], the share alone {constant['log_loss']:.3f} (90% intervals)."
+    + ("" if own_labels else " The labels are simulated: the way is shown, and not a setting for your users.")
 ]
-held_by = covered.group_by("family", maintain_order=True).agg(pl.col("holds").sum(), pl.len())
-lines.append(
-    f"**Recovery**: of {covered.height:,} intervals at 90 %, {int(covered['holds'].sum()):,} hold the truth ("
-    + ", ".join(f"{name} {holds} of {n}" for name, holds, n in held_by.iter_rows())
-    + ")."
-)
 for (name,), rows in bought.group_by("data", maintain_order=True):
-    said = "; ".join(
-        f"{row['condition']} {row['share']:.1%} [{row['low']:.1%}, {row['high']:.1%}]" for row in rows.to_dicts()
+    share = {row["condition"]: "{share:.1%} [{low:.1%}, {high:.1%}]".format(**row) for row in rows.to_dicts()}
+    shown_better = rows.filter((pl.col("p_holm") < 0.05) & (pl.col("difference") > 0)).height
+    lines.append(
+        f"- Current above stale ({name}, n = {rows['n'][0]:,}; 90% intervals): "
+        + "; ".join(f"{condition} {text}" for condition, text in list(share.items())[:4])
+        + f". Against no decay {shown_better} of {rows.height - 1} conditions are shown to be better (Holm over all)."
     )
-    best = rows.sort("hits", descending=True, maintain_order=True).row(0, named=True)
-    verdict = (
-        f"Against no decay, {best['condition']} wins {best['wins']:,} and loses {best['losses']:,} "
-        f"(p {'< 0.001' if best['p'] < 0.001 else '= ' + format(best['p'], '.3f')})"
-        if best["wins"] or best["losses"]
-        else "No condition changes a question"
-    )
-    lines.append(f"**Current above stale** ({name}, n = {rows['n'][0]:,}): {said}. {verdict}.")
 if not n_asked:
-    lines.append(f"{source.name} has no dated question that asks for a current value with evidence of both values.")
-free = repeated.filter(~pl.col("condition").str.contains("supersession")).sort(
-    "hits", descending=True, maintain_order=True
-)
-lines.append(
-    f"**Repetition** (simulated people, fitted curve, no supersession): a step of {free['condition'][0]} does best with "
-    f"{free['share'][0]:.1%} (n = {free['n'][0]:,}); the steps range from {free['share'].min():.1%} to {free['share'].max():.1%}."
-)
-display(Markdown("\n\n".join(lines)))
+    lines.append(f"- {source.name} has no dated question that asks for a current value with evidence of both values.")
+free = repeated.filter(~pl.col("condition").str.contains("supersession"))
+free = free.sort("hits", descending=True, maintain_order=True).row(0, named=True)
+lines += [
+    f"- Repetition (simulated people, fitted curve, no supersession, n = {free['n']:,}): a step of {free['condition']} does best, "
+    f"{free['share']:.1%} [{free['low']:.1%}, {free['high']:.1%}], p = {free['p_holm']:.3f} against 0.1 after correction.",
+    f"- Recovery: {held} of {covered.height} intervals at 90% hold the truth ({held / covered.height:.0%} [{low[0]:.0%}, "
+    f"{high[0]:.0%}]).",
+]
+display(Markdown("\n".join(lines)))

@@ -16,6 +16,15 @@
 # %% [markdown]
 # # What does a follow-up question lose, and how much do rewriting and the memory of the conversation bring back?
 #
+# On the committed sample (four invented people, 137 follow-ups made from their facts, 95 % intervals):
+#
+# - As asked, 32.1 % of the follow-ups are complete in the first ten turns; rewritten 87.6 %, +55.5 % [+47.4 %, +63.5 %].
+# - The target of more than 85 % is not decided: the interval is [81.0 %, 92.1 %]. Nor is it decided whether the form that
+#   stands alone (90.5 %) is better than the rewrite: +2.9 % [-1.5 %, +7.3 %].
+# - Raising the sessions in play wins 0 questions and loses 2: no effect is shown.
+#
+# ![Complete recall by kind of follow-up](../figures/gallery/sample-follow-up-recall.png)
+#
 # "And when was that?" cannot be searched for. Here conversations with known answers are played turn by turn: what each
 # question retrieves as it was asked, rewritten, and in the form that stands alone; how the sessions in play move the
 # ranking, and whom that helps or hurts; how the budget of a context fills up over a long session; and what it costs.
@@ -28,6 +37,8 @@ seed = 0
 encoder = "minilm"
 store = "../.memlab/store"
 figures = "../figures"
+margin = 0.05  # a difference in the share of complete answers that does not matter
+target = 0.85  # complete answers to synthetic follow-ups
 retriever = None  # by default the sum of scores, with late interaction where the encoder embeds tokens
 k = 10
 each = 5  # conversations of each sort and scope
@@ -39,7 +50,7 @@ factors = [1.0, 1.05, 1.15, 1.3, 1.5, 2.0]
 timed = 40
 canard = None  # a file of CANARD, such as canard_dev_b.json
 
-# %%
+# %% jupyter={"source_hidden": true}
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -62,9 +73,7 @@ from memlab.rewrite.follow_ups import facts_in, from_facts, from_names, posed, s
 from memlab.rollup import rollup
 from memlab.summarize import summarize
 
-_ = pl.Config(
-    float_precision=3, fmt_str_lengths=110, fmt_table_cell_list_len=6, tbl_rows=60, tbl_cols=20, tbl_width_chars=220
-)
+evaluate.show_tables()
 
 # %% [markdown]
 # ## Conversations
@@ -75,7 +84,7 @@ _ = pl.Config(
 # a pronoun. **Both are synthetic**: nobody asked these questions in this order. The rewriter sees the messages before
 # a question and never the form that stands alone.
 
-# %%
+# %% jupyter={"source_hidden": true}
 data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
 model = memlab.embed.load(encoder)
 with_late = isinstance(model, TokenEncoder)
@@ -95,7 +104,7 @@ pl.concat(
     rows.group_by("kind").len().select(pl.lit(name).alias("data"), "kind", "len") for name, (_, rows) in sets.items()
 )
 
-# %%
+# %% jupyter={"source_hidden": true}
 asked_of = {}
 for name, (_, rows) in sets.items():
     new = rewrite(rows["asked"].to_list(), rows["history"].to_list())
@@ -108,10 +117,11 @@ rows.filter(pl.col("kind") != "opening").group_by("kind", maintain_order=True).h
 # %% [markdown]
 # ## Recall before and after
 #
-# The same retriever for three forms of each question. What stands alone is the upper bound: no rewriter can be asked for
-# more. The target of .85 was set for the synthetic conversations.
+# The same retriever for three forms of each question. The form that stands alone is a reference by hand, not a bound: a
+# rewrite that says less, or other words, can retrieve more. The target of .85 was set for the synthetic conversations; it
+# is reached where the whole 95 % interval lies above it, and missed where it lies below.
 
-# %%
+# %% jupyter={"source_hidden": true}
 forms = {"as asked": "asked", "rewritten": "rewritten", "stands alone": "self_contained"}
 stage = memlab.pipeline(retriever)
 benches, runs, reports = {}, {}, {}
@@ -150,9 +160,10 @@ table = pl.concat(
 )
 low, high = calibration.wilson(table["hits"].to_numpy(), table["n"].to_numpy(), confidence=0.95)
 table = table.with_columns(low=pl.Series(low), high=pl.Series(high))
+table = table.select("kind", "form", "n", "hits", "mean", "low", "high", "deeper")
 table
 
-# %%
+# %% jupyter={"source_hidden": true}
 fig = follow_ups.recall(table, measure=measure)
 n_follow = follow.filter(pl.col("form") == "rewritten").height
 named = f"; name: {data.name}, a speaker's name replaced by a pronoun" if by_name.height else ""
@@ -163,22 +174,30 @@ caption = (
 export(fig, "follow-up-recall", data=table, caption=caption, provenance=about, directory=figures)
 
 # %% [markdown]
-# Paired, rewritten and standing alone against the question as it was asked:
+# Paired: rewritten and standing alone against the question as it was asked, and standing alone against rewritten.
 
-# %%
+# %% jupyter={"source_hidden": true}
 tests = {}
 for name in sets:
     held = [reports[name, form] for form in forms]
     named_reports = [replace(report, name=form) for form, report in zip(forms, held, strict=True)]
-    tests[name] = evaluate.compare(
-        named_reports, measure=measure, where=pl.col("question_type") != "opening", seed=seed
-    )
-pl.concat(table.select(pl.lit(name).alias("data"), pl.all()) for name, table in tests.items())
+    followed = pl.col("question_type") != "opening"
+    against = [
+        evaluate.compare(pair, measure=measure, where=followed, seed=seed)
+        for pair in (named_reports, named_reports[1:])
+    ]
+    tests[name] = [table.with_columns(to=pl.lit(table["system"][0])) for table in against]
+# One family: rewritten and alone against as asked, and alone against rewritten, on all data.
+paired = evaluate.verdicts(
+    [table.select(pl.lit(name).alias("data"), pl.all()) for name, tables in tests.items() for table in tables],
+    margin=margin,
+)
+paired.drop_nulls("p").select("data", "system", "to", "n", "mean", "difference", "low", "high", "p_holm", "verdict")
 
 # %% [markdown]
 # What is still missed after rewriting, and is found in the form that stands alone:
 
-# %%
+# %% jupyter={"source_hidden": true}
 wide = follow.filter(pl.col("data") == told.name).pivot("form", index="query_id", values=measure)
 lost = wide.filter((pl.col("rewritten") < 1) & (pl.col("stands alone") == 1))
 rows.join(lost, on="query_id", how="semi").select("kind", "history", "asked", "rewritten", "self_contained").head(12)
@@ -190,7 +209,7 @@ rows.join(lost, on="query_id", how="semi").select("kind", "history", "asked", "r
 # in play, and what it was resolved to is remembered; with that, scores of sessions in play count a little more
 # (nothing is filtered out).
 
-# %%
+# %% jupyter={"source_hidden": true}
 scope = rows["scope"][0]
 session = rows.filter(pl.col("scope") == scope)
 bench = benches[told.name, "rewritten"]
@@ -224,7 +243,7 @@ first_as_asked = first_as_asked.join(told.turns.select(doc_id="turn_id", found_a
 play = play.join(first_as_asked.select("query_id", "found_as_asked"), on="query_id", how="left", maintain_order="left")
 play.select("turn_of_session", "asked", "found_as_asked", "rewritten", "in_play", found_rewritten="found")
 
-# %%
+# %% jupyter={"source_hidden": true}
 with_memory = replace(run, name="memory", frame=pl.concat([one.frame for one in biased_runs]))
 stages = {"as asked": runs[told.name, "as asked"], "rewritten": run, "rewritten, in play raised": with_memory}
 places = []
@@ -254,7 +273,7 @@ export(fig, "follow-up-session", data=places, caption=caption, provenance=about,
 # questions. A question *stays* when all its evidence is in play, and *turns away* when none is: there the bias can only
 # hide. The factor sets how much.
 
-# %%
+# %% jupyter={"source_hidden": true}
 weighed = []
 for name, asked in asked_of.items():
     source, plain_run = sets[name][0], runs[name, "rewritten"]
@@ -283,9 +302,9 @@ weighed = pl.concat(weighed)
 hits = (weighed["after"] * weighed["n"]).round().to_numpy()
 low, high = calibration.wilson(hits, weighed["n"].to_numpy(), confidence=0.95)
 weighed = weighed.with_columns(low=pl.Series(low), high=pl.Series(high))
-weighed.filter(pl.col("value") == FACTOR)
+weighed.filter(pl.col("value") == FACTOR).select("data", "group", "n", "before", "after", "low", "high", "won", "lost")
 
-# %%
+# %% jupyter={"source_hidden": true}
 sizes = weighed.filter(pl.col("value") == factors[0]).select("data", "group", "n")
 drawn = weighed.select(
     parameter=pl.lit("factor"), value="value", mean="after", low="low", high="high", baseline="before", system="data",
@@ -305,7 +324,7 @@ export(fig, "follow-up-bias", data=drawn, caption=caption, provenance=about, dir
 # All questions of one person, one after the other, as one session. Each context is made of the last six messages, what
 # retrieval finds, summaries of sessions and weeks, and facts with how sure they are, within 1,100 tokens.
 
-# %%
+# %% jupyter={"source_hidden": true}
 turns = told.turns.filter(pl.col("scope") == scope)
 ends = turns["timestamp"].max() or datetime(2026, 1, 1, tzinfo=UTC)
 known = extraction.extract(turns).facts
@@ -329,7 +348,7 @@ spent = contexts.account.group_by("source", maintain_order=True).agg(
 )
 spent
 
-# %%
+# %% jupyter={"source_hidden": true}
 number = session.select("query_id", question=pl.int_range(1, pl.len() + 1))
 filled = (
     contexts.account.join(number, on="query_id")
@@ -358,7 +377,7 @@ export(fig, "follow-up-budget", data=filled, caption=caption, provenance=about, 
 # The session itself is kept short by the rolling summary: the last turns as they were said, the rest in two hundred
 # words.
 
-# %%
+# %% jupyter={"source_hidden": true}
 whole = said_all.filter(pl.col("query_id") == session["query_id"][-1])
 messages = [records.Turn(**turn) for turn in whole.drop("query_id").to_dicts()]
 buffer = context.update_summary(context.append_turns(context.RollingBuffer(), messages))
@@ -375,7 +394,7 @@ print(buffer.text[:800])
 # One question at a time, warm: rewriting, and the retrieval that follows it. The time to encode the question is not in
 # the latter.
 
-# %%
+# %% jupyter={"source_hidden": true}
 sample = (
     asked_of[told.name]
     .filter(pl.col("kind") != "opening")
@@ -397,7 +416,7 @@ pl.DataFrame({"step": ["rewriting", "retrieval"], "median_ms": [added_ms, search
 # Rewrites by people, when a file is given. The weights of the rewriter were learned from the file `canard_dev_a.json`;
 # only other files say something about it.
 
-# %%
+# %% jupyter={"source_hidden": true}
 people = None
 if canard is not None:
     items = [item for item in json.loads(Path(canard).read_text()) if len(item["History"]) > 2]
@@ -412,64 +431,51 @@ people
 # %% [markdown]
 # ## Answer
 
-# %%
+# %% jupyter={"source_hidden": true}
 lines = []
-for name, tested in tests.items():
-    raw, rewritten, alone = tested.to_dicts()
-    gap = alone["mean"] - raw["mean"]
-    share = f", {(rewritten['mean'] - raw['mean']) / gap:.0%} of what there is to gain" if gap > 0 else ""
-    p = "< 0.001" if rewritten["p"] < 0.001 else f"= {rewritten['p']:.3f}"
-    lines.append(
-        f"**Follow-ups** ({name}, n = {raw['n']:,}, {measure}): {raw['mean']:.1%} as asked, {rewritten['mean']:.1%} rewritten, "
-        f"{alone['mean']:.1%} in the form that stands alone: rewriting brings {rewritten['difference']:+.1%} "
-        f"[{rewritten['low']:+.1%}, {rewritten['high']:+.1%}], p {p}{share}."
+for name, tables in tests.items():
+    raw, rewritten, alone = tables[0].to_dicts()
+    beside = paired.filter(
+        (pl.col("data") == name) & (pl.col("system") == "stands alone") & (pl.col("to") == "rewritten")
     )
-overall = table.filter(kind="all follow-ups")
-got, deep, bound = (overall.filter(form=form) for form in ("rewritten", "rewritten", "stands alone"))
-reached = "reached" if got["mean"].item() > 0.85 else "missed"
-lines.append(
-    f"**Target** of more than 85 % on synthetic follow-ups: {reached} at {k} turns ({got['mean'].item():.1%}; the upper bound is "
-    f"{bound['mean'].item():.1%}), {deep['deeper'].item():.1%} at {2 * k} turns (upper bound {bound['deeper'].item():.1%})."
-)
+    gain = paired.filter((pl.col("data") == name) & (pl.col("system") == "rewritten") & pl.col("p").is_not_null())
+    seen, gain, beside = evaluate.seen_from(beside), gain.row(0, named=True), beside.row(0, named=True)
+    lines.append(
+        f"- {name}, {raw['n']:,} follow-ups, complete in the first {k} turns: {raw['mean']:.1%} as asked, {rewritten['mean']:.1%} "
+        f"rewritten, {gain['difference']:+.1%} [{gain['low']:+.1%}, {gain['high']:+.1%}]: {gain['verdict']}. Standing alone "
+        f"{alone['mean']:.1%}, {beside['difference']:+.1%} [{beside['low']:+.1%}, {beside['high']:+.1%}] to rewritten: "
+        f"{beside['verdict']} (margin {margin:.0%}, differences {seen} would have been seen)."
+    )
+overall = table.filter(kind="all follow-ups", form="rewritten").row(0, named=True)
+reached = "reached" if overall["low"] > target else "missed" if overall["high"] < target else "not decided"
 kinds = table.filter(
     (pl.col("form") == "rewritten") & ~pl.col("kind").is_in(["all follow-ups", "openings", "name"])
 ).sort("mean", descending=True, maintain_order=True)
+worst = kinds.row(-1, named=True)
 lines.append(
-    f"**By kind**: best *{kinds['kind'][0]}* ({kinds['mean'][0]:.0%}, n = {kinds['n'][0]}), worst *{kinds['kind'][-1]}* "
-    f"({kinds['mean'][-1]:.0%}, n = {kinds['n'][-1]}). Openings were changed {sum(a.filter(pl.col('turn') == 1).select((pl.col('asked') != pl.col('rewritten')).sum()).item() for a in asked_of.values()):,} times."
+    f"- The target of more than {target:.0%} on synthetic follow-ups is {reached}: {overall['mean']:.1%} [{overall['low']:.1%}, "
+    f"{overall['high']:.1%}]. The hardest kind is *{worst['kind']}*: {worst['mean']:.1%} [{worst['low']:.1%}, "
+    f"{worst['high']:.1%}], n = {worst['n']}."
 )
 for (name,), part in weighed.filter(pl.col("value") == FACTOR).group_by("data", maintain_order=True):
-    said = "; ".join(
-        f"{group} (n = {n:,}) {before:.1%} → {after:.1%}, {won} won and {lost} lost"
-        for group, n, before, after, won, lost in part.select(
-            "group", "n", "before", "after", "won", "lost"
-        ).iter_rows()
+    won, lost = int(part["won"].sum()), int(part["lost"].sum())
+    p = evaluate.randomisation_test(np.repeat([1.0, -1.0], [won, lost]), seed=seed)
+    lines.append(
+        f"- Sessions in play × {FACTOR} ({name}, n = {part['n'].sum():,}): {won} questions won and {lost} lost, p = {p:.3f}: "
+        f"{'no effect is shown' if p >= 0.05 else 'it helps' if won > lost else 'it hurts'}."
     )
-    net = int(part["won"].sum()) - int(part["lost"].sum())
-    verdict = (
-        "gains more than it hides"
-        if net > 0
-        else "hides more than it gains"
-        if net < 0
-        else "gains as much as it hides"
-    )
-    lines.append(f"**Sessions in play × {FACTOR}** ({name}): {said}. In all it {verdict} ({net:+d} questions).")
-lines.append(
-    f"**Budget**: {contexts.texts.height} contexts of at most {contexts.texts['n_tokens'].max():,} of {budget.total:,} tokens, {over} over "
-    f"it; the whole history would take {everything:,}. The rolling summary holds {buffer.n_summarised} messages in {n_words} words."
-)
-lines.append(
-    f"**Latency**: rewriting adds {added_ms:.1f} ms a question (median of {len(taken)}; 95 % within {slow_ms:.1f} ms) to a retrieval of {search_ms:.1f} ms."
-)
+lines += [
+    f"- {contexts.texts.height} contexts take at most {contexts.texts['n_tokens'].max():,} of {budget.total:,} tokens; the whole "
+    f"history would take {everything:,}.",
+    f"- Rewriting adds {added_ms:.1f} ms a question (median of {len(taken)}; 95% within {slow_ms:.1f} ms) to a retrieval of "
+    f"{search_ms:.1f} ms.",
+]
 if people is not None:
     row = people.row(0, named=True)
-    own = (
-        " This is the file that the weights were learned from, so it says nothing about new questions."
-        if "dev_a" in str(canard)
-        else ""
-    )
+    own = " Its weights were learned from this file." if "dev_a" in str(canard) else ""
     lines.append(
-        f"**CANARD** ({Path(canard).name}, {row['needed']:,} of {row['n']:,} need a rewrite): recall {row['recall']:.3f}, precision "
-        f"{row['precision']:.3f}, ROUGE-1 F {row['rouge1_f']:.3f}; of {row['self_contained']:,} self-contained, {row['damaged']:.1%} damaged.{own}"
+        f"- CANARD ({Path(canard).name}, {row['needed']:,} of {row['n']:,} need a rewrite): recall {row['recall']:.3f}, precision "
+        f"{row['precision']:.3f}, ROUGE-1 F {row['rouge1_f']:.3f}; of {row['self_contained']:,} self-contained, "
+        f"{row['damaged']:.1%} damaged.{own}"
     )
-display(Markdown("\n\n".join(lines)))
+display(Markdown("\n".join(lines)))

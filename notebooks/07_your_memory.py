@@ -16,6 +16,17 @@
 # %% [markdown]
 # # How does my memory do against the others, and why?
 #
+# On the committed sample (four invented people; complete recall of 137 questions in the first ten turns, Holm over the
+# systems):
+#
+# - The best pipeline completes 0.489. Shown to be worse are memlab's own `bm25` (0.380) and `combsum` (0.423), the function
+#   of the cell (0.350) and bm25s (0.328).
+# - LangChain (0.431) and mem0 (0.431) are not told apart from it: that is no proof that they are as good.
+# - Of the 199 pieces that the function misses, 80 % are not among the texts that it returned; with 4,000 tokens instead of
+#   200 it completes 0.453 instead of 0.307.
+#
+# ![Complete recall by tokens and by time](../figures/gallery/sample-memories-trade-off.png)
+#
 # A function from a cell, a server over HTTP, a LangChain retriever, mem0 and a file of rankings stand beside memlab's own
 # pipelines: the same questions, the same budget of tokens, paired tests. Replace the function by your own.
 
@@ -30,7 +41,7 @@ figures = "../figures"
 pipelines = ["bm25", "combsum", "best"]
 shown = 10
 
-# %%
+# %% jupyter={"source_hidden": true}
 import json
 import tempfile
 import threading
@@ -42,13 +53,14 @@ from IPython.display import Markdown, display
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import memlab
+from memlab import evaluate
 from memlab.evaluate import explain
 from memlab.figures import anatomy, export, selection, systems
 from memlab.memories import memory, server
 
-_ = pl.Config(float_precision=3, fmt_str_lengths=100, tbl_rows=60)
+evaluate.show_tables()
 
-# %%
+# %% jupyter={"source_hidden": true}
 data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
 data
@@ -73,7 +85,7 @@ compared = {**{name: name for name in pipelines}, "my function": search}
 # %% [markdown]
 # **A server.** Here it serves the function above; any program that speaks the four verbs as JSON can stand there.
 
-# %%
+# %% jupyter={"source_hidden": true}
 running = server(memory(search))
 threading.Thread(target=running.serve_forever, daemon=True).start()
 compared["over HTTP"] = f"http://127.0.0.1:{running.server_address[1]}"
@@ -84,7 +96,7 @@ compared["over HTTP"] = f"http://127.0.0.1:{running.server_address[1]}"
 # question is, since its time is measured.
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 class Reading:
     """The encoder, with the turns that the store knows."""
 
@@ -124,7 +136,7 @@ if find_spec("mem0"):
 # %% [markdown]
 # **A file of rankings**, in TREC's format. This one is made by bm25s with its own settings.
 
-# %%
+# %% jupyter={"source_hidden": true}
 import bm25s
 
 lines = []
@@ -146,7 +158,7 @@ _ = theirs.write_text("\n".join(lines))
 # %% [markdown]
 # ## Side by side
 
-# %%
+# %% jupyter={"source_hidden": true}
 baseline = pipelines[-1]
 done = memlab.compare_systems(
     compared, data, runs=[theirs], baseline=baseline, encoder=bench.encoder, store=store, seed=seed
@@ -156,8 +168,8 @@ tables = done.tables()
 display(tables["Found"], tables["All evidence in so many tokens"])
 done.problems
 
-# %%
-display(tables["Cost"])
+# %% jupyter={"source_hidden": true}
+display(tables["Cost"].select(pl.all().exclude("problems", "failed scopes", "named", "attributed")))
 pl.DataFrame(
     {
         "system": list(done.about["systems"]),
@@ -170,7 +182,7 @@ pl.DataFrame(
     }
 )
 
-# %%
+# %% jupyter={"source_hidden": true}
 fig = systems.trade_off(done.table)
 n = done.table["n"][0]
 caption = (
@@ -182,7 +194,7 @@ export(
     fig, "memories-trade-off", data=done.table, caption=caption, provenance=dict(bench.provenance), directory=figures
 )
 
-# %%
+# %% jupyter={"source_hidden": true}
 tests = done.tests.with_columns(shown=pl.col("p_holm") < 0.05)
 within_ten = tests.filter(pl.col("measure") == "recall_all@10")
 fig = selection.forest(within_ten.with_columns(baseline=pl.lit(baseline)), measure="recall_all@10")
@@ -197,14 +209,15 @@ export(fig, "memories-tests", data=tests, caption=caption, provenance=dict(bench
 #
 # Every piece of evidence that a system does not have among its first ten turns, by what it would have taken.
 
-# %%
+# %% jupyter={"source_hidden": true}
 causes = done.missed.group_by("system", "cause", maintain_order=True).len().sort("len", descending=True)
-causes.pivot("system", index="cause", values="len").fill_null(0)
+# What is served over HTTP is the function again.
+causes.filter(pl.col("system") != "over HTTP").pivot("system", index="cause", values="len").fill_null(0)
 
 # %% [markdown]
 # One question that the function lost and the best pipeline completed: of all such, the first with most evidence.
 
-# %%
+# %% jupyter={"source_hidden": true}
 complete = done.per_query.pivot("system", index=["query_id", "n_sessions"], values="recall_all@10", maintain_order=True)
 pieces = data.questions.select("query_id", n_evidence=pl.col("evidence").list.n_unique())
 lost = (
@@ -220,7 +233,7 @@ done.missed.filter((pl.col("query_id") == query_id) & (pl.col("system") == "my f
     spoken, on="turn_id", maintain_order="left"
 ).select("missed", "rank", "cause", "nearest")
 
-# %%
+# %% jupyter={"source_hidden": true}
 why = explain(query_id, baseline, bench, data, k=shown)
 after = why.stages.join(why.evidence.select("turn_id", "text"), on="turn_id", maintain_order="left")
 fig = anatomy.through_stages(after, k=shown)
@@ -234,7 +247,7 @@ export(fig, "memories-why", data=after, caption=caption, provenance=dict(bench.p
 # %% [markdown]
 # ## Answer
 
-# %%
+# %% jupyter={"source_hidden": true}
 table = {row["system"]: row for row in done.table.iter_rows(named=True)}
 worse = within_ten.filter(pl.col("shown") & (pl.col("difference") < 0))["system"].to_list()
 open_ = within_ten.filter(~pl.col("shown"))["system"].to_list()

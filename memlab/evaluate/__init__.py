@@ -31,7 +31,7 @@ from memlab.evaluate.measures import (
     score,
 )
 from memlab.evaluate.misses import CAUSES, by_cause, misses
-from memlab.evaluate.power import count_verdicts, detectable, equivalence, least_agreeing, verdicts
+from memlab.evaluate.power import count_verdicts, detectable, equivalence, least_agreeing, seen_from, verdicts
 from memlab.evaluate.printing import show_tables, to_latex, to_markdown
 from memlab.evaluate.publish import file_names, write_reports
 from memlab.evaluate.report import GROUPS, Report, evaluate
@@ -49,6 +49,7 @@ __all__ = [
     "describe_questions", "detectable", "dissect", "equivalence", "evaluate", "explain", "file_names",
     "groups_table", "hard_group", "holm", "independent_hits", "least_agreeing", "measure", "misses", "mrr", "ndcg",
     "ndcg_longmemeval", "precision", "question_form", "randomisation_test", "read_qrels", "read_run", "recall",
-    "recall_all", "recall_any", "results_table", "risk_coverage", "score", "score_signals", "show_tables",
-    "stale_table", "to_latex", "to_markdown", "verdicts", "write_qrels", "write_reports", "write_run",
+    "recall_all", "recall_any", "results_table", "risk_coverage", "score", "score_signals", "seen_from",
+    "show_tables", "stale_table", "to_latex", "to_markdown", "verdicts", "write_qrels", "write_reports",
+    "write_run",
 ]  # fmt: skip

@@ -121,6 +121,23 @@ def verdicts(tables: Comparison | Iterable[pl.DataFrame], *, margin: float = MAR
     return Comparison(frame.with_columns(columns).with_columns(verdict=verdict))
 
 
+def seen_from(table: pl.DataFrame) -> str:
+    """Say in words which differences a family that :func:`verdicts` judged would have shown.
+
+    >>> import polars as pl
+    >>> from memlab.evaluate import seen_from
+    >>> seen_from(pl.DataFrame({"p": [None, 0.1, 1.0], "detectable": [None, 0.085, 0.195]}))
+    'of 8.5% to 19.5%'
+    """
+    seen = table.filter(pl.col("p").is_not_null())["detectable"].to_list()
+    sizes = sorted(value for value in seen if value is not None)
+    if not sizes:
+        return "of no size at all, so few are the questions,"
+    if len(sizes) < len(seen) or sizes[0] == sizes[-1]:
+        return f"of {sizes[0]:.1%} or more"
+    return f"of {sizes[0]:.1%} to {sizes[-1]:.1%}"
+
+
 def count_verdicts(families: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Count the verdicts of several families of tests, each judged by :func:`verdicts`.
 

@@ -30,7 +30,7 @@ class Live:
         ``days_later``.
     :ivar settings: the settings as the sliders stand.
     :ivar ranking: the first facts: ``place`` (from 1), ``before`` (place at the start), ``statement``, ``age_days``,
-        ``staleness``, ``confidence``, ``vector`` and ``score``.
+        ``retention``, ``confidence``, ``vector`` and ``score``.
     :ivar figure: curve and ranking, for :func:`memlab.figures.export`.
     :ivar refused: why the last move was not followed; empty if it was.
     """
@@ -163,17 +163,17 @@ def _scored(facts: pl.DataFrame, now: datetime, settings: ConfidenceSettings) ->
         .otherwise(_WEIGHTS[0] * pl.col("vector") + _WEIGHTS[1] * pl.col("confidence"))
     )
     table = table.sort("score", descending=True, maintain_order=True).with_row_index("place", offset=1)
-    return table.select("row", "place", "statement", "age_days", "staleness", "confidence", "vector", "score")
+    return table.select("row", "place", "statement", "age_days", "retention", "confidence", "vector", "score")
 
 
 def curve_and_ranking(ranking: pl.DataFrame, curves: Mapping[str, AnyCurve], *, title: str = "") -> go.Figure:
     """Draw a decay curve beside the one at the start, and the ranking of facts that it makes.
 
-    :param ranking: ``place``, ``before``, ``statement``, ``age_days``, ``staleness``, ``confidence``, ``score``, and
+    :param ranking: ``place``, ``before``, ``statement``, ``age_days``, ``retention``, ``confidence``, ``score``, and
         ``vector``, null where the rank is by confidence alone; see :class:`Live`.
     :param curves: the curve at the start and the one now.
     """
-    style.need(ranking, ("place", "before", "statement", "age_days", "staleness", "confidence", "score"), "ranking")
+    style.need(ranking, ("place", "before", "statement", "age_days", "retention", "confidence", "score"), "ranking")
     dated = ranking.drop_nulls("age_days")
     oldest = max(365.0, float(dated["age_days"].max() or 0) * 1.05)  # type: ignore[arg-type]
     days = np.linspace(0, oldest, 200)
@@ -183,7 +183,7 @@ def curve_and_ranking(ranking: pl.DataFrame, curves: Mapping[str, AnyCurve], *, 
         for (name, curve), look in zip(curves.items(), ({"dash": "dash", "width": 1.2}, own), strict=False)
     ]
     traces.append(
-        go.Scatter(x=dated["age_days"].to_list(), y=dated["staleness"].to_list(), mode="markers", name="a fact, ranked",
+        go.Scatter(x=dated["age_days"].to_list(), y=dated["retention"].to_list(), mode="markers", name="a fact, ranked",
                    cliponaxis=False, marker={"color": style.colour(1), "size": 6}, hoverinfo="text",
                    text=list(map(plain, dated["statement"])))
     )  # fmt: skip
@@ -200,7 +200,7 @@ def curve_and_ranking(ranking: pl.DataFrame, curves: Mapping[str, AnyCurve], *, 
     most = float(ranking["score"].max()) or 1.0  # type: ignore[arg-type]
     facets: list[dict[str, Any]] = [
         {"px": _CURVE_PX, "xaxis": {"title": {"text": "days since the last access"}, "nticks": 6, "range": [0, oldest]},
-         "yaxis": {"title": {"text": "staleness"}, "range": [0, 1.03]}},
+         "yaxis": {"title": {"text": "retention"}, "range": [0, 1.03]}},
         {"px": _ROW_PX * ranking.height + 8,
          "xaxis": {"title": {"text": "score"}, "range": [0, most * 1.05], "nticks": 5},
          "yaxis": {"visible": False, "range": [0.5, ranking.height + 0.75]}},

@@ -16,8 +16,8 @@ from memlab.figures._text import clean, p_text, plain, signed
 def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float = 0.05, title: str = "") -> go.Figure:
     """Draw paired differences to a baseline with their intervals.
 
-    A filled mark is significant after Holm's correction; blue is better than the baseline, vermilion worse, grey
-    neither.
+    A filled mark is significant after Holm's correction (none where ``p_holm`` is null: not tested here); blue is
+    better than the baseline, vermilion worse, grey neither.
 
     :param frame: a row a system: ``system``, ``difference``, ``low``, ``high``, ``p_holm``, ``n`` and ``baseline``
         (the baseline's name), in the order to draw from the top. The baseline's own row is left out. With ``measure``,
@@ -26,13 +26,14 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float 
         ``recall_all@k``.
     """
     style.need(frame, ("system", "difference", "low", "high", "p_holm", "n", "baseline"), "forest")
-    frame = frame.drop_nulls(["difference", "p_holm"]).filter(pl.col("system") != pl.col("baseline"))
+    frame = frame.drop_nulls("difference").filter(pl.col("system") != pl.col("baseline"))
     style.need(frame, (), "forest (without the baseline's own row)")
     several = "measure" in frame.columns and frame["measure"].n_unique() > 1
     measures = style.series(frame, "measure") if several else [measure]
     marks = []
     for row in frame.to_dicts():
-        numbers = f"{signed(row['difference'])} [{signed(row['low'])}, {signed(row['high'])}] {p_text(row['p_holm'])}"
+        numbers = f"{signed(row['difference'])} [{signed(row['low'])}, {signed(row['high'])}]"
+        numbers += f" {p_text(row['p_holm'])}" if row["p_holm"] is not None else ""
         marks.append({**row, "name": row["system"], "x": row["difference"], "numbers": numbers,
                       "symbol": style.SYMBOLS[measures.index(row["measure"]) if several else 0],
                       **verdict(row["difference"], row["p_holm"], alpha)})  # fmt: skip

@@ -35,8 +35,8 @@ class ConfidenceSettings(BaseModel):
 
     :param base: confidence by source, the table ``[confidence.base]``.
     :param reinforcement_step: what each repetition adds to the factor, up to ``reinforcement_limit``.
-    :param undated: staleness of a fact whose last access is not known; 1 lets it not decay.
-    :param decay: the curve of staleness: ``family`` and its parameters.
+    :param undated: retention of a fact whose last access is not known; 1 lets it not decay.
+    :param decay: the curve of retention (1 is fresh): ``family`` and its parameters.
     :param decay_by_predicate: curves of their own for some predicates; the others have ``decay``.
 
     >>> from memlab.knowledge.confidence import ConfidenceSettings
@@ -69,14 +69,14 @@ class ConfidenceSettings(BaseModel):
 
 
 def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | None = None) -> pl.DataFrame:
-    """Say how sure each fact is at ``now``: base(source) · reinforcement · staleness, and 0 if superseded.
+    """Say how sure each fact is at ``now``: base(source) · reinforcement · retention, and 0 if superseded.
 
     The product is clipped to [0, 1]: reinforcement can lift it above 1, so for a stated and fresh fact repetition
-    changes nothing, and later it makes up for staleness. The score is for ranking; it is a probability only where base
-    and reinforcement are 1 and the curve was fitted.
+    changes nothing, and later it makes up for age. The score is for ranking; it is a probability only where base and
+    reinforcement are 1 and the curve was fitted.
 
     What happened after ``now`` is not yet known: such accesses do not count, and a ``last_access`` later than ``now``
-    (a clock that was off) is an age of 0. Without any time the staleness is the setting ``undated``.
+    (a clock that was off) is an age of 0. Without any time the retention is the setting ``undated``.
 
     :param facts: ``source``, ``n_reinforced`` (repetitions after the first), ``last_access``, ``superseded``; also
         ``predicate`` where settings have curves by predicate, and ``accesses`` (a list of times, read where there is
@@ -84,7 +84,7 @@ def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | 
     :param now: when the facts are read; with a time zone if the column has one.
     :param settings: the constants; those of memlab where not given.
     :returns: the facts in their order with ``age_days`` (null where not known), ``base``, ``reinforcement``,
-        ``staleness`` and ``confidence``.
+        ``retention`` and ``confidence``.
     :raises DataError: for a missing column, an unknown source, a missing or negative count, or times that are zoned on
         one side only.
 
@@ -103,20 +103,20 @@ def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | 
     accesses, age = _ages(facts, now)
     dated = ~np.isnan(age)
     age_days = np.where(dated, age, 0.0)
-    staleness = settings.decay.retention(age_days, accesses)
+    retention = settings.decay.retention(age_days, accesses)
     for predicate, curve in settings.decay_by_predicate.items():
         its = facts["predicate"].eq_missing(pl.Series([predicate])).to_numpy()
-        staleness = np.where(its, curve.retention(age_days, accesses), staleness)
-    staleness = np.where(dated, staleness, settings.undated)
+        retention = np.where(its, curve.retention(age_days, accesses), retention)
+    retention = np.where(dated, retention, settings.undated)
     base = facts["source"].cast(pl.String).replace_strict(settings.base.model_dump(), return_dtype=pl.Float64)
     lift = 1.0 + settings.reinforcement_step * facts["n_reinforced"].to_numpy()
     lift = np.minimum(lift, settings.reinforcement_limit)
-    value = np.clip(base.to_numpy() * lift * staleness, 0.0, 1.0)
+    value = np.clip(base.to_numpy() * lift * retention, 0.0, 1.0)
     return facts.with_columns(
         pl.Series("age_days", age).fill_nan(None),
         base.alias("base"),
         pl.Series("reinforcement", lift),
-        pl.Series("staleness", staleness),
+        pl.Series("retention", retention),
         pl.Series("confidence", np.where(facts["superseded"].to_numpy(), 0.0, value)),
     )
 
@@ -174,7 +174,7 @@ def trajectory(
     paths = []
     for name, curve in curves.items():
         chosen = settings.model_copy(update={"decay": curve, "decay_by_predicate": {}})
-        path = score(facts, now=_EPOCH, settings=chosen).with_columns(family=pl.lit(name), retention="staleness")
+        path = score(facts, now=_EPOCH, settings=chosen).with_columns(family=pl.lit(name))
         paths.append(path.select("family", "day", "n_reinforced", "retention", "confidence"))
     return pl.concat(paths)
 

@@ -79,7 +79,9 @@ class Dataset:
         return f"<Dataset {self.describe()}>"
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(self.describe())}</p>" + self.questions.head(5)._repr_html_()
+        asked = self.questions.head(5).select("text", "question_type").iter_rows()
+        shown = "".join(f"<li>{html.escape(text)} <i>{html.escape(kind or '')}</i></li>" for text, kind in asked)
+        return f"<p>{html.escape(self.describe())}</p>" + (f"<p>Such as:</p><ul>{shown}</ul>" if shown else "")
 
 
 _SCOPED = ("turns", "sessions", "questions", "annotations")

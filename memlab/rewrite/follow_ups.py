@@ -1,8 +1,8 @@
 """Follow-up questions with known answers: conversations made from the facts or the questions of a dataset.
 
 Each conversation opens with a question that names its subject; those after it leave the subject out. The form that
-stands alone is kept beside them, as the upper bound of what a rewriter can reach. It is never part of a history, so a
-rewriter cannot see it.
+stands alone is kept beside them, as a reference for what a rewriter reaches (no bound: a rewrite can retrieve more). It
+is never part of a history, so a rewriter cannot see it.
 """
 
 from __future__ import annotations

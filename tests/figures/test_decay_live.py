@@ -102,7 +102,7 @@ def test_its_picture_has_its_words_at_both_widths() -> None:
     live = decay_live.sliders(facts(vector=0.5), now=NOW, settings=ConfidenceSettings(decay=Exponential(90)))
     live.sliders["half_life_days"].value = 10.0
     shown = drawn(live.figure, rendered=True)
-    for text in ("Ann <b>rows</b>.", "curve now", "curve at the start", "0.4 · similarity", "staleness", "score"):
+    for text in ("Ann <b>rows</b>.", "curve now", "curve at the start", "0.4 · similarity", "retention", "score"):
         assert text in shown, f"{text!r} not drawn; drawn: {shown}"
     for width, px in style.WIDTHS.items():
         layout = style.for_width(live.figure, width).layout

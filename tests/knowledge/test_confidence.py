@@ -100,7 +100,7 @@ def test_factors_are_there_to_be_looked_at_and_the_facts_stay() -> None:
     frame = facts([("observed", 2, 365, False)], note=["kept"])
     row = confidence.score(frame, now=NOW).row(0, named=True)
     assert row["note"] == "kept"
-    assert (row["age_days"], row["base"], row["reinforcement"], row["staleness"]) == (365, 0.7, 1.2, 0.5)
+    assert (row["age_days"], row["base"], row["reinforcement"], row["retention"]) == (365, 0.7, 1.2, 0.5)
     assert confidence.score(frame.clear(), now=NOW).height == 0
 
 

@@ -44,7 +44,17 @@ def test_it_is_kept_without_outputs(path: Path) -> None:
     for cell in cells(path):
         assert not cell.get("outputs")
         assert cell.get("execution_count") is None
-        assert not set(cell["metadata"]) - {"tags", "lines_to_next_cell"}
+        assert not set(cell["metadata"]) - {"tags", "lines_to_next_cell", "jupyter"}
+
+
+@each
+def test_its_code_is_folded_but_for_what_a_reader_changes(path: Path) -> None:
+    """The parameters, and in 07 the memory of one's own."""
+    for cell in cells(path):
+        folded = cell["metadata"].get("jupyter", {}).get("source_hidden", False)
+        source = "".join(cell["source"])
+        open_ = "parameters" in cell["metadata"].get("tags", []) or source.startswith("def search(")
+        assert folded == (cell["cell_type"] == "code" and not open_), source
 
 
 @each
@@ -96,6 +106,16 @@ def assert_told(executed: Path, figures: Path, undrawn: Collection[str] = ()) ->
     answer = "".join(answers[-1])
     assert re.search(r"\d", answer)
     assert not re.search(r"\b(nan|None|inf)\b", answer)
+    assert len(re.findall(r"^- ", answer, re.MULTILINE)) <= 7
+    tables = [
+        o["data"]["text/html"]
+        for cell in book
+        for o in cell.get("outputs", [])
+        if "<table" in str(o.get("data", {}).get("text/html"))
+    ]
+    for table in map("".join, tables):
+        assert table.partition("</thead>")[0].count("<th>") <= 8, table
+        assert "<small>" not in table, "polars' own: call evaluate.show_tables()"
     for name in exported(SOURCE / executed.name).difference(undrawn):
         for kind in ("html", "svg", "pdf", "png", "json", "column.pdf", "column.png", "column.svg"):
             assert (figures / f"{name}.{kind}").stat().st_size > 0, f"{name}.{kind}"

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.evaluate.significance import randomisation_test
 from memlab.experiments.learning._lists import by_subset, complete
 from memlab.rerank import Model, train
 from memlab.rerank.training import Lists
@@ -37,7 +38,7 @@ def curve(
         learned from what is drawn.
     :returns: ``conversations``, ``questions`` (``all``, ``≥ 2``), ``n``, ``models`` (how many were trained), ``mean``
         with ``low``, ``high`` (95 % over questions), ``untrained`` (the sum of scores), and the paired ``gain`` over it
-        with ``gain_low``, ``gain_high``.
+        with ``gain_low``, ``gain_high`` and ``p`` of a paired randomisation test, not corrected.
     :raises DataError: when there is one conversation only, or ``sizes`` or ``repeats`` are not positive.
     """
     from tqdm.auto import tqdm
@@ -73,5 +74,6 @@ def curve(
             at = {"conversations": size, "questions": subset, "n": int(asked.sum()), "models": models}
             value, gain = columns[asked].mean(axis=0)
             measured = {"mean": value, "low": low, "high": high, "untrained": plain[asked].mean()}
-            rows.append({**at, **measured, "gain": gain, "gain_low": gain_low, "gain_high": gain_high})
+            p = randomisation_test(columns[asked, 1], seed=seed)
+            rows.append({**at, **measured, "gain": gain, "gain_low": gain_low, "gain_high": gain_high, "p": p})
     return pl.DataFrame(rows).fill_nan(None)

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.evaluate.significance import randomisation_test
 from memlab.experiments.learning._lists import by_subset, complete, held_out
 from memlab.rerank import Model
 from memlab.rerank.ablation import group_of
@@ -31,7 +32,7 @@ def importance(
     :param seed: of the permutations, which are the same for all features.
     :returns: a row a group and a feature (``kind``, ``name``, ``group``) and ``questions`` (``all``, ``≥ 2``), with
         ``n``, ``plain`` (complete recall with all features) and ``loss`` with its 95 % interval over questions,
-        ``low``, ``high``; the largest loss first.
+        ``low``, ``high``, and ``p`` of a paired randomisation test, not corrected; the largest loss first.
     :raises DataError: when a model learned from what it is to rank, or ``repeats`` is not positive.
 
     Source: Breiman, Random Forests (2001), section 10; groups: Fisher, Rudin & Dominici, All Models are Wrong, but Many
@@ -54,6 +55,7 @@ def importance(
             *(pl.lit(subset).alias("questions"), pl.lit(int(asked.sum())).alias("n")),
             *(pl.lit(plain[asked].mean()).alias("plain"), pl.Series("loss", losses[asked].mean(axis=0))),
             *(pl.Series("low", low), pl.Series("high", high)),
+            pl.Series("p", [randomisation_test(column, seed=seed) for column in losses[asked].T]),
         )
         .sort("kind", "loss", descending=True, maintain_order=True)
         for subset, asked, low, high in by_subset(lists, losses, seed)

@@ -85,7 +85,7 @@ def test_the_one_feature_that_tells_evidence_is_found(lists: list[Lists]) -> Non
     assert groups["name"][0] == "BM25"
     assert features["loss"][0] > 0.3
     assert features["loss"][0] > 1.5 * features["loss"][1]
-    assert features.filter(name="age").row(0)[-3:] == (0.0, 0.0, 0.0)
+    assert features.filter(name="age").row(0)[-4:] == (0.0, 0.0, 0.0, 1.0)
 
 
 def test_a_model_that_learned_from_what_it_ranks_is_refused(lists: list[Lists], models: list[Model]) -> None:
