@@ -41,6 +41,7 @@ def _shared(relative: str) -> Path:
 _DEAR = {
     **dict.fromkeys(("lists", "folds", "models", "learnable"), "learning"),
     **dict.fromkeys(("evaluated", "ingested"), "command line"),
+    "minilm_bench": "minilm",
     "locomo": "locomo",
 }
 

@@ -6,8 +6,12 @@ A change of the schema that needs more than that does it in ``_migrate``.
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Mapping
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +23,7 @@ from memlab.errors import StoreError
 from memlab.store.database import Database, guarded
 from memlab.store.registry import SCHEMA_VERSION, TABLES, VERSIONED, equal
 
+_importing = threading.Lock()
 _MARKS = ("store", "datasets")
 """One of these tables makes a database a store; the first is younger than the oldest stores."""
 
@@ -88,6 +93,26 @@ def add_columns(database: Database, name: str, fields: list[Any]) -> None:
                 raise
 
 
+@contextmanager
+def _validated_when_called() -> Iterator[None]:
+    """Leave pydantic's checks of functions to their first call: a client that LanceDB brings has a second's worth."""
+    import pydantic
+
+    def when_called(function: Any = None, **options: Any) -> Any:
+        if function is None or options:
+            return at_once(function, **options)
+        return functools.wraps(function)(lambda *args, **words: at_once(function)(*args, **words))
+
+    with _importing:
+        at_once: Any = pydantic.validate_call
+        if "lancedb" not in sys.modules:
+            pydantic.validate_call = when_called
+        try:
+            yield
+        finally:
+            pydantic.validate_call = at_once
+
+
 def _connect(place: str, *, storage_options: Mapping[str, str] | None, create: bool) -> Any:
     if place.startswith("db://"):
         raise StoreError(
@@ -101,7 +126,8 @@ def _connect(place: str, *, storage_options: Mapping[str, str] | None, create: b
             raise StoreError(f"there is no store at {place}; make it with `memlab ingest`, or correct the path")
     # Read when the library is imported; without it every retried write prints a warning.
     os.environ.setdefault("LANCEDB_LOG", "error")
-    import lancedb
+    with _validated_when_called():
+        import lancedb
 
     options = dict(storage_options) if storage_options else None
     with guarded("opening", place):

@@ -92,8 +92,8 @@ def test_the_command(memlab_cli: Any, tmp_path: Any) -> None:
     assert "no question 'nobody'" in missing.err
 
 
-def test_token_pairs_are_those_of_late_interaction(data: Dataset) -> None:
-    data = data.take(data.scopes[:1])
+def test_token_pairs_are_those_of_late_interaction() -> None:
+    data = datasets.synthetic.generate(turns=50, seed=0)
     bench = Bench.of(data, encoder="minilm", progress=False)
     question = cited(data).row(0, named=True)
     why = explain(question["query_id"], "late", bench, data)

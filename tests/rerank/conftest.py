@@ -1,4 +1,4 @@
-"""Three small synthetic conversations, read by MiniLM once."""
+"""Three small synthetic conversations, read by a stand-in for MiniLM, and two of them by MiniLM itself."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from remembering import minilm
+from stand_in import StandIn
 
 from memlab.datasets import synthetic
 from memlab.records import Dataset
@@ -22,7 +23,12 @@ def small() -> Dataset:
 
 @pytest.fixture(scope="session")
 def bench(small: Dataset) -> Bench:
-    return Bench.of(small, encoder=minilm())
+    return Bench.of(small, encoder=StandIn())
+
+
+@pytest.fixture(scope="session")
+def minilm_bench(small: Dataset) -> Bench:
+    return Bench.of(small.take(small.scopes[:2]), encoder=minilm())
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import numpy as np
 import polars as pl
 import pytest
-from remembering import minilm
+from stand_in import StandIn
 
 from memlab import DataError
 from memlab.records import Dataset, Question, Session, Turn, concat, frame
@@ -63,7 +63,7 @@ def talk(
             ]
         questions += [Question(f"{scope}/q{i}", scope, q, None, "t", None, [], []) for i, q in enumerate(asked[scope])]
     data = Dataset("talk", "chatlog", frame(Turn, turns), frame(Session, sessions), frame(Question, questions))
-    return Bench.of(data, encoder=minilm())
+    return Bench.of(data, encoder=StandIn())
 
 
 def column(bench: Bench, name: str) -> np.ndarray:
@@ -127,7 +127,7 @@ def test_dates_of_questions_are_read_as_everywhere() -> None:
 def test_features_do_not_depend_on_other_questions(small: Dataset, bench: Bench) -> None:
     whole = known(bench)
     for query in small.questions.gather_every(4).iter_slices(1):
-        alone = known(Bench.of(replace(small, questions=query), encoder=minilm()))
+        alone = known(Bench.of(replace(small, questions=query), encoder=StandIn()))
         assert_same(alone, {query["query_id"][0]: whole[query["query_id"][0]]})
 
 
@@ -148,9 +148,9 @@ def test_nor_on_how_many_are_looked_at_together(bench: Bench, monkeypatch: pytes
 def test_features_of_a_scope_do_not_depend_on_other_scopes(small: Dataset, bench: Bench) -> None:
     whole = known(bench)
     backwards = concat(small.take([scope]) for scope in reversed(small.scopes))
-    assert_same(known(Bench.of(backwards, encoder=minilm())), whole)
+    assert_same(known(Bench.of(backwards, encoder=StandIn())), whole)
     for scope in small.scopes:
-        alone = known(Bench.of(small.take([scope]), encoder=minilm()))
+        alone = known(Bench.of(small.take([scope]), encoder=StandIn()))
         assert_same(alone, {query: row for query, row in whole.items() if query in alone})
 
 
@@ -158,13 +158,13 @@ def test_ids_are_not_read(
     small: Dataset, bench: Bench, renamed: Callable[[Dataset], tuple[Dataset, dict[str, str]]]
 ) -> None:
     data, names = renamed(small)
-    assert_same(known(bench), known(Bench.of(data, encoder=minilm())), names)
+    assert_same(known(bench), known(Bench.of(data, encoder=StandIn())), names)
 
 
 def test_evidence_and_answers_are_not_read(
     small: Dataset, bench: Bench, without_labels: Callable[[Dataset], Dataset]
 ) -> None:
-    assert_same(known(Bench.of(without_labels(small), encoder=minilm())), known(bench))
+    assert_same(known(Bench.of(without_labels(small), encoder=StandIn())), known(bench))
 
 
 def test_features_are_those_of_the_candidate_wherever_it_stands(bench: Bench) -> None:
@@ -250,7 +250,7 @@ def test_who_is_named() -> None:
     session = Session("u/s", "u", 1, start, start, 2, ["Ann", "C++ (x"])
     question = Question("q", "u", "What did c++ (X say?", None, "t", None, [], [])
     data = Dataset("two", "chatlog", frame(Turn, turns), frame(Session, [session]), frame(Question, [question]))
-    bench = Bench.of(data, encoder=minilm())
+    bench = Bench.of(data, encoder=StandIn())
     assert column(bench, "speaker_named").tolist() == [0, 1]
     assert column(bench, "other_named").tolist() == [1, 0]
     assert column(bench, "n_named").tolist() == [1, 1]
@@ -258,7 +258,7 @@ def test_who_is_named() -> None:
 
 def test_candidates_of_another_bench_and_encoders_without_tokens(small: Dataset, bench: Bench) -> None:
     run = hybrid(bench, k=5)
-    other = Bench.of(small.take(small.scopes[:1]), encoder=minilm())
+    other = Bench.of(small.take(small.scopes[:1]), encoder=StandIn())
     with pytest.raises(DataError, match="is not in this bench"):
         run_places(run.frame, other)
     unknown = run.frame.with_columns(query_id=pl.lit("nobody"))

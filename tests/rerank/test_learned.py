@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from remembering import minilm
 from safetensors.numpy import load_file, save_file
+from stand_in import StandIn
 
 from memlab import DataError, ModelError, pipeline
 from memlab.records import Dataset, Level, Run, run_from_scores
@@ -42,7 +42,9 @@ def model(lists: list[Lists], tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def folder(lists: list[Lists], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return cross_validate(lists, tmp_path_factory.mktemp("models") / "folds")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("memlab.rerank.listwise.EPOCHS", 3)
+        return cross_validate(lists, tmp_path_factory.mktemp("models") / "folds")
 
 
 def ranking(run: Run) -> dict[str, list[str]]:
@@ -69,12 +71,16 @@ def test_the_same_candidates_in_another_order(bench: Bench, small: Dataset, mode
     assert cut.frame.equals(learned(run.top(5), bench, model=model, level=level).frame)
 
 
-def test_evidence_comes_first_where_the_answers_were_learned(bench: Bench, small: Dataset, model: str) -> None:
+def test_evidence_comes_first_where_the_answers_were_learned(
+    minilm_bench: Bench, small: Dataset, tmp_path: Path
+) -> None:
     from memlab.evaluate import evaluate
 
+    bench, data, model = minilm_bench, small.take(small.scopes[:2]), str(tmp_path / "model.safetensors")
+    train(training_lists(bench, data)).save(model)
     run = bm25(bench)
     of = {
-        name: evaluate(one, small, measures=["recall@5"]).summary()["mean"][0]
+        name: evaluate(one, data, measures=["recall@5"]).summary()["mean"][0]
         for name, one in (("bm25", run), ("learned", learned(run, bench, model=model)))
     }
     assert of["learned"] > of["bm25"] + 0.1
@@ -101,7 +107,7 @@ def test_a_question_ranks_alone_as_among_others(small: Dataset, bench: Bench, mo
     whole = learned(mixed, bench, model=model, level=level).frame
     for query in small.questions.gather_every(3).iter_slices(1):
         of_it = pl.col("query_id") == query["query_id"][0]
-        alone = Bench.of(replace(small, questions=query), encoder=minilm())
+        alone = Bench.of(replace(small, questions=query), encoder=StandIn())
         one = learned(replace(run, frame=mixed.frame.filter(of_it)), alone, model=model, level=level).frame
         assert one["doc_id"].equals(whole.filter(of_it)["doc_id"])
         np.testing.assert_allclose(one["score"], whole.filter(of_it)["score"], atol=1e-4)
@@ -129,7 +135,7 @@ def test_ids_are_not_read(
 ) -> None:
     stages = pipeline(f"hybrid | learned(model={str(request.getfixturevalue(whose))!r})")
     data, names = renamed(small)
-    one, two = (stages.run(b, level=level) for b in (bench, Bench.of(data, encoder=minilm())))
+    one, two = (stages.run(b, level=level) for b in (bench, Bench.of(data, encoder=StandIn())))
     expected = {names[q]: [names[d] for d in documents] for q, documents in ranking(one).items()}
     assert list(ranking(two).items()) == list(expected.items())
 
@@ -138,7 +144,7 @@ def test_ids_are_not_read(
 def test_evidence_is_not_read(
     small: Dataset, bench: Bench, without_labels: Callable[[Dataset], Dataset], model: str, level: Level
 ) -> None:
-    hidden = Bench.of(without_labels(small), encoder=minilm())
+    hidden = Bench.of(without_labels(small), encoder=StandIn())
     one, two = (learned(hybrid(b), b, model=model, level=level) for b in (bench, hidden))
     assert one.frame.equals(two.frame)
 
@@ -207,7 +213,7 @@ def test_lists_hold_the_evidence(small: Dataset, bench: Bench, lists: list[Lists
 
 def test_one_conversation_is_enough_to_train_and_not_to_cross_validate(small: Dataset, tmp_path: Path) -> None:
     one = small.take(small.scopes[:1])
-    bench = Bench.of(one, encoder=minilm())
+    bench = Bench.of(one, encoder=StandIn())
     lists = training_lists(bench, one)
     train(lists).save(tmp_path / "one.safetensors")
     assert learned(hybrid(bench), bench, model=str(tmp_path / "one.safetensors")).frame.height
@@ -220,7 +226,7 @@ def test_nothing_to_learn_from(
 ) -> None:
     for data in (without_labels(small), replace(small, questions=small.questions.clear())):
         with pytest.raises(DataError, match="names a turn as evidence; there is nothing to learn from"):
-            training_lists(Bench.of(data, encoder=minilm()), data)
+            training_lists(Bench.of(data, encoder=StandIn()), data)
     with pytest.raises(DataError, match="no questions to learn from"):
         train([])
     missed = [replace(one, turns=np.zeros_like(one.turns)) for one in lists]
@@ -252,7 +258,7 @@ def test_each_conversation_is_ranked_by_a_model_that_did_not_learn_from_it(
 
 
 def test_labels_of_a_conversation_do_not_reach_its_own_ranking(
-    small: Dataset, bench: Bench, folder: Path, tmp_path: Path
+    small: Dataset, bench: Bench, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Give one conversation wrong evidence: its ranking stays, bit for bit, and that of the others changes."""
     scope = small.scopes[1]
@@ -264,7 +270,8 @@ def test_labels_of_a_conversation_do_not_reach_its_own_ranking(
         evidence_sessions=pl.when(wrong).then(pl.lit([last["session_id"]])).otherwise("evidence_sessions"),
     )
     data = replace(small, questions=questions)
-    other = Bench.of(data, encoder=minilm())
+    other = Bench.of(data, encoder=StandIn())
+    monkeypatch.setattr("memlab.rerank.listwise.EPOCHS", 3)
     misled = cross_validate(training_lists(other, data), tmp_path / "folds")
     for level in LEVELS:
         one, two = (
@@ -385,7 +392,7 @@ def test_another_encoder_is_refused(small: Dataset, model: str) -> None:
 
 
 def test_another_header_is_refused(small: Dataset, model: str) -> None:
-    other = Bench.of(small, encoder=minilm(), header=("time",))
+    other = Bench.of(small, encoder=StandIn(), header=("time",))
     with pytest.raises(ModelError, match=r"was trained with header \[\]; the bench has \['time'\]"):
         learned(bm25(other), other, model=model)
 
@@ -403,6 +410,6 @@ def test_bad_values_are_refused(small: Dataset, bench: Bench, model: str) -> Non
         learned(hybrid(bench, level="session"), bench, model=model)
     with pytest.raises(DataError, match="candidates is 0"):
         learned(run, bench, model=model, candidates=0)
-    other = Bench.of(small.take(small.scopes[:1]), encoder=minilm())
+    other = Bench.of(small.take(small.scopes[:1]), encoder=StandIn())
     with pytest.raises(DataError, match="is not in this bench"):
         learned(run, other, model=model)

@@ -13,7 +13,8 @@ from memlab.retrieve import Bench
 from memlab.retrieve.late import late_scores, query_tokens, scope_tokens
 
 
-def test_matches_are_those_of_a_loop(bench: Bench) -> None:
+def test_matches_are_those_of_a_loop(minilm_bench: Bench) -> None:
+    bench = minilm_bench
     asked, seen = query_tokens(bench), 0
     late = dict(zip(bench.documents("turn").spans, [s for _, _, s in late_scores(bench, level="turn")], strict=True))
     for rows, turns in bench.by_scope("turn"):
