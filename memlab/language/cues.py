@@ -192,7 +192,7 @@ _INWARD = AUXILIARIES | wordset(
     enjoyed wondered seemed looked figured missed cared believed saw understood promised need feed"""
 )
 _PAST = "|".join(sorted({word for word, form in forms().items() if "past" in form.tense} - _INWARD))
-_LEAD = r"^\W*(?:[\w' ’-]{0,40}, |(?:last|this) \w+ |yesterday |today )?"
+_LEAD = r"^\W*(?:[\w' ’-]{0,40}[,:] )?(?:on (?:the )?[\w ]{1,20} |(?:last|this) \w+ |(?:earlier )?today |yesterday )?"
 _SINCE = rf"(?:i|we)(?:'ve| have|'d| had| did)? {_ADVERB}(?:recently |even |actually |eventually |also |went and )*"
 # Doings that are no news.
 _IDLE = f"{'|'.join(sorted(wordlist('talking')))}|putting|finding|resisting|trying to|having (?:fun|a)|reading as usual"

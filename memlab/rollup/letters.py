@@ -124,8 +124,9 @@ def letter(nodes: pl.DataFrame, turns: pl.DataFrame, node_id: str, *, tz: str = 
 
 
 def _plain(text: str, names: frozenset[str]) -> str:
-    """Leave out smileys, and the calls ("Wow, Joanna,") and words that only lead into a sentence."""
+    """Leave out smileys, brackets around, and the calls ("Wow, Joanna,") and words that only lead into a sentence."""
     text = " ".join(_SIGNS.sub(" ", text).split())
+    text = text[1:-1] if text.startswith("(") and text.endswith(")") else text
     lead = text[: len(text) - len(led(text))]
     text = text if TIMES & set(words(lead)) else led(text)
     head, comma, rest = text.partition(", ")
