@@ -185,6 +185,27 @@ def why(
     typer.echo(str(explain(query_id, pipeline, bench, own, k=k)))
 
 
+@verb(in_force, "encoder")
+def knowledge(
+    chosen: Settings,
+    folder: Annotated[
+        Path, typer.Argument(help="Chats with answer sheets, such as data/knowledge/dev.", show_default=False)
+    ],
+    service: Annotated[
+        str | None, typer.Option(help="extractive, or a service of [llm.services]; the setting index.service.")
+    ] = None,
+    errors: Annotated[int, typer.Option(help="Of each measure, how many errors are printed.", min=0)] = 20,
+) -> None:
+    """Measure what the index knows of chats with answer sheets: facts now and then, closings, silence on traps."""
+    from memlab.evaluate.knowledge import measure_folder, written
+    from memlab.llm import configured
+
+    made = service or chosen.index.service
+    asked = None if made == "extractive" else configured(made)
+    outcomes = measure_folder(folder, settings=chosen.index, service=asked, encoder=load_encoder(chosen))
+    typer.echo(written(outcomes, errors=errors))
+
+
 @verb(in_force, "store", "encoder", "on_error", "language", "seed")
 def train(
     chosen: Settings,

@@ -1,0 +1,257 @@
+"""Answer sheets: what there is to know of a chat, what must not be read into it, and whether a fact says the same."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from memlab.errors import DataError
+from memlab.language.manner import MANNERS, OWNED, bases, ending, manner, told
+from memlab.language.words import FIRST_PERSON
+
+SUFFIX = ".sheet.jsonl"
+_FREE = frozenset(bases("new old current first own real actual name now"))
+_NAMING = frozenset(bases("have be name named call called"))
+_READ_AS: Mapping[str, frozenset[str]] = {
+    "is": frozenset({"is"}),
+    "not": frozenset({"not"}),
+    "plan": frozenset({"plan", "is"}),
+    "was": frozenset({"was", "not"}),
+}
+_CODE = re.compile(r"(?=(?:\D*\d){3})\S*\d\S*(?:\s+\S*\d\S*)*")
+_BREAKS = re.compile(r"[^0-9a-z]+")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of a sheet; see ``data/knowledge/README.md``.
+
+    :param kind: ``fact``, ``trap`` or ``neutral``; ``trap`` says of a trap why it is one.
+    :param names: what the subject is called.
+    :param about: words of the relation, of which one must occur; ``value``: wordings of which one must.
+    :param mode: how it was told: ``is``, ``not``, ``plan`` or ``was``.
+    :param since: the message that tells it (of a trap and a neutral line: the message meant); ``until``: that ends it.
+    :param same: the id of another line that says the same of another subject: to know one is enough.
+    """
+
+    id: str
+    kind: str
+    subject: str
+    names: tuple[str, ...]
+    value: tuple[str, ...]
+    since: str
+    about: tuple[str, ...] = ()
+    mode: str = "is"
+    until: str | None = None
+    corrected: bool = False
+    trap: str | None = None
+    same: str | None = None
+
+    @property
+    def group(self) -> str:
+        """The id under which it is counted."""
+        return self.same or self.id
+
+    @cached_property
+    def relation(self) -> frozenset[str]:
+        """Stems of the relation."""
+        return frozenset(bases(" ".join(self.about)))
+
+    @cached_property
+    def owners(self) -> list[tuple[str, ...]]:
+        """The subject's names in words, the longest first."""
+        return sorted({bases(name) for name in self.names}, key=len, reverse=True)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The answers of one chat.
+
+    :param log: the chat's file; ``times``: when each of its messages was said, by id.
+    :param texts: what each says.
+    :param dates: the ends of the days on which what was true is asked.
+    :param closed: only totals may be printed.
+    """
+
+    scope: str
+    style: str
+    log: Path
+    dates: tuple[datetime, ...]
+    closed: bool
+    times: dict[str, datetime]
+    texts: dict[str, str]
+    people: tuple[tuple[str, ...], ...] = field(repr=False)
+    entries: tuple[Entry, ...] = field(repr=False)
+
+    def of(self, kind: str) -> list[Entry]:
+        """Give the lines of one kind."""
+        return [entry for entry in self.entries if entry.kind == kind]
+
+    def said(self, entry: Entry, when: datetime | None = None) -> bool:
+        """Whether it had been told by a time (``None``: the end)."""
+        return when is None or self.times[entry.since] <= when
+
+    def holds(self, entry: Entry, when: datetime | None = None) -> bool:
+        """Whether a fact was believed at a time by who understood everything told by then (``None``: the end)."""
+        over = entry.until is not None and (when is None or self.times[entry.until] <= when)
+        return self.said(entry, when) and not over
+
+
+def sheets(folder: str | Path) -> list[Sheet]:
+    """Read the answer sheets of a folder, each beside its chat, by name.
+
+    :raises DataError: when there is none, or one cannot be read: with file, line and reason.
+
+    >>> from memlab.evaluate.sheets import sheets
+    >>> len(sheets("data/knowledge/dev"))
+    6
+    """
+    files = sorted(Path(folder).glob(f"*{SUFFIX}"))
+    if not files:
+        raise DataError(f"{folder} has no answer sheets; give a folder with NAME.jsonl and NAME{SUFFIX}")
+    return [_sheet(file) for file in files]
+
+
+def _sheet(file: Path) -> Sheet:
+    log = file.with_name(file.name.removesuffix(SUFFIX) + ".jsonl")
+    messages = [row for row in _lines(log) if "text" in row]
+    times = {row["id"]: datetime.fromisoformat(row["timestamp"]) for row in messages}
+    head, *rows = _lines(file)
+    called = {one["name"]: (one["name"], *one["names"]) for one in head["people"]}
+    entries = []
+    for n, row in enumerate(rows, 2):
+        try:
+            since, until = row.get("since") or row["message"], row.get("until")
+            entry = Entry(
+                row["id"], row["is"], row["subject"], called[row["subject"]], tuple(row["value"]), since,
+                tuple(row.get("about", ())), row.get("mode", "is"), until, row.get("corrected", False),
+                row.get("kind"), row.get("same"),
+            )  # fmt: skip
+        except KeyError as error:
+            raise DataError(
+                f"{file}, line {n}: {error} is missing, or is not among the people; see its README"
+            ) from None
+        if entry.mode not in MANNERS or since not in times or (until or since) not in times:
+            raise DataError(f"{file}, line {n}: mode {entry.mode!r} or message {since!r}, {until!r} is not there")
+        entries.append(entry)
+    dates = [datetime.combine(datetime.fromisoformat(day), time.max, UTC) for day in head["dates"]]
+    texts = {row["id"]: row["text"] for row in messages}
+    return Sheet(
+        head["scope"], head["style"], log, tuple(dates), head.get("closed", False), times, texts,
+        tuple(called.values()), tuple(entries),
+    )  # fmt: skip
+
+
+def _lines(file: Path) -> list[dict[str, Any]]:
+    try:
+        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file}: {error}") from error
+
+
+def same_words(fact: Mapping[str, Any], entry: Entry) -> bool:
+    """Say whether a fact speaks of an entry's subject, relation and value, however it is meant.
+
+    The fact's subject must begin with a name of the entry's subject, and what else it holds belong to the relation
+    ("Nora's boss"); or hold nothing but the relation ("gym code"); or hold the value, and the object the name
+    ("Ingrid | is boss of | Nora"). A word of the relation must occur, and all words of one wording of the value, in
+    predicate and object, without what a value is set against. Words are compared by base form and stem, numbers by
+    their value, codes and telephone numbers without their signs.
+
+    :param fact: ``subject``, ``predicate``, ``object`` and ``speaker``.
+    """
+    subject, tail = _subject(fact), f"{fact['predicate']} {told(fact['object'])}"
+    for owner in entry.owners:
+        if subject[: len(owner)] == owner:
+            rest = set(subject[len(owner) :])
+            return rest <= entry.relation | _FREE and _told(tail, entry, rest)
+    if subject and set(subject) <= entry.relation | _FREE:
+        return _told(tail, entry, set(subject))
+    words = set(bases(tail))
+    named = any(words.issuperset(owner) for owner in entry.owners)
+    return named and _has(str(fact["subject"]), entry) and _about(words, entry)
+
+
+def agrees(fact: Mapping[str, Any], entry: Entry) -> bool:
+    """Say whether a fact says what an entry of a sheet says: the same words, meant in the same way.
+
+    >>> from memlab.evaluate.sheets import Entry, agrees
+    >>> boss = Entry("b", "fact", "Nora", ("Nora", "Noor"), ("Henrik",), "m3", about=("boss", "report"))
+    >>> row = {"subject": "Noor", "predicate": "reports to", "object": "Henrik", "speaker": "Nora"}
+    >>> agrees(row, boss), agrees(row | {"predicate": "no longer reports to"}, boss)
+    (True, False)
+    """
+    return same_words(fact, entry) and meant(fact, entry) in _READ_AS[entry.mode]
+
+
+def meant(fact: Mapping[str, Any], entry: Entry) -> str:
+    """Say how a fact is meant, where an entry's relation is asked."""
+    return manner(str(fact["predicate"]), str(fact["object"]), relation=entry.relation)
+
+
+def occurs(text: str, value: str) -> bool:
+    """Say whether a text holds the words of a value, or its code.
+
+    >>> from memlab.evaluate.sheets import occurs
+    >>> occurs("She's got a third cat", "3 cats"), occurs("it is 44-17 now", "4417"), occurs("344178", "4417")
+    (True, True, False)
+    """
+    if _CODE.fullmatch(value):
+        return _code(value).search(text.lower()) is not None
+    return set(bases(text)).issuperset(bases(value))
+
+
+def wording(fact: Mapping[str, Any], entry: Entry) -> frozenset[str]:
+    """Give the words of an entry's value that a fact holds."""
+    text = f"{fact['subject']} {fact['predicate']} {told(fact['object'])}"
+    held = (value for value in entry.value if occurs(text, value))
+    return frozenset(word for value in held for word in bases(value))
+
+
+def mentions(fact: Mapping[str, Any], entry: Entry) -> bool:
+    """Say whether a fact names an entry's subject and value at all: enough for what counts neither way."""
+    whole = f"{' '.join(_subject(fact))} {fact['predicate']} {fact['object']}"
+    words = set(bases(whole))
+    return any(words.issuperset(owner) for owner in entry.owners) and _has(whole, entry)
+
+
+def names_somebody(fact: Mapping[str, Any], sheet: Sheet) -> bool:
+    """Say whether a fact only says what somebody of the chat is called: "has a sister named Kavita"."""
+    said = set(bases(f"{fact['predicate']} {fact['object']}")) - _NAMING
+    for names in sheet.people:
+        known = [set(bases(name)) for name in names]
+        if said and said <= set().union(*known) and sum(said >= name for name in known) > 1:
+            return True
+    return False
+
+
+def _subject(fact: Mapping[str, Any]) -> tuple[str, ...]:
+    """Give the words of a fact's subject; "I", "my" and "the user" are who speaks."""
+    text, speaker = str(fact["subject"]), fact.get("speaker") or "user"
+    words = [speaker if word.lower() in FIRST_PERSON | {"user"} else word for word in text.split()]
+    return bases(" ".join(word for word in words if word.lower() not in OWNED))
+
+
+def _told(tail: str, entry: Entry, rest: set[str]) -> bool:
+    return _about(set(bases(tail)) | rest, entry) and _has(tail, entry)
+
+
+def _about(words: set[str], entry: Entry) -> bool:
+    # Whoever quits something need not say what it was to them.
+    return not entry.relation or not (entry.relation | ending()).isdisjoint(words)
+
+
+def _has(text: str, entry: Entry) -> bool:
+    return any(occurs(text, value) for value in entry.value)
+
+
+def _code(value: str) -> re.Pattern[str]:
+    """Match a code however it is spaced and signed, and not within a longer one."""
+    signs = _BREAKS.sub("", value.lower())
+    return re.compile(r"(?<![0-9a-z])" + r"[^0-9a-z]?".join(map(re.escape, signs)) + r"(?![0-9a-z])")

@@ -1,0 +1,142 @@
+"""What is known of a chat, held against its sheet: by facts written by hand, and by the verb."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import memlab
+from memlab.evaluate.knowledge import MEASURES, measure_chat, totals, written
+from memlab.evaluate.sheets import Sheet, sheets
+from memlab.knowledge import resolve
+from memlab.records import Dataset, Fact, frame
+
+MESSAGES = [
+    ("2025-01-01T10:00:00Z", "i work at the mill. boss is ada"),
+    ("2025-02-01T10:00:00Z", "hands are cold"),
+    ("2025-03-01T10:00:00Z", "left the mill, i work at the harbour now"),
+    ("2025-04-01T10:00:00Z", "my brother has a boat"),
+    ("2025-05-01T10:00:00Z", "bye"),
+]
+LINES = [
+    {"is": "sheet", "scope": "mo", "style": "terse", "dates": ["2025-01-20", "2025-02-20", "2025-03-20"],
+     "people": [{"name": "Mo", "names": []}, {"name": "Mo's brother", "names": ["brother"]}]},
+    {"id": "f1", "is": "fact", "subject": "Mo", "about": ["work"], "value": ["mill"], "since": "m1", "until": "m3"},
+    {"id": "f2", "is": "fact", "subject": "Mo", "about": ["work"], "value": ["harbour"], "since": "m3"},
+    {"id": "f3", "is": "fact", "subject": "Mo", "about": ["boss"], "value": ["ada"], "since": "m1"},
+    {"id": "f4", "is": "fact", "subject": "Mo's brother", "about": ["have"], "value": ["boat"], "since": "m4"},
+    {"id": "t1", "is": "trap", "kind": "moment", "message": "m2", "subject": "Mo", "about": ["hand"],
+     "value": ["cold"]},
+    {"id": "t2", "is": "trap", "kind": "other", "message": "m4", "subject": "Mo", "about": ["have"],
+     "value": ["boat"]},
+    {"id": "n1", "is": "neutral", "message": "m3", "subject": "Mo", "value": ["left"]},
+]  # fmt: skip
+RIGHT = [(1, "Mo", "works at", "the mill"), (1, "Mo's boss", "is", "Ada"), (3, "Mo", "works at", "the harbour"),
+         (4, "Mo's brother", "has", "a boat")]  # fmt: skip
+
+
+@pytest.fixture
+def chat(tmp_path: Path) -> tuple[Sheet, Dataset]:
+    rows = [
+        {"scope": "mo", "id": f"m{n}", "timestamp": when, "sender": "Mo", "text": text}
+        for n, (when, text) in enumerate(MESSAGES, 1)
+    ]
+    for name, lines in (("mo.jsonl", rows), ("mo.sheet.jsonl", LINES)):
+        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (sheet,) = sheets(tmp_path)
+    return sheet, memlab.datasets.load(sheet.log)
+
+
+def _measured(chat: tuple[Sheet, Dataset], told: list[tuple[int, str, str, str]]) -> pl.DataFrame:
+    sheet, data = chat
+    turns = data.turns["turn_id"].to_list()
+    facts = [
+        Fact(f"f{i}", "mo", *triple, "stated", [turns[n - 1]], datetime.fromisoformat(MESSAGES[n - 1][0]))
+        for i, (n, *triple) in enumerate(told)
+    ]
+    known = partial(resolve, frame(Fact, facts), cardinality={"works at": "one"}, learn=False)
+    return measure_chat(sheet, data, known)
+
+
+def _shares(outcomes: pl.DataFrame) -> dict[str, Any]:
+    return dict(totals(outcomes).select("measure", "share").iter_rows())
+
+
+def test_who_reads_everything_right_has_full_marks(chat: tuple[Sheet, Dataset]) -> None:
+    table = totals(_measured(chat, RIGHT))
+    assert table["measure"].to_list() == list(MEASURES)
+    assert table["share"].to_list() == [1.0] * len(MEASURES)
+    # now: three facts; on three dates two each; one closing; two traps.
+    assert table["n"].to_list() == [3, 3, 6, 6, 1, 1, 2]
+
+
+def test_who_says_nothing_is_silent_and_knows_nothing(chat: tuple[Sheet, Dataset]) -> None:
+    shares = _shares(_measured(chat, []))
+    assert shares["current precision"] is None
+    assert shares["closings precision"] is None
+    assert (shares["current recall"], shares["as-of recall"], shares["closings recall"]) == (0.0, 0.0, 0.0)
+    assert shares["silence"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("told", "verdict"),
+    [
+        ((1, "Mo", "works at", "the mill"), "stale"),
+        ((2, "Mo's hands", "are", "cold"), "trap"),
+        ((4, "Mo", "has", "a boat"), "trap"),
+        ((5, "Mo", "likes", "birds"), "unlisted"),
+        ((3, "Mo", "works at", "the mill and the harbour"), "stale"),
+    ],
+)
+def test_what_is_wrong_and_why(chat: tuple[Sheet, Dataset], told: tuple[int, str, str, str], verdict: str) -> None:
+    outcomes = _measured(chat, [told])
+    assert outcomes.filter(measure="current precision").select("hit", "kind").rows() == [(False, verdict)]
+    assert outcomes.filter(~pl.col("hit"), measure="silence").height == (verdict == "trap")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        (3, "Mo", "left", "the mill"),
+        (3, "Mo", "no longer works at", "the mill"),
+        (4, "Mo", "has a brother named", "Mo's brother"),
+        (3, "Mo", "hopes to work at", "the harbour"),
+    ],
+)
+def test_what_counts_neither_way(chat: tuple[Sheet, Dataset], told: tuple[int, str, str, str]) -> None:
+    assert _measured(chat, [told]).filter(measure="current precision").height == 0
+
+
+def test_a_wrong_closing_counts_against_precision(chat: tuple[Sheet, Dataset]) -> None:
+    outcomes = _measured(chat, [*RIGHT, (5, "Mo", "works at", "the zoo")])
+    assert outcomes.filter(measure="closings precision")["hit"].to_list() == [True, False]
+
+
+def test_of_a_closed_sheet_only_totals_are_told(chat: tuple[Sheet, Dataset]) -> None:
+    outcomes = _measured(chat, [(1, "Mo", "works at", "the mill")])
+    text = written(outcomes)
+    assert "stale: mo: Mo | works at | the mill" in text
+    assert "| terse |" in text
+    closed = written(outcomes.with_columns(closed=pl.lit(True), what=pl.lit(None, pl.String)))
+    assert text.startswith(closed)
+    assert "mo" not in closed.replace("moment", "")
+
+
+@pytest.mark.slow
+def test_the_verb_measures_a_folder(
+    chat: tuple[Sheet, Dataset], tmp_path: Path, memlab_cli: Callable[..., Any]
+) -> None:
+    assert chat
+    done = memlab_cli("knowledge", str(tmp_path), "--encoder", "hashing", "--errors", "1", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "| silence | 2 | 1.000 |" in done.out
+    refused = memlab_cli("knowledge", str(tmp_path / "none"), "--encoder", "hashing", cwd=tmp_path)
+    assert refused.code == 2
+    assert "no answer sheets" in refused.err
