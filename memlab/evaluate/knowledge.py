@@ -207,8 +207,8 @@ def _verdict(row: Mapping[str, Any], reading: _Reading, when: datetime | None) -
         return "trap", []
     if facts and all(entry.mode == "is" and sheet.holds(entry, when) for entry in facts) and _denied(row, facts):
         return "wrong", []
-    near = (entry for entry in sheet.of("neutral") if _from(cited, entry) and mentions(row, entry))
-    return ("neutral" if traps or facts or next(near, None) or names_somebody(row, sheet) else "unlisted"), []
+    near = any(_from(cited, entry) and mentions(row, entry) for entry in sheet.of("neutral"))
+    return ("neutral" if traps or facts or near or names_somebody(row, sheet) else "unlisted"), []
 
 
 def _denied(row: Mapping[str, Any], facts: list[Entry]) -> bool:
