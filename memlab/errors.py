@@ -30,3 +30,19 @@ class ExportError(MemlabError):
 
 class PipelineError(MemlabError):
     """A pipeline string names no known stage, or gives a stage a wrong parameter."""
+
+
+def at_least(minimum: float, **values: float) -> None:
+    """Refuse numbers that are too small.
+
+    :raises DataError: naming the first of them.
+
+    >>> from memlab.errors import at_least
+    >>> at_least(1, k=10, depth=0)
+    Traceback (most recent call last):
+        ...
+    memlab.errors.DataError: depth is 0; expected at least 1
+    """
+    for name, value in values.items():
+        if not value >= minimum:
+            raise DataError(f"{name} is {value}; expected at least {minimum}")

@@ -66,7 +66,7 @@ import memlab
 from memlab import evaluate
 from memlab.experiments import latency, train_folds, untrained, with_models
 from memlab.figures import export, ladder
-from memlab.retrieve.hyde import weakness
+from memlab.retrieve.expansion import weakness
 from memlab.retrieve.two_stage import summary_storage
 
 evaluate.show_tables()

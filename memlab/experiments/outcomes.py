@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -12,7 +11,6 @@ import polars as pl
 
 from memlab.context import holding
 from memlab.embed import Encoder
-from memlab.errors import MemlabError
 from memlab.evaluate import bootstrap_interval, holm, randomisation_test
 from memlab.evaluate.misses import misses
 from memlab.language.analysis import tokenize
@@ -128,17 +126,11 @@ def missed_by(done: Outcome, data: Dataset) -> pl.DataFrame:
 
 
 def clock(stages: Pipeline, bench: Bench, seed: int) -> np.ndarray:
-    """Time single questions, in milliseconds, each encoded anew unless the ranking is the same without its vector.
+    """Time single questions, in milliseconds, each encoded anew where a stage reads its vector.
 
     The first warms models and indexes, and is asked twice.
     """
     rows = np.random.default_rng(seed).permutation(bench.queries.height)[:TIMED]
-    if bench.encoder is not None and len(rows):
-        first = bench.with_rows(rows[:1], stored=False)
-        wordless = replace(bench, encoder=None, query_vectors=None, _shown={})
-        with suppress(MemlabError):
-            if stages.run(wordless.with_rows(rows[:1])).frame.equals(stages.run(first).frame):
-                bench = wordless
     spent = []
     for row in (*rows[:1], *rows):
         alone = bench.with_rows(np.array([row]), stored=False)

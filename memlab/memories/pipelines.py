@@ -49,7 +49,9 @@ class PipelineMemory(TurnsByScope):
     def wait(self) -> None:
         for scope, turns in self._turns.items():
             if scope not in self._benches and turns.height:
-                self._benches[scope] = Bench.of(_dataset(scope, turns), encoder=self.encoder, progress=False)
+                bench = Bench.of(_dataset(scope, turns), encoder=self.encoder, progress=False)
+                bench.documents("turn").embeddings  # noqa: B018  encoded while it waits, not at the first question
+                self._benches[scope] = bench
 
     def search(self, scope: str, queries: Sequence[str], k: int, now: Sequence[datetime | None]) -> Rows:
         self.wait()

@@ -10,6 +10,7 @@ import polars as pl
 from memlab.embed.tokens import TokenVectors
 from memlab.rerank._words import neighbour, speakers
 from memlab.retrieve import Bench
+from memlab.retrieve.arrays import starts
 from memlab.retrieve.late import ScopeTokens, totals
 
 RAW = ("late_of_session_words", "late_rarest_least", "late_share_60", "late_share_75")
@@ -30,13 +31,13 @@ def matches(tokens: ScopeTokens, asked: TokenVectors, session: np.ndarray) -> di
     """
     best, weights = tokens.best(asked), tokens.weights(asked)
     previous, following, before = (neighbour(best, session, step, absent=0.0) for step in (1, -1, 2))
-    first = np.flatnonzero(np.r_[True, session[1:] != session[:-1]])
+    first = starts(session)
     count = np.diff(np.r_[first, len(session)])
     whole = np.repeat(np.maximum.reduceat(best, first, axis=1), count, axis=1)
     of_question = np.diff(asked.start)
     equal = np.repeat(1 / np.maximum(of_question, 1), of_question).astype(np.float32)
     rarest, share = _rarest(weights, asked)
-    found = {
+    parts = {
         "late": (best, weights),
         "late_with_previous": (np.maximum(best, previous), weights),
         "late_with_next": (np.maximum(best, following), weights),
@@ -49,7 +50,7 @@ def matches(tokens: ScopeTokens, asked: TokenVectors, session: np.ndarray) -> di
         "late_equal": (best, equal),
         "late_near_best_of_session": (np.maximum(best - whole + MARGIN, 0.0), weights),
     }
-    columns = {name: totals(values, weight, asked) for name, (values, weight) in found.items()}
+    columns = {name: totals(values, weight, asked) for name, (values, weight) in parts.items()}
     least = np.zeros_like(columns["late"])
     filled = np.flatnonzero(of_question)
     if len(filled):
@@ -73,10 +74,10 @@ def first_person(bench: Bench) -> Bench:
 
     Who speaks says "I" of himself, and an encoder hears the difference.
     """
-    held = {scope: sorted(filter(str.strip, names), key=len) for scope, names in speakers(bench).items()}
+    people = {scope: sorted(filter(str.strip, names), key=len) for scope, names in speakers(bench).items()}
     named = {
         scope: re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, reversed(names))) + r")(?!\w)(['’]s)?", re.I)
-        for scope, names in held.items()
+        for scope, names in people.items()
         if names
     }
     asked = [

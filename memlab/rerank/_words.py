@@ -14,35 +14,10 @@ from memlab.embed.text import ROLES
 from memlab.language.analysis import tokenize
 from memlab.language.calendar import days
 from memlab.language.dates import dates
-from memlab.language.words import MONTHS
+from memlab.language.shapes import QUESTION_SHAPES, TURN_SHAPES
 from memlab.retrieve import Bench
+from memlab.retrieve.arrays import starts
 from memlab.retrieve.index import Documents, rarity
-
-_TIME = (
-    r"(?i)\b(?:yesterday|today|tomorrow|tonight|last|next|ago|since|recently|soon|weeks?|weekend|months?|years?|days?|morning"
-    r"|evening|(?:mon|tues|wednes|thurs|fri|satur|sun)day|\d+)\b"
-)
-TURN_SHAPES = {
-    "asks": r"\?",
-    "exclaims": "!",
-    "digits": r"\d+",
-    "time_words": _TIME + "|" + r"\b(?:" + "|".join(name.title() for name in MONTHS) + r")\b",
-    "first_person": r"\b(?:I|me|my|mine|we|our|us)\b",
-    "second_person": r"(?i)\b(?:you|your|yours)\b",
-    "capitalised": r"[\p{Ll},] \p{Lu}\p{Ll}+",
-}
-_FORMS = {
-    **{
-        f"asks_{word}": rf"(?i)^\W*(?:[^?]*, )?{word}\b"
-        for word in ("what", "which", "who", "where", "when", "why", "how")
-    },
-    "asks_how_many": r"(?i)\bhow (?:many|much|often)\b",
-    "asks_yes_no": r"(?i)^\W*(?:do|does|did|is|are|was|were|has|have|had|can|could|will|would)\b",
-    "asks_time": r"(?i)\b(?:when|how long|(?:what|which) (?:date|day|month|year|time))\b",
-    "asks_plural": r"(?i)\b(?:what|which)(?: \w+){0,2} \w+s\b|"
-    r"\b(?:all|both|each|every|many|list|different|types?|kinds?)\b",
-    "asks_opinion": r"(?i)\b(?:would|might|could|likely|probably|considered)\b",
-}
 
 
 @dataclass(frozen=True)
@@ -73,29 +48,29 @@ class Words:
         weights = asked * rarity(frequency, n).astype(np.float32)
         total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-6)
         near = {step: neighbour(here.T, session, step, absent=False).T for step in (1, -1, 2, -2)}
-        first = np.flatnonzero(np.r_[True, session[1:] != session[:-1]])
+        first = starts(session)
         within = np.repeat(np.logical_or.reduceat(here, first, axis=0), np.diff(np.r_[first, n]), axis=0)
-        known = (weights * (frequency > 0)).sum(axis=1, keepdims=True)
+        inside = (weights * (frequency > 0)).sum(axis=1, keepdims=True)
         places = {
             "words": here,
             "words_with_previous": here | near[1],
             "words_within_two": here | near[1] | near[-1] | near[2] | near[-2],
             "words_of_session": within,
         }
-        shares = {name: weights @ found.T.astype(np.float32) / total for name, found in places.items()}
+        shares = {name: weights @ there.T.astype(np.float32) / total for name, there in places.items()}
         shares["n_words"] = asked @ here.T.astype(np.float32)
-        shares["words_of_known"] = shares["words"] * total / np.maximum(known, 1e-6)
-        return shares, {"question_weight": total[:, 0], "question_known": (known / total)[:, 0]}
+        shares["words_of_known"] = shares["words"] * total / np.maximum(inside, 1e-6)
+        return shares, {"question_weight": total[:, 0], "question_known": (inside / total)[:, 0]}
 
 
 def words_of(bench: Bench) -> Words:
     """Count the words of a bench's turns and questions; names of the scope's speakers are no words of a question."""
     documents = bench.documents("turn")
-    turns, known = documents.made(_turn_words)
-    number = dict(known)  # words that only questions hold are theirs
+    turns, numbers = documents.made(_turn_words)
+    number = dict(numbers)  # words that only questions hold are theirs
     names = {
-        scope: {w for name in held for w in tokenize([name], language=bench.language)[0]}
-        for scope, held in speakers(bench).items()
+        scope: {w for name in people for w in tokenize([name], language=bench.language)[0]}
+        for scope, people in speakers(bench).items()
     }
     asked = zip(bench.query_words, bench.queries["scope"], strict=True)
     questions = _counted([[w for w in words if w not in names[scope]] for words, scope in asked], number)
@@ -105,8 +80,8 @@ def words_of(bench: Bench) -> Words:
 
 
 def _turn_words(documents: Documents) -> tuple[csr_array, dict[str, int]]:
-    known: dict[str, int] = {}
-    return _counted(documents.words, known), known
+    number: dict[str, int] = {}
+    return _counted(documents.words, number), number
 
 
 def _counted(texts: list[list[str]], number: dict[str, int]) -> csr_array:
@@ -149,9 +124,9 @@ def _shaped(documents: Documents, *, turns: pl.DataFrame) -> pl.DataFrame:
 
 def turn_shapes(bench: Bench, turns: slice) -> dict[str, np.ndarray]:
     """Describe the turns of a scope: (n,) each. Counts are log(1 + n)."""
-    held = _turns(bench)[turns]
-    shapes = {name: held[name].to_numpy().astype(np.float32) for name in (*TURN_SHAPES, "length")}
-    shapes["captioned"] = held["caption"].is_not_null().to_numpy().astype(np.float32)
+    about = _turns(bench)[turns]
+    shapes = {name: about[name].to_numpy().astype(np.float32) for name in (*TURN_SHAPES, "length")}
+    shapes["captioned"] = about["caption"].is_not_null().to_numpy().astype(np.float32)
     session = bench.documents("turn").session[turns]
     asks = shapes["asks"]
     shapes["answers"] = np.r_[0.0, np.where(session[1:] == session[:-1], asks[:-1], 0.0)].astype(np.float32)
@@ -162,7 +137,8 @@ def question_shapes(bench: Bench, rows: np.ndarray, turns: slice, session: np.nd
     """Describe the questions, and how the turns' speakers and dates fit them: (q, 1) or (q, n) each."""
     text = bench.queries["text"][rows]
     shapes: dict[str, Any] = {
-        name: text.str.contains(pattern).to_numpy().astype(np.float32)[:, None] for name, pattern in _FORMS.items()
+        name: text.str.contains(pattern).to_numpy().astype(np.float32)[:, None]
+        for name, pattern in QUESTION_SHAPES.items()
     }
     asked = np.array([_named(question) for question in text]).reshape(len(text), 3)
     shapes["names_date"] = np.isfinite(asked).any(axis=1).astype(np.float32)[:, None]
@@ -180,10 +156,7 @@ def question_shapes(bench: Bench, rows: np.ndarray, turns: slice, session: np.nd
 
 
 def _dates(bench: Bench, asked: np.ndarray, turns: slice, session: np.ndarray) -> Mapping[str, np.ndarray]:
-    """Compare a month or day that a question names with the dates of the scope's sessions: (q, n_sessions) each.
-
-    :param asked: (q, 3) what :func:`_named` gives.
-    """
+    """Compare what :func:`_named` gives (q, 3) with the dates of the scope's sessions: (q, n_sessions) each."""
     numbers = bench.documents("turn").session[turns]
     start = int(numbers[0] - session[0])  # of the scope, whose first sessions may be empty
     ordered = bench.sessions.sort("scope", "n", maintain_order=True)[start : int(numbers[-1]) + 1]
@@ -196,9 +169,9 @@ def _dates(bench: Bench, asked: np.ndarray, turns: slice, session: np.ndarray) -
     # Days since 1970 of the day that is named, in the year of the session where none is named.
     named_year = np.where(np.isnan(year), of_year, year)
     months_since = (named_year - 1970) * 12 + month - 1
-    known = np.isfinite(months_since) & np.isfinite(day)
-    epoch = np.where(known, months_since, 0).astype("datetime64[M]").astype("datetime64[D]").astype(np.float64)
-    distance = np.where(known, of_day - (epoch + np.where(known, day, 1) - 1), np.nan)
+    whole = np.isfinite(months_since) & np.isfinite(day)
+    epoch = np.where(whole, months_since, 0).astype("datetime64[M]").astype("datetime64[D]").astype(np.float64)
+    distance = np.where(whole, of_day - (epoch + np.where(whole, day, 1) - 1), np.nan)
     return {
         "month_named": ((month == of_month) & same_year).astype(np.float32),
         "date_near": np.nan_to_num(np.exp(-np.abs(distance) / 7)).astype(np.float32),

@@ -14,6 +14,7 @@ from memlab.rerank import features
 from memlab.rerank.features import run_places
 from memlab.rerank.learned import apply, models_of
 from memlab.retrieve import Bench
+from memlab.retrieve.arrays import places
 
 _GROUPS = {
     "summary": r"summary",
@@ -55,29 +56,23 @@ def ablate(run: Run, bench: Bench, *, model: str, candidates: int = 200) -> pl.D
     Source: the leave-one-feature-out explanation of a single prediction (Robnik-Šikonja & Kononenko, 2008), by groups.
     """
     models = models_of(Path(model), bench)
-    places, present = run_places(run.top(candidates).frame, bench)
+    at, present = run_places(run.top(candidates).frame, bench)
     ids, queries = bench.documents("turn").ids, bench.queries["query_id"].to_numpy()
     parts = []
-    for part in features.candidates(bench, places, present):
+    for part in features.candidates(bench, at, present):
         of_scope = models[bench.queries["scope"][int(part.rows[0])]]
         groups: dict[str, list[int]] = {}
         for column, name in enumerate(part.names):
             groups.setdefault(group_of(name), []).append(column)
-        seen = part.held[..., None]
+        seen = part.mask[..., None]
         means = (part.values * seen).sum(1, keepdims=True) / np.maximum(seen.sum(1, keepdims=True), 1)
-        row, place = np.nonzero(part.held)
-        with_all = _ranks(apply(of_scope, part))[row, place]
+        row, place = np.nonzero(part.mask)
+        with_all = 1 + places(apply(of_scope, part))[row, place]
         for group, columns in groups.items():
             values = part.values.copy()
             values[..., columns] = means[..., columns]
-            without = _ranks(apply(of_scope, replace(part, values=values)))[row, place]
+            without = 1 + places(apply(of_scope, replace(part, values=values)))[row, place]
             doc, query = ids[part.at[row, place]], queries[part.rows[row]]
             about = {"query_id": query, "doc_id": doc, "rank": with_all, "group": group, "without": without}
             parts.append(pl.DataFrame(about))
     return pl.concat(parts)
-
-
-def _ranks(scores: np.ndarray) -> np.ndarray:
-    """Give the rank of each score in its row, from 1; the first of equals goes first."""
-    order = np.argsort(-scores, axis=1, kind="stable")
-    return np.argsort(order, axis=1, kind="stable") + 1

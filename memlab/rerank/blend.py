@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import isfinite
 
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.records import Run, run_from_scores
+from memlab.records import Run
 from memlab.retrieve.bench import Bench
+from memlab.retrieve.ranking import reranked as ranked_again
 
 FIRST, NEXT = 3, 10
 
@@ -61,7 +61,7 @@ def position_aware(
         .with_columns(pl.col("reranker").fill_null(0.0))
         .with_columns(score=pl.col("w") * pl.col("retrieval") + (1 - pl.col("w")) * pl.col("reranker"))
     )
-    return rescored(run, bench, blended)
+    return ranked_again(run, bench, blended)
 
 
 def scaled(column: str) -> pl.Expr:
@@ -69,13 +69,3 @@ def scaled(column: str) -> pl.Expr:
     value = pl.col(column)
     low, high = value.min().over("query_id"), value.max().over("query_id")
     return pl.when(high > low).then((value - low) / (high - low)).otherwise(1.0)
-
-
-def rescored(run: Run, bench: Bench, scores: pl.DataFrame) -> Run:
-    """Rank a run's documents by new scores; ties keep the order in which they stand.
-
-    :param scores: ``query_id``, ``doc_id``, ``score``.
-    """
-    query_ids, doc_ids, values = (scores[column].to_numpy() for column in ("query_id", "doc_id", "score"))
-    ranked = run_from_scores(query_ids, doc_ids, values, level=run.level, k=max(1, scores.height))
-    return replace(bench.show(ranked), name=run.name, provenance=run.provenance)

@@ -14,11 +14,11 @@ from memlab.embed.base import check_texts
 from memlab.embed.loading import load_parts, longest
 from memlab.embed.modelfiles import HUB_ID, fetch, weights_digest
 from memlab.embed.transformer import token_batches
-from memlab.errors import DataError, ModelError
+from memlab.errors import ModelError, at_least
 from memlab.records import Run
 from memlab.registry import stage
-from memlab.rerank.blend import rescored
 from memlab.retrieve.bench import Bench
+from memlab.retrieve.ranking import reranked
 
 _RELEVANT = "relevant"
 _PROGRESS_FROM = 500
@@ -56,13 +56,10 @@ def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -
     """
     from tqdm.auto import tqdm
 
-    if candidates < 1:
-        raise DataError(f"candidates is {candidates}; a reranker needs at least one")
+    at_least(1, candidates=candidates)
     reader = load(model)
     documents = bench.documents(run.level)
-    asked = run.frame.join(bench.queries.select("query_id", "text"), on="query_id", how="left", maintain_order="left")
-    if asked["text"].null_count():
-        raise DataError(f"question {asked.filter(pl.col('text').is_null())['query_id'][0]!r} is not in this bench")
+    asked = bench.asked(run.frame, "text")
     first = asked.with_row_index("row").filter(pl.col("rank") <= candidates)
     first = first.with_columns(pl.Series("at", documents.at(first["doc_id"]), dtype=pl.Int64))
     by_query = first.group_by("query_id", maintain_order=True).agg("row", "at", pl.col("text").first())
@@ -73,7 +70,7 @@ def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -
             scores[rows] = reader.scores(question, [documents.texts[at] for at in places])
             bar.update(len(rows))
     scored = asked.with_columns(score=scores).with_columns(pl.col("score").fill_nan(None))
-    return rescored(run, bench, scored.with_columns(pl.col("score").fill_null(pl.col("score").min().over("query_id"))))
+    return reranked(run, bench, scored.with_columns(pl.col("score").fill_null(pl.col("score").min().over("query_id"))))
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ import numpy as np
 import polars as pl
 
 from memlab.embed.tokens import TokenVectors
-from memlab.errors import DataError
 from memlab.rerank._matches import RAW, first_person, matches
 from memlab.rerank._words import Words, neighbour, question_shapes, turn_shapes, words_of
 from memlab.retrieve import Bench
+from memlab.retrieve.arrays import best_of, cosines, standardised, starts
 from memlab.retrieve.bm25 import bm25_scores
-from memlab.retrieve.dense import best_of, cosines, dense_scores
-from memlab.retrieve.fusion import combsum, standardised
+from memlab.retrieve.dense import dense_scores
+from memlab.retrieve.fusion import combsum
 from memlab.retrieve.late import ScopeTokens, query_tokens, scope_tokens, totals
 from memlab.retrieve.two_stage import summary_vectors
 
@@ -38,7 +38,7 @@ class Candidates:
 
     :param rows: (q,) rows of the questions in the bench.
     :param at: (q, c) places of the candidates among the turns of the bench; repeated where padded.
-    :param held: (q, c) whether there is a candidate.
+    :param mask: (q, c) whether there is a candidate.
     :param session: (q, c) number of the candidate's session within the scope.
     :param n_sessions: sessions of the scope.
     :param values: (q, c, f) float32, in the order of ``names``.
@@ -47,7 +47,7 @@ class Candidates:
 
     rows: np.ndarray
     at: np.ndarray
-    held: np.ndarray
+    mask: np.ndarray
     session: np.ndarray
     n_sessions: int
     values: np.ndarray
@@ -58,11 +58,11 @@ class Candidates:
         return self.values[..., self.names.index(name)]
 
 
-def candidates(bench: Bench, places: np.ndarray, held: np.ndarray) -> Iterator[Candidates]:
+def candidates(bench: Bench, places: np.ndarray, mask: np.ndarray) -> Iterator[Candidates]:
     """Look at candidates, scope by scope and some questions at a time.
 
     :param places: (n queries, c) places of each question's candidates among the turns, padded at the end.
-    :param held: (n queries, c) whether there is a candidate.
+    :param mask: (n queries, c) whether there is a candidate.
     :raises DataError: when the bench's encoder gives no token embeddings.
     """
     words, summaries = words_of(bench), summary_vectors(bench)
@@ -76,22 +76,22 @@ def candidates(bench: Bench, places: np.ndarray, held: np.ndarray) -> Iterator[C
         strict=True,
     )
     for (rows, turns, dense), (_, _, own_dense), (_, _, bm25), (_, sessions, of_sessions) in scored:
-        tokens = scope_tokens(bench, turns)
-        size = max(1, BLOCK // max(1, len(tokens.inverse)))
+        texts = scope_tokens(bench, turns)
+        size = max(1, BLOCK // max(1, len(texts.inverse)))
         for start in range(0, len(rows), size):
             part = slice(start, start + size)
             scope = _Scope(bench, words, rows[part], turns, sessions)
-            late = scope.late(tokens, *(held.take(rows[part]) for held in asked_tokens))
+            late = scope.late(texts, *(tokens.take(rows[part]) for tokens in asked_tokens))
             scope.own("dense", own_dense[part])
             scope.scores(dense[part], bm25[part], late, of_sessions[part])
             scope.summaries(summaries)
             scope.words()
             scope.shapes()
             asked = rows[part]
-            at = np.where(held[asked], places[asked] - turns.start, 0)
+            at = np.where(mask[asked], places[asked] - turns.start, 0)
             values = np.stack([np.take_along_axis(column, at, axis=1) for column in scope.columns.values()], axis=-1)
             yield Candidates(
-                asked, at + turns.start, held[asked], scope.session[at], scope.n_sessions, values, tuple(scope.columns)
+                asked, at + turns.start, mask[asked], scope.session[at], scope.n_sessions, values, tuple(scope.columns)
             )
 
 
@@ -109,17 +109,12 @@ def run_places(frame: pl.DataFrame, bench: Bench) -> tuple[np.ndarray, np.ndarra
 
     :raises DataError: for a question that the bench does not hold.
     """
-    row = frame.select("query_id").join(
-        bench.queries.select("query_id").with_row_index("row"), on="query_id", how="left", maintain_order="left"
-    )["row"]
-    width = int(frame["rank"].max() or 1)  # type: ignore[arg-type]
-    if row.null_count():
-        unknown = frame["query_id"].filter(row.is_null())[0]
-        raise DataError(f"query {unknown!r} is not in this bench; rerank on the bench that the run was made on")
-    places, held = np.zeros((len(bench.queries), width), np.int64), np.zeros((len(bench.queries), width), bool)
+    row = bench.asked(frame.select("query_id"), "row")["row"]
+    width = int(frame["rank"].to_numpy().max(initial=1))
+    places, mask = np.zeros((len(bench.queries), width), np.int64), np.zeros((len(bench.queries), width), bool)
     cell = row.to_numpy(), frame["rank"].to_numpy() - 1
-    places[cell], held[cell] = bench.documents("turn").at(frame["doc_id"]), True
-    return places, held
+    places[cell], mask[cell] = bench.documents("turn").at(frame["doc_id"]), True
+    return places, mask
 
 
 class _Scope:
@@ -130,7 +125,7 @@ class _Scope:
         self.session = bench.documents("turn").session[turns] - sessions.start
         self.n_sessions = sessions.stop - sessions.start
         self.shape = (len(rows), turns.stop - turns.start)
-        self.first = np.flatnonzero(np.r_[True, self.session[1:] != self.session[:-1]])
+        self.first = starts(self.session)
         self.count = np.diff(np.r_[self.first, self.shape[1]])
         self.columns: dict[str, np.ndarray] = {}
 
@@ -139,14 +134,14 @@ class _Scope:
 
     def late(self, tokens: ScopeTokens, asked: TokenVectors, rewritten: TokenVectors) -> np.ndarray:
         """How the words of the question match those of turn, neighbours and session; gives late interaction's score."""
-        found = matches(tokens, asked, self.session)
-        for name, scores in found.items():
+        columns = matches(tokens, asked, self.session)
+        for name, scores in columns.items():
             if name != "late":
                 self.add(f"{name}_z", standardised(scores))
             if name in RAW:
                 self.add(name, scores)
         self.own("late", totals(tokens.best(rewritten), tokens.weights(rewritten), rewritten))
-        return found["late"]
+        return columns["late"]
 
     def own(self, name: str, scores: np.ndarray) -> None:
         """How well the turn matches the question as its speaker would put it."""
@@ -188,10 +183,10 @@ class _Scope:
         order = np.lexsort((-scores, np.broadcast_to(self.session, self.shape)), axis=1)
         ordered = np.take_along_axis(scores, order, axis=1)
         depth = np.arange(self.shape[1]) - np.repeat(self.first, self.count)
-        kept = np.where(depth < 3, ordered, 0.0)
+        best = np.where(depth < 3, ordered, 0.0)
         lowest = scores.min(axis=1, keepdims=True, initial=0.0)  # of a session without turns
         means = np.repeat(lowest.astype(np.float64), self.n_sessions, axis=1)
-        means[:, self.session[self.first]] = np.add.reduceat(kept, self.first, axis=1) / np.minimum(self.count, 3)
+        means[:, self.session[self.first]] = np.add.reduceat(best, self.first, axis=1) / np.minimum(self.count, 3)
         return means
 
     def summaries(self, vectors: np.ndarray | None) -> None:

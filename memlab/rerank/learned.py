@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from memlab.errors import DataError, ModelError
+from memlab.errors import DataError, ModelError, at_least
 from memlab.records import Level, Run, run_from_scores
 from memlab.registry import stage
 from memlab.rerank import features
@@ -15,6 +15,7 @@ from memlab.rerank.features import Candidates, run_places
 from memlab.rerank.listwise import predict
 from memlab.rerank.model import Model, scope_fingerprints
 from memlab.retrieve import Bench
+from memlab.retrieve.ranking import of_turns
 
 
 @stage
@@ -45,27 +46,25 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
     >>> learned(run, bench, model=path, level="session").level
     'session'
     """
-    if run.level != "turn":
-        raise DataError("learned takes a ranking of turns, and gives turns or sessions")
-    if candidates < 1:
-        raise DataError(f"candidates is {candidates}; rank at least one")
+    of_turns(run, "learned")
+    at_least(1, candidates=candidates)
     if not model:
         raise ModelError(
             "learned needs a model: write learned(model='FILE') with a file that memlab train wrote, or measure with "
             "memlab evaluate --cross-validate scope, which trains its own"
         )
     models = models_of(Path(model), bench)
-    places, held = run_places(run.top(candidates).frame, bench)
+    places, mask = run_places(run.top(candidates).frame, bench)
     rows, at, scores = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
     first = {scope: span[0] for scope, span in bench.documents("session").spans.items()}
-    for found in features.candidates(bench, places, held):
-        scope = bench.queries["scope"][int(found.rows[0])]
-        if list(found.names) != list(models[scope].about["features"]):
+    for part in features.candidates(bench, places, mask):
+        scope = bench.queries["scope"][int(part.rows[0])]
+        if list(part.names) != list(models[scope].about["features"]):
             raise ModelError(f"model {model!r} was trained with other features, by another memlab; train it again")
-        values = apply(models[scope], found, level=level)
+        values = apply(models[scope], part, level=level)
         row, column = np.nonzero(np.isfinite(values))
-        rows.append(found.rows[row])
-        at.append(found.at[row, column] if level == "turn" else first[scope] + column)
+        rows.append(part.rows[row])
+        at.append(part.at[row, column] if level == "turn" else first[scope] + column)
         scores.append(values[row, column])
     row, place = np.concatenate(rows), np.concatenate(at)
     order = np.lexsort((place, row))
@@ -74,21 +73,21 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
     return bench.show(ranked)
 
 
-def apply(model: Model, found: Candidates, *, level: Level = "turn") -> np.ndarray:
+def apply(model: Model, part: Candidates, *, level: Level = "turn") -> np.ndarray:
     """Score candidates, or the sessions that they stand in.
 
     :returns: (q, c) scores of turns or (q, s) of sessions, float64; −inf where there is none.
     """
     network = model.turns if level == "turn" else model.sessions
-    scores = np.where(found.held, predict(network, found.values), -np.inf).astype(np.float64)
+    scores = np.where(part.mask, predict(network, part.values), -np.inf).astype(np.float64)
     if level == "turn":
         return scores
     first = np.maximum(scores.max(axis=1, keepdims=True), -1e9)  # a question may have no candidate
-    cell = found.session + np.arange(len(scores))[:, None] * found.n_sessions
-    n = len(scores) * found.n_sessions
+    cell = part.session + np.arange(len(scores))[:, None] * part.n_sessions
+    n = len(scores) * part.n_sessions
     shares = np.bincount(cell.ravel(), np.exp(scores - first).ravel(), minlength=n).reshape(len(scores), -1)
-    held = np.bincount(cell[found.held], minlength=n).reshape(shares.shape) > 0
-    return np.where(held, np.log(np.maximum(shares, 1e-300)), -np.inf)
+    there = np.bincount(cell[part.mask], minlength=n).reshape(shares.shape) > 0
+    return np.where(there, np.log(np.maximum(shares, 1e-300)), -np.inf)
 
 
 def models_of(path: Path, bench: Bench) -> dict[str, Model]:
@@ -111,17 +110,17 @@ def models_of(path: Path, bench: Bench) -> dict[str, Model]:
             f"each of {len(models)} models in {str(path)!r} learned from scope {seen[0]!r} ({len(seen)} such scopes); "
             "cross-validate on these conversations again"
         )
-    return {scope: held[0] for scope, held in honest.items()}
+    return {scope: fitting[0] for scope, fitting in honest.items()}
 
 
 def _fitting(path: Path, bench: Bench) -> Model:
     """Load a model and see that it was trained with the bench's encoder and header."""
     state = path.stat() if path.is_file() else None
     model = _load(str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0)
-    for name, found in (("encoder", bench.provenance.get("encoder")), ("header", list(bench.header))):
-        if model.about[name] != found:
+    for name, own in (("encoder", bench.provenance.get("encoder")), ("header", list(bench.header))):
+        if model.about[name] != own:
             raise ModelError(
-                f"model {str(path)!r} was trained with {name} {model.about[name]!r}; the bench has {found!r}"
+                f"model {str(path)!r} was trained with {name} {model.about[name]!r}; the bench has {own!r}"
             )
     return model
 

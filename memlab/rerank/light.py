@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import isfinite
 
 import numpy as np
 import polars as pl
 
-from memlab.errors import DataError
+from memlab.errors import DataError, at_least
 from memlab.records import Level, Run, Turn, frame
 from memlab.registry import stage
-from memlab.rerank.blend import rescored, scaled
+from memlab.rerank.blend import scaled
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25
 from memlab.retrieve.index import Documents
+from memlab.retrieve.ranking import reranked
 
 
 @stage
@@ -65,24 +65,23 @@ def light(
     documents = bench.documents(run.level)
     at = documents.at(run.frame["doc_id"])
     session_ids = bench.documents("session").ids[documents.session[at]]
-    found = run.frame.with_columns(
+    rows = run.frame.with_columns(
         pl.Series("at", at, dtype=pl.Int64), pl.Series("session_id", session_ids, dtype=pl.String)
-    ).join(bench.queries.select("query_id", "scope", "timestamp"), on="query_id", how="left", maintain_order="left")
-    if found["scope"].null_count():
-        raise DataError(f"question {found.filter(pl.col('scope').is_null())['query_id'][0]!r} is not in this bench")
-    found = found.with_columns(
+    )
+    rows = bench.asked(rows, "scope", "timestamp")
+    rows = rows.with_columns(
         relevance=scaled("score"),
-        recency=_recency(found, bench, run.level, half_life_hours),
-        shared=_shared_words(found, bench, documents),
+        recency=_recency(rows, bench, run.level, half_life_hours),
+        shared=_shared_words(rows, bench, documents),
     )
     signals = zip(("relevance", "recency", "shared"), weights, strict=True)
-    found = found.with_columns(score=pl.sum_horizontal(pl.col(signal) * weight for signal, weight in signals))
+    rows = rows.with_columns(score=pl.sum_horizontal(pl.col(signal) * weight for signal, weight in signals))
     if sessions and summary_boost != 1:
-        found = found.join(_fitting(bench, sessions), on=["query_id", "session_id"], how="left", maintain_order="left")
-        found = found.with_columns(score=pl.col("score") * pl.when("fits").then(summary_boost).otherwise(1.0))
+        rows = rows.join(_fitting(bench, sessions), on=["query_id", "session_id"], how="left", maintain_order="left")
+        rows = rows.with_columns(score=pl.col("score") * pl.when("fits").then(summary_boost).otherwise(1.0))
     if window and covered != 1 and run.level == "turn":
-        found = found.with_columns(score=pl.col("score") * np.where(_covered(found, window), covered, 1.0))
-    return rescored(run, bench, found)
+        rows = rows.with_columns(score=pl.col("score") * np.where(_covered(rows, window), covered, 1.0))
+    return reranked(run, bench, rows)
 
 
 def _check(
@@ -95,12 +94,10 @@ def _check(
     for name, factor in (("summary_boost", boost), ("covered", covered)):
         if not (isfinite(factor) and factor >= 0):
             raise DataError(f"{name} is {factor}; a factor is 0 or more, and 1 changes nothing")
-    for name, count in (("sessions", sessions), ("window", window)):
-        if count < 0:
-            raise DataError(f"{name} is {count}; it may not be negative, and 0 turns it off")
+    at_least(0, sessions=sessions, window=window)
 
 
-def _recency(found: pl.DataFrame, bench: Bench, level: Level, half_life_hours: float) -> pl.Series:
+def _recency(rows: pl.DataFrame, bench: Bench, level: Level, half_life_hours: float) -> pl.Series:
     """Give 2 to the power of −age / half-life; what comes after the question is as fresh as can be."""
     starts = bench.sessions.select("session_id", "start", "end")
     turns = bench.turns.join(starts, on="session_id", how="left").with_columns(time=pl.coalesce("timestamp", "start"))
@@ -112,24 +109,24 @@ def _recency(found: pl.DataFrame, bench: Bench, level: Level, half_life_hours: f
     age = (pl.coalesce("timestamp", "last") - pl.col("time")).dt.total_seconds().clip(lower_bound=0) / 3600
     recency = (-np.log(2) * age / half_life_hours).exp()
     return (
-        found.join(times, on="doc_id", how="left", maintain_order="left")
+        rows.join(times, on="doc_id", how="left", maintain_order="left")
         .join(last, on="scope", how="left", maintain_order="left")
         .with_columns(recency=recency)
         .select(pl.col("recency").fill_null(pl.col("recency").mean().over("query_id")).fill_null(0.0))["recency"]
     )
 
 
-def _shared_words(found: pl.DataFrame, bench: Bench, documents: Documents) -> pl.Series:
+def _shared_words(rows: pl.DataFrame, bench: Bench, documents: Documents) -> pl.Series:
     """Give the share of a question's words that a document holds; 0 for a question without words."""
     asked = _words(bench.queries["query_id"], bench.query_words)
     wanted = set(asked["word"])
-    places = found["at"].unique(maintain_order=True)
+    places = rows["at"].unique(maintain_order=True)
     # Most words of a document are in no question: left out here, they need not become a frame.
-    words = [list(wanted.intersection(held)) for held in (documents.words[i] for i in places)]
-    pairs = found.with_row_index("row").select("row", "query_id", "at").join(asked, on="query_id")
+    words = [list(wanted.intersection(documents.words[i])) for i in places]
+    pairs = rows.with_row_index("row").select("row", "query_id", "at").join(asked, on="query_id")
     shared = pairs.join(_words(places, words), on=["at", "word"], how="semi").group_by("row").len("shared")
     return (
-        found.with_row_index("row")
+        rows.with_row_index("row")
         .join(shared, on="row", how="left", maintain_order="left")
         .join(asked.group_by("query_id").len("asked"), on="query_id", how="left", maintain_order="left")
         .select(share=(pl.col("shared") / pl.col("asked")).fill_null(0.0))["share"]
@@ -145,13 +142,12 @@ def _words(keys: pl.Series, words: list[list[str]]) -> pl.DataFrame:
 def _fitting(bench: Bench, n: int) -> pl.DataFrame:
     """Find the sessions whose summaries share most with each question: ``query_id``, ``session_id``, ``fits``."""
     summarised = bench.sessions.filter(pl.col("summary").str.strip_chars() != "")
-    one, role = pl.lit(1), pl.lit("other")
-    rows = summarised.select(
-        "scope", "session_id", turn_id="session_id", n=one, speaker=role, role=role, text="summary"
+    role = pl.lit("other")
+    turns = summarised.select(
+        "scope", "session_id", turn_id="session_id", n=pl.lit(1), speaker=role, role=role, text="summary"
     )
-    summaries = replace(
-        bench,
-        turns=pl.concat([frame(Turn), rows], how="diagonal_relaxed"),
+    summaries = bench.but(
+        turns=pl.concat([frame(Turn), turns], how="diagonal_relaxed"),
         sessions=summarised,
         queries=bench.queries.filter(pl.col("scope").is_in(summarised["scope"].unique().implode())),
     )
@@ -159,12 +155,12 @@ def _fitting(bench: Bench, n: int) -> pl.DataFrame:
     return best.select("query_id", session_id="doc_id", fits=True)
 
 
-def _covered(found: pl.DataFrame, window: int) -> np.ndarray:
+def _covered(rows: pl.DataFrame, window: int) -> np.ndarray:
     """Find the turns that have a better one of their session within ``window`` turns: (n,) bool."""
-    query = found["query_id"].rle_id().to_numpy().astype(np.int64)
-    at = found["at"].to_numpy()
-    session = found["session_id"].rank("dense").to_numpy()
-    order = np.lexsort((found["rank"].to_numpy(), -found["score"].to_numpy(), query))
+    query = rows["query_id"].rle_id().to_numpy().astype(np.int64)
+    at = rows["at"].to_numpy()
+    session = rows["session_id"].rank("dense").to_numpy()
+    order = np.lexsort((rows["rank"].to_numpy(), -rows["score"].to_numpy(), query))
     better = np.empty(len(order), np.int64)
     better[order] = np.arange(len(order))
     # Queries lie so far apart that no window reaches from one into the next.

@@ -25,7 +25,7 @@ Network = Mapping[str, np.ndarray]
 def fit(
     values: np.ndarray,
     positive: np.ndarray,
-    held: np.ndarray,
+    mask: np.ndarray,
     *,
     group: np.ndarray | None = None,
     seed: int = 0,
@@ -38,7 +38,7 @@ def fit(
 
     :param values: (q, c, f) features, padded to one length.
     :param positive: (q, c) which items are to come first; each list needs one.
-    :param held: (q, c) whether there is an item.
+    :param mask: (q, c) whether there is an item.
     :param group: (q, c) number of each item's group within its list.
     :returns: what :func:`predict` reads.
 
@@ -54,12 +54,12 @@ def fit(
     """
     import torch
 
-    seen = values[held]
+    seen = values[mask]
     mean, spread = seen.mean(axis=0), seen.std(axis=0) + 1e-6
     items = torch.from_numpy(_scaled(values, mean, spread))
-    wanted = _shares(positive & held)
-    groups = None if group is None else (torch.from_numpy(group.astype(np.int64)), _of_groups(group, positive & held))
-    empty = torch.from_numpy(np.where(held, 0.0, -1e4).astype(np.float32))
+    wanted = _shares(positive & mask)
+    groups = None if group is None else (torch.from_numpy(group.astype(np.int64)), _of_groups(group, positive & mask))
+    empty = torch.from_numpy(np.where(mask, 0.0, -1e4).astype(np.float32))
     generator = torch.Generator().manual_seed(seed)
     weights = _initial(values.shape[2], generator)
     optimiser = torch.optim.AdamW(weights.values(), lr=RATE, weight_decay=DECAY)
@@ -116,10 +116,7 @@ def predict(network: Network, values: np.ndarray) -> np.ndarray:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Keep torch to one thread: on so small arrays threads wait for each other, and sums would depend on their number.
-
-    On two cores that others use too, one thread takes a fifth of the time of two.
-    """
+    """Keep torch to one thread: on so small arrays threads wait for each other, and sums would depend on their number."""
     import torch
 
     before = torch.get_num_threads()

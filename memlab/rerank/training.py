@@ -26,7 +26,7 @@ HELD_OUT = 3
 class Lists:
     """Questions with candidates and what of them is evidence: what a model learns from.
 
-    :param found: of one scope.
+    :param candidates: of one scope.
     :param scope: its fingerprint.
     :param encoder: what the bench's vectors were made with.
     :param header: the fields of its contextual header.
@@ -35,7 +35,7 @@ class Lists:
     :param sessions: (q, s) whether a session holds evidence.
     """
 
-    found: Candidates
+    candidates: Candidates
     scope: str
     encoder: str
     header: tuple[str, ...]
@@ -56,12 +56,12 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[Lists]:
     row_of = bench.queries.select("query_id", "scope").with_row_index("row")
     marks: dict[str, np.ndarray] = {}
     for level, frame in wanted.items():
-        found = frame.join(row_of, on="query_id").join(bench.documents(level).place, on="doc_id")  # type: ignore[arg-type]
-        marks[level] = found.select("row", "at").cast(pl.Int64).to_numpy().T
+        pairs = frame.join(row_of, on="query_id").join(bench.documents(level).place, on="doc_id")  # type: ignore[arg-type]
+        marks[level] = pairs.select("row", "at").cast(pl.Int64).to_numpy().T
     asked = np.unique(marks["turn"][0])
     if not len(asked):
         raise DataError(f"no question of {dataset.name!r} names a turn as evidence; there is nothing to learn from")
-    places, held = first_places(bench, CANDIDATES)
+    places, mask = first_places(bench, CANDIDATES)
     lists = []
     prints = scope_fingerprints(bench.turns, dataset.scopes)
     n_turns, n_sessions = len(documents.ids), len(bench.documents("session").ids)
@@ -69,23 +69,16 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[Lists]:
     evidence = np.unique(marks["turn"][0] * n_turns + marks["turn"][1])
     of_session = np.unique(marks["session"][0] * n_sessions + marks["session"][1])
     first = {scope: span[0] for scope, span in bench.documents("session").spans.items()}
-    for part in candidates(bench, places, held):
+    for part in candidates(bench, places, mask):
         scope = bench.queries["scope"][int(part.rows[0])]
-        turns = np.isin(part.rows[:, None] * n_turns + part.at, evidence) & part.held
+        turns = np.isin(part.rows[:, None] * n_turns + part.at, evidence) & part.mask
         numbers = part.rows[:, None] * n_sessions + first[scope] + np.arange(part.n_sessions)
         keep = np.isin(part.rows, asked)
         if keep.any():
-            kept = replace(
-                part,
-                rows=part.rows[keep],
-                at=part.at[keep],
-                held=part.held[keep],
-                session=part.session[keep],
-                values=part.values[keep],
-            )
+            of_queries = ("rows", "at", "mask", "session", "values")
             lists.append(
                 Lists(
-                    kept,
+                    replace(part, **{name: getattr(part, name)[keep] for name in of_queries}),
                     prints[scope],
                     str(bench.provenance.get("encoder")),
                     bench.header,
@@ -102,40 +95,39 @@ def train(lists: Sequence[Lists], *, seed: int = 0) -> Model:
 
     :raises DataError: when there are no lists, or no question has its evidence among its candidates.
     """
-    values, wanted, held, session = _examples(lists, seed)
+    values, wanted, mask, session = _examples(lists, seed)
     about = {
-        "features": list(lists[0].found.names),
+        "features": list(lists[0].candidates.names),
         "encoder": lists[0].encoder,
         "header": list(lists[0].header),
-        "scopes": sorted({one.scope for one in lists}),
-        "questions": sum(len(one.turns) for one in lists),
+        "scopes": sorted({part.scope for part in lists}),
+        "questions": sum(len(part.turns) for part in lists),
         "seed": seed,
     }
-    return Model(fit(values, wanted, held, seed=seed), fit(values, wanted, held, group=session, seed=seed), about)
+    return Model(fit(values, wanted, mask, seed=seed), fit(values, wanted, mask, group=session, seed=seed), about)
 
 
 def _examples(lists: Sequence[Lists], seed: int) -> list[np.ndarray]:
-    """Give of each question the evidence, the hardest others, and some of the rest.
-
-    :returns: features (q, c, f), whether a candidate is evidence, whether there is one, and its session: (q, c).
-    """
+    """Give evidence, hard others and some of the rest: features (q, c, f); evidence, presence and session (q, c)."""
     if not lists:
         raise DataError("there are no questions to learn from; give conversations whose questions name evidence turns")
     rng = np.random.default_rng(seed)
     parts = []
-    for one in lists:
-        c = one.found.held.shape[1]
-        hard = (np.arange(c) < HARD) | (rng.random((len(one.turns), c)) < SOME) | one.turns
-        seen = hard & one.found.held
+    for part in lists:
+        c = part.candidates.mask.shape[1]
+        hard = (np.arange(c) < HARD) | (rng.random((len(part.turns), c)) < SOME) | part.turns
+        seen = hard & part.candidates.mask
         order = np.argsort(~seen, axis=1, kind="stable")[:, : int(seen.sum(axis=1).max(initial=1))]
-        values = np.take_along_axis(one.found.values, order[..., None], axis=1)
-        parts.append((values, *(np.take_along_axis(x, order, axis=1) for x in (one.turns, seen, one.found.session))))
+        values = np.take_along_axis(part.candidates.values, order[..., None], axis=1)
+        parts.append(
+            (values, *(np.take_along_axis(x, order, axis=1) for x in (part.turns, seen, part.candidates.session)))
+        )
     width = max(values.shape[1] for values, *_ in parts)
-    values, wanted, held, session = (np.concatenate([_wider(p[i], width) for p in parts]) for i in range(4))
-    learnable = (wanted & held).any(axis=1)
+    values, wanted, mask, session = (np.concatenate([_wider(p[i], width) for p in parts]) for i in range(4))
+    learnable = (wanted & mask).any(axis=1)
     if not learnable.any():
         raise DataError("no question has its evidence among its candidates; there is nothing to learn from")
-    return [x[learnable] for x in (values, wanted, held, session)]
+    return [x[learnable] for x in (values, wanted, mask, session)]
 
 
 def _wider(part: np.ndarray, width: int) -> np.ndarray:
@@ -147,16 +139,16 @@ def held_out_scores(lists: Sequence[Lists], *, seed: int = 0) -> dict[str, float
 
     :returns: recall_all at 10 and 20 turns; empty where there is one conversation alone.
     """
-    number = np.unique([one.scope for one in lists], return_inverse=True)[1] % HELD_OUT
+    number = np.unique([part.scope for part in lists], return_inverse=True)[1] % HELD_OUT
     complete: dict[int, list[np.ndarray]] = {10: [], 20: []}
     for fold in np.unique(number) if number.max(initial=0) else []:
-        values, wanted, held, _ = _examples([one for one, f in zip(lists, number, strict=True) if f != fold], seed)
-        network = fit(values, wanted, held, seed=seed)
-        for one in (one for one, f in zip(lists, number, strict=True) if f == fold):
-            scores = np.where(one.found.held, predict(network, one.found.values), -np.inf)
-            found = np.take_along_axis(one.turns, np.argsort(-scores, axis=1, kind="stable"), axis=1)
+        values, wanted, mask, _ = _examples([part for part, f in zip(lists, number, strict=True) if f != fold], seed)
+        network = fit(values, wanted, mask, seed=seed)
+        for part in (part for part, f in zip(lists, number, strict=True) if f == fold):
+            scores = np.where(part.candidates.mask, predict(network, part.candidates.values), -np.inf)
+            ranked = np.take_along_axis(part.turns, np.argsort(-scores, axis=1, kind="stable"), axis=1)
             for k, counted in complete.items():
-                counted.append(found[:, :k].sum(axis=1) == one.n_evidence)
+                counted.append(ranked[:, :k].sum(axis=1) == part.n_evidence)
     return {f"recall_all@{k}": float(np.concatenate(counted).mean()) for k, counted in complete.items() if counted}
 
 
@@ -169,7 +161,7 @@ def cross_validate(lists: Sequence[Lists], directory: str | Path, *, folds: int 
     """
     from tqdm.auto import tqdm
 
-    scopes = sorted({one.scope for one in lists})
+    scopes = sorted({part.scope for part in lists})
     if len(scopes) < 2:
         raise DataError("cross-validation by scope needs two conversations with evidence, and there is one; add others")
     fold_of = {scope: i % folds for i, scope in enumerate(scopes)}
@@ -177,6 +169,6 @@ def cross_validate(lists: Sequence[Lists], directory: str | Path, *, folds: int 
     for old in directory.glob("fold-*.safetensors"):
         old.unlink()
     for fold in tqdm(range(min(folds, len(scopes))), desc="training folds"):
-        model = train([one for one in lists if fold_of[one.scope] != fold], seed=seed)
+        model = train([part for part in lists if fold_of[part.scope] != fold], seed=seed)
         model.save(directory / f"fold-{fold}.safetensors")
     return directory

@@ -1,28 +1,25 @@
 """Retrieval: from a bench of documents and questions to a ranking.
 
-A dataset comes in (:meth:`Bench.of`, which embeds it), a :class:`memlab.records.Run` of turns or sessions goes out.
-``bench`` holds the questions and what every stage may see, ``index`` the documents and their statistics of words,
-``ranking`` turns scores into runs.
-
-- Retrievers: ``dense``, ``bm25``, ``late``, and what joins them: ``hybrid``, ``fusion`` (``combsum``), ``two_stage``.
-- Stages that search again, through ``subqueries``: ``expansion`` (``prf``, ``expand``), ``feedback``, ``decompose``
-  (by the rules of ``facets``), ``multi_hop``, ``hyde``.
-- ``sessions``: rankings of sessions from those of turns.
+A dataset comes in (:meth:`Bench.of`), a :class:`memlab.records.Run` of turns or sessions goes out. ``bench`` holds the
+questions and what every stage may see, ``index`` the documents and each scope's statistics of words, ``passages`` what
+long turns are cut into; ``ranking`` turns scores into runs, ``arrays`` is the arithmetic of scores. The retrievers are
+``dense``, ``bm25`` and ``late``; ``fusion`` (``hybrid``, ``combsum``, ``best``) and ``two_stage`` join them.
+Stages that search again, through ``subqueries``: ``feedback`` (for what is like the first results, or unlike them),
+``decompose`` (for parts of the question), ``multi_hop`` (for what results mention), ``expansion`` (for what a language
+model writes: ``expand``, ``hyde``).
 """
 
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25
 from memlab.retrieve.decompose import decompose
 from memlab.retrieve.dense import dense
-from memlab.retrieve.expansion import expand, prf
-from memlab.retrieve.feedback import negative_feedback
-from memlab.retrieve.fusion import best, combsum, rrf
-from memlab.retrieve.hybrid import hybrid
-from memlab.retrieve.hyde import hyde, weakness
+from memlab.retrieve.expansion import expand, hyde, weakness
+from memlab.retrieve.feedback import negative_feedback, prf
+from memlab.retrieve.fusion import best, combsum, hybrid, rrf
 from memlab.retrieve.index import Documents
 from memlab.retrieve.late import late
 from memlab.retrieve.multi_hop import multi_hop
-from memlab.retrieve.sessions import sessions_from_turns
+from memlab.retrieve.ranking import sessions_from_turns
 from memlab.retrieve.two_stage import summary_storage, two_stage
 
 __all__ = [

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from memlab.embed.text import query_texts, turn_texts
 from memlab.errors import DataError
 from memlab.language.analysis import tokenize
 from memlab.records import Dataset, Level, Qrels, Run, qrels
-from memlab.retrieve.index import Corpus, Documents
+from memlab.retrieve.index import Corpus, Documents, Lazy
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
@@ -33,8 +33,8 @@ class Bench:
     :param turns: the dataset's turns, in its order, which is that of ``turn_vectors``.
     :param sessions: the dataset's sessions.
     :param queries: ``query_id``, ``scope``, ``text``, ``timestamp`` and nothing else of the questions.
-    :param turn_vectors: (n turns, d) float32 unit rows, or ``None``.
-    :param query_vectors: (n queries, d) float32 unit rows, or ``None``.
+    :param turn_vectors: (n turns, d) float32 unit rows, encoded when a stage first reads them, or ``None``.
+    :param query_vectors: (n queries, d) float32 unit rows, likewise, or ``None``.
     :param provenance: dataset fingerprint, encoder identity, table versions: what every run over it carries.
     :param store: where the indexed search path looks; ``None`` for a bench held in memory alone.
     :param encoder: what embedded them, and embeds more; with a store it reads the store's cache.
@@ -48,8 +48,8 @@ class Bench:
     turns: pl.DataFrame
     sessions: pl.DataFrame
     queries: pl.DataFrame
-    turn_vectors: np.ndarray | None = None
-    query_vectors: np.ndarray | None = None
+    turn_vectors: Lazy = Lazy()  # noqa: RUF009
+    query_vectors: Lazy = Lazy()  # noqa: RUF009
     provenance: Mapping[str, Any] = field(default_factory=dict)
     store: MemoryStore | None = field(default=None, repr=False)
     encoder: Encoder | None = field(default=None, repr=False)
@@ -70,7 +70,7 @@ class Bench:
         ingest: bool = True,
         progress: bool = True,
     ) -> Bench:
-        """Make a bench of a dataset; with a store, what it has encoded before is not encoded again.
+        """Make a bench of a dataset, encoded when a stage first reads vectors; a store keeps what it has encoded.
 
         :param dataset: a dataset, or the path of a file that :func:`memlab.datasets.load` reads.
         :param encoder: an encoder or its name; ``None`` for BM25 alone.
@@ -103,20 +103,16 @@ class Bench:
         provenance: dict[str, Any] = {"dataset": dataset.name, "fingerprint": dataset.fingerprint()}
         if dataset.language != "en":
             provenance["language"] = dataset.language
-        turn_vectors = query_vectors = None
+        vectors: dict[str, Callable[[], np.ndarray]] = {}
         if store is not None and ingest and not store.read_only:
             store.ingest(dataset)
         if encoder is not None:
             provenance |= {"encoder": encoder.identity.describe(), "header": list(header)}
-            queries = query_texts(dataset.questions, dataset.turns, header=header)
-            if store is None:
-                turn_vectors = encoder.encode(turn_texts(dataset.turns, header=header), progress=progress)
-            else:
+            if store is not None:
                 from memlab.store import cached
 
                 encoder = cached(store, encoder)
-                turn_vectors = _stored_vectors(store, encoder.encoder, dataset, tuple(header), progress)
-            query_vectors = encoder.encode(queries, kind="query", progress=progress)
+            vectors = _vectors(encoder, dataset, store, tuple(header), provenance, progress)
         if store is not None:
             provenance["versions"] = store.versions()
             if len(store.scopes(dataset.name)) > len(dataset.scopes):
@@ -126,22 +122,24 @@ class Bench:
             dataset.turns,
             dataset.sessions,
             dataset.questions.select("query_id", "scope", "text", "timestamp"),
-            turn_vectors,
-            query_vectors,
-            provenance,
-            store,
-            encoder,
-            tuple(header),
-            dataset.language,
+            provenance=provenance,
+            store=store,
+            encoder=encoder,
+            header=tuple(header),
+            language=dataset.language,
+            **vectors,
             _shown={"turn": qrels(dataset.questions, "turn"), "session": qrels(dataset.questions, "session")},
         )
 
     def __post_init__(self) -> None:
-        mine = (self.turns, self.sessions, self.turn_vectors, self.language)
-        known = self._corpus
-        theirs = () if known is None else (known.turns, known.sessions, known.vectors, known.language)
-        if not theirs or any(a is not b for a, b in zip(theirs, mine, strict=True)):
+        mine = (self.turns, self.sessions, self.__dict__["turn_vectors"], self.language)
+        if self._corpus is None or not self._corpus.made_of(*mine):
             object.__setattr__(self, "_corpus", Corpus(self.name, *mine))
+
+    def but(self, **changes: Any) -> Bench:
+        """Give the same bench with other fields, as :func:`dataclasses.replace` does, and encode nothing for it."""
+        lazy = {name: self.__dict__[name] for name in ("turn_vectors", "query_vectors")}
+        return replace(self, **lazy | changes)
 
     def documents(self, level: Level) -> Documents:
         """Give the documents of a level; benches with the same turns share them."""
@@ -161,6 +159,17 @@ class Bench:
         if self.encoder is None:
             raise DataError("this bench has no encoder to embed texts with; make it with one, such as encoder='minilm'")
         return self.encoder
+
+    def asked(self, frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
+        """Put columns of the questions, or their ``row``, beside the ``query_id`` of a frame.
+
+        :raises DataError: for a question that the bench does not hold.
+        """
+        queries = self.queries.with_row_index("row").select("query_id", *columns)
+        unknown = frame.join(queries, on="query_id", how="anti", maintain_order="left")["query_id"]
+        if len(unknown):
+            raise DataError(f"question {unknown[0]!r} is not in this bench; use the bench that the run was made on")
+        return frame.join(queries, on="query_id", how="left", maintain_order="left")
 
     def by_scope(self, level: Level) -> Iterator[tuple[np.ndarray, slice]]:
         """Go through the scopes that have queries: rows of the queries, and where the scope's documents are."""
@@ -207,20 +216,19 @@ class Bench:
             raise DataError(
                 f"queries have no column {missing[0]!r}; they need scope and text, and have {queries.columns}"
             )
-        filled = queries.with_columns(
-            query_id=pl.col("query_id")
-            if "query_id" in queries.columns
-            else pl.format("query-{}", pl.int_range(pl.len())),
-            timestamp=pl.col("timestamp")
-            if "timestamp" in queries.columns
-            else pl.lit(None, self.queries.schema["timestamp"]),
-        ).select("query_id", "scope", "text", "timestamp")
+        absent = {
+            "query_id": pl.format("query-{}", pl.int_range(pl.len())),
+            "timestamp": pl.lit(None, self.queries.schema["timestamp"]),
+        }
+        filled = queries.with_columns(**{name: made for name, made in absent.items() if name not in queries.columns})
+        filled = filled.select("query_id", "scope", "text", "timestamp")
         repeated = filled.filter(pl.col("query_id").is_duplicated())["query_id"]
         if len(repeated):
             raise DataError(f"query id {repeated[0]!r} stands for several questions; give each its own")
         texts = query_texts(filled, self.turns, header=self.header)
-        vectors = None if self.encoder is None else self.embedder().encode(texts, kind="query")
-        return replace(self, queries=filled, query_vectors=vectors, _shown={})
+        encoder = self.encoder
+        vectors = None if encoder is None else cache(lambda: encoder.encode(texts, kind="query"))
+        return self.but(queries=filled, query_vectors=vectors, _shown={})
 
     def with_rows(self, rows: np.ndarray, *, stored: bool = True) -> Bench:
         """Give the same bench with some of its questions and no remembered rankings.
@@ -228,14 +236,16 @@ class Bench:
         :param rows: of the questions.
         :param stored: whether it goes on reading the store, and what the store remembers of its encoder.
         """
-        vectors = None if self.query_vectors is None else self.query_vectors[rows]
-        part = replace(self, queries=self.queries[rows], query_vectors=vectors)
+        embedded = self.__dict__["query_vectors"] is not None
+        part = self.but(
+            queries=self.queries[rows], query_vectors=(lambda: self.query_vectors[rows]) if embedded else None
+        )
         if stored:
             return part
         from memlab.store import CachedEncoder
 
         raw = self.encoder.encoder if isinstance(self.encoder, CachedEncoder) else self.encoder
-        return replace(part, store=None, encoder=raw)
+        return part.but(store=None, encoder=raw)
 
     def evidence(self, level: Level) -> Qrels | None:
         """Give the evidence of the questions, for showing results; no stage of memlab reads it."""
@@ -250,6 +260,32 @@ class Bench:
             text_of=lambda ids: [texts[i] for i in documents.at(pl.Series(ids, dtype=pl.String))],
             evidence=self.evidence(run.level),
         )
+
+
+def _vectors(
+    encoder: Encoder,
+    dataset: Dataset,
+    store: MemoryStore | None,
+    header: tuple[str, ...],
+    provenance: dict[str, Any],
+    progress: bool,
+) -> dict[str, Callable[[], np.ndarray]]:
+    """Give what encodes turns and questions, once each, when it is asked to."""
+
+    @cache
+    def turn_vectors() -> np.ndarray:
+        if store is None:
+            return encoder.encode(turn_texts(dataset.turns, header=header), progress=progress)
+        vectors = _stored_vectors(store, getattr(encoder, "encoder", encoder), dataset, header, progress)
+        provenance["versions"] = store.versions()
+        return vectors
+
+    @cache
+    def query_vectors() -> np.ndarray:
+        texts = query_texts(dataset.questions, dataset.turns, header=header)
+        return encoder.encode(texts, kind="query", progress=progress)
+
+    return {"turn_vectors": turn_vectors, "query_vectors": query_vectors}
 
 
 def _stored_vectors(

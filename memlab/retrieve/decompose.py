@@ -7,13 +7,15 @@ from dataclasses import replace
 import polars as pl
 from pydantic import BaseModel
 
-from memlab.errors import DataError
+from memlab.errors import at_least
 from memlab.language.analysis import english
 from memlab.language.parts import question_parts
 from memlab.language.questions import aggregation
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
+from memlab.retrieve.ranking import depth as depth_of
+from memlab.retrieve.ranking import of_turns
 from memlab.retrieve.subqueries import ask, joined
 
 # Of what a language model writes: more parts than these are not parts of one question.
@@ -35,8 +37,7 @@ def parts(bench: Bench, *, windows: int = 8, service: str | None = None) -> pl.D
     :returns: ``query_id``, ``part``, ``text``, ``kind`` (``facet`` or ``window``), and ``window``, which is null but
         for windows, numbered from 0 in order of time. Questions that are asked as they are have no rows.
     """
-    if windows < 0:
-        raise DataError(f"windows is {windows}; give how many, or 0 for none")
+    at_least(0, windows=windows)
     readable = bench.queries if english(bench.language, "the splitting of questions") else bench.queries.clear()
     split = _written(bench.queries, service) if service else question_parts(readable)
     lengths = bench.sessions.group_by("scope").agg(n_sessions=pl.len())
@@ -89,9 +90,9 @@ def decompose(
     >>> decompose(plain, bench, weight=0.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
-    found = contributions(run, bench, retriever=retriever, windows=windows, depth=depth, service=service)
+    hits = contributions(run, bench, retriever=retriever, windows=windows, depth=depth, service=service)
     lists = pl.col("part").n_unique().over("query_id", pl.col("kind") == "window")
-    fused = joined(run, bench, found.with_columns(weight=weight / lists), weight=weight, k=_depth(run))
+    fused = joined(run, bench, hits.with_columns(weight=weight / lists), weight=weight, k=depth_of(run))
     return replace(fused, name=run.name, provenance=run.provenance)
 
 
@@ -110,22 +111,16 @@ def contributions(
         union without duplicates is ``.unique(["query_id", "doc_id"])``.
     :raises DataError: as :func:`decompose` does.
     """
-    if run.level != "turn":
-        raise DataError("decompose asks for turns, and the run ranks sessions; give it a ranking of turns")
-    if depth < 1:
-        raise DataError(f"depth is {depth}; a part brings at least one turn")
+    of_turns(run, "decompose")
+    at_least(1, depth=depth)
     asked = parts(bench, windows=windows, service=service).join(run.frame, on="query_id", how="semi")
     facets = asked.filter(pl.col("window").is_null())
     columns = ["query_id", "part", "kind", "doc_id", "rank", "score"]
     best = _windowed(run, bench, windows).join(asked, on=["query_id", "window"], maintain_order="right")
     hits = ask(bench, facets, retriever=retriever, k=depth).rename({"part": "row"})
-    found = hits.join(facets.with_row_index("row").drop("query_id"), on="row", maintain_order="left")
-    both = pl.concat([found.select(columns), best.select(columns)])
+    of_facets = hits.join(facets.with_row_index("row").drop("query_id"), on="row", maintain_order="left")
+    both = pl.concat([of_facets.select(columns), best.select(columns)])
     return both.with_columns(n_parts=pl.len().over("query_id", "doc_id"))
-
-
-def _depth(run: Run) -> int:
-    return int(run.frame["rank"].to_numpy().max(initial=1))
 
 
 def _windowed(run: Run, bench: Bench, windows: int) -> pl.DataFrame:
@@ -159,5 +154,5 @@ def _written(queries: pl.DataFrame, service: str) -> pl.DataFrame:
 
     answers = chat(configured(service), queries["text"].to_list(), _Split, system=_TASK, required=False)
     split = [[] if answer is None else answer.questions[:MOST] for answer in answers]
-    said = pl.Series("text", split, dtype=pl.List(pl.String))
-    return queries.select("query_id", said).explode("text").filter(pl.col("text") != "")
+    texts = pl.Series("text", split, dtype=pl.List(pl.String))
+    return queries.select("query_id", texts).explode("text").filter(pl.col("text") != "")

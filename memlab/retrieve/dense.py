@@ -11,10 +11,10 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.records import Level, Run
 from memlab.registry import stage
-from memlab.retrieve._indexed import from_store
+from memlab.retrieve.arrays import best_of, cosines
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.passages import best_passages, passage_vectors, passages
-from memlab.retrieve.ranking import rank
+from memlab.retrieve.ranking import from_store, rank
 
 if TYPE_CHECKING:
     from memlab.store import MemoryStore
@@ -59,34 +59,9 @@ def dense_scores(bench: Bench, *, level: Level) -> Iterator[tuple[np.ndarray, sl
         yield rows, span, scores
 
 
-def cosines(queries: np.ndarray, documents: np.ndarray, *, block: int | None = None) -> np.ndarray:
-    """Multiply unit rows: (q, d), (n, d) → (q, n) float32.
-
-    In float64, rounded afterwards: how float32 sums round depends on the shape of the batch and on the processor, and
-    equal texts would then not tie.
-
-    :param block: how many documents at a time, so that the wide copy stays small.
-    """
-    # For one query the copy is the work, and should fit the processor's cache; for many the product is.
-    block = block or min(16_384, 256 + 16 * len(queries))
-    scores = np.empty((len(queries), len(documents)), np.float32)
-    wide = queries.astype(np.float64)
-    for start in range(0, len(documents), block):
-        scores[:, start : start + block] = wide @ documents[start : start + block].astype(np.float64).T
-    return scores
-
-
-def best_of(scores: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-    """Take the best score of each group of neighbouring columns: (q, n) → (q, n_groups); an empty group gets −1."""
-    best = np.full((len(scores), n_groups), -1.0, scores.dtype)
-    if scores.size:
-        starts = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
-        best[:, group[starts]] = np.maximum.reduceat(scores, starts, axis=1)
-    return best
-
-
 def _search(bench: Bench, store: MemoryStore, k: int) -> pl.DataFrame:
-    if bench.query_vectors is None or bench.encoder is None:
+    # An index searches what the store holds: reading the turns' vectors fills it.
+    if bench.encoder is None or bench.query_vectors is None or bench.turn_vectors is None:
         raise DataError("the queries are not embedded; make the bench with an encoder")
     column = store.vectors.column(bench.encoder, header=bench.header)
     scopes = bench.queries["scope"].to_list()

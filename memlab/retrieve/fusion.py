@@ -1,4 +1,4 @@
-"""Fusion: several rankings, or several scores, into one."""
+"""Fusion: several rankings (``rrf``, ``hybrid``) or several scores (``combsum``, ``best``) into one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from memlab.embed.tokens import TokenEncoder
 from memlab.errors import DataError
 from memlab.records import Level, Run, run_from_scores
 from memlab.registry import stage
+from memlab.retrieve.arrays import best_of, standardised
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25, bm25_scores
-from memlab.retrieve.dense import best_of, dense_scores
+from memlab.retrieve.dense import dense, dense_scores
 from memlab.retrieve.late import late_scores
 from memlab.retrieve.ranking import rank
 
@@ -83,6 +84,35 @@ def rrf_lists(lists: pl.DataFrame, original: Run, *, k: int = 200, rrf_k: int = 
     fused = pl.concat(parts).group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("gain").sum())
     ids, documents, scores = (fused[column].to_numpy() for column in ("query_id", "doc_id", "gain"))
     return run_from_scores(ids, documents, scores, level=original.level, k=k)
+
+
+@stage
+def hybrid(
+    bench: Bench,
+    *,
+    level: Level = "turn",
+    k: int = 200,
+    weights: Sequence[float] = (1.0, 1.0),
+    rrf_k: int = RRF_K,
+    path: str = "exact",
+) -> Run:
+    """Fuse the dense and the BM25 ranking, each ``k`` deep.
+
+    :param weights: of the dense and of the BM25 ranking.
+    :param rrf_k: the constant of reciprocal rank fusion.
+    :param path: ``exact`` or ``indexed``, for both rankings.
+
+    Source: Cormack, Clarke and Büttcher, Reciprocal Rank Fusion (SIGIR 2009).
+
+    >>> from memlab import datasets, retrieve
+    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
+    >>> retrieve.hybrid(bench, k=5, weights=(2, 1)).frame["rank"].max()
+    5
+    """
+    if len(weights) != 2:
+        raise DataError(f"weights={tuple(weights)}; hybrid takes two, for dense and for BM25")
+    runs = [dense(bench, level=level, k=k, path=path), bm25(bench, level=level, k=k, path=path)]
+    return bench.show(rrf(runs, weights=weights, k=k, rrf_k=rrf_k))
 
 
 @stage
@@ -166,16 +196,3 @@ def _combined(
                 whole = standardised(next(of_sessions)[2] if name == "bm25" and of_sessions else best)
                 total += of_session * (whole[:, group] if level == "turn" else whole)
         yield rows, span, total
-
-
-def standardised(scores: np.ndarray) -> np.ndarray:
-    """Give each row mean 0 and standard deviation 1; a row of equal scores gives zeros.
-
-    >>> import numpy as np
-    >>> from memlab.retrieve.fusion import standardised
-    >>> standardised(np.array([[1.0, 3.0], [5.0, 5.0]])).tolist()
-    [[-1.0, 1.0], [0.0, 0.0]]
-    """
-    centred = scores - scores.mean(axis=1, keepdims=True, dtype=np.float64)
-    spread = centred.std(axis=1, keepdims=True)
-    return np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 1e-12)

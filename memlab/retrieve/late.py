@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from memlab.embed.tokens import TokenEncoder, TokenVectors
-from memlab.errors import DataError
+from memlab.errors import DataError, at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
+from memlab.retrieve.arrays import best_of
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.dense import best_of
 from memlab.retrieve.index import Documents, rarity
 from memlab.retrieve.passages import Passages, best_passages, passages
 from memlab.retrieve.ranking import rank
@@ -126,8 +126,7 @@ def totals(best: np.ndarray, weights: np.ndarray, asked: TokenVectors) -> np.nda
 
 def scope_tokens(bench: Bench, turns: slice, *, context: int = 2) -> ScopeTokens:
     """Give the token embeddings of a scope's turns, each read after ``context`` turns before it."""
-    if context < 0:
-        raise DataError(f"context is {context}; a turn is read after no other turn or after some")
+    at_least(0, context=context)
     parts, encoder = passages(bench), _token_encoder(bench)
     documents, of = bench.documents("turn").made(_document_tokens, context, encoder=encoder, parts=parts)
     place, start = parts.within(turns)
@@ -138,12 +137,7 @@ def scope_tokens(bench: Bench, turns: slice, *, context: int = 2) -> ScopeTokens
 
 
 def _rarity(documents: TokenVectors, inverse: np.ndarray, turn: np.ndarray) -> np.ndarray:
-    """Weigh each token of the vocabulary by its inverse document frequency among turns, as BM25 does.
-
-    :param inverse: (p,) which text each passage is.
-    :param turn: (p,) whose passage it is.
-    :returns: (v + 1,) the last for all tokens that stand in no document.
-    """
+    """Weigh each token of the vocabulary by its rarity among turns: (v + 1,), the last for those of no turn."""
     size = 2 + int(documents.ids.max(initial=-1))
     lengths = np.diff(documents.start)[inverse]
     begin = documents.start[inverse] - np.cumsum(lengths) + lengths

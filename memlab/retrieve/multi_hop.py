@@ -8,11 +8,12 @@ import numpy as np
 import polars as pl
 from pydantic import BaseModel
 
-from memlab.errors import DataError
+from memlab.errors import at_least
 from memlab.language.analysis import tokenize
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
+from memlab.retrieve.ranking import depth, of_turns
 from memlab.retrieve.subqueries import ask, joined, texts_of
 
 # A name leads to other turns more surely than a word as rare.
@@ -67,30 +68,27 @@ def multi_hop(
     >>> multi_hop(plain, bench, weight=0.0, retriever="bm25").frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
-    if run.level != "turn":
-        raise DataError("multi_hop reads turns, and the run ranks sessions; give it a ranking of turns")
-    if min(hops, reads, n_mentions) < 1:
-        raise DataError(f"hops={hops}, reads={reads}, n_mentions={n_mentions}; each is at least 1")
-    depth = int(run.frame["rank"].to_numpy().max(initial=1))
-    asked, found, fused = bench.queries.select("query_id", "text"), [], run
+    of_turns(run, "multi_hop")
+    at_least(1, hops=hops, reads=reads, n_mentions=n_mentions)
+    asked, lists, fused = bench.queries.select("query_id", "text"), [], run
     now = run
     for _ in range(hops):
         if service is None:
             follow = _built(now, bench, reads, n_mentions, asked)
         else:
             follow = _written(now, bench, reads, service, asked)
-        found.append(ask(bench, follow, retriever=retriever, k=depth))
+        lists.append(ask(bench, follow, retriever=retriever, k=depth(run)))
         if not follow.height:
             break
         asked = pl.concat([asked, follow])
-        fused = joined(run, bench, pl.concat(found), weight=weight, k=depth)
+        fused = joined(run, bench, pl.concat(lists), weight=weight, k=depth(run))
         # Only what was asked for again is read again.
         now = replace(fused, frame=fused.frame.join(follow, on="query_id", how="semi", maintain_order="left"))
     return replace(fused, name=run.name, provenance=run.provenance)
 
 
 def mentions(
-    run: Run, bench: Bench, *, reads: int = 5, n_mentions: int = 10, known: pl.DataFrame | None = None
+    run: Run, bench: Bench, *, reads: int = 5, n_mentions: int = 10, asked: pl.DataFrame | None = None
 ) -> pl.DataFrame:
     """List what the first turns of each question mention and the question does not.
 
@@ -99,16 +97,13 @@ def mentions(
 
     :param reads: turns read.
     :param n_mentions: words given for each question.
-    :param known: ``query_id`` and ``text``: what was asked already, the questions themselves by default.
+    :param asked: ``query_id`` and ``text``: what was asked already, the questions themselves by default.
     :returns: ``query_id``, ``mention``, ``worth``; best first.
     """
-    first = texts_of(run, bench, reads).join(
-        bench.queries.select("query_id", "scope"), on="query_id", how="left", maintain_order="left"
-    )
-    said = _words(first, bench.language)
-    asked = _words(bench.queries if known is None else known, bench.language).select("query_id", "token")
+    told = _words(bench.asked(texts_of(run, bench, reads), "scope"), bench.language)
+    before = _words(bench.queries if asked is None else asked, bench.language).select("query_id", "token")
     new = (
-        said.join(asked, on=["query_id", "token"], how="anti", maintain_order="left")
+        told.join(before, on=["query_id", "token"], how="anti", maintain_order="left")
         .group_by("query_id", "scope", "token", "rank", maintain_order=True)
         .agg(pl.col("word").first(), pl.col("name").any())
         .group_by("query_id", "scope", "token", maintain_order=True)
@@ -137,9 +132,9 @@ def _words(texts: pl.DataFrame, language: str) -> pl.DataFrame:
         .filter(~pl.col("word").str.contains("['’]"))
         .drop("names", "text")
     )
-    spoken = words["word"].unique(maintain_order=True)
-    tokens = pl.Series("token", tokenize(spoken.to_list(), language=language), dtype=pl.List(pl.String))
-    token = pl.DataFrame([spoken, tokens.list.first()]).drop_nulls()
+    distinct = words["word"].unique(maintain_order=True)
+    tokens = pl.Series("token", tokenize(distinct.to_list(), language=language), dtype=pl.List(pl.String))
+    token = pl.DataFrame([distinct, tokens.list.first()]).drop_nulls()
     return words.join(token, on="word", maintain_order="left")
 
 
@@ -149,19 +144,18 @@ def _idf(bench: Bench, mentioned: pl.DataFrame) -> pl.DataFrame:
     by_scope = mentioned.group_by("scope", maintain_order=True).agg(pl.col("token").unique(maintain_order=True))
     for scope, tokens in by_scope.iter_rows():
         words = bench.documents("turn").words_in(slice(*bench.documents("turn").spans[scope]))
-        known = [token for token in tokens if token in words.number]
-        at = np.array([words.number[token] for token in known], dtype=np.int64)
-        idf = pl.DataFrame(
-            {"scope": [scope] * len(known), "token": known, "idf": words.rarity[at]}, schema=parts[0].schema
-        )
+        inside = [token for token in tokens if token in words.number]
+        at = np.array([words.number[token] for token in inside], dtype=np.int64)
+        columns = {"scope": [scope] * len(inside), "token": inside, "idf": words.rarity[at]}
+        idf = pl.DataFrame(columns, schema=parts[0].schema)
         parts.append(idf.filter(pl.Series(words.frequency[at] >= 2)))
     return pl.concat(parts)
 
 
 def _built(run: Run, bench: Bench, reads: int, n_mentions: int, asked: pl.DataFrame) -> pl.DataFrame:
     """Put what the first turns mention behind each question."""
-    said = mentions(run, bench, reads=reads, n_mentions=n_mentions, known=asked)
-    added = said.group_by("query_id", maintain_order=True).agg(pl.col("mention").str.join(" "))
+    listed = mentions(run, bench, reads=reads, n_mentions=n_mentions, asked=asked)
+    added = listed.group_by("query_id", maintain_order=True).agg(pl.col("mention").str.join(" "))
     text = pl.concat_str("text", "mention", separator=" ")
     return added.join(bench.queries, on="query_id", maintain_order="left").select("query_id", text=text)
 

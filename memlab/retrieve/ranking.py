@@ -1,14 +1,20 @@
-"""From score matrices to a Run, without a loop over queries."""
+"""Runs: from score matrices, from LanceDB's indexes, from another run by new scores, and of sessions from turns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
-from memlab.errors import DataError
+from memlab.errors import DataError, at_least
 from memlab.records import Level, Run, run_from_scores, top
 from memlab.retrieve.bench import Bench
+
+if TYPE_CHECKING:
+    from memlab.store import MemoryStore
 
 
 def rank(bench: Bench, scored: Iterable[tuple[np.ndarray, slice, np.ndarray]], *, level: Level, k: int) -> Run:
@@ -17,8 +23,7 @@ def rank(bench: Bench, scored: Iterable[tuple[np.ndarray, slice, np.ndarray]], *
     :param scored: for each scope the rows of its queries, the place of its documents, and scores (q, n).
     :raises DataError: when ``k`` is not positive.
     """
-    if k < 1:
-        raise DataError(f"k is {k}; a ranking needs at least one place")
+    at_least(1, k=k)
     rows, documents, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
     for queries, span, scores in scored:
         row, column = top(scores, k)
@@ -29,5 +34,70 @@ def rank(bench: Bench, scored: Iterable[tuple[np.ndarray, slice, np.ndarray]], *
     order = np.argsort(row, kind="stable")
     query_ids = bench.queries["query_id"].to_numpy()[row[order]]
     doc_ids = bench.documents(level).ids[np.concatenate(documents)[order]]
-    run = run_from_scores(query_ids, doc_ids, np.concatenate(values)[order].astype(np.float64), level=level, k=k)
-    return bench.show(run)
+    return bench.show(
+        run_from_scores(query_ids, doc_ids, np.concatenate(values)[order].astype(np.float64), level=level, k=k)
+    )
+
+
+def from_store(bench: Bench, search: Callable[[Bench, MemoryStore, int], pl.DataFrame], *, level: Level, k: int) -> Run:
+    """Rank through the store's indexes; ties are put in the scope's order of time, as on the exact path.
+
+    :param search: gives ``query`` (row of the query), ``doc_id`` and ``score``.
+    :raises DataError: without a store, or for sessions, which have no index of their own.
+    """
+    if bench.store is None:
+        raise DataError("path='indexed' needs a store: make the bench with store=…")
+    if level != "turn":
+        raise DataError("path='indexed' ranks turns; use path='exact' for sessions")
+    places = bench.documents("turn").place
+    hits = search(bench, bench.store, k).join(places, on="doc_id", how="inner").sort("query", "at")
+    ids = bench.queries["query_id"].to_numpy()[hits["query"].to_numpy().astype(np.int64)]
+    return bench.show(run_from_scores(ids, hits["doc_id"].to_numpy(), hits["score"].to_numpy(), level=level, k=k))
+
+
+def reranked(run: Run, bench: Bench, scores: pl.DataFrame, *, k: int | None = None) -> Run:
+    """Rank by new scores under the run's name; ties keep the order in which they stand.
+
+    :param scores: ``query_id``, ``doc_id``, ``score``.
+    :param k: places kept for each query; all of them by default.
+    """
+    columns = (scores[name].to_numpy() for name in ("query_id", "doc_id", "score"))
+    ranked = run_from_scores(*columns, level=run.level, k=max(1, scores.height) if k is None else k)
+    return replace(bench.show(ranked), name=run.name, provenance=run.provenance)
+
+
+def depth(run: Run) -> int:
+    """Give how many places a run has at most, and 1 for an empty one."""
+    return int(run.frame["rank"].to_numpy().max(initial=1))
+
+
+def of_turns(run: Run, task: str) -> None:
+    """Refuse a ranking of sessions.
+
+    :raises DataError: naming what takes turns alone.
+    """
+    if run.level != "turn":
+        raise DataError(f"{task} takes a ranking of turns, and the run ranks sessions; give it a ranking of turns")
+
+
+def sessions_from_turns(run: Run, bench: Bench, *, k: int = 200) -> Run:
+    """Rank sessions by their best turn in a ranking of turns.
+
+    :param run: a ranking of turns, at the end of any pipeline.
+    :returns: a ranking of the sessions that have a turn in it.
+    :raises DataError: when the run ranks sessions already.
+
+    >>> from memlab import datasets, retrieve
+    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
+    >>> retrieve.sessions_from_turns(retrieve.bm25(bench), bench).level
+    'session'
+    """
+    of_turns(run, "sessions_from_turns")
+    session = bench.documents("turn").session[bench.documents("turn").at(run.frame["doc_id"])]
+    best = (
+        run.frame.select("query_id", "score", doc_id=pl.Series(bench.documents("session").ids[session]))
+        .group_by("query_id", "doc_id", maintain_order=True)
+        .agg(pl.col("score").max())
+    )
+    columns = (best[name].to_numpy() for name in ("query_id", "doc_id", "score"))
+    return bench.show(run_from_scores(*columns, level="session", k=k))

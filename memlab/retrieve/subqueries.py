@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import polars as pl
 
-from memlab.errors import DataError
+from memlab.errors import DataError, at_least
 from memlab.records import Run
+from memlab.retrieve.arrays import cosines
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25
 from memlab.retrieve.dense import dense
-from memlab.retrieve.fusion import combsum, rrf_lists
-from memlab.retrieve.hybrid import hybrid
+from memlab.retrieve.fusion import combsum, hybrid, rrf_lists
 from memlab.retrieve.late import late
+from memlab.retrieve.ranking import rank
 
 RETRIEVERS: Mapping[str, Callable[..., Run]] = {f.__name__: f for f in (dense, bm25, late, hybrid, combsum)}
 
@@ -39,37 +40,48 @@ def ask(bench: Bench, asked: pl.DataFrame, *, retriever: str = "hybrid", k: int 
     if retriever not in RETRIEVERS:
         raise DataError(f"retriever is {retriever!r}; choose from {', '.join(RETRIEVERS)}")
     parts = asked.select("query_id", "text").with_row_index("part")
-    queries = parts.join(
-        bench.queries.select("query_id", "scope", "timestamp"), on="query_id", how="left", maintain_order="left"
-    )
-    unknown = queries.filter(pl.col("scope").is_null())["query_id"]
-    if len(unknown):
-        raise DataError(f"question {unknown[0]!r} is not in this bench")
-    named = queries.with_columns(query_id=pl.col("part").cast(pl.String))
-    found = RETRIEVERS[retriever](bench.with_queries(named), level="turn", k=k).frame
+    queries = bench.asked(parts, "scope", "timestamp").with_columns(query_id=pl.col("part").cast(pl.String))
+    hits = RETRIEVERS[retriever](bench.with_queries(queries), level="turn", k=k).frame
     return (
-        found.with_columns(part=pl.col("query_id").cast(pl.UInt32))
+        hits.with_columns(part=pl.col("query_id").cast(pl.UInt32))
         .drop("query_id")
         .join(parts.select("part", "query_id"), on="part", how="left", maintain_order="left")
         .select("query_id", "part", "doc_id", "rank", "score")
     )
 
 
-def joined(
-    run: Run, bench: Bench, found: pl.DataFrame, *, weight: float = 0.5, guard: bool = True, k: int = 200
-) -> Run:
+def by_vectors(bench: Bench, vectors: np.ndarray, *, k: int = 200) -> Run:
+    """Rank turns by their cosine with given vectors.
+
+    :param vectors: (q, d) unit rows, one for each of the bench's queries.
+    :raises DataError: without embeddings.
+    """
+    turns = bench.documents("turn").vectors()
+    scored = ((rows, span, cosines(vectors[rows], turns[span])) for rows, span in bench.by_scope("turn"))
+    return rank(bench, scored, level="turn", k=k)
+
+
+def one_of_each(kinds: Sequence[str], choices: Sequence[str]) -> None:
+    """Refuse kinds that there are not, or twice.
+
+    :raises DataError: naming what there is.
+    """
+    if not kinds or not set(kinds) <= set(choices) or len(set(kinds)) < len(kinds):
+        raise DataError(f"kinds={tuple(kinds)}; choose from {', '.join(choices)}, each once")
+
+
+def joined(run: Run, bench: Bench, hits: pl.DataFrame, *, weight: float = 0.5, guard: bool = True, k: int = 200) -> Run:
     """Fuse a run with what other queries found for its questions, by guarded reciprocal rank fusion.
 
-    :param found: what :func:`ask` gave; ``weight`` may stand in it for each row, else ``weight`` goes for all.
+    :param hits: what :func:`ask` gave; ``weight`` may stand in it for each row, else ``weight`` goes for all.
     :param weight: of an expansion's list; the run's own list weighs 1.
     :raises DataError: for a negative weight.
     """
-    if weight < 0:
-        raise DataError(f"weight is {weight}; it may not be negative")
-    if "weight" not in found.columns:
-        found = found.with_columns(weight=pl.lit(float(weight)))
+    at_least(0, weight=weight)
+    if "weight" not in hits.columns:
+        hits = hits.with_columns(weight=pl.lit(float(weight)))
     columns = ["query_id", "doc_id", "rank", "score", "weight"]
-    lists = pl.concat([run.frame.with_columns(weight=pl.lit(1.0)).select(columns), found.select(columns)])
+    lists = pl.concat([run.frame.with_columns(weight=pl.lit(1.0)).select(columns), hits.select(columns)])
     return bench.show(rrf_lists(lists, run, k=k, guard=guard))
 
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from memlab.errors import DataError
+from memlab.errors import DataError, at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
+from memlab.retrieve.arrays import best_of, cosines, places, places_within, standardised
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25_scores
-from memlab.retrieve.dense import best_of, cosines, dense_scores
-from memlab.retrieve.fusion import standardised
+from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.index import Documents
 from memlab.retrieve.ranking import rank
 
@@ -58,16 +58,14 @@ def two_stage(
     >>> two_stage(bench, sessions=2, turns=2).frame["rank"].max()
     10
     """
-    if sessions < 1 or turns < 1:
-        raise DataError(f"sessions={sessions}, turns={turns}; both stages take at least one")
+    at_least(1, sessions=sessions, turns=turns)
     if by not in KEYS:
         raise DataError(f"by is {by!r}; choose from {', '.join(KEYS)}")
     scored = _scored(bench, by)
     if level == "session":
-        return rank(bench, ((one.queries, one.sessions, one.of_sessions) for one in scored), level=level, k=k)
-    return rank(
-        bench, ((one.queries, one.turns, _staged(one, sessions, turns, rerank)) for one in scored), level=level, k=k
-    )
+        return rank(bench, ((scope.queries, scope.sessions, scope.of_sessions) for scope in scored), level=level, k=k)
+    staged = ((scope.queries, scope.turns, _staged(scope, sessions, turns, rerank)) for scope in scored)
+    return rank(bench, staged, level=level, k=k)
 
 
 class _Scored(NamedTuple):
@@ -112,42 +110,17 @@ def _scored(bench: Bench, by: str) -> Iterator[_Scored]:
         yield _Scored(rows, turns, sessions, group, of_turns, np.sum([standardised(key) for key in keys], axis=0))
 
 
-def _staged(one: _Scored, sessions: int, turns: int, rerank: bool) -> np.ndarray:
+def _staged(scope: _Scored, sessions: int, turns: int, rerank: bool) -> np.ndarray:
     """Give the scores of the ranking (q, n): the turns that both stages chose before the others."""
     # A session without turns has nothing to give to the second stage.
-    occupied = np.isin(np.arange(one.of_sessions.shape[1]), one.group)
-    session_place = _places(np.where(occupied, one.of_sessions, -np.inf))[:, one.group]
-    turn_place = places_within(one.of_turns, one.group)
+    occupied = np.isin(np.arange(scope.of_sessions.shape[1]), scope.group)
+    session_place = places(np.where(occupied, scope.of_sessions, -np.inf))[:, scope.group]
+    turn_place = places_within(scope.of_turns, scope.group)
     chosen = (session_place < sessions) & (turn_place < turns)
-    fused = standardised(one.of_turns) + standardised(one.of_sessions)[:, one.group]
+    fused = standardised(scope.of_turns) + standardised(scope.of_sessions)[:, scope.group]
     value = fused if rerank else -(session_place * fused.shape[1] + turn_place).astype(np.float64)
     lowest = np.where(chosen, value, np.inf).min(axis=1, keepdims=True)
     return np.where(chosen, value - lowest + fused.max(axis=1, keepdims=True) + 1, fused)
-
-
-def _places(scores: np.ndarray) -> np.ndarray:
-    """Give the place of each column in its row, from 0 for the best; ties as they stand: (q, n) → (q, n)."""
-    return np.argsort(np.argsort(-scores, axis=1, kind="stable"), axis=1, kind="stable")
-
-
-def places_within(scores: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Give the place of each column among the columns of its group, from 0 for the best; ties as they stand.
-
-    :param scores: (q, n).
-    :param group: (n,) ascending group numbers: the columns of a group are neighbours.
-
-    >>> import numpy as np
-    >>> from memlab.retrieve.two_stage import places_within
-    >>> places_within(np.array([[0.1, 0.3, 0.3, 0.9, 0.2]]), np.array([0, 0, 0, 1, 1])).tolist()
-    [[2, 0, 1, 0, 1]]
-    """
-    order = np.argsort(-scores, axis=1, kind="stable")
-    order = np.take_along_axis(order, np.argsort(group[order], axis=1, kind="stable"), axis=1)
-    # Sorted by group, the columns of a group fill the same places in every row.
-    start = np.searchsorted(group, group)
-    places = np.empty_like(order)
-    np.put_along_axis(places, order, np.broadcast_to(np.arange(len(group)) - start, order.shape), axis=1)
-    return places
 
 
 def summary_vectors(bench: Bench) -> np.ndarray | None:
@@ -190,8 +163,8 @@ def summary_storage(bench: Bench) -> pl.DataFrame:
     documents = bench.documents("turn")
     summaries = _summaries(bench)
     n = np.array([len(documents.ids), (summaries != "").sum()])
-    held = (pl.Series(documents.texts, dtype=pl.String), summaries)
-    text_bytes = np.array([texts.str.len_bytes().sum() for texts in held])
+    both = (pl.Series(documents.texts, dtype=pl.String), summaries)
+    text_bytes = np.array([texts.str.len_bytes().sum() for texts in both])
     vector_bytes = n * (0 if documents.embeddings is None else documents.embeddings[:1].nbytes)
     total = text_bytes + vector_bytes
     columns = {"n": n, "text_bytes": text_bytes, "vector_bytes": vector_bytes, "share": total / total[0]}

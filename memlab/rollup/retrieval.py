@@ -12,9 +12,8 @@ from memlab.errors import DataError
 from memlab.records import Level, Node, Run, frame, run_from_scores
 from memlab.registry import stage
 from memlab.retrieve import Bench, sessions_from_turns
-from memlab.retrieve.dense import cosines
+from memlab.retrieve.arrays import cosines, places_within
 from memlab.retrieve.index import Documents
-from memlab.retrieve.two_stage import places_within
 from memlab.rollup.given import Given
 from memlab.rollup.periods import rollup
 from memlab.rollup.trees import Tree, grow

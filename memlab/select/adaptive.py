@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from memlab.errors import DataError
+from memlab.errors import DataError, at_least
 from memlab.language.questions import aggregation
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.select._candidates import chunks
+from memlab.select.candidates import chunks
 
 STRONG = 0.5
 """A contender scores at least this share of the way from the last candidate to the first."""
@@ -43,13 +43,13 @@ def adaptive(
     >>> from memlab import datasets, retrieve
     >>> from memlab.select.adaptive import adaptive
     >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
-    >>> kept = adaptive(retrieve.bm25(bench), bench, k=5).frame
-    >>> kept.group_by("query_id").len()["len"].n_unique() > 1
+    >>> shorter = adaptive(retrieve.bm25(bench), bench, k=5).frame
+    >>> shorter.group_by("query_id").len()["len"].n_unique() > 1
     True
     """
     sizes = budgets(run, bench, k=k, several=several, typical=typical, candidates=candidates)
-    kept = run.frame.join(sizes.select("query_id", "k"), on="query_id", how="left", maintain_order="left")
-    return replace(run, frame=kept.filter(pl.col("rank") <= pl.col("k")).drop("k"))
+    frame = run.frame.join(sizes.select("query_id", "k"), on="query_id", how="left", maintain_order="left")
+    return replace(run, frame=frame.filter(pl.col("rank") <= pl.col("k")).drop("k"))
 
 
 def budgets(
@@ -60,12 +60,10 @@ def budgets(
     :returns: ``query_id``, ``aggregation`` (its form asks for several pieces), ``contenders`` (candidates that score
         at least half-way from the last to the first), ``k``; a row for each question of the run.
     """
-    for name, value in (("k", k), ("typical", typical)):
-        if value < 1:
-            raise DataError(f"{name} is {value}; expected at least 1")
+    at_least(1, k=k, typical=typical)
     if not 1 <= several < float("inf"):
         raise DataError(f"several is {several}; expected at least 1, which gives no form of question more")
-    strong = [np.where(some.held, some.relevance, -1.0) >= STRONG for _, some in chunks(run, bench, candidates)]
+    strong = [np.where(some.mask, some.relevance, -1.0) >= STRONG for _, some in chunks(run, bench, candidates)]
     contenders = np.concatenate([rows.sum(axis=1) for rows in strong]) if strong else np.zeros(0, np.int64)
     wanted = k * (pl.col("contenders") / typical).sqrt() * pl.when("aggregation").then(several).otherwise(1.0)
     return (

@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 import polars as pl
 
-from memlab.errors import DataError
+from memlab.errors import DataError, at_least
 from memlab.language.analysis import tokenize
 from memlab.language.sentences import sentences
 from memlab.language.tokens import PIECE
@@ -42,8 +42,7 @@ def budget(run: Run, bench: Bench, *, tokens: int = 1000, content: str = "whole"
     >>> fitting[0].frame.height < fitting[1].frame.height < full.frame.height
     True
     """
-    if tokens < 1:
-        raise DataError(f"tokens is {tokens}; a budget is at least one token")
+    at_least(1, tokens=tokens)
     _check(content, limit)
     if content == "whole":
         documents = bench.documents(run.level)
@@ -94,8 +93,7 @@ def kept_text(run: Run, bench: Bench, *, content: str = "whole", limit: int = 20
 def _check(content: str, limit: int) -> None:
     if content not in CONTENTS:
         raise DataError(f"content is {content!r}; choose from {', '.join(CONTENTS)}")
-    if limit < 1:
-        raise DataError(f"limit is {limit}; at least one character of a document is kept")
+    at_least(1, limit=limit)
 
 
 def _best_sentences(long: pl.DataFrame, bench: Bench, documents: Documents, limit: int) -> pl.DataFrame:
@@ -134,8 +132,8 @@ def _rarity(documents: Documents) -> pl.DataFrame:
     """Give the inverse document frequency of each word in each scope: ``scope``, ``word``, ``weight``."""
     rare = []
     for scope, span in documents.spans.items():
-        known = documents.words_in(slice(*span))
-        weights = {"scope": [scope] * len(known.number), "word": list(known.number), "weight": known.rarity}
+        words = documents.words_in(slice(*span))
+        weights = {"scope": [scope] * len(words.number), "word": list(words.number), "weight": words.rarity}
         rare.append(pl.DataFrame(weights, schema=_RARE))
     return pl.concat(rare)
 

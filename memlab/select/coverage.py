@@ -5,12 +5,17 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from memlab.errors import DataError
+from memlab.errors import DataError, at_least
+from memlab.language.analysis import english
+from memlab.language.parts import question_parts
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.select._candidates import chunks, reordered
-from memlab.select._parts import parts_and_matches
+from memlab.retrieve.ranking import of_turns
+from memlab.retrieve.subqueries import ask
+from memlab.select.candidates import chunks, reordered
+
+_MATCH = {"query_id": pl.String(), "text": pl.String(), "kind": pl.String(), "rank": pl.Int32(), "match": pl.Float64()}
 
 
 @stage
@@ -56,24 +61,23 @@ def coverage(
         raise DataError(f"lambda_ is {lambda_}; it lies between 0 (pure coverage) and 1 (pure relevance)")
     if not 0 <= repeat <= 1:
         raise DataError(f"repeat is {repeat}; it lies between 0 (one match is enough) and 1 (each counts in full)")
-    if k < 1:
-        raise DataError(f"k is {k}; take at least one")
-    known, matches = parts_and_matches(run, bench, candidates, retriever=retriever)
+    at_least(1, k=k)
+    weights, matches = parts_and_matches(run, bench, candidates, retriever=retriever)
     number = run.frame.select(pl.col("query_id").unique(maintain_order=True)).with_row_index("query")
-    weighted = matches.join(known, on=["query_id", "part"], maintain_order="left").join(
+    weighted = matches.join(weights, on=["query_id", "part"], maintain_order="left").join(
         number, on="query_id", maintain_order="left"
     )
     query, part, rank = (weighted[column].to_numpy() for column in ("query", "part", "rank"))
     worth = (weighted["weight"] * weighted["match"]).to_numpy()
-    chosen: list[np.ndarray] = []
+    choices: list[np.ndarray] = []
     for numbers, some in chunks(run, bench, candidates):
         inside = (query >= numbers[0]) & (query <= numbers[-1])
-        matched = np.zeros((*some.held.shape, int(part[inside].max(initial=-1)) + 1))
+        matched = np.zeros((*some.mask.shape, int(part[inside].max(initial=-1)) + 1))
         matched[query[inside] - numbers[0], rank[inside] - 1, part[inside]] = worth[inside]
-        relevance = np.where(some.held, lambda_ * some.relevance, -np.inf)
+        relevance = np.where(some.mask, lambda_ * some.relevance, -np.inf)
         taken = _greedy(relevance, (1 - lambda_) * matched, k, repeat)
-        chosen.extend(row[:n] for row, n in zip(taken, some.held.sum(axis=1), strict=True))
-    return reordered(run, bench, chosen)
+        choices.extend(row[:n] for row, n in zip(taken, some.mask.sum(axis=1), strict=True))
+    return reordered(run, bench, choices)
 
 
 def parts(run: Run, bench: Bench, *, candidates: int = 100, retriever: str = "hybrid") -> pl.DataFrame:
@@ -82,9 +86,9 @@ def parts(run: Run, bench: Bench, *, candidates: int = 100, retriever: str = "hy
     :returns: ``query_id``, ``part``, ``text``, ``kind`` (``word``, stemmed, or ``facet``), ``weight`` (sums to 1
         within the question) and ``best``, the best match among the candidates; questions without parts have no rows.
     """
-    known, matches = parts_and_matches(run, bench, candidates, retriever=retriever)
+    weights, matches = parts_and_matches(run, bench, candidates, retriever=retriever)
     best = matches.group_by("query_id", "part").agg(best=pl.col("match").max())
-    return known.join(best, on=["query_id", "part"], how="left", maintain_order="left").with_columns(
+    return weights.join(best, on=["query_id", "part"], how="left", maintain_order="left").with_columns(
         pl.col("best").fill_null(0.0)
     )
 
@@ -132,3 +136,85 @@ def _greedy(relevance: np.ndarray, matches: np.ndarray, k: int, repeat: float) -
         relevance[rows, best] = -np.inf
         taken = -np.sort(-np.concatenate([taken, matches[rows, best][:, None]], axis=1), axis=1)
     return order
+
+
+def parts_and_matches(run: Run, bench: Bench, n: int, *, retriever: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Find the parts of a run's questions in its first ``n`` candidates: the question's words, and its facets if any.
+
+    A word weighs its idf in the scope; a candidate matches it as BM25 counts it, from 0 (absent) towards 1. A facet,
+    such as one of two people, is searched on its own; a candidate matches it by its score there, from 0 (last found or
+    not found) to 1 (best). All words together weigh as much as all facets together.
+
+    :returns: the parts: ``query_id``, ``part`` (from 0 within the question), ``text``, ``kind``, ``weight`` (sums to 1
+        within the question); and the matches above 0: ``query_id``, ``part``, ``rank``, ``match``.
+    :raises DataError: when the run ranks sessions, or for a question that the bench does not hold.
+    """
+    of_turns(run, "coverage")
+    documents = bench.documents("turn")
+    first = run.frame.filter(pl.col("rank") <= n)
+    first = first.with_columns(at=pl.Series(documents.at(first["doc_id"]), dtype=pl.Int64))
+    queries = bench.asked(first.select(pl.col("query_id").unique(maintain_order=True)), "scope", "text", "timestamp")
+    kinds = [_words(queries, first, bench), _facets(queries, first, bench, retriever)]
+    both = pl.concat(weights for weights, _ in kinds)
+    share = pl.col("weight") / pl.col("weight").sum().over("query_id")
+    numbered = both.with_columns(weight=share, part=pl.int_range(pl.len()).over("query_id"))
+    matches = pl.concat(matches for _, matches in kinds)
+    placed = matches.join(numbered, on=["query_id", "text", "kind"], how="left", maintain_order="left")
+    columns = ["query_id", "part", "text", "kind", "weight"]
+    return numbered.select(columns), placed.select("query_id", "part", "rank", "match")
+
+
+def _words(queries: pl.DataFrame, first: pl.DataFrame, bench: Bench) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Give the questions' words that the scope knows, and where the candidates hold them."""
+    rows = bench.queries.select("query_id", "scope", text=pl.Series(bench.query_words, dtype=pl.List(pl.String)))
+    asked = rows.join(queries.select("query_id"), on="query_id", maintain_order="right").explode("text")
+    asked = asked.drop_nulls("text").unique(["query_id", "text"], keep="first", maintain_order=True)
+    matches, rare = _scope_words(bench, asked)
+    words = asked.join(rare, on=["scope", "text"], maintain_order="left").with_columns(kind=pl.lit("word"))
+    matched = (
+        first.select("query_id", "rank", "at")
+        .join(matches, on="at", maintain_order="left")
+        .join(words.select("query_id", "text", "kind"), on=["query_id", "text"], maintain_order="left")
+    )
+    of_words = pl.col("weight") / pl.col("weight").sum().over("query_id")
+    return words.select("query_id", "text", "kind", weight=of_words), matched.select(*_MATCH)
+
+
+def _scope_words(bench: Bench, asked: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Look words up in their scopes: ``at``, ``text``, ``match`` by turn; ``scope``, ``text``, ``weight`` (idf)."""
+    documents = bench.documents("turn")
+    matches = [pl.DataFrame(schema={"at": pl.Int64, "text": pl.String, "match": pl.Float64})]
+    rare = [pl.DataFrame(schema={"scope": pl.String, "text": pl.String, "weight": pl.Float64})]
+    for scope, texts in (
+        asked.group_by("scope", maintain_order=True).agg(pl.col("text").unique(maintain_order=True)).rows()
+    ):
+        span = slice(*documents.spans[scope])
+        words = documents.words_in(span)
+        inside = [text for text in texts if text in words.number]
+        rows = np.array([words.number[text] for text in inside], dtype=np.int64)
+        # In order of turns, then of words.
+        postings = words.matches(*words.normalisation)[rows].T.tocsr()
+        at = span.start + np.repeat(np.arange(postings.shape[0]), np.diff(postings.indptr))
+        text = pl.Series(inside, dtype=pl.String).gather(postings.indices)
+        matches.append(pl.DataFrame({"at": at, "text": text, "match": postings.data}, schema=matches[0].schema))
+        weights = {"scope": [scope] * len(inside), "text": inside, "weight": words.rarity[rows]}
+        rare.append(pl.DataFrame(weights, schema=rare[0].schema))
+    return pl.concat(matches), pl.concat(rare)
+
+
+def _facets(
+    queries: pl.DataFrame, first: pl.DataFrame, bench: Bench, retriever: str
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Give the questions' facets, and how high each candidate stands in a search for each."""
+    readable = queries if english(bench.language, "the splitting of questions") else queries.clear()
+    split = question_parts(readable).with_columns(kind=pl.lit("facet"))
+    weights = split.with_columns(weight=1.0 / pl.len().over("query_id"))
+    if not split.height:
+        return weights, pl.DataFrame(schema=_MATCH)
+    hits = ask(bench, split, retriever=retriever)
+    low, high = pl.col("score").min().over("part"), pl.col("score").max().over("part")
+    scaled = pl.when(high > low).then((pl.col("score") - low) / (high - low)).otherwise(1.0)
+    asked = split.drop("query_id").with_row_index("part")
+    matched = hits.select("query_id", "part", "doc_id", match=scaled).join(asked, on="part", maintain_order="left")
+    placed = first.select("query_id", "doc_id", "rank").join(matched, on=["query_id", "doc_id"], maintain_order="left")
+    return weights, placed.select(*_MATCH)

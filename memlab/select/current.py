@@ -9,7 +9,8 @@ from memlab.errors import DataError
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.select._candidates import chunks, reordered
+from memlab.retrieve.ranking import of_turns
+from memlab.select.candidates import chunks, reordered
 
 
 @stage
@@ -30,28 +31,27 @@ def current(run: Run, bench: Bench, *, similarity: float = 0.55, candidates: int
     >>> select.current(plain, bench, similarity=1.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
-    if run.level != "turn":
-        raise DataError("current takes a ranking of turns")
+    of_turns(run, "current")
     if not -1 <= similarity <= 1:
         raise DataError(f"similarity is {similarity}; a cosine lies between -1 and 1")
     vectors = bench.documents("turn").vectors()
-    told = bench.turns.select(
+    about = bench.turns.select(
         speaker=pl.col("speaker").rank("dense"),
         session=pl.col("session_id").rank("dense"),
         time=pl.struct(pl.col("timestamp").forward_fill().over("scope"), pl.int_range(pl.len())).rank("ordinal"),
     )
-    speaker, session, time = (told[column].to_numpy() for column in ("speaker", "session", "time"))
-    chosen: list[np.ndarray] = []
+    speaker, session, time = (about[column].to_numpy() for column in ("speaker", "session", "time"))
+    choices: list[np.ndarray] = []
     for _, some in chunks(run, bench, candidates):
         embedded = vectors[some.at].astype(np.float64)
         alike = (embedded @ embedded.transpose(0, 2, 1)).round(6) >= similarity
-        alike &= some.held[:, :, None] & some.held[:, None]
+        alike &= some.mask[:, :, None] & some.mask[:, None]
         alike &= speaker[some.at][:, :, None] == speaker[some.at][:, None]
         alike &= session[some.at][:, :, None] != session[some.at][:, None]
         later = alike & (time[some.at][:, :, None] < time[some.at][:, None])
         times = time[some.at]
-        chosen += [_order(*each) for each in zip(later, times, some.held.sum(1), strict=True)]
-    return reordered(run, bench, chosen)
+        choices += [_order(*each) for each in zip(later, times, some.mask.sum(1), strict=True)]
+    return reordered(run, bench, choices)
 
 
 def _order(later: np.ndarray, times: np.ndarray, n: int) -> np.ndarray:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.errors import DataError
+from memlab.errors import at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.select._candidates import reordered
+from memlab.select.candidates import reordered
 
 
 @stage
@@ -31,9 +31,7 @@ def fill_sessions(run: Run, bench: Bench, *, sessions: int = 5, per_session: int
     [['user-0001/s0001/3', 'user-0001/s0004/1', 'user-0001/s0004/6'],
      ['user-0001/s0001/3', 'user-0001/s0004/1', 'user-0001/s0002/1']]
     """
-    for name, value in (("sessions", sessions), ("per_session", per_session), ("candidates", candidates)):
-        if value < 1:
-            raise DataError(f"{name} is {value}; expected at least 1")
+    at_least(1, sessions=sessions, per_session=per_session, candidates=candidates)
     documents = bench.documents(run.level)
     session = pl.Series("session", documents.session[documents.at(run.frame["doc_id"])])
     within = ["query_id", "session"]

@@ -25,6 +25,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     data = synthetic.generate(N_TURNS, seed=0, turns_per_scope=N_TURNS)
     store = MemoryStore.open(tmp_path_factory.mktemp("bench") / "store")
     made = Bench.of(replace(data, questions=data.questions.head(N_QUERIES)), encoder="hashing", store=store)
+    assert made.turn_vectors is not None  # encoded here
     store.search.create_indexes(made.encoder)
     made.documents("turn")
     return made

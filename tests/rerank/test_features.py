@@ -29,7 +29,7 @@ def known(bench: Bench, n: int = 200) -> dict[str, dict[str, np.ndarray]]:
         assert part.values.dtype == np.float32
         assert part.values.shape == (*part.at.shape, len(part.names))
         assert len(set(part.names)) == len(part.names)
-        for row, at, held, values in zip(part.rows, part.at, part.held, part.values, strict=True):
+        for row, at, held, values in zip(part.rows, part.at, part.mask, part.values, strict=True):
             found[queries[row]] = {ids[place]: value for place, value in zip(at[held], values[held], strict=True)}
     return found
 
@@ -171,7 +171,7 @@ def test_features_are_those_of_the_candidate_wherever_it_stands(bench: Bench) ->
     whole = known(bench)
     ids, queries = bench.documents("turn").ids, bench.queries["query_id"].to_list()
     for part in candidates(bench, *run_places(bm25(bench, k=3).frame, bench)):
-        for row, at, held, values in zip(part.rows, part.at, part.held, part.values, strict=True):
+        for row, at, held, values in zip(part.rows, part.at, part.mask, part.values, strict=True):
             for place, value in zip(at[held], values[held], strict=True):
                 np.testing.assert_allclose(value, whole[queries[row]][ids[place]], atol=1e-6)
 
@@ -262,7 +262,7 @@ def test_candidates_of_another_bench_and_encoders_without_tokens(small: Dataset,
     with pytest.raises(DataError, match="is not in this bench"):
         run_places(run.frame, other)
     unknown = run.frame.with_columns(query_id=pl.lit("nobody"))
-    with pytest.raises(DataError, match="query 'nobody' is not in this bench"):
+    with pytest.raises(DataError, match="question 'nobody' is not in this bench"):
         run_places(unknown, bench)
     with pytest.raises(DataError, match="late interaction needs token embeddings"):
         next(candidates(Bench.of(small, encoder="hashing:32"), *run_places(run.frame, bench)))

@@ -152,17 +152,17 @@ def test_evidence_is_not_read(
 def test_a_session_ranks_by_the_shares_of_its_turns(lists: list[Lists], model: str) -> None:
     trained = Model.load(model)
     for one in lists:
-        found = one.found
+        found = one.candidates
         turns = predict(trained.sessions, found.values).astype(np.float64)
         ours = apply(trained, found, level="session")
         for row in range(len(ours)):
-            held = found.held[row]
+            held = found.mask[row]
             sums = np.zeros(found.n_sessions)
             np.add.at(sums, found.session[row][held], np.exp(turns[row][held]))
             with np.errstate(divide="ignore"):
                 theirs = np.log(sums)
             np.testing.assert_allclose(ours[row] - ours[row].max(), theirs - theirs.max(), atol=1e-6)
-        assert np.array_equal(np.isfinite(apply(trained, found)), found.held)
+        assert np.array_equal(np.isfinite(apply(trained, found)), found.mask)
 
 
 # --- training
@@ -184,7 +184,7 @@ def test_what_a_model_says_of_itself(small: Dataset, bench: Bench, lists: list[L
     assert about["scopes"] == sorted(prints[scope] for scope in asked["scope"].unique())
     assert about["questions"] == asked.height == sum(len(one.turns) for one in lists)
     assert about["encoder"] == bench.provenance["encoder"]
-    assert about["features"] == list(lists[0].found.names)
+    assert about["features"] == list(lists[0].candidates.names)
 
 
 def test_a_measure_of_what_was_not_learned_from(lists: list[Lists]) -> None:
@@ -201,9 +201,9 @@ def test_lists_hold_the_evidence(small: Dataset, bench: Bench, lists: list[Lists
     of_session = bench.documents("session").ids
     seen = []
     for one in lists:
-        for i, row in enumerate(one.found.rows):
+        for i, row in enumerate(one.candidates.rows):
             query = small.questions.row(int(row), named=True)
-            assert {ids[place] for place in one.found.at[i][one.turns[i]]} == set(query["evidence"])
+            assert {ids[place] for place in one.candidates.at[i][one.turns[i]]} == set(query["evidence"])
             first = bench.documents("session").spans[query["scope"]][0]
             assert {of_session[first + n] for n in np.flatnonzero(one.sessions[i])} == set(query["evidence_sessions"])
             assert one.n_evidence[i] == len(set(query["evidence"]))

@@ -14,6 +14,7 @@ import pytest
 from memlab import embed
 from memlab.embed.text import session_texts, turn_texts
 from memlab.errors import DataError, ModelError, StoreError
+from memlab.pipelines import pipeline
 from memlab.records import Dataset, Question, frame
 from memlab.retrieve import Bench, bm25, dense, hybrid
 from memlab.retrieve.index import mean_by
@@ -128,9 +129,25 @@ def test_what_cannot_be_a_bench(world: Dataset) -> None:
         bm25(Bench.of(stray, encoder=None))
 
 
+def test_nothing_is_encoded_before_a_stage_reads_vectors(world: Dataset, store: MemoryStore) -> None:
+    for memory in (None, store):
+        encoder = Counting()
+        bench = Bench.of(world, encoder=encoder, store=memory, progress=False)
+        pipeline("bm25 | light | fill_sessions | decompose(retriever='bm25')").run(bench.with_rows(np.array([1, 0])))
+        assert encoder.seen == []
+        bm25(bench.with_queries(bench.queries))
+        assert encoder.seen == []
+        versions = bench.provenance.get("versions")
+        runs = [dense(bench).frame, dense(bench.with_queries(bench.queries)).frame]
+        assert runs[0].equals(runs[1])
+        assert set(encoder.seen) == {*bench.documents("turn").texts, *bench.queries["text"]}
+        assert bench.provenance.get("versions") == (memory and memory.versions())
+        assert memory is None or versions != memory.versions()
+
+
 def test_the_header_reaches_documents_and_queries(world: Dataset) -> None:
     encoder = Counting()
-    Bench.of(world, encoder=encoder, header=("scope",), progress=False)
+    dense(Bench.of(world, encoder=encoder, header=("scope",), progress=False))
     n = world.turns.height
     assert len(encoder.seen) == n + world.questions.height
     assert all(text.startswith("[scope: ") for text in encoder.seen)
@@ -152,8 +169,10 @@ def test_provenance_says_what_the_bench_came_from(world: Dataset, store: MemoryS
 def test_a_store_encodes_everything_once(world: Dataset, store: MemoryStore) -> None:
     first, second = Counting(), Counting()
     one = Bench.of(world, encoder=first, store=store, progress=False)
+    dense(one)
     assert sorted(set(first.seen)) == sorted(set(one.documents("turn").texts) | set(one.queries["text"]))
     two = Bench.of(world, encoder=second, store=store, progress=False)
+    dense(two)
     assert second.seen == []
     plain = Bench.of(world, encoder="hashing:32")
     for bench in (one, two):
@@ -161,12 +180,12 @@ def test_a_store_encodes_everything_once(world: Dataset, store: MemoryStore) -> 
         np.testing.assert_array_equal(bench.query_vectors, plain.query_vectors)
         assert hybrid(bench).frame.equals(hybrid(plain).frame)
     third = Counting()
-    Bench.of(world, encoder=third, store=store, header=("scope",), progress=False)
+    dense(Bench.of(world, encoder=third, store=store, header=("scope",), progress=False))
     assert third.seen
 
 
 def test_a_part_of_what_the_store_holds(talk: Dataset, store: MemoryStore) -> None:
-    Bench.of(talk, encoder="hashing:32", store=store, progress=False)
+    dense(Bench.of(talk, encoder="hashing:32", store=store, progress=False))
     encoder = Counting()
     for scopes in (talk.scopes[1:2], talk.scopes[::2]):
         part = talk.take(scopes)
@@ -207,7 +226,7 @@ def test_other_questions(bench: Bench, world: Dataset) -> None:
 def test_other_questions_with_the_header_and_without_an_encoder(world: Dataset) -> None:
     encoder = Counting()
     asked = pl.DataFrame({"scope": ["bob"], "text": ["who?"]})
-    Bench.of(world, encoder=encoder, header=("scope",), progress=False).with_queries(asked)
+    dense(Bench.of(world, encoder=encoder, header=("scope",), progress=False).with_queries(asked))
     assert encoder.seen[-1] == "[scope: bob] who?"
     plain = Bench.of(world, encoder=None).with_queries(asked)
     assert plain.query_vectors is None

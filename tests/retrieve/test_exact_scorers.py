@@ -18,8 +18,9 @@ from memlab.errors import DataError
 from memlab.language.analysis import tokenize
 from memlab.records import Dataset, Level, Run, Turn, frame
 from memlab.retrieve import Bench, bm25, dense
-from memlab.retrieve.bm25 import bm25_scores, normalisation
-from memlab.retrieve.dense import best_of, cosines, dense_scores
+from memlab.retrieve.arrays import best_of, cosines
+from memlab.retrieve.bm25 import bm25_scores
+from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.ranking import top
 
 Ranking = Callable[[Run], dict[str, list[str]]]
@@ -98,7 +99,7 @@ def test_length_counts_as_much_as_lengths_differ(talk: Dataset) -> None:
     for turns, least, most in ((talk.turns, 0.4, 0.5), (long, 0.6, 1.0)):
         bench = Bench.of(replace(talk, turns=turns), encoder=None)
         for _, span in bench.by_scope("turn"):
-            _, b = normalisation(bench.documents("turn").words_in(span), "turn")
+            _, b = bench.documents("turn").words_in(span).normalisation
             assert least <= b <= most
 
 

@@ -16,9 +16,9 @@ from memlab.errors import DataError
 from memlab.language.analysis import tokenize
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench
-from memlab.retrieve.bm25 import bm25_scores, normalisation
+from memlab.retrieve.arrays import standardised
+from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.feedback import negative_feedback
-from memlab.retrieve.fusion import standardised
 
 Ranking = Callable[[Run], dict[str, list[str]]]
 QUICK = settings(
@@ -39,7 +39,7 @@ def chat(talk: Dataset) -> Bench:
 def term_scores(bench: Bench, span: slice, tokens: list[str]) -> np.ndarray:
     """BM25 of each of some words alone: (t, n), noughts for a word that does not stand in the scope."""
     words = bench.documents("turn").words_in(span)
-    alone = [words.scores([[token]], *normalisation(words, "turn"))[0].astype(float) for token in tokens]
+    alone = [words.scores([[token]], *words.normalisation)[0].astype(float) for token in tokens]
     return np.array(alone).reshape(len(tokens), span.stop - span.start)
 
 
@@ -189,9 +189,9 @@ def test_what_goes_in_is_kept_and_wrong_arguments(bench: Bench) -> None:
     none = replace(run, frame=run.frame.head(0))
     assert negative_feedback(none, bench).frame.equals(none.frame)
     for wrong, message in (
-        ({"rounds": 0}, "rounds=0, start=5"),
-        ({"start": 0}, "start=0"),
-        ({"step": 0}, "step=0"),
+        ({"rounds": 0}, "rounds is 0"),
+        ({"start": 0}, "start is 0"),
+        ({"step": 0}, "step is 0"),
         ({"beta": 1.5}, "beta=1.5"),
         ({"beta": float("nan")}, "beta=nan"),
         ({"threshold": float("inf")}, "threshold=inf"),

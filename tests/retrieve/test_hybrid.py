@@ -96,7 +96,7 @@ def test_sessions_rank_by_their_best_turn(bench: Bench, ranking: Ranking) -> Non
         assert ranking(got) == expected
         assert got.level == "session"
         assert ranking(sessions_from_turns(run, bench, k=2)) == {q: ids[:2] for q, ids in expected.items()}
-    with pytest.raises(DataError, match="ranks sessions already"):
+    with pytest.raises(DataError, match="the run ranks sessions"):
         sessions_from_turns(sessions_from_turns(run, bench), bench)
 
 

@@ -13,8 +13,7 @@ import pytest
 from memlab import DataError, ModelError, llm
 from memlab.records import Dataset, Run, run_from_scores
 from memlab.retrieve import Bench, bm25, combsum, hybrid, sessions_from_turns
-from memlab.retrieve.expansion import Expansion, expand
-from memlab.retrieve.hyde import hyde, weakness
+from memlab.retrieve.expansion import Expansion, expand, hyde, weakness
 
 Ranking = Callable[[Run], dict[str, list[str]]]
 Renamed = Callable[[Dataset, int], tuple[Dataset, dict[str, str]]]
@@ -81,7 +80,7 @@ def test_weakness_of_odd_runs(odd: Bench, world: Dataset) -> None:
     assert all(np.isfinite(v) for v in value.values())
     with pytest.raises(DataError, match="depth is 0"):
         weakness(hybrid(odd), odd, depth=0)
-    with pytest.raises(DataError, match="on a ranking of turns"):
+    with pytest.raises(DataError, match="takes a ranking of turns"):
         weakness(sessions_from_turns(hybrid(odd), odd), odd)
     plain = Bench.of(world, encoder=None)
     with pytest.raises(DataError, match="needs embeddings"):

@@ -85,6 +85,7 @@ def test_renaming_on_the_indexed_path(
     runs = []
     for name, data in (("one", world), ("two", other)):
         bench = Bench.of(data, encoder="hashing:32", store=str(tmp_path / name))
+        assert bench.turn_vectors is not None  # encoded here
         bench.store.search.create_indexes(bench.encoder)
         runs.append(ranking(pipeline(text).run(bench)))
     assert runs[1] == {names[q]: [names[d] for d in documents] for q, documents in runs[0].items()}

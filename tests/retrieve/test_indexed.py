@@ -22,6 +22,7 @@ Ranking = Callable[[Run], dict[str, list[str]]]
 def stored(data: Dataset, place: Path) -> Bench:
     store = MemoryStore.open(place)
     bench = Bench.of(data, encoder="hashing:64", store=store, progress=False)
+    assert bench.turn_vectors is not None  # encoded here
     store.search.create_indexes(bench.encoder)
     return bench
 

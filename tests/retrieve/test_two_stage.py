@@ -18,8 +18,8 @@ from memlab import embed
 from memlab.errors import DataError
 from memlab.records import LEVELS, Dataset, Run, concat
 from memlab.retrieve import Bench, bm25, dense
-from memlab.retrieve.fusion import standardised
-from memlab.retrieve.two_stage import KEYS, places_within, summary_storage, summary_vectors, two_stage
+from memlab.retrieve.arrays import places_within, standardised
+from memlab.retrieve.two_stage import KEYS, summary_storage, summary_vectors, two_stage
 
 Ranking = Callable[[Run], dict[str, list[str]]]
 SUMMARIES = {
@@ -202,8 +202,8 @@ def test_no_queries(summed: Dataset) -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"sessions": 0}, "sessions=0, turns=3; both stages take at least one"),
-        ({"turns": -1}, "sessions=5, turns=-1"),
+        ({"sessions": 0}, "sessions is 0; expected at least 1"),
+        ({"turns": -1}, "turns is -1"),
         ({"k": 0}, "k is 0"),
         ({"by": "title"}, "by is 'title'; choose from summary, document, turn, fused"),
         ({"by": "summary"}, "no session of 'world' has a summary; choose by='fused'"),

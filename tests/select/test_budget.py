@@ -74,7 +74,7 @@ def test_sessions_are_counted_with_their_date() -> None:
 def test_no_budget_is_an_error(random_run: Make) -> None:
     run, bench = random_run()
     for tokens in (0, -5):
-        with pytest.raises(DataError, match=f"tokens is {tokens}; a budget is at least one token"):
+        with pytest.raises(DataError, match=f"tokens is {tokens}; expected at least 1"):
             budget(run, bench, tokens=tokens)
 
 

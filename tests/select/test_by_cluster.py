@@ -17,7 +17,7 @@ from memlab.errors import DataError
 from memlab.records import Run
 from memlab.retrieve import Bench
 from memlab.select import by_cluster
-from memlab.select.by_cluster import round_robin
+from memlab.select.clusters import round_robin
 
 Make = Callable[..., tuple[Run, Bench]]
 
@@ -138,11 +138,11 @@ def test_no_candidates_and_wrong_arguments(random_run: Make) -> None:
     run, bench = random_run()
     none = replace(run, frame=run.frame.head(0))
     assert by_cluster(none, bench).frame.equals(none.frame)
-    with pytest.raises(DataError, match="n_clusters is 0; make at least one group"):
+    with pytest.raises(DataError, match="n_clusters is 0; expected at least 1"):
         by_cluster(run, bench, n_clusters=0)
     with pytest.raises(DataError, match="clustering is 'k-means'; choose from kmeans, hdbscan"):
         by_cluster(run, bench, clustering="k-means")
-    with pytest.raises(DataError, match="min_cluster_size is 1; a group has at least 2 members"):
+    with pytest.raises(DataError, match="min_cluster_size is 1; expected at least 2"):
         by_cluster(run, bench, clustering="hdbscan", min_cluster_size=1)
     with pytest.raises(DataError, match="candidates is -1"):
         by_cluster(run, bench, candidates=-1)

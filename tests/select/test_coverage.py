@@ -16,8 +16,7 @@ from memlab.datasets import synthetic
 from memlab.errors import DataError
 from memlab.records import Dataset, Question, Run, Session, Turn, frame, run_from_scores
 from memlab.retrieve import Bench
-from memlab.select._parts import parts_and_matches
-from memlab.select.coverage import coverage, covered, gains, parts
+from memlab.select.coverage import coverage, covered, gains, parts, parts_and_matches
 
 MATCHES = arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(1, 4)), elements=st.integers(0, 4).map(float))
 REPEAT = st.sampled_from([0.0, 0.3, 0.5, 1.0])

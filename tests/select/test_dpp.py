@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memlab.errors import DataError
 from memlab.records import Run
 from memlab.retrieve import Bench
-from memlab.select.dpp import dpp
+from memlab.select.diversity import dpp
 
 Make = Callable[..., tuple[Run, Bench]]
 QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -14,7 +14,7 @@ from memlab.datasets import synthetic
 from memlab.errors import DataError
 from memlab.records import Run
 from memlab.retrieve import Bench
-from memlab.select.expand_cluster import expand_cluster
+from memlab.select.clusters import expand_cluster
 
 Make = Callable[..., tuple[Run, Bench]]
 

@@ -12,7 +12,7 @@ import pytest
 from memlab.errors import DataError
 from memlab.records import Run
 from memlab.retrieve import Bench
-from memlab.select.msd import msd
+from memlab.select.diversity import msd
 
 Make = Callable[..., tuple[Run, Bench]]
 

@@ -22,7 +22,9 @@ def complete(model: Model | None, of: Lists, *, k: int = 10, found: Candidates |
     """
     turns = of.turns
     if model is not None:
-        turns = np.take_along_axis(turns, np.argsort(-apply(model, found or of.found), axis=1, kind="stable"), axis=1)
+        turns = np.take_along_axis(
+            turns, np.argsort(-apply(model, found or of.candidates), axis=1, kind="stable"), axis=1
+        )
     return (turns[:, :k].sum(axis=1) == of.n_evidence).astype(np.float64)
 
 

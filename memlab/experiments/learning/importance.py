@@ -41,7 +41,7 @@ def importance(
     if repeats < 1:
         raise DataError(f"repeats is {repeats}; permute at least once")
     chosen = held_out(lists, models)
-    names = lists[0].found.names
+    names = lists[0].candidates.names
     groups: dict[str, list[int]] = {}
     for i, name in enumerate(names):
         groups.setdefault(group_of(name), []).append(i)
@@ -72,11 +72,11 @@ def _losses(
     plain, losses = [], []
     with tqdm(total=len(lists) * len(columns), desc="permuting features", mininterval=1) as bar:
         for number, (of, model) in enumerate(zip(lists, models, strict=True)):
-            n, before = int(of.found.held.sum()), complete(model, of, k=k)
+            n, before = int(of.candidates.mask.sum()), complete(model, of, k=k)
             orders = [np.random.default_rng([seed, number, repeat]).permutation(n) for repeat in range(repeats)]
             loss = np.empty((len(before), len(columns)))
             for part, moved in enumerate(columns):
-                after = [complete(model, of, k=k, found=_permuted(of.found, moved, order)) for order in orders]
+                after = [complete(model, of, k=k, found=_permuted(of.candidates, moved, order)) for order in orders]
                 loss[:, part] = before - np.mean(after, axis=0)
                 bar.update()
             plain.append(before)
@@ -86,6 +86,6 @@ def _losses(
 
 def _permuted(found: Candidates, columns: list[int], order: np.ndarray) -> Candidates:
     values = found.values.reshape(-1, found.values.shape[2]).copy()
-    rows = np.flatnonzero(found.held.ravel())[:, None]
+    rows = np.flatnonzero(found.mask.ravel())[:, None]
     values[rows, columns] = values[rows[order], columns]
     return replace(found, values=values.reshape(found.values.shape))

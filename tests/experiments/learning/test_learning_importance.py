@@ -25,7 +25,7 @@ def measured(lists: list[Lists], models: list[Model]) -> pl.DataFrame:
 
 
 def test_every_feature_has_a_group(lists: list[Lists]) -> None:
-    of = {name: group_of(name) for name in lists[0].found.names}
+    of = {name: group_of(name) for name in lists[0].candidates.names}
     assert "other" not in of.values(), [name for name, group in of.items() if group == "other"]
     assert group_of("a feature of tomorrow") == "other"
     expected = {
@@ -57,7 +57,7 @@ def test_what_is_lost_is_lost_from_what_the_pipeline_reaches(
 
 
 def test_each_feature_and_group_has_its_row(measured: pl.DataFrame, lists: list[Lists]) -> None:
-    names = lists[0].found.names
+    names = lists[0].candidates.names
     for _, rows in measured.group_by("questions"):
         assert sorted(rows.filter(kind="feature")["name"]) == sorted(names)
         assert set(rows.filter(kind="group")["name"]) == {group_of(name) for name in names}
@@ -70,10 +70,10 @@ def test_each_feature_and_group_has_its_row(measured: pl.DataFrame, lists: list[
 
 def only(one: Lists, name: str, seed: int = 0) -> Lists:
     """Let one feature tell evidence and the others nothing."""
-    values = np.random.default_rng(seed).normal(size=one.found.values.shape).astype(np.float32)
-    values[..., one.found.names.index(name)] = one.turns * 4.0 + values[..., 0] * 0.1
-    values[..., one.found.names.index("age")] = 0.5
-    return replace(one, found=replace(one.found, values=values))
+    values = np.random.default_rng(seed).normal(size=one.candidates.values.shape).astype(np.float32)
+    values[..., one.candidates.names.index(name)] = one.turns * 4.0 + values[..., 0] * 0.1
+    values[..., one.candidates.names.index("age")] = 0.5
+    return replace(one, candidates=replace(one.candidates, values=values))
 
 
 def test_the_one_feature_that_tells_evidence_is_found(lists: list[Lists]) -> None:
@@ -97,8 +97,8 @@ def test_a_model_that_learned_from_what_it_ranks_is_refused(lists: list[Lists], 
 
 
 def test_columns_are_permuted_as_one_and_padding_stays(lists: list[Lists]) -> None:
-    found = lists[0].found
-    held = np.ones_like(found.held)
+    found = lists[0].candidates
+    held = np.ones_like(found.mask)
     held[:, ::3] = False
     found = replace(found, held=held)
     order = np.random.default_rng(0).permutation(int(held.sum()))

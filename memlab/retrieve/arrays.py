@@ -1,0 +1,80 @@
+"""Arithmetic on arrays of scores and vectors: cosines, standard scores, the best of neighbouring columns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def cosines(queries: np.ndarray, documents: np.ndarray, *, block: int | None = None) -> np.ndarray:
+    """Multiply unit rows: (q, d), (n, d) → (q, n) float32.
+
+    In float64, rounded afterwards: how float32 sums round depends on the shape of the batch and on the processor, and
+    equal texts would then not tie.
+
+    :param block: how many documents at a time, so that the wide copy stays small.
+    """
+    # For one query the wide copy is the work, and should fit the processor's cache; for many the product is.
+    block = block or min(16_384, 256 + 16 * len(queries))
+    scores = np.empty((len(queries), len(documents)), np.float32)
+    wide = queries.astype(np.float64)
+    for start in range(0, len(documents), block):
+        scores[:, start : start + block] = wide @ documents[start : start + block].astype(np.float64).T
+    return scores
+
+
+def units(vectors: np.ndarray) -> np.ndarray:
+    """Scale rows to length 1, in their own type; rows of zeros stay."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
+
+
+def standardised(scores: np.ndarray) -> np.ndarray:
+    """Give each row mean 0 and standard deviation 1; a row of equal scores gives zeros.
+
+    >>> import numpy as np
+    >>> from memlab.retrieve.arrays import standardised
+    >>> standardised(np.array([[1.0, 3.0], [5.0, 5.0]])).tolist()
+    [[-1.0, 1.0], [0.0, 0.0]]
+    """
+    centred = scores - scores.mean(axis=1, keepdims=True, dtype=np.float64)
+    spread = centred.std(axis=1, keepdims=True)
+    return np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 1e-12)
+
+
+def starts(group: np.ndarray) -> np.ndarray:
+    """Give where each group of equal neighbours begins; ``[0]`` where there is nothing."""
+    return np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
+
+
+def best_of(scores: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
+    """Take the best score of each group of neighbouring columns: (q, n) → (q, n_groups); an empty group gets −1."""
+    best = np.full((len(scores), n_groups), -1.0, scores.dtype)
+    if scores.size:
+        first = starts(group)
+        best[:, group[first]] = np.maximum.reduceat(scores, first, axis=1)
+    return best
+
+
+def places(scores: np.ndarray) -> np.ndarray:
+    """Give the place of each column in its row, from 0 for the best; ties as they stand: (q, n) → (q, n)."""
+    return np.argsort(np.argsort(-scores, axis=1, kind="stable"), axis=1, kind="stable")
+
+
+def places_within(scores: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Give the place of each column among the columns of its group, from 0 for the best; ties as they stand.
+
+    :param scores: (q, n).
+    :param group: (n,) ascending group numbers: the columns of a group are neighbours.
+
+    >>> import numpy as np
+    >>> from memlab.retrieve.arrays import places_within
+    >>> places_within(np.array([[0.1, 0.3, 0.3, 0.9, 0.2]]), np.array([0, 0, 0, 1, 1])).tolist()
+    [[2, 0, 1, 0, 1]]
+    """
+    order = np.argsort(-scores, axis=1, kind="stable")
+    order = np.take_along_axis(order, np.argsort(group[order], axis=1, kind="stable"), axis=1)
+    # Sorted by group, the columns of a group fill the same places in every row.
+    at = np.empty_like(order)
+    depth = np.arange(len(group)) - np.searchsorted(group, group)
+    np.put_along_axis(at, order, np.broadcast_to(depth, order.shape), axis=1)
+    return at
