@@ -127,7 +127,8 @@ class Bench:
             encoder=encoder,
             header=tuple(header),
             language=dataset.language,
-            **vectors,
+            turn_vectors=vectors.get("turn_vectors"),
+            query_vectors=vectors.get("query_vectors"),
             _shown={"turn": qrels(dataset.questions, "turn"), "session": qrels(dataset.questions, "session")},
         )
 

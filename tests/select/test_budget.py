@@ -195,7 +195,7 @@ def test_sessions_can_be_shortened_and_nothing_stays_nothing(random_run: Make) -
     ("wrong", "said_"),
     [
         ({"content": "tail"}, "content is 'tail'; choose from whole, head, sentences"),
-        ({"content": "head", "limit": 0}, "limit is 0; at least one character"),
+        ({"content": "head", "limit": 0}, "limit is 0; expected at least 1"),
     ],
 )
 def test_no_way_to_shorten_is_an_error(random_run: Make, wrong: dict[str, object], said_: str) -> None:
