@@ -116,7 +116,7 @@ def predict(network: Network, values: np.ndarray) -> np.ndarray:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Keep torch to one thread: on so small arrays threads wait for each other, and sums would depend on their number."""
+    """Keep torch to one thread: on small arrays threads wait for each other, and sums would depend on their number."""
     import torch
 
     before = torch.get_num_threads()
