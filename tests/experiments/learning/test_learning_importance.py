@@ -100,7 +100,7 @@ def test_columns_are_permuted_as_one_and_padding_stays(lists: list[Lists]) -> No
     found = lists[0].candidates
     held = np.ones_like(found.mask)
     held[:, ::3] = False
-    found = replace(found, held=held)
+    found = replace(found, mask=held)
     order = np.random.default_rng(0).permutation(int(held.sum()))
     moved = _permuted(found, [0, 3], order)
     others = [i for i in range(len(found.names)) if i not in (0, 3)]
