@@ -182,8 +182,8 @@ def hyde(
     asked = run.frame.join(weak, on="query_id", how="semi", maintain_order="left")
     if not asked.height:
         return run
-    options = {"service": service, "kinds": ("hyde",), "weight": weight, "guard": guard, "k": k}
-    better = expand(replace(run, frame=asked), bench, **options).frame
+    part = replace(run, frame=asked)
+    better = expand(part, bench, service=service, kinds=("hyde",), weight=weight, guard=guard, k=k).frame
     strong = run.frame.join(weak, on="query_id", how="anti", maintain_order="left").filter(pl.col("rank") <= k)
     place = run.frame.select("query_id").unique(maintain_order=True).with_row_index("place")
     both = pl.concat([strong, better]).join(place, on="query_id", how="left").sort("place", "rank").drop("place")
