@@ -70,7 +70,7 @@ def test_with_a_header_without_an_encoder_and_of_some_scopes(store: MemoryStore,
 
 def test_on_the_indexed_path(store: MemoryStore, data: Dataset) -> None:
     encoder = embed.load("hashing:32")
-    Bench.of(data, encoder=encoder, store=store)
+    assert Bench.of(data, encoder=encoder, store=store).turn_vectors is not None  # encoded here
     store.search.create_indexes(encoder)
     run_id, run = saved(store, data, "hybrid(path='indexed')")
     other = datasets.synthetic.generate(300, seed=9)

@@ -154,7 +154,7 @@ def test_the_code_is_part_of_what_a_run_depends_on(monkeypatch: pytest.MonkeyPat
 
 def test_an_indexed_run_is_made_each_time(two: list[Dataset], tmp_path: Path) -> None:
     store, encoder = MemoryStore.open(tmp_path / "store"), embed.load("hashing:32")
-    Bench.of(two[0], encoder=encoder, store=store)
+    assert Bench.of(two[0], encoder=encoder, store=store).turn_vectors is not None  # encoded here
     store.search.create_indexes(encoder)
     texts = ["bm25(path='indexed')", "bm25"]
     for expected in ([False, False], [False, True]):
