@@ -58,7 +58,7 @@ def test_mentions_are_rare_new_and_lead_somewhere(trip: Bench) -> None:
     assert first["mention"].to_list() == ["Lisbon", "Sam"]
     assert first["worth"].is_sorted(descending=True)
     known = pl.DataFrame({"query_id": ["q", "q"], "text": ["Where does my sister live?", "Lisbon's trams"]})
-    assert mentions(run, trip, reads=1, n_mentions=9, known=known)["mention"].to_list() == ["Sam"]
+    assert mentions(run, trip, reads=1, n_mentions=9, asked=known)["mention"].to_list() == ["Sam"]
     assert mentions(run, trip, reads=1, n_mentions=1)["mention"].to_list() == ["Lisbon"]
     assert mentions(replace(run, frame=run.frame.head(0)), trip).height == 0
 

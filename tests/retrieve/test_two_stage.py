@@ -274,6 +274,7 @@ def test_summaries_are_encoded_once_and_only_when_asked_for(summed: Dataset, tmp
     encoder = Counting()
     store = str(tmp_path / "store") if stored else None
     bench = Bench.of(summed, encoder=encoder, store=store)
+    assert bench.turn_vectors is not None  # encoded here
     turns = list(encoder.documents)
     two_stage(bench, by="turn")
     two_stage(bench, by="document")
