@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memlab.language._data import data
+from memlab.language.statements import data
 from memlab.language.words import (
     ARTICLES,
     AUXILIARIES,
@@ -29,11 +29,6 @@ def leaning(name: str) -> frozenset[str]:
     True
     """
     return wordset(data("leaning")[name])
-
-
-def listed(name: str) -> tuple[str, ...]:
-    """Give a list of words in its order."""
-    return tuple(data("leaning")[name].split())
 
 
 def pattern(name: str, *, case: bool = False) -> re.Pattern[str]:

@@ -95,7 +95,7 @@ def cases(texts: Sequence[str]) -> Case:
             word = token[0]
             if word[0].islower():
                 lower[_bare(word).casefold()] += 1
-            elif i and not _starts(text, token.start()):
+            elif i and not starts(text, token.start()):
                 inside[_bare(word).casefold()] += 1
     return Case(lower, inside)
 
@@ -118,22 +118,22 @@ def names(text: str, case: Case, speakers: set[str]) -> Iterator[Name]:
         ):
             taken.append(match.span())
             yield Name(title.strip(" ,."), (("work", 5),))
-    for start, end in _runs(text, case, speakers):
+    for start, end in spans(text, case, speakers):
         if any(a <= start < b for a, b in taken):
             continue
         name = _bare(text[start:end])
         yield Name(name, tuple(_votes(text, start, start + len(name), name, speakers)))
 
 
-def _runs(text: str, case: Case, speakers: set[str]) -> Iterator[tuple[int, int]]:
-    """Give the spans of words with capitals that belong together."""
+def spans(text: str, case: Case, speakers: set[str]) -> Iterator[tuple[int, int]]:
+    """Give where the words with capitals stand that belong together: ``text[start:end]``."""
     tokens = list(_TOKEN.finditer(text))
     if sum(t[0].isupper() and len(t[0]) > 1 for t in tokens) * 2 > len(tokens) > 2:
         return
     named = [_is_name(text, t, i, case, speakers) for i, t in enumerate(tokens)]
     # Beside a name, or beside each other, common words with capitals are part of it: "New York", "Fox Hollow".
     free = [not name and _may_join(text, t, case) for name, t in zip(named, tokens, strict=True)]
-    inside = [may and not _starts(text, t.start()) for may, t in zip(free, tokens, strict=True)]
+    inside = [may and not starts(text, t.start()) for may, t in zip(free, tokens, strict=True)]
     for i in (*range(len(tokens) - 2, -1, -1), *range(1, len(tokens))):
         for n in (i - 1, i + 1, i + 2):
             if not free[i] or not 0 <= n < len(tokens) or tokens[n][0].casefold() in speakers:
@@ -168,7 +168,7 @@ def _may_join(text: str, token: re.Match[str], case: Case) -> bool:
     word = token[0]
     if not word[0].isupper() or word.casefold() in _NEVER | _LEADS or re.search(r"['’]", word):
         return False
-    return not (_starts(text, token.start()) and case.lower[word.casefold()])
+    return not (starts(text, token.start()) and case.lower[word.casefold()])
 
 
 def _goes_on(text: str, tokens: list[re.Match[str]], named: list[bool], end: int, step: int) -> bool:
@@ -194,12 +194,12 @@ def _is_name(text: str, token: re.Match[str], i: int, case: Case, speakers: set[
         return True
     if (len(word) < 2 or case.lower[low] > case.inside[low] // 2) and not (low in _SUFFIX and i):
         return False
-    if i == 0 or _starts(text, token.start()):
+    if i == 0 or starts(text, token.start()):
         return case.inside[low] > 0 and not case.lower[low]
     return True
 
 
-def _starts(text: str, at: int) -> bool:
+def starts(text: str, at: int) -> bool:
     """Say whether a sentence, a line or a quotation starts here."""
     before = text[:at].rstrip(" *_#>")
     if is_title(before.rpartition(" ")[2]):

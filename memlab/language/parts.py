@@ -7,14 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from memlab.language.words import (
-    ARTICLES,
-    AUXILIARIES,
-    DEMONSTRATIVES,
-    POSSESSIVES,
-    QUESTION_WORDS,
-    wordset,
-)  # fmt: skip
+from memlab.language.words import ARTICLES, AUXILIARIES, DEMONSTRATIVES, POSSESSIVES, QUESTION_WORDS, wordset
 
 _QUOTED = r"(?<!\w)(?:'.+?'|\".+?\"|“.+?”|‘.+?’)(?!\w)"
 _TOKEN = re.compile(

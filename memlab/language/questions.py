@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 
 from memlab.language.words import FINITE_AUXILIARIES
@@ -58,6 +60,11 @@ _PREAMBLE = (
     r"(?:can|could|would) you (?:please )?(?:remind|tell) me(?: again)?(?: of| about)?|according to \S+(?: \S+)?,"
 )
 _ANYWHERE = ("how long", "how many", "when", "who", "where", "why", "which", "what", "how")
+# What opens a clause counts before what stands anywhere.
+_PATTERNS = (
+    *((name, rf"{_START}(?:{pattern})") for name, pattern in _FORMS),
+    *((name, rf"\b(?:{pattern})") for name, pattern in _FORMS if name in _ANYWHERE),
+)
 _COUNTED = (
     r"\b(?:how many|how often|in total|total|altogether|combined|all|each|every|different|various|both|in common"
     r"|average|sum|number of|order of|earliest to latest|in the order)\b"
@@ -80,13 +87,21 @@ def question_form(text: str | pl.Expr = "text") -> pl.Expr:
     ['how many', 'list', 'yes-no']
     """
     clean = _clean(text)
-    form = pl.lit("other")
-    for name, pattern in reversed(_FORMS):
-        if name in _ANYWHERE:
-            form = pl.when(clean.str.contains(rf"\b(?:{pattern})")).then(pl.lit(name)).otherwise(form)
-    for name, pattern in reversed(_FORMS):
-        form = pl.when(clean.str.contains(rf"{_START}(?:{pattern})")).then(pl.lit(name)).otherwise(form)
-    return form.alias("form")
+    which = pl.lit("other")
+    for name, pattern in reversed(_PATTERNS):
+        which = pl.when(clean.str.contains(pattern)).then(pl.lit(name)).otherwise(which)
+    return which.alias("form")
+
+
+def form(text: str) -> str:
+    """Tell the form of one question, as :func:`question_form` does.
+
+    >>> from memlab.language.questions import form
+    >>> form("And in which year was that?")
+    'when'
+    """
+    clean = re.sub(_PREAMBLE, ". ", " ".join(text.lower().split()))
+    return next((name for name, pattern in _PATTERNS if re.search(pattern, clean)), "other")
 
 
 def aggregation(text: str | pl.Expr = "text") -> pl.Expr:
@@ -103,9 +118,9 @@ def aggregation(text: str | pl.Expr = "text") -> pl.Expr:
     >>> asked.select(aggregation())["aggregation"].to_list()
     [True, False]
     """
-    form = question_form(text)
-    counted = _clean(text).str.contains(_COUNTED) & (form != "how long")
-    return (counted | form.is_in(["how many", "list"])).alias("aggregation")
+    which = question_form(text)
+    counted = _clean(text).str.contains(_COUNTED) & (which != "how long")
+    return (counted | which.is_in(["how many", "list"])).alias("aggregation")
 
 
 def _clean(text: str | pl.Expr) -> pl.Expr:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
-from memlab.language._data import data
+
+@cache
+def data(name: str) -> dict[str, Any]:
+    """Read ``NAME.toml`` of this folder."""
+    return tomllib.loads(files("memlab.language").joinpath(f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def wordlist(name: str) -> frozenset[str]:

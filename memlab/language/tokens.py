@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
@@ -60,6 +61,12 @@ def plain(text: str) -> str:
 def key(word: str) -> str:
     """Give the form in which words are compared: lower case, a straight apostrophe, no possessive ending."""
     return word.lower().replace("’", "'").removesuffix("'s")
+
+
+def base(word: str) -> str:
+    """Give a word in lower case without accents and without what follows an apostrophe: "They're" is "they"."""
+    letters = unicodedata.normalize("NFKD", re.split("['’]", word)[0])
+    return "".join(c for c in letters if not unicodedata.combining(c)).lower() or word.lower()
 
 
 def keyed(words: pl.Expr) -> pl.Expr:

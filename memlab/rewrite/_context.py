@@ -5,15 +5,40 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
-from memlab.language.leaning import leaning, pattern
-from memlab.rewrite._words import Word, names, quoted, words
+from memlab.language.leaning import FUNCTION_WORDS, leaning, pattern
+from memlab.language.names import Case, cases, spans, starts
+from memlab.language.tokens import base, stem, tokens
 
 MESSAGES = 6
 
 _NO_ANSWER = pattern("no_answer")
 _HEADING = re.compile(r"[^\s?!]+(\s+[^\s?!]+){0,9}")
 _ASKS = leaning("headings_ask")
+
+
+class Word(NamedTuple):
+    """A word as written, as compared (:func:`memlab.language.tokens.base`), and its place in the text."""
+
+    text: str
+    key: str
+    start: int
+    end: int
+
+    @property
+    def content(self) -> bool:
+        return self.key not in FUNCTION_WORDS
+
+    @property
+    def capital(self) -> bool:
+        return self.text[0].isupper()
+
+
+def words(text: str) -> list[Word]:
+    """Cut a text into words."""
+    return [Word(token.text, base(token.text), token.start, token.end) for token in tokens(text)]
 
 
 @dataclass(frozen=True)
@@ -30,17 +55,36 @@ class Text:
     age: int = 0
 
     @classmethod
-    def of(cls, text: str, age: int = 0) -> Text:
-        found = words(text)
-        return cls(text, found, names(text, found), age)
+    def of(cls, text: str, age: int = 0, case: Case | None = None) -> Text:
+        its, runs = words(text), []
+        for start, end in spans(text, case or cases([text]), set()):
+            inside = [i for i, word in enumerate(its) if word.start < end and word.end > start]
+            if any(its[i].content for i in inside):
+                runs.append((inside[0], inside[-1] + 1))
+        return cls(text, its, runs, age)
 
-    @property
+    @cached_property
     def keys(self) -> set[str]:
         """The content words."""
         return {word.key for word in self.words if word.content}
 
+    @cached_property
+    def stems(self) -> set[str]:
+        """The stems of the content words."""
+        return set(stem(self.keys))
+
+    def gap(self, number: int) -> str:
+        """Give what stands between a word and the one before it."""
+        inside = 0 < number < len(self.words)
+        return self.text[self.words[number - 1].end : self.words[number].start] if inside else ""
+
     def quoted(self, number: int) -> bool:
-        return quoted(self.text, self.words[number].start)
+        """Say whether a word stands inside double quotes."""
+        return len(re.findall('["“”]', self.text[: self.words[number].start])) % 2 == 1
+
+    def opens(self, number: int) -> bool:
+        """Say whether a sentence begins with a word, so that its capital says nothing."""
+        return starts(self.text, self.words[number].start)
 
 
 @dataclass(frozen=True)
@@ -54,14 +98,13 @@ class Context:
     @classmethod
     def of(cls, question: str, history: Sequence[str], topics: Sequence[str] = ()) -> Context:
         """Read the last six messages; a heading that opens the history is a topic when none was given."""
-        said = list(history)
         if not topics:
-            heads = _headings(said)
-            topics, said = said[:heads], said[heads:]
-        recent = said[-MESSAGES:]
-        spoken = ["" if _NO_ANSWER.fullmatch(message) else message for message in reversed(recent)]
-        messages = [Text.of(message, age) for age, message in enumerate(spoken, start=1)]
-        return cls(Text.of(question), [Text.of(topic) for topic in topics], messages)
+            heads = _headings(history)
+            topics, history = history[:heads], history[heads:]
+        recent = ["" if _NO_ANSWER.fullmatch(message) else message for message in reversed(history[-MESSAGES:])]
+        case = cases([question, *topics, *recent])
+        messages = [Text.of(message, age, case) for age, message in enumerate(recent, start=1)]
+        return cls(Text.of(question, case=case), [Text.of(topic, case=case) for topic in topics], messages)
 
     def message(self, age: int) -> Text:
         """Give the message of an age; an empty one where there is none."""
@@ -70,20 +113,16 @@ class Context:
     def topic(self, number: int) -> Text:
         return self.topics[number] if number < len(self.topics) else _EMPTY
 
-    @property
-    def texts(self) -> list[Text]:
-        """Topics, then messages from the newest."""
-        return [*self.topics, *self.messages]
-
     def names(self) -> list[set[str]]:
-        """Give the content words of each name in messages and topics."""
-        return [{word.key for word in text.words[i:j] if word.content} for text in self.texts for i, j in text.runs]
+        """Give the content words of each name in topics and messages."""
+        texts = [*self.topics, *self.messages]
+        return [{word.key for word in text.words[i:j] if word.content} for text in texts for i, j in text.runs]
 
 
 _EMPTY = Text.of("")
 
 
-def _headings(history: list[str]) -> int:
+def _headings(history: Sequence[str]) -> int:
     """Count the titles at the beginning: two at most, before messages that alternate."""
     count = 0
     while count < min(2, len(history)) and _is_heading(history[count]):
@@ -97,7 +136,7 @@ def _headings(history: list[str]) -> int:
 
 
 def _is_heading(text: str) -> bool:
-    found = words(text)
-    opens = bool(found) and (found[0].capital or found[0].text[0].isdigit())
+    its = words(text)
+    opens = bool(its) and (its[0].capital or its[0].text[0].isdigit())
     whole = _HEADING.fullmatch(text.strip()) and not re.search(r"[^\W_]{3}[.,;]\W*$", text)
-    return bool(opens and whole and found[0].key not in _ASKS)
+    return bool(opens and whole and its[0].key not in _ASKS)

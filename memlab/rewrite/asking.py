@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from memlab.language.tokens import base, tokens
 from memlab.language.words import QUESTION_WORDS
 from memlab.llm import Service, answers
 from memlab.rewrite._context import MESSAGES
-from memlab.rewrite._words import key, words
 from memlab.rewrite.measure import content_words
 
 MAX_OUTPUT = 150
@@ -64,7 +64,7 @@ def is_rewrite(text: str, *, of: str) -> bool:
     """
     if not text.strip() or "\n" in text.strip():
         return False
-    if len(words(text)) > TIMES * len(words(of)) + MORE:
+    if len(tokens(text)) > TIMES * len(tokens(of)) + MORE:
         return False
     if _asks(of) and not _asks(text):
         return False
@@ -74,7 +74,7 @@ def is_rewrite(text: str, *, of: str) -> bool:
 
 def _asks(text: str) -> bool:
     first = text.split(maxsplit=1)[:1]
-    return text.rstrip().endswith("?") or bool(first and key(first[0]) in QUESTION_WORDS)
+    return text.rstrip().endswith("?") or bool(first and base(first[0]) in QUESTION_WORDS)
 
 
 def _prompt(question: str, history: Sequence[str], topics: Sequence[str], room: int | None) -> str:

@@ -8,6 +8,7 @@ is never part of a history, so a rewriter cannot see it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -20,8 +21,7 @@ import polars as pl
 from memlab.datasets.synthetic import FACT_SCHEMA
 from memlab.errors import DataError
 from memlab.records import TIMESTAMP, Dataset, Question, Turn, schema
-from memlab.rewrite._follow_up_names import gender, only, replaced
-from memlab.rewrite._follow_up_threads import OPENING, Asked, sorts
+from memlab.rewrite._threads import OPENING, Asked, sorts
 
 KINDS = ("pronoun", "ellipsis", "same", "other", "ordinal", "person", "before", "name")
 FOLLOW_UP: dict[str, Any] = {
@@ -30,6 +30,9 @@ FOLLOW_UP: dict[str, Any] = {
     "history": pl.List(pl.String()), "evidence": pl.List(pl.String()), "timestamp": TIMESTAMP,
 }  # fmt: skip
 _LONGEST_THREAD = 3
+_FORMS = {"he": ("he", "him", "his"), "she": ("she", "her", "her"), "they": ("they", "them", "their")}
+_PLURAL = {"is": "are", "was": "were", "does": "do", "has": "have"}
+_BEFORE_OBJECT = r"(?:about|at|behind|by|for|from|of|on|than|to|with|like|near|around)"
 
 
 def facts_in(path: str | Path) -> pl.DataFrame:
@@ -66,11 +69,11 @@ def from_facts(dataset: Dataset, facts: pl.DataFrame, *, each: int = 5, seed: in
     >>> rows["kind"][0], rows["turn"].min(), rows["history"][0].to_list()
     ('opening', 1, [])
     """
-    known = set(dataset.turns["turn_id"])
+    turns = set(dataset.turns["turn_id"])
     told = facts.filter((pl.col("evidence").list.len() > 0) & (pl.col("status") == "true"))
     parts = []
     for (scope,), rows in told.group_by("scope", maintain_order=True):
-        its = [fact for fact in rows.iter_rows(named=True) if known.issuperset(fact["evidence"])]
+        its = [fact for fact in rows.iter_rows(named=True) if turns.issuperset(fact["evidence"])]
         random = Random(f"memlab follow-ups/{seed}/{scope}")
         chosen: list[list[Asked]] = []
         for threads in sorts(its, random):
@@ -88,19 +91,11 @@ def _rows(scope: str, threads: Sequence[Sequence[Asked]], start: datetime | None
     rows: list[tuple[Any, ...]] = []
     for number, asks in enumerate(threads):
         thread, history = f"{scope}/t{number}", list[str]()
-        for turn, one in enumerate(asks, start=1):
+        for turn, ask in enumerate(asks, start=1):
             when = None if start is None else start + timedelta(minutes=len(rows))
-            fields = (
-                one.kind,
-                one.asked,
-                one.self_contained,
-                one.answer,
-                list(history),
-                list(dict.fromkeys(one.evidence)),
-                when,
-            )
-            rows.append((f"{thread}/{turn}", thread, scope, turn, *fields))
-            history += [one.asked, one.answer]
+            evidence = list(dict.fromkeys(ask.evidence))
+            rows.append((f"{thread}/{turn}", thread, scope, turn, *ask[:4], list(history), evidence, when))
+            history += [ask.asked, ask.answer]
     return pl.DataFrame(rows, schema=FOLLOW_UP, orient="row")
 
 
@@ -138,6 +133,39 @@ def from_names(dataset: Dataset) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(schema=FOLLOW_UP), *parts])
 
 
+def only(names: Sequence[str], text: str) -> str | None:
+    """Give the one name in a text."""
+    found = [name for name in names if re.search(rf"\b{re.escape(name)}\b", text)]
+    return found[0] if len(found) == 1 else None
+
+
+def gender(texts: Sequence[str]) -> str:
+    """Say which pronoun stands in sentences about a name; *they* where that is not clear."""
+    words = re.findall(r"[a-z]+", " ".join(texts).lower())
+    he, she = (sum(word in _FORMS[form] for word in words) for form in ("he", "she"))
+    return "he" if he > 2 * she else "she" if she > 2 * he else "they"
+
+
+def replaced(text: str, name: str, pronoun: str) -> str:
+    """Put a pronoun in the place of a name.
+
+    >>> from memlab.rewrite.follow_ups import replaced
+    >>> replaced("What is Kim's plan for Kim when Kim moves?", "Kim", "she")
+    'What is her plan for her when she moves?'
+    """
+    subject, object_, possessive = _FORMS[pronoun]
+    name = re.escape(name)
+    text = re.sub(rf"\b{name}['’]s?(?!\w)", possessive, text)
+    text = re.sub(rf"\b({_BEFORE_OBJECT}) {name}\b", rf"\1 {object_}", text)
+    text = re.sub(rf"^(Who|What) (\w+ed) {name}\b", rf"\1 \2 {object_}", text)
+    text = re.sub(rf"\b{name}(?=\W*$)", object_, text)
+    if pronoun == "they":
+        for one, many in _PLURAL.items():
+            text = re.sub(rf"\b{one} {name}\b", f"{many} {subject}", text)
+            text = re.sub(rf"^{one.title()} {name}\b", f"{many.title()} {subject}", text)
+    return re.sub(rf"\b{name}\b", subject, text)
+
+
 def posed(dataset: Dataset, rows: pl.DataFrame, texts: pl.Series | Sequence[str] | None = None) -> Dataset:
     """Give a dataset whose questions are follow-ups, to retrieve and evaluate with.
 
@@ -167,12 +195,12 @@ def said_before(rows: pl.DataFrame, *, most: int | None = None) -> pl.DataFrame:
     :param most: messages of a question, the last ones; all by default.
     :returns: ``query_id`` and the columns of :class:`memlab.records.Turn`, in order of time.
     """
-    found: list[tuple[Any, ...]] = []
+    messages: list[tuple[Any, ...]] = []
     for (scope,), its in rows.group_by("scope", maintain_order=True):
         session, said = f"{scope}/now", list[tuple[Any, ...]]()
         for query, asked, answer, when in its.select("query_id", "asked", "answer", "timestamp").iter_rows():
-            found += [(query, *one) for one in (said if most is None else said[-most:])]
+            messages += [(query, *one) for one in (said if most is None else said[-most:])]
             for role, text in (("user", asked), ("assistant", answer)):
                 n = len(said) + 1
                 said.append((f"{session}/{n}", scope, session, n, role, role, text, None, when))
-    return pl.DataFrame(found, schema={"query_id": pl.String(), **schema(Turn)}, orient="row")
+    return pl.DataFrame(messages, schema={"query_id": pl.String(), **schema(Turn)}, orient="row")

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.rewrite._words import words
+from memlab.rewrite._context import words
 
 
 def content_words(text: str) -> list[str]:

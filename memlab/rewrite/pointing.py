@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import takewhile
 
 from memlab.language.leaning import HELPING, PERSONS_OF, PLACES, leaning, pattern
+from memlab.language.tokens import stem
 from memlab.language.words import ARTICLES, DEMONSTRATIVES, NAME_JOINERS, POSSESSIVES, QUESTION_WORDS
 from memlab.rewrite._context import Context, Text
-from memlab.rewrite._words import stem
 
 SURE = 0.9
 LIKELY = 0.6
@@ -96,7 +97,7 @@ def _chosen(context: Context) -> tuple[set[str], set[str]]:
     """Give the words of the item of a list that a question chooses, and those of the whole list."""
     question = context.question.text
     ordinal, other, which = (pattern.search(question) for pattern in (_ORDINAL, _OTHER_ONE, _WHICH))
-    lists = ((text.age, found) for text in context.messages if len(found := listed(text)) > 1)
+    lists = ((text.age, items) for text in context.messages if len(items := listed(text)) > 1)
     age, items = next(lists, (0, []))
     if not (ordinal or other or which) or not items:
         return set(), set()
@@ -114,13 +115,12 @@ def _chosen(context: Context) -> tuple[set[str], set[str]]:
 
 def listed(text: Text) -> list[set[str]]:
     """Find the items of the first list in a text, *A, B and C* or *A or B*, as sets of content words."""
-    found = text.words
-    for i, word in enumerate(found):
-        if word.key not in ("and", "or") or not 0 < i < len(found) - 1:
+    for i, word in enumerate(text.words):
+        if word.key not in ("and", "or") or not 0 < i < len(text.words) - 1:
             continue
         after = _item(text, i, 1)
         items, start = [_item(text, i, -1)], i
-        while items[0] and (start := start - _span(text, start)) > 0 and "," in _gap(text, start):
+        while items[0] and (start := start - _span(text, start)) > 0 and "," in text.gap(start):
             items.insert(0, _item(text, start, -1))
         items = [item for item in [*items, after] if item]
         if after and len(items) > 1:
@@ -133,10 +133,10 @@ def _span(text: Text, end: int) -> int:
     size = 0
     while size < _LONGEST_ITEM and end - size > 0:
         word = text.words[end - size - 1]
-        if (size and _CLOSES & set(_gap(text, end - size))) or not (word.content or word.key in _IN_ITEMS):
+        if (size and _CLOSES & set(text.gap(end - size))) or not (word.content or word.key in _IN_ITEMS):
             break
         size += 1
-        if word.key in ARTICLES and "&" not in _gap(text, end - size):
+        if word.key in ARTICLES and "&" not in text.gap(end - size):
             break
     return size
 
@@ -148,38 +148,31 @@ def _item(text: Text, place: int, step: int) -> set[str]:
     item: set[str] = set()
     for i in range(place + 1, min(place + 1 + _LONGEST_ITEM, len(text.words))):
         word = text.words[i]
-        inside = i == place + 1 or not (_CLOSES & set(_gap(text, i)) or word.key in ARTICLES)
+        inside = i == place + 1 or not (_CLOSES & set(text.gap(i)) or word.key in ARTICLES)
         if not inside or not (word.content or word.key in _IN_ITEMS):
             break
         item |= {word.key} if word.content else set()
     return item
 
 
-def _gap(text: Text, place: int) -> str:
-    """Give what stands between a word and the one before it."""
-    return text.text[text.words[place - 1].end : text.words[place].start] if 0 < place < len(text.words) else ""
-
-
 def _described(context: Context) -> set[str]:
     """Give the words that describe the noun of *the same rule*, *that album* where it was used before."""
-    nouns = {stem(match.group(1).lower()) for match in _SAME_NOUN.finditer(context.question.text)}
-    for text in context.messages:
-        for i, word in enumerate(text.words):
-            if stem(word.key) in nouns and (words := _around(text, i)):
+    nouns = set(stem(match.group(1).lower() for match in _SAME_NOUN.finditer(context.question.text)))
+    for text in context.messages if nouns else []:
+        for i, root in enumerate(stem(word.key for word in text.words)):
+            if root in nouns and (words := _around(text, i)):
                 return words
     return set()
 
 
 def _around(text: Text, place: int) -> set[str]:
     """Give the content words right before a noun, and those after it with *of* or *for*."""
-    words, i = set(), place - 1
-    while i >= 0 and text.words[i].content and text.text[text.words[i].end : text.words[i + 1].start] in (" ", "-"):
-        words.add(text.words[i].key)
-        i -= 1
+    first = place
+    while first and text.words[first - 1].content and text.gap(first) in (" ", "-"):
+        first -= 1
+    words = {word.key for word in text.words[first:place]}
     after = text.words[place + 1 : place + 5]
     if after and after[0].key in ("of", "for", "about", "on"):
-        for word in after[1:]:
-            if not word.content and word.key not in NAME_JOINERS:
-                break
-            words |= {word.key} if word.content else set()
+        inside = takewhile(lambda word: word.content or word.key in NAME_JOINERS, after[1:])
+        words |= {word.key for word in inside if word.content}
     return words

@@ -10,8 +10,7 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.llm import Service
 from memlab.rewrite._context import Context
-from memlab.rewrite._phrases import phrases
-from memlab.rewrite.assemble import assemble
+from memlab.rewrite.assemble import assemble, phrases
 from memlab.rewrite.features import features
 from memlab.rewrite.measure import content_words
 from memlab.rewrite.model import Model, choose, shipped
@@ -62,44 +61,41 @@ def rewrite(
     'Where was Lena Fischer born?'
     """
     _check(questions, histories, topics)
-    given = topics if topics is not None else [()] * len(questions)
-    contexts = [Context.of(q, h, t) for q, h, t in zip(questions, histories, given, strict=True)]
-    found = [signals(c) if h else [] for c, h in zip(contexts, histories, strict=True)]
+    subjects = topics if topics is not None else [()] * len(questions)
+    contexts = [Context.of(q, h, t) for q, h, t in zip(questions, histories, subjects, strict=True)]
+    signs = [signals(c) if h else [] for c, h in zip(contexts, histories, strict=True)]
     rewritten = list(questions)
     methods = ["untouched" if history else "first" for history in histories]
-    gated = [i for i, signs in enumerate(found) if signs]
+    gated = [i for i, its in enumerate(signs) if its]
     if service is not None:
         from memlab.rewrite.asking import asked
 
         texts = asked(
-            [questions[i] for i in gated], [histories[i] for i in gated], [given[i] for i in gated], service=service
+            [questions[i] for i in gated], [histories[i] for i in gated], [subjects[i] for i in gated], service=service
         )
         pairs = zip(gated, texts, strict=True)
         new = [(text, "service") if text is not None else (questions[i], "failed") for i, text in pairs]
     else:
-        new = [(offline(contexts[i], found[i], shipped()), "offline") for i in gated]
+        new = [(offline(contexts[i], signs[i], shipped()), "offline") for i in gated]
     for i, (text, method) in zip(gated, new, strict=True):
         rewritten[i], methods[i] = text, method
     return pl.DataFrame(
         {
             "question": list(questions),
             "rewritten": rewritten,
-            "gated": [bool(signs) for signs in found],
-            "signals": found,
-            "added": [_added(one, other) for one, other in zip(questions, rewritten, strict=True)],
+            "gated": [bool(its) for its in signs],
+            "signals": signs,
+            "added": [_added(*pair) for pair in zip(questions, rewritten, strict=True)],
             "method": methods,
         },
         schema=SCHEMA,
     )
 
 
-def offline(context: Context, found: list[str], model: Model) -> str:
-    """Rewrite one question by what a model says of the words before it.
-
-    :param found: its signals.
-    """
+def offline(context: Context, signs: list[str], model: Model) -> str:
+    """Rewrite one question, whose signals are there, by what a model says of the words before it."""
     chosen = choose(pointed(context, model.probabilities(features(context))))
-    return assemble(context, phrases(context, chosen), found)
+    return assemble(context, phrases(context, chosen), signs)
 
 
 def _added(question: str, rewritten: str) -> list[str]:
@@ -114,7 +110,7 @@ def _check(
     if topics is not None:
         counts["topics"] = len(topics)
     if len(set(counts.values())) > 1:
-        found = ", ".join(f"{n} {name}" for name, n in counts.items())
-        raise DataError(f"rewrite was given {found}; give one of each for every question")
+        lengths = ", ".join(f"{n} {name}" for name, n in counts.items())
+        raise DataError(f"rewrite was given {lengths}; give one of each for every question")
     if any(isinstance(texts, str) for texts in [questions, *histories, *(topics or [])]):
         raise DataError("rewrite was given one text where it expects a list of texts: questions, histories of messages")

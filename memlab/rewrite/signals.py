@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from memlab.language.leaning import HELPING, PERSONS_OF, leaning, pattern
 from memlab.language.words import DEMONSTRATIVES, QUESTION_WORDS
-from memlab.rewrite._context import Context
-from memlab.rewrite._words import Word
+from memlab.rewrite._context import Context, Word
 
 SHORT = 3
 """A question with at most so many content words, and no name, is short."""

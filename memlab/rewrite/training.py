@@ -45,9 +45,9 @@ def canard(path: str | Path) -> tuple[list[Context], list[str]]:
         raise DataError(
             f"{path} cannot be read as CANARD ({what}); expected a list with History, Question, Rewrite"
         ) from error
-    known = [Context.of(question, history[2:], history[:2]) for question, history, _ in asked]
-    unknown = [Context.of(question, history[2:]) for question, history, _ in asked]
-    return known + unknown, 2 * [reference for *_, reference in asked]
+    titled = [Context.of(question, history[2:], history[:2]) for question, history, _ in asked]
+    untitled = [Context.of(question, history[2:]) for question, history, _ in asked]
+    return titled + untitled, 2 * [reference for *_, reference in asked]
 
 
 def train(contexts: Sequence[Context], references: Sequence[str], *, seed: int = 0) -> Model:
@@ -64,9 +64,8 @@ def train(contexts: Sequence[Context], references: Sequence[str], *, seed: int =
 
 def _learned(described: Sequence[Mapping[str, Features]], references: Sequence[str], seed: int) -> Model:
     wanted = [set(content_words(reference)) for reference in references]
-    rows = [
-        (values, word in words) for one, words in zip(described, wanted, strict=True) for word, values in one.items()
-    ]
+    pairs = zip(described, wanted, strict=True)
+    rows = [(values, word in lacking) for its, lacking in pairs for word, values in its.items()]
     return fit([values for values, _ in rows], [added for _, added in rows], seed=seed)
 
 
@@ -93,8 +92,8 @@ def cross_validate(path: str | Path, *, topics: bool = True, folds: int = 5, see
         for i in test:
             context = contexts[i if topics else i + n]
             if context.messages:
-                found = signals(context)
-                rewritten[int(i)] = offline(context, found, model) if found else context.question.text
+                signs = signals(context)
+                rewritten[int(i)] = offline(context, signs, model) if signs else context.question.text
     asked, wanted = [contexts[i].question.text for i in rewritten], [references[i] for i in rewritten]
     titled = [f"{contexts[i].question.text} {titles[i]}" for i in rewritten]
     systems = {"rewrite": list(rewritten.values()), "title": titled}

@@ -12,8 +12,18 @@ from memlab.datasets import synthetic
 from memlab.errors import DataError
 from memlab.records import Dataset, Question, Session, Turn, frame
 from memlab.rewrite import content_words, rewrite
-from memlab.rewrite._follow_up_names import gender, only, replaced
-from memlab.rewrite.follow_ups import FOLLOW_UP, KINDS, facts_in, from_facts, from_names, posed, said_before
+from memlab.rewrite.follow_ups import (
+    FOLLOW_UP,
+    KINDS,
+    facts_in,
+    from_facts,
+    from_names,
+    gender,
+    only,
+    posed,
+    replaced,
+    said_before,
+)
 
 TURNS = 800
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from memlab.errors import DataError, ModelError
 from memlab.rewrite import content_words, rewrite
 from memlab.rewrite._context import Context, Text
-from memlab.rewrite._phrases import phrases
-from memlab.rewrite._words import possessive
+from memlab.rewrite.assemble import phrases, possessive
 from memlab.rewrite.model import Model, choose
 from memlab.rewrite.pointing import listed
 from memlab.rewrite.training import canard, fit
