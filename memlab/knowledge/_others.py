@@ -29,7 +29,7 @@ _NAMINGS = (
 )
 _OTHER_OWNER = re.compile(r"(?:'s|s')$")
 _IDIOMS = wordlist("idioms")
-_NO_NOUN = POINTERS | {"who", "which", "and", "or", "to", "with", "from", "at", "for", "about", "in", "on"}
+_NO_NOUN = POINTERS | wordlist("after_noun")
 _COPULAS = ("is", "are", "was", "were")
 
 

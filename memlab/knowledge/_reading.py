@@ -10,7 +10,7 @@ from memlab.language.clauses import Clause
 from memlab.language.statements import ADJECTIVES, ADVERBS, PREPOSITIONS, table, wordlist
 from memlab.language.verbs import Form, forms, third
 
-_PAST_ONLY = {"when", "while", "after", "as", "whenever", "where", "who", "which"}
+_PAST_ONLY, _VAGUE = wordlist("past_only"), wordlist("vague")
 _DROPPED, _PLANS = wordlist("dropped"), table("plans")
 _ABILITIES, _NEGATED, _STATES = wordlist("abilities"), wordlist("negated"), wordlist("states")
 _HEDGES, _TALKING, _WORDLESS = wordlist("hedges"), wordlist("talking"), wordlist("wordless")
@@ -146,8 +146,7 @@ def _kind(predicate: str, words: list[str], past: bool) -> Claim | None:
     """Read "I am a nurse", and leave out "I am a bit tired"."""
     obj = value(words)
     low = [w.casefold() for w in words]
-    vague = {"bit", "little", "lot", "mess", "wreck", "way", "same", "best", "one", "type", "kind", "only"}
-    return Claim(predicate, obj, past) if obj and not vague & set(low[1:3]) else None
+    return Claim(predicate, obj, past) if obj and not _VAGUE & set(low[1:3]) else None
 
 
 def _is_participle(words: list[str]) -> bool:

@@ -18,10 +18,10 @@ USER = "user"
 _KEPT = 100_000
 ASSERT, END, CORRECT, HINT, UPDATE = "assert", "end", "correct", "hint", "update"
 
-SELF = {"i", "me", "myself", "user", "speaker", "my", "mine"}
+SELF = wordlist("self")
 _ADVERBS, _COMPANY, _SPELLINGS = wordlist("no_change"), wordlist("company"), table("spellings")
+_CURRENCY = table("currencies")
 _AUXILIARIES = FINITE_AUXILIARIES | BE
-_CURRENCY = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "usd": "dollar", "eur": "euro", "gbp": "pound"}
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MONEY = re.compile(r"([$€£¥])\s*(\d[\d,]*(?:\.\d+)?)")
 _THOUSANDS = re.compile(r"\b\d{1,3}(?:,\d{3})+\b")

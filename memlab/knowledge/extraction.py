@@ -13,6 +13,7 @@ from memlab.knowledge._others import Statement, about_others, namings, read_name
 from memlab.knowledge._reading import read
 from memlab.knowledge.by_model import OUTCOME, RULES, Extracted, ask
 from memlab.language.clauses import clauses
+from memlab.language.statements import wordlist
 from memlab.llm import Service
 from memlab.records import Fact, frame
 from memlab.summarize import sentences
@@ -141,7 +142,7 @@ def statements(sentence: str, people: dict[str, str]) -> Iterator[Statement]:
             yield from read_named(clause.words, people)
 
 
-_SUPPOSED = {"if", "unless", "whether", "until", "before", "than", "or", "that", "how", "what", "why", "like"}
+_SUPPOSED = wordlist("supposed")
 
 
 def _of_system(sentence: str, people: dict[str, str]) -> Iterator[Statement]:

@@ -11,6 +11,7 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.knowledge import _phrases, _text
 from memlab.knowledge.confidence import need_scored
+from memlab.language.statements import wordlist
 from memlab.records import TIMESTAMP
 
 SECTIONS = ("stable", "recent", "found")
@@ -23,10 +24,7 @@ _SHOWN = {
 _BEING = {"is", "are", "am", "has", "have"}
 _SKIPPED = {"also", "still", "always", "often"}
 # Said in the present tense too, but of a moment or of what is to come.
-_PASSING = {
-    "was", "does", "is described by", "mentions", "says", "shares", "tells", "states", "expresses", "describes", "asks",
-    "plans", "wants", "hopes", "intends", "suggests", "offers", "agrees", "thanks", "congratulates",
-}  # fmt: skip
+_PASSING = wordlist("passing")
 
 
 @dataclass(frozen=True)
