@@ -10,7 +10,7 @@ from memlab.language.clauses import Clause
 from memlab.language.statements import ADJECTIVES, ADVERBS, PREPOSITIONS, table, wordlist
 from memlab.language.verbs import Form, forms, third
 
-_PAST_ONLY, _VAGUE = wordlist("past_only"), wordlist("vague")
+_PAST_ONLY, _VAGUE = wordlist("past_only"), wordlist("vague_kinds")
 _DROPPED, _PLANS = wordlist("dropped"), table("plans")
 _ABILITIES, _NEGATED, _STATES = wordlist("abilities"), wordlist("negated"), wordlist("states")
 _HEDGES, _TALKING, _WORDLESS = wordlist("hedges"), wordlist("talking"), wordlist("wordless")
