@@ -103,19 +103,23 @@ query_id, scope = chosen.row(0, named=True)["query_id"], chosen.row(0, named=Tru
 question = data.questions.filter(pl.col("query_id") == query_id).row(0, named=True)
 first, last = turns.spans[scope]
 of_scope = labels.filter((pl.col("scope") == scope) & (pl.col("draw") == 0))
-place = cluster.project(turns.embeddings[first:last], seed=seed)
+asks = bench.query_vectors[data.questions["query_id"].index_of(query_id)]
+place = cluster.project(np.vstack([turns.embeddings[first:last], asks]), seed=seed)
 points = data.turns.select("turn_id", "session_id", "speaker", "text").join(
-    of_scope.with_columns(x=pl.Series(place[:, 0]), y=pl.Series(place[:, 1])), on="turn_id", how="inner"
+    of_scope.with_columns(x=pl.Series(place[:-1, 0]), y=pl.Series(place[:-1, 1])), on="turn_id", how="inner"
 )
+run = memlab.pipeline("dense").run(bench)
+ranks = run.frame.filter((pl.col("query_id") == query_id) & (pl.col("rank") <= k)).select("rank", turn_id="doc_id")
+points = points.join(ranks, on="turn_id", how="left", maintain_order="left")
 points = points.with_columns(doc_id="turn_id", evidence=pl.col("turn_id").is_in(question["evidence"]))
 terms = cluster.cluster_terms(
     points["text"].to_list(), points["label"].to_numpy(), speakers=points["speaker"].to_list()
 )
-fig = maps.embedding_map(points, terms=terms, title=question["text"])
+fig = maps.embedding_map(points, terms=terms, question=(place[-1, 0], place[-1, 1]), title=question["text"])
 caption = (
-    f"The turns of {scope} (UMAP of {encoder} embeddings, HDBSCAN clusters named by c-TF-IDF) and the evidence of "
-    f"“{question['text']}” (stars): of the questions with three to eight pieces the first whose evidence lies in most "
-    "sessions."
+    f"The turns of {scope} (UMAP of {encoder} embeddings, HDBSCAN clusters named by c-TF-IDF), the question "
+    f"“{question['text']}”, its evidence (stars) and the first {k} turns of dense retrieval. Of the questions with three "
+    "to eight pieces it is the first whose evidence lies in most sessions."
 )
 shown = points.drop("text")
 export(fig, "cluster-map", data=shown, caption=caption, provenance=dict(bench.provenance), directory=figures)
@@ -179,16 +183,20 @@ top_rows = [
 pl.DataFrame(top_rows)
 
 # %% jupyter={"source_hidden": true}
+permuted = top_random[:, :, 1]
+drawn = np.repeat(np.arange(len(permuted)), permuted.shape[1])
 shares = pl.concat(
     [
         pl.DataFrame({"largest_share": top[:, 1], "system": f"dense, first {k}"}),
-        pl.DataFrame({"largest_share": top_random[:, :, 1].ravel(), "system": f"{k} turns, clusters permuted"}),
-    ]
+        pl.DataFrame({"largest_share": permuted.ravel(), "draw": drawn, "system": f"{k} turns, clusters permuted"}),
+    ],
+    how="diagonal",
 )
 fig = selection.concentration(shares, k=k)
 caption = (
     f"How much of the first {k} turns of dense retrieval lies in one cluster ({data.name}, n = {len(top)} questions, mean "
-    f"of {n_seeds} clusterings), and after permuting the clusters of the turns 1,000 times."
+    f"of {n_seeds} clusterings; band: 95 % Wilson intervals), and after permuting the clusters of the turns 1,000 times "
+    "(band: the middle 95 %)."
 )
 shares = shares.group_by("system", "largest_share", maintain_order=True).len()
 export(fig, "cluster-concentration", data=shares, caption=caption, provenance=dict(bench.provenance), directory=figures)
@@ -242,21 +250,24 @@ export(fig, "similarity-structure", data=pairs, caption=caption, provenance=dict
 
 # %% jupyter={"source_hidden": true}
 hits, misses = evaluate.dissect(run, data, query_id, k=15)
-distractors = run.frame.filter((pl.col("query_id") == query_id) & ~pl.col("doc_id").is_in(question["evidence"])).head(6)
-members = question["evidence"][:6] + distractors["doc_id"].to_list()
+distractors = run.frame.filter((pl.col("query_id") == query_id) & ~pl.col("doc_id").is_in(question["evidence"])).head(5)
+members = question["evidence"][:5] + distractors["doc_id"].to_list()
 vectors = turns.embeddings[turns.at(pl.Series(members, dtype=pl.String))]
 texts = dict(data.turns.select("turn_id", "text").iter_rows())
 is_evidence = [member in question["evidence"] for member in members]
+cosines = vectors @ vectors.T
 fig = similarity.evidence_matrix(
-    vectors @ vectors.T, [texts[member] for member in members], evidence=is_evidence, title=question["text"]
+    cosines, [texts[member] for member in members], evidence=is_evidence, title=question["text"]
 )
 caption = f"Cosine among the evidence (★) of “{question['text']}” and the turns that dense retrieval puts first."
-export(fig, "similarity-matrix", caption=caption, provenance=dict(bench.provenance), directory=figures)
+shown = pl.DataFrame(cosines, schema=members).insert_column(0, pl.Series("turn_id", members))
+export(fig, "similarity-matrix", data=shown, caption=caption, provenance=dict(bench.provenance), directory=figures)
 
 # %% jupyter={"source_hidden": true}
 fig = anatomy.question_anatomy(hits, misses=misses, question=question["text"], system="dense")
 caption = f"The first 15 turns of dense retrieval for “{question['text']}”, and the evidence it misses."
-export(fig, "question-anatomy", caption=caption, provenance=dict(bench.provenance), directory=figures)
+shown = pl.concat([hits, misses.with_columns(evidence=pl.lit(True))], how="diagonal_relaxed")
+export(fig, "question-anatomy", data=shown, caption=caption, provenance=dict(bench.provenance), directory=figures)
 
 # %% [markdown]
 # ## Answer

@@ -81,7 +81,7 @@ from memlab import cluster, evaluate
 from memlab.evaluate.exchange import exchange, exchanged
 from memlab.evaluate.kept import kept
 from memlab.experiments import sweep
-from memlab.figures import curves, export, selection, similarity, sweeps
+from memlab.figures import export, selection, sweeps
 from memlab.select import budget, kept_text
 
 evaluate.show_tables()
@@ -112,7 +112,7 @@ done = memlab.run_pipelines(
     seed=seed,
 )
 plain, plain_run = done.reports[0], done.runs[0]
-by, group = evaluate.hard_group(plain)
+by, _ = evaluate.hard_group(plain)
 several = by == "evidence_sessions"
 where = pl.col("n_evidence_sessions") >= 2 if several else pl.lit(True)
 which = "with evidence in two or more sessions" if several else "with evidence"
@@ -132,11 +132,18 @@ Markdown(
 
 # %% jupyter={"source_hidden": true}
 drawn = [base, *(f"{base} | {name}" for name in ("mmr", "by_cluster", "expand_cluster", "fill_sessions"))]
-points = evaluate.curve([report for report in done.reports if report.name in drawn], by=by, group=group)
-fig = curves.recall_curves(points.with_columns(short))
+rivals = [report for report in done.reports if report.name in drawn]
+points = pl.concat(
+    evaluate.compare(rivals, measure=f"recall_all@{cut}", where=where, seed=seed).with_columns(
+        value=pl.lit(cut), parameter=pl.lit("k"), baseline=pl.col("mean").first(), line=pl.lit("chosen")
+    )[1:]
+    for cut in cutoffs
+)
+points = points.with_columns(short, low=pl.col("baseline") + pl.col("low"), high=pl.col("baseline") + pl.col("high"))
+fig = sweeps.sweep(points, panel="system", series="line", measure="recall_all@k", reference=f"{base} alone", log_x=True)
 caption = (
-    f"Complete recall over k of {base} and of four ways to choose among its candidates ({data.name}, questions {which}, "
-    f"n = {n:,}; bands: 95 % bootstrap intervals)."
+    f"Complete recall over k of four ways to choose among the candidates of {base} ({data.name}, questions {which}, n = "
+    f"{n:,}); grey: {base} alone; bars: 95 % intervals of the paired difference to it, about the mean."
 )
 export(fig, "selection-recall", data=points, caption=caption, provenance=dict(bench.provenance), directory=figures)
 
@@ -352,7 +359,7 @@ export(fig, "selection-content", data=shortened, caption=caption, provenance=dic
 # ## Why: how alike the pieces are
 #
 # If the pieces of an answer resemble each other more than other turns do, a rule against likeness works against the
-# answer.
+# answer. (`similarity-structure` of `01` draws these pairs.)
 
 # %% jupyter={"source_hidden": true}
 turns = bench.documents("turn")
@@ -361,12 +368,7 @@ asked = data.questions[rows]
 pairs = cluster.pair_similarity(
     turns.vectors(), turns.ids.tolist(), asked, question_embeddings=bench.query_vectors[rows], seed=seed
 )
-fig = similarity.evidence_similarity(pairs)
-caption = (
-    f"Cosine of {encoder} embeddings: two pieces of one answer, a piece and a random turn, the question and its evidence "
-    f"or the nearest other turn ({data.name}, questions {which}, n = {n:,})."
-)
-export(fig, "selection-similarity", data=pairs, caption=caption, provenance=dict(bench.provenance), directory=figures)
+pairs.group_by("kind", maintain_order=True).agg(pl.len(), median=pl.col("similarity").median())
 
 # %% [markdown]
 # ## Why: what is thrown out, and what comes in

@@ -134,7 +134,8 @@ export(fig, "decay-reinforced", data=path, caption=caption, provenance=about, di
 # %% [markdown]
 # ## By hand: the curve, and the ranking that it makes
 #
-# Facts of one person, ranked for a question by 0.4 · similarity + 0.3 · confidence. Move a slider: the curve and the
+# Facts of one person, ranked by 0.4 · similarity + 0.3 · confidence for the first question whose answer stands word for
+# word in a fact from its evidence (★). Move a slider: the curve and the
 # ranking follow. The facts are the dataset's observations where it has them, otherwise what is extracted from its turns.
 # The arrows say how far a fact has moved since the sliders were made.
 
@@ -145,7 +146,12 @@ told = from_observations(data) if observed else extraction.extract(data.turns.fi
 told = told.drop_nulls("asserted_at")
 if told.is_empty():
     told, _ = simulated.simulate(200, seed=seed)
-asked = data.questions.filter(pl.col("scope").is_in(told["scope"].unique().to_list())).head(1)
+spoken = pl.concat_str(["subject", "predicate", "object"], separator=" ").str.to_lowercase()
+stands_on = told.select("fact_id", spoken=spoken, turn_id="evidence").explode("turn_id")
+asked = data.questions.filter(pl.col("scope").is_in(told["scope"].unique().to_list()))
+answering = asked.select("query_id", "answer", turn_id="evidence").explode("turn_id").join(stands_on, on="turn_id")
+answering = answering.filter(pl.col("spoken").str.contains(pl.col("answer").str.to_lowercase(), literal=True))
+asked = asked.sort(~pl.col("query_id").is_in(answering["query_id"].implode()), maintain_order=True).head(1)
 if asked.is_empty():
     asked = pl.DataFrame({"query_id": ["example"], "scope": [told["scope"][0]], "text": ["What do you know about me?"]})
 told = told.filter(pl.col("scope") == asked["scope"][0])
@@ -154,8 +160,9 @@ held = resolve(told, as_of=now).facts
 near = search.search_facts(
     asked, confidence.score(held, now=now), encoder=model, settings=RecallSettings(graph=0), k=held.height
 )
-shown = held.join(near.select("fact_id", "vector"), on="fact_id")
-live = decay_live.sliders(shown, now=now)
+right = answering.filter(pl.col("query_id") == asked["query_id"][0])["fact_id"].implode()
+shown = held.join(near.select("fact_id", "vector"), on="fact_id").with_columns(answers=pl.col("fact_id").is_in(right))
+live = decay_live.sliders(shown, now=now, top=6, question=asked["text"][0])
 live
 
 # %% jupyter={"source_hidden": true}
@@ -164,8 +171,8 @@ live.sliders["half_life_days"].value = half_life_days
 fig = live.figure
 caption = (
     f"Exponential decay with a half-life of {half_life_days:g} days beside the default, and the {live.ranking.height} "
-    f"facts that rank first for “{asked['text'][0]}” (n = {shown.height:,} facts of one person); arrows: places gained or "
-    "lost against the default."
+    f"facts that rank first for “{asked['text'][0]}” (n = {shown.height:,} facts of one person; ★: the answer); arrows: places "
+    "gained or lost against the default."
 )
 export(fig, "decay-ranking", data=live.ranking, caption=caption, provenance=about, directory=figures)
 

@@ -77,7 +77,7 @@ data
 # %% [markdown]
 # ## The rollup of one memory in time
 #
-# Read it from the left: months, weeks, sessions. Every box says what sets it apart.
+# Read it from the left: months and their weeks. Every box says what sets it apart.
 
 # %% jupyter={"source_hidden": true}
 mine = data.turns.filter(pl.col("scope") == scope)
@@ -100,7 +100,7 @@ periods = periods.with_columns(named=named.fill_null("undated"), n_turns=n_turns
 boxes = periods.with_columns(label=pl.format("{}: {}", "named", topics))
 by_kind = periods.group_by("kind", maintain_order=True).len()
 counted = ", ".join(f"{n:,} {kind}s" for kind, n in by_kind.reverse().iter_rows())
-shown = boxes.select("node_id", "parent", "kind", "label", "n_turns")
+shown = boxes.filter(pl.col("kind") != "session").select("node_id", "parent", "kind", "label", "n_turns")
 fig = drawn.icicle(shown)
 caption = (
     f"The rollup of {scope} in time ({data.name}; {mine.height:,} turns in {counted}; weeks begin on Monday, {tz})."
@@ -110,20 +110,22 @@ export(fig, "rollups-time", data=shown, caption=caption, provenance=dict(bench.p
 # %% [markdown]
 # ## A tree by likeness
 #
-# The smallest of the memories, without the turns themselves. A summary may stand below several others: dotted lines.
+# The smallest of the memories: of the summaries below each summary the three with the most turns.
 
 # %% jupyter={"source_hidden": true}
 grown = {one: tree.nodes for one, tree in trees["clusters"].items() if tree.nodes.height}
 small = min(grown, key={one: nodes.height for one, nodes in grown.items()}.__getitem__) if grown else scope
 tree_nodes = grown[small] if grown else trees["weeks"][scope].nodes
-shown = tree_nodes.select("node_id", "parent", "level", label=topics, n_turns=n_turns, children="children")
-fig = drawn.links(shown)
+shown = tree_nodes.select("node_id", "parent", kind=pl.format("layer {}", "level"), label=topics, n_turns=n_turns)
+nth = pl.col("n_turns").rank("ordinal", descending=True).over("parent")
+shown = shown.filter(~pl.col("parent").is_in(shown["node_id"].implode()).fill_null(False) | (nth <= 3))
+fig = drawn.icicle(shown)
 layers = ", ".join(
     f"{n:,} on layer {level}" for level, n in tree_nodes.group_by("level").len().sort("level").iter_rows()
 )
 caption = (
     f"The tree of {'like' if grown else 'dated'} turns of {small} ({data.name}; {tree_nodes.height:,} summaries: {layers}; "
-    "size: turns below; dotted: belongs there too)."
+    "of those below a summary the three with the most turns)."
 )
 export(fig, "rollups-tree", data=shown, caption=caption, provenance=dict(bench.provenance), directory=figures)
 

@@ -9,6 +9,7 @@ from memlab.figures._plotly import go
 from memlab.figures._text import clean, plain, text_px, wrap
 
 _ROW_PX, _SECOND_LINE_PX, _LANE_PX, _LIFT_PX = 32, 12, 10, 7
+_TALLEST_PX = 432
 
 
 def verdict(difference: float | None, p: float | None, alpha: float) -> dict[str, str]:
@@ -95,9 +96,13 @@ def rows_layout(
 
     def layout_for(px: int) -> dict[str, Any]:
         names = [wrap(label["name"], px - 20 - numbers_px, style.SMALL) for label in labels]
-        row = _ROW_PX + _SECOND_LINE_PX * (deep > 1 or max(map(len, names)) > 1) + (deep - 1) * _LANE_PX
-        below, keys = wrap(xlabel, px - 20, style.TEXT), wrap(key, px - 20, 8)
+        row: float = _ROW_PX + _SECOND_LINE_PX * (deep > 1 or max(map(len, names)) > 1) + (deep - 1) * _LANE_PX
+        most = max(len(label["numbers"]) for label in labels)
+        below, keys = wrap(xlabel, px - 20, style.TEXT, lines=3), wrap(key, px - 20, 8, lines=4)
         bottom = 26 + 12 * len(below) + 10 * len(keys)
+        if px <= style.WIDTHS["column"]:  # no taller than 4.5 in, as long as it can be read
+            least = max(25 if deep == 1 else 30, 20 * (most > 1) + 12 * most, 13 + 12 * max(map(len, names)))
+            row = max(min(row, (_TALLEST_PX - bottom - 20 - 28 * bool(title)) / len(labels)), least)
         texts, small = [], {"size": 8, "color": style.GREY}
         for label, lines in zip(labels, names, strict=True):
             at = {"y": label["y"] - 8 / row, "yref": "y", "bgcolor": "white"}

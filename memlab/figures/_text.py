@@ -15,6 +15,11 @@ from memlab.figures._font import advances
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff￾￿]")
 
+_SENTENCE_END, _WORD = (
+    re.compile(r"(?<=[.!?])\s+"),
+    re.compile(r"\b(?!what|have|much|many|this|that|with|from|when|which|where)\w{4,}"),
+)
+
 
 def plain(text: object) -> str:
     """Make any value safe to draw: one line, nothing unprintable, and no mark-up of its own.
@@ -60,6 +65,26 @@ def fit(text: object, px: float, size: float, *, bold: bool = False) -> str:
         return whole
     ends = np.cumsum(_advances(f"…{whole}", bold))[1:] * size
     return whole[: int((ends <= px).argmin())].rstrip() + "…"
+
+
+def from_what_matters(text: object, question: str) -> str:
+    """Begin a text at the sentence that tells most of what is asked: what stands before it becomes an ellipsis.
+
+    It shares most words with the question, by their first five letters; a number in it counts as half a word, and what
+    asks itself comes last.
+
+    >>> from memlab.figures._text import from_what_matters
+    >>> from_what_matters("Me again. The plumber took $90 for the tap.", "What did I pay the plumbers?")
+    '… The plumber took $90 for the tap.'
+    """
+    sentences, asked = _SENTENCE_END.split(clean(text)), {word[:5] for word in _WORD.findall(question.lower())}
+    told = [
+        len(asked & {word[:5] for word in _WORD.findall(sentence.lower())})
+        + 0.5 * any(map(str.isdigit, sentence)) + 0.1 * (len(sentence) > 24) - 9 * sentence.endswith("?")
+        for sentence in sentences
+    ]  # fmt: skip
+    best = int(np.argmax(told))
+    return " ".join(["…"] * (best > 0) + sentences[best:])
 
 
 def wrap(text: object, px: float, size: float, *, lines: int = 2, bold: bool = False) -> list[str]:

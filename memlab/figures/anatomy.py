@@ -9,11 +9,11 @@ import polars as pl
 
 from memlab.figures import style
 from memlab.figures._plotly import go
-from memlab.figures._text import clean, escape, fit, plain, text_px, wrap
+from memlab.figures._text import clean, escape, fit, from_what_matters, plain, text_px, wrap
 
 _ROW_PX = 15
 _RANK_PX, _GAP_PX = 22, 8
-_STRIP = 0.22
+_STRIP = {"column": 0.185, "full": 0.2}
 _ABSENT = "—"
 
 
@@ -23,14 +23,15 @@ def question_anatomy(
     """Draw the ranking of one question row by row: score, session, text, and which rows are evidence.
 
     Evidence is a filled mark on a yellow row. Sessions that hold evidence have a colour each; rows of other sessions
-    are grey. Evidence that is not among the hits is listed under them.
+    are grey. Evidence that is not among the hits is listed under them. A text begins at the sentence that shares most
+    words with the question.
 
     :param hits: ``rank``, ``score``, ``session`` (a short name or an ordinal), ``evidence`` (bool) and ``text``, the
         first k in order of rank.
     :param misses: evidence that is not among the hits: ``session``, ``text`` and ``rank`` (null where it was not
         retrieved at all).
     :param question: drawn above the ranking.
-    :param system: the name of the ranking, drawn under the score axis.
+    :param system: the name of the ranking, named under the question.
 
     >>> import polars as pl
     >>> from memlab.figures import anatomy
@@ -44,6 +45,8 @@ def question_anatomy(
     if misses is not None and misses.height:
         style.need(misses, ("rank", "session", "text"), "question_anatomy (misses)")
         lost = [row | {"evidence": True} for row in misses.sort("rank", nulls_last=True).to_dicts()]
+    for row in (*rows, *lost):
+        row["text"] = from_what_matters(row["text"], question)
     of_evidence = dict.fromkeys(str(row["session"]) for row in [*rows, *lost] if row["evidence"])
     colours = {session: style.colour(i) for i, session in enumerate(of_evidence)}
     return style.finish(_marks(rows, colours), _layout(rows, lost, colours, question=question, system=system))
@@ -66,7 +69,8 @@ def _layout(
     hits: list[dict[str, Any]], lost: list[dict[str, Any]], colours: dict[str, str], *, question: str, system: str
 ) -> Any:
     scores, n_hits = [row["score"] for row in hits], sum(bool(row["evidence"]) for row in hits)
-    summary = f"{n_hits} of {n_hits + len(lost)} pieces of evidence in the top {hits[-1]['rank']}"
+    summary = f"{n_hits} of {n_hits + len(lost)} pieces of evidence in the first {hits[-1]['rank']}"
+    summary += f" of {clean(system)}" if system else ""
     low, high = min(scores), max(scores)
     pad = (high - low or abs(high) or 1.0) * 0.12
     # The list of what was missed stands under a line of its own.
@@ -74,7 +78,7 @@ def _layout(
     n_rows = len(hits) + (len(lost) + 1.4 if lost else 0)
 
     def layout_for(px: int) -> dict[str, Any]:
-        strip = int(px * _STRIP)
+        strip = int(px * _STRIP["column" if px <= style.WIDTHS["column"] else "full"])
         sessions = [clean(row["session"]) for row in [*hits, *lost]]
         session_px = min(max(text_px(s, style.SMALL) for s in sessions), px * 0.2) + 4
         # Pixels from the left edge of the picture, whose plot begins at the rank column.
@@ -104,15 +108,14 @@ def _layout(
         texts += [text for i, row in enumerate(lost) for text in row_texts(row, first_lost + i, session_at - 6)]
         lines = wrap(question, px - 16, style.TEXT + 1, lines=3, bold=True)
         header = [f"<b>{escape(line)}</b>" for line in lines]
-        header.append(f"<span style='font-size:{style.SMALL}px;color:{style.GREY}'>{summary}</span>")
+        header.append(f"<span style='font-size:{style.SMALL}px;color:{style.GREY}'>{escape(summary)}</span>")
         texts.append(style.note("<br>".join(header), 0, 1, "left bottom", xshift=8 - _RANK_PX, yshift=5, align="left",
                                 font={"size": style.TEXT + 1}))  # fmt: skip
-        axis = fit(f"score, {system}" if system else "score", strip * 1.25, style.SMALL)
         return style.layout(
             px, plot_px=_ROW_PX * n_rows, head_px=20 + 14 * len(lines), left=_RANK_PX, right=px - _RANK_PX - strip,
             bottom=34, annotations=texts, shapes=_bands(hits, px, strip),
             xaxis={"range": [low - pad, high + pad], "nticks": 3, "anchor": "free", "position": 0,
-                   "title": {"text": escape(axis), "font": {"size": style.SMALL}}},
+                   "title": {"text": "score", "font": {"size": style.SMALL}}},
             yaxis={"visible": False, "range": [n_rows - 0.5, -0.5]},
         )  # fmt: skip
 

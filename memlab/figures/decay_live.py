@@ -18,7 +18,8 @@ from memlab.knowledge.confidence import ConfidenceSettings, score
 from memlab.knowledge.decay import FAMILIES, SPACE, AnyCurve, family, parameters
 
 _DAYS, _WEIGHTS = (1.0, 3650.0), (0.4, 0.3)
-_ROW_PX, _CURVE_PX, _GAP_PX = 27, 200, 52
+_ROW_PX, _CURVE_PX, _GAP_PX = 25, 96, 46
+_STAR = {"symbol": "star", "size": 11, "color": style.EVIDENCE, "line": {"color": "black", "width": 1}}
 
 
 class Live:
@@ -30,14 +31,17 @@ class Live:
         ``days_later``.
     :ivar settings: the settings as the sliders stand.
     :ivar ranking: the first facts: ``place`` (from 1), ``before`` (place at the start), ``statement``, ``age_days``,
-        ``retention``, ``confidence``, ``vector`` and ``score``.
+        ``answers``, ``retention``, ``confidence``, ``vector`` and ``score``.
     :ivar figure: curve and ranking, for :func:`memlab.figures.export`.
     :ivar refused: why the last move was not followed; empty if it was.
     """
 
-    def __init__(self, facts: pl.DataFrame, now: datetime, settings: ConfidenceSettings, top: int) -> None:
+    def __init__(
+        self, facts: pl.DataFrame, now: datetime, settings: ConfidenceSettings, top: int, question: str
+    ) -> None:
         import ipywidgets
 
+        self._question = question
         self._facts, self._now, self._first, self._top = facts, now, settings, top
         self._start = _scored(facts, now, settings)
         self.settings, self.refused = settings, ""
@@ -83,8 +87,12 @@ class Live:
         self.settings = self._first.model_copy(update={"decay": curve, **fixed})
         now = self._now + timedelta(days=self._others["days_later"].value)
         table = _scored(self._facts, now, self.settings).join(self._start.select("row", before="place"), on="row")
-        self.ranking = table.sort("place").head(self._top).drop("row")
-        self.figure = curve_and_ranking(self.ranking, {"curve at the start": self._first.decay, "curve now": curve})
+        table = table.sort("place").drop("row")
+        # The first right answer is always shown, in the last row where it ranks further down.
+        answer = table.filter("answers").head(1).filter(pl.col("place") > self._top)
+        self.ranking = pl.concat([table.head(self._top - answer.height), answer])
+        curves = {"curve at the start": self._first.decay, "curve now": curve}
+        self.figure = curve_and_ranking(self.ranking, curves, title=self._question)
         self._draw()
 
     def _draw(self) -> None:
@@ -102,15 +110,17 @@ def sliders(
     now: datetime,
     settings: ConfidenceSettings | None = None,
     top: int = 8,
+    question: str = "",
 ) -> Live:
     """Make sliders for every parameter of a decay family, and rank facts by where they stand.
 
     :param facts: what :func:`memlab.knowledge.confidence.score` takes, with ``text`` or ``subject``, ``predicate`` and
         ``object``; with ``vector`` (similarity to a question) the rank is by 0.4 · vector + 0.3 · confidence, else by
-        confidence. Superseded facts are left out.
+        confidence; with ``answers`` (bool) those that answer the question are starred. Superseded facts are left out.
     :param now: when the facts are read; the slider ``days_later`` is added to it.
     :param settings: where the sliders begin; those of memlab where not given.
     :param top: how many facts are shown.
+    :param question: stands above the picture.
     :raises DataError: for facts that cannot be scored, or none.
     :raises ModelError: where ipywidgets is not installed.
 
@@ -140,7 +150,9 @@ def sliders(
     statements = [part for part in (words, spoken) if part is not None]
     if not statements:
         raise DataError("facts to rank need the column text, or subject, predicate and object")
-    return Live(facts.with_columns(statement=pl.coalesce(statements)).with_row_index("row"), now, start, top)
+    answers = [] if "answers" in facts.columns else [pl.lit(False).alias("answers")]
+    facts = facts.with_columns(*answers, statement=pl.coalesce(statements)).with_row_index("row")
+    return Live(facts, now, start, top, question)
 
 
 def _slider(name: str, value: float, span: tuple[float, float], *, log: bool) -> Any:
@@ -163,17 +175,19 @@ def _scored(facts: pl.DataFrame, now: datetime, settings: ConfidenceSettings) ->
         .otherwise(_WEIGHTS[0] * pl.col("vector") + _WEIGHTS[1] * pl.col("confidence"))
     )
     table = table.sort("score", descending=True, maintain_order=True).with_row_index("place", offset=1)
-    return table.select("row", "place", "statement", "age_days", "retention", "confidence", "vector", "score")
+    return table.select(
+        "row", "place", "statement", "answers", "age_days", "retention", "confidence", "vector", "score"
+    )
 
 
 def curve_and_ranking(ranking: pl.DataFrame, curves: Mapping[str, AnyCurve], *, title: str = "") -> go.Figure:
-    """Draw a decay curve beside the one at the start, and the ranking of facts that it makes.
+    """Draw the ranking of facts that a decay curve makes, under that curve and the one at the start.
 
-    :param ranking: ``place``, ``before``, ``statement``, ``age_days``, ``retention``, ``confidence``, ``score``, and
-        ``vector``, null where the rank is by confidence alone; see :class:`Live`.
+    :param ranking: ``place``, ``before``, ``statement``, ``answers``, ``age_days``, ``retention``, ``confidence``,
+        ``score``, and ``vector``, null where the rank is by confidence alone; see :class:`Live`.
     :param curves: the curve at the start and the one now.
     """
-    style.need(ranking, ("place", "before", "statement", "age_days", "retention", "confidence", "score"), "ranking")
+    style.need(ranking, ("place", "before", "statement", "answers", "age_days", "retention", "score"), "ranking")
     dated = ranking.drop_nulls("age_days")
     oldest = max(365.0, float(dated["age_days"].max() or 0) * 1.05)  # type: ignore[arg-type]
     days = np.linspace(0, oldest, 200)
@@ -182,11 +196,14 @@ def curve_and_ranking(ranking: pl.DataFrame, curves: Mapping[str, AnyCurve], *, 
         style.line(days, curve.retention(days), name, hoverinfo="name+x+y", **look)
         for (name, curve), look in zip(curves.items(), ({"dash": "dash", "width": 1.2}, own), strict=False)
     ]
-    traces.append(
-        go.Scatter(x=dated["age_days"].to_list(), y=dated["retention"].to_list(), mode="markers", name="a fact, ranked",
-                   cliponaxis=False, marker={"color": style.colour(1), "size": 6}, hoverinfo="text",
-                   text=list(map(plain, dated["statement"])))
-    )  # fmt: skip
+    for answers, name in ((False, "a fact, ranked"), (True, "one that answers")):
+        its = dated.filter(pl.col("answers") == answers)
+        if its.height:
+            look = _STAR if answers else {"color": "white", "size": 6, "line": {"color": style.INK, "width": 1.2}}
+            traces.append(
+                go.Scatter(x=its["age_days"].to_list(), y=its["retention"].to_list(), mode="markers", name=name,
+                           cliponaxis=False, marker=look, hoverinfo="text", text=list(map(plain, its["statement"])))
+            )  # fmt: skip
     parts = {"confidence": ranking["score"]}
     if ranking["vector"].null_count() < ranking.height:
         similar = _WEIGHTS[0] * ranking["vector"].fill_null(0)
@@ -208,7 +225,7 @@ def curve_and_ranking(ranking: pl.DataFrame, curves: Mapping[str, AnyCurve], *, 
 
     def layout_for(px: int) -> dict[str, Any]:
         columns = 1 if px <= style.WIDTHS["column"] else 2
-        shown = [*facets] if columns == 1 else [facet | {"px": max(f["px"] for f in facets)} for facet in facets]
+        shown = facets if columns == 1 else [facet | {"px": facets[1]["px"]} for facet in facets]
         return style.panels(
             px, shown, columns=columns, gap=(44, _GAP_PX), title=title, names=[trace.name for trace in traces],
             legend={"traceorder": "normal"}, bottom=38, barmode="stack",
@@ -221,9 +238,11 @@ def curve_and_ranking(ranking: pl.DataFrame, curves: Mapping[str, AnyCurve], *, 
 def _listed(ranking: pl.DataFrame, room: float) -> list[dict[str, Any]]:
     """Write each fact above its bar, with how far it has moved since the start."""
     notes = []
-    for i, (place, before, statement) in enumerate(ranking.select("place", "before", "statement").iter_rows()):
-        moved = before - place
+    for i, row in enumerate(ranking.to_dicts()):
+        moved = row["before"] - row["place"]
         shift = f" {'▲' if moved > 0 else '▼'}{abs(moved)}" if moved else ""
-        text = escape(fit(f"{place}{shift}  {statement}", room - 8, style.SMALL))
+        text = f"{'★ ' * row['answers']}{row['place']}{shift}  {row['statement']}"
+        text = escape(fit(text, room - 8, style.SMALL, bold=row["answers"]))
+        text = f"<b>{text}</b>" if row["answers"] else text
         notes.append(style.note(text, 0, ranking.height - i + 0.2, "left bottom", xref="x2", yref="y2"))
     return notes

@@ -16,7 +16,7 @@ from memlab.figures._text import clean, plain
 def recovery(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") -> go.Figure:
     """Draw fitted parameters of simulated sets over the true ones, with their intervals, a line a set.
 
-    Blue intervals hold the truth, vermilion ones do not. What lies beyond a quarter or four times is cut off.
+    Filled intervals hold the truth, open ones do not. What lies beyond a quarter or four times is cut off.
 
     :param frame: a row a set and parameter: ``family``, ``parameter``, ``truth``, ``estimate``, ``low``, ``high``.
     :param confidence: of the intervals.
@@ -35,8 +35,8 @@ def recovery(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") -
         y, truth = float(len(parts) - i), rows["truth"][0]
         name = f"{rows['family'][0]}: {rows['parameter'][0]} = {truth:g}"
         labels.append({"name": clean(name), "numbers": [f"{int(covered.sum())} of {rows.height}"], "y": y})
-        at = y - 0.4 - 0.5 * (np.arange(rows.height) + 0.5) / rows.height
-        for kind, tint in ((True, style.colour(0)), (False, style.colour(1))):
+        at = y - 0.62 - 0.36 * (np.arange(rows.height) + 0.5) / rows.height
+        for kind, tint, fill in ((True, style.colour(0), style.colour(0)), (False, style.colour(1), "white")):
             its = (covered == kind).to_numpy()
             if not its.any():
                 continue
@@ -45,11 +45,12 @@ def recovery(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") -
             )
             traces.append(
                 go.Scatter(x=x, y=at[its], mode="markers", name=plain(name), showlegend=False, hoverinfo="skip",
-                           marker={"size": 3, "color": tint},
-                           error_x={"array": high - x, "arrayminus": x - low, "thickness": 1, "width": 0})
+                           marker={"size": 4.5, "color": fill, "line": {"color": tint, "width": 1.4}},
+                           error_x={"array": high - x, "arrayminus": x - low, "thickness": 1.4, "width": 0,
+                                    "color": tint})
             )  # fmt: skip
     xlabel = f"fitted parameter over the true one, {confidence:.0%} intervals (log scale)"
-    key = "right: intervals that hold the truth; vermilion: those that do not"
+    key = "a mark a simulated set; right: intervals that hold the truth; open: those that do not"
     ratios = {"tickvals": [-2, -1, 0, 1, 2], "ticktext": ["¼", "½", "1", "2", "4"]}
     layout = rows_layout(labels, span=(-2, 2), deep=2, xlabel=xlabel, key=key, title=title, xaxis=ratios)
     return style.finish(traces, layout)

@@ -9,86 +9,54 @@ import polars as pl
 
 from memlab.figures import style
 from memlab.figures._plotly import go
-from memlab.figures._text import clean, escape, plain, text_px
+from memlab.figures._rows import marked_rows
+from memlab.figures._text import escape, plain, signed
 
-_ROW_PX, _HEAD_PX, _AXIS_PX = 21, 18, 40
+_HEAD_PX, _AXIS_PX = 18, 40
 _HEAD = {"font": {"size": style.TEXT}}
 _LEARNED = "learned, on other conversations"
-_PANELS = {"group": "groups of features", "feature": "single features"}
 
 
-def importance(
-    frame: pl.DataFrame, *, measure: str = "recall_all@10", features: int = 15, title: str = ""
-) -> go.Figure:
-    """Draw what is lost when a feature says nothing any more: bars with intervals, groups beside single features.
+def importance(frame: pl.DataFrame, *, measure: str = "recall_all@10", title: str = "") -> go.Figure:
+    """Draw what is lost when a group of features says nothing any more, with intervals.
+
+    Filled where the interval leaves out 0. Single features are not drawn: alike ones stand in for each other.
 
     :param frame: what :func:`memlab.learning.importance` gives: ``kind`` (``group`` or ``feature``), ``name``,
-        ``questions``, ``n``, ``loss``, ``low``, ``high``.
-    :param features: how many single features are drawn; of groups all are. Both are in the order of their loss over the
-        questions that come first in the frame.
+        ``questions``, ``n``, ``loss``, ``low``, ``high``. Groups are in the order of their loss over the questions that
+        come first.
 
     >>> import polars as pl
     >>> from memlab.figures import learning
     >>> rows = {"kind": "group", "name": ["late", "dates"], "questions": "all", "n": 90, "loss": [0.2, 0.0]}
     >>> fig = learning.importance(pl.DataFrame(rows).with_columns(low=pl.col("loss") - 0.1, high=pl.col("loss") + 0.1))
     >>> fig.data[0].x
-    (0.2, 0.0)
+    (0.2,)
     """
     style.need(frame, ("kind", "name", "questions", "n", "loss", "low", "high"), "importance")
-    subsets = style.series(frame, "questions")
-    shown: dict[str, list[str]] = {}
-    for kind in _PANELS:
-        rows = frame.filter(pl.col("kind") == kind, pl.col("questions") == subsets[0]).sort("loss", descending=True)
-        if rows.height:
-            shown[kind] = rows["name"].to_list()[: features if kind == "feature" else None]
-    traces, names = list[Any](), list[str]()
-    for i, subset in enumerate(subsets):
-        of = frame.filter(pl.col("questions") == subset)
-        names.append(f"{_subset_name(subset)} (n = {of['n'][0]:,})")
-        for p, (kind, order) in enumerate(shown.items()):
-            rows = pl.DataFrame({"name": order}).join(
-                of.filter(pl.col("kind") == kind), on="name", maintain_order="left"
-            )
-            traces.append(_bars(rows, names[-1], i, len(subsets), panel=p))
-    drawn = frame.filter(pl.col("name").is_in([n for members in shown.values() for n in members]))
-    ends = [0.0, *drawn["loss"], *drawn["low"].drop_nulls(), *drawn["high"].drop_nulls()]
-    pad = (max(ends) - min(ends) or 0.01) * 0.04
-    rooms = [max(text_px(clean(name), style.SMALL) for name in members) + 8 for members in shown.values()]
-    facets = [
-        {"px": _ROW_PX * len(members), "head": f"<b>{escape(_PANELS[kind])}</b>", "look": _HEAD,
-         "xaxis": {"range": [min(ends) - pad, max(ends) + pad], "nticks": 6, "zeroline": True,
-                   "zerolinecolor": style.INK, "zerolinewidth": 0.8,
-                   "title": {"text": plain(f"loss in {measure} when permuted")}},
-         "yaxis": {"range": [0.5 - len(members), 0.5], "tickvals": [-row for row in range(len(members))],
-                   "ticktext": list(map(plain, members)), "ticks": "", "showgrid": False}}
-        for kind, members in shown.items()
-    ]  # fmt: skip
-
-    def layout_for(px: int) -> dict[str, Any]:
-        beside = px > style.WIDTHS["column"] and len(shown) > 1
-        return style.panels(
-            px, facets, columns=2 if beside else 1, gap=(rooms[-1] + 12, _HEAD_PX + _AXIS_PX), title=title,
-            names=names, head_px=_HEAD_PX, left=rooms[0] if beside else max(rooms), bottom=_AXIS_PX, barmode="overlay",
-        )  # fmt: skip
-
-    return style.finish(traces, layout_for)
+    groups = frame.filter(pl.col("kind") == "group")
+    style.need(groups, (), "importance (of groups of features)")
+    subsets = style.series(groups, "questions")
+    order = groups.filter(pl.col("questions") == subsets[0]).sort("loss", descending=True)["name"].to_list()
+    marks = []
+    for row in sorted(groups.to_dicts(), key=lambda row: (order.index(row["name"]), subsets.index(row["questions"]))):
+        nth, ends = (
+            subsets.index(row["questions"]),
+            [row["loss"] if row[e] is None else row[e] for e in ("low", "high")],
+        )
+        tint = style.colour(nth)
+        marks.append({"name": row["name"], "x": row["loss"], "low": ends[0], "high": ends[1], "tint": tint,
+                      "fill": "white" if ends[0] <= 0 <= ends[1] else tint, "symbol": style.SYMBOLS[nth],
+                      "series": _subset_name(row["questions"]),
+                      "numbers": f"{signed(row['loss'])} [{signed(ends[0])}, {signed(ends[1])}]"})  # fmt: skip
+    sizes = dict(groups.select("questions", "n").iter_rows())
+    names = style.key(f"{_subset_name(subset)} (n = {sizes[subset]:,})" for subset in subsets)
+    key = f"{names}; filled: the interval leaves out 0"
+    return marked_rows(marks, xlabel=f"loss in {measure} when permuted", key=key, title=title)
 
 
 def _subset_name(subset: str) -> str:
     return "all questions" if subset == "all" else f"evidence in {subset} sessions"
-
-
-def _bars(rows: pl.DataFrame, name: str, i: int, n: int, *, panel: int) -> go.Bar:
-    at = [-float(row) for row in range(rows.height)]
-    thick = 0.72 / n
-    ends = rows.with_columns(pl.col("low", "high").fill_null(pl.col("loss")))
-    return go.Bar(
-        x=rows["loss"].to_list(), y=[y + 0.36 - thick * (i + 0.5) for y in at], width=thick * 0.92, orientation="h",
-        name=plain(name), legendgroup=name, legendrank=i, showlegend=panel == 0, marker={"color": style.colour(i)},
-        error_x=style.interval(ends["loss"], ends["low"], ends["high"], thickness=0.9, width=1.5, color=style.INK),
-        text=[f"{clean(r['name'])}: {r['loss']:+.3f} [{r['low']:+.3f}, {r['high']:+.3f}]" for r in ends.to_dicts()],
-        textposition="none", hoverinfo="text", **style.axes(panel),
-    )  # fmt: skip
 
 
 def learning_curve(

@@ -21,17 +21,27 @@ _BETWEEN = " · "
 
 
 def embedding_map(
-    points: pl.DataFrame, *, terms: pl.DataFrame | None = None, title: str = "", seed: int = 0
+    points: pl.DataFrame,
+    *,
+    terms: pl.DataFrame | None = None,
+    question: tuple[float, float] | None = None,
+    title: str = "",
+    seed: int = 0,
 ) -> go.Figure:
-    """Draw a two-dimensional map of turns with their clusters, and the evidence of a question as numbered stars.
+    """Draw a two-dimensional map of turns with their clusters, a question, its evidence and what was retrieved.
+
+    Evidence is a star: yellow where it was retrieved (or where nothing says so), white where it was missed. What was
+    retrieved and is no evidence has a black ring, and the question is a black cross.
 
     The clusters that hold evidence and the largest others have a colour, six in all; the rest are pale grey, and
     points in no cluster paler and smaller. Both axes have one scale, and no numbers: a projection's coordinates mean
     nothing, only who is near whom.
 
     :param points: ``x``, ``y``, ``label`` (cluster, −1 for none), a row a turn; ``evidence`` (bool) marks the
-        question's evidence, numbered in order of rows; ``text``, ``doc_id`` and ``session_id`` are shown on hover.
+        question's evidence, and ``rank`` (null where not) what was retrieved; ``text``, ``doc_id`` and ``session_id``
+        are shown on hover.
     :param terms: ``label`` and ``terms`` (a list of words, or a text): the names of clusters.
+    :param question: where the question lies, projected with the turns.
     :param title: drawn above the map; the question, where evidence is marked.
     :param seed: above 6,000 points a random part is drawn, evidence always; the map says so.
     :raises DataError: when a coordinate is not finite.
@@ -56,9 +66,30 @@ def embedding_map(
         rest = turns.filter(~pl.col("evidence")).sample(_MOST_POINTS, seed=seed)
         note = f"{_MOST_POINTS:,} of {turns.height:,} points drawn"
         drawn = pl.concat([rest, turns.filter(pl.col("evidence"))])
-    stars = turns.filter(pl.col("evidence"))
+    marks = _marks(turns, question)
     named = {k: (coloured[k], names.get(k, f"cluster {k}")) for k in ranked["label"] if k in coloured}
-    return style.finish(_traces(drawn, stars, coloured, names), _layout(drawn, stars, named, title=title, note=note))
+    traces = _traces(drawn.filter(~pl.col("evidence")), marks, coloured, names)
+    return style.finish(traces, _layout(drawn, marks, named, title=title, note=note))
+
+
+def _marks(turns: pl.DataFrame, question: tuple[float, float] | None) -> dict[str, tuple[pl.DataFrame, dict[str, Any]]]:
+    """Give what is drawn on top of the clouds, by name: rows and the look of their marks."""
+    black = {"color": "black", "width": 1}
+    star = {"symbol": "star", "size": 12, "color": style.EVIDENCE, "line": black}
+    evidence = turns.filter(pl.col("evidence"))
+    if "rank" not in turns.columns:
+        marks = {"★ evidence": (evidence, star)}
+    else:
+        ring = {"symbol": "circle-open", "size": 8, "color": "black", "line": {"width": 1.4}}
+        marks = {
+            "○ retrieved, no evidence": (turns.filter(pl.col("rank").is_not_null() & ~pl.col("evidence")), ring),
+            "☆ evidence, missed": (evidence.filter(pl.col("rank").is_null()), star | {"color": "white"}),
+            "★ evidence, retrieved": (evidence.filter(pl.col("rank").is_not_null()), star),
+        }
+    if question is not None:
+        at = pl.DataFrame({"x": [float(question[0])], "y": [float(question[1])]})
+        marks["✚ the question"] = (at, {"symbol": "cross", "size": 11, "color": "black", "line": {"color": "white"}})
+    return {name: mark for name, mark in marks.items() if mark[0].height}
 
 
 def _names(terms: pl.DataFrame | None) -> dict[int, str]:
@@ -77,7 +108,10 @@ def _hover(rows: pl.DataFrame) -> list[str]:
 
 
 def _traces(
-    drawn: pl.DataFrame, stars: pl.DataFrame, coloured: dict[int, str], names: dict[int, str]
+    drawn: pl.DataFrame,
+    marks: dict[str, tuple[pl.DataFrame, dict[str, Any]]],
+    coloured: dict[int, str],
+    names: dict[int, str],
 ) -> list[go.Scatter]:
     def cloud(rows: pl.DataFrame, name: str, marker: dict[str, Any]) -> go.Scatter:
         x, y = (rows[axis].round(4).to_list() for axis in "xy")
@@ -93,18 +127,24 @@ def _traces(
         groups.append((drawn.filter(pl.col("label") == label), names.get(label, f"cluster {label}"),
                        {"size": 4, "color": tint, "opacity": 0.75, "line": {"width": 0}}))  # fmt: skip
     traces = [cloud(*group) for group in groups if group[0].height]
-    if stars.height:
-        edge = {"color": "black", "width": 1}
-        traces.append(cloud(stars, "evidence", {"symbol": "star", "size": 12, "color": style.EVIDENCE, "line": edge}))
-    return traces
+    return traces + [cloud(rows, name[2:], look) for name, (rows, look) in marks.items()]
 
 
 def _layout(
-    drawn: pl.DataFrame, stars: pl.DataFrame, named: dict[int, tuple[str, str]], *, title: str, note: str
+    drawn: pl.DataFrame,
+    marks: dict[str, tuple[pl.DataFrame, dict[str, Any]]],
+    named: dict[int, tuple[str, str]],
+    *,
+    title: str,
+    note: str,
 ) -> Any:
-    xy, star_xy = (rows.select("x", "y").to_numpy() for rows in (drawn, stars))
+    parts = [
+        rows.select("x", "y").cast(pl.Float64).to_numpy() for rows in (drawn, *(rows for rows, _ in marks.values()))
+    ]
+    xy, marked_xy = parts[0], np.vstack([np.empty((0, 2)), *parts[1:]])
     labels = drawn["label"].to_numpy()
-    low, high = xy.min(axis=0), xy.max(axis=0)
+    every = np.vstack(parts)
+    low, high = every.min(axis=0), every.max(axis=0)
     keys = [("#DADADA", "in no cluster")] * bool((labels < 0).any())
     keys += [(style.NOISE, "other clusters")] * bool((~np.isin(labels, list(named)) & (labels >= 0)).any())
 
@@ -114,15 +154,17 @@ def _layout(
         scale = float(((area - 24) / np.maximum(high - low, 1e-9)).min())
         corner = (low + high) / 2 - area / scale / 2
         to_px = (xy - corner) * scale
-        star_px = (star_xy - corner) * scale
-        texts = _cluster_labels(to_px, labels, star_px, named, area=area, longest=_LABEL_PX[width])
-        texts += _star_numbers(star_px, area)
+        marked_px = (marked_xy - corner) * scale
+        texts = _cluster_labels(to_px, labels, marked_px, named, area=area, longest=_LABEL_PX[width])
         for text in texts:
             text["x"], text["y"] = (corner + np.array(text.pop("at")) / scale).tolist()
-        texts.append(_key(keys, len(star_xy), note))
+        lines = _key(keys, {name: rows.height for name, (rows, _) in marks.items()}, note, px)
+        texts.append(style.note("<br>".join(lines), 0, 0, yshift=-3, align="left",
+                                font={"size": style.SMALL, "color": style.GREY}))  # fmt: skip
         box = {"showgrid": False, "showticklabels": False, "ticks": "", "mirror": True, "linecolor": style.RULE}
         return style.layout(
-            px, title=title, plot_px=float(area[1]), left=_SIDE, right=_SIDE, bottom=24, annotations=texts,
+            px, title=title, plot_px=float(area[1]), left=_SIDE, right=_SIDE, bottom=12 + 12 * len(lines),
+            annotations=texts,
             xaxis={**box, "range": [corner[0], corner[0] + area[0] / scale]},
             yaxis={**box, "range": [corner[1], corner[1] + area[1] / scale]},
         )  # fmt: skip
@@ -146,8 +188,8 @@ def _cluster_labels(
     texts = [_shorten(name, longest) for _, name in named.values()]
     sizes = np.array([(text_px(t, size, bold=True) + 4, size + 4) for t in texts])
     anchors = np.array([np.median(points[labels == label], axis=0) for label in named])
-    # a star and the number beside it are as wide as this
-    starred = (stars[:, None] + [(x, y) for x in (-7, 0, 7, 15) for y in (-7, 0, 7)]).reshape(-1, 2)
+    # a star is as wide as this
+    starred = (stars[:, None] + [(x, y) for x in (-7, 0, 7) for y in (-7, 0, 7)]).reshape(-1, 2)
     obstacles = np.vstack([points, starred])
     weights = np.concatenate([np.where(labels < 0, 0.3, 1.0), np.full(len(starred), 20.0)])
     radii = (0, 6, 12, 18, 24, 30, 38, 46, 56, 68, 86)
@@ -167,22 +209,17 @@ def _shorten(name: str, px: int) -> str:
     return fit(_BETWEEN.join(terms), px, style.SMALL, bold=True)
 
 
-def _star_numbers(stars: np.ndarray, area: np.ndarray) -> list[dict[str, Any]]:
-    if not len(stars):
-        return []
-    texts = [str(i + 1) for i in range(len(stars))]
-    sizes = np.array([(text_px(t, style.TEXT, bold=True), style.TEXT) for t in texts])
-    centres = place(stars, sizes, np.repeat(stars, 3, axis=0), area=(area[0], area[1]), radii=(6, 9, 13, 18, 24))
-    centres = np.where(np.isnan(centres), stars, centres)
-    return [
-        {"at": centre, "text": f"<b>{text}</b>", "font": {"size": style.TEXT, "color": "black"}, "showarrow": False,
-         "bgcolor": "rgba(255,255,255,0.6)", "borderpad": 0}
-        for centre, text in zip(centres, texts, strict=True)
-    ]  # fmt: skip
-
-
-def _key(keys: list[tuple[str, str]], stars: int, note: str) -> dict[str, Any]:
-    parts = [f"<span style='color:black'>★</span> evidence (n = {stars})"] if stars else []
-    parts += [f"<span style='color:{tint}'>●</span> {name}" for tint, name in keys]
-    parts += [plain(note)] if note else []
-    return style.note("   ".join(parts), 0, 0, yshift=-3, font={"size": style.SMALL, "color": style.GREY})
+def _key(keys: list[tuple[str, str]], marks: dict[str, int], note: str, px: int) -> list[str]:
+    """Give the key, in as many lines as it needs."""
+    parts = [(name, f"{name} ({n:,})" if n > 1 or name[0] != "✚" else name) for name, n in marks.items()]
+    entries = [(whole, f"<span style='color:black'>{name[0]}</span>{escape(whole[1:])}") for name, whole in parts]
+    entries += [(f"● {name}", f"<span style='color:{tint}'>●</span> {name}") for tint, name in keys]
+    entries += [(note, plain(note))] if note else []
+    lines, taken = [""], 0.0
+    for whole, text in entries:
+        wide = text_px(whole, style.SMALL) + 12
+        if lines[-1] and taken + wide > px - 2 * _SIDE:
+            lines, taken = [*lines, ""], 0.0
+        lines[-1] += "   " * bool(lines[-1]) + text
+        taken += wide
+    return lines

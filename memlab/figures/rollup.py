@@ -1,4 +1,4 @@
-"""Trees of summaries: drawn as an icicle or with links, and what their layers keep."""
+"""Trees of summaries: drawn as an icicle, and what their layers keep."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from memlab.figures import style
 from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, place, plain, text_px, wrap
 
-_ROW_PX, _MOST_PX, _LEGIBLE_PX = 13, 700, 10
+_ROW_PX, _LEGIBLE_PX = 26, 10
+_MOST_PX = {"column": 370, "full": 560}
 _SIDE_PX, _HEAD_PX = 8, 16
 _NEEDED = ("node_id", "parent", "label", "n_turns")
 
@@ -23,13 +24,13 @@ class _Laid(NamedTuple):
     depths: int
     leaves: int
 
-    def row_px(self) -> float:
-        return float(min(_ROW_PX, _MOST_PX / self.leaves))
+    def row_px(self, px: int) -> float:
+        return float(min(_ROW_PX, _MOST_PX["column" if px <= style.WIDTHS["column"] else "full"] / self.leaves))
 
     def layout(self, px: int, **own: Any) -> dict[str, Any]:
         own["xaxis"] = {"visible": False, "range": [0, 1]}
         own["yaxis"] = {"visible": False, "range": [self.leaves, 0]}
-        return style.layout(px, plot_px=round(self.row_px() * self.leaves), left=_SIDE_PX, right=_SIDE_PX, **own)
+        return style.layout(px, plot_px=round(self.row_px(px) * self.leaves), left=_SIDE_PX, right=_SIDE_PX, **own)
 
 
 def _laid(frame: pl.DataFrame) -> _Laid:
@@ -73,7 +74,7 @@ def icicle(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     style.need(frame, _NEEDED, "icicle")
     tree = _laid(frame)
     # The labels of the lowest nodes say most.
-    wide = np.array([1.0] * (tree.depths - 1) + [1.7 if tree.depths > 1 else 1.0])
+    wide = np.array([1.0] * (tree.depths - 1) + [2.4 if tree.depths > 1 else 1.0])
     edges = np.concatenate([[0.0], np.cumsum(wide / wide.sum())])
     traces = []
     for odd in (0, 1):
@@ -93,7 +94,7 @@ def icicle(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
 
     def layout_for(px: int) -> dict[str, Any]:
         across = px - 2 * _SIDE_PX
-        notes = [_boxed(row, edges, across, tree.row_px()) for row in tree.rows]
+        notes = [_boxed(row, edges, across, tree.row_px(px)) for row in tree.rows]
         for depth, name in heads.items():
             heading = escape(fit(name, (edges[depth + 1] - edges[depth]) * across, style.SMALL, bold=True))
             notes.append(style.note(f"<b>{heading}</b>", edges[depth], 1, "left bottom", xref="x"))
@@ -117,78 +118,6 @@ def _boxed(row: dict[str, Any], edges: np.ndarray, across: int, row_px: float) -
     lines = wrap(row["label"], room, style.SMALL, lines=max(1, min(4, int((high - 2) // 11))))
     return style.note(style.broken(lines), edges[row["depth"]], row["middle"], "left middle", xref="x", yref="y",
                       xshift=3, align="left")  # fmt: skip
-
-
-def links(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
-    """Draw a small tree as nodes and links, from the left to the right.
-
-    Solid: from the parent that a node belongs to most. Dotted: from others that it also belongs to. The larger a mark,
-    the more turns are below it.
-
-    :param frame: as :func:`icicle` takes it; with ``children`` (ids of all nodes below), the other parents are drawn.
-
-    >>> import polars as pl
-    >>> from memlab.figures import rollup
-    >>> nodes = {"node_id": ["a", "b"], "parent": [None, "a"], "label": ["trips", "Oslo"], "n_turns": [9, 4]}
-    >>> [mark.name for mark in rollup.links(pl.DataFrame(nodes)).data]
-    ['belongs to most', 'nodes']
-    """
-    style.need(frame, _NEEDED, "links")
-    tree = _laid(frame)
-    step = 0.34 / max(tree.depths - 1, 1)
-    at = {
-        row["node_id"]: ((0.28 if tree.depths > 1 else 0.03) + step * row["depth"], row["middle"]) for row in tree.rows
-    }
-    main = [(row["parent"], row["node_id"]) for row in tree.rows if row["parent"] in at]
-    also = [
-        (row["node_id"], child)
-        for row in (tree.rows if "children" in frame.columns else ())
-        for child in row["children"]
-        if child in at and (row["node_id"], child) not in set(main)
-    ]
-    traces: list[Any] = []
-    drawn = ((main, "belongs to most", style.SEQUENCE[1], "solid"), (also, "also belongs to", style.GREY, "dot"))
-    for pairs, name, tint, dash in drawn:
-        if pairs:
-            x, y = ([v for a, b in pairs for v in (at[a][i], at[b][i], None)] for i in (0, 1))
-            traces.append(style.line(x, y, name, tint, width=1, dash=dash, hoverinfo="skip"))
-    most = max(row["n_turns"] for row in tree.rows) or 1
-    size = [4 + 8 * (row["n_turns"] / most) ** 0.5 for row in tree.rows]
-    right, down = zip(*(at[row["node_id"]] for row in tree.rows), strict=True)
-    traces.append(
-        go.Scatter(x=right, y=down, mode="markers", name="nodes", showlegend=False, hoverinfo="text",
-                   text=[_hover(row) for row in tree.rows],
-                   marker={"size": size, "color": style.colour(0), "opacity": 1, "line": {"color": "white"}})
-    )  # fmt: skip
-
-    def layout_for(px: int) -> dict[str, Any]:
-        across = px - 2 * _SIDE_PX
-        notes = [
-            _beside(row, at[row["node_id"]], mark, across * (step if row["depth"] else 0.28), across, tree.row_px())
-            for row, mark in zip(tree.rows, size, strict=True)
-        ]
-        names = [trace.name for trace in traces[:-1]]
-        return tree.layout(px, title=title, names=names, bottom=14, annotations=[note for note in notes if note])
-
-    return style.finish(traces, layout_for)
-
-
-def _beside(
-    row: dict[str, Any], at: tuple[float, float], mark: float, left: float, across: int, row_px: float
-) -> dict[str, Any] | None:
-    """Put the label of a leaf right of its mark, that of another node left of it."""
-    if (row["end"] - row["first"]) * row_px < _LEGIBLE_PX:
-        return None
-    place: dict[str, Any] = {"x": at[0], "y": at[1], "xref": "x", "yref": "y"}
-    if row["leaf"]:
-        label = fit(row["label"], across * (1 - at[0]) - 9, style.SMALL)
-        return style.note(escape(label), anchor="left middle", xshift=9, **place)
-    room, many = left - mark / 2 - (16 if row["depth"] else 4), int((row["end"] - row["first"]) * row_px // 11)
-    if room < 40:
-        return None
-    lines = wrap(row["label"], room, style.SMALL, lines=max(1, min(3, many)))
-    return style.note(style.broken(lines), anchor="right middle", xshift=-mark / 2 - 3, align="right",
-                      bgcolor="rgba(255,255,255,0.85)", **place)  # fmt: skip
 
 
 def compression(frame: pl.DataFrame, *, reference: str = "", title: str = "") -> go.Figure:

@@ -11,6 +11,7 @@ from memlab.figures import style
 from memlab.figures._plotly import go
 from memlab.figures._rows import marked_rows, verdict
 from memlab.figures._text import clean, p_text, plain, signed
+from memlab.knowledge.calibration import wilson
 
 
 def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float = 0.05, title: str = "") -> go.Figure:
@@ -49,8 +50,8 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float 
 def exchange(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
     """Draw how much evidence is among what a selection throws out of the first k, and among what it brings in.
 
-    A selection gains where the filled mark lies right of the open one. The small tick is what the same ranks hold on
-    average: how far a mark lies from its tick is what the selection knows beyond the rank.
+    A selection gains where the filled mark lies right of the open one; 0 of n has a Wilson interval. The small tick is
+    what the same ranks hold on average: how far a mark lies from its tick is what the selection knows beyond the rank.
 
     :param frame: a row a system and side, as :func:`memlab.evaluate.exchange.exchange` gives them: ``system``,
         ``side`` (``out``, ``in``), ``n``, ``share``, ``low``, ``high``, ``expected`` and ``likeness``; systems that
@@ -73,6 +74,9 @@ def exchange(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
         tint = style.GREY if out else style.PALETTE[0]
         cosine = "" if row["likeness"] is None else f", cosine {row['likeness']:.2f}".replace("0.", ".")
         ends = {end: row["share"] if row[end] is None else row[end] for end in ("low", "high")}
+        if row["share"] in (0, 1):  # a bootstrap has no spread there
+            (low,), (high,) = wilson(np.array([row["share"] * row["n"]]), np.array([row["n"]]), confidence=0.95)
+            ends = {"low": float(low), "high": float(high)}
         numbers = f"{row['n']:,} {'out' if out else 'in'}: {row['share']:.1%}{cosine}"
         marks.append({"name": name, "x": row["share"], **ends, "numbers": numbers, "tint": tint,
                       "fill": "white" if out else tint})  # fmt: skip
@@ -118,24 +122,29 @@ def spans(
 def concentration(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
     """Draw how much of the first k falls into one cluster, as the share of questions at or above each amount.
 
-    Read it at .5: the height of a line is the share of questions where one cluster holds at least half of the top k.
+    Read it at .5: the height of a line is the share of questions where one cluster holds at least half of the first k.
+    Bands are 95 % Wilson intervals, and of a null model the middle 95 % of its draws.
 
     :param frame: ``largest_share`` (of the k, in the cluster that holds most of them), a row a question; ``system``
-        where several are compared, such as a ranking and its null model.
+        where several are compared; ``draw`` where a null model has several (null elsewhere).
     """
     style.need(frame, ("largest_share",), "concentration")
-    rows = frame if "system" in frame.columns else frame.with_columns(system=pl.lit("ranking"))
-    systems = style.series(rows, "system")
-    traces = []
-    for i, system in enumerate(systems):
-        values = np.sort(rows.filter(pl.col("system") == system)["largest_share"].drop_nulls().to_numpy())
-        share = 1 - np.arange(len(values)) / max(len(values), 1)
-        x, first = np.unique(values, return_index=True)
-        y = [1.0, *share[first], share[first][-1] if len(x) and x[-1] >= 1 else 0.0]
-        look: dict[str, Any] = {"width": 1.6, "dash": style.dash(i), "line": {"shape": "vh"}}
-        traces.append(style.line([0.0, *x, 1.0], y, style.named(system), style.colour(i), **look))
+    missing = {"system": "ranking", "draw": None} if "system" not in frame.columns else {"draw": None}
+    rows = frame.with_columns(pl.lit(v).alias(c) for c, v in missing.items() if c not in frame.columns)
+    steps = rows["largest_share"].drop_nulls().unique().to_numpy()
+    grid, names, traces = np.unique([0.0, *steps, *np.clip(steps + 1e-6, 0, 1), 1.0]), list[str](), list[Any]()
+    for i, system in enumerate(style.series(rows, "system")):
+        draws = rows.filter(pl.col("system") == system).drop_nulls("largest_share").partition_by("draw")
+        above = np.array([(part["largest_share"].to_numpy()[:, None] >= grid - 1e-9).mean(axis=0) for part in draws])
+        n = draws[0].height
+        names.append(f"{clean(system)} (n = {n:,})" if len(draws) == 1 else clean(system))
+        ends = wilson(above[0] * n, np.full(len(grid), n), confidence=0.95)
+        low, high = ends if len(draws) == 1 else np.quantile(above, (0.025, 0.975), axis=0)
+        look: dict[str, Any] = {"width": 1.6, "dash": ("solid", "dash", "dot")[i % 3], "line": {"simplify": False}}
+        traces += [style.band(grid, low, high, style.faded(style.colour(i), 0.2)),
+                   style.line(grid, above.mean(axis=0), style.named(names[-1]), style.colour(i), **look)]  # fmt: skip
     return style.plot(
-        traces, title=title, names=list(map(clean, systems)) if len(systems) > 1 else [], plot_px=180,
-        xaxis={"title": {"text": f"share of the top {k} in one cluster, at least"}, "range": [0, 1.01], "dtick": 0.2},
+        traces, title=title, names=names if len(names) > 1 else [], plot_px=180,
+        xaxis={"title": {"text": f"share of the first {k} in one cluster, at least"}, "range": [0, 1.01], "dtick": 0.2},
         yaxis={"title": {"text": "share of questions"}, "range": [0, 1.02]},
     )  # fmt: skip

@@ -113,10 +113,10 @@ def _ridge_layout(labels: list[dict[str, Any]], *, span: list[float], xlabel: st
 def evidence_matrix(
     matrix: np.ndarray, names: Sequence[str], *, evidence: Sequence[bool] | None = None, title: str = ""
 ) -> go.Figure:
-    """Draw the similarities among one question's evidence and its hardest distractors.
+    """Draw the similarities among one question's evidence and its hardest distractors, each pair once.
 
-    Cells are drawn as squares, since a heat map would be a raster inside an SVG. Rows are named; columns carry the
-    numbers of the rows.
+    Cells are drawn as squares, since a heat map would be a raster inside an SVG. Rows are named, and their numbers
+    stand on the diagonal. Beside the cells stands the mean of each kind of pair.
 
     :param matrix: (n, n) similarities, n ≤ 60; written into the cells up to n = 12.
     :param names: n texts, in the order of the matrix.
@@ -132,7 +132,7 @@ def evidence_matrix(
     marks = list(evidence) if evidence is not None else [False] * n
     off_diagonal = values[~np.eye(n, dtype=bool)] if n > 1 else values.ravel()
     low, high = float(np.nanmin(off_diagonal)), float(np.nanmax(off_diagonal))
-    pairs = [(i, j) for i in range(n) for j in range(n)]
+    pairs = [(i, j) for i in range(n) for j in range(i)]
     points = go.Scatter(
         x=[j for _, j in pairs], y=[i for i, _ in pairs], mode="markers", marker={"opacity": 0, "size": 8},
         text=[f"{i + 1} and {j + 1}: {values[i, j]:.3f}" for i, j in pairs], hoverinfo="text", showlegend=False,
@@ -140,16 +140,17 @@ def evidence_matrix(
     white = {"color": "white", "width": 0.8}
     shapes = [
         {"type": "rect", "x0": j - 0.5, "x1": j + 0.5, "y0": i - 0.5, "y1": i + 0.5, "layer": "below", "line": white,
-         "fillcolor": "#F2F2F2" if i == j else _shade(values[i, j], low, high)} for i, j in pairs
+         "fillcolor": _shade(values[i, j], low, high)} for i, j in pairs
     ]  # fmt: skip
     line = {"type": "line", "line": {"color": style.INK, "width": 1.2}, "layer": "above"}
     for edge in (i - 0.5 for i in range(1, n) if marks[i] != marks[i - 1]):
-        shapes.append({**line, "x0": -0.5, "x1": n - 0.5, "y0": edge, "y1": edge})
-        shapes.append({**line, "x0": edge, "x1": edge, "y0": -0.5, "y1": n - 0.5})
-    shown = [(i, j) for i, j in pairs if i != j and n <= 12 and np.isfinite(values[i, j])]
+        shapes.append({**line, "x0": -0.5, "x1": edge, "y0": edge, "y1": edge})
+        shapes.append({**line, "x0": edge, "x1": edge, "y0": edge, "y1": n - 0.5})
+    shown = [(i, j) for i, j in pairs if n <= 12 and np.isfinite(values[i, j])]
+    means = _means(values, pairs, marks) if any(marks) else []
 
     def layout_for(px: int) -> dict[str, Any]:
-        left = int(px * (0.42 if px <= style.WIDTHS["column"] else 0.5))
+        left = int(px * (0.38 if px <= style.WIDTHS["column"] else 0.5))
         side = min((px - left - 8) / n, 26)
         size, letters = min(style.SMALL - 1, side * 0.42), min(style.SMALL, max(side * 0.8, 5))
         texts = [
@@ -157,21 +158,36 @@ def evidence_matrix(
              "font": {"size": size, "color": "white" if values[i, j] > low + 0.66 * (high - low) else style.INK}}
             for i, j in shown
         ]  # fmt: skip
+        texts += [{"text": f"<b>{i + 1}</b>", "x": i, "y": i, "font": {"size": letters}} for i in range(n)]
+        texts += [
+            style.note(text, 1, 1, "right top", align="right", yshift=-2 - 12 * row, font={"size": style.SMALL})
+            for row, text in enumerate(means) if text_px(text, style.SMALL) < side * (n - 2 - 12 * row / side) - 4
+        ]  # fmt: skip
         rows = [
             escape(fit(f"{'★ ' if m else ''}{i + 1} {clean(t)}", left - 14, letters))
             for i, (t, m) in enumerate(zip(names, marks, strict=True))
         ]
-        ticks = {"showgrid": False, "showline": False, "ticks": "", "tickvals": list(range(n)),
-                 "tickfont": {"size": letters}}  # fmt: skip
+        ticks = {"showgrid": False, "showline": False, "ticks": ""}
         return style.layout(
-            px, title=title, plot_px=side * n, head_px=16, left=left, right=int(px - left - side * n), bottom=6,
+            px, title=title, plot_px=side * n, head_px=4, left=left, right=int(px - left - side * n), bottom=6,
             annotations=texts, shapes=shapes,
-            xaxis={**ticks, "ticktext": [str(i + 1) for i in range(n)], "range": [-0.5, n - 0.5], "side": "top",
-                   "tickangle": 0},
-            yaxis={**ticks, "ticktext": rows, "range": [n - 0.5, -0.5]},
+            xaxis={**ticks, "showticklabels": False, "range": [-0.5, n - 0.5]},
+            yaxis={**ticks, "tickvals": list(range(n)), "tickfont": {"size": letters}, "ticktext": rows,
+                   "range": [n - 0.5, -0.5]},
         )  # fmt: skip
 
     return style.finish([points], layout_for)
+
+
+def _means(values: np.ndarray, pairs: list[tuple[int, int]], marks: list[bool]) -> list[str]:
+    kinds: dict[int, list[float]] = {2: [], 1: [], 0: []}
+    for i, j in pairs:
+        kinds[marks[i] + marks[j]].append(values[i, j])
+    names = {2: "★ with ★", 1: "★ with others", 0: "others"}
+    return [
+        f"{names[kind]}: mean {np.nanmean(of):.2f}, n = {len(of):,}".replace("0.", ".")
+        for kind, of in kinds.items() if of
+    ]  # fmt: skip
 
 
 def _shade(value: float, low: float, high: float) -> str:

@@ -163,7 +163,7 @@ def layout(
     :param bottom: room for the axis; the legend stands below it.
     :param own: what else plotly takes; ``legend`` and ``annotations`` are added to those made here.
     """
-    lines = wrap(title, px - 16, 11, bold=True)
+    lines = wrap(title, px - 16, 11, lines=3, bold=True)
     top = 10 + 14 * len(lines) + head_px
     # plotly cuts off the first line of a title that has two; an annotation keeps both.
     texts = [note("<br>".join(f"<b>{escape(line)}</b>" for line in lines), 0, 1, xshift=8 - left, yshift=top - 4,

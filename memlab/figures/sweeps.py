@@ -54,10 +54,13 @@ def sweep(
     traces, panels = list[Any](), list[dict[str, Any]]()
     for p, head in enumerate(style.series(frame, panel)):
         rows = frame.filter(pl.col(panel) == head)
-        n_baseline = rows["baseline"].drop_nulls().len() if "baseline" in rows.columns else 0
-        if n_baseline:
-            traces += _references(rows, series, reference, panel=p, legend=reference not in names)
-            names += [reference] if reference not in names else []
+        lines = _references(rows, series, reference)
+        for nth, (name, (x, y)) in enumerate(lines.items()):
+            tint = style.darker(style.colour(nth), 0.15) if len(lines) > 1 else style.GREY
+            own: dict[str, Any] = {"legendgroup": name, "showlegend": name not in names, **style.axes(p)}
+            look: dict[str, Any] = {"width": 1.2, "dash": ("dash", "dot")[nth % 2], "legendrank": 2000}
+            traces.append(style.line(x, y, style.named(name), tint, **look, **own))
+            names += [name] if name not in names else []
         for i, system in enumerate(systems):
             points = rows.filter(pl.col(series) == system).sort("value")
             if points.height:
@@ -82,18 +85,16 @@ def _swept(points: pl.DataFrame, name: str, i: int, *, panel: int, legend: bool)
                         **style.axes(panel))  # fmt: skip
 
 
-def _references(rows: pl.DataFrame, series: str, name: str, *, panel: int, legend: bool) -> list[go.Scatter]:
-    """Draw the plain ranking: one line for each that the series of a panel are held against."""
-    lines: list[tuple[list[float], list[float]]] = []
-    for (_,), part in rows.drop_nulls("baseline").sort("value").group_by(series, maintain_order=True):
-        line = (part["value"].to_list(), part["baseline"].to_list())
-        if line not in lines:
-            lines.append(line)
-    return [
-        style.line(x, y, style.named(name), width=1.2, dash="dash", legendgroup=name, legendrank=2000,
-                   showlegend=legend and i == 0, **style.axes(panel))
-        for i, (x, y) in enumerate(lines)
-    ]  # fmt: skip
+def _references(rows: pl.DataFrame, series: str, name: str) -> dict[str, tuple[list[float], list[float]]]:
+    """Give the plain ranking's line, or, where the series of a panel have different ones, a line for each."""
+    if "baseline" not in rows.columns:
+        return {}
+    lines = {
+        str(system): (part["value"].to_list(), part["baseline"].to_list())
+        for (system,), part in rows.drop_nulls("baseline").sort("value").group_by(series, maintain_order=True)
+    }
+    differ = any(line != other for line in lines.values() for other in lines.values())
+    return {f"{name}, {system}" if differ else name: line for system, line in lines.items()}
 
 
 def _columns(n: int, px: int) -> int:
@@ -108,19 +109,27 @@ def _layout(panels: list[dict[str, Any]], names: list[str], *, own: bool, title:
     def layout_for(px: int) -> dict[str, Any]:
         columns, gap_px = _columns(len(panels), px), 46 if own else 16
         wide = (px - 42 - 12 - gap_px * (columns - 1)) / columns
-        high = (190 if columns < 3 else 160) if len(panels) <= columns else 105 if columns > 1 else 150
+        down = math.ceil(len(panels) / columns)
+        high = (190 if columns < 3 else 160) if down == 1 else 105 if columns > 1 else 150
+        alike = len({panel["x"] for panel in panels}) == 1
+        # A row above another needs no title of the same axis; a column is no taller than 4.5 in.
+        foot = 22 if alike else _FOOT_PX
+        if px <= style.WIDTHS["column"]:
+            legend = style.legend_below(names, px)[1] if len(names) > 1 else 0
+            room = 432 - 38 * bool(title) - 10 - header - _FOOT_PX - legend - (header + foot) * (down - 1)
+            high = max(60, min(high, room // down))
         facets = []
         for p, panel in enumerate(panels):
-            quiet = p % columns > 0 and not own
+            quiet, above = p % columns > 0 and not own, alike and p + columns < len(panels)
             heading = fit(panel["head"], wide, style.SMALL, bold=True)
             ylabel = "" if quiet else escape(fit(panel["y"], high + header, style.TEXT))
             facets.append({
                 "px": high, "head": f"<b>{escape(heading)}</b>" if heading else "",
-                "xaxis": {"title": {"text": plain(panel["x"])}, **_x_axis(panel["ticks"])},
+                "xaxis": {"title": {"text": "" if above else plain(panel["x"])}, **_x_axis(panel["ticks"])},
                 "yaxis": {"range": [0, panel["top"]], "showticklabels": not quiet, "title": {"text": ylabel},
                           "nticks": 6},
             })  # fmt: skip
-        return style.panels(px, facets, columns=columns, gap=(gap_px, header + _FOOT_PX), title=title,
+        return style.panels(px, facets, columns=columns, gap=(gap_px, header + foot), title=title,
                             names=names if len(names) > 1 else [], head_px=header, bottom=_FOOT_PX)  # fmt: skip
 
     return layout_for

@@ -110,7 +110,7 @@ HITS_BY_N = pl.DataFrame(
 )
 
 CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
-    "map": (lambda: maps.embedding_map(points(), terms=terms(), title=NASTY), [NASTY, "evidence (n = 3)", "word"]),
+    "map": (lambda: maps.embedding_map(points(), terms=terms(), title=NASTY), [NASTY, "evidence (3)", "word"]),
     "recall": (lambda: curves.recall_curves(recalls(), title="t"), [LONG, "recall_all@k", "chance", "k (log scale)"]),
     "independent": (lambda: curves.independent_hits(HITS_BY_N, label=LONG), ["if found independently", "n=30", LONG]),
     "risk": (lambda: curves.risk_coverage(risks(), risk=NASTY), [NASTY, "top score", "any order", "best order"]),
@@ -118,7 +118,7 @@ CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
     "matrix": (matrix, ["★ 1 Dr. Lee", ".40", "<script>"]),
     "anatomy": (
         lambda: anatomy.question_anatomy(hits(), misses=misses(), question="How many doctors?", system="bm25"),
-        ["How many doctors?", "2 of 4 pieces of evidence in the top 4", "missed", "37", "I saw Dr. Lee", "<script>"],
+        ["How many doctors?", "2 of 4 pieces of evidence in the first 4", "missed", "37", "I saw Dr. Lee", "<script>"],
     ),
     "kinds": (lambda: corpus.question_kinds(KINDS), ["multi", "single", "sessions that the evidence is in"]),
     "evidence": (lambda: corpus.evidence_histogram(pl.DataFrame({"n_evidence": [1, 1, 2, 14]})), ["10+", "n = 4"]),
@@ -132,7 +132,7 @@ CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
     ),
     "concentration": (
         lambda: selection.concentration(pl.DataFrame({"largest_share": [0.2, 0.5, 1.0]}), k=10),
-        ["share of the top 10 in one cluster, at least"],
+        ["share of the first 10 in one cluster, at least"],
     ),
 }
 
@@ -255,9 +255,33 @@ def test_forest_fills_only_what_is_significant() -> None:
     assert neither.marker.color == "white"
 
 
-def test_concentration_is_the_share_of_questions_at_or_above() -> None:
-    line = selection.concentration(pl.DataFrame({"largest_share": [0.2, 0.2, 0.5, 0.9]})).data[0]
-    assert list(zip(line.x, line.y, strict=True)) == [(0, 1), (0.2, 1), (0.5, 0.5), (0.9, 0.25), (1, 0)]
+def test_concentration_is_the_share_of_questions_at_or_above_with_a_band() -> None:
+    band, line = selection.concentration(pl.DataFrame({"largest_share": [0.2, 0.2, 0.5, 0.9]})).data
+    share = dict(zip(line.x, line.y, strict=True))
+    assert [share[x] for x in (0, 0.2, 0.5, 0.9, 1)] == [1, 1, 0.5, 0.25, 0]
+    assert min(y for x, y in zip(line.x, line.y, strict=True) if x < 0.21) == 0.5, "steps, not slopes"
+    assert min(band.y) == pytest.approx(0)
+    assert max(y for x, y in zip(band.x, band.y, strict=True) if x == 1) > 0.4, "Wilson at 0 of 4"
+
+
+def test_a_null_model_has_the_band_of_its_draws() -> None:
+    frame = pl.DataFrame({"largest_share": [0.2, 0.4, 0.2, 0.2], "draw": [0, 0, 1, 1], "system": "permuted"})
+    band, line = selection.concentration(frame).data
+    at = dict(zip(line.x, line.y, strict=True))
+    assert at[0.4] == 0.25
+    assert {0.0125, 0.4875} <= {round(y, 6) for x, y in zip(band.x, band.y, strict=True) if x == 0.4}
+
+
+def test_map_tells_hits_misses_and_false_ones_apart_by_shape() -> None:
+    ranked = points().with_columns(rank=pl.when(pl.int_range(pl.len()) % 2 == 0).then(pl.int_range(pl.len()) + 1))
+    fig = maps.embedding_map(ranked, question=(0.0, 0.0))
+    looks = {trace.name: (trace.marker.symbol, trace.marker.color) for trace in fig.data[-4:]}
+    assert looks == {
+        "retrieved, no evidence": ("circle-open", "black"),
+        "evidence, missed": ("star", "white"),
+        "evidence, retrieved": ("star", style.EVIDENCE),
+        "the question": ("cross", "black"),
+    }
 
 
 def test_anatomy_marks_evidence_by_shape_and_fill() -> None:

@@ -80,7 +80,7 @@ CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
     "recovery": (
         lambda: decay_truth.recovery(sets(), title="t"),
         ["weibull: shape = 1.5", "1 of 2", "weibull: half_life_days = 200", "plateau_linear: floor = 0.5", "¼",
-         "fitted parameter over the true one, 90% intervals (log scale)", "vermilion: those that do not"],
+         "fitted parameter over the true one, 90% intervals (log scale)", "open: those that do not"],
     ),
     "outranked": (
         lambda: decay_truth.outranked(bought()),

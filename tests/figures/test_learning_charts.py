@@ -38,8 +38,8 @@ def grown() -> pl.DataFrame:
 CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
     "importance": (
         lambda: learning.importance(worth(), title="<b>t</b>"),
-        ["<b>t</b>", "groups of features", "single features", "f_14", "g_3", "all questions (n = 1,155)",
-         "evidence in ≥ 2 sessions (n = 201)", "loss in recall_all@10 when permuted"],
+        ["<b>t</b>", "g_0", "g_3", "● all questions (n = 1,155)", "■ evidence in ≥ 2 sessions (n = 201)",
+         "loss in recall_all@10 when permuted"],
     ),
     "curve": (
         lambda: learning.learning_curve(grown()),
@@ -59,38 +59,35 @@ def test_it_is_drawn_with_its_words_on_it(name: str) -> None:
     shown = drawn(make(), rendered=name in RENDERED)
     for text in expected:
         assert text in shown, f"{text!r} not drawn; drawn: {shown}"
-    assert "f_15" not in shown
+    assert "f_0" not in shown
 
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_it_has_a_layout_for_each_width(name: str) -> None:
     fig = CHARTS[name][0]()
     for width, px in style.WIDTHS.items():
-        layout = style.for_width(fig, width).layout
-        margin = layout.margin
+        shown = style.for_width(fig, width)
+        layout, margin = shown.layout, shown.layout.margin
         assert layout.width == px
         assert 60 < layout.height < 3 * px
         assert px - margin.l - margin.r > 60
-        for axis in (layout.xaxis, layout.xaxis2, layout.yaxis, layout.yaxis2):
-            assert 0 <= axis.domain[0] < axis.domain[1] <= 1
+        for axis in (*shown.select_xaxes(), *shown.select_yaxes()):
+            assert axis.domain is None or 0 <= axis.domain[0] < axis.domain[1] <= 1
 
 
-def test_bars_follow_the_first_group_of_questions() -> None:
-    frame = worth().with_columns(
-        loss=pl.when(pl.col("questions") == "all").then(pl.col("loss")).otherwise(-pl.col("loss"))
-    )
-    first, _, second, _ = learning.importance(frame, features=3).data
-    assert list(first.x) == sorted(first.x, reverse=True)
-    assert list(second.x) == sorted(second.x)
-    fig = learning.importance(frame, features=3)
-    assert [len(t.x) for t in fig.data] == [4, 3, 4, 3]
-    assert list(fig.layout.yaxis2.ticktext) == ["f_0", "f_1", "f_2"]
+def test_rows_follow_the_first_group_of_questions() -> None:
+    shuffled = worth().sort("name", descending=True)
+    names = [mark.text[0].split("<br>")[0] for mark in learning.importance(shuffled).data]
+    assert names == [f"g_{i}" for i in range(4) for _ in range(2)]
 
 
-def test_intervals_reach_where_they_should() -> None:
-    bar = learning.importance(worth()).data[0]
-    assert bar.x[0] - bar.error_x.arrayminus[0] == pytest.approx(0.07)
-    assert bar.x[0] + bar.error_x.array[0] == pytest.approx(0.12)
+def test_intervals_reach_where_they_should_and_those_with_0_are_open() -> None:
+    marks = learning.importance(worth()).data
+    assert marks[0].x[0] - marks[0].error_x.arrayminus[0] == pytest.approx(0.07)
+    assert marks[0].x[0] + marks[0].error_x.array[0] == pytest.approx(0.12)
+    assert marks[0].marker.color != "white"
+    frame = worth().with_columns(low=-pl.col("loss"))
+    assert {mark.marker.color for mark in learning.importance(frame).data} == {"white"}
 
 
 def test_curve_holds_all_that_it_draws() -> None:

@@ -43,7 +43,6 @@ def layers() -> pl.DataFrame:
 
 CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
     "icicle": (lambda: rollup.icicle(months(), title="In time"), ["In time", "month", "May: garden", "day 4"]),
-    "links": (lambda: rollup.links(months()), ["day 1", "belongs to most", "also belongs to"]),
     "compression": (
         lambda: rollup.compression(layers(), reference="at random"),
         ["session", "month", "<i>given</i>", "at random", "times shorter"],
@@ -107,24 +106,9 @@ def test_labels_are_cut_to_the_width() -> None:
 def test_boxes_too_low_for_a_label_have_none() -> None:
     ids = ["top", *map(str, range(400))]
     frame = pl.DataFrame({"node_id": ids, "parent": ["", *["top"] * 400], "label": ["all", *["x"] * 400], "n_turns": 1})
-    for chart in (rollup.icicle, rollup.links):
-        layout = chart(frame).layout
-        assert [note.text for note in layout.annotations] == ["all"]
-        assert layout.height < 800
-
-
-def test_links_go_to_the_first_parent_and_dotted_to_the_others() -> None:
-    main, also, nodes = rollup.links(months()).data
-    assert (main.name, main.line.dash, also.name, also.line.dash) == (
-        "belongs to most",
-        "solid",
-        "also belongs to",
-        "dot",
-    )
-    assert main.x.count(None) == 7
-    assert also.x.count(None) == 1
-    assert also.y[:2] == (3.5, 2.5)
-    assert nodes.marker.size[0] == max(nodes.marker.size)
+    layout = rollup.icicle(frame).layout
+    assert [note.text for note in layout.annotations] == ["all"]
+    assert layout.height < 800
 
 
 @settings(deadline=None, max_examples=30)
@@ -136,8 +120,6 @@ def test_every_node_of_any_forest_is_drawn_once(above: list[int]) -> None:
         schema_overrides={"parent": pl.String},
     )
     assert sum(len(bars.y) for bars in rollup.icicle(frame).data) == len(above)
-    nodes = rollup.links(frame).data[-1]
-    assert len(set(zip(nodes.x, nodes.y, strict=True))) == len(above)
 
 
 def test_layers_are_named_and_the_reference_is_not() -> None:
@@ -153,7 +135,7 @@ def test_layers_are_named_and_the_reference_is_not() -> None:
 
 @pytest.mark.parametrize(
     ("chart", "frame"),
-    [(rollup.icicle, months()), (rollup.links, months()), (rollup.compression, layers())],
+    [(rollup.icicle, months()), (rollup.compression, layers())],
 )
 def test_missing_columns_and_no_rows_are_named(chart: Callable[[pl.DataFrame], go.Figure], frame: pl.DataFrame) -> None:
     with pytest.raises(DataError, match=rf"needs the column\(s\) {frame.columns[0]}"):

@@ -45,10 +45,12 @@ def test_panels_lie_side_by_side_and_on_no_other(panels: int, width: style.Width
 
 def test_each_series_has_its_baseline_and_one_entry_in_the_legend() -> None:
     fig = sweeps.sweep(swept(3), panel="panel", series="measure", reference="plain")
-    assert [t.name for t in fig.data if t.showlegend] == ["plain", "recall_all@10", "recall_all@20"]
-    grey = [t for t in fig.data if t.name == "plain"]
-    assert [t.y[0] for t in grey[:2]] == [0.15, 0.25]
-    assert len(grey) == 6, "two a panel"
+    named = ["plain, recall_all@10", "plain, recall_all@20", "recall_all@10", "recall_all@20"]
+    assert [t.name for t in fig.data if t.showlegend] == named
+    plain = [t for t in fig.data if t.name in named[:2]]
+    assert [t.y[0] for t in plain[:2]] == [0.15, 0.25]
+    assert plain[0].line.dash != plain[1].line.dash
+    assert len(plain) == 6, "two a panel"
     same = swept(1).with_columns(baseline=pl.lit(0.2))
     drawn = sweeps.sweep(same, series="measure", reference="plain").data
     assert sum(t.name == "plain" for t in drawn) == 1, "one line where both are held against the same"
