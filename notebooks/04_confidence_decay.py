@@ -66,6 +66,7 @@ from IPython.display import Markdown, display
 import memlab
 from memlab import evaluate
 from memlab.config import RecallSettings
+from memlab.explorer import panels
 from memlab.figures import decay as drawn
 from memlab.figures import decay_live, decay_truth, export
 from memlab.knowledge import (
@@ -175,6 +176,19 @@ caption = (
     "gained or lost against the default."
 )
 export(fig, "decay-ranking", data=live.ranking, caption=caption, provenance=about, directory=figures)
+
+# %% [markdown]
+# What is asked, and how much similarity, nearness in the graph and confidence count: choose a question and move the weights. A
+# value that was superseded is struck out. The button writes the weights into `memlab.toml`.
+
+# %%
+own = data.questions.filter(pl.col("scope") == asked["scope"][0])
+panels.weigh(
+    own if own.height else asked,
+    confidence.score(held, now=now),
+    encoder=model,
+    path=settings_file or Path(tempfile.mkdtemp()) / "memlab.toml",
+)
 
 # %% [markdown]
 # ## Tuning: labelled facts

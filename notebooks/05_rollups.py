@@ -52,6 +52,7 @@ from IPython.display import Markdown, display
 import memlab
 from memlab import evaluate
 from memlab.embed.text import turn_texts
+from memlab.explorer import panels
 from memlab.figures import export, selection, sweeps
 from memlab.figures import rollup as drawn
 from memlab.knowledge.calibration import wilson
@@ -106,6 +107,12 @@ caption = (
     f"The rollup of {scope} in time ({data.name}; {mine.height:,} turns in {counted}; weeks begin on Monday, {tz})."
 )
 export(fig, "rollups-time", data=shown, caption=caption, provenance=dict(bench.provenance), directory=figures)
+
+# %% [markdown]
+# Open a node: its sentences with the turns that they stand on, and what is below it.
+
+# %%
+panels.unfold(periods, mine)
 
 # %% [markdown]
 # ## A tree by likeness

@@ -66,6 +66,7 @@ from memlab import context, evaluate, records
 from memlab.context.bias import FACTOR
 from memlab.embed.tokens import TokenEncoder
 from memlab.experiments import latency
+from memlab.explorer import panels
 from memlab.figures import export, follow_ups, sweeps
 from memlab.knowledge import calibration, confidence, extraction, resolve
 from memlab.rewrite import rewrite, score
@@ -241,7 +242,10 @@ play = pl.DataFrame(played, infer_schema_length=None).with_row_index("turn_of_se
 first_as_asked = runs[told.name, "as asked"].frame.filter(pl.col("rank") == 1)
 first_as_asked = first_as_asked.join(told.turns.select(doc_id="turn_id", found_as_asked="text"), on="doc_id")
 play = play.join(first_as_asked.select("query_id", "found_as_asked"), on="query_id", how="left", maintain_order="left")
-play.select("turn_of_session", "asked", "found_as_asked", "rewritten", "in_play", found_rewritten="found")
+panels.play(
+    play.select("asked", "found_as_asked", "rewritten", "in_play", found_rewritten="found"),
+    columns=["asked", "found_as_asked", "rewritten", "in_play", "found_rewritten"],
+)
 
 # %% jupyter={"source_hidden": true}
 with_memory = replace(run, name="memory", frame=pl.concat([one.frame for one in biased_runs]))

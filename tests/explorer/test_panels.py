@@ -8,8 +8,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from explored import DATA
 
-from memlab.datasets import synthetic
 from memlab.errors import DataError
 from memlab.explorer import panels
 from memlab.figures.origin import RUNNING
@@ -67,7 +67,7 @@ def test_a_file_that_cannot_be_written_is_told_and_left(tmp_path: Path) -> None:
 
 
 def test_a_node_opens_to_what_is_below_and_a_session_to_its_turns() -> None:
-    turns = synthetic.generate(turns=60, seed=0).turns
+    turns = DATA.turns
     nodes = rollup(turns)
     panel = panels.unfold(nodes, turns)
     assert {node for _, node in panel.controls["node"].options} == set(nodes["node_id"])
@@ -96,7 +96,7 @@ def test_without_a_screen_the_table_stands_alone(monkeypatch: pytest.MonkeyPatch
     "make",
     [
         lambda: panels.weigh(ASKED.clear(), facts()),
-        lambda: panels.unfold(rollup(synthetic.generate(turns=60, seed=0).turns).clear(), pl.DataFrame()),
+        lambda: panels.unfold(pl.DataFrame(), DATA.turns),
         lambda: panels.play(ASKED, columns=["nothing"]),
         lambda: panels.play(ASKED.clear(), columns=["text"]),
     ],
