@@ -139,7 +139,7 @@ def weigh(
 
     def write(_: Any = None) -> None:
         try:
-            _toml.write(Path(path), "recall", {name: round(slider.value, 4) for name, slider in sliders.items()})  # type: ignore[misc]
+            _toml.write(Path(path), "recall", {name: round(slider.value, 4) for name, slider in sliders.items()})
             panel.tell("")
             button.description = f"written to {Path(path).name}"
         except MemlabError as error:
