@@ -18,7 +18,7 @@ from memlab.config import RecallSettings
 from memlab.embed.base import Encoder
 from memlab.errors import DataError, MemlabError, ModelError
 from memlab.figures.origin import RUNNING
-from memlab.knowledge import _toml, search
+from memlab.knowledge import search, settings_file
 
 _BLUE, _ORANGE, _INDENT = "#0072B2", "#D55E00", "\u2003"
 
@@ -139,7 +139,9 @@ def weigh(
 
     def write(_: Any = None) -> None:
         try:
-            _toml.write(Path(path), "recall", {name: round(slider.value, 4) for name, slider in sliders.items()})
+            settings_file.write(
+                Path(path), "recall", {name: round(slider.value, 4) for name, slider in sliders.items()}
+            )
             panel.tell("")
             button.description = f"written to {Path(path).name}"
         except MemlabError as error:

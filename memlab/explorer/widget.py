@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -162,13 +163,15 @@ def _widget_class() -> Any:
             if not question.strip() or not self._picked:
                 raise DataError("a question needs words, and its evidence: pick the turns that answer it")
             turns = self.selection.sort("timestamp", nulls_last=True)
-            lines = self._golden.read_text(encoding="utf-8").splitlines() if self._golden.exists() else []
+            before = self._golden.read_text(encoding="utf-8") if self._golden.exists() else ""
+            numbers = [int(number) for number in re.findall(r'"query_id": "golden-(\d+)"', before)]
             record = {
-                "question": question.strip(), "scope": self.scope, "query_id": f"golden-{len(lines) + 1}",
+                "question": question.strip(), "scope": self.scope, "query_id": f"golden-{max(numbers, default=0) + 1}",
                 **({"answer": answer.strip()} if answer.strip() else {}), "evidence": turns["turn_id"].to_list(),
             }  # fmt: skip
             with self._golden.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+                whole = "\n" if before and not before.endswith("\n") else ""
+                file.write(whole + json.dumps(record, ensure_ascii=False) + "\n")
             return record
 
         def _went(self, change: Mapping[str, Any]) -> None:

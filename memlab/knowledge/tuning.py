@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.knowledge import _toml
+from memlab.knowledge import settings_file
 from memlab.knowledge.calibration import scores
 from memlab.knowledge.confidence import ConfidenceSettings
 from memlab.knowledge.decay import FAMILIES, SPACE, Accesses, AnyCurve, PlateauLinear, parameters
@@ -86,7 +86,7 @@ class Recommendation:
         :raises DataError: when the file is not valid TOML, or the curves cannot be written without touching more.
         :raises ExportError: when the file cannot be written.
         """
-        return _toml.write(Path(path), "confidence", self.table)
+        return settings_file.write(Path(path), "confidence", self.table)
 
 
 def simulate(
