@@ -125,6 +125,15 @@ shown = points.drop("text")
 export(fig, "cluster-map", data=shown, caption=caption, provenance=dict(bench.provenance), directory=figures)
 
 # %% [markdown]
+# The same map to play with: pick or type a question, lasso turns, and read them back as `explorer.selection`. Where no screen is,
+# it is a picture. More in `docs/explorer.md`.
+
+# %%
+places = points.select("turn_id", "x", "y", "label")
+explorer = memlab.explore(bench, "dense", scope=scope, places=places, seed=seed)
+explorer
+
+# %% [markdown]
 # ## Do the pieces of one answer lie together?
 #
 # A turn in no cluster counts as a group of its own. The null hypothesis: clusters know nothing of answers. Its

@@ -238,10 +238,17 @@ def _widget_class() -> Any:
             """Give the map with the question's evidence as a figure, for :func:`memlab.figures.export`."""
             from memlab.figures import maps
 
-            evidence = self._view.get("evidence", [])
-            turns = self.scene.turns.with_row_index("i").with_columns(evidence=pl.col("i").is_in(evidence))
+            view = self._view
+            first = view["systems"][0]["rows"] if view else []
+            ranks = pl.DataFrame(
+                {"i": [row["i"] for row in first], "rank": [row["rank"] for row in first]},
+                {"i": pl.UInt32, "rank": pl.Int32},
+            )
+            turns = self.scene.turns.with_row_index("i").join(ranks, on="i", how="left", maintain_order="left")
+            turns = turns.with_columns(evidence=pl.col("i").is_in(view.get("evidence", [])))
             terms = pl.DataFrame({"label": list(self.scene.names), "terms": list(self.scene.names.values())})
-            return maps.embedding_map(turns.drop("i"), terms=terms, title=self._view.get("text", ""))
+            asked = (view["x"], view["y"]) if view else None
+            return maps.embedding_map(turns.drop("i"), terms=terms, question=asked, title=view.get("text", ""))
 
         def _repr_mimebundle_(self, **options: Any) -> Any:
             from memlab.figures.export import pictures
