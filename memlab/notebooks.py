@@ -169,11 +169,10 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "
     inspector = logging.getLogger("papermill.translators")
     started, level = time.perf_counter(), inspector.level
     inspector.setLevel(logging.ERROR)
-    inputs = _inputs(path, values)
-    notebook = papermill.iorw.load_notebook_node(str(path))
-    last = max((i for i, cell in enumerate(notebook.cells) if until and until in cell.source), default=None)
-    notebook.cells = notebook.cells if last is None else notebook.cells[: last + 1]
     try:
+        inputs, notebook = _inputs(path, values), papermill.iorw.load_notebook_node(str(path))
+        last = max((i for i, cell in enumerate(notebook.cells) if until and until in cell.source), default=None)
+        notebook.cells = notebook.cells if last is None else notebook.cells[: last + 1]
         with running(path, {name: value for name, value in values.items() if name != "figures"}):
             executed = papermill.execute_notebook(
                 notebook,

@@ -136,7 +136,10 @@ def plain(run: memlab.Run, bench: memlab.Bench) -> memlab.Run:
         (lambda: memlab.stage(wrong), r"'wrong': k is written by name: put \* before it"),
         (lambda: memlab.stage(lambda run, bench: run), "is a lambda; write it as a function"),
         (lambda: memlab.stage(partial(plain), name="p"), "'p' is partial; write it as a function"),
-        (lambda: memlab.stage(plain, name="mmr"), "'mmr' is memlab.select.mmr.mmr already; give yours another name"),
+        (
+            lambda: memlab.stage(plain, name="mmr"),
+            "'mmr' is memlab.select.diversity.mmr already; give yours another name",
+        ),
         (lambda: memlab.stage(plain, name="no name"), "cannot name a stage"),
         (
             lambda: memlab.measures.register(plain),
