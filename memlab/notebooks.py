@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import multiprocessing
+import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -182,6 +183,11 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "
                 progress_bar=False,
                 extra_arguments=["--log-level=40"],
             )
+        for cell in executed.cells:
+            if (
+                cell.cell_type == "markdown"
+            ):  # a picture beside the notebook is elsewhere from where the executed one lies
+                cell.source = cell.source.replace("](../", f"]({os.path.relpath(path.parent.parent, target.parent)}/")
         executed.metadata["memlab"] = {"inputs": inputs, "figures": _sidecars(values.get("figures"), path.name)}
         papermill.iorw.write_ipynb(executed, str(target))
     except papermill.PapermillExecutionError as error:

@@ -181,7 +181,7 @@ export(fig, "decay-ranking", data=live.ranking, caption=caption, provenance=abou
 # What is asked, and how much similarity, nearness in the graph and confidence count: choose a question and move the weights. A
 # value that was superseded is struck out. The button writes the weights into `memlab.toml`.
 
-# %%
+# %% jupyter={"source_hidden": true}
 own = data.questions.filter(pl.col("scope") == asked["scope"][0])
 panels.weigh(
     own if own.height else asked,

@@ -19,10 +19,10 @@ def project(
 ) -> np.ndarray:
     """Lay embeddings out in a few dimensions so that near neighbours stay near.
 
-    UMAP under cosine distance. With the same seed, data (in any order) and machine the coordinates repeat, at the
-    price of one thread; between machines they differ, so keep them as data and never compare them. Distances between
-    far groups mean little. Up to ``n_components + 2`` points, too few for UMAP's spectral start, principal components
-    are given instead, and missing dimensions are zero.
+    UMAP under cosine distance. With the same seed, data (in any order) and machine the coordinates repeat, whatever
+    the number of threads, at the price of one thread; between machines they differ, so keep them as data and never
+    compare them. Distances between far groups mean little. Up to ``n_components + 2`` points, too few for UMAP's
+    spectral start, principal components are given instead, and missing dimensions are zero.
 
     :param embeddings: (n, d) finite numbers; rows need not have unit length, and all-zero rows are allowed.
     :param n_components: dimensions to give.
@@ -122,14 +122,17 @@ def _umap(rows: np.ndarray, n_components: int, n_neighbors: int, min_dist: float
         # UMAP warns about its single thread, the missing search index and spectral starts that it repairs itself.
         warnings.simplefilter("ignore")
         import umap
+        from threadpoolctl import threadpool_limits
 
         _keep_compiled_code(umap.umap_, "smooth_knn_dist", "compute_membership_strengths")
         _keep_compiled_code(umap.layouts, "_nb_optimize_layout_euclidean_single_epoch")
-        exact = exact_neighbors(rows, n_neighbors) if len(rows) <= EXACT_NEIGHBORS_UP_TO else (None, None)
-        layout = umap.UMAP(
-            n_components=n_components, n_neighbors=n_neighbors, min_dist=min_dist, metric="cosine", random_state=seed,
-            n_jobs=1, precomputed_knn=(*exact, None),
-        ).fit_transform(rows)  # fmt: skip
+        # Sums of two threads differ in their last bits, and UMAP makes another map of them.
+        with threadpool_limits(1):
+            exact = exact_neighbors(rows, n_neighbors) if len(rows) <= EXACT_NEIGHBORS_UP_TO else (None, None)
+            layout = umap.UMAP(
+                n_components=n_components, n_neighbors=n_neighbors, min_dist=min_dist, metric="cosine", n_jobs=1,
+                random_state=seed, precomputed_knn=(*exact, None),
+            ).fit_transform(rows)  # fmt: skip
     return np.asarray(layout, dtype=np.float32)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,7 @@ def _opened(name: str, folder: Path, cards: list[dict[str, Any]]) -> tuple[str, 
         heading, _, opening = opening[2:].partition("\n")
     code = "\n".join(sources)
     place = {card["name"]: code.find(f'"{card["name"]}"') % (len(code) + 1) for card in cards}
+    opening = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", opening)  # the figures stand below
     words = MarkdownIt("commonmark", {"html": False}).enable("table").render(opening)
     return heading, words, sorted(cards, key=lambda card: place[card["name"]])
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from threadpoolctl import threadpool_limits
 
 from memlab.cluster import project
 from memlab.cluster.projection import exact_neighbors, principal_components, unit_rows
@@ -97,3 +98,12 @@ def test_exact_neighbors_of_duplicates_begin_with_themselves():
 def test_rows_of_nought_stay_and_components_point_to_their_largest_loading():
     assert np.allclose(unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])), [[0.6, 0.8], [0.0, 0.0]])
     assert principal_components(np.array([[0.0, 0.0], [2.0, 0.0]]), n_components=2).tolist() == [[-1, 0], [1, 0]]
+
+
+def test_the_number_of_threads_does_not_move_the_map() -> None:
+    rows = np.random.default_rng(0).normal(size=(300, 64))
+    maps = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            maps.append(project(rows, seed=0))
+    np.testing.assert_array_equal(*maps)

@@ -11,6 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
 NUMBER = r"[-+<]?\d[\d,]*(?:\.\d+)?"
+BY_UMAP = ("01_cluster_map", "05_rollups")
+"""What depends on UMAP's layout, which differs between machines and numbers of threads."""
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -40,7 +42,7 @@ def test_its_numbers_are_those_of_its_answer(path: Path) -> None:
     executed = ROOT / "results" / "notebooks" / path.name
     if not executed.exists():
         pytest.skip("make demo was not run")
-    if opening(executed) != opening(path):
+    if findings(opening(executed)) != findings(opening(path)):
         pytest.skip("make demo ran an older notebook")
     answer = "".join(
         json.loads(executed.read_text(encoding="utf-8"))["cells"][-1]["outputs"][-1]["data"]["text/markdown"]
@@ -49,4 +51,15 @@ def test_its_numbers_are_those_of_its_answer(path: Path) -> None:
         {n.strip(",") for n in re.findall(NUMBER, text)} for text in ("\n".join(findings(opening(path))), answer)
     )
     missing = wanted - told
+    if path.stem in BY_UMAP:
+        missing = {number for number in missing if not any(_near(number, other) for other in told)}
     assert not missing, f"not in the answer:\n{answer}"
+
+
+def _near(number: str, other: str) -> bool:
+    """Within six points of a percentage, and a tenth of all else; both are written to as many places."""
+    a, b = (float(text.replace(",", "").lstrip("<")) for text in (number, other))
+    places = [len(text.partition(".")[2]) for text in (number, other)]
+    return places[0] == places[1] and abs(a - b) <= (
+        6 if places[0] == 1 else max(1.5, abs(a) / 10) if not places[0] else abs(a) / 10
+    )
