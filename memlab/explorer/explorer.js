@@ -254,7 +254,7 @@ function render({ model, el }) {
     model.send({ kind: "text", i });
   };
   const pick = rows => {
-    model.set("_picked", new DataView(Int32Array.from(rows).buffer));
+    model.set("_picked", [...rows]);
     model.save_changes();
     chosen(rows);
   };
@@ -263,13 +263,20 @@ function render({ model, el }) {
     for (const button of [search, alike, save]) button.disabled = !rows.length;
     if (!rows.length) matrix.hidden = true;
   };
-  const pickedRows = () => [...(floats(model.get("_picked"), Int32Array) ?? [])];
+  const pickedRows = () => [...model.get("_picked")];
 
   plot.subscribe("view", lay);
   plot.subscribe("pointover", i => hover(i));
   plot.subscribe("pointout", () => hover(-1));
-  plot.subscribe("select", ({ points }) => pick(points));
-  plot.subscribe("deselect", () => { if (!painting) pick([]); });
+  // A lasso that ends where it began is a click for the plot too, which would pick one turn, or none.
+  let lassoed = -1000;
+  const clicked = rows => {
+    if (performance.now() - lassoed > 300) pick(rows);
+    else plot.select(pickedRows(), { preventEvent: true });
+  };
+  plot.subscribe("lassoEnd", () => { lassoed = performance.now(); });
+  plot.subscribe("select", ({ points }) => points.length > 1 ? pick(points) : clicked(points));
+  plot.subscribe("deselect", () => { if (!painting) clicked([]); });
   ask.addEventListener("keydown", e => { e.stopPropagation(); if (e.key === "Enter") push("question", ask.value); });
   for (const field of [golden, goldenAnswer, k, ...systems]) field.addEventListener("keydown", e => e.stopPropagation());
   known.addEventListener("change", () => { ask.blur(); push("question", known.value); });

@@ -89,7 +89,7 @@ def _widget_class() -> Any:
         problem = traitlets.Unicode().tag(sync=True)
         _scene = traitlets.Dict().tag(sync=True)
         _view = traitlets.Dict().tag(sync=True)
-        _picked = traitlets.Bytes().tag(sync=True)
+        _picked = traitlets.List().tag(sync=True)
 
         def __init__(
             self, bench: Bench, systems: list[Run | str], scene: Scene, k: int, places: pl.DataFrame | None,
@@ -128,23 +128,23 @@ def _widget_class() -> Any:
         @property
         def selection(self) -> pl.DataFrame:
             """The turns that were picked last."""
-            return self.scene.turns[np.frombuffer(self._picked, np.int32)]
+            return self.scene.turns[np.asarray(self._picked, np.int32)]
 
         def select(self, turn_ids: Sequence[str]) -> None:
             """Pick turns, as a lasso would."""
             rows = self.scene.turns.with_row_index("i").filter(pl.col("turn_id").is_in(list(turn_ids)))["i"]
-            self._picked = rows.to_numpy().astype(np.int32).tobytes()
+            self._picked = rows.to_list()
 
         def similarity(self) -> np.ndarray:
             """Give the cosines among the picked turns."""
-            vectors = self.scene.vectors[np.frombuffer(self._picked, np.int32)]
+            vectors = self.scene.vectors[np.asarray(self._picked, np.int32)]
             cosines: np.ndarray = vectors @ vectors.T
             return cosines
 
         def cluster_again(self) -> pl.DataFrame:
             """Cluster the picked turns alone (everything where nothing is picked); the others lose their colour."""
             scene = self.scene
-            rows = np.frombuffer(self._picked, np.int32)
+            rows = np.asarray(self._picked, np.int32)
             rows = rows if len(rows) else np.arange(scene.turns.height, dtype=np.int32)
             labels = np.full(scene.turns.height, -1)
             labels[rows] = hdbscan_labels(scene.vectors[rows], seed=self._seed)
@@ -181,7 +181,7 @@ def _widget_class() -> Any:
                 except MemlabError as error:
                     self.problem, self.scope = str(error), change["old"]
                     return
-            self._picked = b""
+            self._picked = []
             self._show_scene()
             asked = self._bench.queries.filter(pl.col("scope") == self.scope)
             self.question = max(asked["query_id"], key=lambda query: len(self._evidence.get(query, ())), default="")
@@ -212,13 +212,13 @@ def _widget_class() -> Any:
                 if kind == "text":
                     self._tell_text(int(content["i"]))
                 elif kind == "matrix":
-                    rows = np.frombuffer(self._picked, np.int32)[:MOST_IN_MATRIX]
+                    rows = np.asarray(self._picked, np.int32)[:MOST_IN_MATRIX]
                     cosines = self.scene.vectors[rows] @ self.scene.vectors[rows].T
                     self.send({"kind": "matrix", "rows": rows.tolist(), "cosines": cosines.round(3).ravel().tolist()})
                 elif kind == "cluster":
                     self.cluster_again()
                 elif kind == "search":
-                    self._moved(among=np.frombuffer(self._picked, np.int32) if content.get("among") else None)
+                    self._moved(among=np.asarray(self._picked, np.int32) if content.get("among") else None)
                 elif kind == "save":
                     record = self.save(str(content.get("question", "")), str(content.get("answer", "")))
                     told = f"{record['query_id']}: {len(record['evidence'])} turns, in {self._golden.name}"

@@ -41,7 +41,7 @@ def test_what_goes_wrong_is_said_and_changes_nothing(explorer: Any) -> None:
 
 def test_a_selection_comes_back_as_a_frame(explorer: Any) -> None:
     assert explorer.selection.is_empty()
-    explorer._picked = np.array([4, 2], np.int32).tobytes()  # what a lasso sends
+    explorer._picked = [4, 2]  # what a lasso sends
     assert explorer.selection["turn_id"].to_list() == explorer.scene.turns["turn_id"].gather([4, 2]).to_list()
     explorer.select(ASKED["evidence"])
     assert sorted(explorer.selection["turn_id"]) == sorted(ASKED["evidence"])
