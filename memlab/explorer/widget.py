@@ -89,7 +89,7 @@ def _widget_class() -> Any:
         problem = traitlets.Unicode().tag(sync=True)
         _scene = traitlets.Dict().tag(sync=True)
         _view = traitlets.Dict().tag(sync=True)
-        _picked = traitlets.List().tag(sync=True)
+        _picked: Any = traitlets.List().tag(sync=True)
 
         def __init__(
             self, bench: Bench, systems: list[Run | str], scene: Scene, k: int, places: pl.DataFrame | None,
