@@ -124,7 +124,9 @@ def answer(
     vector = asked.query_vectors[:1]
     x, y = locate(scene, vector)[0].tolist()
     cosine = (scene.vectors @ vector[0]).round(4)
-    spelt = {stem: word for word in text.split() for stem in tokenize([word], language=bench.language)[0]}
+    spoken = text.split()
+    stems = zip(spoken, tokenize(spoken, language=bench.language), strict=True)
+    spelt = {stem: word for word, own in stems for stem in own}
     wanted = [rows[turn] for turn in evidence if turn in rows]
     counted = set(range(len(rows)) if among is None else among.tolist())
     drawn = []
@@ -134,21 +136,21 @@ def answer(
         kept = [
             (rows[doc], score) for doc, score in ranked.select("doc_id", "score").iter_rows() if rows[doc] in counted
         ]
-        texts = [scene.turns["text"][i] for i, _ in kept[:k]]
+        place = {i: rank for rank, (i, _) in enumerate(kept, start=1)}
+        lost = [i for i in wanted if place.get(i, k + 1) > k]
+        texts = scene.turns["text"].gather([*(i for i, _ in kept[:k]), *lost]).to_list()
+        told = snippets(texts, text, length=90, language=bench.language)
         shared = [sorted(spelt.keys() & set(own)) for own in tokenize(texts, language=bench.language)]
         hits = [
             {"i": i, "rank": rank, "score": round(score, 4), "hit": i in wanted, "cosine": float(cosine[i]),
              "words": [spelt[word].strip(".,?!") for word in shared[rank - 1][:6]],
-             "text": snippet(texts[rank - 1], text, length=90, language=bench.language)}
+             "text": told[rank - 1]}
             for rank, (i, score) in enumerate(kept[:k], start=1)
         ]  # fmt: skip
-        place = {i: rank for rank, (i, _) in enumerate(kept, start=1)}
         missed = [
-            {"i": i, "rank": place.get(i), "cosine": float(cosine[i]),
-             "text": snippet(scene.turns["text"][i], text, length=90, language=bench.language)}
-            for i in wanted
-            if place.get(i, k + 1) > k
-        ]  # fmt: skip
+            {"i": i, "rank": place.get(i), "cosine": float(cosine[i]), "text": words}
+            for i, words in zip(lost, told[len(hits) :], strict=True)
+        ]
         scores = [[i, round(score, 4)] for i, score in kept[:1000]]
         drawn.append({"name": system.name if isinstance(system, Run) else system, "rows": hits, "missed": missed,
                       "scores": scores})  # fmt: skip
@@ -171,12 +173,21 @@ def snippet(text: str, question: str, *, length: int = 260, language: str = "en"
     >>> snippet("Hello. " * 30 + "Dr. Ruiz saw my knee. " + "Bye. " * 30, "which doctors saw my knee", length=40)
     '… Dr. Ruiz saw my knee. Bye. Bye. Bye. …'
     """
+    return snippets([text], question, length=length, language=language)[0]
+
+
+def snippets(texts: Sequence[str], question: str, *, length: int = 260, language: str = "en") -> list[str]:
+    """Cut many messages as :func:`snippet` does one."""
+    parts = [[part for part in sentences(text) if part.strip()] or [text] for text in texts]
+    asked, *tokens = tokenize([question, *(part for own in parts for part in own)], language=language)
+    words, shared = set(asked), iter(tokens)
+    counts = [[len(words & set(next(shared))) for _ in own] for own in parts]
+    return [_cut(text, own, int(np.argmax(n)), length) for text, own, n in zip(texts, parts, counts, strict=True)]
+
+
+def _cut(text: str, parts: list[str], best: int, length: int) -> str:
     if len(text) <= length:
         return text
-    parts = [part for part in sentences(text) if part.strip()] or [text]
-    words = set(tokenize([question], language=language)[0])
-    shared = [len(words & set(own)) for own in tokenize(parts, language=language)]
-    best = int(np.argmax(shared))
     end = best + 1
     while end < len(parts) and len(" ".join(parts[best : end + 1])) <= length:
         end += 1
