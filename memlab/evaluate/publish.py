@@ -14,7 +14,7 @@ from memlab.errors import DataError
 from memlab.evaluate.comparison import compare, groups_table, results_table
 from memlab.evaluate.groups import MULTI_SESSION, SEVERAL
 from memlab.evaluate.measures import Measure
-from memlab.evaluate.printing import to_latex, to_markdown
+from memlab.evaluate.printing import Table, to_latex, to_markdown
 from memlab.evaluate.report import Report
 from memlab.files import atomic
 from memlab.records import LEVELS, Level
@@ -106,12 +106,12 @@ def _tables(level: Level, reports: Sequence[Report]) -> Iterator[_Table]:
     main, documents = headline(reports[0].measures), f"{level.title()}s"
     several = len(_subsets(reports)) > 1
     few = _few(reports[0].measures, main)
-    wide, narrow = results_table(reports), results_table(reports, measures=few)
-    yield _Table("all", f"{documents}, all questions.", wide, narrow)
+    wide = results_table(reports)
+    yield _Table("all", f"{documents}, all questions.", wide, _narrow(wide, few))
     if several:
         wide = results_table(reports, by="evidence_sessions", group=MULTI_SESSION)
-        narrow = results_table(reports, by="evidence_sessions", group=MULTI_SESSION, measures=few)
-        yield _Table("several", f"{documents}, questions with evidence in two or more sessions.", wide, narrow)
+        text = f"{documents}, questions with evidence in two or more sessions."
+        yield _Table("several", text, wide, _narrow(wide, few))
     grouped = ("question_type", "question type"), ("evidence_sessions", "number of evidence sessions")
     for by, words in (*grouped, ("form", "form of the question")):
         yield _Table(by, f"{documents}, {main} by {words}.", groups_table(reports, main, by=by))
@@ -131,6 +131,10 @@ def _few(measures: Sequence[Measure], main: Measure) -> list[Measure]:
     """Pick three measures for a narrow table: the main one, the same one deeper, and nDCG, where they were taken."""
     deeper = [m for m in measures if m.name == main.name and (m.k or 0) > (main.k or 0)]
     return [main, *deeper[:1], *[m for m in measures if m.name == "ndcg"][:1]]
+
+
+def _narrow(wide: Table, measures: Sequence[Measure]) -> Table:
+    return Table(wide.select(wide.columns[0], *map(str, measures)), shown=wide.shown)
 
 
 def _tested(frame: pl.DataFrame) -> pl.DataFrame:

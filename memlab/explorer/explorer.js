@@ -292,7 +292,7 @@ function render({ model, el }) {
   side.addEventListener("click", e => { const row = e.target.closest("tr[data-i]"); if (row) plot.zoomToPoints([+row.dataset.i], { padding: 3, transition: true }); });
   lasso.addEventListener("click", () => { const on = plot.get("mouseMode") !== "lasso"; plot.set({ mouseMode: on ? "lasso" : "panZoom" }); lasso.style.background = on ? "#cfe5f3" : ""; });
   again.addEventListener("click", () => model.send({ kind: "cluster" }));
-  search.addEventListener("click", () => { asked = performance.now(); model.send({ kind: "search", among: true }); });
+  search.addEventListener("click", () => { asked = performance.now(); model.send({ kind: "search" }); });
   alike.addEventListener("click", () => model.send({ kind: "matrix" }));
   save.addEventListener("click", () => model.send({ kind: "save", question: golden.value, answer: goldenAnswer.value }));
 

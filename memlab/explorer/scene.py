@@ -41,7 +41,7 @@ def lay_out(bench: Bench, scope: str, *, places: pl.DataFrame | None = None, see
     """Lay the turns of a scope out by UMAP and cluster them by HDBSCAN.
 
     :param places: ``turn_id``, ``x``, ``y`` and, where wanted, ``label``: a map that was made before, for UMAP takes
-        minutes above 20,000 turns and gives other coordinates on another machine.
+        long on many turns and gives other coordinates on another machine.
     :raises DataError: when the bench has no vectors or no such scope, or a turn has no place.
 
     >>> import memlab
@@ -73,12 +73,16 @@ def lay_out(bench: Bench, scope: str, *, places: pl.DataFrame | None = None, see
     xy = (xy - centre) / max(float((xy.max(axis=0) - xy.min(axis=0)).max()) / 1.9, 1e-9)
     made_before = places is not None and "label" in places.columns
     labels = placed["label"].to_numpy() if made_before else hdbscan_labels(vectors, seed=seed)
-    terms = cluster_terms(turns["text"].to_list(), labels)
-    names = {label: " · ".join(words) for label, words in terms.select("label", "terms").iter_rows()}
     turns = turns.with_columns(
         x=pl.Series(xy[:, 0], dtype=pl.Float32), y=pl.Series(xy[:, 1], dtype=pl.Float32), label=pl.Series(labels)
     )
-    return Scene(scope, turns, vectors, names)
+    return Scene(scope, turns, vectors, cluster_names(turns))
+
+
+def cluster_names(turns: pl.DataFrame) -> dict[int, str]:
+    """Name the clusters of turns (``text``, ``label``) by their terms."""
+    terms = cluster_terms(turns["text"].to_list(), turns["label"].to_numpy())
+    return {label: " · ".join(words) for label, words in terms.select("label", "terms").iter_rows()}
 
 
 def locate(scene: Scene, vectors: np.ndarray) -> np.ndarray:

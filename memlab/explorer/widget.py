@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.cluster import cluster_terms, hdbscan_labels
+from memlab.cluster import hdbscan_labels
 from memlab.errors import DataError, MemlabError, ModelError
-from memlab.explorer.scene import Scene, answer, lay_out, snippet
+from memlab.explorer.scene import Scene, answer, cluster_names, lay_out, snippet
 from memlab.records import Run
 from memlab.retrieve import Bench
 
@@ -95,25 +95,17 @@ def _widget_class() -> Any:
             self, bench: Bench, systems: list[Run | str], scene: Scene, k: int, places: pl.DataFrame | None,
             superseded: set[str], golden: Path, seed: int,
         ) -> None:  # fmt: skip
-            self._bench, self._places, self._superseded, self._golden, self._seed = (
-                bench,
-                places,
-                superseded,
-                golden,
-                seed,
-            )
+            self._bench, self._places, self._superseded = bench, places, superseded
+            self._golden, self._seed = golden, seed
             self._runs = {run.name: run for run in systems if isinstance(run, Run)}
             self._scenes = {scene.scope: scene}
             self._evidence = _evidence(bench)
             names = [system.name if isinstance(system, Run) else system for system in systems]
             super().__init__(scope=scene.scope, systems=names, k=k)
             self.on_msg(self._asked)
-            self._show_scene()
-            asked = bench.queries.filter(pl.col("scope") == scene.scope)
-            first = max(asked["query_id"], key=lambda query: len(self._evidence.get(query, ())), default="")
             self.observe(self._moved, ["question", "systems", "k"])
             self.observe(self._went, "scope")
-            self.question = first
+            self._open()
 
         @property
         def scene(self) -> Scene:
@@ -123,7 +115,7 @@ def _widget_class() -> Any:
         @property
         def answer(self) -> dict[str, Any]:
             """What the question draws."""
-            return {key: value for key, value in self._view.items() if key != "ms"}
+            return dict(self._view)
 
         @property
         def selection(self) -> pl.DataFrame:
@@ -148,10 +140,8 @@ def _widget_class() -> Any:
             rows = rows if len(rows) else np.arange(scene.turns.height, dtype=np.int32)
             labels = np.full(scene.turns.height, -1)
             labels[rows] = hdbscan_labels(scene.vectors[rows], seed=self._seed)
-            terms = cluster_terms(scene.turns["text"].to_list(), labels)
-            names = {label: " · ".join(words) for label, words in terms.select("label", "terms").iter_rows()}
             turns = scene.turns.with_columns(label=pl.Series(labels))
-            self._scenes[scene.scope] = Scene(scene.scope, turns, scene.vectors, names)
+            self._scenes[scene.scope] = Scene(scene.scope, turns, scene.vectors, cluster_names(turns))
             self._show_scene()
             return self.selection
 
@@ -181,6 +171,10 @@ def _widget_class() -> Any:
                 except MemlabError as error:
                     self.problem, self.scope = str(error), change["old"]
                     return
+            self._open()
+
+        def _open(self) -> None:
+            """Show the scope, and its question with most evidence."""
             self._picked = []
             self._show_scene()
             asked = self._bench.queries.filter(pl.col("scope") == self.scope)
@@ -218,7 +212,7 @@ def _widget_class() -> Any:
                 elif kind == "cluster":
                     self.cluster_again()
                 elif kind == "search":
-                    self._moved(among=np.asarray(self._picked, np.int32) if content.get("among") else None)
+                    self._moved(among=np.asarray(self._picked, np.int32))
                 elif kind == "save":
                     record = self.save(str(content.get("question", "")), str(content.get("answer", "")))
                     told = f"{record['query_id']}: {len(record['evidence'])} turns, in {self._golden.name}"
