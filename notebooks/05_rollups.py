@@ -18,13 +18,13 @@
 #
 # On the committed sample (two of the four invented people, 73 questions, 99 pieces of evidence, 95 % intervals):
 #
-# - Summaries of sessions are 4.2 times shorter and stand on 76.8 % [67.5 %, 84.0 %] of the evidence, clusters 3.1 times and
-#   84.8 % [76.5 %, 90.6 %]; sentences drawn at random would keep 47.7 % and 60.0 %.
+# - Summaries of sessions are 4.2 times shorter and stand on 76.8 % [67.5 %, 84.0 %] of the evidence, clusters 3.2 times and
+#   81.8 % [73.1 %, 88.2 %]; sentences drawn at random would keep 47.7 % and 58.6 %.
 # - Searching the summaries is not shown to find more than searching the turns at equal tokens: of 40 tests 0 are better, 1 is
 #   worse, 39 are open (in 1,000 tokens the turns alone complete 57.5 %).
-# - Picked sentences invent nothing: 0 of 786 and 0 of 759 hold a value that their turns do not.
+# - Picked sentences invent nothing: 0 of 684 and 0 of 759 hold a value that their turns do not.
 #
-# UMAP gives other clusters on another machine: there these numbers move by some points.
+# UMAP gives other clusters on another machine, and gave others in a second run here: these numbers move by some points.
 #
 # ![Evidence that each layer still stands on](../figures/gallery/sample-rollups-kept.png)
 #
