@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from memlab.cli.listing import tensions
 from memlab.records import Entity, Fact, IndexEvent, IndexState, Relation, Summary, frame
 from memlab.store import MemoryStore
 
@@ -55,14 +56,37 @@ def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., A
     sessions = sorted({session for session, _ in facts})
     summaries = [
         Summary(
-            s, "home", f"They spoke in {s}.", [], [], ["tea"], [], [], [], [], [], [], [], DAY0, DAY0, ["Ann"], 2, "x"
+            s,
+            "home",
+            f"They spoke in {s}.",
+            [],
+            [[f"{s}/1"]],
+            ["tea", "sails"],
+            ["Ann: Oslo it is."] * (n == 0),
+            [[f"{s}/1"]] * (n == 0),
+            ["Bo: I'll call."],
+            [[f"{s}/2"]],
+            [],
+            [],
+            [],
+            DAY0 + timedelta(days=40 * n),
+            DAY0,
+            ["Ann"],
+            2,
+            "x",
         )
-        for s in sessions
+        for n, s in enumerate(sessions)
     ]
     parts = {
         "facts": frame(Fact, [fact for _, fact in facts]).with_columns(session_id=pl.Series([s for s, _ in facts])),
         "summaries": frame(Summary, summaries),
-        "entities": frame(Entity, [Entity("e1", "home", "home/s0", "Bergen", "place", "", [])]),
+        "entities": frame(
+            Entity,
+            [
+                Entity("e1", "home", "home/s0", "Bergen", "place", "", ["home/s0/1"]),
+                Entity("e2", "home", "home/s2", "Bergen", "place", "", ["home/s2/1"]),
+            ],
+        ),
         "relations": frame(Relation),
     }
     states = frame(IndexState, [IndexState(s, "home", "indexed", "1", "", "g1", 1, None, "x", DAY0) for s in sessions])
@@ -75,7 +99,7 @@ def ask(folder: Path, memlab_cli: Callable[..., Any]) -> Callable[..., str]:
     def run(*arguments: object) -> str:
         done = memlab_cli(*arguments, "--scope", "home", *HASHING, cwd=folder)
         assert done.code == 0, done.err
-        assert max(map(len, done.out.splitlines())) <= 100
+        assert "--json" in arguments or max(map(len, done.out.splitlines())) <= 100
         return str(done.out)
 
     return run
@@ -85,7 +109,7 @@ def test_facts_that_hold_the_latest_first(ask: Any) -> None:
     lines = ask("facts").splitlines()
     assert lines[0].startswith("now: 2023-07-20, the last time in the memory (home ended ")
     assert lines[1] == "4 of 5 statements hold; --all shows the others"
-    assert lines[2:5] == ["1.00  2023-07-20", "      Ann lives in Bergen", "      home-f3: home/s2/1"]
+    assert lines[2:5] == ["1.00  since 2023-07-20", "      Ann lives in Bergen", "      home-f3: home/s2/1"]
     assert "Oslo" not in "".join(lines)
     every = ask("facts", "--all")
     assert "[superseded until 2023-07-20]\n      Ann lives in Oslo" in every
@@ -109,7 +133,7 @@ def test_what_was_believed_then(ask: Any) -> None:
 
 
 def test_confidence_is_that_of_the_present(ask: Any) -> None:
-    assert "0.50  2023-07-20" in ask("facts", "--now", "2026-01-01")
+    assert "0.50  since 2023-07-20" in ask("facts", "--now", "2026-01-01")
 
 
 def test_the_log_and_undo_and_redo(ask: Any, folder: Path, memlab_cli: Any) -> None:
@@ -162,6 +186,50 @@ def test_timeline(ask: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "first", "n"),
+    [
+        ("summaries", ["2023-07-20  home/s2", "      They spoke in home/s2.", "        home/s2/1 (Ann): Hello 2"], 3),
+        ("topics", ["2023-07-20  home/s2", "      tea, sails", "2023-06-10  home/s1"], 3),
+        ("decisions", ["2023-05-01  home/s0", "      Ann: Oslo it is.", "        home/s0/1 (Ann): Hello 0"], 1),
+        ("actions", ["2023-07-20  home/s2", "      Bo: I'll call.", "        home/s2/2 (Bo): Hello 2"], 3),
+        ("questions", [], 0),
+        ("entities", ["2023-07-20  home/s2", "      Bergen (place), 2 sessions since 2023-05-01",
+                      "        home/s0/1 (Ann): Hello 0"], 1),
+    ],
+)  # fmt: skip
+def test_what_the_index_made_of_each_kind(ask: Any, kind: str, first: list[str], n: int) -> None:
+    lines = ask(kind, "--evidence").splitlines()
+    assert lines[0] == f"{n} {kind} of home"
+    assert lines[1:4] == first
+    rows = [json.loads(line) for line in ask(kind, "--json", "--most", 1).splitlines()]
+    assert len(rows) == n
+    assert all({"at", "session_id", "text", "evidence"} <= row.keys() for row in rows)
+    assert ask(kind, "--session", "s1", "--json") == ask(kind, "--session", "home/s1", "--json")
+    later = [json.loads(line)["at"] for line in ask(kind, "--since", "2023-06-01", "--json").splitlines()]
+    assert later == [row["at"] for row in rows if row["at"] >= "2023-06-01"]
+
+
+def test_entities_are_those_of_a_session_that_names_them(ask: Any) -> None:
+    assert "Bergen" in ask("entities", "--session", "s0")
+    assert "Bergen" not in ask("entities", "--session", "s1")
+
+
+def test_facts_with_their_turns_and_as_json(ask: Any) -> None:
+    assert "home/s2/1 (Ann): Hello 2" in ask("facts", "--evidence")
+    rows = [json.loads(line) for line in ask("facts", "--json", "--all").splitlines()]
+    assert [row["status"] for row in rows].count("superseded") == 1
+    assert rows[0].keys() >= {"fact_id", "valid_from", "valid_to", "last_access", "confidence", "evidence"}
+    assert "2 of 2 statements" in ask("facts", "--since", "2023-07-20")
+    assert "2 of 2 statements" in ask("facts", "--session", "s1")
+
+
+def test_what_facts_are_in_tension_with() -> None:
+    assert tensions({"tension": ["f1", "f9"]}, {"f1": "Ann eats meat"}) == ["Ann eats meat", "f9"]
+    assert tensions({"tension": "eats no meat"}, {}) == ["eats no meat"]
+    assert tensions({}, {}) == tensions({"tension": None}, {}) == []
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("facts", "--scope", "hom"), "no scope 'hom'; the store has home, work"),
@@ -176,6 +244,9 @@ def test_timeline(ask: Any) -> None:
         (("timeline", "--scope", "home", "--type", "dream"), "type 'dream' is not known"),
         (("timeline", "--scope", "home", "--person", "Cy"), "nothing names 'Cy'"),
         (("timeline", "--scope", "home", "--since", "2024-01-01", "--until", "2023-01-01"), "is later than until"),
+        (("actions", "--scope", "home", "--session", "s9"), "'home' has no session 's9'; it has home/s0, home/s1"),
+        (("topics", "--scope", "work"), "'work' of 'talk' is not indexed; memlab index does that"),
+        (("topics", "--scope", "home", "--since", "May"), "'May' is no date"),
         (("recall", "a\udcffb", "--scope", "home"), "the question is not valid text: '\\udcff' at 1"),
     ],
 )

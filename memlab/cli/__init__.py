@@ -7,12 +7,12 @@ import sys
 
 import typer
 
-from memlab.cli import answering, data, measure, memory, systems
+from memlab.cli import answering, data, listing, measure, memory, systems
 from memlab.cli._options import app
 from memlab.errors import MemlabError
 from memlab.terminal import no_secret, one_line
 
-__all__ = ["answering", "app", "data", "main", "measure", "memory", "systems"]
+__all__ = ["answering", "app", "data", "listing", "main", "measure", "memory", "systems"]
 
 
 def main() -> None:

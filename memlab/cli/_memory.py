@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from memlab.store import CachedEncoder, MemoryStore
 
 _OLD_DAYS = 365
+_WIDTH = 100
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,12 @@ class Place:
     chosen: Settings
     dataset: str
     scope: str
-    encoder: CachedEncoder
+
+    @cached_property
+    def encoder(self) -> CachedEncoder:
+        from memlab.store import CachedEncoder
+
+        return CachedEncoder(self.store, load_encoder(self.chosen))
 
     def rows(self, table: str) -> pl.DataFrame:
         return self.store.knowledge.rows(table, self.dataset, scopes=[self.scope])
@@ -57,7 +64,7 @@ class Place:
 
 def _opened(flags: dict[str, str | None]) -> Place:
     from memlab.records import id_part
-    from memlab.store import CachedEncoder, MemoryStore
+    from memlab.store import MemoryStore
 
     dataset, scope = flags.pop("dataset"), flags.pop("scope")
     chosen = in_force(flags)
@@ -70,7 +77,7 @@ def _opened(flags: dict[str, str | None]) -> Place:
     name = only(names, dataset, "dataset", "memlab ingest FILE puts one there")
     scopes = memory.scopes(name)
     wanted = only(scopes, id_part(scope) if scope and scope not in scopes else scope, "scope", "see memlab info")
-    return Place(memory, chosen, name, wanted, CachedEncoder(memory, load_encoder(chosen)))
+    return Place(memory, chosen, name, wanted)
 
 
 memory_verb = verb(_opened, "dataset", "scope", "store", "encoder")
@@ -143,3 +150,13 @@ def read_date(text: str | None, *, end: bool = False) -> datetime | None:
 
 def day(when: datetime | None) -> str:
     return f"{when:%Y-%m-%d}" if when else "undated"
+
+
+def print_wrapped(text: str, *, indent: int = 2, first: int = 0) -> None:
+    """Print a text in lines of a terminal, whatever it holds."""
+    import textwrap
+
+    lines = textwrap.wrap(
+        one_line(text), _WIDTH, initial_indent=" " * first, subsequent_indent=" " * indent, break_on_hyphens=False
+    )
+    typer.echo("\n".join(lines))

@@ -13,7 +13,7 @@ import typer
 
 from memlab.cli._options import Format, Path_, Pool, app, in_force, load_encoder, reading, settings, table, verb
 from memlab.config import Settings
-from memlab.errors import MemlabError
+from memlab.errors import MemlabError, ModelError
 from memlab.llm import configured
 from memlab.terminal import issue_lines, no_secret, only, package_version
 
@@ -70,6 +70,7 @@ def index(
     memory, model = MemoryStore.open(chosen.store, create=False), load_encoder(chosen)
     while True:
         there = memory.datasets()["name"].to_list()
+        faults = []
         for name in [only(there, dataset, "dataset", "memlab ingest FILE puts one there")] if dataset else there:
             events = indexing.index(
                 memory,
@@ -83,6 +84,13 @@ def index(
             )
             for line in indexing.report(memory, name, events):
                 typer.echo(line)
+            fault = indexing.nothing_made(name, events)
+            if fault and "failed" in events["kind"]:
+                faults.append(fault)
+            elif fault:
+                typer.echo(fault)
+        if watch is None and faults:
+            raise ModelError(" | ".join(faults))
         if watch is None:
             return
         time.sleep(watch)

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memlab.cli._memory import Place, day, memory_verb, ranked_facts, ranked_summaries, read_date, scored_facts
+from memlab.cli._memory import (
+    Place,
+    day,
+    memory_verb,
+    print_wrapped,
+    ranked_facts,
+    ranked_summaries,
+    read_date,
+    scored_facts,
+)
+from memlab.cli.listing import Evidence, Json, Most, Session, chosen, evidence_of, print_json, print_turns, tensions
 from memlab.errors import DataError
 from memlab.terminal import one_line, short
 
@@ -18,7 +28,10 @@ Now = Annotated[
     str | None, typer.Option(help="The present. Default: the clock; for a memory that ended over a year ago, its end.")
 ]
 AsOf = Annotated[str | None, typer.Option(help="What was believed on this day, from what was known by then.")]
-_WIDTH = 100
+_SHOWN = (
+    "fact_id", "session_id", "subject", "predicate", "object", "status", "confidence", "valid_from", "valid_to",
+    "last_access", "n_reinforced", "speaker", "superseded_by", "tension", "evidence",
+)  # fmt: skip
 
 
 @memory_verb
@@ -32,7 +45,11 @@ def facts(
     undo: Annotated[tuple[str, str] | None, typer.Option(metavar="OLD NEW", help="NEW no longer ends OLD.")] = None,
     redo: Annotated[tuple[str, str] | None, typer.Option(metavar="OLD NEW", help="Take an undo back.")] = None,
     why: Annotated[str, typer.Option(help="A reason, kept with the undo.")] = "",
-    most: Annotated[int, typer.Option(help="How many are printed.", min=1)] = 50,
+    session: Session = None,
+    since: Annotated[str | None, typer.Option(help="Only what was said from this day on.")] = None,
+    evidence: Evidence = False,
+    json: Json = False,
+    most: Most = 50,
     now: Now = None,
 ) -> None:
     """List what a memory holds to be true, the latest first, and how sure it is."""
@@ -47,13 +64,24 @@ def facts(
         closings = resolved.log.join(rows.select(old="fact_id"), on="old", how="semi", maintain_order="left")
         _print_log(closings.tail(most), place)
         return
+    statements = {row["fact_id"]: _sentence(row) for row in rows.iter_rows(named=True)}
+    rows = chosen(rows, place, session=session, since=since, at="last_access")
     shown = rows if all_ else rows.filter(rows["status"] == "active")
+    shown = shown.sort("valid_from", descending=True, maintain_order=True)
+    written = evidence_of(place, shown if json else shown.head(most), wanted=evidence)
+    if json:
+        print_json(shown.select(name for name in _SHOWN if name in shown.columns), written)
+        return
     typer.echo(present)
     typer.echo(f"{shown.height:,} of {rows.height:,} statements" + ("" if all_ else " hold; --all shows the others"))
-    for row in shown.sort("valid_from", descending=True, maintain_order=True).head(most).iter_rows(named=True):
+    for row in shown.head(most).iter_rows(named=True):
         until = f" until {day(row['valid_to'])}" if row["valid_to"] else ""
         state = "" if row["status"] == "active" else f"  [{row['status']}{until}]"
-        _print_fact(f"{row['confidence']:.2f}  {day(row['valid_from'])}{state}", row)
+        last = f", last said {day(row['last_access'])}" if row["n_reinforced"] else ""
+        _print_fact(f"{row['confidence']:.2f}  since {day(row['valid_from'])}{last}{state}", row)
+        for other in tensions(row, statements):
+            print_wrapped(f"in tension with: {other}", indent=10, first=6)
+        print_turns(written(row["evidence"]))
     if shown.height > most:
         typer.echo(f"… and {shown.height - most:,} more; --most prints them")
 
@@ -81,7 +109,7 @@ def recall(
         _print_fact(f"{row['rank']:>3}  {row['score']:.3f}  {parts}  {day(row['valid_from'])}{state}", row)
     for row in ranked_summaries(place, question, k=sessions).iter_rows(named=True) if sessions else ():
         typer.echo(f"{row['rank']:>3}  {row['score']:.3f}  {day(row['start'])}  {one_line(row['session_id'])}")
-        _print_wrapped(row["summary"], indent=6, first=6)
+        print_wrapped(row["summary"], indent=6, first=6)
 
 
 @memory_verb
@@ -102,7 +130,7 @@ def profile(
     page = made(facts, person=person, now=at, found=found, recent_days=days, most=most)
     typer.echo(present)
     for line in page.to_markdown().splitlines():
-        _print_wrapped(line)
+        print_wrapped(line)
 
 
 @memory_verb
@@ -126,7 +154,7 @@ def timeline(
     for row in rows.iter_rows(named=True):
         note = f"  ({row['note']})" if row["note"] else ""
         where = ", ".join(row["evidence"]) or row["session_id"] or ""
-        _print_wrapped(f"{day(row['at']):10}  {row['type']:12} {row['text']}{note}", indent=25)
+        print_wrapped(f"{day(row['at']):10}  {row['type']:12} {row['text']}{note}", indent=25)
         typer.echo(f"{'':25}{one_line(where)}")
     typer.echo(f"{rows.height:,} entries")
 
@@ -155,31 +183,22 @@ def _undone(place: Place, undo: tuple[str, str] | None, redo: tuple[str, str] | 
 def _print_fact(head: str, row: dict[str, Any]) -> None:
     heard = f"  heard {row['n_reinforced'] + 1} times" if row["n_reinforced"] else ""
     typer.echo(head + heard)
-    _print_wrapped(_sentence(row), indent=6, first=6)
+    print_wrapped(_sentence(row), indent=6, first=6)
     typer.echo(f"      {one_line(row['fact_id'])}: {one_line(', '.join(row['evidence']) or 'no evidence')}")
 
 
 def _print_log(rows: pl.DataFrame, place: Place) -> None:
     for row in rows.iter_rows(named=True):
         typer.echo(f"{day(row['at'])}  {row['rule']}, said by {one_line(row['by'] or 'nobody named')}")
-        _print_wrapped(f"old: {row['old_object']}  ({row['old']})", indent=11, first=6)
+        print_wrapped(f"old: {row['old_object']}  ({row['old']})", indent=11, first=6)
         statement = f"{row['subject']} {row['predicate']} {row['new_object']}"
-        _print_wrapped(f"new: {statement}  ({row['new']})", indent=11, first=6)
+        print_wrapped(f"new: {statement}  ({row['new']})", indent=11, first=6)
         typer.echo(f"      evidence: {one_line(', '.join(row['evidence']) or 'none')}")
     undone = place.store.knowledge.undone(place.dataset, scopes=[place.scope])
     for row in undone.iter_rows(named=True):
         reason = f": {short(row['why'])}" if row["why"] else ""
         typer.echo(f"undone on {day(row['undone_at'])}: {one_line(row['new'])} ends {one_line(row['old'])}{reason}")
     typer.echo(f"{rows.height:,} supersessions, {undone.height:,} undone")
-
-
-def _print_wrapped(text: str, *, indent: int = 2, first: int = 0) -> None:
-    import textwrap
-
-    lines = textwrap.wrap(
-        one_line(text), _WIDTH, initial_indent=" " * first, subsequent_indent=" " * indent, break_on_hyphens=False
-    )
-    typer.echo("\n".join(lines))
 
 
 def _sentence(row: dict[str, Any]) -> str:

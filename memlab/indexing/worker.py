@@ -12,10 +12,12 @@ import polars as pl
 from memlab.config import IndexSettings
 from memlab.indexing.batch import EXTRACTIVE, Work, done
 from memlab.indexing.known import embedded
+from memlab.knowledge import by_model as knowledge_prompts
 from memlab.llm import Service, client
 from memlab.records import IndexEvent, frame
 from memlab.sessions import GAP
 from memlab.store import MemoryStore
+from memlab.summarize import by_model as summary_prompts
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
@@ -27,6 +29,8 @@ CODE_VERSION = 1
 def recipe(settings: IndexSettings, service: Service | None = None) -> str:
     """Name everything besides the turns that the index of a session depends on.
 
+    With a service the versions of its prompts stand in the name, those of knowledge and of summaries: ``1-lab-p1.1-…``.
+
     >>> from memlab.config import IndexSettings
     >>> from memlab.indexing import recipe
     >>> recipe(IndexSettings()) == recipe(IndexSettings(batch=5))
@@ -37,7 +41,8 @@ def recipe(settings: IndexSettings, service: Service | None = None) -> str:
     parts = settings.model_dump(exclude={"batch", "min_turns", "service"})
     parts |= {"code": CODE_VERSION, "model": service.model if service else None}
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
-    return f"{settings.version}-{service.name if service else EXTRACTIVE}-{digest}"
+    asked = f"{service.name}-p{knowledge_prompts.PROMPTS_VERSION}.{summary_prompts.PROMPTS_VERSION}" if service else ""
+    return f"{settings.version}-{asked or EXTRACTIVE}-{digest}"
 
 
 def pending(
@@ -127,6 +132,6 @@ def index(
         for batch in due.iter_slices(chosen.batch):
             events.append(done(work, batch))
             bar.update(batch.height)
-    if encoder is not None and chosen.summaries:
+    if encoder is not None and chosen.summaries and store.knowledge.rows("summaries", dataset).height:
         embedded(store, dataset, encoder, progress=progress)
     return pl.concat(events)

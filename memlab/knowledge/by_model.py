@@ -40,6 +40,9 @@ _Value = Annotated[str, Field(min_length=1, max_length=300)]
 _Turns = Annotated[list[Annotated[int, Field(ge=0, le=100_000)]], Field(max_length=20)]
 _Type = Literal["person", "organization", "place", "date", "event", "product", "work", "other"]
 
+PROMPTS_VERSION = 1
+"""Raised with every change of what is asked: of the prompt, or of the shape of the answer."""
+
 SYSTEM = """You read a conversation with numbered turns and write down what is worth remembering, as JSON.
 - facts: what people say about themselves or others. subject: a name, or "Name's sister". predicate: the relation as it
   was said ("works at", "no longer works at", "plans to visit"). object: the value, short. source: "stated" when

@@ -11,7 +11,8 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.knowledge import _phrases, _text
 from memlab.knowledge.confidence import need_scored
-from memlab.language.statements import wordlist
+from memlab.language.people import PERSONS, PLURAL_PERSONS
+from memlab.language.statements import entries, wordlist
 from memlab.records import TIMESTAMP
 
 SECTIONS = ("stable", "recent", "found")
@@ -25,6 +26,8 @@ _BEING = {"is", "are", "am", "has", "have"}
 _SKIPPED = {"also", "still", "always", "often"}
 # Said in the present tense too, but of a moment or of what is to come.
 _PASSING = wordlist("passing")
+_WHO_ONE_IS = tuple(frozenset(words.split()) for words in entries("who_one_is"))
+_RELATIVES = PERSONS | PLURAL_PERSONS
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,8 @@ def profile(
     """Gather what is known of a person and still holds, no statement twice.
 
     - *stable*: heard at two times or more; or older than ``recent_days`` and either of a relation with one value at a
-      time, or said as a state ("is a nurse", "loves hiking", not "went", "is planning"). What was heard more often
-      comes first, then by confidence, then the latest;
+      time, or said as a state ("is a nurse", "loves hiking", not "went", "is planning"). Who the person is comes first
+      (:func:`standing`), then by confidence, then what was heard more often, then the latest;
     - *recent*: heard in the last ``recent_days``, the latest first;
     - *found*: what :func:`memlab.knowledge.search.search_facts` found, in its order, where it is about the person or
       names them.
@@ -114,7 +117,8 @@ def profile(
     rows = facts.with_columns(
         evidence=_evidence(facts), n_heard=pl.col("accesses").list.n_unique().cast(pl.Int32), own=own, names=names
     ).filter(pl.col("status") == "active", pl.col("valid_from") <= now)
-    by = ["n_heard", "confidence", "last_access"]
+    place_of = pl.struct("predicate", "object").map_elements(lambda f: standing(**f), return_dtype=pl.Int64)
+    by = [-place_of, "confidence", "n_heard", "last_access"]
     sections = {
         "stable": rows.filter("own", (pl.col("n_heard") > 1) | lasting).sort(
             by, descending=True, nulls_last=True, maintain_order=True
@@ -149,6 +153,24 @@ def is_state(predicate: str) -> bool:
     if words[0] in _BEING:
         return not re.search(r"(?:ing|ed|en)$", " ".join(words[1:2])) and words[1:2] not in (["just"], ["recently"])
     return bool(re.search(r"[^s]s$", words[0]))
+
+
+def standing(predicate: str, object: str) -> int:
+    """Place a statement by what it tells of a person: name, age, home, work, family, studies … and the rest behind.
+
+    >>> from memlab.knowledge.profile import standing
+    >>> told = [("loves", "the spa"), ("has a sister named", "Ida"), ("works at", "Acme"), ("lives in", "Oslo")]
+    >>> [obj for _, obj in sorted(told, key=lambda words: standing(*words))]
+    ['Oslo', 'Acme', 'Ida', 'the spa']
+    """
+    words = set(re.findall(r"[\w-]+", predicate.casefold()))
+    if words <= _BEING | _SKIPPED:
+        # "is single", "has a degree": the object tells the relation; "is a nurse" is what somebody is.
+        words |= set(re.findall(r"[\w-]+", object.casefold())[:3])
+    if words & _RELATIVES:
+        words = {"relatives"}
+    kinds = (n for n, kind in enumerate(_WHO_ONE_IS) if words & kind)
+    return next(kinds, len(_WHO_ONE_IS) - (words & _BEING == {"is"} and bool(re.match(r"an? ", object))))
 
 
 def people(facts: pl.DataFrame, most: int = 10) -> list[str]:

@@ -9,6 +9,9 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from memlab.summarize.sentences import shared, words
 
+PROMPTS_VERSION = 1
+"""Raised with every change of what is asked: of the prompt, or of the shape of the answer."""
+
 SYSTEM = (
     "You summarise conversations. Use only what the turns say: add nothing, guess nothing. Keep names, numbers, "
     "amounts and dates as they are written. Write short sentences in the third person, with the speaker's name instead "

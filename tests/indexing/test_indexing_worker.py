@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -16,13 +19,15 @@ from chat_server import FAULTS, KEY, UNANSWERED, ChatServer, fitting
 import memlab
 from memlab import ModelError
 from memlab.config import IndexSettings
-from memlab.indexing import attached, batch, counters, index, pending, report, resolved
+from memlab.indexing import attached, batch, counters, index, nothing_made, pending, report, resolved
+from memlab.knowledge import by_model as knowledge_prompts
 from memlab.language.analysis import english
 from memlab.records import Turn, frame
 from memlab.sessions import sessions_of
 from memlab.store import MemoryStore
 from memlab.store.knowledge import UNDONE
 from memlab.store.registry import INDEX_TABLES
+from memlab.summarize import by_model as summary_prompts
 
 pytest.importorskip("openai", reason="the extra memlab[llm] is not installed")
 
@@ -182,7 +187,10 @@ def test_no_fault_of_a_service_leaves_a_session_half_done(
     assert events["reason"].null_count() == 0
     assert all(reason and len(reason) < 2_000 for reason in events["reason"])
     whole(store)
+    assert {"1-lab-p1.1"} == set(store.knowledge.states(NAME)["version"].str.slice(0, 10))
     if fault in UNANSWERED:
+        told = str(nothing_made(NAME, events))
+        assert told.startswith("talk: nothing was made: 3 of 3 sessions failed, the first (u0/s0): ")
         assert pending(store, NAME, settings=settings, service=service).height == 3
         server.answers = [fitting]
         again = index(store, NAME, settings=settings, service=server.service(**given))
@@ -197,6 +205,28 @@ def test_no_fault_of_a_service_leaves_a_session_half_done(
     told = "\n".join([caplog.text, *report(store, NAME, events), str(store.knowledge.states(NAME).to_dicts())])
     assert KEY not in told
     assert [file for file in tmp_path.rglob("*") if file.is_file() and KEY.encode() in file.read_bytes()] == []
+
+
+def test_the_command_ends_with_what_failed(server: ChatServer, tmp_path: Path, memlab_cli: Any) -> None:
+    MemoryStore.open(tmp_path / "store").ingest(talk(n_scopes=1))
+    server.answers = [FAULTS["500"]]
+    (tmp_path / "memlab.toml").write_text(
+        f'store = "store"\nencoder = "hashing:64"\n[llm.services.lab]\nbase_url = "{server.url}"\nmodel = "m"\n'
+        "max_retries = 0\n"
+    )
+    done = memlab_cli("index", "--service", "lab", cwd=tmp_path)
+    assert done.code == 2
+    assert "talk: nothing was made: 3 of 3 sessions failed, the first (u0/s0): " in done.messages[-1]
+
+
+def test_a_changed_prompt_has_a_new_version() -> None:
+    for asked, answer, pinned in (
+        (knowledge_prompts, knowledge_prompts.Knowledge, (1, "8862e4995251964e")),
+        (summary_prompts, summary_prompts.Answer, (1, "9eaf5c859b98e599")),
+    ):
+        whole_prompt = asked.SYSTEM + json.dumps(answer.model_json_schema(), sort_keys=True)
+        digest = hashlib.sha256(whole_prompt.encode()).hexdigest()[:16]
+        assert (asked.PROMPTS_VERSION, digest) == pinned, "raise PROMPTS_VERSION with every change"
 
 
 def test_what_a_failing_service_cannot_redo_stays_as_it_was(store: MemoryStore, server: ChatServer) -> None:

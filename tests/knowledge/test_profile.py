@@ -47,8 +47,8 @@ def sections(made: Profile) -> dict[str, list[str]]:
 
 def test_sections() -> None:
     assert sections(profile(scored(*STORY), person="ann", now=NOW)) == {
-        # Heard twice; one value at a time and old; a state and old. What was superseded is gone.
-        "stable": ["Ann saw a comet", "Ann lives in Bergen", "Ann enjoys chess"],
+        # Who she is; heard twice; a state and old. What was superseded is gone.
+        "stable": ["Ann lives in Bergen", "Ann saw a comet", "Ann enjoys chess"],
         "recent": ["Ann's brother works at Acme", "Ann enjoys sailing", "Ann bought a kayak"],
     }
 
@@ -80,16 +80,26 @@ def test_a_full_section_does_not_spill_into_the_next() -> None:
 
 
 def test_evidence_since_and_how_often() -> None:
-    row = profile(scored(*STORY), person="Ann", now=NOW).frame.row(0, named=True)
+    row = profile(scored(*STORY), person="Ann", now=NOW).frame.row(1, named=True)
     assert (row["evidence"], row["n_heard"]) == (["u/s/4", "u/s/5"], 2)
     assert row["since"] == DAY0 + timedelta(days=4)
     assert row["last_access"] == DAY0 + timedelta(days=9)
     assert 0 < row["confidence"] <= 1
 
 
+def test_who_somebody_is_comes_before_what_they_like() -> None:
+    told = [
+        ("likes", "the spa"), ("has", "a degree in law"), ("is married to", "Bo"), ("has a sister named", "Ida"),
+        ("works at", "Acme"), ("lives in", "Oslo"), ("shaves", "daily"), ("is", "a nurse"),
+    ]  # fmt: skip
+    facts = scored(*((i, "Ann", predicate, obj) for i, (predicate, obj) in enumerate(told)))
+    objects = profile(facts, person="Ann", now=NOW).frame["statement"].str.split(" ").list.last().to_list()
+    assert objects == ["Oslo", "Acme", "Ida", "Bo", "law", "nurse", "daily", "spa"]
+
+
 def test_markdown() -> None:
     text = profile(scored(*STORY), person="Ann", now=NOW).to_markdown()
-    assert text.startswith("# Ann on 1 June 2025\n\n## Stable\n\n- Ann saw a comet (")
+    assert text.startswith("# Ann on 1 June 2025\n\n## Stable\n\n- Ann lives in Bergen (")
     assert "since 5 Jan 2025, heard 2 times; u/s/4, u/s/5)" in text
     assert "## Found" not in text
     before = profile(scored((9, "Ann", "saw", "a comet")), person="Ann", now=DAY0)
