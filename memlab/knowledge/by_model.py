@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
+from memlab.knowledge.facts import fact_id
 from memlab.llm import Service, answers
 from memlab.records import Entity, Fact, Relation, frame
 
@@ -140,21 +141,22 @@ def ask(turns: pl.DataFrame, service: Service) -> Extracted:
 
 
 def _facts(answered: list[SaidFact], rows: list[dict[str, Any]]) -> list[Fact]:
-    facts: list[Fact] = []
+    facts: dict[str, Fact] = {}
     for fact in answered:
         turns = _cited(fact.turns, rows)
         if not turns:
             continue
         first = turns[0]
+        named = fact_id(first["turn_id"], fact.subject, fact.predicate, fact.object)
+        if named in facts:
+            continue
         system = all(turn["role"] == "system" for turn in turns)
-        facts.append(
-            Fact(
-                f"{first['session_id']}/f{len(facts) + 1}", first["scope"], fact.subject, fact.predicate, fact.object,
-                "system" if system else fact.source, [turn["turn_id"] for turn in turns], first["timestamp"], None,
-                None if system else first["speaker"], first["text"], first["session_id"],
-            )
+        facts[named] = Fact(
+            named, first["scope"], fact.subject, fact.predicate, fact.object,
+            "system" if system else fact.source, [turn["turn_id"] for turn in turns], first["timestamp"], None,
+            None if system else first["speaker"], first["text"], first["session_id"],
         )  # fmt: skip
-    return facts
+    return list(facts.values())
 
 
 def _entities(answered: list[SaidEntity], rows: list[dict[str, Any]]) -> list[Entity]:

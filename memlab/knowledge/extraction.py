@@ -12,6 +12,7 @@ from memlab.knowledge._objects import EDGE
 from memlab.knowledge._others import Statement, about_others, namings, read_named, read_possessed
 from memlab.knowledge._reading import read
 from memlab.knowledge.by_model import OUTCOME, RULES, Extracted, ask
+from memlab.knowledge.facts import fact_id
 from memlab.language.clauses import clauses
 from memlab.language.statements import wordlist
 from memlab.llm import Service
@@ -80,7 +81,6 @@ def _facts(said: pl.DataFrame, entities: pl.DataFrame) -> pl.DataFrame:
     """Read every sentence; the same statement twice in a session is one fact with both turns."""
     users, people = _users(said), _people(entities)
     facts: dict[tuple[str, ...], Fact] = {}
-    counts: dict[str, int] = {}
     for row in said.filter(pl.col("role") != "assistant").iter_rows(named=True):
         session, system = row["session_id"], row["role"] == "system"
         # What a system message says of "the user" is about who speaks as one.
@@ -94,12 +94,11 @@ def _facts(said: pl.DataFrame, entities: pl.DataFrame) -> pl.DataFrame:
                 if row["turn_id"] not in facts[key].evidence:
                     facts[key].evidence.append(row["turn_id"])
                 continue
-            counts[session] = counts.get(session, 0) + 1
             stated = "observed" if about_others(statement) else "stated"
             source = "inferred" if inferred else "system" if system else stated
             facts[key] = Fact(
-                f"{session}/f{counts[session]}", row["scope"], subject, predicate, obj, source, [row["turn_id"]],
-                row["timestamp"], None, speaker, row["text"], session,
+                fact_id(row["turn_id"], subject, predicate, obj), row["scope"], subject, predicate, obj, source,
+                [row["turn_id"]], row["timestamp"], None, speaker, row["text"], session,
             )  # fmt: skip
     return frame(Fact, facts.values())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 import polars as pl
@@ -24,6 +25,17 @@ _REPORTING = re.compile(
     r" that (?P<rest>.+)$",
     re.I,
 )
+
+
+def fact_id(turn_id: str, subject: str, predicate: str, object: str) -> str:
+    """Name a fact by the turn that says it first and by what it says: other turns and other facts change no id.
+
+    >>> from memlab.knowledge.facts import fact_id
+    >>> fact_id("ann/m1", "Ann", "lives in", "Oslo")
+    'ann/m1/f80c5bc2cc648'
+    """
+    said = "\x1f".join((subject, predicate, object.casefold()))
+    return f"{turn_id}/f{hashlib.blake2b(said.encode(), digest_size=6).hexdigest()}"
 
 
 def from_observations(data: Dataset, *, source: str = "observed") -> pl.DataFrame:

@@ -15,6 +15,7 @@ import memlab
 from memlab.knowledge import by_model, from_observations, resolve
 from memlab.knowledge.by_model import OUTCOME
 from memlab.knowledge.extraction import extract
+from memlab.knowledge.facts import fact_id
 from memlab.knowledge.supersession import believed
 from memlab.llm import Outcome, Service
 from memlab.records import Entity, Fact, Relation, Turn, frame, schema
@@ -138,7 +139,7 @@ def test_where_somebody_lived_long_ago_is_not_where_they_live() -> None:
 def test_a_fact_carries_its_turn_its_time_its_speaker_and_its_sentence() -> None:
     turns = _turns("Hello!", "Nice day. I work at Acme. Bye.", "As I said, I work at Acme.")
     fact = extract(turns).facts.row(0, named=True)
-    assert fact["fact_id"] == "u/s/f1"
+    assert fact["fact_id"] == fact_id("u/s/2", "Mel", "works at", "Acme")
     assert fact["evidence"] == ["u/s/2", "u/s/3"]
     assert fact["asserted_at"] == turns["timestamp"][1]
     assert (fact["speaker"], fact["text"]) == ("Mel", "I work at Acme.")
@@ -199,10 +200,7 @@ def test_sessions_are_read_alone() -> None:
     whole = extract(data.turns)
     for (session,), part in list(data.turns.group_by("session_id", maintain_order=True))[:5]:
         alone = extract(part)
-        assert (
-            alone.facts["object"].to_list()
-            == whole.facts.filter(pl.col("fact_id").str.starts_with(f"{session}/f"))["object"].to_list()
-        )
+        assert alone.facts["object"].to_list() == whole.facts.filter(session_id=session)["object"].to_list()
     assert extract(data.turns).facts.equals(whole.facts)
 
 
@@ -241,7 +239,7 @@ def test_a_model_reads_what_the_turns_say(monkeypatch: pytest.MonkeyPatch) -> No
     found = extract(_turns("Hi!", "I work at Acme."), service=SERVICE)
     assert asked == ["[1] (2026-01-01) Mel: Hi!\n[2] (2026-01-01) Mel: I work at Acme."]
     assert found.facts.select("fact_id", "evidence", "speaker", "text").rows() == [
-        ("u/s/f1", ["u/s/2"], "Mel", "I work at Acme.")
+        (fact_id("u/s/2", "Mel", "works at", "Acme"), ["u/s/2"], "Mel", "I work at Acme.")
     ]
     assert found.entities.select("name", "evidence").rows() == [("Acme", ["u/s/2"]), ("Mel", ["u/s/2"])]
     assert found.relations.select("subject", "object").rows() == [("Mel", "Acme")]
@@ -252,7 +250,7 @@ def test_a_bad_answer_falls_back_to_the_rules_and_no_answer_leaves_the_session(m
     _answering(monkeypatch, Outcome(None, "no JSON", "content"), Outcome(None, "429", "service"), _knowledge())
     turns = pl.concat([_turns("I work at Acme.", session=f"u/s{i}") for i in range(3)])
     found = extract(turns, service=SERVICE)
-    assert found.facts["fact_id"].to_list() == ["u/s0/f1"]
+    assert found.facts["fact_id"].to_list() == [fact_id("u/s0/1", "Mel", "works at", "Acme")]
     assert found.outcomes.rows() == [
         ("u/s0", "fallback", "no JSON", "rules"),
         ("u/s1", "failed", "429", None),
