@@ -25,49 +25,68 @@ _DAY = f"(?:{'|'.join(WEEKDAYS)})"
 _MONTH = f"(?:{'|'.join(MONTHS)})"
 
 DECISION = any_of(
-    rf"{_I_HAVE}(?:decided|agreed (?:to|on|that)|chosen?|picked (?:the|a|an|out)|settled on|"
-    "opted (?:for|to)|committed to)",
+    rf"{_I_HAVE}(?:decided|agreed (?:to|on|that)|settled on|voted (?:for|to)|opted (?:for|to|out)|committed to)",
+    rf"{_I_HAVE}(?:chose|chosen|picked|pick) (?:the|a|an|out|{_MONTH})",
     rf"{_I_HAVE}made up (?:my|our) minds?",
-    rf"{_I_WILL}(?:go (?:with|for) (?:the|a|an|it|that)|take the|pick the|choose the|stick (?:with|to))",
-    "(?:i'm|we're) going with",
-    "(?:my|our) (?:decision|choice) is",
-    "it's (?:settled|decided)",
-    "let's (?:go (?:with|to|on|for (?:the|a|an))|meet|use|plan|book|schedule|set|switch|skip|stick|take|try)",
+    rf"{_I_WILL}(?:go (?:with|for) (?:the|a|an|it|that)|take the \w+|pick the|choose the|stick (?:with|to))",
+    "(?:i'm|we're|i am|we are) (?:going with (?:the|that|option|\\w+ for)|sticking with)",
+    "(?:my|our|the|final) (?:final )?(?:decision|choice)(?: is| was| from|:)",
+    "it'?s (?:settled|decided)",
+    "(?:\\w+ and i|board|committee|team|everyone|everybody)(?: have| has)? (?:decided|agreed (?:to|on|that)|settled "
+    "on)",
+    r"let's (?:go (?:with|for the)|stick (?:with|to)|settle (?:on|for))",
+    f"let's (?:book|meet|schedule|set|make it) .*(?:{_DAY}|{_MONTH}|tomorrow|tonight|next week|\\d)",
+    r"^\W*decided\W",
 )
+"""Settles what to do; not :data:`UNDECIDED`, nor :data:`LONG_AGO`."""
 UNDECIDED = any_of(
-    "(?:not|never|\\w+n't|yet to|before|if|whether|until|once|should|help me|help us) (?:\\w+ )?"
+    "(?:not|never|\\w+n't|yet to|before|if|whether|until|once|should|help me|help us|wish(?:es)?|had) (?:\\w+ )?"
     "(?:decided?|chosen?|choose|pick(?:ed)?|agreed?|settled?)",
     "decided? (?:if|whether|yet)",
 )
+LONG_AGO = any_of(
+    "back (?:in|then|when)",
+    "(?:years|decades) ago",
+    "as a (?:kid|child|teenager)",
+    "when (?:i|we) (?:was|were)",
+    "(?:that's|this is|is) (?:why|how|when)",
+    "used to",
+    "chose .*(?:because|'cause|cause)",
+    "decided .*because .*was",
+)
+"""Tells of a choice of other times, or why it was made."""
 
 # Verbs of errands: "I need to" and "I'll" alone also begin resolutions ("I'll keep pushing").
 _ERRAND = (
-    "(?:call|phone|send|e-?mail|text|message|write|reply|book|buy|order|pay|check|look (?:up|into)|ask|bring|pick up|"
-    "fix|prepare|draft|submit|file|finish|update|upload|print|schedule|arrange|organi[sz]e|set up|sign|register|apply|"
-    "research|review|visit|contact|invite|return|cancel|renew|forward|follow up|report back|replace|pack|"
-    "talk to (?:my|the|our|him|her|them)|find (?:a|an|the|some|out)|get (?:a|an|the|some|my|our|you|back to|in touch))"
+    "(?:call|phone|ring|send|e-?mail|text|message|write|reply|book|buy|order|pay|check|look (?:up|into)|ask|bring|"
+    "pick up|fix|prepare|draft|submit|file|finish|update|upload|print|schedule|arrange|organi[sz]e|set up|sign|"
+    "register|apply|research|review|visit|contact|invite|return|cancel|renew|forward|follow up|replace|pack|share|"
+    "drop off|hand in|collect|confirm|clean|wash|water|remind|"
+    "talk to (?:my|the|our|him|her|them)|find out|get (?:a|an|the|some|my|our|you|back to|in touch))"
 )
 
-NEED = any_of(rf"{_I_HAVE}(?:need to|got to|gotta|must|had better|have to|ought to) {_ERRAND}")
+NEED = any_of(
+    rf"{_I_HAVE}(?:should really|need to|got to|gotta|must|had better|have to|ought to) (?:really |still )*{_ERRAND}"
+)
 REMINDER = any_of(
     "remind me to",
     "to-?do",
+    "notes? to self",
     "(?:please )?don't forget to",
     "remember to",
     start=r"(?:^|[,;.!:–—-]\s*|\band |\bplease )",
 )
 WILL = any_of(
     rf"{_I_WILL}{_ERRAND}",
-    rf"{_I_WILL}let (?:you|them|him|her) know (?:how|when|if|what|about)",
-    rf"{_I_WILL}(?:try|check) (?:it|that|this|them) out",
-    rf"{_I_WILL}give (?:it|that|them) a (?:try|go|shot|watch|read)",
+    r"let me (?:call|phone|ring|e-?mail|message|write to) \w+",
+    rf"(?-i:\p{{Lu}}\w+) (?:will|is going to) {_ERRAND}",
 )
-PLAN = any_of(
-    rf"{_I_WILL}\w+",
-    rf"{_I_HAVE}(?:need to|got to|gotta|must|have to)",
-    "(?:i'm|we're|i am|we are|i|we)(?: both| also| still)? (?:planning|plan to|going to|gonna|about to|scheduled|"
-    "supposed to|heading|flying|meeting|starting|hosting|having|taking|doing|going on)",
+TOLD = any_of(
+    rf"(?:(?:i )?(?:still )?(?:need|have|got) to|gotta|must) (?:still )?{_ERRAND}",
+    rf"(?:please|pls|plz) (?:also )?{_ERRAND}",
+    start=r"^\W*(?:(?:and|ok|okay|also|so|oh|hey|hi)\W+)*",
 )
+"""Begins with what is to do, without who is to do it."""
 _WHEN = r"(?:tomorrow|tonight|soon|next \w+|this (?:week|weekend|month|summer|fall|winter|spring))"
 LATER = any_of(
     "tomorrow",
@@ -82,8 +101,8 @@ LATER = any_of(
     r"in (?:a|an|two|three|four|\d+) (?:few |couple of )?(?:hour|day|week|month)s?",
 )
 REQUEST = any_of(
-    r"(?:can|could|would|will) you (?:please )?(?:send|e-?mail|call|book|buy|bring|pick up|order|pay|remind|fix|"
-    r"schedule|forward)",
+    r"(?:can|could|would|will) you (?:please )?(?:send|e-?mail|call|book|buy|bring|pick up|order|pay|"
+    r"remind \w+ (?:to|about)|fix|schedule|forward)",
     start=r"^\W*(?:(?:hey|hi|so|and|also|oh|ok|okay|please)\W+)?(?:\w+, )?",
 )
 VAGUE = any_of(
@@ -104,6 +123,23 @@ VAGUE = any_of(
     "next time",
     "be (?:fine|ok|okay|great|good)",
 )
+NO_TASK = any_of(
+    "(?:if|unless) (?:i|you|we|it|there) \\w+",
+    "check (?:(?:\\w+ ){0,3}out|it|that|this|them)",
+    "look (?:into|up) (?:it|that|this|them)",
+    "ask(?: you)? (?:something|a question)",
+    "maybe|perhaps|probably|might|hopefully|some ?(?:day|time)|at some point|one day|eventually|could be",
+    "(?:forget|remember) to (?:be|breathe|believe|celebrate|keep|laugh|listen|love|prepare (?:your|emotion\\w*)|relax|"
+    "rest|smile|stay|take (?:a |some )?(?:nice |good |great |lots of )?(?:time|care|breaks?|deep|pics?|pictures?|"
+    "photos?)|"
+    "treat|trust)",
+    "send(?:ing)? (?:you )?(?:good|positive|lots|love|hugs)",
+    "(?:bring|share) (?:\\w+ )?(?:happiness|hope|joy|love|attention|awareness|people|comfort|smiles?)",
+    "get (?:the|some|a|an) (?:word|feel|hang|sense|rest|sleep|break)",
+    "fix things",
+    "one (?:of those|like that)|like (?:that|this)",
+)
+"""Sounds like something to do, and is a courtesy, a resolution or a thought."""
 
 ASKS = r"[?？]\W*$"
 COURTESY = any_of(

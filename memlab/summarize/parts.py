@@ -20,21 +20,23 @@ def decisions(sentences: pl.DataFrame) -> pl.DataFrame:
     >>> pl.DataFrame({"speaker": "Mel", "text": said}).pipe(decisions)["spoken"].to_list()
     ["Mel: I'll go with the blue one."]
     """
-    made = _TEXT.str.contains(cues.DECISION) & ~_TEXT.str.contains(cues.UNDECIDED)
-    return sentences.filter(made & ~_TEXT.str.contains(cues.ASKS)).with_columns(spoken())
+    not_now = [_TEXT.str.contains(cue) for cue in (cues.UNDECIDED, cues.LONG_AGO, cues.ASKS)]
+    return sentences.filter(_TEXT.str.contains(cues.DECISION), ~pl.any_horizontal(*not_now)).with_columns(spoken())
 
 
 def action_items(sentences: pl.DataFrame) -> pl.DataFrame:
-    """Find what somebody is to do: "I need to call …", "I'll send …", "don't forget to …", or a plan with its time.
+    """Find what somebody is to do: "I need to call …", "I'll send …", "don't forget to …", "can you book …?"
+
+    Errands alone, no resolution ("I'll keep going"), plan ("we fly in May") or courtesy ("I'll check it out").
 
     >>> import polars as pl
-    >>> said = ["I need to call the bank.", "I'm going to be fine.", "We're going to Rome in May."]
+    >>> said = ["I need to call the bank.", "I'm going to be fine.", "I'll check it out!"]
     >>> pl.DataFrame({"speaker": "Mel", "text": said}).pipe(action_items)["text"].to_list()
-    ['I need to call the bank.', "We're going to Rome in May."]
+    ['I need to call the bank.']
     """
-    stated = [_TEXT.str.contains(cue) for cue in (cues.NEED, cues.REMINDER, cues.WILL)]
-    planned = _TEXT.str.contains(cues.PLAN) & _TEXT.str.contains(cues.LATER)
-    told = pl.any_horizontal(*stated, planned) & ~_TEXT.str.contains(cues.ASKS) & ~_TEXT.str.contains(cues.VAGUE)
+    stated = [_TEXT.str.contains(cue) for cue in (cues.NEED, cues.REMINDER, cues.WILL, cues.TOLD)]
+    none = [_TEXT.str.contains(cue) for cue in (cues.ASKS, cues.VAGUE, cues.NO_TASK)]
+    told = pl.any_horizontal(*stated) & ~pl.any_horizontal(*none)
     return sentences.filter(told | _TEXT.str.contains(cues.REQUEST)).with_columns(spoken())
 
 
