@@ -13,6 +13,7 @@ from memlab.config import IndexSettings
 from memlab.indexing.batch import EXTRACTIVE, Work, done
 from memlab.indexing.known import embedded
 from memlab.knowledge import by_model as knowledge_prompts
+from memlab.language import gazetteers
 from memlab.llm import Service, client
 from memlab.records import IndexEvent, frame
 from memlab.sessions import GAP
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from memlab.embed import Encoder
 
 # Raised by whoever changes what the same turns give.
-CODE_VERSION = 1
+CODE_VERSION = 2
 
 
 def recipe(settings: IndexSettings, service: Service | None = None) -> str:
@@ -39,7 +40,7 @@ def recipe(settings: IndexSettings, service: Service | None = None) -> str:
     False
     """
     parts = settings.model_dump(exclude={"batch", "min_turns", "service"})
-    parts |= {"code": CODE_VERSION, "model": service.model if service else None}
+    parts |= {"code": CODE_VERSION, "model": service.model if service else None, "lists": gazetteers.installed()}
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
     asked = f"{service.name}-p{knowledge_prompts.PROMPTS_VERSION}.{summary_prompts.PROMPTS_VERSION}" if service else ""
     return f"{settings.version}-{asked or EXTRACTIVE}-{digest}"

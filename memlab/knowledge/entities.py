@@ -11,6 +11,7 @@ import polars as pl
 
 from memlab.embed.text import ROLES
 from memlab.knowledge._others import namings
+from memlab.language import gazetteers
 from memlab.language.dates import dates
 from memlab.language.names import cases, is_title, names
 from memlab.language.people import PETS
@@ -21,6 +22,8 @@ TYPES = ("person", "organization", "place", "date", "event", "product", "work", 
 # A day, also one without its year, or a year; neither a month nor a weekday alone.
 _IN_A_YEAR = re.compile(r"\d{4}|\d\d-\d\d")
 
+# Votes of the words around a name that outweigh a list.
+_CLEAR = 5
 _NAMED = re.compile(r"^has an? (?P<role>.+) named$")
 _GOES_ON = PREPOSITIONS | wordlist("after_entity")
 _LEADING = re.compile(r"^(?:the|a|an|my|our|his|her|their|new|city of|town of|country of)\s+", re.I)
@@ -38,8 +41,9 @@ def find(sentences: pl.DataFrame, *, ner: str | None = None) -> pl.DataFrame:
     """Find the entities of each session; a short form ("Lee") is joined with the long one ("Dr. Lee").
 
     By rule: words with a capital inside a sentence that the scope does not write in lower case, typed by the words
-    around all their mentions in the scope ("moved to", "by", "works at") and by their own ("University", "Festival").
-    Who speaks is a person. Dates are found by rule always.
+    around all their mentions in the scope ("moved to", "by", "works at"), by their own ("University", "Festival") and
+    by :mod:`memlab.language.gazetteers`; without any of these they have no type, and are left out where all of them
+    are words of the language ("Wanted", "Chicken Pot Pie"). Who speaks is a person. Dates are found by rule always.
 
     :param said: sentences (see :func:`memlab.summarize.split`) with ``role``.
     :param ner: directory of a token-classification model that finds the names instead.
@@ -77,7 +81,9 @@ def _entities(sentences: pl.DataFrame, mentions: list[Mention]) -> pl.DataFrame:
         entities: dict[str, tuple[str, str, list[int]]] = {n.casefold(): (n, "person", []) for n in speakers}
         for mention in by_session[session]:
             name, scope = best[mention.name], scopes[mention.row]
-            kind = types[scope, name.casefold()] or types[scope, mention.name.casefold()] or "other"
+            kind = types[scope, name.casefold()] or types[scope, mention.name.casefold()]
+            if not kind and not mention.votes and all(map(gazetteers.is_common, name.split())):
+                continue
             entities.setdefault(name.casefold(), (name, kind, []))[2].append(mention.row)
         for n, (name, kind, named) in enumerate(entities.values(), 1):
             where = named or [speakers.get(name, first)]
@@ -108,11 +114,27 @@ def _types(mentions: list[Mention], scopes: list[str], texts: list[str]) -> dict
         for naming in namings(texts[row]):
             pet = naming.predicate.split()[-2] in PETS
             votes[scopes[row], naming.object.casefold()]["other" if pet else "person"] += 9
-    kinds: dict[tuple[str, str], str] = defaultdict(str)
-    for key, counted in votes.items():
-        top = max(counted.values())
-        kinds[key] = next(kind for kind in TYPES if counted[kind] == top) if top > 1 else ""
-    return kinds
+    names = {(scopes[mention.row], mention.name.casefold()): mention.name for mention in mentions}
+    return defaultdict(str, {key: _type(name, votes[key]) for key, name in names.items()})
+
+
+def _type(name: str, votes: Counter[str]) -> str:
+    """Weigh what the words around a name speak for and what lists say; empty where neither says anything.
+
+    Lists win over weak cues. Of somebody's name that is a place too, the cues decide.
+    """
+    listed = gazetteers.types(name)
+    if "place" in listed and "place" not in votes and not gazetteers.is_large(name):
+        # "Reading" and "Panda" are towns where the words say so.
+        listed -= {"place"}
+    if listed and max(votes.values(), default=0) < _CLEAR:
+        best = max(votes[kind] for kind in listed)
+        fitting = [kind for kind in TYPES if kind in listed and votes[kind] == best]
+        return fitting[0] if len(fitting) == 1 else ""
+    top = max(votes.values(), default=0)
+    kind = next(kind for kind in TYPES if votes[kind] == top) if top > 1 else ""
+    # "Her name is Shadow" is mostly said of a pet.
+    return "" if kind == "person" and top < _CLEAR and gazetteers.is_common(name) else kind
 
 
 def _joined(mentioned: list[str], speakers: Iterable[str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from memlab.language.gazetteers import is_common
 from memlab.language.people import PERSONS, PETS
 from memlab.language.statements import table, wordlist
 from memlab.language.words import MONTHS, WEEKDAYS, wordset
@@ -19,11 +20,13 @@ _QUOTE = re.compile(r"[\"“]([A-Z0-9][^\"”“]{1,70}?)[.,!]?[\"”]|(?<![\w']
 _TITLES = wordlist("person_titles")
 _INNER = {"of", "the", "de", "la", "del", "van", "von", "&", "and"}
 # Written with a capital, and no names.
-_NEVER = frozenset((*MONTHS, *WEEKDAYS)) | wordlist("never_names")
+_NEVER = frozenset((*MONTHS, *WEEKDAYS, *(f"{day}s" for day in WEEKDAYS))) | wordlist("never_names")
 _SUFFIX = {word: kind for kind, words in table("name_endings").items() for word in words.split()}
 # Words that open a sentence before a name.
 _LEADS = POINTERS | wordset("the a an my our and but in on at for with from if is was are do did have has let i we")
 _HOLIDAYS = {"christmas", "halloween", "thanksgiving", "easter", "hanukkah", "diwali", "ramadan", "eid", "xmas"}
+# Longer words in capitals are shouted.
+_ACRONYM = 2
 _PET = "|".join(sorted(PETS))
 _ROLE = "|".join(map(re.escape, sorted(PERSONS)))
 
@@ -37,6 +40,7 @@ def _cues(
 _BEFORE = _cues(
     ("organization", 3, r"\bwork(?:s|ed|ing)? (?:at|for) (?:the )?"),
     ("organization", 3, r"\b(?:job|internship|interview(?:ed)?|stud(?:y|ied|ying)|student) (?:at|by|with) (?:the )?"),
+    ("organization", 3, r"\b(?:teach(?:es|ing)?|start(?:s|ed|ing)?|begin|began|nurse|teacher) (?:\w+ )?at (?:the )?"),
     ("organization", 3, r"\b(?:employed|hired|enrolled|sponsored) (?:at|by|in) (?:the )?"),
     ("organization", 3, r"\b(?:offer|sponsorship|deal|contract) (?:from|with) (?:the )?"),
     ("place", 3, r"\b(?:mov(?:e|ed|ing)|went|go(?:ing|es)?|trip|travel(?:l?ed|l?ing|s)?|fl(?:y|ew|ying)|drove|been|off|"
@@ -49,7 +53,13 @@ _BEFORE = _cues(
     ("work", 3, r"\b(?:read|reading|watch(?:ed|ing)?|books?|movies?|film|series|song|novel|show|album|saga|games?|"
                 r"playing|played|trilogy|musical) (?:the )?"),
     ("person", 3, r"\b(?:by|friend|named|met|thanks to|told|asked|hanging out with|author|singer|artist|player),? "),
-    ("person", 3, rf"\b(?:my|our|his|her) (?:\w+ )?(?:{_ROLE}),? "),
+    ("person", 4, r"\b(?:living|lives?|lunch|dinner|coffee|talked|chatting|in love|moved in|reports?|married) "
+                  r"(?:with|to) "),
+    ("person", 3, r"^\W*(?:hey|hi|hello|dear|bye|thanks|congrats|happy birthday),? "),
+    ("person", 3, r"\b(?:she|he)(?:['’]s| is| was) "),
+    ("person", 4, rf"\b(?:{_ROLE})(?: is| was|['’]s|:)(?: called| named)? (?:a )?"),
+    ("other", 9, rf"\b(?:{_PET}),? (?:(?:is|was) )?(?:named|called) "),
+    ("person", 3, rf"\b(?:my|our|his|her|your) (?:\w+ )?(?:{_ROLE}),? "),
     ("person", 2, r"\b(?:(?:his|her|their)(?: first)? name(?: is|'s)|"
                   r"(?:woman|man|guy|girl|boy|lady|residents?)\b[^,.]*,) "),
     ("person", 1, r"\b(?:with|and|for|hey|thanks|hi|so|yeah|congrats|wow),? "),
@@ -65,7 +75,7 @@ _AFTER = _cues(
     ("work", 2, r"^ (?:books?|movies?|films?|series|novel|song|album|fan|saga|soundtrack)\b"),
     ("product", 2, r"^ (?:phone|laptop|car|camera|console|guitar|bike|watch|app|tablet|headphones|truck)\b"),
     ("organization", 2, r"^ (?:team|company|store|staff|office)\b"),
-    ("event", 3, r"^ (?:festival|parade|conference|tournament|event|party|celebration|convention|marathon)\b"),
+    ("event", 3, r"^ (?:festival|parade|conference|event|party|celebration|convention|marathon)\b"),
     ("place", 2, r"^(?:, [A-Z]\w+(?=[.,!?]|$)| (?:trip|vacation|beach|city|coast|mountains|airport)\b)"),
     flags=0,
 )  # fmt: skip
@@ -122,6 +132,8 @@ def names(text: str, case: Case, speakers: set[str]) -> Iterator[Name]:
         if any(a <= start < b for a, b in taken):
             continue
         name = _bare(text[start:end])
+        if is_title(name) or (name.isupper() and len(name) > _ACRONYM and is_common(name)):
+            continue
         yield Name(name, tuple(_votes(text, start, start + len(name), name, speakers)))
 
 
@@ -186,7 +198,7 @@ def _gaps(text: str, tokens: list[re.Match[str]], a: int, b: int) -> str:
 
 
 def _is_name(text: str, token: re.Match[str], i: int, case: Case, speakers: set[str]) -> bool:
-    word = _bare(token[0])
+    word = _bare(token[0]).replace("’", "'")
     low = word.casefold()
     if not word or not word[0].isupper() or low in _NEVER or any(c.isdigit() for c in word[:1]):
         return False

@@ -40,7 +40,8 @@ class Entity:
     """Somebody or something that a session names.
 
     :param name: as it is written where it is written best: ``Dr. Lee``.
-    :param type: ``person``, ``organization``, ``place``, ``date``, ``event``, ``product``, ``work`` or ``other``.
+    :param type: ``person``, ``organization``, ``place``, ``date``, ``event``, ``product``, ``work`` or ``other``
+        (a pet); empty where nothing tells.
     :param context: the sentence of its first mention.
     """
 

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from memlab.knowledge.extraction import extract
+from memlab.language import gazetteers
 from memlab.records import Turn, frame
 
 
@@ -47,15 +48,44 @@ def test_names_and_their_types(text: str, name: str, kind: str) -> None:
         "I speak Spanish and watch TV.",
         "Great news. Coffee is ready. Thanks!",
         "LOOK AT THIS PLACE NOW",
+        "Two spoons of Tbsp Honey, then stir.",
+        "We have a poster, Wanted, on the wall.",
+        "So I’ve said and I've done it on Thursdays.",
+        "my hands are FREEZING and I LOVE it",
+        "My favourite is Chicken Pot Pie.",
+        "I asked Ms. and she knew.",
     ],
 )
 def test_words_with_capitals_that_are_no_names(text: str) -> None:
     assert set(_entities(text)) == {"Melanie"}
 
 
+@pytest.mark.parametrize(
+    ("text", "name", "kind"),
+    [
+        ("It was Wout.", "Wout", "person"),
+        ("handed over to Birgitta, again", "Birgitta", "person"),
+        ("how is Stockholm?", "Stockholm", "place"),
+        ("the flat is in Motala", "Motala", "place"),
+        ("we might move to Bruges btw", "Bruges", "place"),
+        ("my sister Paris rang", "Paris", "person"),
+        ("I just joined Aragorn there", "Aragorn", ""),
+    ],
+)
+def test_names_that_lists_know(text: str, name: str, kind: str) -> None:
+    pytest.importorskip("faker", reason="the extra memlab[gazetteers] is not installed")
+    assert _entities(text)[name][0] == kind
+
+
+def test_without_lists_names_are_typed_by_context_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gazetteers, "types", lambda name: frozenset())
+    assert _entities("how is Stockholm?")["Stockholm"][0] == ""
+    assert _entities("I live in Stockholm")["Stockholm"][0] == "place"
+
+
 def test_a_word_that_also_stands_in_lower_case_is_no_name() -> None:
-    assert "Pottery" not in _entities("I like Pottery.", "pottery is fun, pottery is art.")
-    assert "Pottery" in _entities("I like Pottery.", "it is fun.")
+    assert "Valorant" not in _entities("I like Valorant.", "valorant is fun, valorant is art.")
+    assert "Valorant" in _entities("I like Valorant.", "it is fun.")
 
 
 def test_a_first_word_is_a_name_where_it_is_one_elsewhere() -> None:
