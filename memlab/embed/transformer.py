@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from memlab.embed import bert
 from memlab.embed.base import EncoderIdentity, Identified, Kind, check_texts, unit_rows
 from memlab.embed.loading import load_parts, longest
 from memlab.embed.modelfiles import ModelConfig, fetch, read_config, weights_digest
@@ -31,6 +32,9 @@ _WINDOW = 8192
 _CHARS_PER_TOKEN = 16
 _MARGIN = 128
 
+# Texts and characters that are not worth seconds of importing torch.
+_FEW, _FEW_CHARS = 16, 4000
+
 
 class TransformerEncoder(Identified):
     """A transformer model with the pooling, prompts and maximum length that it was trained with.
@@ -49,6 +53,7 @@ class TransformerEncoder(Identified):
 
     def __init__(self, path: Path, config: ModelConfig, *, name: str, revision: str, width: int | None = None) -> None:
         self._path, self._name, self._config = path, name, config
+        self._read_light = 0
         self._width = width or int(self._model.config.get_text_config().hidden_size)
         self._max_length = config.max_length or longest(self._tokenizer, self._model.config)
         self.identity = EncoderIdentity(
@@ -88,6 +93,9 @@ class TransformerEncoder(Identified):
         """
         checked = check_texts(texts, kind)
         prompt = self.prompt(kind)
+        if self._config.pooling == ("mean",) and (few := self._few(checked, prompt)):
+            means = [few.read(text)[1].mean(0) for text in checked]
+            return unit_rows(np.stack(means), of=f"encoder {self._name}")
         skip = 0 if self._config.include_prompt else self._prompt_length(prompt)
         out = np.empty((len(checked), self.dim), dtype=np.float32)
         with self.bar(len(checked), progress=progress) as bar:
@@ -118,6 +126,10 @@ class TransformerEncoder(Identified):
         (3, 384)
         """
         checked = check_texts(texts, kind)
+        if not any(before or ()) and (few := self._few(checked, self.prompt(kind))):
+            # Without the special tokens, of which BERT has one before and one behind.
+            pairs = [few.read(text) for text in checked]
+            return joined([_tokens(hidden[1:-1], ids[1:-1]) for ids, hidden in pairs], self._width)
         context = [""] * len(checked) if before is None else check_texts(before, kind)
         half = self._max_length // 2
         contexts = [ids[-half:] for ids in self._plain([text[-half * _CHARS_PER_TOKEN :] for text in context])]
@@ -134,11 +146,20 @@ class TransformerEncoder(Identified):
             for batch in token_batches([len(s) for s in sequences]):
                 hidden = self._hidden([sequences[i] for i in batch])[0].cpu().numpy()
                 for row, i in enumerate(batch.tolist()):
-                    vectors, ids = hidden[row, places[i]], np.array(sequences[i][places[i]], np.int32)
-                    length = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-                    found[i] = TokenVectors(ids, (vectors / length).astype(np.float16), np.array([0, len(ids)]))
+                    found[i] = _tokens(hidden[row, places[i]], np.array(sequences[i][places[i]]))
                 bar.update(len(batch))
         return joined([found[i] for i in range(len(checked))], self._width)
+
+    def _few(self, texts: Sequence[str], prompt: str = "") -> bert.Bert | None:
+        """Give what reads the first few texts of a process without torch; the weights are then not loaded yet."""
+        self._read_light += len(texts)
+        short = len(texts) > 0 and sum(map(len, texts)) <= _FEW_CHARS
+        fits = not prompt and not self._config.lower_case and short and self._read_light <= _FEW
+        return self._light if fits and "_parts" not in vars(self) and bert.fits(self._path) else None
+
+    @cached_property
+    def _light(self) -> bert.Bert:
+        return bert.Bert(self._path, self._max_length)
 
     def _ids(self, texts: list[str], **options: Any) -> list[list[int]]:
         """Give the token ids of each text; of a very long one, at least those of its first ``max_length`` tokens."""
@@ -208,6 +229,12 @@ class TransformerEncoder(Identified):
         ids, mask = ids.to(self._model.device), mask.to(self._model.device)
         with torch.inference_mode():
             return self._model(input_ids=ids, attention_mask=mask).last_hidden_state.float(), mask
+
+
+def _tokens(vectors: np.ndarray, ids: np.ndarray) -> TokenVectors:
+    """Put the vectors of one text's tokens at length 1."""
+    length = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return TokenVectors(ids.astype(np.int32), (vectors / length).astype(np.float16), np.array([0, len(ids)]))
 
 
 def _squeeze(text: str, longest: int) -> str:

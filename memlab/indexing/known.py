@@ -12,7 +12,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.knowledge import Resolved, resolve, undo
-from memlab.knowledge.search import summary_texts
+from memlab.knowledge.search import candidates, summary_texts
 from memlab.records import Dataset
 from memlab.store import CachedEncoder, MemoryStore
 
@@ -56,6 +56,13 @@ def attached(store: MemoryStore, data: Dataset) -> Dataset:
     texts = store.knowledge.rows("summaries", data.name).select("session_id", made="summary")
     sessions = data.sessions.join(texts, on="session_id", how="left", maintain_order="left")
     return replace(data, sessions=sessions.with_columns(summary=pl.coalesce("summary", "made")).drop("made"))
+
+
+def remembered(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = False) -> None:
+    """Put the vectors of a dataset's facts into the store's cache, so that the first question finds them there."""
+    facts = resolved(store, dataset, encoder=encoder).facts
+    if facts.height:
+        store.encode(encoder, candidates(facts, superseded=True)["statement"].to_list(), progress=progress)
 
 
 def embedded(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = False) -> np.ndarray:

@@ -11,7 +11,7 @@ import polars as pl
 
 from memlab.config import IndexSettings
 from memlab.indexing.batch import EXTRACTIVE, Work, done
-from memlab.indexing.known import embedded
+from memlab.indexing.known import embedded, remembered
 from memlab.knowledge import by_model as knowledge_prompts
 from memlab.language import gazetteers
 from memlab.llm import Service, client
@@ -135,4 +135,6 @@ def index(
             bar.update(batch.height)
     if encoder is not None and chosen.summaries and store.knowledge.rows("summaries", dataset).height:
         embedded(store, dataset, encoder, progress=progress)
+    if encoder is not None and len(events) > 1:
+        remembered(store, dataset, encoder, progress=progress)
     return pl.concat(events)

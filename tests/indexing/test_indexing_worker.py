@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 import store_data
@@ -19,12 +20,15 @@ from chat_server import FAULTS, KEY, UNANSWERED, ChatServer, fitting
 import memlab
 from memlab import ModelError
 from memlab.config import IndexSettings
+from memlab.embed.base import Kind
+from memlab.embed.hashing import HashingEncoder
 from memlab.indexing import attached, batch, counters, index, nothing_made, pending, report, resolved
 from memlab.knowledge import by_model as knowledge_prompts
+from memlab.knowledge import score, search_facts
 from memlab.language.analysis import english
 from memlab.records import Turn, frame
 from memlab.sessions import sessions_of
-from memlab.store import MemoryStore
+from memlab.store import CachedEncoder, MemoryStore
 from memlab.store.knowledge import UNDONE
 from memlab.store.registry import INDEX_TABLES
 from memlab.summarize import by_model as summary_prompts
@@ -40,6 +44,19 @@ SAID = [
 ]
 START = datetime(2025, 3, 1, 9, tzinfo=UTC)
 NAME = "talk"
+
+
+class Counting(HashingEncoder):
+    """An encoder that notes what it encodes."""
+
+    def __init__(self) -> None:
+        super().__init__(64)
+        self.texts: list[str] = []
+
+    def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
+        wanted = list(texts)
+        self.texts += wanted
+        return super().encode(wanted, kind=kind, progress=progress)
 
 
 def talk(n_sessions: int = 3, n_scopes: int = 2, n_turns: int = 5) -> memlab.Dataset:
@@ -344,3 +361,13 @@ def test_rules_read_no_facts_in_another_language(tmp_path: Path, caplog: pytest.
     assert german.knowledge.rows("facts", NAME).is_empty()
     assert german.knowledge.rows("summaries", NAME).height
     assert "the reading of facts knows English alone" in caplog.text
+
+
+def test_the_first_question_finds_the_vectors_of_facts(store: MemoryStore) -> None:
+    encoder = Counting()
+    index(store, NAME, encoder=encoder)
+    encoder.texts.clear()
+    facts = score(resolved(store, NAME, encoder=encoder).facts, now=START)
+    asked = pl.DataFrame({"scope": ["u0"], "text": ["Who lives in Lisbon?"]})
+    assert search_facts(asked, facts, encoder=CachedEncoder(store, encoder)).height
+    assert encoder.texts == ["Who lives in Lisbon?"]

@@ -1,0 +1,81 @@
+"""A BERT encoder of a few texts in numpy: importing torch and transformers takes seconds, a question milliseconds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# What the computation below is written for; another model goes through transformers.
+_FITTING = {"model_type": "bert", "hidden_act": "gelu"}
+
+
+def fits(path: Path) -> bool:
+    """Say whether a directory holds a plain BERT in one file of safetensors, with a fast tokenizer."""
+    if not all((path / name).is_file() for name in ("config.json", "model.safetensors", "tokenizer.json")):
+        return False
+    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    absolute = config.get("position_embedding_type", "absolute") == "absolute"
+    return absolute and all(config.get(name) == value for name, value in _FITTING.items())
+
+
+class Bert:
+    """Tokens and last hidden states of single texts, equal to transformers' up to the rounding of float32.
+
+    Source: Devlin et al., BERT (NAACL 2019); the layers as ``transformers`` has them, without dropout.
+
+    :param path: a directory that :func:`fits`.
+    :param max_length: in tokens, the two special ones included; the rest of a text is left out.
+    """
+
+    def __init__(self, path: Path, max_length: int) -> None:
+        from safetensors.numpy import load_file
+        from tokenizers import Tokenizer
+
+        config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+        self._heads, self._layers = config["num_attention_heads"], config["num_hidden_layers"]
+        self._epsilon = config["layer_norm_eps"]
+        weights = load_file(path / "model.safetensors")
+        self._weights = {
+            name.removeprefix("bert."): array.astype(np.float32, copy=False) for name, array in weights.items()
+        }
+        self._tokenizer: Any = Tokenizer.from_file(str(path / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(max_length)
+
+    def read(self, text: str) -> tuple[np.ndarray, np.ndarray]:
+        """Give the token ids of a text, special ones included, and their hidden states (n, d)."""
+        ids = np.array(self._tokenizer.encode(text).ids, np.int64)
+        w = self._weights
+        embedded = w["embeddings.word_embeddings.weight"][ids] + w["embeddings.token_type_embeddings.weight"][0]
+        hidden = self._norm(embedded + w["embeddings.position_embeddings.weight"][: len(ids)], "embeddings.LayerNorm")
+        for n in range(self._layers):
+            hidden = self._layer(hidden, f"encoder.layer.{n}")
+        return ids, hidden
+
+    def _layer(self, hidden: np.ndarray, name: str) -> np.ndarray:
+        from scipy.special import erf, softmax
+
+        size = (len(hidden), self._heads, -1)
+        query, key, value = (
+            self._linear(hidden, f"{name}.attention.self.{part}").reshape(size).swapaxes(0, 1)
+            for part in ("query", "key", "value")
+        )
+        weights = softmax(query @ key.swapaxes(1, 2) / np.float32(np.sqrt(query.shape[-1])), axis=-1)
+        context = (weights @ value).swapaxes(0, 1).reshape(len(hidden), -1)
+        attended = self._linear(context, f"{name}.attention.output.dense") + hidden
+        attended = self._norm(attended, f"{name}.attention.output.LayerNorm")
+        inner = self._linear(attended, f"{name}.intermediate.dense")
+        inner = inner * (0.5 * (1 + erf(inner / np.float32(np.sqrt(2)))))
+        return self._norm(self._linear(inner, f"{name}.output.dense") + attended, f"{name}.output.LayerNorm")
+
+    def _linear(self, x: np.ndarray, name: str) -> np.ndarray:
+        return x @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
+
+    def _norm(self, x: np.ndarray, name: str) -> np.ndarray:
+        spread = np.sqrt(x.var(-1, keepdims=True) + self._epsilon)
+        return (x - x.mean(-1, keepdims=True)) / spread * self._weights[f"{name}.weight"] + self._weights[
+            f"{name}.bias"
+        ]
