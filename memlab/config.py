@@ -45,7 +45,7 @@ class IndexSettings(BaseModel, extra="forbid"):
 
     :param service: what makes it: ``extractive`` (no model), or the name of a service of ``[llm.services]``.
     :param version: raise it to make everything anew.
-    :param min_turns: a session with fewer turns is skipped.
+    :param min_turns: a session with fewer turns has its facts read, and no summary.
     :param max_input: characters of a session that are read; of a longer one, its first turns.
     :param batch: sessions that are written at once.
     :param summaries: whether sessions are summarised.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
@@ -60,18 +60,31 @@ def done(work: Work, batch: pl.DataFrame) -> pl.DataFrame:
     :raises StoreError: when the store cannot be read or written.
     """
     begun = time.perf_counter()
-    small = pl.col("n_turns") < work.settings.min_turns
-    skipped = batch.filter(small).select(
-        "session_id",
-        status=pl.lit("skipped"),
-        reason=pl.format("{} turns; min_turns is {}", "n_turns", pl.lit(work.settings.min_turns)),
-    )
-    large = batch.filter(~small)
+    brief = batch.filter(pl.col("n_turns") < work.settings.min_turns)
+    large = batch.join(brief, on="session_id", how="anti", maintain_order="left")
     made = _tried(work, large) if large.height else []
-    outcomes = pl.concat([skipped, *(part.outcomes for part in made)])
+    outcomes_of = [part.outcomes for part in made]
+    if brief.height:
+        made_brief, outcome = _brief(work, brief)
+        made, outcomes_of = made + made_brief, [*outcomes_of, outcome]
+    outcomes = pl.concat(outcomes_of)
     tables = [table for table in INDEX_TABLES if any(table in part.parts for part in made)]
     parts = {table: pl.concat([part.parts[table] for part in made if table in part.parts]) for table in tables}
     return _commit(work, batch, outcomes, parts, seconds=(time.perf_counter() - begun) / batch.height)
+
+
+def _brief(work: Work, batch: pl.DataFrame) -> tuple[list[Made], pl.DataFrame]:
+    """Read the facts of sessions that are too short for a summary: "gym code is 4417" is a session of its own."""
+    why = pl.format("{} turns; min_turns is {}", "n_turns", pl.lit(work.settings.min_turns))
+    reasons = batch.select("session_id", why=why)
+    if not (work.settings.facts or work.settings.observations):
+        return [], reasons.select("session_id", status=pl.lit("skipped"), reason="why")
+    made = _tried(replace(work, settings=work.settings.model_copy(update={"summaries": False})), batch)
+    told = pl.concat([part.outcomes for part in made]).join(reasons, on="session_id", maintain_order="left")
+    short = pl.concat_str("why", pl.lit(", so no summary"))
+    return made, told.with_columns(reason=pl.concat_str(["reason", short], separator="; ", ignore_nulls=True)).drop(
+        "why"
+    )
 
 
 def _tried(work: Work, batch: pl.DataFrame) -> list[Made]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import numpy as np
 import polars as pl
 
-from memlab.knowledge._text import ASSERT, CORRECT, END, HINT, UPDATE
+from memlab.knowledge._text import ASSERT, CORRECT, DENIAL, END, HINT, UPDATE
 from memlab.knowledge.cardinality import ONE, UNKNOWN
 
 GROUP = ["scope", "subject_key", "predicate_key"]
@@ -15,12 +17,23 @@ COMPUTED = (
     "accesses",
 )  # fmt: skip
 _WINDOW_DAYS = 7
+_NOT = "not "
 
 
-def compute(keyed: pl.DataFrame, undone: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Give every statement its state, and list the closings: ``old``, ``new``, ``at``, ``rule``."""
+def compute(
+    keyed: pl.DataFrame, undone: pl.DataFrame, *, now: datetime | None = None
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Give every statement its state, and list the closings: ``old``, ``new``, ``at``, ``rule``.
+
+    :param now: what has lasted its days by then has expired; ``None``: by the latest statement of its scope.
+    """
     rows = keyed.with_row_index("i").sort("said_at", "recorded_at", maintain_order=True).with_row_index("o")
-    rows = rows.with_columns(one=pl.col("cardinality") == ONE)
+    denied = pl.col("kind") == DENIAL
+    # What is denied is a relation of its own, of which there may be many.
+    rows = rows.with_columns(
+        one=(pl.col("cardinality") == ONE) & ~denied,
+        predicate_key=pl.when(denied).then(pl.lit(_NOT) + pl.col("predicate_key")).otherwise("predicate_key"),
+    )
     said = rows.filter(pl.col("kind") != END).with_columns(
         kind=pl.when(pl.col("kind") != HINT).then("kind").when("one").then(pl.lit(CORRECT)).otherwise(pl.lit(ASSERT))
     )
@@ -29,7 +42,7 @@ def compute(keyed: pl.DataFrame, undone: pl.DataFrame) -> tuple[pl.DataFrame, pl
     ends = _ends(rows, said, undone)
     runs = _runs(said.join(corrected, on="o", how="anti"), ends)
     closings = _closings(runs, ends, undone)
-    return _status(keyed, rows, runs, closings, corrected), _log(rows, closings, corrected)
+    return _status(keyed, rows, runs, closings, corrected, now), _log(rows, closings, corrected)
 
 
 def _changes(*columns: str) -> pl.Expr:
@@ -85,7 +98,13 @@ def _speaks_for(said: pl.DataFrame, corrected: pl.DataFrame) -> pl.DataFrame:
 def _ends(rows: pl.DataFrame, said: pl.DataFrame, undone: pl.DataFrame) -> pl.DataFrame:
     """List what is said to be over: by an end, by "B instead of A", by "is now B" where the cardinality is unknown."""
     columns = [*VALUE, "o", "fact_id", "since", "rule"]
-    plain = rows.filter(pl.col("kind") == END).with_columns(since="said_at", rule=pl.lit("said to be over"))
+    plain = rows.filter(pl.col("kind").is_in([END, DENIAL])).with_columns(
+        since="said_at", rule=pl.lit("said to be over"), predicate_key=pl.col("predicate_key").str.strip_prefix(_NOT)
+    )
+    after_all = said.filter(pl.col("kind") != DENIAL).with_columns(
+        predicate_key=pl.lit(_NOT) + pl.col("predicate_key"), rule=pl.lit("said to be so")
+    )
+    after_all = after_all.join(said.filter(pl.col("kind") == DENIAL), on=VALUE, how="semi")
     everything = plain.filter(pl.col("object_key") == "").drop("object_key")
     everything = everything.join(said.select(VALUE).unique(maintain_order=True), on=GROUP)
     replaced = said.filter((pl.col("kind") == UPDATE) & pl.col("instead_of_key").is_not_null()).with_columns(
@@ -97,7 +116,18 @@ def _ends(rows: pl.DataFrame, said: pl.DataFrame, undone: pl.DataFrame) -> pl.Da
     new = new.filter(pl.col("before") != pl.col("object_key")).with_columns(
         object_key="before", rule=pl.lit("said to be new")
     )
-    kinds = (plain.filter(pl.col("object_key") != ""), everything, replaced, new)
+    closing = rows.filter(pl.col("closes").list.len() > 0).select("o", "fact_id", "said_at", "kind", old="closes")
+    closing = (
+        closing.explode("old")
+        .join(rows.select(*VALUE, old="fact_id"), on="old")
+        .with_columns(
+            since="said_at",
+            rule=pl.when(pl.col("kind").is_in([END, DENIAL]))
+            .then(pl.lit("said to be over"))
+            .otherwise(pl.lit("another value")),
+        )
+    )
+    kinds = (plain.filter(pl.col("object_key") != ""), everything, after_all, replaced, new, closing)
     ends = pl.concat([kind.select(columns) for kind in kinds])
     told = rows.select(*VALUE, old="fact_id")
     taken_back = undone.select("old", fact_id="new").join(told, on="old").select(*VALUE, "fact_id")
@@ -156,7 +186,12 @@ def _closings(runs: pl.DataFrame, ends: pl.DataFrame, undone: pl.DataFrame) -> p
 
 
 def _status(
-    keyed: pl.DataFrame, rows: pl.DataFrame, runs: pl.DataFrame, closings: pl.DataFrame, corrected: pl.DataFrame
+    keyed: pl.DataFrame,
+    rows: pl.DataFrame,
+    runs: pl.DataFrame,
+    closings: pl.DataFrame,
+    corrected: pl.DataFrame,
+    now: datetime | None,
 ) -> pl.DataFrame:
     wrong = corrected.join(rows.select("o", "fact_id", "said_at"), on="o").select("fact_id", "by", gone="said_at")
     # Two readings of one message, such as a rule's and an annotator's, are heard once.
@@ -176,10 +211,13 @@ def _status(
         .join(wrong, on="fact_id", how="left", maintain_order="left")
     )
     is_head = pl.col("head") == pl.col("fact_id")
+    until = pl.col("last_access") + pl.duration(days=pl.col("lasts"))
+    present = pl.lit(now) if now is not None else pl.col("said_at").max().over("scope")
     status = (
         pl.when(pl.col("by").is_not_null()).then(pl.lit("corrected"))
         .when(pl.col("kind") == END).then(pl.lit("closing"))
         .when(~is_head).then(pl.lit("repeat"))
+        .when(pl.col("new").is_null() & (until <= present)).then(pl.lit("expired"))
         .when(pl.col("new").is_null()).then(pl.lit("active"))
         .when(pl.col("rule") == "said to be over").then(pl.lit("ended"))
         .otherwise(pl.lit("superseded"))
@@ -192,7 +230,12 @@ def _status(
             superseded_by=pl.coalesce("by", "new"),
             repeats=pl.when(pl.col("status") == "repeat").then("head"),
             valid_from=pl.coalesce("start", "gone", "said_at"),
-            valid_to=pl.coalesce("gone", "at", pl.when(pl.col("status") == "closing").then("said_at")),
+            valid_to=pl.coalesce(
+                "gone",
+                "at",
+                pl.when(pl.col("status") == "expired").then(until),
+                pl.when(pl.col("status") == "closing").then("said_at"),
+            ),
             n_reinforced=pl.when(is_head).then("n_reinforced").otherwise(0).fill_null(0),
             last_access=pl.coalesce("last_access", "said_at"),
             accesses=pl.coalesce("accesses", pl.concat_list("said_at")),

@@ -16,7 +16,7 @@ from memlab.language.words import ARTICLES, BE, FINITE_AUXILIARIES, MONTHS, POSS
 USER = "user"
 # Texts of which the normal form is remembered: a memory that runs for months meets new ones without end.
 _KEPT = 100_000
-ASSERT, END, CORRECT, HINT, UPDATE = "assert", "end", "correct", "hint", "update"
+ASSERT, END, CORRECT, HINT, UPDATE, DENIAL = "assert", "end", "correct", "hint", "update", "deny"
 
 SELF = wordlist("self")
 _ADVERBS, _COMPANY, _SPELLINGS = wordlist("no_change"), wordlist("company"), table("spellings")
@@ -34,6 +34,8 @@ _ENDING = re.compile(
     r"|(?<!\bis )(?<!\bare )(?<!\bam )(?<!\bget )(?<!\bgot )(?<!\bgetting )\bused to\b",
     re.I,
 )
+_DENYING = re.compile(r"\bnot\b|\bnever\b", re.I)
+_OVER = re.compile(r"\bno longer\b|\bany ?more\b|\bany longer\b|\bused to\b", re.I)
 _TRAILING = re.compile(r",?\s*\b(?:any ?more|any longer|no longer)\b[\s.!]*$", re.I)
 _NO_LONGER = re.compile(r"\bno longer\b[\s.!]*$", re.I)
 _MEANT = re.compile(
@@ -87,8 +89,8 @@ def read(predicate: str, obj: str, text: str | None) -> Reading:
     # A trailing "any more" says nothing without its "not"; that stands in the predicate.
     ending = _ENDING.search(relation) or _NO_LONGER.search(value)
     if ending and old is None:
-        # A denial beside a correction ("no, she does not work there") is an end as well.
-        kind = END
+        # A denial beside a correction ("no, she does not work there") is an end as well; a plain one holds by itself.
+        kind = DENIAL if _DENYING.search(relation) and not _OVER.search(f"{relation} {value}") else END
     value = _TRAILING.sub("", value).strip() or value
     relation = _MEANT.sub(" ", _ENDING.sub(" ", relation))
     return Reading(kind, " ".join(relation.split()), value, old)

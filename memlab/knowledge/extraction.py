@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 import polars as pl
 
 from memlab.knowledge import entities as names
-from memlab.knowledge._objects import EDGE
-from memlab.knowledge._others import Statement, about_others, namings, read_named, read_possessed
-from memlab.knowledge._reading import read
+from memlab.knowledge._attributes import Talk
+from memlab.knowledge._others import namings
+from memlab.knowledge._phrase import IT, Statement
+from memlab.knowledge._reading import KIN, asked, read, split
+from memlab.knowledge._replies import replied
 from memlab.knowledge.by_model import OUTCOME, RULES, Extracted, ask
 from memlab.knowledge.facts import fact_id
-from memlab.language.clauses import clauses
-from memlab.language.statements import wordlist
+from memlab.language.people import PETS
 from memlab.llm import Service
 from memlab.records import Fact, frame
 from memlab.summarize import sentences
-
-_PLACE = re.compile(r"(?:the )?[A-Z][\w.'-]*(?:,? [A-Z][\w.'-]*)*")
-_LONG_AGO = re.compile(r"\bago\b|\bwhen\b|\bin (?:19|20)\d\d\b|\bas a\b|\bback then\b|\bonce\b|\byears\b", re.I)
 
 
 def extract(turns: pl.DataFrame, *, service: Service | None = None, ner: str | None = None) -> Extracted:
     """Read facts, entities and relations out of sessions: by a language model where a service is given, else by rule.
 
-    The rules read what people say of themselves and of theirs ("I work at Acme", "my sister is called Anna"), and leave
-    out questions, what is supposed or quoted, and small talk. What is only planned keeps its "plans to"; "no longer",
-    "used to", "actually" stay, so that :func:`memlab.knowledge.resolve` understands them. They favour precision: what
-    is not said in such words is not found.
+    The rules read the relations of ``relations.toml`` (home, work, family, pets, food, codes …) in what people say of
+    themselves and of theirs, with and without punctuation, and in answers with their questions; they leave out
+    questions, what is supposed, quoted or said in jest, and what holds for an hour. A predicate tells the manner:
+    "plans to", "does not", "no longer", "used to". What only earlier messages complete ("it's Henrik now", "so three")
+    is a statement about "it", which :func:`memlab.knowledge.resolve` completes or leaves out. They favour precision.
 
     :param turns: rows of :class:`memlab.records.Turn`, whole sessions.
     :param service: a language-model service; a session that it answers badly is read by rule.
@@ -43,9 +43,9 @@ def extract(turns: pl.DataFrame, *, service: Service | None = None, ner: str | N
     >>> turn = memlab.Turn("u/s/1", "u", "u/s", 1, "Mel", "user", said, None, datetime(2026, 5, 1, tzinfo=UTC))
     >>> found = extraction.extract(memlab.records.frame(memlab.Turn, [turn]))
     >>> found.facts.select("subject", "predicate", "object").rows()
-    [('Mel', 'works at', 'Acme'), ('Mel', 'has a sister named', 'Anna'), ('Anna', 'lives in', 'Rome')]
+    [('Mel', 'works at', 'Acme'), ('Anna', 'lives in', 'Rome'), ('Mel', 'has a sister named', 'Anna')]
     >>> found.relations.select("subject", "predicate", "object").rows()
-    [('Mel', 'works at', 'Acme'), ('Mel', 'sister', 'Anna'), ('Anna', 'lives in', 'Rome')]
+    [('Mel', 'works at', 'Acme'), ('Anna', 'lives in', 'Rome'), ('Mel', 'sister', 'Anna')]
     """
     if service is None:
         return by_rule(turns, ner=ner)
@@ -68,7 +68,7 @@ def by_rule(turns: pl.DataFrame, *, ner: str | None = None) -> Extracted:
         turns.select("turn_id", "role", "timestamp"), on="turn_id", how="left", maintain_order="left"
     )
     entities = names.find(said, ner=ner)
-    facts = _facts(said, entities)
+    facts = _facts(turns, entities)
     return Extracted(facts, entities, names.relate(facts, entities), _all_well(turns))
 
 
@@ -77,94 +77,88 @@ def _all_well(turns: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame([(session, "ok", None, RULES) for session in sessions], schema=OUTCOME, orient="row")
 
 
-def _facts(said: pl.DataFrame, entities: pl.DataFrame) -> pl.DataFrame:
-    """Read every sentence; the same statement twice in a session is one fact with both turns."""
-    users, people = _users(said), _people(entities)
+def _facts(turns: pl.DataFrame, entities: pl.DataFrame) -> pl.DataFrame:
+    """Read every message; the same statement twice in a session is one fact with both turns."""
+    users, people = _users(turns), _people(turns, entities)
     facts: dict[tuple[str, ...], Fact] = {}
-    for row in said.filter(pl.col("role") != "assistant").iter_rows(named=True):
-        session, system = row["session_id"], row["role"] == "system"
-        # What a system message says of "the user" is about who speaks as one.
+    for row, statement, sentence in _statements(turns, users, people):
+        session = row["session_id"]
+        key = (session, statement.subject, statement.predicate, statement.object.casefold())
+        if key in facts:
+            if row["turn_id"] not in facts[key].evidence:
+                facts[key].evidence.append(row["turn_id"])
+            continue
+        system = row["role"] == "system"
         speaker = users.get(row["scope"]) if system else row["speaker"]
-        named = people.get(session, {})
-        told = _of_system(row["text"], named) if system else statements(row["text"], named)
-        for statement, inferred in _with_inferred(told, row["text"]):
-            subject, predicate, obj = _subject(statement, speaker or "user"), statement.predicate, statement.object
-            key = (session, subject, predicate, obj.casefold())
-            if key in facts:
-                if row["turn_id"] not in facts[key].evidence:
-                    facts[key].evidence.append(row["turn_id"])
-                continue
-            stated = "observed" if about_others(statement) else "stated"
-            source = "inferred" if inferred else "system" if system else stated
-            facts[key] = Fact(
-                fact_id(row["turn_id"], subject, predicate, obj), row["scope"], subject, predicate, obj, source,
-                [row["turn_id"]], row["timestamp"], None, speaker, row["text"], session,
-            )  # fmt: skip
+        source = "system" if system else "stated" if _of(statement, speaker) else "observed"
+        facts[key] = Fact(
+            fact_id(row["turn_id"], *statement), row["scope"], *statement, source, [row["turn_id"]], row["timestamp"],
+            None, speaker, sentence, session,
+        )  # fmt: skip
     return frame(Fact, facts.values())
 
 
-def _subject(statement: Statement, me: str) -> str:
-    if not statement.subject:
-        return me
-    return f"{me}'s {statement.subject}" if statement.own else statement.subject
+def _of(statement: Statement, speaker: str | None) -> bool:
+    """Whether a statement is about who makes it, or about a thing of theirs."""
+    owned = statement.subject.removeprefix(f"{speaker}'s ")
+    return statement.subject in (speaker, IT) or (owned != statement.subject and owned.casefold() not in KIN | PETS)
 
 
-def _with_inferred(told: Iterable[Statement], text: str) -> Iterator[tuple[Statement, bool]]:
-    """Add where somebody now lives who says to have moved; not where that was long ago."""
-    for statement in told:
-        yield statement, False
-        place = _PLACE.match(statement.object)
-        if statement.predicate in ("moved to", "has moved to") and place and not _LONG_AGO.search(text):
-            yield statement._replace(predicate="now lives in", object=place[0]), True
+def _statements(
+    turns: pl.DataFrame, users: dict[str, str], people: dict[str, dict[str, str]]
+) -> Iterator[tuple[dict[str, Any], Statement, str]]:
+    """Read the turns of each session in their order, each answer with the question before it."""
+    talk, session, questions = Talk(""), None, list[tuple[str, str, bool]]()
+    for row in turns.iter_rows(named=True):
+        if row["session_id"] != session:
+            session, questions = row["session_id"], []
+            talk = Talk("", people.get(session, {}))
+        system, told = row["role"] == "system", list(split(row["text"]))
+        speaker = (users.get(row["scope"]) if system else row["speaker"]) or "user"
+        talk.speaker, talk.about, talk.role, talk.ended, talk.wanted = speaker, None, None, None, None
+        talk.topic = None
+        if row["role"] != "assistant":
+            text = _of_user(row["text"], speaker) if system else row["text"]
+            said: list[tuple[Statement, str]] = []
+            if questions and told:
+                said = [(statement, told[0]) for statement in replied(questions, told[0], talk)]
+            for sentence in split(text):
+                wanted = talk.wanted
+                new = [(statement, sentence) for statement in (*read(sentence, talk), *namings(sentence, speaker))]
+                if wanted and new and new[0][0][:2] == wanted:
+                    # "The practice! Kouter Kine": the name takes the place of the noun.
+                    said = [(statement, where) for statement, where in said if statement[:2] != wanted]
+                said += new
+            for statement, sentence in said:
+                yield row, statement, sentence
+        # A question waits for the next message of another; whoever asked it remembers it.
+        waiting = [(asker, sentence, fresh and asker == speaker) for asker, sentence, fresh in questions[-3:]]
+        questions = waiting + [
+            (speaker, sentence, True) for sentence in told if asked(sentence) or _ASKED_SHORT.match(sentence)
+        ]
 
 
-def statements(sentence: str, people: dict[str, str]) -> Iterator[Statement]:
-    """Read what a sentence says in the first person, and of known people.
-
-    :param people: names in lower case → as they are written.
-
-    >>> from memlab.knowledge.extraction import statements
-    >>> [s[:3] for s in statements("I switched from Vim to Emacs, and Tom bought a car.", {"tom": "Tom"})]
-    [('', 'switched', 'from Vim to Emacs'), ('Tom', 'bought', 'a car')]
-    """
-    parts = clauses(sentence)
-    yield from namings(sentence)
-    for clause in parts:
-        first = clause.words[0].casefold().strip(EDGE)
-        if clause.hinge in _SUPPOSED:
-            continue
-        if first in ("my", "our"):
-            yield from read_possessed(clause.words[1:])
-        elif first in ("i", "we"):
-            yield from read(clause)
-        else:
-            yield from read_named(clause.words, people)
+# "u allergic to mango" asks, whatever it ends with.
+_ASKED_SHORT = re.compile(r"^(?:u|you)\s+(?:\S+\s*){1,6}$", re.I)
 
 
-_SUPPOSED = wordlist("supposed")
+def _of_user(text: str, speaker: str) -> str:
+    """Let a system message speak for the user: "The user lives in Oslo" is "I live in Oslo"."""
+    text = re.sub(r"\b(?:[Tt]he )?[Uu]ser's\b", "my", text)
+    return re.sub(r"\b(?:[Tt]he )?[Uu]ser(?=\s+(?:is|has|was|\w+s)\b)", speaker, text)
 
 
-def _of_system(sentence: str, people: dict[str, str]) -> Iterator[Statement]:
-    """Read what a system message says of the user: "The user lives in Oslo", "User's name is Tom"."""
-    for clause in clauses(sentence):
-        words = clause.words[1:] if clause.words[0].casefold() == "the" else clause.words
-        if words[0].casefold() == "user":
-            yield from (s._replace(subject="") for s in read_named(["User", *words[1:]], {"user": "User"}))
-        elif words[0].casefold() == "user's":
-            yield from read_possessed(words[1:])
-        else:
-            yield from read_named(clause.words, people)
-
-
-def _users(said: pl.DataFrame) -> dict[str, str]:
+def _users(turns: pl.DataFrame) -> dict[str, str]:
     """Give the user of each scope that has one."""
-    users = said.filter(pl.col("role") == "user").group_by("scope").agg(pl.col("speaker").unique())
+    users = turns.filter(pl.col("role") == "user").group_by("scope").agg(pl.col("speaker").unique())
     return {scope: names[0] for scope, names in users.iter_rows() if len(names) == 1}
 
 
-def _people(entities: pl.DataFrame) -> dict[str, dict[str, str]]:
-    """Give the people that each session names."""
+def _people(turns: pl.DataFrame, entities: pl.DataFrame) -> dict[str, dict[str, str]]:
+    """Give the people that each session names or hears, in lower case and as they are written."""
     people: dict[str, dict[str, str]] = {}
-    for session, name in entities.filter(pl.col("type") == "person").select("session_id", "name").iter_rows():
+    heard = turns.select("session_id", name="speaker").unique(maintain_order=True)
+    named = entities.filter(pl.col("type") == "person").select("session_id", "name")
+    for session, name in pl.concat([named, heard.drop_nulls()]).iter_rows():
         people.setdefault(session, {})[name.casefold()] = name
     return people

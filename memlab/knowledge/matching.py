@@ -8,6 +8,7 @@ import polars as pl
 from memlab.embed import Encoder
 from memlab.errors import DataError
 from memlab.knowledge import _text
+from memlab.knowledge.discourse import completed
 from memlab.records import Fact, schema
 
 SAME_TEXT, SAME_IF_INITIALS = 0.85, 0.5
@@ -41,7 +42,7 @@ def match(facts: pl.DataFrame, *, encoder: Encoder | None = None) -> pl.DataFram
 
     Source: shared arguments as evidence of paraphrase: Lin and Pantel, DIRT (KDD 2001).
     """
-    read = _read(checked(facts))
+    read = _read(completed(checked(facts)))
     if encoder is None or not read.height:
         return _keyed(read, "subject_text", "relation", "object_text", "instead_of_text")
     subjects = read.select("scope", text="subject_text", raw="subject_raw")

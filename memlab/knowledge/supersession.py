@@ -89,7 +89,7 @@ def resolve(
     if as_of is not None:
         arrived = arrived.filter(pl.col("recorded_at") <= as_of, pl.col("said_at") <= as_of)
     keyed = match(arrived.drop("said_at"), encoder=encoder)
-    return _state(assign(keyed, DECLARED | dict(cardinality or {}), learned=learn), pl.DataFrame(schema=_UNDONE))
+    return _state(assign(keyed, DECLARED | dict(cardinality or {}), learned=learn), pl.DataFrame(schema=_UNDONE), as_of)
 
 
 def believed(resolved: Resolved, *, as_of: datetime | None = None) -> pl.DataFrame:
@@ -98,7 +98,7 @@ def believed(resolved: Resolved, *, as_of: datetime | None = None) -> pl.DataFra
     :param as_of: what held then, by all that is known; ``None``: what holds last. For what was *believed* then,
         without what arrived or was corrected later, resolve with the same ``as_of``.
     """
-    facts = resolved.facts.filter(pl.col("status").is_in(["active", "superseded", "ended"]))
+    facts = resolved.facts.filter(pl.col("status").is_in(["active", "superseded", "ended", "expired"]))
     if as_of is None:
         return facts.filter(pl.col("status") == "active")
     return facts.filter(pl.col("valid_from") <= as_of, pl.col("valid_to").is_null() | (pl.col("valid_to") > as_of))
@@ -127,8 +127,8 @@ def redo(resolved: Resolved, old: str, new: str) -> Resolved:
     return _state(resolved.facts, rest)
 
 
-def _state(keyed: pl.DataFrame, undone: pl.DataFrame) -> Resolved:
-    facts, closings = _runs.compute(keyed.drop(_runs.COMPUTED, strict=False), undone)
+def _state(keyed: pl.DataFrame, undone: pl.DataFrame, now: datetime | None = None) -> Resolved:
+    facts, closings = _runs.compute(keyed.drop(_runs.COMPUTED, strict=False), undone, now=now)
     old = facts.select(old="fact_id", old_object="object", old_known="recorded_at")
     new = facts.select(
         "scope", "subject", "predicate", "evidence", new="fact_id", new_object="object", new_known="recorded_at",

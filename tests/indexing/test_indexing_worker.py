@@ -119,18 +119,20 @@ def test_the_same_turns_give_the_same_rows(store: MemoryStore, tmp_path: Path) -
         assert store.knowledge.rows(table, NAME).equals(other.knowledge.rows(table, NAME)), table
 
 
-def test_open_and_small_sessions_wait(tmp_path: Path) -> None:
+def test_open_sessions_wait_and_of_small_ones_only_the_facts_are_read(tmp_path: Path) -> None:
     store = MemoryStore.open(tmp_path / "store")
     store.ingest(talk(n_turns=3))
     last = START + timedelta(days=2)
     events = index(store, NAME, now=last + timedelta(minutes=20))
-    assert events["kind"].to_list() == ["skipped"] * 4
-    assert events["reason"][0] == "3 turns; min_turns is 4"
+    assert events["kind"].to_list() == ["created"] * 4
+    assert events["reason"][0] == "3 turns; min_turns is 4, so no summary"
+    assert store.knowledge.rows("summaries", NAME).is_empty()
+    assert store.knowledge.rows("facts", NAME)["session_id"].n_unique() > 0
     assert index(store, NAME, now=last + timedelta(minutes=20)).is_empty()
     assert index(store, NAME, now=last + timedelta(minutes=33)).height == 2
     # A session that has grown is looked at again.
     store.ingest(talk(n_turns=4))
-    assert index(store, NAME, now=last + timedelta(days=1))["kind"].to_list() == ["created"] * 6
+    assert index(store, NAME, now=last + timedelta(days=1))["kind"].to_list() == ["updated"] * 6
 
 
 def test_another_version_and_changed_turns_are_done_anew(store: MemoryStore) -> None:
@@ -312,11 +314,11 @@ def test_facts_resolve_and_undone_supersessions_stay_undone(tmp_path: Path) -> N
     index(store, NAME)
     found = resolved(store, NAME)
     old, new = found.log.select("old", "new").row(0)
-    assert found.log.select("old_object", "new_object").row(0) == ("Oslo", "Bergen now")
+    assert found.log.select("old_object", "new_object").row(0) == ("Oslo", "Bergen")
     undone = pl.DataFrame([("u", old, new, START, "both")], schema=UNDONE, orient="row")
     store.knowledge.write_undone(NAME, "u", undone)
     again = resolved(store, NAME)
-    assert set(again.facts.filter(pl.col("object").is_in(["Oslo", "Bergen now"]))["status"]) == {"active"}
+    assert set(again.facts.filter(pl.col("object").is_in(["Oslo", "Bergen"]))["status"]) == {"active"}
     assert resolved(store, NAME, as_of=START).facts["object"].to_list() == ["Oslo"]
 
 
