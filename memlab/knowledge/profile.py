@@ -27,7 +27,7 @@ _SKIPPED = {"also", "still", "always", "often"}
 # Said in the present tense too, but of a moment or of what is to come.
 _PASSING = wordlist("passing")
 _WHO_ONE_IS = tuple(frozenset(words.split()) for words in entries("who_one_is"))
-_RELATIVES = PERSONS | PLURAL_PERSONS
+_RELATIVES = (PERSONS | PLURAL_PERSONS).difference(*_WHO_ONE_IS)
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def profile(
     rows = facts.with_columns(
         evidence=_evidence(facts), n_heard=pl.col("accesses").list.n_unique().cast(pl.Int32), own=own, names=names
     ).filter(pl.col("status") == "active", pl.col("valid_from") <= now)
-    place_of = pl.struct("predicate", "object").map_elements(lambda f: standing(**f), return_dtype=pl.Int64)
+    place_of = pl.struct("predicate", "object", "subject").map_elements(lambda f: standing(**f), return_dtype=pl.Int64)
     by = [-place_of, "confidence", "n_heard", "last_access"]
     sections = {
         "stable": rows.filter("own", (pl.col("n_heard") > 1) | lasting).sort(
@@ -155,7 +155,7 @@ def is_state(predicate: str) -> bool:
     return bool(re.search(r"[^s]s$", words[0]))
 
 
-def standing(predicate: str, object: str) -> int:
+def standing(predicate: str, object: str, subject: str = "") -> int:
     """Place a statement by what it tells of a person: name, age, home, work, family, studies … and the rest behind.
 
     >>> from memlab.knowledge.profile import standing
@@ -163,7 +163,8 @@ def standing(predicate: str, object: str) -> int:
     >>> [obj for _, obj in sorted(told, key=lambda words: standing(*words))]
     ['Oslo', 'Acme', 'Ida', 'the spa']
     """
-    words = set(re.findall(r"[\w-]+", predicate.casefold()))
+    own = subject.casefold().partition("'s ")[2]
+    words = set(re.findall(r"[\w-]+", f"{predicate.casefold()} {own}"))
     if words <= _BEING | _SKIPPED:
         # "is single", "has a degree": the object tells the relation; "is a nurse" is what somebody is.
         words |= set(re.findall(r"[\w-]+", object.casefold())[:3])

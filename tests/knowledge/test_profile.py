@@ -9,7 +9,7 @@ import pytest
 
 from memlab.errors import DataError
 from memlab.knowledge import resolve, score
-from memlab.knowledge.profile import Profile, people, profile
+from memlab.knowledge.profile import Profile, people, profile, standing
 from memlab.knowledge.search import search_facts
 from memlab.records import Fact, frame
 
@@ -95,6 +95,11 @@ def test_who_somebody_is_comes_before_what_they_like() -> None:
     facts = scored(*((i, "Ann", predicate, obj) for i, (predicate, obj) in enumerate(told)))
     objects = profile(facts, person="Ann", now=NOW).frame["statement"].str.split(" ").list.last().to_list()
     assert objects == ["Oslo", "Acme", "Ida", "Bo", "law", "nurse", "daily", "spa"]
+
+
+def test_whose_boss_somebody_is_tells_of_work() -> None:
+    work = standing("works at", "Acme")
+    assert standing("is", "Joris", "Nora's boss") == work < standing("is", "Joris", "Nora's cat")
 
 
 def test_markdown() -> None:
