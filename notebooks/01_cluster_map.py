@@ -251,7 +251,12 @@ reach
 # %% jupyter={"source_hidden": true}
 rows = data.questions.with_row_index("row").join(hard.select("query_id"), on="query_id", how="semi")["row"].to_numpy()
 pairs = cluster.pair_similarity(
-    turns.embeddings, turns.ids.tolist(), asked, question_embeddings=bench.query_vectors[rows], seed=seed
+    turns.embeddings,
+    turns.ids.tolist(),
+    asked,
+    question_embeddings=bench.query_vectors[rows],
+    turns=data.turns,
+    seed=seed,
 )
 fig = similarity.evidence_similarity(pairs)
 caption = (

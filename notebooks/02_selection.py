@@ -366,7 +366,12 @@ turns = bench.documents("turn")
 rows = data.questions.with_row_index("row").join(hard.select("query_id"), on="query_id", how="semi")["row"].to_numpy()
 asked = data.questions[rows]
 pairs = cluster.pair_similarity(
-    turns.vectors(), turns.ids.tolist(), asked, question_embeddings=bench.query_vectors[rows], seed=seed
+    turns.vectors(),
+    turns.ids.tolist(),
+    asked,
+    question_embeddings=bench.query_vectors[rows],
+    turns=data.turns,
+    seed=seed,
 )
 pairs.group_by("kind", maintain_order=True).agg(pl.len(), median=pl.col("similarity").median())
 

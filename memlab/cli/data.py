@@ -22,15 +22,28 @@ if TYPE_CHECKING:
 
 
 @verb(in_force, "store", "encoder", "on_error", "language", "seed")
-def ingest(chosen: Settings, dataset: Path_, format: Format = None, pool: Pool = None) -> None:
+def ingest(
+    chosen: Settings,
+    dataset: Path_,
+    format: Format = None,
+    pool: Pool = None,
+    into: Annotated[
+        str | None, typer.Option(help="A chat log in the store that the file goes on; a new one where there is none.")
+    ] = None,
+) -> None:
     """Load conversations into the store, encode what is new, and build the indexes."""
     from memlab import datasets
     from memlab.store import MemoryStore
 
+    options = reading(chosen) | ({"name": into} if into else {})
     # What can be refused is refused before the store is made.
-    read = datasets.stream(dataset, format=format, pool=pool, **reading(chosen))
+    read = datasets.stream(dataset, format=format, pool=pool, **options)
     model = load_encoder(chosen)
     memory = MemoryStore.open(chosen.store)
+    if into and into in memory.datasets()["name"]:
+        read = datasets.stream(
+            dataset, format=format, pool=pool, into=lambda scopes: memory.dataset(into, scopes=scopes), **options
+        )
     names: dict[str, None] = {}
 
     def parts() -> Iterator[Dataset]:
@@ -41,7 +54,10 @@ def ingest(chosen: Settings, dataset: Path_, format: Format = None, pool: Pool =
             names[part.name] = None
             yield part
 
-    typer.echo(table(memory.ingest(parts(), progress=True)))
+    report = memory.ingest(parts(), progress=True)
+    typer.echo(table(report))
+    if removed := report.filter(table="turns")["removed"].sum():
+        typer.echo(f"{removed:,} turns that their scopes no longer have were removed; --into NAME adds and keeps them")
     for name in names:
         memory.choose(name)
         added = memory.vectors.backfill(model, name, header=chosen.header)

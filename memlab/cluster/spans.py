@@ -12,6 +12,7 @@ import polars as pl
 from memlab.cluster.density import NOISE
 from memlab.cluster.projection import unit_rows
 from memlab.errors import DataError
+from memlab.records import session_of
 
 NULL_DRAWS = 2000
 PAIR_KINDS = (
@@ -24,8 +25,7 @@ PAIR_KINDS = (
 
 _SPREAD = ("n_clusters", "largest_share", "pair_share", "noise_share")
 _EXPECTED = ("expected_n_clusters", "expected_largest_share", "expected_pair_share")
-_SCOPE = pl.col("turn_id").str.replace(r"/[^/]*/[^/]*$", "")
-_SESSION = pl.col("turn_id").str.replace(r"/[^/]*$", "")
+_SCOPE = pl.col("turn_id").str.replace(r"/.*$", "")
 # A cluster is named by its number and a noise point by its own id: no number is an id.
 _GROUP = pl.when(pl.col("label") == NOISE).then("turn_id").otherwise(pl.col("label").cast(pl.String))
 
@@ -39,7 +39,7 @@ def evidence_spans(questions: pl.DataFrame, turn_labels: pl.DataFrame, *, seed: 
 
     :param questions: rows of :class:`memlab.records.Question`.
     :param turn_labels: ``turn_id``, ``label`` (``NOISE`` = −1) of every turn in the scopes of the questions, clustered
-        all together or each scope by itself.
+        all together or each scope by itself; ``session_id`` where the ids do not name it, as in a chat log.
     :param seed: of the draws.
     :returns: one row for each question with evidence among the turns: ``query_id``, ``scope``, ``n_evidence``,
         ``n_unlabelled`` (evidence without a label, left out of all the rest), ``n_sessions``, ``n_clusters`` (groups
@@ -60,7 +60,8 @@ def evidence_spans(questions: pl.DataFrame, turn_labels: pl.DataFrame, *, seed: 
     pieces = _evidence(questions).join(labels, on="turn_id", how="left", maintain_order="left")
     unlabelled = pieces.group_by("query_id").agg(n_unlabelled=pl.col("label").is_null().sum())
     pieces = pieces.drop_nulls("label")
-    sessions = pieces.group_by("query_id").agg(n_sessions=_SESSION.n_unique(), n_evidence=pl.len())
+    session = session_of("turn_id", turn_labels if "session_id" in turn_labels.columns else None)
+    sessions = pieces.group_by("query_id").agg(n_sessions=session.n_unique(), n_evidence=pl.len())
     spread = _spread(pieces).join(_chance(pieces, labels, seed), on="query_id", maintain_order="left")
     counted = sessions.join(unlabelled, on="query_id").with_columns(pl.col("n_unlabelled").cast(pl.UInt32))
     return (
@@ -242,6 +243,7 @@ def pair_similarity(
     questions: pl.DataFrame,
     *,
     question_embeddings: np.ndarray | None = None,
+    turns: pl.DataFrame | None = None,
     n_random: int = 5,
     seed: int = 0,
 ) -> pl.DataFrame:
@@ -254,6 +256,7 @@ def pair_similarity(
     :param turn_ids: n ids, in the order of ``embeddings``.
     :param questions: rows of :class:`memlab.records.Question`.
     :param question_embeddings: (questions, d), in the order of ``questions``; without it the last two kinds are absent.
+    :param turns: say which session each turn is of, where the ids do not, as in a chat log.
     :param n_random: random turns to draw for each piece of evidence.
     :param seed: of these draws.
     :returns: ``query_id``, ``kind``, ``similarity`` (−1 to 1), one row a pair. Kinds, :data:`PAIR_KINDS`:
@@ -271,11 +274,11 @@ def pair_similarity(
     rows = unit_rows(embeddings)
     if len(rows) != len(turn_ids):
         raise DataError(f"{len(rows)} embeddings but {len(turn_ids)} turn ids; expected one id for each embedding")
-    turns = pl.DataFrame({"turn_id": pl.Series(turn_ids, dtype=pl.String)}).with_row_index("at")
-    _checked_labels(turns.with_columns(label=0))
-    turns = turns.with_columns(scope=_SCOPE, session=_SESSION)
-    pieces = _evidence(questions).join(turns, on="turn_id", maintain_order="left")
-    parts = [_evidence_pairs(pieces), _random_pairs(pieces, turns, n_random, np.random.default_rng(seed))]
+    listed = pl.DataFrame({"turn_id": pl.Series(turn_ids, dtype=pl.String)}).with_row_index("at")
+    _checked_labels(listed.with_columns(label=0))
+    listed = listed.with_columns(scope=_SCOPE, session=session_of("turn_id", turns))
+    pieces = _evidence(questions).join(listed, on="turn_id", maintain_order="left")
+    parts = [_evidence_pairs(pieces), _random_pairs(pieces, listed, n_random, np.random.default_rng(seed))]
     compared = [p.with_columns(similarity=_cosine(rows, rows, p["at"], p["other"])) for p in parts]
     if question_embeddings is not None:
         asked = unit_rows(question_embeddings)
@@ -287,7 +290,7 @@ def pair_similarity(
         pieces = pieces.join(questions.select("query_id").with_row_index("asked"), on="query_id", maintain_order="left")
         near = pieces.with_columns(kind=pl.lit(PAIR_KINDS[3]))
         compared.append(near.with_columns(similarity=_cosine(asked, rows, near["asked"], near["at"])))
-        compared.append(_best_other(asked, rows, pieces, turns))
+        compared.append(_best_other(asked, rows, pieces, listed))
     return pl.concat([c.select("query_id", "kind", pl.col("similarity").cast(pl.Float64)) for c in compared])
 
 

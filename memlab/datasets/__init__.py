@@ -14,7 +14,7 @@ import inspect
 import json
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -228,6 +228,7 @@ def stream(
     gap: timedelta = GAP,
     language: str | None = None,
     quarantine_dir: str | Path = QUARANTINE,
+    into: Callable[[list[str]], Dataset] | None = None,
 ) -> Iterator[Dataset]:
     """Load a file in batches of whole scopes; joined by :func:`memlab.records.concat` they are what :func:`load` gives.
 
@@ -235,6 +236,8 @@ def stream(
     grouped by scope is gathered first, and pooling holds the file that it draws from.
 
     :param batch_turns: a batch is given out once it has this many turns; other parameters as for :func:`load`.
+    :param into: gives what is there of some scopes (``lambda scopes: store.dataset(name, scopes=scopes)``), where the
+        file goes on a chat log: the batches are what its scopes are then, without the questions that were there.
     :raises DataError: as :func:`load`; wrong arguments at the call, bad records when they are reached.
     """
     if on_error not in ("raise", "quarantine"):
@@ -250,6 +253,13 @@ def stream(
     if pool is not None and kind != "longmemeval":
         raise DataError(f"{path}: pool={pool} is for LongMemEval files, this one is {kind}; leave pool out")
     read = formats[kind]
+    if into is not None:
+        there = into([])
+        if kind in FORMATS and FORMATS[kind] is not chatlog:
+            raise DataError(f"{path} is {kind}; only chat logs go into a dataset that is there")
+        if there.format == "synthetic" or (there.format in FORMATS and FORMATS[there.format] is not chatlog):
+            raise DataError(f"dataset {there.name!r} is {there.format}; only a chat log takes more messages")
+        source, kind, name = replace(source, into=into, language=there.language), there.format, there.name
     if "path" in inspect.signature(read).parameters:
         parts = chatlog.read(source, batch_turns=batch_turns, records=read(source.path), kind=kind)
     else:

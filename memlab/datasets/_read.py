@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from pathlib import Path
@@ -33,6 +33,7 @@ class Source:
     :param quarantine_dir: where the side file goes; it is only ever added to, and a line that it holds already is
         not written again, so that a second load neither loses nor repeats a record.
     :param language: of the conversations; ``None`` for what the file says, English where it says nothing.
+    :param into: gives what is there of some scopes, where a chat log goes to one that is there.
     """
 
     path: Path
@@ -40,6 +41,7 @@ class Source:
     quarantine_dir: Path = QUARANTINE
     gap: timedelta = GAP
     language: str | None = None
+    into: Callable[[list[str]], Dataset] | None = None
     issues: list[Issue] = field(default_factory=list)
     _aside: set[str] | None = None
 
@@ -166,17 +168,19 @@ class Rows:
 
     :param turns: the columns of :class:`~memlab.records.Turn` but ``turn_id``; ``timestamp`` in microseconds.
     :param summaries: session id to summary.
+    :param named: turn ids that a source brings, by what they would be called.
     """
 
     turns: list[tuple[Any, ...]] = field(default_factory=list)
     questions: list[Question] = field(default_factory=list)
     annotations: list[Annotation] = field(default_factory=list)
     summaries: dict[str, str] = field(default_factory=dict)
+    named: dict[str, str] = field(default_factory=dict)
 
     def dataset(self, source: Source, format: str) -> Dataset:
         stamped = pl.DataFrame(self.turns, schema=_COLUMNS, orient="row").with_columns(
             pl.col("timestamp").cast(pl.Datetime("us")).dt.replace_time_zone("UTC").cast(TIMESTAMP),
-            turn_id=pl.format("{}/{}", "session_id", "n"),
+            turn_id=pl.format("{}/{}", "session_id", "n").replace(self.named),
         )
         return assemble(stamped, self, source, format)
 
@@ -205,6 +209,7 @@ def batches(parts: Iterable[Rows], source: Source, format: str, batch_turns: int
         batch.questions += part.questions
         batch.annotations += part.annotations
         batch.summaries |= part.summaries
+        batch.named |= part.named
     if not batch.turns:
         source.fail(f"holds no usable conversation ({len(source.issues)} issues); expected {format} records")
     yield batch.dataset(source, format)

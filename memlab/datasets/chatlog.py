@@ -46,7 +46,7 @@ the file streams scope by scope in bounded memory; anything else describes how t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -66,14 +66,14 @@ from memlab.datasets._fields import (
     as_time,
     get,
     maybe,
-    sessions_of_turns,
     show,
 )
 from memlab.datasets._json import lines
 from memlab.datasets._read import Rows, Source, assemble
+from memlab.datasets.identity import joined, messages_of, with_session_ids, with_turn_ids
 from memlab.errors import DataError
 from memlab.language.analysis import LANGUAGES
-from memlab.records import Dataset, Question, id_part
+from memlab.records import TIMESTAMP, Dataset, Question, id_part
 from memlab.sessions import sessionize
 
 _MESSAGE = {name: pl.String() for name in ("scope", "session", "speaker", "role", "text", "caption", "id")}
@@ -137,7 +137,8 @@ def read(
         message = None
         with source.record(f"line {number}", record):
             if "memlab" in record:
-                log.kind, grouped, language = _header(record["memlab"], place)
+                format, grouped, language = _header(record["memlab"], place)
+                log.kind = log.kind if source.into else format
                 source.language = source.language or language
             if "memlab" in record or "fact" in record:
                 continue
@@ -160,7 +161,7 @@ def read(
             log = following
         last = scope
         log.add(message)
-    if not log.count:
+    if not log.count and not (source.into and log.questions):
         source.fail(f"holds no usable message ({len(source.issues)} issues); memlab.datasets.chatlog tells the format")
     yield from _datasets(log, batch_turns)
 
@@ -208,105 +209,160 @@ def _datasets(log: _Log, batch_turns: int) -> Iterator[Dataset]:
     """Cut what was gathered into batches of whole scopes, in order of their first appearance."""
     log.pack()
     messages = pl.concat(log.packed)
-    sizes = messages.group_by("scope", maintain_order=True).len()
-    for scope in [s for s in log.questions if s not in set(sizes["scope"])]:
+    sizes = dict(messages.group_by("scope", maintain_order=True).len().iter_rows())
+    for scope in [s for s in log.questions if s not in sizes]:
+        if log.source.into and log.source.into([id_part(scope)]).turns.height:
+            sizes[scope] = 0
+            continue
         for number, record in log.questions.pop(scope):
             with log.source.record(f"line {number}", record):
                 raise Bad("scope", f"{scope!r}, which has no messages", "a scope that messages are of")
     run: list[str] = []
     total = 0
-    for place, (scope, size) in enumerate(sizes.iter_rows(), 1):
+    for place, (scope, size) in enumerate(sizes.items(), 1):
         run.append(scope)
         total += size
-        if total >= batch_turns or place == sizes.height:
-            whole = len(run) == sizes.height
+        if total >= batch_turns or place == len(sizes):
+            whole = len(run) == len(sizes)
             yield _dataset(messages if whole else messages.filter(pl.col("scope").is_in(run)), run, log)
             run, total = [], 0
 
 
 def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
-    stamped = messages.with_columns(pl.col("timestamp").cast(pl.Datetime("us")).dt.replace_time_zone("UTC"))
-    placed = sessionize(stamped, gap=log.source.gap).with_columns(raw="session", raw_scope="scope")
-    encoded = {
-        column: pl.col(column).replace_strict({name: id_part(name) for name in placed[column].unique()})
-        for column in ("scope", "session")
-    }
-    placed = (
-        placed.with_columns(**encoded)
-        .with_columns(session_id=pl.format("{}/{}", "scope", "session"))
-        .with_columns(turn_id=pl.format("{}/{}", "session_id", "n"))
+    encoded = {scope: id_part(scope) for scope in scopes}
+    stamped = messages.with_columns(
+        timestamp=pl.col("timestamp").cast(pl.Datetime("us")).dt.replace_time_zone("UTC").cast(TIMESTAMP),
+        raw_scope="scope",
+        scope=pl.col("scope").replace_strict(encoded, return_dtype=pl.String),
+        named="session",
     )
+    own = with_turn_ids(stamped)
+    there = log.source.into([*encoded.values()]) if log.source.into else None
+    # Places are counted in the file, ids are looked up in all that is there.
+    placed = _placed(own, log)
+    if there is not None and (old := there.turns.filter(pl.col("turn_id").str.count_matches("/") > 1)).height:
+        known = f"dataset {there.name!r} has ids of an older memlab ({old['turn_id'][0]!r})"
+        log.source.fail(f"{known}; ingest its whole file once more, then this one goes into it")
+    whole = placed if there is None else _placed(joined(messages_of(there.turns), own), log)
     rows = Rows()
     asked = [(scope, i, *q) for scope in scopes for i, q in enumerate(log.questions.get(scope, ()))]
-    turns, sessions = _turn_names(placed, [q[3] for q in asked]), _session_names(placed, {q[0] for q in asked})
+    turns = _turn_names(placed, whole, [q[3] for q in asked])
+    sessions = _session_names(placed, whole, {q[0] for q in asked})
+    default = _QueryIds(there)
     for scope, i, number, record in asked:
         with log.source.record(f"line {number}", record):
             time, zoned = as_time(record.get("timestamp"), "timestamp")
-            question = _question(record, (scope, i), (turns, sessions), time)
+            question = _question(record, scope, (turns, sessions), time)
+            if not question.query_id:
+                question = replace(question, query_id=default.give(question, i))
             first = log.query_ids.setdefault(question.query_id, number)
             if first != number:
                 raise Bad("query_id", f"{question.query_id!r} again (first on line {first})", "an id of its own")
             log.note_zone(record, number, zoned=zoned)
             rows.questions.append(question)
-    return assemble(placed, rows, log.source, log.kind)
+    return assemble(whole, rows, log.source, log.kind)
 
 
-_Names = dict[tuple[str, str], str]
+def _placed(messages: pl.DataFrame, log: _Log) -> pl.DataFrame:
+    """Give messages their sessions and places, and the ids of both; synthetic ones are named by their places."""
+    placed = sessionize(messages.with_columns(session="named"), gap=log.source.gap)
+    if log.kind != "synthetic":
+        return with_session_ids(placed)
+    names = {name: id_part(name) for name in placed["session"].unique()}
+    session = pl.format("{}/{}", "scope", pl.col("session").replace_strict(names, return_dtype=pl.String))
+    return placed.with_columns(session_id=session).with_columns(turn_id=pl.format("{}/{}", "session_id", "n"))
 
 
-def _turn_names(placed: pl.DataFrame, questions: list[dict[str, Any]]) -> _Names:
-    """Map (scope, what a question may call a turn) to turn ids, for what the questions cite; message ids win."""
+class _QueryIds:
+    """Names for questions without one: that of the same question where it is there, else the next that is free."""
+
+    def __init__(self, there: Dataset | None) -> None:
+        asked = [] if there is None else there.questions.select("scope", "text", "query_id").rows()
+        self.same: dict[tuple[str, str], str] = {(scope, text): name for scope, text, name in asked}
+        self.taken = {name for _, _, name in asked}
+
+    def give(self, question: Question, i: int) -> str:
+        if (same := self.same.get((question.scope, question.text))) is not None:
+            return same
+        while (name := f"{question.scope}/q{i}") in self.taken:
+            i += 1
+        self.taken.add(name)
+        return name
+
+
+_Names = dict[tuple[str, str], tuple[str, str]]
+"""(scope, what a question may call a turn or a session) → id and session id."""
+
+
+def _turn_names(placed: pl.DataFrame, whole: pl.DataFrame, questions: list[dict[str, Any]]) -> _Names:
+    """Find the turns that questions cite by place, turn id or message id; the last win."""
     cited = [q[key] for q in questions for key in ("evidence", "stale") if isinstance(q.get(key), list)]
     wanted = {str(name) for names in cited for name in names if isinstance(name, (str, int))}
     # A lone surrogate names no turn, and no frame can take it.
     wanted = {name for name in wanted if name.encode(errors="ignore").decode() == name}
     names: _Names = {}
     if wanted:
-        called = placed.select(
-            "raw_scope", "turn_id", "id", a=pl.format("{}/{}", "raw", "n"), b=pl.format("{}/{}", "session", "n")
+        parts = {name: id_part(name) for name in placed["session"].unique()}
+        part = pl.col("session").replace_strict(parts, return_dtype=pl.String)
+        places = placed.with_columns(
+            a=pl.format("{}/{}", "session", "n"),
+            b=pl.format("{}/{}", part, "n"),
+            c=pl.format("{}/{}/{}", "scope", part, "n"),
         )
-        for column in ("a", "b", "turn_id", "id"):
-            hits = called.filter(pl.col(column).is_in(wanted)).select("raw_scope", column, target="turn_id")
-            names |= {(scope, name): turn for scope, name, turn in hits.iter_rows()}
+        sessions = whole.select("turn_id", now="session_id")
+        for table, column in ((places, "a"), (places, "b"), (places, "c"), (whole, "turn_id"), (whole, "id")):
+            hits = table.filter(pl.col(column).is_in(wanted)).join(sessions, on="turn_id", maintain_order="left")
+            names |= {
+                (s, name): (t, at)
+                for s, name, t, at in hits.select("raw_scope", a=column, b="turn_id", c="now").iter_rows()
+            }
     return names
 
 
-def _session_names(placed: pl.DataFrame, scopes: set[str]) -> _Names:
-    sessions = placed.select("raw_scope", "raw", "session", "session_id").filter(pl.col("raw_scope").is_in(scopes))
-    return {(row[0], name): row[3] for row in sessions.unique().iter_rows() for name in row[:0:-1]}
+def _session_names(placed: pl.DataFrame, whole: pl.DataFrame, scopes: set[str]) -> _Names:
+    sessions = whole.select("turn_id", now="session_id")
+    asked = [table.filter(pl.col("raw_scope").is_in(scopes)) for table in (whole, placed)]
+    called = (
+        asked[1].filter(pl.col("n") == 1).join(sessions, on="turn_id").select("raw_scope", "scope", "session", "now")
+    )
+    names: _Names = {
+        (row[0], row[1]): (row[1], row[1]) for row in asked[0].select("raw_scope", "session_id").unique().iter_rows()
+    }
+    for raw, scope, session, now in called.iter_rows():
+        part = id_part(session)
+        names |= {(raw, name): (now, now) for name in (f"{scope}/{part}", part, session)}
+    return names
 
 
-def _question(
-    record: dict[str, Any], place: tuple[str, int], names: tuple[_Names, _Names], time: int | None
-) -> Question:
-    scope = id_part(place[0])
+def _question(record: dict[str, Any], scope: str, names: tuple[_Names, _Names], time: int | None) -> Question:
+    """Read a question; one without an id has an empty one."""
     parts = (maybe(record, "query_id", as_name) or "").split("/")
     abstention = as_flag(record.get("abstention", False), "abstention")
-    evidence = _resolve(record, "evidence", place[0], names[0])
-    named = _resolve(record, "evidence_sessions", place[0], names[1])
-    stale = _resolve(record, "stale", place[0], names[0])
+    cited = _resolve(record, "evidence", scope, names[0])
+    named = [*_resolve(record, "evidence_sessions", scope, names[1])]
+    stale, evidence = [*_resolve(record, "stale", scope, names[0])], [*cited]
     if both := set(stale).intersection(evidence):
         raise Bad("stale", show(min(both)), "no turn that is evidence too")
     return Question(
-        query_id="/".join(part and id_part(part) for part in parts) or f"{scope}/q{place[1]}",
-        scope=scope,
+        query_id="/".join(part and id_part(part) for part in parts),
+        scope=id_part(scope),
         text=as_name(record["question"], "question"),
         answer=as_answer(record.get("answer"), "answer"),
         question_type=maybe(record, "type", as_name) or "unspecified",
         timestamp=None if time is None else EPOCH + timedelta(microseconds=time),
         evidence=evidence,
-        evidence_sessions=named or sessions_of_turns(evidence),
+        evidence_sessions=named or list(dict.fromkeys(cited.values())),
         abstention=abstention,
         rubric=as_rubric(record.get("rubric"), "rubric"),
         stale=stale or None,
     )
 
 
-def _resolve(record: dict[str, Any], name: str, scope: str, names: _Names) -> list[str]:
-    """Give the ids of what a question cites."""
+def _resolve(record: dict[str, Any], name: str, scope: str, names: _Names) -> dict[str, str]:
+    """Give the ids of what a question cites, each with its session."""
     cited = [as_name(value, f"{name}[{i}]") for i, value in enumerate(maybe(record, name, as_list) or ())]
     for i, value in enumerate(cited):
         if (scope, value) not in names:
             what = "a session" if name == "evidence_sessions" else "a message id, <session>/<n> or a turn id"
             raise Bad(f"{name}[{i}]", show(value), f"{what} of scope {scope!r}")
-    return list(dict.fromkeys(names[scope, value] for value in cited))
+    return dict(names[scope, value] for value in cited)

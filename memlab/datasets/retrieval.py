@@ -41,7 +41,6 @@ from memlab.datasets._fields import (
     as_time,
     get,
     maybe,
-    sessions_of_turns,
     show,
 )
 from memlab.datasets._json import lines
@@ -118,7 +117,7 @@ def _ask(source: Source, file: Source, of_scope: dict[str, list[str]], asked: di
 
 def _fill(rows: Rows, source: Source, name: str, about: _Asked, corpus: dict[str, dict[str, Any]]) -> None:
     """Make the turns and questions of a scope."""
-    scope, counts, turns = id_part(name), dict[str, int](), dict[str, str]()
+    scope, counts, turns = id_part(name), dict[str, int](), dict[str, tuple[str, str]]()
     for doc_id in corpus if about.documents is None else about.documents:
         record = corpus.get(doc_id)
         if record is None:
@@ -131,10 +130,13 @@ def _fill(rows: Rows, source: Source, name: str, about: _Asked, corpus: dict[str
             speaker, text, caption = _said(record)
             role = maybe(record, "role", as_name) or "other"
             rows.turns.append((scope, session, n, speaker, as_role(role), text, caption, time))
-            turns[doc_id] = f"{session}/{n}"
+            turn = f"{session}/{n}"
+            if "scope" in record and doc_id.startswith(f"{scope}/"):  # written from a dataset, whose id it is
+                rows.named[turn] = turn = doc_id
+            turns[doc_id] = turn, session
     for kind, query, record, cited in about.questions:
         with source.record(f"queries.jsonl: {query!r}", record):
-            evidence = [turns[doc_id] for doc_id in cited if doc_id in turns]
+            evidence = dict(turns[doc_id] for doc_id in cited if doc_id in turns)
             if len(evidence) < len(cited):
                 lost = next(doc_id for doc_id in cited if doc_id not in turns)
                 source.note(f"qrels: {query}", f"{lost!r}, which its scope does not hold", "dropped evidence")
@@ -147,8 +149,8 @@ def _fill(rows: Rows, source: Source, name: str, about: _Asked, corpus: dict[str
                     answer=maybe(record, "answer", as_answer),
                     question_type=maybe(record, "type", as_name) or kind.replace("_", "-") or "unspecified",
                     timestamp=None if time is None else EPOCH + timedelta(microseconds=time),
-                    evidence=evidence,
-                    evidence_sessions=sessions_of_turns(evidence),
+                    evidence=[*evidence],
+                    evidence_sessions=list(dict.fromkeys(evidence.values())),
                     rubric=as_rubric(record.get("rubric"), "rubric"),
                 )
             )

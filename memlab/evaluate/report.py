@@ -135,7 +135,9 @@ def evaluate(
     per_query = (
         questions.join(retrieved, on="query_id", how="left", maintain_order="left")
         .with_columns(pl.col("n_retrieved").fill_null(0))
-        .join(score(run, qrels(dataset.questions, run.level), wanted), on="query_id", maintain_order="left")
+        .join(
+            score(run, qrels(dataset.questions, run.level, dataset.turns), wanted), on="query_id", maintain_order="left"
+        )
     )
     about = {"dataset": dataset.describe(), "fingerprint": run.provenance.get("fingerprint") or dataset.fingerprint()}
     return Report(run.name, run.level, wanted, per_query, {**run.provenance, **about, "seed": seed}, seed)

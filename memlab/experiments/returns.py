@@ -115,7 +115,7 @@ def with_rankings(done: Experiment, paths: Sequence[str | Path], *, encoder: Enc
         found = from_file(path, data, 200)
         sources = attribute(found, data, encoder)
         for level in levels:
-            runs.append(ranked(found, sources, level))
+            runs.append(ranked(found, sources, level, turns=data.turns))
             reports.append(evaluate(runs[-1], data, measures=done.of(level)[0].measures, seed=done.reports[0].seed))
             row = {"dataset": data.name, "pipeline": path.stem, "level": level, "run_id": None, "read": False}
             cells.append(pl.DataFrame([row], schema=CELLS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -35,10 +36,28 @@ def resolved(
     """
     caching = CachedEncoder(store, encoder) if encoder is not None else None
     state = resolve(store.knowledge.rows("facts", dataset, scopes=scopes), encoder=caching, as_of=as_of)
-    for _, old, new, when, why in store.knowledge.undone(dataset, scopes=scopes).iter_rows():
-        if state.log.filter(pl.col("old") == old, pl.col("new") == new).height:
+    for _, *pair, when, why in store.knowledge.undone(dataset, scopes=scopes).iter_rows():
+        old, new = (standing(state.facts, fact) for fact in pair)
+        if old and new and state.log.filter(pl.col("old") == old, pl.col("new") == new).height:
             state = undo(state, old, new, now=when, why=why or "")
     return state
+
+
+def standing(facts: pl.DataFrame, fact: str) -> str | None:
+    """Find what now stands for a fact that an undo names: the first saying of it; another where its turn is gone.
+
+    :param facts: of a :class:`memlab.knowledge.Resolved`.
+    """
+    turn, _, said = fact.rpartition("/")
+    same = facts.filter(pl.col("fact_id") == fact)
+    if same.is_empty() and _SAID.fullmatch(said):
+        same = facts.filter(
+            pl.col("scope") == turn.partition("/")[0], pl.col("fact_id").str.ends_with(f"/{said}")
+        ).sort(~pl.col("evidence").list.contains(turn), maintain_order=True)
+    return None if same.is_empty() else str(same.select(pl.coalesce("repeats", "fact_id"))[0, 0])
+
+
+_SAID = re.compile(r"f[0-9a-f]{12}")
 
 
 def attached(store: MemoryStore, data: Dataset) -> Dataset:

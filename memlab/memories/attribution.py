@@ -13,7 +13,7 @@ from memlab.embed.text import turn_texts
 from memlab.language.analysis import tokenize
 from memlab.language.sentences import sentences
 from memlab.memories.collecting import Returned
-from memlab.records import Dataset, Level, Run, run_from_scores
+from memlab.records import Dataset, Level, Run, run_from_scores, session_of
 
 THRESHOLD = 0.5
 """Least likeness of a sentence and its source; chosen on the observations of LoCoMo, see ``docs/memories.md``."""
@@ -115,14 +115,17 @@ def shared_words(texts: list[str], turns: list[str], language: str) -> np.ndarra
     return (weighed @ spoken.T).toarray() / np.maximum(np.asarray(weighed.sum(1)), 1e-9)
 
 
-def ranked(returned: Returned, attributed: pl.DataFrame, level: Level = "turn") -> Run:
+def ranked(
+    returned: Returned, attributed: pl.DataFrame, level: Level = "turn", *, turns: pl.DataFrame | None = None
+) -> Run:
     """Give the turns, or sessions, in the order in which the returned texts bring them: what measures read.
 
     :param attributed: what :func:`attribute` gave.
+    :param turns: say which session each turn is of, where the ids do not, as in a chat log.
     """
     each = attributed.explode("turn_ids").drop_nulls("turn_ids").select("query_id", doc_id="turn_ids")
     if level == "session":
-        each = each.with_columns(pl.col("doc_id").str.replace(r"/[^/]*$", ""))
+        each = each.with_columns(session_of("doc_id", turns))
     each = each.unique(maintain_order=True)
     place = each.select(pl.int_range(pl.len()).over("query_id"))[:, 0].to_numpy()
     ids = each["query_id"].to_numpy(), each["doc_id"].to_numpy()

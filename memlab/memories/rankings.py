@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from memlab.datasets.identity import message_turn
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError
 from memlab.memories.collecting import COSTS, PROBLEMS, RETURNED, Failure, Returned, read_rows
-from memlab.records import Dataset, Run, run_from_scores
+from memlab.records import Dataset, Run, raw_part, run_from_scores
 from memlab.terminal import short
 
 
@@ -20,7 +21,8 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> Returned:
     """Read what a system returned for the questions of a dataset, elsewhere.
 
     By the end of the name: ``.json`` holds ``{query_id: [turn ids]}``, ``.jsonl`` one ``{"query_id", "text"}`` a line,
-    best first, with ``score``, ``source_ids`` and ``time`` where there are any. A TREC run is read by
+    best first, with ``score``, ``source_ids`` and ``time`` where there are any. A message of a chat log may be called
+    by its own id. A TREC run is read by
     :func:`memlab.evaluate.read_run` and comes here through :func:`as_returned`.
 
     :raises DataError: for a file that is none of these, and for ids that the dataset does not hold: names three.
@@ -54,7 +56,7 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> Returned:
     rows, problems = [], []
     for query, items in grouped.items():
         try:
-            read, odd = read_rows(items, {turn: turn for turn in members[scopes[query]]}, k)
+            read, odd = read_rows(items, _called(scopes[query], members[scopes[query]]), k)
         except Failure as error:
             raise DataError(f"{place}: query {query!r}: {error}") from None
         rows += [(query, *row) for row in read]
@@ -84,8 +86,9 @@ def as_returned(run: Run, data: Dataset, name: str) -> Returned:
         time=pl.col("timestamp").dt.to_string("iso:strict"),
     )
     _known(name, run.frame["query_id"].unique(maintain_order=True).to_list(), asked["query_id"].to_list(), "question")
-    _known(name, run.frame["doc_id"].unique(maintain_order=True).to_list(), texts["doc_id"].to_list(), "turn")
     rows = run.frame.join(asked, on="query_id", how="left", maintain_order="left")
+    rows = rows.with_columns(doc_id=_turns(rows, texts["doc_id"]))
+    _known(name, rows["doc_id"].unique(maintain_order=True).to_list(), texts["doc_id"].to_list(), "turn")
     rows = rows.join(texts, on="doc_id", how="left", maintain_order="left")
     strange = rows.filter(pl.col("scope") != pl.col("own"))
     if strange.height:
@@ -96,6 +99,21 @@ def as_returned(run: Run, data: Dataset, name: str) -> Returned:
     return Returned(
         name, rows.select(*RETURNED), pl.DataFrame(schema=COSTS), pl.DataFrame(schema=PROBLEMS), run.provenance
     )
+
+
+def _turns(rows: pl.DataFrame, own: pl.Series) -> pl.Series:
+    """Give the turn ids of a ranking that may call messages by their own ids (``scope``, ``doc_id``)."""
+    strange = rows.filter(~pl.col("doc_id").is_in(own.implode())).select("scope", "doc_id").unique().rows()
+    turns = {(scope, doc): message_turn(scope, doc) for scope, doc in strange if doc.strip()}
+    there = set(own.filter(own.is_in([*turns.values()])))
+    ids = (turns.get((scope, doc), doc) for scope, doc in rows.select("scope", "doc_id").iter_rows())
+    return pl.Series([i if i in there else d for i, d in zip(ids, rows["doc_id"], strict=True)], dtype=pl.String)
+
+
+def _called(scope: str, turns: list[str]) -> dict[str, str]:
+    """Map what a message may be called to its turn: the message's own id, and the turn's."""
+    own = {raw_part(turn.removeprefix(f"{scope}/")): turn for turn in turns}
+    return own | {turn: turn for turn in turns}
 
 
 def _known(name: str, ids: list[str], own: list[str], what: str) -> None:

@@ -3,13 +3,13 @@
 A row type is a frozen dataclass that documents its columns once; many rows are one polars frame with the
 schema that :func:`schema` reads off the dataclass. Ids are strings and opaque to every scorer.
 
-========  ==========================  =================================
+========  ==========================  ==============================================================
 row       id                          example
-========  ==========================  =================================
-turn      ``<scope>/<session>/<n>``   ``conv-26/session_1/3``
+========  ==========================  ==============================================================
+turn      ``<scope>/<session>/<n>``   ``conv-26/session_1/3``; in a chat log ``<scope>/<message>``
 session   ``<scope>/<session>``       ``conv-26/session_1``
 question  ``<scope>/q<i>`` or native  ``conv-26/q0``
-========  ==========================  =================================
+========  ==========================  ==============================================================
 """
 
 from memlab.records.dataset import Dataset, concat
@@ -34,6 +34,7 @@ from memlab.records.runs import (
     Run,
     qrels,
     run_from_scores,
+    session_of,
     strictly_decreasing,
     top,
 )
@@ -41,5 +42,5 @@ from memlab.records.runs import (
 __all__ = [
     "LEVELS", "RUN_SCHEMA", "TIMESTAMP", "Annotation", "Dataset", "Entity", "Fact", "IndexEvent", "IndexState", "Issue",
     "Level", "Node", "Qrels", "Question", "Relation", "Run", "Session", "Summary", "Turn", "concat", "frame", "id_part",
-    "qrels", "raw_part", "run_from_scores", "schema", "strictly_decreasing", "top",
+    "qrels", "raw_part", "run_from_scores", "schema", "session_of", "strictly_decreasing", "top",
 ]  # fmt: skip

@@ -28,10 +28,21 @@ class Qrels:
     level: Level
 
 
-def qrels(questions: pl.DataFrame, level: Level) -> Qrels:
-    """Read qrels off questions: one row for each (question, piece of evidence); abstention questions have none."""
+def session_of(turn: str, turns: pl.DataFrame | None) -> pl.Expr:
+    """Give the session of a column of turn ids; without the turns, as the benchmarks' ids name it."""
+    if turns is None:
+        return pl.col(turn).str.replace(r"/[^/]*$", "")
+    sessions = turns.select("turn_id", "session_id").unique("turn_id")
+    return pl.col(turn).replace_strict(sessions["turn_id"], sessions["session_id"], default=None)
+
+
+def qrels(questions: pl.DataFrame, level: Level, turns: pl.DataFrame | None = None) -> Qrels:
+    """Read qrels off questions: one row for each (question, piece of evidence); abstention questions have none.
+
+    :param turns: say which session a turn is of; without them its id does, as in the layouts of the benchmarks.
+    """
     column = {"turn": "evidence", "session": "evidence_sessions"}[level]
-    session = pl.col("doc_id") if level == "session" else pl.col("doc_id").str.replace(r"/[^/]*$", "")
+    session = pl.col("doc_id") if level == "session" else session_of("doc_id", turns)
     rows = (
         questions.filter(~pl.col("abstention"))
         .select("query_id", doc_id=pl.col(column).list.unique(maintain_order=True))

@@ -129,7 +129,10 @@ class Bench:
             language=dataset.language,
             turn_vectors=vectors.get("turn_vectors"),
             query_vectors=vectors.get("query_vectors"),
-            _shown={"turn": qrels(dataset.questions, "turn"), "session": qrels(dataset.questions, "session")},
+            _shown={
+                "turn": qrels(dataset.questions, "turn", dataset.turns),
+                "session": qrels(dataset.questions, "session"),
+            },
         )
 
     def __post_init__(self) -> None:

@@ -11,7 +11,8 @@ from memlab.embed.text import turn_texts
 from memlab.errors import StoreError
 from memlab.records import Dataset, concat
 from memlab.store.database import Database, Part
-from memlab.store.registry import DATASET_TABLES, TABLES, equal, in_dataset, keys, row_columns, text_hashes
+from memlab.store.places import STEP, between
+from memlab.store.registry import DATASET_TABLES, TABLES, among, equal, in_dataset, keys, row_columns, text_hashes
 
 Names = Iterable[str] | None
 BATCH_TURNS = 50_000
@@ -56,32 +57,41 @@ def ingest(
         with database.guarded(f"ingesting {name!r}"):
             writing.finish(now)
     report = [(name, table, *n) for name, writing in writings.items() for table, n in writing.counts.items()]
-    numbers = dict.fromkeys(("inserted", "updated", "unchanged"), pl.Int64())
+    numbers = dict.fromkeys(("inserted", "updated", "unchanged", "removed"), pl.Int64())
     return pl.DataFrame(report, schema={"dataset": pl.String(), "table": pl.String(), **numbers}, orient="row")
 
 
 class _Writing:
-    """The writing of one dataset, batch by batch."""
+    """The writing of one dataset, batch by batch; a batch holds whole scopes."""
 
     def __init__(self, database: Database, first: Dataset) -> None:
         self.database, self.name = database, first.name
         self.kind, self.language = first.format, first.language
-        self.next_position: dict[str, int] = {}
-        self.counts = {table: [0, 0, 0] for table in DATASET_TABLES}
+        self.last: dict[str, int] = {}
+        self.counts = {table: [0, 0, 0, 0] for table in DATASET_TABLES}
         self.wrote = False
 
     def add(self, batch: Dataset) -> None:
-        """Write what is new or differs from what the tables hold."""
+        """Write what is new or differs from what the tables hold, and take out what its scopes no longer have."""
+        moved = self._moved(batch)
         for table in DATASET_TABLES:
-            rows, there = _keyed(batch, table), self._there(table, ["key", "position"])
+            rows = _keyed(batch, table)
+            there = self._there(table, ["key", "position", *_SCOPE[table]])
             rows = rows.with_columns(position=self._places(table, rows, there))
             new = rows.join(there, on="key", how="anti", maintain_order="left")
             changed = rows.clear() if new.height == rows.height else self._changed(table, rows)
-            if new.height or changed.height:
+            gone = _gone(table, batch, there, rows)
+            if new.height or changed.height or gone.len() or (table == "questions" and moved.height):
                 self._begin()
+            if new.height or changed.height:
                 self.database.write(table, pl.concat([new, changed]), clear_vectors=changed.height > 0)
-            counts = new.height, changed.height, rows.height - new.height - changed.height
+            for some in gone.to_frame().iter_slices(1_000):
+                self.database.delete(table, in_dataset(self.name) & among("key", some["key"]))
+            counts = new.height, changed.height, rows.height - new.height - changed.height, gone.len()
             self.counts[table] = [before + more for before, more in zip(self.counts[table], counts, strict=True)]
+        if moved.height:
+            self.database.write("questions", moved)
+            self.counts["questions"][1] += moved.height
 
     def finish(self, now: datetime) -> None:
         """Note that the dataset is whole, and what it came to."""
@@ -103,32 +113,84 @@ class _Writing:
         about = {"name": self.name, "format": self.kind, "language": self.language}
         self.database.write_row("datasets", self.name, **about, **columns)
 
-    def _there(self, table: str, columns: list[str]) -> pl.DataFrame:
-        return self.database.read(table, columns, where=in_dataset(self.name))
+    def _there(self, table: str, columns: list[str], scopes: Names = None) -> pl.DataFrame:
+        return self.database.read(table, columns, where=in_dataset(self.name, scopes))
 
     def _places(self, table: str, rows: pl.DataFrame, there: pl.DataFrame) -> pl.Series:
-        """Give each row its place in the dataset.
+        """Give each row its place in the dataset; what is there in this order keeps its place.
 
-        Rows that are all there in this order, such as those of some scopes alone, keep their places. A stream begins
-        where its first known row stands, or behind everything there is: one that was interrupted, or is read again,
-        gives each row the same place as before.
+        A scope that is new goes behind the one written before it, or behind everything there is: a stream that was
+        interrupted, or is read again, ends in the same order.
         """
         places = rows.select("key").join(there, on="key", how="left", maintain_order="left")["position"]
-        if table not in self.next_position:
-            first = places.is_not_null().arg_max() if places.len() > places.null_count() else None
-            behind = int(there.select(pl.col("position").max()).item()) + 1 if there.height else 0
-            self.next_position[table] = behind if first is None else max(0, int(places[first]) - first)
-        start = self.next_position[table]
-        self.next_position[table] = start + rows.height
-        if places.null_count() == 0 and places.is_sorted():
-            return places.cast(pl.Int64)
-        return pl.int_range(start, start + rows.height, dtype=pl.Int64, eager=True)
+        if places.null_count() or not places.is_sorted():
+            scopes = rows["scope"] if "scope" in rows.columns else pl.repeat("", rows.height, eager=True)
+            found = between(places, scopes, there["position"], behind=self.last.get(table))
+            if found is None:
+                self._respace(table)
+                return self._places(table, rows, self._there(table, ["key", "position"]))
+            places = found
+        if rows.height:
+            self.last[table] = places[-1]
+        return places
+
+    def _respace(self, table: str) -> None:
+        """Make room between all rows of the dataset, in their order."""
+        rows = self._there(table, list(TABLES[table].columns)).sort("position", "key")
+        room = pl.int_range(1, pl.len() + 1, dtype=pl.Int64) * STEP
+        self.database.write(table, rows.with_columns(position=room))
+        self.last.pop(table, None)
 
     def _changed(self, table: str, rows: pl.DataFrame) -> pl.DataFrame:
         columns = list(TABLES[table].columns)
         pairs = rows.join(self._there(table, columns), on="key", suffix="_old", maintain_order="left")
-        differs = pl.any_horizontal(pl.col(c).ne_missing(pl.col(f"{c}_old")) for c in columns if c != "key")
-        return pairs.filter(differs).select(rows.columns)
+        differs = [pl.col(c).ne_missing(pl.col(f"{c}_old")) for c in columns if c not in ("key", "n")]
+        if "n" in columns:
+            # What is counted when it is read, an older store may have written out.
+            differs.append(pl.col("n_old").ne_missing(pl.col("n")) & pl.col("n_old").ne_missing(pl.col("_n")))
+        return pairs.filter(pl.any_horizontal(differs)).select(rows.columns)
+
+    def _moved(self, batch: Dataset) -> pl.DataFrame:
+        """Give the stored questions that the batch does not bring and whose evidence lies in other sessions now."""
+        scopes, columns = batch.scopes, list(TABLES["questions"].columns)
+        if not scopes:
+            return pl.DataFrame(schema=dict(TABLES["questions"].columns))
+        stay = self._there("questions", columns, scopes)
+        stay = stay.join(batch.questions, on="query_id", how="anti")
+        if stay.is_empty():
+            return stay
+        before = self._there("turns", ["turn_id", "session_id"], scopes)
+        now = dict(batch.turns.select("turn_id", "session_id").iter_rows())
+        pairs = before.with_columns(now=pl.col("turn_id").replace_strict(now, default=None, return_dtype=pl.String))
+        of = dict(pairs.drop_nulls("now").group_by("session_id").agg(pl.col("now").first()).iter_rows())
+        was = dict(before.select("turn_id", "session_id").iter_rows())
+
+        def sessions(evidence: list[str], named: list[str]) -> list[str]:
+            held = [now[turn] for turn in evidence if turn in now]
+            own = {was.get(turn) for turn in evidence}
+            return list(dict.fromkeys([*held, *(of.get(s, s) for s in named if s not in own)]))
+
+        lists = stay.select("evidence", "evidence_sessions").iter_rows()
+        placed = [sessions(evidence or [], named or []) for evidence, named in lists]
+        stay = stay.with_columns(now=pl.Series(placed, dtype=pl.List(pl.String)))
+        differs = pl.col("now").list.sort() != pl.col("evidence_sessions").list.sort()
+        return stay.filter(differs).with_columns(evidence_sessions="now").select(columns)
+
+
+_SCOPE = {table: ["scope"] if "scope" in TABLES[table].columns else [] for table in DATASET_TABLES}
+_GROUP = {"turns": "session_id", "sessions": "scope"}
+"""The column within which ``n`` counts: it is stored only where it does not simply count."""
+
+
+def _gone(table: str, batch: Dataset, there: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
+    """Give the keys of what the scopes of a batch no longer have; questions stay, they may come from elsewhere."""
+    if table not in ("turns", "sessions", "annotations"):
+        return pl.Series("key", [], pl.String)
+    return there.filter(pl.col("scope").is_in(batch.scopes)).join(rows, on="key", how="anti")["key"]
+
+
+def _counted(table: str) -> pl.Expr:
+    return pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over(_GROUP[table])
 
 
 def _keyed(batch: Dataset, table: str) -> pl.DataFrame:
@@ -142,7 +204,11 @@ def _keyed(batch: Dataset, table: str) -> pl.DataFrame:
         rows = rows.with_columns(
             content=pl.Series(content, dtype=pl.String), content_hash=pl.Series(text_hashes(content), dtype=pl.String)
         )
-    return _without_copies(rows, table=table)
+    rows = _without_copies(rows, table=table)
+    if table in _GROUP:
+        counts = (pl.col("n") == _counted(table)).all().over(_GROUP[table])
+        rows = rows.with_columns(_n="n", n=pl.when(~counts).then("n"))
+    return rows
 
 
 def _without_copies(rows: pl.DataFrame, *, table: str) -> pl.DataFrame:
@@ -215,8 +281,12 @@ def read_rows(
     only = None if scopes is None else list(scopes)
     if only is not None and not only:
         return pl.DataFrame(schema={column: TABLES[table].columns.get(column, pl.String()) for column in wanted})
-    ordered = list(dict.fromkeys([*wanted, "position", "key"]))
-    return database.read(table, ordered, where=in_dataset(dataset, only)).sort("position", "key").select(wanted)
+    counted = [_GROUP[table]] if table in _GROUP and "n" in wanted else []
+    ordered = list(dict.fromkeys([*wanted, "position", "key", *counted]))
+    rows = database.read(table, ordered, where=in_dataset(dataset, only)).sort("position", "key")
+    if counted:
+        rows = rows.with_columns(pl.col("n").fill_null(_counted(table)))
+    return rows.select(wanted)
 
 
 class Conversations(Part):
@@ -229,10 +299,11 @@ class Conversations(Part):
 
         Small parts of a stream are joined and written in whole batches. An ingest that was interrupted, run again,
         ends in the same tables; until it has, :meth:`dataset` refuses the dataset. A turn that is rewritten loses its
-        vectors. Rows that the dataset no longer has stay.
+        vectors. Turns and sessions that a scope no longer has are removed; scopes that do not come, and questions,
+        stay: the questions follow their evidence into other sessions.
 
         :param now: what is noted as the time of the ingest; the clock where none is given.
-        :returns: ``dataset``, ``table`` and the counts ``inserted``, ``updated``, ``unchanged``.
+        :returns: ``dataset``, ``table`` and the counts ``inserted``, ``updated``, ``unchanged``, ``removed``.
         :raises StoreError: when an id stands for two rows, or the store cannot be written.
         """
         return ingest(self.database, parts, progress=progress, now=now or datetime.now(UTC))

@@ -26,7 +26,7 @@ class Knowledge(Part):
     """The index of finished sessions: ``store.knowledge``."""
 
     def rows(self, table: str, dataset: str, *, scopes: Sequence[str] | None = None) -> pl.DataFrame:
-        """Read the rows of one table that count, by scope, session and place.
+        """Read the rows of one table that count, by scope, session and place; those of sessions that are gone do not.
 
         :param table: one of :data:`memlab.store.registry.INDEX_TABLES`.
         """
@@ -35,8 +35,8 @@ class Knowledge(Part):
             order = read_rows(self.database, "sessions", dataset, columns=["session_id"]).with_row_index("_session")
         return (
             written.join(self._generations(dataset, scopes), on=["session_id", "generation"])
-            .join(order, on="session_id", how="left")
-            .sort("_session", "session_id", "position", nulls_last=True)
+            .join(order, on="session_id")
+            .sort("_session", "position")
             .select(*row_columns(table))
         )
 
@@ -89,9 +89,14 @@ class Knowledge(Part):
                 self._delete(table, in_dataset(dataset), generation=old["generation"], session_id=old["session_id"])
 
     def sweep(self, dataset: str, *, now: datetime) -> int:
-        """Remove the rows of attempts that were cut off more than :data:`ORPHANS_AFTER` ago; say how many."""
+        """Remove the rows of sessions that are gone, and of attempts that were cut off more than :data:`ORPHANS_AFTER`
+        ago; say how many."""
         removed = 0
         with self.database.guarded(f"sweeping {dataset!r}"):
+            there = read_rows(self.database, "sessions", dataset, columns=["session_id"])
+            gone = self._generations(dataset).join(there, on="session_id", how="anti")
+            for table in (*INDEX_TABLES, "index_states"):
+                self._delete(table, in_dataset(dataset), session_id=gone["session_id"])
             counted = self._generations(dataset)
             for table in INDEX_TABLES:
                 orphans = self._read(table, dataset).join(counted, on=["session_id", "generation"], how="anti")

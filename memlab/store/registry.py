@@ -26,7 +26,7 @@ from memlab.records import (
     schema,
 )
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Raised by whoever changes the columns of a table. Columns that an older store lacks are added, empty, when it is
 opened; see :mod:`memlab.store.opening`. Stores without a number are version 0."""
 
@@ -193,6 +193,13 @@ def in_dataset(dataset: str, scopes: Iterable[str] | None = None) -> Any:
 
     rows = col("dataset") == lit(dataset)
     return rows if scopes is None else rows & col("scope").isin(list(scopes))
+
+
+def among(column: str, values: Iterable[str]) -> Any:
+    """Give the expression for the rows whose column has one of some values."""
+    from lancedb.expr import col
+
+    return col(column).isin(list(values))
 
 
 def equal(column: str, value: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,9 @@ def test_messages_become_turns_in_sessions(tmp_path: Path) -> None:
     )
     assert data.format == "chatlog"
     assert data.name == "log"
-    assert data.turns["turn_id"].to_list() == ["ann/s0001/1", "ann/s0002/1", "ann/s0002/2"]
+    ids, sessions = data.turns["turn_id"].to_list(), data.turns["session_id"].to_list()
+    assert all(re.fullmatch("ann/~[0-9a-f]{16}", turn) for turn in ids)
+    assert sessions == [ids[0].replace("/", "/@"), *[ids[1].replace("/", "/@")] * 2]
     assert data.turns.select("speaker", "role", "caption").rows() == [
         ("Ann", "user", "a cat"),
         ("assistant", "assistant", None),
@@ -83,10 +86,13 @@ def test_questions_cite_by_id_place_or_turn_id(tmp_path: Path) -> None:
         {"question": "Late?", "scope": "ann", "evidence": ["ann/a%20b/1", "a b/1", "a%20b/1"], "type": "single"},
         {"question": "None?", "scope": "ann", "abstention": True, "query_id": "x/1", "evidence_sessions": ["a b"]},
     )
-    columns = ["query_id", "answer", "question_type", "evidence", "evidence_sessions", "abstention"]
+    columns, turns = (
+        ["query_id", "answer", "question_type", "evidence", "evidence_sessions", "abstention"],
+        data.turns["turn_id"],
+    )
     assert data.questions.select(columns).rows() == [
-        ("ann/q0", "3", "unspecified", ["ann/trip/1", "ann/trip/2"], ["ann/trip"], False),
-        ("ann/q1", None, "single", ["ann/a%20b/1"], ["ann/a%20b"], False),
+        ("ann/q0", "3", "unspecified", ["ann/m1", turns[1]], ["ann/trip"], False),
+        ("ann/q1", None, "single", [turns[2]], ["ann/a%20b"], False),
         ("x/1", None, "unspecified", [], ["ann/a%20b"], True),
     ]
     assert data.questions["timestamp"][0] == datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -193,8 +199,8 @@ def test_any_names_make_ids_that_can_be_undone(tmp_path_factory: pytest.TempPath
     asked = [{"question": "?", "scope": name, "evidence": [name]} for name in dict.fromkeys(names)]
     data = read(tmp_path_factory.mktemp("ids"), *records, *asked)
     for turn_id, session_id, scope in data.turns.select("turn_id", "session_id", "scope").iter_rows():
-        assert turn_id == f"{session_id}/1"
-        assert session_id.count("/") == 1
+        assert turn_id.count("/") == session_id.count("/") == 1
+        assert raw_part(turn_id.partition("/")[2]) == raw_part(scope)
         assert [raw_part(p) for p in session_id.split("/")] == [raw_part(scope), f"{raw_part(scope)}/%"]
     assert data.questions["evidence"].list.first().to_list() == data.turns["turn_id"].to_list()
 
@@ -239,7 +245,7 @@ def test_issues_behind_the_last_message_are_in_the_last_batch(tmp_path: Path) ->
 
 def test_interleaved_scopes_are_put_together(tmp_path: Path) -> None:
     data = read(tmp_path, message(0, scope="b"), message(1, scope="a"), message(2, scope="b"))
-    assert data.turns["turn_id"].to_list() == ["b/s0001/1", "b/s0001/2", "a/s0001/1"]
+    assert data.turns.select("scope", "n").rows() == [("b", 1), ("b", 2), ("a", 1)]
 
 
 def test_nothing_usable_is_an_error_even_in_quarantine(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_changed_row_is_rewritten_alone(store: MemoryStore) -> None:
     store.ingest(data)
     changed = edited(data, "scope-1/session_0/2", "something else")
     report = store.ingest(changed)
-    assert report.filter(table="turns").row(0)[2:] == (0, 1, 23)
+    assert report.filter(table="turns").row(0)[2:] == (0, 1, 23, 0)
     assert_same(store.dataset("small"), changed)
     assert store.datasets()["fingerprint"].item() == changed.fingerprint()
 

@@ -1,0 +1,89 @@
+"""Who a message of a chat log is, whatever stands around it: its own id, else a digest of time, speaker and text.
+
+A session that the log names keeps that name; another is named by its first message. Places are columns, not ids: a
+message that comes late, is edited or deleted changes no other's id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import polars as pl
+
+from memlab.records import id_part, raw_part
+
+_DIGEST, _BEGUN = "~", "@"
+"""What the last part of an id begins with where it is a digest, or a session is named by its first message."""
+
+
+def message_turn(scope: str, message: str) -> str:
+    """Give the turn id of a message that brings its own id.
+
+    :param scope: as it stands in the turns, encoded.
+
+    >>> from memlab.datasets.identity import message_turn
+    >>> message_turn("ann", "1699/2"), message_turn("ann", "~x")
+    ('ann/1699%2F2', 'ann/%7Ex')
+    """
+    return f"{scope}/{_part(message, _DIGEST)}"
+
+
+def _part(raw: str, mark: str) -> str:
+    part = id_part(raw)
+    return f"%{ord(mark):02X}{part[1:]}" if part.startswith(mark) else part
+
+
+def with_turn_ids(messages: pl.DataFrame) -> pl.DataFrame:
+    """Give messages their ``turn_id``; exact doubles without an id are numbered in the order of the rows.
+
+    :param messages: ``scope`` (encoded), ``id`` (null where there is none), ``timestamp``, ``speaker`` and ``text``.
+    """
+    said = messages.select("scope", pl.col("timestamp").cast(pl.Int64), "speaker", "text", "id").iter_rows()
+    ids = [
+        message_turn(scope, name) if name is not None else f"{scope}/{_DIGEST}{_digest(time, speaker, text)}"
+        for scope, time, speaker, text, name in said
+    ]
+    double = pl.int_range(1, pl.len() + 1).over("turn_id")
+    numbered = pl.when(double > 1).then(pl.format("{}-{}", "turn_id", double)).otherwise("turn_id")
+    return messages.with_columns(turn_id=pl.Series(ids, dtype=pl.String)).with_columns(turn_id=numbered)
+
+
+def _digest(time: int | None, speaker: str, text: str) -> str:
+    return hashlib.blake2b(f"{time}\x1f{speaker}\x1f{text}".encode(), digest_size=8).hexdigest()
+
+
+def with_session_ids(placed: pl.DataFrame) -> pl.DataFrame:
+    """Give messages their ``session_id``.
+
+    :param placed: ``scope`` (encoded), ``session``, ``named`` (as the log calls it, null where it does not), ``n`` and
+        ``turn_id``.
+    """
+    names = {name: _part(name, _BEGUN) for name in placed["named"].drop_nulls().unique()}
+    begun = pl.col("turn_id").sort_by("n").first().over("scope", "session").str.split("/").list.last()
+    name = pl.coalesce(pl.col("named").replace_strict(names, return_dtype=pl.String), _BEGUN + begun)
+    return placed.with_columns(session_id=pl.format("{}/{}", "scope", name))
+
+
+def messages_of(turns: pl.DataFrame) -> pl.DataFrame:
+    """Give stored turns of a chat log as the messages that they were: ``raw_scope``, ``named`` and ``id`` beside."""
+    last = {name: pl.col(column).str.split("/").list.last() for name, column in _PARTS.items()}
+    named, own = ~last["named"].str.starts_with(_BEGUN), ~last["id"].str.starts_with(_DIGEST)
+    parts = turns.select(last["raw_scope"], pl.when(named).then(last["named"]), pl.when(own).then(last["id"]))
+    raw = {part: raw_part(part) for name in parts for part in name.drop_nulls().unique()}
+    names = (
+        pl.Series(n, parts[c].replace_strict(raw, default=None, return_dtype=pl.String))
+        for n, c in zip(_PARTS, parts.columns, strict=False)
+    )
+    return turns.with_columns(*names)
+
+
+_PARTS = {"raw_scope": "scope", "named": "session_id", "id": "turn_id"}
+
+
+def joined(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    """Put messages to stored ones: what has the same ``turn_id`` takes the place of the one before."""
+    columns = ["raw_scope", "scope", "named", "speaker", "role", "text", "caption", "id", "timestamp", "turn_id"]
+    both = pl.concat([stored.select(columns), new.select(columns)]).with_row_index("_at")
+    first = both.group_by("turn_id").agg(_first=pl.col("_at").min())
+    latest = both.unique("turn_id", keep="last").join(first, on="turn_id")
+    return latest.sort("_first").drop("_at", "_first")
