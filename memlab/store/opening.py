@@ -6,13 +6,13 @@ A change of the schema that needs more than that does it in ``_migrate``.
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from memlab.store.database import Database, guarded
 from memlab.store.registry import SCHEMA_VERSION, TABLES, VERSIONED, equal
 
 _importing = threading.Lock()
+_CLIENT = "lance_namespace_urllib3_client"
 _MARKS = ("store", "datasets")
 """One of these tables makes a database a store; the first is younger than the oldest stores."""
 
@@ -94,23 +95,38 @@ def add_columns(database: Database, name: str, fields: list[Any]) -> None:
 
 
 @contextmanager
-def _validated_when_called() -> Iterator[None]:
-    """Leave pydantic's checks of functions to their first call: a client that LanceDB brings has a second's worth."""
+def _built_when_used() -> Iterator[None]:
+    """Leave a client of a service that LanceDB brings until it is used: it takes half the time of the import."""
     import pydantic
 
-    def when_called(function: Any = None, **options: Any) -> Any:
-        if function is None or options:
-            return at_once(function, **options)
-        return functools.wraps(function)(lambda *args, **words: at_once(function)(*args, **words))
-
     with _importing:
-        at_once: Any = pydantic.validate_call
-        if "lancedb" not in sys.modules:
-            pydantic.validate_call = when_called
+        if "lancedb" in sys.modules:
+            yield
+            return
+        _open_when_asked(_CLIENT)
+        pydantic.BaseModel.model_config["defer_build"] = True
         try:
             yield
         finally:
-            pydantic.validate_call = at_once
+            del pydantic.BaseModel.model_config["defer_build"]
+
+
+def _open_when_asked(package: str) -> None:
+    """Let modules of a package be imported, and run its own first file when something of that is asked for."""
+    spec = None if package in sys.modules else find_spec(package)
+    if spec is None or spec.loader is None:
+        return
+    module, loader = module_from_spec(spec), spec.loader
+
+    def asked(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        vars(module).pop("__getattr__", None)
+        loader.exec_module(module)
+        return getattr(module, name)
+
+    vars(module)["__getattr__"] = asked
+    sys.modules[package] = module
 
 
 def _connect(place: str, *, storage_options: Mapping[str, str] | None, create: bool) -> Any:
@@ -126,7 +142,7 @@ def _connect(place: str, *, storage_options: Mapping[str, str] | None, create: b
             raise StoreError(f"there is no store at {place}; make it with `memlab ingest`, or correct the path")
     # Read when the library is imported; without it every retried write prints a warning.
     os.environ.setdefault("LANCEDB_LOG", "error")
-    with _validated_when_called():
+    with _built_when_used():
         import lancedb
 
     options = dict(storage_options) if storage_options else None

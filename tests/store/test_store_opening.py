@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -113,3 +115,17 @@ def test_the_last_ingested_dataset_is_meant_where_none_is_named(tmp_path: Path) 
     store.choose("a")
     store.choose("b")
     assert MemoryStore.open(tmp_path).chosen() == "b"
+
+
+def test_the_client_that_is_left_out_of_the_import_works_when_asked(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom memlab.store import MemoryStore\n"
+        f"MemoryStore.open({str(tmp_path / 'store')!r})\n"
+        "assert 'lance_namespace_urllib3_client.api' not in sys.modules\n"
+        "import lance_namespace_urllib3_client as client, pydantic\n"
+        "assert client.models.DescribeTableRequest(id=['x']).id == ['x']\n"
+        "assert client.ApiClient().configuration.host\n"
+        "assert 'defer_build' not in pydantic.BaseModel.model_config\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
