@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from memlab.embed import Encoder
 
 # Raised by whoever changes what the same turns give.
-CODE_VERSION = 2
+CODE_VERSION = 3
 
 
 def recipe(settings: IndexSettings, service: Service | None = None) -> str:

@@ -27,7 +27,6 @@ _SKIPPED = {"also", "still", "always", "often"}
 # Said in the present tense too, but of a moment or of what is to come.
 _PASSING = wordlist("passing")
 _WHO_ONE_IS = tuple(frozenset(words.split()) for words in entries("who_one_is"))
-_RELATIVES = (PERSONS | PLURAL_PERSONS).difference(*_WHO_ONE_IS)
 
 
 @dataclass(frozen=True)
@@ -168,9 +167,9 @@ def standing(predicate: str, object: str, subject: str = "") -> int:
     if words <= _BEING | _SKIPPED:
         # "is single", "has a degree": the object tells the relation; "is a nurse" is what somebody is.
         words |= set(re.findall(r"[\w-]+", object.casefold())[:3])
-    if words & _RELATIVES:
-        words = {"relatives"}
-    kinds = (n for n, kind in enumerate(_WHO_ONE_IS) if words & kind)
+    # "Has a sister named Ida" tells of family, not a name.
+    people = words & (PERSONS | PLURAL_PERSONS)
+    kinds = (n for n, kind in enumerate(_WHO_ONE_IS) if (people or words) & kind)
     return next(kinds, len(_WHO_ONE_IS) - (words & _BEING == {"is"} and bool(re.match(r"an? ", object))))
 
 
