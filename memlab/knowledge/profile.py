@@ -163,8 +163,12 @@ def standing(predicate: str, object: str, subject: str = "") -> int:
     ['Oslo', 'Acme', 'Ida', 'the spa']
     """
     own = subject.casefold().partition("'s ")[2]
-    words = set(re.findall(r"[\w-]+", f"{predicate.casefold()} {own}"))
-    if words <= _BEING | _SKIPPED:
+    words = set(re.findall(r"[\w-]+", predicate.casefold()))
+    being = words <= _BEING | _SKIPPED
+    if own:
+        # "Ann's boss is Bo" tells of Ann's work; what else her boss does, less.
+        words = set(re.findall(r"[\w-]+", own)) if being else set()
+    elif being:
         # "is single", "has a degree": the object tells the relation; "is a nurse" is what somebody is.
         words |= set(re.findall(r"[\w-]+", object.casefold())[:3])
     # "Has a sister named Ida" tells of family, not a name.

@@ -100,6 +100,7 @@ def test_who_somebody_is_comes_before_what_they_like() -> None:
 def test_whose_boss_somebody_is_tells_of_work() -> None:
     work = standing("works at", "Acme")
     assert standing("is", "Joris", "Nora's boss") == work < standing("is", "Joris", "Nora's cat")
+    assert standing("studies", "law", "Nora's boss") > work
 
 
 def test_markdown() -> None:
