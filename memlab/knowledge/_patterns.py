@@ -34,3 +34,5 @@ P: dict[str, re.Pattern[str]] = {
     for name, pattern in _FILE[section].items()
 }
 """Patterns by name."""
+CHANGES: dict[str, re.Pattern[str]] = {name: re.compile(pattern) for name, pattern in _FILE["changes"].items()}
+"""What tells that a group of relations has changed."""

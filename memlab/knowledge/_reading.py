@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from memlab.knowledge import _attributes
 from memlab.knowledge._attributes import Talk
-from memlab.knowledge._patterns import KIN, P, W
+from memlab.knowledge._patterns import CHANGES, KIN, P, W
 from memlab.knowledge._phrase import (
     FORMER,
     IT,
@@ -89,6 +89,17 @@ def split(text: str) -> Iterator[str]:
         for piece in re.split(r"(?<=[!?])\s+|(?<=[a-z0-9)\]'][.])\s+(?=[a-z])|\n+", sentence):
             if piece.strip():
                 yield piece.strip()
+
+
+def tells_of_change(sentence: str) -> bool:
+    """Say whether a short sentence tells that something is over or new, whatever it is."""
+    if len(sentence.split()) > _SHORT or P["undecided"].search(sentence):
+        return False
+    cues = (P["gone"], P["renewed"], *CHANGES.values())
+    return any(cue.search(sentence) for cue in cues)
+
+
+_SHORT = 16
 
 
 def asked(sentence: str) -> bool:

@@ -9,6 +9,7 @@ from functools import cache
 
 import polars as pl
 
+from memlab.knowledge._patterns import CHANGES, P
 from memlab.knowledge._phrase import IT
 from memlab.knowledge._reading import kinds, relations
 from memlab.language.manner import bases
@@ -28,6 +29,7 @@ _VALUE_ONLY = frozenset(
     for place in ("", "on", "at")
 ) | {"is now", "moved to"}
 _RECENT = 6
+CHANGED = "may have changed"
 
 
 @dataclass
@@ -45,6 +47,7 @@ class _Told:
     speaker: str | None
     context: frozenset[str]
     row: int
+    fresh: bool = False
     closed: bool = False
 
 
@@ -92,6 +95,13 @@ def completed(facts: pl.DataFrame) -> pl.DataFrame:
             scope, memory = place, _Memory()
         if not _ours(subject, predicate):
             continue
+        if predicate == CHANGED:
+            changed[row] = None
+            doubts = _doubted(memory, speaker, obj)
+            if doubts:
+                closes[row] = doubts
+                changed[row] = (speaker or "user", "tells that it is no longer so", obj)
+            continue
         if subject == IT:
             whole = _resolved(memory, predicate, obj, speaker, text or "")
             changed[row] = whole
@@ -103,6 +113,8 @@ def completed(facts: pl.DataFrame) -> pl.DataFrame:
                 continue
             subject, predicate, obj = whole
         told = _read(fact_id, subject, predicate, obj, speaker, text or "", row)
+        # "Living in the city, I miss the woods" carries out no plan.
+        told.fresh = bool(P["renewed"].search(text or "") or P["begun"].search(text or ""))
         ended = _closed(memory, told, predicate)
         if ended:
             closes[row] = ended
@@ -118,6 +130,26 @@ def completed(facts: pl.DataFrame) -> pl.DataFrame:
 
 _PLANNED = 120
 _LIKING = frozenset({"like", "love", "prefer", "eat", "drink", "smoke", "take"})
+
+
+def _doubted(memory: _Memory, speaker: str | None, sentence: str) -> list[str]:
+    """Find what a sentence that is not understood seems to have ended: it names the value as gone, or what the value is
+    of as new, or speaks of a move, another job, a parting."""
+    words = frozenset(bases(sentence)) - _PLAIN
+    gone, new = bool(P["gone"].search(sentence)), bool(P["renewed"].search(sentence))
+    out = []
+    for one in memory.open():
+        of_speaker = one.subject == speaker or one.subject.startswith(f"{speaker}'s ")
+        if not of_speaker and not frozenset(bases(one.subject)) & words:
+            continue
+        cue = CHANGES.get(one.one or "") if of_speaker else None
+        attribute = frozenset(bases(_attribute(one.subject) or "")) - _PLAIN
+        value = frozenset(bases(one.object)[-1:]) if (one.one or "").startswith("number of") else one.words - _PLAIN
+        named = bool(value) and value <= words
+        if (cue and cue.search(sentence)) or (gone and named) or (new and attribute and attribute <= words):
+            one.closed = True
+            out.append(one.id)
+    return out
 
 
 def _days(told: _Told) -> int | None:
@@ -353,7 +385,9 @@ def _closed(memory: _Memory, new: _Told, predicate: str) -> list[str]:
                 (one.manner == "not" and one.relation == new.relation and same)
                 or (
                     one.manner == "plan"
-                    and ((one.one is not None and one.one == new.one) or (one.relation == new.relation and same))
+                    and (
+                        (one.one == new.one and bool(one.one) and new.fresh) or (one.relation == new.relation and same)
+                    )
                 )
                 or (one.manner == "is" and new.one and one.one == new.one and not _also(one, new, same))
                 or (new.one == _HOME and one.relation == "look for" and one.words & _HOMES)

@@ -12,7 +12,7 @@ from memlab.knowledge import entities as names
 from memlab.knowledge._attributes import Talk
 from memlab.knowledge._others import namings
 from memlab.knowledge._phrase import IT, Statement
-from memlab.knowledge._reading import KIN, asked, read, split
+from memlab.knowledge._reading import KIN, asked, read, split, tells_of_change
 from memlab.knowledge._replies import replied
 from memlab.knowledge.by_model import OUTCOME, RULES, Extracted, ask
 from memlab.knowledge.facts import fact_id
@@ -129,6 +129,9 @@ def _statements(
                     # "The practice! Kouter Kine": the name takes the place of the noun.
                     said = [(statement, where) for statement, where in said if statement[:2] != wanted]
                 said += new
+                if not new and tells_of_change(sentence) and not asked(sentence):
+                    # Not understood, it may still end what was: rather nothing is said than what was so once.
+                    said.append((Statement(IT, "may have changed", sentence), sentence))
             for statement, sentence in said:
                 yield row, statement, sentence
         # A question waits for the next message of another; whoever asked it remembers it.
