@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from memlab.knowledge._patterns import PART, P, W
+from memlab.knowledge._patterns import KIN, PART, P, W
 from memlab.knowledge._phrase import IT, Statement, nominal, proper, trimmed
 from memlab.language.people import PERSONS, PETS
 
@@ -72,6 +72,9 @@ def read(plain: str, talk: Talk) -> Iterator[Statement]:
                     who,
                 )
                 return
+            if P["a_thing"].search(pair["rest"]) and not P["together"].match(pair["rest"]):
+                yield Statement(me, "is dating", who)
+                return
             if state := P["together"].match(pair["rest"]):
                 word = state["state"].lower()
                 yield Statement(
@@ -109,6 +112,10 @@ def read(plain: str, talk: Talk) -> Iterator[Statement]:
         yield Statement(IT, "is now", names.get(match["who"].lower(), match["who"]))
     elif (match := P["elliptic"].search(plain)) and not _attributed(plain) and not P["word_value"].match(plain):
         yield Statement(IT, "is now", match["value"].rstrip(".,"))
+    elif new := P["new_one"].match(plain):
+        yield Statement(IT, "is now", new["value"].rstrip(".,"))
+    elif back := P["is_back"].match(plain):
+        yield Statement(IT, "is back", back["what"])
     elif P["in_place"].match(plain):
         yield Statement(IT, "came about", "home")
     else:
@@ -121,6 +128,9 @@ _NUMBER = {"one": 1, "two": 2, "three": 3, "four": 4}
 def _counts(plain: str) -> Iterator[Statement]:
     if (gone := P["some_gone"].search(plain)) and P["some_gone_verb"].search(plain):
         yield Statement(IT, "now numbers", f"-{_NUMBER[gone['n'].lower()]} {gone['noun']}")
+        return
+    if lost := P["lost_one"].search(plain):
+        yield Statement(IT, "now numbers", f"-1 {lost['noun']}")
         return
     if every := P["all_gone"].match(plain):
         yield Statement(IT, "is off", every["noun"])
@@ -233,6 +243,38 @@ def fragment(plain: str, holder: str, talk: Talk) -> Iterator[Statement]:
     if seat := P["sits"].match(plain):
         yield Statement(f"{me}'s desk", "is", seat["value"])
         return
+    if equals := P["equals"].match(plain):
+        role = f"{me}'s {_role(equals['role'])}"
+        yield Statement(role, "is", equals["who"])
+        if equals["number"]:
+            yield Statement(f"{role}'s phone number", "is", equals["number"].strip())
+        return
+    if listed := P["listed"].match(plain) or P["tallied"].match(plain):
+        groups = listed.groupdict()
+        yield Statement(me, "has", groups.get("value") or f"{groups['n']} {groups['noun'].lower()}")
+        return
+    if soon := P["as_of_work"].match(plain):
+        if nominal(soon["value"] or soon["other"]):
+            yield Statement(me, "starts at", nominal(soon["value"] or soon["other"]))
+        return
+    if left := P["left_work"].match(plain):
+        yield Statement(me, "has left", left["value"])
+        return
+    if due := P["goes_out"].match(plain):
+        yield Statement(_thing(due["name"]), "is due on", due["value"])
+        return
+    if firm := P["provider"].match(plain):
+        yield Statement(f"{me}'s {firm['name'].lower()}", "is", f"with {firm['value']}")
+        return
+    if none := P["no_for_me"].match(plain):
+        yield Statement(me, "does not eat", none["what"].lower())
+        return
+    if secret := P["password"].match(plain):
+        yield Statement(f"{me}'s {secret['name'].lower()}", "is", secret["value"])
+        return
+    if called := P["changed_phones"].match(plain):
+        yield Statement(f"{called['who'].removesuffix(chr(39) + 's')}'s phone number", "is", called["value"].strip())
+        return
     if dropped := P["dropped"].match(plain):
         yield Statement(IT, "is off", dropped["what"])
         return
@@ -240,7 +282,11 @@ def fragment(plain: str, holder: str, talk: Talk) -> Iterator[Statement]:
         yield Statement(me, "no longer works at", last["value"].strip())
         return
     if (kept := P["kept_at"].match(plain)) and trimmed(kept["value"]):
-        yield Statement(f"{me}'s {kept['name'].lower()}", "is", trimmed(kept["value"]))
+        whose = (kept["whose"] or "").strip().removesuffix("'s")
+        holder = (
+            me if not whose else f"{me}'s {whose.lower()}" if whose.lower() in KIN else names.get(whose.lower(), whose)
+        )
+        yield Statement(f"{holder}'s {kept['name'].lower()}", "is", trimmed(kept["value"]))
         return
     if (none := P["none_left"].match(plain)) and none["what"].lower() in W["estate"] | W["vehicles"] | PETS:
         yield Statement(me, "no longer has", f"the {none['what']}")

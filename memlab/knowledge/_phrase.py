@@ -21,7 +21,7 @@ migrate hunt search argue cry:cried:cried tell:told:told ask flood snore smell b
 PRESENT, PROGRESSIVE, PAST, PERFECT, PLAN, FORMER = "present", "progressive", "past", "perfect", "plan", "former"
 
 
-IT = "it"
+IT, CHANGED = "it", "may have changed"
 """The subject of a statement that only earlier ones complete: see :mod:`memlab.knowledge.discourse`."""
 
 

@@ -333,7 +333,11 @@ def _subject(text: str, talk: Talk) -> tuple[str | None, str]:
         "you",
         "one",
     ):
-        noun, rest = _noun(" ".join(words[1:])) if first == "the" else ("", text)
+        noun, rest = (
+            _noun(" ".join(words[1:]))
+            if first == "the" and len(words) > 1 and not words[1][:1].isdigit()
+            else ("", text)
+        )
         return ((noun or "?"), rest if noun else text)
     named = P["named_first"].match(text)
     if named and first not in _NO_NAME and first not in lemmas():
@@ -453,11 +457,13 @@ def told(subject: str, verb: Verb, past: bool, *, me: str = "") -> Iterator[Stat
     """Give the statement that a verb phrase makes of a subject, if it is one of the table of relations."""
     if subject == "?":
         return
+    cut = P["cut"].search(f"{verb.text} ")
+    texts = dict.fromkeys((verb.text, trimmed(verb.text), trimmed(verb.text[: cut.start()] if cut else verb.text)))
     for relation in relations():
         if relation.now and not (verb.now or verb.negated == "no longer" or verb.tense == PERFECT):
             continue
         for pattern in relation.read:
-            match = pattern.match(verb.text) or pattern.match(trimmed(verb.text))
+            match = next((m for text in texts if (m := pattern.match(text))), None)
             if not match:
                 continue
             rest = match.groupdict().get("o")
@@ -669,6 +675,8 @@ def _value(text: str | None, relation: Relation, verb: Verb) -> str:
         ):
             return ""
         return obj
+    if relation.base == "smoke" and words[0] in ("smoke", "again"):
+        return "cigarettes"
     if kind == "food":
         if re.match(r"^(?:my|our|your|his|her|their|like|for|at|in|with|on|out|the)\b", low) or words[0] in (
             "lunch",
@@ -685,7 +693,7 @@ def _value(text: str | None, relation: Relation, verb: Verb) -> str:
         return (
             obj
             if not re.match(
-                r"^(?:\w+ly\b|together|hard|an? (?:part|role|game)|games?|with|for|in|at|around|the part|some)\b",
+                r"^(?:\w+ly\b|ever|together|hard|an? (?:part|role|game)|games?|with|for|in|at|around|the part|some)\b",
                 low,
             )
             else ""
@@ -750,7 +758,7 @@ def _value(text: str | None, relation: Relation, verb: Verb) -> str:
     if kind == "role":
         return (
             obj
-            if not re.match(r"(?:his|her|their|your)\b", low)
+            if not re.match(r"(?:no|his|her|their|your)\b", low)
             and not re.search(r"\b(?:bit|best|big|great|good|real|true|such|huge|fan|better|little)\b", low)
             else ""
         )

@@ -225,7 +225,7 @@ def _status(
     return (
         state.with_columns(status=status)
         .with_columns(
-            superseded=pl.col("status").is_in(["superseded", "corrected", "ended", "closing"])
+            superseded=pl.col("status").is_in(["superseded", "corrected", "ended", "closing", "expired"])
             | ((pl.col("status") == "repeat") & pl.col("new").is_not_null()),
             superseded_by=pl.coalesce("by", "new"),
             repeats=pl.when(pl.col("status") == "repeat").then("head"),

@@ -30,7 +30,7 @@ _PHONE = re.compile(r"[\d\-().+ ]+")
 
 _ENDING = re.compile(
     r"\bno longer\b|\bnot\b(?! only)|\bnever\b|\bany ?more\b|\bany longer\b|\bstopped\b"
-    r"|\bgave up\b|\bceased to\b|\bformerly\b"
+    r"|\bhas left\b|\bgave up\b|\bceased to\b|\bformerly\b"
     r"|(?<!\bis )(?<!\bare )(?<!\bam )(?<!\bget )(?<!\bgot )(?<!\bgetting )\bused to\b",
     re.I,
 )

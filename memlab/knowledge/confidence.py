@@ -68,12 +68,16 @@ class ConfidenceSettings(BaseModel):
             raise DataError(f"setting {name!r}: {first['msg']}; the table [confidence] has {names}") from None
 
 
+IN_TENSION = 0.5
+"""What is left of the confidence of "loves steak" beside "does not eat meat"."""
+
+
 def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | None = None) -> pl.DataFrame:
     """Say how sure each fact is at ``now``: base(source) · reinforcement · retention, and 0 if superseded.
 
     The product is clipped to [0, 1]: reinforcement can lift it above 1, so for a stated and fresh fact repetition
-    changes nothing, and later it makes up for age. The score is for ranking; it is a probability only where base and
-    reinforcement are 1 and the curve was fitted.
+    changes nothing, and later it makes up for age. What stands in ``tension`` with another fact counts half. The score
+    is for ranking; it is a probability only where base and reinforcement are 1 and the curve was fitted.
 
     What happened after ``now`` is not yet known: such accesses do not count, and a ``last_access`` later than ``now``
     (a clock that was off) is an age of 0. Without any time the retention is the setting ``undated``.
@@ -112,6 +116,8 @@ def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | 
     lift = 1.0 + settings.reinforcement_step * facts["n_reinforced"].to_numpy()
     lift = np.minimum(lift, settings.reinforcement_limit)
     value = np.clip(base.to_numpy() * lift * retention, 0.0, 1.0)
+    if "tension" in facts.columns:
+        value = np.where(facts["tension"].is_not_null().to_numpy(), value * IN_TENSION, value)
     return facts.with_columns(
         pl.Series("age_days", age).fill_nan(None),
         base.alias("base"),

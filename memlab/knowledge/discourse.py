@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
 import polars as pl
 
 from memlab.knowledge._patterns import CHANGES, P
-from memlab.knowledge._phrase import IT
+from memlab.knowledge._phrase import CHANGED, IT
 from memlab.knowledge._reading import kinds, relations
 from memlab.language.manner import bases
 from memlab.language.people import PERSONS, PLURAL_PERSONS
@@ -27,9 +27,8 @@ _VALUE_ONLY = frozenset(
     f"{verb} {place}".strip()
     for verb in ("is", "are", "runs", "starts", "opens", "closes", "meets")
     for place in ("", "on", "at")
-) | {"is now", "moved to"}
+) | {"is now", "moved to", "is due on"}
 _RECENT = 6
-CHANGED = "may have changed"
 
 
 @dataclass
@@ -109,7 +108,7 @@ def completed(facts: pl.DataFrame) -> pl.DataFrame:
                 continue
             if whole[1] in _WILD and whole[0] == IT:
                 closes[row] = _ended(memory, None, whole[2])
-                changed[row] = (speaker or "user", "called off", obj)
+                changed[row] = (speaker or "user", "no longer counts on", obj)
                 continue
             subject, predicate, obj = whole
         told = _read(fact_id, subject, predicate, obj, speaker, text or "", row)
@@ -211,6 +210,10 @@ def _read(fact_id: str, subject: str, predicate: str, obj: str, speaker: str | N
             row,
         )
     manner, base, one = known or ("is", predicate, None)
+    if base == "be":
+        # "Is vegan" and "is married" are told by one verb, and are two kinds of thing.
+        told = (r.one for r in relations() if r.says == "is" and any(p.match(f"be {obj}") for p in r.read))
+        one = next(told, "job" if obj == "retired" else None)
     if base in _COUNTING:
         one = _counted(obj) or one
     return _Told(fact_id, subject, manner, base, one, predicate, obj, words, speaker, context, row)
@@ -261,6 +264,8 @@ def _resolved(memory: _Memory, predicate: str, obj: str, speaker: str | None, te
         for one in memory.open():
             kind = (one.one or "").removeprefix("number of ")
             counts = (one.one or "").startswith("number of ") and one.manner == "is"
+            if counts and not wanted and not _near(number, one.object):
+                continue
             if counts and (wanted[0] == kind if wanted else one.speaker == speaker):
                 plural = one.object.split()[-1] if kind not in bases(noun) else noun
                 if number[0] in "+-":
@@ -268,6 +273,11 @@ def _resolved(memory: _Memory, predicate: str, obj: str, speaker: str | None, te
                     number = str(before + int(number))
                 name = re.sub(r"^(?:only |about )?\S+\s+", "", one.object)
                 return one.subject, one.predicate, f"{number} {name if not wanted else noun or plural}"
+        return None
+    if predicate == "is back":
+        for one in memory.open():
+            if one.manner == "not" and one.speaker == speaker and _shares(one, obj):
+                return one.subject, next((r.says for r in relations() if r.base == one.relation), "has"), one.object
         return None
     if predicate == "came about":
         for one in memory.open():
@@ -317,6 +327,13 @@ _PLAIN = frozenset(
 )
 
 
+def _near(number: str, value: str) -> bool:
+    """Whether a bare number may count the same things as before: two cats, then three, not 174."""
+    before = next((int(word) for word in bases(value) if word.isdigit()), 0)
+    now = next((int(word) for word in bases(number) if word.isdigit()), before)
+    return abs(now - before) <= max(3, before // 4)
+
+
 def _shares(one: _Told, value: str) -> bool:
     words = frozenset(bases(value)) - _PLAIN
     return bool(words) and (
@@ -352,12 +369,17 @@ def _closed(memory: _Memory, new: _Told, predicate: str) -> list[str]:
                 and _shares(one, new.object)
             ):
                 close(one)
+        job = [one for one in memory.told if one.id in out and one.one == "job"]
+        if predicate == "has left" and (job or not out):
+            _close_bosses(memory, new.subject, close)
         if predicate in _APART and not out:
             # By a name that is not known here: one parts from whom one is with.
             for one in memory.open():
                 if one.subject == new.subject and one.manner == "is" and one.one == "partner":
                     close(one)
         return out
+    if new.manner == "end" and new.one == "job":
+        _close_bosses(memory, new.subject, close)
     for one in memory.open():
         scheduled = new.predicate in _SCHEDULES and _timed(one.object) and frozenset(bases(new.subject)) <= one.words
         if scheduled and one.manner == "is" and one.words != new.words:
@@ -401,6 +423,18 @@ def _closed(memory: _Memory, new: _Told, predicate: str) -> list[str]:
     return out
 
 
+def _close_bosses(memory: _Memory, subject: str, close: Callable[[_Told], None]) -> None:
+    """Who leaves a job leaves its boss."""
+    for one in memory.open():
+        attribute = frozenset(bases(_attribute(one.subject) or ""))
+        if one.manner == "is" and (
+            (one.subject == subject and one.one in ("boss", "post"))
+            or (one.subject.startswith(f"{subject}'s ") and attribute & _AT_WORK)
+        ):
+            close(one)
+
+
+_AT_WORK = frozenset(bases("boss manager supervisor lead head chief department line"))
 _HOMES = frozenset(
     bases(
         "flat place house room apartment spot roommate roommates roomates flatmate flatmates housemate home somewhere"
@@ -458,7 +492,7 @@ def _same_attribute(one: _Told, new: _Told) -> bool:
 
 
 _SCHEDULES = frozenset(
-    {"is on", "are on", "is at", "are at", "moved to", "runs at", "runs on", "starts at", "meets on"}
+    {"is on", "are on", "is at", "are at", "moved to", "is due on", "runs at", "runs on", "starts at", "meets on"}
 )
 _TIMED = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d[:.]\d\d|\b\d ?[ap]m\b", re.I)
 

@@ -11,7 +11,7 @@ import polars as pl
 from memlab.knowledge import entities as names
 from memlab.knowledge._attributes import Talk
 from memlab.knowledge._others import namings
-from memlab.knowledge._phrase import IT, Statement
+from memlab.knowledge._phrase import CHANGED, IT, Statement
 from memlab.knowledge._reading import KIN, asked, read, split, tells_of_change
 from memlab.knowledge._replies import replied
 from memlab.knowledge.by_model import OUTCOME, RULES, Extracted, ask
@@ -131,9 +131,14 @@ def _statements(
                 said += new
                 if not new and tells_of_change(sentence) and not asked(sentence):
                     # Not understood, it may still end what was: rather nothing is said than what was so once.
-                    said.append((Statement(IT, "may have changed", sentence), sentence))
+                    said.append((Statement(IT, CHANGED, sentence), sentence))
             for statement, sentence in said:
-                yield row, statement, sentence
+                # What "it" is may stand anywhere in the message.
+                yield (
+                    row,
+                    statement,
+                    row["text"] if statement.subject == IT and statement.predicate != CHANGED else sentence,
+                )
         # A question waits for the next message of another; whoever asked it remembers it.
         waiting = [(asker, sentence, fresh and asker == speaker) for asker, sentence, fresh in questions[-3:]]
         questions = waiting + [

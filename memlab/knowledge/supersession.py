@@ -25,10 +25,11 @@ class Resolved:
     """What holds, and why the rest does not.
 
     :param facts: every statement, in its order, with ``status`` (``active``; ``repeat`` of an earlier statement;
-        ``superseded``, ``corrected`` or ``ended``; ``closing`` for a statement that only ends something),
-        ``superseded`` (true for the last four), ``superseded_by``, ``repeats`` (the statement that it reinforces),
-        ``valid_from``, ``valid_to``, ``n_reinforced``, ``last_access`` and ``accesses`` (times of all its mentions:
-        statements that were read from the same turn are one).
+        ``superseded``, ``corrected`` or ``ended``; ``expired`` for a plan or a stay not told again; ``closing`` for a
+        statement that only ends something), ``superseded`` (true for the last five), ``superseded_by``, ``repeats``
+        (the statement that it reinforces), ``valid_from``, ``valid_to``, ``n_reinforced``, ``last_access``,
+        ``accesses`` (times of all its mentions: statements that were read from the same turn are one) and ``tension``
+        (facts with which it does not go together). Statements that nothing completes are left out.
     :param log: one row per closing: ``old``, ``new`` (fact ids), ``at`` (when the old stopped to hold),
         ``recorded_at`` (when that could first be known), ``rule``, ``by`` (who said so), ``evidence`` (turn ids), and
         both values.
