@@ -244,10 +244,10 @@ def fragment(plain: str, holder: str, talk: Talk) -> Iterator[Statement]:
         yield Statement(f"{me}'s desk", "is", seat["value"])
         return
     if equals := P["equals"].match(plain):
-        role = f"{me}'s {_role(equals['role'])}"
-        yield Statement(role, "is", equals["who"])
+        owned = f"{me}'s {_role(equals['role'])}"
+        yield Statement(owned, "is", equals["who"])
         if equals["number"]:
-            yield Statement(f"{role}'s phone number", "is", equals["number"].strip())
+            yield Statement(f"{owned}'s phone number", "is", equals["number"].strip())
         return
     if listed := P["listed"].match(plain) or P["tallied"].match(plain):
         groups = listed.groupdict()
