@@ -14,7 +14,7 @@ A **message** line::
 ``timestamp``  ISO 8601 (a time without a zone is taken as UTC, and an issue says so), or seconds or, from 1e11 on,
                milliseconds since 1970. May be null or left out
 ``session``    the session's name; where it is left out, messages are split by silence (:mod:`memlab.sessions`)
-``id``         a name for the message, unique in its scope, for questions to cite
+``id``         the message's own id, unique in its scope: its turn is called by it (:mod:`memlab.datasets.identity`)
 ``caption``    a description of an image that came with the message
 =============  ======================================================================================================
 
@@ -29,7 +29,8 @@ A **question** line, for evaluation; anywhere in the file::
 ``answer``             a string, a number or null
 ``type``               the kind of question; ``unspecified`` where it is left out
 ``timestamp``          when it is asked
-``evidence``           what the answer needs: message ids, ``<session>/<n>`` (n from 1), or turn ids
+``evidence``           what the answer needs: message ids, ``<session>/<n>`` (n from 1; sessions without a name are
+                       ``s0001``, ``s0002`` … of the file), or turn ids
 ``evidence_sessions``  names or ids of sessions; those of the evidence where it is left out
 ``abstention``         true where the conversations do not hold the answer
 ``rubric``             what a good answer says, point by point: a list of strings
@@ -241,8 +242,8 @@ def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
     # Places are counted in the file, ids are looked up in all that is there.
     placed = _placed(own, log)
     if there is not None and (old := there.turns.filter(pl.col("turn_id").str.count_matches("/") > 1)).height:
-        known = f"dataset {there.name!r} has ids of an older memlab ({old['turn_id'][0]!r})"
-        log.source.fail(f"{known}; ingest its whole file once more, then this one goes into it")
+        older = f"dataset {there.name!r} has ids of an older memlab ({old['turn_id'][0]!r})"
+        log.source.fail(f"{older}; ingest its whole file once more, then this one goes into it")
     whole = placed if there is None else _placed(joined(messages_of(there.turns), own), log)
     rows = Rows()
     asked = [(scope, i, *q) for scope in scopes for i, q in enumerate(log.questions.get(scope, ()))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from memlab.indexing.known import dangling
 from memlab.store import MemoryStore
 from memlab.store.registry import INDEX_TABLES
 from memlab.terminal import short
@@ -49,6 +50,7 @@ def report(store: MemoryStore, dataset: str, events: pl.DataFrame, *, most: int 
     lines = [f"{dataset}: {', '.join(counted) or 'nothing was due'}; the index holds {', '.join(rows)}"]
     told = events.filter(pl.col("kind").is_in(["failed", "fallback"])).select("session_id", "kind", "reason")
     lines += [f"  {session}: {kind}: {short(reason)}" for session, kind, reason in told.head(most).iter_rows()]
+    lines += [f"  undone: {new} ends {old}: what it names is no longer said" for old, new in dangling(store, dataset)]
     more = told.height - most
     return [*lines, f"  … and {more:,} more; all of them: store.knowledge.events"] if more > 0 else lines
 

@@ -46,7 +46,7 @@ def resolved(
 def standing(facts: pl.DataFrame, fact: str) -> str | None:
     """Find what now stands for a fact that an undo names: the first saying of it; another where its turn is gone.
 
-    :param facts: of a :class:`memlab.knowledge.Resolved`.
+    :param facts: rows of :class:`memlab.records.Fact` with ``repeats``, as in :class:`memlab.knowledge.Resolved`.
     """
     turn, _, said = fact.rpartition("/")
     same = facts.filter(pl.col("fact_id") == fact)
@@ -58,6 +58,15 @@ def standing(facts: pl.DataFrame, fact: str) -> str | None:
 
 
 _SAID = re.compile(r"f[0-9a-f]{12}")
+
+
+def dangling(store: MemoryStore, dataset: str) -> list[tuple[str, str]]:
+    """List the undone pairs, old and new, of which one is no longer said anywhere."""
+    undone = store.knowledge.undone(dataset).select("old", "new").rows()
+    if not undone:
+        return []
+    facts = store.knowledge.rows("facts", dataset).with_columns(repeats=None)
+    return [pair for pair in undone if not all(standing(facts, fact) for fact in pair)]
 
 
 def attached(store: MemoryStore, data: Dataset) -> Dataset:

@@ -125,11 +125,11 @@ class _Writing:
         places = rows.select("key").join(there, on="key", how="left", maintain_order="left")["position"]
         if places.null_count() or not places.is_sorted():
             scopes = rows["scope"] if "scope" in rows.columns else pl.repeat("", rows.height, eager=True)
-            found = between(places, scopes, there["position"], behind=self.last.get(table))
-            if found is None:
+            moved = between(places, scopes, there["position"], behind=self.last.get(table))
+            if moved is None:
                 self._respace(table)
                 return self._places(table, rows, self._there(table, ["key", "position"]))
-            places = found
+            places = moved
         if rows.height:
             self.last[table] = places[-1]
         return places
@@ -166,9 +166,9 @@ class _Writing:
         was = dict(before.select("turn_id", "session_id").iter_rows())
 
         def sessions(evidence: list[str], named: list[str]) -> list[str]:
-            held = [now[turn] for turn in evidence if turn in now]
+            cited = [now[turn] for turn in evidence if turn in now]
             own = {was.get(turn) for turn in evidence}
-            return list(dict.fromkeys([*held, *(of.get(s, s) for s in named if s not in own)]))
+            return list(dict.fromkeys([*cited, *(of.get(s, s) for s in named if s not in own)]))
 
         lists = stay.select("evidence", "evidence_sessions").iter_rows()
         placed = [sessions(evidence or [], named or []) for evidence, named in lists]

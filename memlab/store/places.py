@@ -28,20 +28,20 @@ def between(places: pl.Series, scopes: pl.Series, there: pl.Series, *, behind: i
     >>> between(pl.Series([10, None, 20]), pl.Series(["a"] * 3), pl.Series([10, 20])).to_list()
     [10, 15, 20]
     """
-    known = places.fill_null(-1).to_numpy().astype(np.int64)
+    numbers = places.fill_null(-1).to_numpy().astype(np.int64)
     taken = np.sort(there.to_numpy().astype(np.int64))
     changes: Iterable[int] = (
-        np.flatnonzero(scopes.to_numpy()[1:] != scopes.to_numpy()[:-1]) + 1 if (known >= 0).any() else []
+        np.flatnonzero(scopes.to_numpy()[1:] != scopes.to_numpy()[:-1]) + 1 if (numbers >= 0).any() else []
     )
-    starts = [0, *map(int, changes), len(known)]
+    starts = [0, *map(int, changes), len(numbers)]
     for begin, end in itertools.pairwise(starts):
-        own = known[begin:end]
+        own = numbers[begin:end]
         if (own < 0).any() or (np.diff(own) <= 0).any():
             if not _fill(own, taken, behind):
                 return None
             taken = np.union1d(taken, own)
         behind = int(own[-1]) if len(own) else behind
-    return pl.Series("position", known, pl.Int64)
+    return pl.Series("position", numbers, pl.Int64)
 
 
 def _fill(own: np.ndarray, taken: np.ndarray, behind: int | None) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from hypothesis import strategies as st
 from memlab.config import IndexSettings
 from memlab.datasets import load, stream, synthetic
 from memlab.errors import DataError
-from memlab.indexing import index, resolved
-from memlab.records import Dataset
+from memlab.indexing import index, report, resolved
+from memlab.memories.rankings import as_returned
+from memlab.records import RUN_SCHEMA, Dataset, IndexEvent, Run, frame, qrels
 from memlab.store import MemoryStore
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -35,8 +37,8 @@ def write(folder: Path, records: list[dict[str, Any]], name: str = "log") -> Pat
     return path
 
 
-def touched(report: pl.DataFrame, table: str = "turns") -> tuple[int, int, int]:
-    counts: tuple[int, int, int] = report.filter(table=table).select("inserted", "updated", "removed").row(0)
+def touched(done: pl.DataFrame, table: str = "turns") -> tuple[int, int, int]:
+    counts: tuple[int, int, int] = done.filter(table=table).select("inserted", "updated", "removed").row(0)
     return counts
 
 
@@ -77,9 +79,9 @@ def test_a_late_message_is_one_row(tmp_path: Path, place: int) -> None:
     minute = -300 if place == 0 else 7 * place + 600 * ((place - 1) // 5) - 3
     late = [*TALK[:place], message(minute, "late"), *TALK[place:]]
     data = load(write(tmp_path, late))
-    report = store.ingest(data)
-    assert touched(report) == (1, 0, 0)
-    assert sum(touched(report, "sessions")) <= 1
+    done = store.ingest(data)
+    assert touched(done) == (1, 0, 0)
+    assert sum(touched(done, "sessions")) <= 1
     assert store.dataset("log").fingerprint() == data.fingerprint()
 
 
@@ -90,9 +92,9 @@ def test_a_day_goes_on_a_log_and_the_same_file_touches_nothing(tmp_path: Path) -
     asked = {"scope": "ann", "question": "When?", "evidence": ["m3", "d1"]}
     day = [*(message(60_000 + i, f"new {i}", id=f"d{i}") for i in range(80)), asked]
     path = write(tmp_path, day, "day")
-    report = into(store, path)
-    assert touched(report) == (80, 0, 0)
-    assert touched(report, "sessions") == (1, 0, 0)
+    done = into(store, path)
+    assert touched(done) == (80, 0, 0)
+    assert touched(done, "sessions") == (1, 0, 0)
     assert store.questions("log")["evidence"].to_list() == [["ann/m3", "ann/d1"]]
     assert into(store, path).select("inserted", "updated", "removed").sum().row(0) == (0, 0, 0)
     assert store.dataset("log").turns.equals(load(write(tmp_path, [*TALK, *day, *other])).turns)
@@ -107,6 +109,34 @@ def test_golden_questions_alone_go_into_a_log_and_follow_their_evidence(tmp_path
     late = load(write(tmp_path, [message(-5, "before all", id="m0"), *TALK]))
     assert touched(store.ingest(late), "questions") == (0, 1, 0)
     assert store.questions("log")["evidence_sessions"][0].to_list() == ["ann/@m0"]
+
+
+def test_rankings_may_call_messages_by_their_own_ids(tmp_path: Path) -> None:
+    asked = {"scope": "ann", "question": "Who?", "query_id": "g", "evidence": ["m1"]}
+    data = load(write(tmp_path, [*TALK, asked]))
+    run = Run(pl.DataFrame([("g", "m1", 1, 2.0), ("g", "ann/m3", 2, 1.0)], schema=RUN_SCHEMA, orient="row"), "turn")
+    assert as_returned(run, data, "theirs").rows["source_ids"].to_list() == [["ann/m1"], ["ann/m3"]]
+    judged = qrels(data.questions, "turn", data.turns).frame
+    assert judged["subtopic"].to_list() == data.questions["evidence_sessions"][0].to_list()
+
+
+def test_an_undo_of_what_is_gone_is_told(tmp_path: Path) -> None:
+    store = MemoryStore.open(tmp_path / "store")
+    store.ingest(load(write(tmp_path, TALK)))
+    row = pl.DataFrame({"old": ["ann/m1/f" + "0" * 12], "new": ["ann/m2/f" + "1" * 12], "undone_at": NOW, "why": ""})
+    store.knowledge.write_undone("log", "ann", row)
+    assert "is no longer said" in report(store, "log", frame(IndexEvent))[-1]
+
+
+def test_a_log_with_ids_of_an_older_version_is_ingested_whole_first(tmp_path: Path) -> None:
+    store, path = MemoryStore.open(tmp_path / "store"), write(tmp_path, TALK)
+    data = load(path)
+    older = data.turns.with_columns(turn_id=pl.format("{}/{}", "session_id", "n"))
+    store.ingest(replace(data, turns=older))
+    with pytest.raises(DataError, match="ids of an older memlab"):
+        into(store, path)
+    assert touched(store.ingest(data)) == (25, 0, 25)
+    assert store.dataset("log").fingerprint() == data.fingerprint()
 
 
 def test_only_chat_logs_go_into_chat_logs(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def small(tmp_path: Path, **question: Any) -> memlab.Dataset:
 )
 def test_each_value_is_what_its_name_says(tmp_path: Path, order: str, expected: tuple[Any, ...]) -> None:
     data = small(tmp_path)
-    ids = [f"a/s{n}/1" for n in order.split() if n.isdigit()]
+    ids = [f"a/m{n}" for n in order.split() if n.isdigit()]
     run = run_from_scores(
         np.array(["q"] * len(ids)), np.array(ids), -np.arange(len(ids), dtype=float), level="turn", k=9
     )
@@ -47,7 +47,7 @@ def test_each_value_is_what_its_name_says(tmp_path: Path, order: str, expected: 
 
 def test_what_is_cut_off_at_k_does_not_come_back(tmp_path: Path) -> None:
     data = small(tmp_path)
-    ids = np.array([f"a/s{n}/1" for n in (3, 4, 0)])
+    ids = np.array([f"a/m{n}" for n in (3, 4, 0)])
     run = run_from_scores(np.array(["q"] * 3), ids, np.array([3.0, 2.0, 1.0]), level="turn", k=9)
     assert stale(run, data, k=2)["stale"].to_list() == [False]
     assert stale(run, data, k=3)["stale"].to_list() == [True]
