@@ -147,7 +147,7 @@ def test_quarantine_keeps_going_and_reports(memlab_cli: Any, tmp_path: Path) -> 
         assert kept[0]["raw"] == bad[0]
         assert kept[1]["raw"] == bad[1]
     found = memlab_cli("search", "florist", *HASHING, cwd=tmp_path)
-    assert "ann/s1/2" in found.out.splitlines()[0]
+    assert "ann/m3" in found.out.splitlines()[0]
     assert (tmp_path / "talk.jsonl").read_text() == text
 
 
@@ -170,7 +170,7 @@ def test_a_message_of_five_megabytes(memlab_cli: Any, tmp_path: Path) -> None:
     for pipeline in ("bm25", "bm25(path='indexed')"):
         done = memlab_cli("search", "zanzibar", "--pipeline", pipeline, *HASHING, cwd=tmp_path)
         assert done.code == 0, done.err
-        assert "ann/s1/1" in done.out.splitlines()[0]
+        assert "ann/m1" in done.out.splitlines()[0]
         assert len(done.out) < 1_000
     done = memlab_cli("evaluate", "talk.jsonl", *HASHING, "--pipeline", "hybrid", cwd=tmp_path)
     assert done.code == 0, done.err
@@ -213,13 +213,13 @@ def test_any_name_goes_in_and_comes_out(memlab_cli: Any, tmp_path: Path) -> None
         chosen = ("--scope", scope, "--pipeline", f"bm25(path={path!r})")
         done = memlab_cli("search", "florist", *chosen, *HASHING, cwd=tmp_path)
         assert (done.code, done.err) == (0, ""), (name, done.err)
-        assert done.out.splitlines()[0].endswith(f"  {id_part(name)}/{id_part(name)}/1")
+        assert done.out.splitlines()[0].endswith(f"  {id_part(name)}/{id_part(name)}")
     done = memlab_cli("evaluate", "talk.jsonl", *HASHING, "--pipeline", "bm25", "--out", "out", cwd=tmp_path)
     assert done.code == 0, done.err
     judged = list(ir_measures.read_trec_qrels(str(tmp_path / "out" / "qrels.turn.trec")))
     run = list(ir_measures.read_trec_run(str(tmp_path / "out" / "bm25.turn.trec")))
     assert len(judged) == len({q.query_id for q in judged}) == len(NAMES)
-    assert {r.doc_id.rpartition("/")[0] for r in run} == {f"{id_part(n)}/{id_part(n)}" for n in NAMES}
+    assert {r.doc_id.partition("/")[0] for r in run} == {id_part(n) for n in NAMES}
     assert ir_measures.calc_aggregate([R @ 1], judged, run)[R @ 1] == 1.0
     report = (tmp_path / "out" / "report.md").read_text(), (tmp_path / "out" / "report.json").read_text()
     assert json.loads(report[1])["reports"][0]["n"] == len(NAMES)
@@ -249,7 +249,7 @@ def test_questions_without_evidence_are_left_out_and_the_rest_is_measured(memlab
     done = memlab_cli("evaluate", "talk.jsonl", *HASHING, "--out", "out", cwd=tmp_path)
     assert done.code == 0, done.err
     assert "turns, all questions with evidence (n = 1)" in done.out
-    assert (tmp_path / "out" / "qrels.turn.trec").read_text() == "ann/q2 0 ann/s1/1 1\n"
+    assert (tmp_path / "out" / "qrels.turn.trec").read_text() == "ann/q2 0 ann/m1 1\n"
 
 
 def test_evidence_of_sessions_alone_is_measured_at_that_level(memlab_cli: Any, tmp_path: Path) -> None:
@@ -323,4 +323,4 @@ def test_a_store_made_by_another_encoder_is_filled_not_mixed(memlab_cli: Any, tm
     for width in (64, 128):
         done = memlab_cli("search", "dentist", "--pipeline", "dense", "--encoder", f"hashing:{width}", cwd=tmp_path)
         assert (done.code, done.err) == (0, "")
-        assert done.out.splitlines()[0].endswith("ann/s1/1")
+        assert done.out.splitlines()[0].endswith("ann/m1")
