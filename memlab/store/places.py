@@ -20,7 +20,7 @@ def between(places: pl.Series, scopes: pl.Series, there: pl.Series, *, behind: i
     :param places: (n,) present places, null for a new row.
     :param scopes: (n,) a scope's rows stand together; one without any place goes behind the scope before it.
     :param there: every place that is taken.
-    :param behind: the place after which a first new scope goes; by default behind everything.
+    :param behind: the place after which a first new scope goes; by default it goes before the next, or behind all.
     :returns: (n,) Int64, rising; ``None`` where there is no room left.
 
     >>> import polars as pl
@@ -36,6 +36,9 @@ def between(places: pl.Series, scopes: pl.Series, there: pl.Series, *, behind: i
     starts = [0, *map(int, changes), len(numbers)]
     for begin, end in itertools.pairwise(starts):
         own = numbers[begin:end]
+        if behind is None and (own < 0).all() and (numbers[end:] >= 0).any():
+            following = numbers[end:][np.argmax(numbers[end:] >= 0)]
+            behind = int(taken[taken < following].max(initial=-1))
         if (own < 0).any() or (np.diff(own) <= 0).any():
             if not _fill(own, taken, behind):
                 return None
