@@ -289,7 +289,8 @@ def _literal(node: ast.expr, where: str) -> Any:
 def _source(node: ast.expr) -> str:
     try:
         return _cut(ast.unparse(node))
-    except RecursionError:
+    except (RecursionError, ValueError):
+        # Too deep, or a number of more digits than Python writes.
         return "…"
 
 
