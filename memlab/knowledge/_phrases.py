@@ -12,7 +12,7 @@ import polars as pl
 from memlab.knowledge import _text
 from memlab.knowledge.matching import _norm
 from memlab.language.statements import wordlist
-from memlab.language.words import ARTICLES
+from memlab.language.words import ARTICLES, STOP_WORDS
 
 Tokens = tuple[str, ...]
 # Longer objects are clauses, not names.
@@ -192,10 +192,7 @@ def _is_stop(stem: str) -> bool:
 
 @cache
 def _stop_stems() -> frozenset[str]:
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
-    # Question words and auxiliaries that the list leaves out.
-    return frozenset(map(_stem, {*ENGLISH_STOP_WORDS, "did", "does", "doing", "s", "t", "don", "didn't", "doesn't"}))
+    return frozenset(map(_stem, {*STOP_WORDS, "s", "t", "don"}))
 
 
 def statement() -> pl.Expr:

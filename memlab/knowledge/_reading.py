@@ -586,7 +586,7 @@ def _value(text: str | None, relation: Relation, verb: Verb) -> str:
     low = obj.lower()
     bare = P["article"].sub("", low)
     words = bare.split()
-    if not words:
+    if not words or low in ("the", "a", "an", "my", "our", "some"):
         return ""
     if kind == "place":
         if words[-1] in _VAGUE_PLACES or words[0] in _VAGUE_PLACES or re.match(r"^(?:\d|chicken|like)", bare):
