@@ -9,7 +9,7 @@ from functools import cache
 
 import polars as pl
 
-from memlab.knowledge._patterns import CHANGES, P
+from memlab.knowledge._patterns import CHANGES, P, W
 from memlab.knowledge._phrase import CHANGED, IT
 from memlab.knowledge._reading import kinds, relations
 from memlab.language.manner import bases
@@ -22,7 +22,7 @@ _MANNERS = (
 )  # fmt: skip
 _APART = ("broke up with", "separated from", "is divorced from")
 _WILD = frozenset({"gave up", "has left", "is off", *_APART})
-_HOME, _JOB = "home", "job"
+_HOME = "home"
 _VALUE_ONLY = frozenset(
     f"{verb} {place}".strip()
     for verb in ("is", "are", "runs", "starts", "opens", "closes", "meets")
@@ -52,7 +52,16 @@ class _Told:
 
 @dataclass
 class _Memory:
+    """What was told in a scope; ``of`` finds it by the words of its value and attribute, and by its group."""
+
     told: list[_Told] = field(default_factory=list)
+    of: dict[str, list[_Told]] = field(default_factory=dict)
+
+    def add(self, one: _Told) -> None:
+        """Remember a statement."""
+        self.told.append(one)
+        for key in {*one.words, *bases(_attribute(one.subject) or ""), f"group {one.one}"}:
+            self.of.setdefault(key, []).append(one)
 
     def open(self) -> Iterator[_Told]:
         """Give what may still hold, the latest first."""
@@ -107,7 +116,7 @@ def completed(facts: pl.DataFrame) -> pl.DataFrame:
             if whole is None:
                 continue
             if whole[1] in _WILD and whole[0] == IT:
-                closes[row] = _ended(memory, None, whole[2])
+                closes[row] = _ended(memory, whole[2])
                 changed[row] = (speaker or "user", "no longer counts on", obj)
                 continue
             subject, predicate, obj = whole
@@ -123,7 +132,7 @@ def completed(facts: pl.DataFrame) -> pl.DataFrame:
         if days := _days(told):
             lasts[row] = days
         if told.manner not in ("end", "was"):
-            memory.told.append(told)
+            memory.add(told)
     return _with(facts, changed, closes, lasts, tense)
 
 
@@ -137,7 +146,9 @@ def _doubted(memory: _Memory, speaker: str | None, sentence: str) -> list[str]:
     words = frozenset(bases(sentence)) - _PLAIN
     gone, new = bool(P["gone"].search(sentence)), bool(P["renewed"].search(sentence))
     out = []
-    for one in memory.open():
+    groups = (f"group {group}" for group, cue in CHANGES.items() if cue.search(sentence))
+    near = {one.row: one for key in (*words, *groups) for one in memory.of.get(key, ()) if not one.closed}
+    for _, one in sorted(near.items(), reverse=True):
         of_speaker = one.subject == speaker or one.subject.startswith(f"{speaker}'s ")
         if not of_speaker and not frozenset(bases(one.subject)) & words:
             continue
@@ -196,19 +207,8 @@ def _read(fact_id: str, subject: str, predicate: str, obj: str, speaker: str | N
     if (predicate in _VALUE_ONLY and known is None) or (predicate == "is" and _attribute(subject)):
         return _Told(fact_id, subject, "is", "is", "value", predicate, obj, words, speaker, context, row)
     if predicate in _WILD:
-        return _Told(
-            fact_id,
-            subject,
-            "is" if predicate in _APART else "end",
-            predicate,
-            None,
-            predicate,
-            obj,
-            words,
-            speaker,
-            context,
-            row,
-        )
+        manner = "is" if predicate in _APART else "end"
+        return _Told(fact_id, subject, manner, predicate, None, predicate, obj, words, speaker, context, row)
     manner, base, one = known or ("is", predicate, None)
     if base == "be":
         # "Is vegan" and "is married" are told by one verb, and are two kinds of thing.
@@ -267,12 +267,11 @@ def _resolved(memory: _Memory, predicate: str, obj: str, speaker: str | None, te
             if counts and not wanted and not _near(number, one.object):
                 continue
             if counts and (wanted[0] == kind if wanted else one.speaker == speaker):
-                plural = one.object.split()[-1] if kind not in bases(noun) else noun
                 if number[0] in "+-":
                     before = next((int(word) for word in bases(one.object) if word.isdigit()), 0)
                     number = str(before + int(number))
                 name = re.sub(r"^(?:only |about )?\S+\s+", "", one.object)
-                return one.subject, one.predicate, f"{number} {name if not wanted else noun or plural}"
+                return one.subject, one.predicate, f"{number} {noun if wanted else name}"
         return None
     if predicate == "is back":
         for one in memory.open():
@@ -292,21 +291,15 @@ def _resolved(memory: _Memory, predicate: str, obj: str, speaker: str | None, te
     best = None
     for rank, one in enumerate(memory.open()):
         if old is not None and one.manner == "is" and re.search(rf"(?<![\w.]){re.escape(old)}(?![\w.])", one.object):
-            return (
-                one.subject,
-                one.predicate,
-                re.sub(rf"(?<![\w.]){re.escape(old)}(?![\w.])", value, one.object, count=1),
-            )
+            mended = re.sub(rf"(?<![\w.]){re.escape(old)}(?![\w.])", value, one.object, count=1)
+            return one.subject, one.predicate, mended
         if one.manner != "is" or one.relation not in ("is", "report to"):
             continue
         if old is not None:
             if one.object.endswith(old.strip(".")):
-                full = (
-                    one.object[: len(one.object) - len(old.strip("."))] + value.strip(".")
-                    if value.startswith(".") or old.startswith(".")
-                    else value
-                )
-                return one.subject, "is", f"{full}"
+                # ".41, not .40": the end of a longer one.
+                kept = one.object[: len(one.object) - len(old.strip("."))] if "." in (value[:1], old[:1]) else ""
+                return one.subject, "is", f"{kept}{value.strip('.') if kept else value}"
             continue
         if _shape(one.object) != shape:
             continue
@@ -320,8 +313,6 @@ def _resolved(memory: _Memory, predicate: str, obj: str, speaker: str | None, te
 
 
 _ROLES = frozenset(bases("boss manager supervisor coach landlord head lead chief director captain dentist therapist"))
-
-
 _PLAIN = frozenset(
     bases("it is now the a an to and i my you me we be been have has new not that this of in on for from so they all")
 )
@@ -341,10 +332,11 @@ def _shares(one: _Told, value: str) -> bool:
     )
 
 
-def _ended(memory: _Memory, subject: str | None, value: str) -> list[str]:
+def _ended(memory: _Memory, value: str) -> list[str]:
+    """Close whatever has a value: "Lisbon is off"."""
     out = []
     for one in memory.open():
-        if (subject is None or one.subject == subject) and one.manner in ("is", "plan") and _shares(one, value):
+        if one.manner in ("is", "plan") and _shares(one, value):
             one.closed = True
             out.append(one.id)
     return out
@@ -451,26 +443,7 @@ def _also(one: _Told, new: _Told, same: bool) -> bool:
     return same
 
 
-_SINGLE_ROLES = frozenset(
-    [
-        "boss",
-        "manager",
-        "supervisor",
-        "coach",
-        "landlord",
-        "dentist",
-        "doctor",
-        "therapist",
-        "husband",
-        "wife",
-        "partner",
-        "girlfriend",
-        "boyfriend",
-        "teacher",
-        "lead",
-        "head",
-    ]
-)
+_SINGLE_ROLES = W["single_roles"]
 
 
 def _same_attribute(one: _Told, new: _Told) -> bool:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import polars as pl
 
 from memlab.embed.text import ROLES
-from memlab.knowledge._others import namings
+from memlab.knowledge._namings import namings
 from memlab.language import gazetteers
 from memlab.language.dates import dates
 from memlab.language.names import cases, is_title, names

@@ -10,7 +10,7 @@ import polars as pl
 
 from memlab.knowledge import entities as names
 from memlab.knowledge._attributes import Talk
-from memlab.knowledge._others import namings
+from memlab.knowledge._namings import namings
 from memlab.knowledge._phrase import CHANGED, IT, Statement
 from memlab.knowledge._reading import KIN, asked, read, split, tells_of_change
 from memlab.knowledge._replies import replied

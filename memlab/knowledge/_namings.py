@@ -33,7 +33,7 @@ _NO_NOUN = POINTERS | wordlist("after_noun")
 def namings(sentence: str, speaker: str = "") -> list[Statement]:
     """Read who is called how.
 
-    >>> from memlab.knowledge._others import namings
+    >>> from memlab.knowledge._namings import namings
     >>> namings("I saw my older sister Anna.")[0].predicate, namings("My dog is called Max!")[0].object
     ('has an older sister named', 'Max')
     """
