@@ -106,7 +106,7 @@ def measure_chat(sheet: Sheet, data: Dataset, known: Callable[..., Resolved]) ->
     >>> data = memlab.datasets.load(sheet.log)
     >>> known = partial(resolve, by_rule(data.turns).facts)
     >>> totals(measure_chat(sheet, data, known)).filter(measure="silence")["n"].item()
-    29
+    46
     """
     # By time and text, since a turn's id is opaque.
     ids = {(sheet.times[key], text): key for key, text in sheet.texts.items()}

@@ -110,7 +110,7 @@ def sheets(folder: str | Path) -> list[Sheet]:
 
     >>> from memlab.evaluate.sheets import sheets
     >>> len(sheets("data/knowledge/dev"))
-    6
+    9
     """
     files = sorted(Path(folder).glob(f"*{SUFFIX}"))
     if not files:
