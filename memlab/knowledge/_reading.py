@@ -799,5 +799,5 @@ def _owned(obj: str, words: list[str], verb: Verb) -> str:
     if not known and not (verb.tense == PAST and re.match(r"^an? [A-Z]", obj) and len(head) < 3):
         return ""
     if verb.negated:
-        return re.sub(r"^(?:any|an?|no)\s+", "", obj)
+        return re.sub(r"^(?:any|no)\s+", "", obj)
     return obj if P["counted"].match(obj) or obj[:1].isupper() or noun in ("bees", "heating") else ""

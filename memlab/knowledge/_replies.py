@@ -83,5 +83,5 @@ def replied(questions: list[tuple[str, str, bool]], answer: str, talk: Talk) -> 
         verb = verb_phrase(re.sub(r"\b(?:a|any)\b(?= \w+)", "a", rest))
         if verb and verb.text.split()[0] in _VERBS and not verb.negated:
             if P["no"].match(answer):
-                verb = verb._replace(negated="not", text=re.sub(r"\b(?:any|an?)\s", "", verb.text, count=1))
+                verb = verb._replace(negated="not", text=re.sub(r"\bany\s", "", verb.text, count=1))
             yield from told(me, verb, False)
