@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -43,10 +42,3 @@ def table(name: str) -> dict[str, str]:
 
 ADVERBS = wordlist("adverbs")
 PREPOSITIONS = wordlist("prepositions")
-_TAKING: Mapping[str, str] = table("adjectives")
-ADJECTIVES = {
-    word: frozenset(after for after, words in _TAKING.items() if after and word in words.split())
-    for words in _TAKING.values()
-    for word in words.split()
-}
-"""What somebody may be, with the prepositions that go on; none where the object follows at once."""
