@@ -148,12 +148,12 @@ def test_every_value_was_written_by_somebody() -> None:
 
 def test_quotas_of_the_halves() -> None:
     for half, read in HALVES.items():
-        assert len(read) == {"dev": 9, "held": 3}[half]
+        assert len(read) == {"dev": 9, "held": 11}[half]
         assert all(sheet.closed == (half == "held") for sheet in read)
-        assert sum(1 for sheet in read for entry in sheet.of("fact") if entry.until) >= 50
+        assert sum(1 for sheet in read for entry in sheet.of("fact") if entry.until) >= 75
         assert sum(len(sheet.of("trap")) for sheet in read) >= 75
         assert all(40 <= len(sheet.times) <= 80 for sheet in read)
-        assert all(_short_sessions(sheet) for sheet in read)
+        assert sum(map(_short_sessions, read)) >= 6
         kinds = Counter(entry.trap for sheet in read for entry in sheet.of("trap"))
         wanted = {
             "plan",
@@ -172,7 +172,8 @@ def test_quotas_of_the_halves() -> None:
 
 def test_no_person_is_in_both_halves() -> None:
     people = [{names[0].casefold() for sheet in read for names in sheet.people} for read in HALVES.values()]
-    assert people[0] & people[1] <= {"gran", "sister"}
+    # Things ("rent") and kin are in many chats, and two authors may think of one first name.
+    assert len(people[0] & people[1]) < 0.2 * min(map(len, people))
 
 
 def test_what_is_no_sheet_is_refused(tmp_path: Path) -> None:
