@@ -11,7 +11,7 @@ MEMLAB = $(BIN)/memlab $(1) "$(DATASET)" $(if $(POOL),--pool $(POOL))
 JOBS ?= $(shell awk '/MemAvailable/ {n = int($$2 / 3e6)} END {print (n < 1 ? 1 : (n > 2 ? 2 : n))}' /proc/meminfo 2>/dev/null || echo 1)
 # Else every process compiles torch and all else that it imports anew: 12 s of a run of 22.
 export PYTHONDONTWRITEBYTECODE :=
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+PYTEST := $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
 .PHONY: setup demo test slow nightly bench lint docs lab clean
 
@@ -29,8 +29,9 @@ demo: setup
 	@$(BIN)/memlab figures
 	@echo "executed notebooks: results/notebooks   figures: figures/index.html   store: .memlab/store"
 
+# A file runs in one process: what its tests share is made once.
 test: setup
-	$(TIMED) "make test" $(PYTEST) -m "not slow and not nightly"
+	$(TIMED) "make test" $(PYTEST) --dist loadfile -m "not slow and not nightly"
 
 slow: setup
 	$(TIMED) "make slow" $(PYTEST) -m "slow and not nightly"

@@ -9,7 +9,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -37,21 +39,8 @@ def _shared(relative: str) -> Path:
     return path
 
 
-# Fixtures that take long to make: what uses one runs in one process.
-_DEAR = {
-    **dict.fromkeys(("lists", "folds", "models", "learnable"), "learning"),
-    **dict.fromkeys(("evaluated", "ingested"), "command line"),
-    "minilm_bench": "minilm",
-    "locomo": "locomo",
-}
-
-
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        groups = [group for name, group in _DEAR.items() if name in getattr(item, "fixturenames", ())]
-        if groups:
-            item.add_marker(pytest.mark.xdist_group(groups[0]))
+def pytest_collection_modifyitems() -> None:
     gc.freeze()  # what was imported stays: no collection need look at it
 
 
@@ -93,6 +82,14 @@ class Outcome:
         return [line for line in self.err.split("\n") if line and "\r" not in line]
 
 
+@cache
+def _command(app: Any) -> Any:
+    """Read the options of all verbs once, not at each call: a tenth of a second."""
+    from typer.main import get_group
+
+    return get_group(app)
+
+
 @pytest.fixture(scope="session")
 def memlab_cli() -> Callable[..., Outcome]:
     """Run ``memlab …`` in this process, in a folder of its own and without variables of ours."""
@@ -105,6 +102,7 @@ def memlab_cli() -> Callable[..., Outcome]:
         with pytest.MonkeyPatch.context() as patch, contextlib.chdir(cwd):
             patch.setattr(os, "environ", kept | variables)
             patch.setattr(sys, "argv", ["memlab", *map(str, arguments)])
+            patch.setattr("typer.main.get_command", _command)
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 try:
                     main()

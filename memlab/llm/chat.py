@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, TypeVar
@@ -187,7 +188,7 @@ class _Request(Generic[Answer]):
         """
         from openai import APITimeoutError, OpenAIError
 
-        shape = {"name": self.schema.__name__, "schema": self.schema.model_json_schema(), "strict": True}
+        shape = {"name": self.schema.__name__, "schema": _shape(self.schema), "strict": True}
         bound = {} if self.service.max_output is None else {"max_tokens": self.service.max_output}
         try:
             raw = self.client.chat.completions.with_raw_response.create(
@@ -254,9 +255,14 @@ def _read(text: str, schema: type[Answer]) -> tuple[Answer | None, str]:
         return None, f"{place}: {wrong['msg']}" if place else wrong["msg"]
 
 
+@cache
+def _shape(schema: type[BaseModel]) -> dict[str, Any]:
+    return schema.model_json_schema()
+
+
 def _key(service: Service, prompt: str, schema: type[BaseModel], system: str) -> str:
     """Name what an answer depends on."""
-    sent = (prompt[: service.max_input], system, schema.model_json_schema(), service.max_output)
+    sent = (prompt[: service.max_input], system, _shape(schema), service.max_output)
     text = json.dumps([service.name, service.model, *sent], sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
 

@@ -273,10 +273,10 @@ def read_rows(
     :raises StoreError: when a column does not exist.
     """
     wanted = list(row_columns(table) if columns is None else columns)
-    there = {*database.table(table).schema.names, *TABLES[table].columns}
-    unknown = [column for column in wanted if column not in there]
-    if unknown:
-        names = ", ".join(database.table(table).schema.names)
+    unknown = [column for column in wanted if column not in TABLES[table].columns]
+    there = database.table(table).schema.names if unknown else []
+    if unknown := [column for column in unknown if column not in there]:
+        names = ", ".join(there)
         raise StoreError(f"table {table} of store {database.uri} has no column {unknown[0]!r}; it has {names}")
     only = None if scopes is None else list(scopes)
     if only is not None and not only:

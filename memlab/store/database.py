@@ -100,7 +100,8 @@ class Database:
 
     def table(self, name: str) -> Any:
         """Give the LanceDB table of a name, at the version of this view; it is made where it is not there yet."""
-        return self._tables.get(name) or self._opened(name, create=True)
+        table = self._tables.get(name)
+        return self._opened(name, create=True) if table is None else table
 
     def _opened(self, name: str, *, create: bool = False) -> Any:
         table = _open_table(self.connection, name, TABLES[name].arrow()) if create else self.connection.open_table(name)
@@ -126,12 +127,14 @@ class Database:
         """
         types = TABLES[name].columns
         try:
-            table = self._tables.get(name) or self._opened(name)
+            # Not ``or``: whether a table is true is a count of its rows.
+            table = self._opened(name) if (opened := self._tables.get(name)) is None else opened
         except (OSError, RuntimeError, ValueError) as error:
             if not _absent(error):
                 raise
             return pl.DataFrame(schema={column: types[column] for column in columns})
-        later = [c for c in columns if c in types and c not in table.schema.names]
+        there = set(table.schema.names) if self.read_only else types
+        later = [c for c in columns if c in types and c not in there]
         query = table.search().select([c for c in columns if c not in later])
         rows = cast(pl.DataFrame, pl.from_arrow((query if where is None else query.where(where)).to_arrow()))
         return rows.with_columns(pl.lit(None, types[c]).alias(c) for c in later).select(columns) if later else rows

@@ -53,7 +53,9 @@ def open_database(
         for name in ("store", *VERSIONED):
             if name not in names:
                 database.table(name)
-    if number < SCHEMA_VERSION:
+    if not names:
+        note(database, memlab=__version__, schema=str(SCHEMA_VERSION))
+    elif number < SCHEMA_VERSION:
         with database.guarded(f"bringing schema version {number} to {SCHEMA_VERSION}"):
             _migrate(database)
     return database
