@@ -343,6 +343,7 @@ def test_reports_say_what_they_were_measured_on(folder: Path, evaluated: Path) -
     assert latex.count(r"\toprule") == latex.count(r"\bottomrule") >= 2
 
 
+@pytest.mark.slow
 def test_evaluating_again_writes_the_same_bytes(memlab_cli: Any, folder: Path, evaluated: Path) -> None:
     chosen = [part for text in PIPELINES for part in ("--pipeline", text)]
     for store, out in (("first", "again"), ("fresh", "elsewhere")):
@@ -564,6 +565,7 @@ def test_a_trained_model_ranks_and_says_what_it_learned_from(memlab_cli: Any, le
     assert "Traceback" not in other.err
 
 
+@pytest.mark.slow
 def test_cross_validation_trains_once_and_leaves_each_conversation_out(memlab_cli: Any, learnable: Path) -> None:
     from memlab.rerank import Model
 

@@ -2,9 +2,9 @@
 
 The blocks of a page are run in their order, in one folder of their own, the Python ones in one namespace. By default
 the folder holds one scope of the sample, an encoder that hashes words stands in for MiniLM, and no browser draws; with
-the slow tests it is two scopes, MiniLM and a browser. Above a block, ``<!-- slow: why -->`` leaves it to the slow
-tests, ``<!-- nightly: why -->`` to the nightly ones; with ``<!-- not run: why -->`` only its commands and their options
-are checked. A block of Python that begins with ``# name.py`` is that file.
+the slow tests it is two scopes, MiniLM and a browser. Above a block, ``<!-- slow: why -->`` leaves its page to the slow
+tests, ``<!-- nightly: why -->`` the block to the nightly ones; with ``<!-- not run: why -->`` only its commands and
+their options are checked. A block of Python that begins with ``# name.py`` is that file.
 """
 
 from __future__ import annotations
@@ -136,16 +136,16 @@ def _parse(words: list[str]) -> None:
             raise AssertionError(f"{shlex.join(words)}: {error}") from error
 
 
-@pages
+def _marked(mark: str) -> list[str]:
+    return [name for name, path in PAGES.items() if any(block.mark == mark for block in blocks(path))]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in _marked("slow")])
 def test_blocks_run(page: str, memlab_cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memlab.embed.transformer.load_minilm", StandIn)
     monkeypatch.setattr("memlab.figures.export", lambda *data, **words: None)
     _with_the_sample(tmp_path, scopes=1)
     _run(page, memlab_cli, tmp_path, monkeypatch, marks=("",))
-
-
-def _marked(mark: str) -> list[str]:
-    return [name for name, path in PAGES.items() if any(block.mark == mark for block in blocks(path))]
 
 
 @pytest.mark.slow

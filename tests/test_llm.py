@@ -9,6 +9,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 from memlab import ModelError, llm
 from memlab.llm import Service, batches, client, embeddings
 
-pytest.importorskip("openai", reason="the extra memlab[llm] is not installed")
+pytestmark = pytest.mark.skipif(not find_spec("openai"), reason="the extra memlab[llm] is not installed")
 
 KEY = "sk-very-secret-1234567890"
 

@@ -249,6 +249,7 @@ def memlab_in(folder: Path, *arguments: Any, **variables: str) -> subprocess.Com
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_a_module_named_on_the_command_line_or_in_the_settings(memlab_cli: Any, tmp_path: Path) -> None:
     (tmp_path / "my_stages.py").write_text(PLUGIN)
     memlab.datasets.synthetic.write(tmp_path / "talk.jsonl", 60, seed=0)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
@@ -59,7 +61,7 @@ class Report:
         wanted = [str(m) for m in self.pick(measures)]
         key = (by, unit, resamples)
         if key not in self._means:
-            groups = split_by(self.per_query, by)
+            groups = split_by(self.per_query.with_row_index("_row"), by)
             rows = [self._row(group, part, unit, resamples) for group, part in groups.items()]
             self._means[key] = pl.concat(rows).fill_nan(None)
         return self._means[key].filter(pl.col("measure").is_in(wanted))
@@ -80,10 +82,16 @@ class Report:
         values = part.select(names).to_numpy()
         sums, sizes = by_unit(values, part["scope"].to_numpy(), unit)
         low, high = bootstrap_interval(sums, sizes, resamples=resamples, seed=self.seed)
-        asked = part["n_docs"].to_numpy(), part["n_relevant"].to_numpy()
         columns = {"measure": names, "n": [part.height] * len(names), "mean": values.mean(axis=0)}
-        bounds = {b.__name__: [float(b(*asked, m).mean()) for m in self.measures] for b in (ceiling, chance)}
+        asked = part["_row"].to_numpy()
+        bounds = {name: [float(each[asked].mean()) for each in values] for name, values in self._bounds.items()}
         return pl.DataFrame({"group": [group] * len(names), **columns, "low": low, "high": high, **bounds})
+
+    @cached_property
+    def _bounds(self) -> dict[str, list[np.ndarray]]:
+        """Give the ceiling and the chance level of each question, (q,) a measure."""
+        asked = self.per_query["n_docs"].to_numpy(), self.per_query["n_relevant"].to_numpy()
+        return {b.__name__: [b(*asked, m) for m in self.measures] for b in (ceiling, chance)}
 
     def to_dict(self) -> dict[str, Any]:
         """Give the report for JSON: everything but the per-query rows, at full precision."""

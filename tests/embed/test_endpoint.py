@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from memlab import ModelError
 from memlab.embed import Encoder, load
 from memlab.llm import Service
 
-pytest.importorskip("openai", reason="the extra memlab[llm] is not installed")
+pytestmark = pytest.mark.skipif(not find_spec("openai"), reason="the extra memlab[llm] is not installed")
 
 DIM = 8
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from explored import ASKED, BENCH, DATA, PLACES, SCENE, SCOPE
+from explored import ASKED, BENCH, DATA, PLACES, SCOPE, scene
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,11 +17,11 @@ from memlab.language.analysis import tokenize
 
 def test_a_map_made_before_is_taken_as_it_is() -> None:
     of_scope = PLACES.join(DATA.turns.filter(scope=SCOPE), on="turn_id", how="semi", maintain_order="left")
-    assert SCENE.turns["turn_id"].to_list() == of_scope["turn_id"].to_list()
-    assert SCENE.turns["label"].to_list() == of_scope["label"].to_list()
-    assert np.corrcoef(SCENE.turns["x"], of_scope["x"])[0, 1] == pytest.approx(1)
-    assert np.abs(SCENE.turns.select("x", "y").to_numpy()).max() <= 0.9501
-    with pytest.raises(DataError, match=rf"{SCENE.turns.height - 1} turns of {SCOPE!r} have no place"):
+    assert scene().turns["turn_id"].to_list() == of_scope["turn_id"].to_list()
+    assert scene().turns["label"].to_list() == of_scope["label"].to_list()
+    assert np.corrcoef(scene().turns["x"], of_scope["x"])[0, 1] == pytest.approx(1)
+    assert np.abs(scene().turns.select("x", "y").to_numpy()).max() <= 0.9501
+    with pytest.raises(DataError, match=rf"{scene().turns.height - 1} turns of {SCOPE!r} have no place"):
         lay_out(BENCH, SCOPE, places=of_scope.head(1))
     with pytest.raises(DataError, match="no scope 'nobody'"):
         lay_out(BENCH, "nobody")
@@ -30,20 +30,20 @@ def test_a_map_made_before_is_taken_as_it_is() -> None:
 
 
 def test_a_turn_asked_for_lands_among_its_nearest() -> None:
-    placed = locate(SCENE, SCENE.vectors[:5])
-    xy = SCENE.turns.select("x", "y").to_numpy()
+    placed = locate(scene(), scene().vectors[:5])
+    xy = scene().turns.select("x", "y").to_numpy()
     assert placed.shape == (5, 2)
     assert (placed >= xy.min(axis=0)).all()
     assert (placed <= xy.max(axis=0)).all()
-    np.testing.assert_array_equal(placed, locate(SCENE, SCENE.vectors[:5]))
+    np.testing.assert_array_equal(placed, locate(scene(), scene().vectors[:5]))
 
 
 def test_hits_misses_and_what_came_instead_are_told_apart() -> None:
     run = memlab.pipeline("bm25").run(BENCH)
     told = answer(
-        SCENE, BENCH, ASKED["text"], [run, "dense"], k=5, query_id=ASKED["query_id"], evidence=ASKED["evidence"]
+        scene(), BENCH, ASKED["text"], [run, "dense"], k=5, query_id=ASKED["query_id"], evidence=ASKED["evidence"]
     )
-    ids = SCENE.turns["turn_id"].to_list()
+    ids = scene().turns["turn_id"].to_list()
     assert sorted(ids[i] for i in told["evidence"]) == sorted(ASKED["evidence"])
     for system, ranked in zip(told["systems"], (run, memlab.pipeline("dense").run(BENCH)), strict=True):
         expected = ranked.frame.filter(pl.col("query_id") == ASKED["query_id"]).sort("rank")["doc_id"].to_list()
@@ -53,19 +53,19 @@ def test_hits_misses_and_what_came_instead_are_told_apart() -> None:
         for row in system["missed"]:
             assert row["rank"] == (expected.index(ids[row["i"]]) + 1 if ids[row["i"]] in expected else None)
         for row in system["rows"]:
-            words = tokenize([SCENE.turns["text"][row["i"]]])[0]
+            words = tokenize([scene().turns["text"][row["i"]]])[0]
             assert set(tokenize([" ".join(row["words"])])[0]) <= set(words)
 
 
 def test_a_new_question_is_ranked_as_one_of_the_bench_is_and_among_some_turns_where_asked() -> None:
-    known = answer(SCENE, BENCH, ASKED["text"], ["dense"], query_id=ASKED["query_id"])
-    new = answer(SCENE, BENCH, ASKED["text"], ["dense"])
+    known = answer(scene(), BENCH, ASKED["text"], ["dense"], query_id=ASKED["query_id"])
+    new = answer(scene(), BENCH, ASKED["text"], ["dense"])
     assert [row["i"] for row in new["systems"][0]["rows"]] == [row["i"] for row in known["systems"][0]["rows"]]
     among = np.array([row["i"] for row in known["systems"][0]["rows"]][3:6])
-    few = answer(SCENE, BENCH, ASKED["text"], ["dense"], among=among)
+    few = answer(scene(), BENCH, ASKED["text"], ["dense"], among=among)
     assert [row["i"] for row in few["systems"][0]["rows"]] == among.tolist()
     with pytest.raises(DataError, match=r"no question 'q\?'"):
-        answer(SCENE, BENCH, "x", ["dense"], query_id="q?")
+        answer(scene(), BENCH, "x", ["dense"], query_id="q?")
 
 
 @given(st.text(max_size=600), st.text(max_size=60), st.integers(20, 300))

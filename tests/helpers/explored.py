@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import polars as pl
 
 import memlab
 from memlab.explorer import lay_out
+from memlab.explorer.scene import Scene
 
 DATA = memlab.datasets.synthetic.generate(turns=120, seed=0)
 BENCH = memlab.Bench.of(DATA, encoder="hashing")
@@ -13,5 +16,9 @@ SCOPE = DATA.scopes[0]
 PLACES = DATA.turns.select(
     "turn_id", x=pl.int_range(pl.len()).cast(pl.Float64), y=pl.col("n").cast(pl.Float64), label=pl.col("n") % 3
 )
-SCENE = lay_out(BENCH, SCOPE, places=PLACES)
 ASKED = DATA.questions.filter((pl.col("scope") == SCOPE) & (pl.col("evidence").list.len() > 0)).row(0, named=True)
+
+
+@cache
+def scene() -> Scene:
+    return lay_out(BENCH, SCOPE, places=PLACES)

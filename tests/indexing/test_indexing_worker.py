@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,7 @@ from memlab.store.knowledge import UNDONE
 from memlab.store.registry import INDEX_TABLES
 from memlab.summarize import by_model as summary_prompts
 
-pytest.importorskip("openai", reason="the extra memlab[llm] is not installed")
+pytestmark = pytest.mark.skipif(not find_spec("openai"), reason="the extra memlab[llm] is not installed")
 
 SAID = [
     "Hi Bo! I moved to Lisbon last week.",
@@ -73,11 +75,16 @@ def talk(n_sessions: int = 3, n_scopes: int = 2, n_turns: int = 5) -> memlab.Dat
     return memlab.Dataset(NAME, "chatlog", rows, sessions_of(rows))
 
 
+@pytest.fixture(scope="module")
+def ingested(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("ingested") / "store"
+    MemoryStore.open(place).ingest(talk())
+    return place
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> MemoryStore:
-    made = MemoryStore.open(tmp_path / "store")
-    made.ingest(talk())
-    return made
+def store(ingested: Path, tmp_path: Path) -> MemoryStore:
+    return MemoryStore.open(shutil.copytree(ingested, tmp_path / "store"))
 
 
 @pytest.fixture
@@ -190,18 +197,24 @@ def test_one_poisoned_session_fails_alone(store: MemoryStore, monkeypatch: pytes
     whole(store)
 
 
+@pytest.fixture(scope="module")
+def two_sessions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("two") / "store"
+    MemoryStore.open(place).ingest(talk(n_sessions=2, n_scopes=1))
+    return place
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_no_fault_of_a_service_leaves_a_session_half_done(
-    server: ChatServer, tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture
+    server: ChatServer, two_sessions: Path, tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = MemoryStore.open(tmp_path / "small")
-    store.ingest(talk(n_scopes=1))
+    store = MemoryStore.open(shutil.copytree(two_sessions, tmp_path / "small"))
     given = {"max_retries": 0, "cache": str(tmp_path / "answers.jsonl")}
     server.answers = [FAULTS[fault]]
     service = server.service(**given)
-    settings = IndexSettings(service="lab", batch=2)
+    settings = IndexSettings(service="lab", batch=1)
     events = index(store, NAME, settings=settings, service=service)
-    assert events.height == 3
+    assert events.height == 2
     assert set(events["kind"]) == {"failed" if fault in UNANSWERED else "fallback"}
     assert events["reason"].null_count() == 0
     assert all(reason and len(reason) < 2_000 for reason in events["reason"])
@@ -209,11 +222,11 @@ def test_no_fault_of_a_service_leaves_a_session_half_done(
     assert {"1-lab-p1.1"} == set(store.knowledge.states(NAME)["version"].str.slice(0, 10))
     if fault in UNANSWERED:
         told = str(nothing_made(NAME, events))
-        assert told.startswith("talk: nothing was made: 3 of 3 sessions failed, the first (u0/s0): ")
-        assert pending(store, NAME, settings=settings, service=service).height == 3
+        assert told.startswith("talk: nothing was made: 2 of 2 sessions failed, the first (u0/s0): ")
+        assert pending(store, NAME, settings=settings, service=service).height == 2
         server.answers = [fitting]
         again = index(store, NAME, settings=settings, service=server.service(**given))
-        assert again["kind"].to_list() == ["created"] * 3, again["reason"].to_list()
+        assert again["kind"].to_list() == ["created"] * 2, again["reason"].to_list()
         assert set(store.knowledge.rows("summaries", NAME)["service"]) == {"lab"}
         assert set(store.knowledge.states(NAME)["attempts"]) == {2}
         whole(store)

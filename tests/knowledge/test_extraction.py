@@ -304,6 +304,7 @@ def test_an_answer_is_bounded(fact: dict) -> None:
         by_model.Knowledge.model_validate({"facts": [good] * 61, "entities": [], "relations": []})
 
 
+@pytest.mark.slow
 @pytest.mark.shared_data
 def test_real_conversations(locomo_path: Path) -> None:
     data = memlab.datasets.load(locomo_path).take(["conv-42", "conv-43", "conv-44"])

@@ -7,6 +7,7 @@ import re
 import threading
 import traceback
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from memlab import ModelError
 from memlab.llm import Service, answers, chat, configured
 
-pytest.importorskip("openai", reason="the extra memlab[llm] is not installed")
+pytestmark = pytest.mark.skipif(not find_spec("openai"), reason="the extra memlab[llm] is not installed")
 
 
 class Length(BaseModel):

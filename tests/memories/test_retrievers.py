@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import PackageNotFoundError
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
-from langchain_core.retrievers import BaseRetriever
-from langchain_core.vectorstores import InMemoryVectorStore
-from llama_index.core import VectorStoreIndex
-from llama_index.core.embeddings import BaseEmbedding
 
 import memlab
 from memlab import datasets
@@ -20,39 +15,59 @@ from memlab.errors import ModelError
 from memlab.memories import collect, retrievers
 from memlab.memories.retrievers import LangChainMemory, LlamaIndexMemory
 
+if TYPE_CHECKING:  # both packages take seconds to import, and every process collects this file
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.retrievers import BaseRetriever
+    from llama_index.core.embeddings import BaseEmbedding
+
 DATA = datasets.synthetic.generate(turns=120, seed=0, turns_per_scope=60)
 HASHING = load("hashing")
 
 
-class Hashed(Embeddings):
+@cache
+def hashed() -> Embeddings:
     """memlab's hashing encoder as LangChain's embeddings."""
+    from langchain_core.embeddings import Embeddings
 
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return HASHING.encode(texts).tolist()
+    class Hashed(Embeddings):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return HASHING.encode(texts).tolist()
 
-    def embed_query(self, text: str) -> list[float]:
-        return HASHING.encode([text], kind="query")[0].tolist()
+        def embed_query(self, text: str) -> list[float]:
+            return HASHING.encode([text], kind="query")[0].tolist()
+
+    return Hashed()
 
 
-class HashedToo(BaseEmbedding):
+@cache
+def hashed_too() -> BaseEmbedding:
     """The same as LlamaIndex's."""
+    from llama_index.core.embeddings import BaseEmbedding
 
-    def _get_text_embedding(self, text: str) -> list[float]:
-        return HASHING.encode([text])[0].tolist()
+    class Hashed(BaseEmbedding):
+        def _get_text_embedding(self, text: str) -> list[float]:
+            return HASHING.encode([text])[0].tolist()
 
-    def _get_query_embedding(self, query: str) -> list[float]:
-        return HASHING.encode([query], kind="query")[0].tolist()
+        def _get_query_embedding(self, query: str) -> list[float]:
+            return HASHING.encode([query], kind="query")[0].tolist()
 
-    async def _aget_query_embedding(self, query: str) -> list[float]:
-        return self._get_query_embedding(query)
+        async def _aget_query_embedding(self, query: str) -> list[float]:
+            return self._get_query_embedding(query)
+
+    return Hashed()
 
 
 def langchain(documents: list[Document], k: int) -> BaseRetriever:
-    return InMemoryVectorStore.from_documents(documents, Hashed()).as_retriever(search_kwargs={"k": k})
+    from langchain_core.vectorstores import InMemoryVectorStore
+
+    return InMemoryVectorStore.from_documents(documents, hashed()).as_retriever(search_kwargs={"k": k})
 
 
 def llamaindex(nodes: list[Any], k: int) -> Any:
-    return VectorStoreIndex(nodes, embed_model=HashedToo()).as_retriever(similarity_top_k=k)
+    from llama_index.core import VectorStoreIndex
+
+    return VectorStoreIndex(nodes, embed_model=hashed_too()).as_retriever(similarity_top_k=k)
 
 
 BOTH = pytest.mark.parametrize(
@@ -90,8 +105,11 @@ def test_later_turns_are_found(make: Any) -> None:
 
 
 def test_texts_without_an_id_are_attributed() -> None:
+    from langchain_core.documents import Document
+    from langchain_core.retrievers import BaseRetriever
+
     class Reworded(BaseRetriever):
-        documents: list[Document]
+        documents: list[Any]
 
         def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
             return [Document(page_content=self.documents[0].page_content)]

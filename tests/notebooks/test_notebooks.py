@@ -239,6 +239,7 @@ FEW = {"synthetic_turns": 200, "synthetic_turns_per_scope": 100, "sizes": [1], "
 THINGS = ("garden", "piano", "ticket", "oven", "bridge", "letter", "window", "market", "river", "lamp")
 
 
+@pytest.mark.slow
 def test_a_cell_that_fails_is_named(tmp_path: Path) -> None:
     (tmp_path / "00_a.py").write_text('# %% tags=["parameters"]\nx = 1\n\n# %%\n1 / (x - 2)\n')
     book = jupytext.read(tmp_path / "00_a.py")

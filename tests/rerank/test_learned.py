@@ -71,6 +71,7 @@ def test_the_same_candidates_in_another_order(bench: Bench, small: Dataset, mode
     assert cut.frame.equals(learned(run.top(5), bench, model=model, level=level).frame)
 
 
+@pytest.mark.slow
 def test_evidence_comes_first_where_the_answers_were_learned(
     minilm_bench: Bench, small: Dataset, tmp_path: Path
 ) -> None:
