@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,15 @@ class Bert:
         self._weights = {
             name.removeprefix("bert."): array.astype(np.float32, copy=False) for name, array in weights.items()
         }
-        self._tokenizer: Any = Tokenizer.from_file(str(path / "tokenizer.json"))
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(max_length)
+        self.tokenizer: Any = Tokenizer.from_file(str(path / "tokenizer.json"))
+        self.tokenizer.no_padding()
+        self.tokenizer.enable_truncation(max_length)
+        # A question is read for its vector and for those of its tokens.
+        self.read = lru_cache(maxsize=32)(self._read)
 
-    def read(self, text: str) -> tuple[np.ndarray, np.ndarray]:
+    def _read(self, text: str) -> tuple[np.ndarray, np.ndarray]:
         """Give the token ids of a text, special ones included, and their hidden states (n, d)."""
-        ids = np.array(self._tokenizer.encode(text).ids, np.int64)
+        ids = np.array(self.tokenizer.encode(text).ids, np.int64)
         w = self._weights
         embedded = w["embeddings.word_embeddings.weight"][ids] + w["embeddings.token_type_embeddings.weight"][0]
         hidden = self._norm(embedded + w["embeddings.position_embeddings.weight"][: len(ids)], "embeddings.LayerNorm")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -16,7 +17,7 @@ class TokenVectors:
     """The token embeddings of some texts, one text after the other.
 
     :param ids: (t,) int32 numbers of the tokens in the model's vocabulary.
-    :param vectors: (t, d) float16 unit rows.
+    :param vectors: (t, d) float16 unit rows; or (t, d / 8) uint8, their codes, see :func:`compressed`.
     :param start: (n + 1,) where the tokens of each text begin; the last is t. A text without tokens has none.
     """
 
@@ -42,6 +43,58 @@ class TokenVectors:
         return TokenVectors(self.ids[places], self.vectors[places], start)
 
 
+def compressed(tokens: TokenVectors) -> TokenVectors:
+    """Keep one bit a dimension: the signs of the vectors after a rotation that is the same for all of one width.
+
+    A random rotation spreads what a vector says evenly over its dimensions, so that signs alone keep its direction:
+    48 bytes for the 384 numbers of MiniLM, and no codebook that would depend on what was read first.
+
+    Source: random rotation and one bit: Gao and Long, RaBitQ (SIGMOD 2024), section 3.
+
+    >>> import numpy as np
+    >>> from memlab.embed.tokens import TokenVectors, compressed, decoded, token_cosines
+    >>> rows = np.random.default_rng(1).standard_normal((2, 384))
+    >>> rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
+    >>> two = TokenVectors(np.array([7, 8]), rows, np.array([0, 2]))
+    >>> compressed(two).vectors.shape
+    (2, 48)
+    >>> token_cosines(two.vectors, decoded(compressed(two))).round().tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    if tokens.vectors.dtype == np.uint8:
+        return tokens
+    signs = tokens.vectors.astype(np.float32) @ _rotation(tokens.vectors.shape[1]).T >= 0
+    return TokenVectors(tokens.ids, np.packbits(signs, axis=1), tokens.start)
+
+
+def decoded(tokens: TokenVectors) -> np.ndarray:
+    """Give compressed vectors as rows for :func:`token_cosines`: (t, d) float32 of ones and zeros."""
+    return np.unpackbits(tokens.vectors, axis=1).astype(np.float32)
+
+
+def token_cosines(asked: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """Compare tokens with compressed ones: about their cosines, (t asked, t) float32.
+
+    :param asked: (t asked, d) unit rows.
+    :param signs: of :func:`decoded`; columns beyond d mean nothing.
+    """
+    dim = asked.shape[1]
+    # A rotated unit vector has dimensions of mean size √(2/π)/√d, so that its signs keep √(2/π) of a cosine of 1.
+    rotated = asked.astype(np.float32) @ _rotation(dim).T * np.float32(np.sqrt(np.pi / 2 / dim))
+    filled = np.pad(rotated, ((0, 0), (0, signs.shape[1] - dim)))
+    cosines: np.ndarray = (2 * filled) @ signs.T
+    cosines -= rotated.sum(axis=1, keepdims=True)
+    return cosines
+
+
+@cache
+def _rotation(dim: int) -> np.ndarray:
+    """Give a random rotation, the same in every process: (dim, dim) float32."""
+    basis, upper = np.linalg.qr(np.random.default_rng(0).standard_normal((dim, dim)))
+    rotation: np.ndarray = (basis * np.sign(np.diag(upper))).astype(np.float32)
+    return rotation
+
+
 @runtime_checkable
 class TokenEncoder(Encoder, Protocol):
     """An encoder that also gives the vectors of single tokens."""
@@ -54,7 +107,7 @@ class TokenEncoder(Encoder, Protocol):
         kind: Kind = "document",
         progress: bool = True,
     ) -> TokenVectors:
-        """Embed the tokens of texts.
+        """Embed the tokens of texts; signs that are no word or number, such as commas, may be left out.
 
         :param before: as many texts that the model reads before each of them, and of which no vector is given: a
             pronoun takes its meaning from there. Its last tokens count, up to half of the model's length.

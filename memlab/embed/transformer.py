@@ -33,7 +33,8 @@ _CHARS_PER_TOKEN = 16
 _MARGIN = 128
 
 # Texts and characters that are not worth seconds of importing torch.
-_FEW, _FEW_CHARS = 16, 4000
+_FEW, _ONE, _FEW_CHARS = 16, 1, 4000
+_SPACES = "Ġ▁Ċ"  # how vocabularies write them
 
 
 class TransformerEncoder(Identified):
@@ -129,7 +130,7 @@ class TransformerEncoder(Identified):
         if not any(before or ()) and (few := self._few(checked, self.prompt(kind))):
             # Without the special tokens, of which BERT has one before and one behind.
             pairs = [few.read(text) for text in checked]
-            return joined([_tokens(hidden[1:-1], ids[1:-1]) for ids, hidden in pairs], self._width)
+            return self._worded([_tokens(hidden[1:-1], ids[1:-1]) for ids, hidden in pairs])
         context = [""] * len(checked) if before is None else check_texts(before, kind)
         half = self._max_length // 2
         contexts = [ids[-half:] for ids in self._plain([text[-half * _CHARS_PER_TOKEN :] for text in context])]
@@ -148,14 +149,28 @@ class TransformerEncoder(Identified):
                 for row, i in enumerate(batch.tolist()):
                     found[i] = _tokens(hidden[row, places[i]], np.array(sequences[i][places[i]]))
                 bar.update(len(batch))
-        return joined([found[i] for i in range(len(checked))], self._width)
+        return self._worded([found[i] for i in range(len(checked))])
+
+    def _worded(self, texts: list[TokenVectors]) -> TokenVectors:
+        """Put texts behind each other without the tokens that hold no letter and no digit: a fifth, and of no use."""
+        tokens = joined(texts, self._width)
+        keep = self._words[tokens.ids]
+        return TokenVectors(tokens.ids[keep], tokens.vectors[keep], np.r_[0, np.cumsum(keep)][tokens.start])
+
+    @cached_property
+    def _words(self) -> np.ndarray:
+        light = "_parts" not in vars(self) and bert.fits(self._path)
+        vocabulary = (self._light.tokenizer if light else self._tokenizer).get_vocab()
+        words = np.zeros(1 + max(vocabulary.values()), bool)
+        words[[i for name, i in vocabulary.items() if re.search(r"[^\W_]", name.lstrip(_SPACES))]] = True
+        return words
 
     def _few(self, texts: Sequence[str], prompt: str = "") -> bert.Bert | None:
-        """Give what reads the first few texts of a process without torch; the weights are then not loaded yet."""
+        """Give what reads the first few texts of a process without torch, and a single one whenever it is asked."""
         self._read_light += len(texts)
-        short = len(texts) > 0 and sum(map(len, texts)) <= _FEW_CHARS
-        fits = not prompt and not self._config.lower_case and short and self._read_light <= _FEW
-        return self._light if fits and "_parts" not in vars(self) and bert.fits(self._path) else None
+        first = self._read_light <= _FEW and "_parts" not in vars(self)
+        few = 0 < len(texts) <= (_FEW if first else _ONE) and sum(map(len, texts)) <= _FEW_CHARS
+        return self._light if few and not prompt and not self._config.lower_case and bert.fits(self._path) else None
 
     @cached_property
     def _light(self) -> bert.Bert:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from memlab.embed.tokens import TokenEncoder
+from memlab.embed.tokens import TokenEncoder, token_cosines
 from memlab.errors import DataError
 from memlab.evaluate.printing import to_markdown
 from memlab.language.analysis import tokenize
@@ -132,7 +132,7 @@ def _token_pairs(bench: Bench, turns: list[str], n: int = 5) -> pl.DataFrame:
     documents, encoder = bench.documents("turn"), getattr(bench.encoder, "encoder", bench.encoder)
     ((_, span),) = bench.by_scope("turn")
     asked, scope = query_tokens(bench), scope_tokens(bench, span)
-    cosines, weights = asked.vectors.astype(np.float32) @ scope.tokens, scope.weights(asked)
+    cosines, weights = token_cosines(asked.vectors, scope.signs), scope.weights(asked)
     ends, rows = np.append(scope.start, len(scope.inverse)), []
     name = getattr(encoder, "token_texts", lambda ids: [str(number) for number in ids])
     for turn, place in zip(turns, documents.at(pl.Series(turns)) - span.start, strict=True):

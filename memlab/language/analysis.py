@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
+import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
@@ -94,16 +96,18 @@ def tokenize(texts: Sequence[str], *, language: str = "en", stem: bool = True) -
     >>> tokenize(["Wie viele Ärzte habe ich besucht?"], language="de")
     [['viel', 'arzt', 'besucht']]
     """
-    drop = pl.Series(sorted(stop_words(language)), dtype=pl.String)
-    words = pl.Series("word", texts, dtype=pl.String).str.to_lowercase().str.extract_all(TOKEN)
-    flat = words.to_frame().with_row_index("text").explode("word").filter(~pl.col("word").is_in(drop.implode()))
-    flat = flat.drop_nulls("word")
-    if stem:
-        flat = flat.with_columns(stems(flat["word"], language))
-    split = flat.group_by("text", maintain_order=True).agg("word")
-    rows = pl.DataFrame({"text": pl.int_range(len(words), dtype=pl.UInt32, eager=True)})
-    filled = rows.join(split, on="text", how="left", maintain_order="left")["word"]
-    return [row or [] for row in filled.to_list()]
+    drop = pl.Series(sorted(stop_words(language)), dtype=pl.String).implode()
+    split = pl.col("word").str.to_lowercase().str.extract_all(TOKEN)
+    flat = (
+        pl.LazyFrame({"word": texts}, schema={"word": pl.String})
+        .select(text=pl.int_range(pl.len()), word=split)
+        .explode("word")
+        .filter(pl.col("word").is_not_null() & ~pl.col("word").is_in(drop))
+        .collect()
+    )
+    words = (stems(flat["word"], language) if stem else flat["word"]).to_list()
+    ends = np.searchsorted(flat["text"].to_numpy(), np.arange(len(texts) + 1)).tolist()
+    return [words[start:end] for start, end in pairwise(ends)]
 
 
 @lru_cache(maxsize=len(LANGUAGES))

@@ -11,6 +11,7 @@ from memlab.embed.tokens import TokenVectors
 from memlab.rerank._words import neighbour, speakers
 from memlab.retrieve import Bench
 from memlab.retrieve.arrays import starts
+from memlab.retrieve.index import Documents
 from memlab.retrieve.late import ScopeTokens, totals
 
 RAW = ("late_of_session_words", "late_rarest_least", "late_share_60", "late_share_75")
@@ -74,12 +75,7 @@ def first_person(bench: Bench) -> Bench:
 
     Who speaks says "I" of himself, and an encoder hears the difference.
     """
-    people = {scope: sorted(filter(str.strip, names), key=len) for scope, names in speakers(bench).items()}
-    named = {
-        scope: re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, reversed(names))) + r")(?!\w)(['’]s)?", re.I)
-        for scope, names in people.items()
-        if names
-    }
+    named = bench.documents("turn").made(_named, bench=bench)
     asked = [
         named[scope].sub(lambda m: "my" if m[1] else "I", text) if scope in named else text
         for scope, text in bench.queries.select("scope", "text").iter_rows()
@@ -87,3 +83,13 @@ def first_person(bench: Bench) -> Bench:
     if asked == bench.queries["text"].to_list():
         return bench
     return bench.with_queries(bench.queries.with_columns(text=pl.Series(asked, dtype=pl.String)))
+
+
+def _named(documents: Documents, *, bench: Bench) -> dict[str, re.Pattern[str]]:
+    """Give what finds the names of each scope's speakers, the longest first."""
+    people = {scope: sorted(filter(str.strip, names), key=len) for scope, names in speakers(bench).items()}
+    return {
+        scope: re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, reversed(names))) + r")(?!\w)(['’]s)?", re.I)
+        for scope, names in people.items()
+        if names
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -68,15 +69,17 @@ def words_of(bench: Bench) -> Words:
     documents = bench.documents("turn")
     turns, numbers = documents.made(_turn_words)
     number = dict(numbers)  # words that only questions hold are theirs
-    names = {
-        scope: {w for name in people for w in tokenize([name], language=bench.language)[0]}
-        for scope, people in speakers(bench).items()
-    }
+    names = documents.made(_name_words, turns=bench.turns)
     asked = zip(bench.query_words, bench.queries["scope"], strict=True)
-    questions = _counted([[w for w in words if w not in names[scope]] for words, scope in asked], number)
+    questions = _counted([[w for w in words if w not in names.get(scope, ())] for words, scope in asked], number)
     wider = turns.copy()
     wider.resize((turns.shape[0], questions.shape[1]))
     return Words(wider, questions)
+
+
+def _name_words(documents: Documents, *, turns: pl.DataFrame) -> dict[str, set[str]]:
+    named = documents.made(_speakers, turns=turns)
+    return {scope: set(chain(*tokenize(people, language=documents.language))) for scope, people in named.items()}
 
 
 def _turn_words(documents: Documents) -> tuple[csr_array, dict[str, int]]:
@@ -104,10 +107,13 @@ def neighbour(values: np.ndarray, session: np.ndarray, step: int, *, absent: flo
 
 
 def speakers(bench: Bench) -> dict[str, list[str]]:
-    """Give the named speakers of each scope that has questions."""
-    named = bench.turns.filter(~pl.col("speaker").is_in(ROLES)).group_by("scope").agg(pl.col("speaker").unique())
-    none: dict[str, list[str]] = {scope: [] for scope in bench.queries["scope"]}
-    return none | dict(named.iter_rows())
+    """Give the named speakers of each scope that has any."""
+    return bench.documents("turn").made(_speakers, turns=bench.turns)
+
+
+def _speakers(documents: Documents, *, turns: pl.DataFrame) -> dict[str, list[str]]:
+    named = turns.filter(~pl.col("speaker").is_in(ROLES)).group_by("scope").agg(pl.col("speaker").unique())
+    return dict(named.iter_rows())
 
 
 def _turns(bench: Bench) -> pl.DataFrame:
@@ -124,10 +130,14 @@ def _shaped(documents: Documents, *, turns: pl.DataFrame) -> pl.DataFrame:
 
 def turn_shapes(bench: Bench, turns: slice) -> dict[str, np.ndarray]:
     """Describe the turns of a scope: (n,) each. Counts are log(1 + n)."""
-    about = _turns(bench)[turns]
+    return bench.documents("turn").made(_turn_shapes, turns.start, turns.stop, bench=bench)
+
+
+def _turn_shapes(documents: Documents, start: int, stop: int, *, bench: Bench) -> dict[str, np.ndarray]:
+    turns, about = slice(start, stop), _turns(bench)[start:stop]
     shapes = {name: about[name].to_numpy().astype(np.float32) for name in (*TURN_SHAPES, "length")}
     shapes["captioned"] = about["caption"].is_not_null().to_numpy().astype(np.float32)
-    session = bench.documents("turn").session[turns]
+    session = documents.session[turns]
     asks = shapes["asks"]
     shapes["answers"] = np.r_[0.0, np.where(session[1:] == session[:-1], asks[:-1], 0.0)].astype(np.float32)
     return shapes
@@ -136,35 +146,43 @@ def turn_shapes(bench: Bench, turns: slice) -> dict[str, np.ndarray]:
 def question_shapes(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray) -> dict[str, np.ndarray]:
     """Describe the questions, and how the turns' speakers and dates fit them: (q, 1) or (q, n) each."""
     text = bench.queries["text"][rows]
-    shapes: dict[str, Any] = {
-        name: text.str.contains(pattern).to_numpy().astype(np.float32)[:, None]
-        for name, pattern in QUESTION_SHAPES.items()
-    }
+    forms = pl.DataFrame({"text": text}).select(
+        *(pl.col("text").str.contains(pattern).alias(name) for name, pattern in QUESTION_SHAPES.items())
+    )
+    shapes: dict[str, Any] = {name: forms[name].to_numpy().astype(np.float32)[:, None] for name in QUESTION_SHAPES}
     asked = np.array([_named(question) for question in text]).reshape(len(text), 3)
     shapes["names_date"] = np.isfinite(asked).any(axis=1).astype(np.float32)[:, None]
     shapes["question_length"] = text.str.count_matches(r"\w+").log1p().to_numpy().astype(np.float32)[:, None]
-    speaker = _turns(bench)["speaker"][turns]
-    people = [name for name in speaker.unique(maintain_order=True) if name not in ROLES]
-    lowered = text.str.to_lowercase()
-    named = [lowered.str.contains(name.lower(), literal=True).to_numpy() for name in people]
-    called = np.array(named, np.float32).reshape(len(people), len(rows)).T
-    speaks = np.array([(speaker == name).to_numpy() for name in people], np.float32).reshape(len(people), len(speaker))
+    people, speaks = bench.documents("turn").made(_who_speaks, turns.start, turns.stop, bench=bench)
+    named = [[name.lower() in question for name in people] for question in text.str.to_lowercase()]
+    called = np.array(named, np.float32).reshape(len(rows), len(people))
     shapes["speaker_named"] = called @ speaks
     shapes["n_named"] = called.sum(axis=1, keepdims=True)
     shapes["other_named"] = shapes["n_named"] - shapes["speaker_named"]
     return shapes | {name: values[:, session] for name, values in _dates(bench, asked, turns, session).items()}
 
 
+def _who_speaks(documents: Documents, start: int, stop: int, *, bench: Bench) -> tuple[list[str], np.ndarray]:
+    """Give the named speakers of a scope, and who of them speaks each turn: (people, n) float32."""
+    speaker = _turns(bench)["speaker"][start:stop]
+    people = [name for name in speaker.unique(maintain_order=True) if name not in ROLES]
+    speaks = [(speaker == name).to_numpy() for name in people]
+    return people, np.array(speaks, np.float32).reshape(len(people), len(speaker))
+
+
+def _starts(documents: Documents, *, bench: Bench) -> np.ndarray:
+    """Give month, year and day since 1970 of each session: (3, n sessions), NaN where it has no date."""
+    when = bench.sessions.sort("scope", "n", maintain_order=True)["start"].dt
+    return np.array([part.cast(pl.Float64).to_numpy() for part in (when.month(), when.year(), when.epoch("d"))])
+
+
 def _dates(bench: Bench, asked: np.ndarray, turns: slice, session: np.ndarray) -> Mapping[str, np.ndarray]:
     """Compare what :func:`_named` gives (q, 3) with the dates of the scope's sessions: (q, n_sessions) each."""
     numbers = bench.documents("turn").session[turns]
     start = int(numbers[0] - session[0])  # of the scope, whose first sessions may be empty
-    ordered = bench.sessions.sort("scope", "n", maintain_order=True)[start : int(numbers[-1]) + 1]
-    when = ordered.select(
-        month=pl.col("start").dt.month(), year=pl.col("start").dt.year(), day=pl.col("start").dt.epoch("d")
-    ).with_columns(pl.all().cast(pl.Float64).fill_null(float("nan")))
+    when = bench.documents("session").made(_starts, bench=bench)[:, None, start : int(numbers[-1]) + 1]
     year, month, day = asked.T[:, :, None]
-    of_month, of_year, of_day = (when[name].to_numpy()[None, :] for name in ("month", "year", "day"))
+    of_month, of_year, of_day = when
     same_year = np.isnan(year) | (year == of_year)
     # Days since 1970 of the day that is named, in the year of the session where none is named.
     named_year = np.where(np.isnan(year), of_year, year)

@@ -178,11 +178,15 @@ class Bench:
     def by_scope(self, level: Level) -> Iterator[tuple[np.ndarray, slice]]:
         """Go through the scopes that have queries: rows of the queries, and where the scope's documents are."""
         spans = self.documents(level).spans
-        rows = self.queries.with_row_index("row").group_by("scope", maintain_order=True).agg("row")
-        for scope, members in rows.iter_rows():
+        for scope, rows in self._rows.items():
             if scope not in spans:
                 raise DataError(f"scope {scope!r} has questions but no {level}s; load its conversation too")
-            yield np.array(members), slice(*spans[scope])
+            yield rows, slice(*spans[scope])
+
+    @cached_property
+    def _rows(self) -> dict[str, np.ndarray]:
+        rows = self.queries.with_row_index("row").group_by("scope", maintain_order=True).agg("row")
+        return {scope: np.array(members) for scope, members in rows.iter_rows()}
 
     def __repr__(self) -> str:
         encoder = self.provenance.get("encoder", "no encoder")

@@ -69,7 +69,7 @@ class ScopeWords:
     number: Mapping[str, int]
     counts: Any
     lengths: np.ndarray
-    _matches: dict[tuple[float, float], Any] = field(default_factory=dict, init=False, repr=False)
+    _weights: dict[tuple[float, float], Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, texts: Sequence[Sequence[str]]) -> ScopeWords:
@@ -117,20 +117,21 @@ class ScopeWords:
         :param k1: how soon further occurrences stop to count.
         :param b: how much a long document loses.
         """
-        if (k1, b) not in self._matches:
-            mean = self.lengths.mean() if self.lengths.any() else 1.0
-            norm = k1 * (1 - b + b * self.lengths / mean)
-            matches = self.counts.copy()
-            matches.data = matches.data / (matches.data + norm[matches.indices])
-            self._matches[k1, b] = matches
-        return self._matches[k1, b]
+        mean = self.lengths.mean() if self.lengths.any() else 1.0
+        norm = k1 * (1 - b + b * self.lengths / mean)
+        matches = self.counts.copy()
+        matches.data = matches.data / (matches.data + norm[matches.indices])
+        return matches
 
     def weights(self, k1: float, b: float) -> Any:
         """Give each document's BM25 score for each word alone: (v, n) sparse float64."""
         from scipy.sparse import dia_array
 
-        v = len(self.number)
-        return (dia_array((self.rarity[None], [0]), shape=(v, v)) @ self.matches(k1, b)).tocsr()
+        if (k1, b) not in self._weights:
+            v = len(self.number)
+            rarity = dia_array((self.rarity[None], [0]), shape=(v, v))
+            self._weights[k1, b] = (rarity @ self.matches(k1, b)).tocsr()
+        return self._weights[k1, b]
 
     def asked(self, texts: Sequence[Sequence[str]]) -> Any:
         """Count the scope's words in other texts, such as questions: (q, v) sparse."""

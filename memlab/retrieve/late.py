@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
 
-from memlab.embed.tokens import TokenEncoder, TokenVectors
+from memlab.embed.tokens import TokenEncoder, TokenVectors, compressed, decoded, token_cosines
 from memlab.errors import DataError, at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
@@ -18,6 +19,8 @@ from memlab.retrieve.bench import Bench
 from memlab.retrieve.index import Documents, rarity
 from memlab.retrieve.passages import Passages, best_passages, passages
 from memlab.retrieve.ranking import rank
+
+T = TypeVar("T")
 
 BLOCK = 200_000
 """Pairs of question and passage that are compared at a time, so that the matrices stay small."""
@@ -69,7 +72,7 @@ def late_scores(bench: Bench, *, level: Level, context: int = 2) -> Iterator[tup
 class ScopeTokens:
     """The token embeddings of the turns of one scope.
 
-    :param texts: of the distinct texts.
+    :param texts: of the distinct texts, compressed.
     :param inverse: (p,) which of them each passage is.
     :param start: (n,) where the passages of each turn begin.
     :param rarity: (v,) weight of each token of the vocabulary.
@@ -90,7 +93,7 @@ class ScopeTokens:
         if len(filled):
             for start in range(0, len(asked.ids), TOKENS):
                 part = slice(start, start + TOKENS)
-                cosines = asked.vectors[part].astype(np.float32) @ self.tokens
+                cosines = token_cosines(asked.vectors[part], self.signs)
                 best[part, filled] = np.maximum.reduceat(cosines, self.texts.start[filled], axis=1)
         best = best[:, self.inverse]
         if best.shape[1] == len(self.start):
@@ -104,9 +107,9 @@ class ScopeTokens:
         return chosen
 
     @cached_property
-    def tokens(self) -> np.ndarray:
-        """Give the vectors of all tokens as columns: (d, tokens) float32."""
-        return np.ascontiguousarray(self.texts.vectors.T, dtype=np.float32)
+    def signs(self) -> np.ndarray:
+        """Give what the questions' tokens are compared with: (tokens, d) float32."""
+        return decoded(self.texts)
 
     def weights(self, asked: TokenVectors) -> np.ndarray:
         """Weigh the tokens of questions by their rarity in the scope: (t,), 1 in all for each question."""
@@ -129,11 +132,15 @@ def scope_tokens(bench: Bench, turns: slice, *, context: int = 2) -> ScopeTokens
     at_least(0, context=context)
     parts, encoder = passages(bench), _token_encoder(bench)
     documents, of = bench.documents("turn").made(_document_tokens, context, encoder=encoder, parts=parts)
-    place, start = parts.within(turns)
-    distinct, inverse = np.unique(of[place], return_inverse=True)
-    texts = documents.take(distinct)
-    turn = np.repeat(np.arange(len(start)), np.diff(start, append=len(inverse)))
-    return ScopeTokens(texts, inverse, start, _rarity(texts, inverse, turn))
+
+    def scope() -> ScopeTokens:
+        place, start = parts.within(turns)
+        distinct, inverse = np.unique(of[place], return_inverse=True)
+        texts = documents.take(distinct)
+        turn = np.repeat(np.arange(len(start)), np.diff(start, append=len(inverse)))
+        return ScopeTokens(texts, inverse, start, _rarity(texts, inverse, turn))
+
+    return _recent(bench.documents("turn").made(_scopes), (turns.start, turns.stop, context), scope)
 
 
 def _rarity(documents: TokenVectors, inverse: np.ndarray, turn: np.ndarray) -> np.ndarray:
@@ -158,23 +165,32 @@ def _document_tokens(
     distinct = pairs.unique(maintain_order=True).with_row_index("at")
     of = pairs.join(distinct, on=["text", "before"], how="left", maintain_order="left")["at"].to_numpy()
     tokens = encoder.encode_tokens(distinct["text"].to_list(), before=distinct["before"].to_list(), kind="document")
-    return tokens, of.astype(np.int64)
+    return compressed(tokens), of.astype(np.int64)
 
 
 def query_tokens(bench: Bench) -> TokenVectors:
     """Embed the tokens of the questions; the last ones asked are remembered."""
     texts = bench.queries["text"].to_list()
+    encoder = _token_encoder(bench)
     asked = bench.documents("turn").made(_asked)
-    key = tuple(texts)
-    if key not in asked:
-        while len(asked) >= REMEMBERED:
-            del asked[next(iter(asked))]
-        asked[key] = _token_encoder(bench).encode_tokens(texts, kind="query")
-    return asked[key]
+    return _recent(asked, tuple(texts), lambda: encoder.encode_tokens(texts, kind="query"))
 
 
-def _asked(documents: Documents) -> dict[tuple[str, ...], TokenVectors]:
+def _asked(documents: Documents) -> dict[Hashable, TokenVectors]:
     return {}
+
+
+def _scopes(documents: Documents) -> dict[Hashable, ScopeTokens]:
+    return {}
+
+
+def _recent(kept: dict[Hashable, T], key: Hashable, make: Callable[[], T]) -> T:
+    """Give what was made last for a key, or make it; the last few are kept."""
+    if key not in kept:
+        while len(kept) >= REMEMBERED:
+            del kept[next(iter(kept))]
+        kept[key] = make()
+    return kept[key]
 
 
 def _token_encoder(bench: Bench) -> TokenEncoder:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import polars as pl
 
 from memlab.embed.base import check_texts
-from memlab.embed.tokens import TokenVectors, joined
+from memlab.embed.tokens import TokenVectors, compressed, joined
 from memlab.store.database import Part, retried
-from memlab.store.registry import TABLES, text_hashes
+from memlab.store.registry import TABLES, among, text_hashes
 
 if TYPE_CHECKING:
     from memlab.embed.base import Kind
@@ -20,6 +22,7 @@ CHUNK = 512
 """Texts that an interruption can lose: about ten seconds of a small model on two cores."""
 
 _LOOKUP = 4000
+_VERSION = 2  # of what is kept of a text
 _COLUMNS = tuple(TABLES["tokens"].columns)
 
 
@@ -38,59 +41,57 @@ class Tokens(Part):
         """Embed the tokens of texts; see :class:`memlab.embed.tokens.TokenEncoder`.
 
         :param texts: n texts; what stands in the cache, or twice among them, is not encoded again.
+        :returns: of questions the vectors, of documents their codes: see :func:`memlab.embed.tokens.compressed`.
         """
         from tqdm.auto import tqdm
 
         database = self.database
         texts = check_texts(texts, kind)
         context = [""] * len(texts) if before is None else check_texts(before, kind)
-        keys = text_hashes(f"{kind}:{lead}\x1e{text}" for lead, text in zip(context, texts, strict=True))
+        keys = text_hashes(f"{_VERSION}:{kind}:{lead}\x1e{text}" for lead, text in zip(context, texts, strict=True))
         first = {key: row for row, key in reversed(list(enumerate(keys)))}
         with database.guarded("reading the token cache"):
             cache = database.cache("tokens", encoder.identity.key)
-            encoded = _read(cache, list(first), encoder.dim) if cache is not None else {}
-        missing = [key for key in dict.fromkeys(keys) if key not in encoded]
+            order, parts = _read(cache, list(first), kind) if cache is not None else ([], [])
+        missing = list(dict.fromkeys(keys)) if not order else [k for k in dict.fromkeys(keys) if k not in set(order)]
         label = f"tokens {encoder.identity.key}"
         with tqdm(total=len(missing), desc=label, unit=" texts", disable=not progress or len(missing) < 256) as bar:
             for at in range(0, len(missing), CHUNK):
                 chunk = missing[at : at + CHUNK]
                 asked, leads = [texts[first[key]] for key in chunk], [context[first[key]] for key in chunk]
                 made = encoder.encode_tokens(asked, before=leads, kind=kind, progress=False)
-                new = {key: made.take(np.array([i])) for i, key in enumerate(chunk)}
+                made = compressed(made) if kind == "document" else made
                 if cache is not None and not database.read_only:
                     with database.guarded("remembering tokens"):
-                        _remember(cache, new)
-                encoded |= new
+                        _remember(cache, chunk, made)
+                parts.append(made)
                 bar.update(len(chunk))
-        place = {key: i for i, key in enumerate(encoded)}
-        vectors = joined(list(encoded.values()), encoder.dim)
-        return vectors.take(np.array([place[key] for key in keys], np.int64))
+        place = {key: i for i, key in enumerate((*order, *missing))}
+        return joined(parts, encoder.dim).take(np.array([place[key] for key in keys], np.int64))
 
 
-def _read(cache: Any, keys: list[str], dim: int) -> dict[str, TokenVectors]:
-    from lancedb.expr import col
-
+def _read(cache: Any, keys: list[str], kind: Kind) -> tuple[list[str], list[TokenVectors]]:
+    """Read what the cache has of some keys: which, and their tokens, as columns."""
     query = cache.search().select(list(_COLUMNS))
     if len(keys) <= _LOOKUP:
-        query = query.where(col("key").isin(keys))
-    wanted, read = set(keys), {}
-    for batch in query.to_batches():
-        for key, ids, vectors in zip(*(batch.column(c).to_pylist() for c in _COLUMNS), strict=True):
-            if key in wanted:
-                tokens = np.frombuffer(ids, np.int32)
-                # An encoder with two poolings has texts wider than its tokens.
-                rows = np.frombuffer(vectors, np.float16).reshape(len(tokens), -1 if len(tokens) else dim)
-                read[key] = TokenVectors(tokens, rows, np.array([0, len(tokens)]))
-    return read
+        query = query.where(among("key", keys))
+    wanted = pl.Series("key", keys, pl.String)
+    read = [cast(pl.DataFrame, pl.from_arrow(batch)) for batch in query.to_batches()]
+    rows = pl.concat(part.filter(pl.col("key").is_in(wanted.implode())) for part in read) if read else pl.DataFrame()
+    if not rows.height:
+        return [], []
+    rows = rows.unique("key", maintain_order=True)
+    ids, vectors = (np.frombuffer(b"".join(rows[name]), np.uint8) for name in ("ids", "vectors"))
+    ids = ids.view(np.int32)
+    stored = vectors if kind == "document" else vectors.view(np.float16)
+    start = np.r_[0, np.cumsum(rows["ids"].bin.size().to_numpy().astype(np.int64) // ids.itemsize)]
+    return rows["key"].to_list(), [TokenVectors(ids, stored.reshape(len(ids), -1 if len(ids) else 0), start)]
 
 
-def _remember(cache: Any, made: dict[str, TokenVectors]) -> None:
+def _remember(cache: Any, keys: list[str], made: TokenVectors) -> None:
     """Append to the cache. Two writers may append the same text twice: the same vectors, so no harm."""
     import pyarrow as pa
 
-    columns = {
-        "key": list(made),
-        "ids": [tokens.ids.tobytes() for tokens in made.values()],
-        "vectors": [tokens.vectors.tobytes() for tokens in made.values()],
-    }
+    texts = [slice(*ends) for ends in pairwise(made.start.tolist())]
+    columns = {"key": keys, **{n: [getattr(made, n)[text].tobytes() for text in texts] for n in ("ids", "vectors")}}
     retried(lambda: cache.add(pa.table(columns, schema=cache.schema)))

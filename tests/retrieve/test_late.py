@@ -12,7 +12,7 @@ import pytest
 from remembering import minilm
 
 from memlab import DataError
-from memlab.embed.tokens import TokenVectors
+from memlab.embed.tokens import TokenVectors, compressed, decoded, token_cosines
 from memlab.records import Dataset, Level, Run, concat
 from memlab.retrieve import Bench, late
 from memlab.retrieve.late import late_scores
@@ -28,7 +28,7 @@ def bench(world: Dataset) -> Bench:
 
 def words(tokens: TokenVectors, i: int) -> tuple[list[int], np.ndarray]:
     place = slice(tokens.start[i], tokens.start[i + 1])
-    return tokens.ids[place].tolist(), tokens.vectors[place].astype(np.float64)
+    return tokens.ids[place].tolist(), tokens.vectors[place]
 
 
 def naive(data: Dataset, bench: Bench, scope: str, asked: str, context: int) -> list[float]:
@@ -40,7 +40,7 @@ def naive(data: Dataset, bench: Bench, scope: str, asked: str, context: int) -> 
         earlier = [texts[j] for j in range(max(0, i - context), i) if sessions[j] == sessions[i]]
         before.append(" ".join(earlier).lstrip())
     encoder: Any = bench.encoder
-    held = encoder.encode_tokens(texts, before=before)
+    held = compressed(encoder.encode_tokens(texts, before=before))
     documents = [words(held, i) for i in range(len(texts))]
     ids, query = words(encoder.encode_tokens([asked], kind="query"), 0)
     scores = []
@@ -50,7 +50,8 @@ def naive(data: Dataset, bench: Bench, scope: str, asked: str, context: int) -> 
             frequency = sum(token in other for other, _ in documents)
             rarity = np.log(1 + (len(documents) - frequency + 0.5) / (frequency + 0.5))
             weight += rarity
-            total += rarity * max((float(vector @ other) for other in vectors), default=0.0)
+            rows = decoded(TokenVectors(np.zeros(0), vectors, np.zeros(1)))
+            total += rarity * max((float(token_cosines(vector[None], row[None])[0, 0]) for row in rows), default=0.0)
         scores.append(total / weight if weight else 0.0)
     return scores
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from store_data import Words, build
 
-from memlab.embed.tokens import TokenVectors
+from memlab.embed.tokens import TokenVectors, compressed
 from memlab.store import MemoryStore, tokens
 
 TEXTS = ["we met old friends", "", "hi", "we met old friends", "x \x1e y", "no"]
@@ -24,7 +24,7 @@ def test_a_second_call_encodes_nothing(store: MemoryStore) -> None:
     first, again = Words(), Words()
     made = store.tokens.encode(first, TEXTS)
     assert len(first.asked) == 5  # one text stands twice
-    assert_equal(made, Words().encode_tokens(TEXTS))
+    assert_equal(made, compressed(Words().encode_tokens(TEXTS)))
     assert_equal(MemoryStore.open(store.uri).tokens.encode(again, TEXTS), made)
     assert again.asked == []
 
@@ -43,11 +43,17 @@ def test_other_words_before_another_kind_and_another_encoder_are_other_keys(stor
     assert len(other.asked) == 1
 
 
+def test_questions_keep_their_vectors(store: MemoryStore) -> None:
+    made = [store.tokens.encode(Words(), TEXTS, kind="query") for _ in range(2)]
+    for vectors in made:
+        assert_equal(vectors, Words().encode_tokens(TEXTS, kind="query"))
+
+
 def test_only_what_is_missing_is_encoded(store: MemoryStore) -> None:
     encoder = Words()
     store.tokens.encode(encoder, TEXTS[:3])
     encoder.asked.clear()
-    assert_equal(store.tokens.encode(encoder, TEXTS), Words().encode_tokens(TEXTS))
+    assert_equal(store.tokens.encode(encoder, TEXTS), compressed(Words().encode_tokens(TEXTS)))
     assert encoder.asked == [("text", "document:|x \x1e y"), ("text", "document:|no")]
 
 
@@ -62,7 +68,7 @@ def test_an_interruption_keeps_what_was_there(store: MemoryStore, monkeypatch: p
     rest = Words()
     made = MemoryStore.open(store.uri).tokens.encode(rest, texts)
     assert [text for _, text in rest.asked] == [f"document:|{text}" for text in texts[8:]]
-    assert_equal(made, Words().encode_tokens(texts))
+    assert_equal(made, compressed(Words().encode_tokens(texts)))
 
 
 def test_a_view_is_read_and_not_written(store: MemoryStore) -> None:
@@ -70,7 +76,9 @@ def test_a_view_is_read_and_not_written(store: MemoryStore) -> None:
     store.tag("before")
     view = store.at("before")
     encoder = Words()
-    assert_equal(view.tokens.encode(encoder, TEXTS), Words().encode_tokens(TEXTS))  # no cache yet, and none is made
+    assert_equal(
+        view.tokens.encode(encoder, TEXTS), compressed(Words().encode_tokens(TEXTS))
+    )  # no cache yet, and none is made
     assert not [name for name in store.database.names() if name.startswith("tokens_")]
     store.tokens.encode(Words(), TEXTS[:2])
     encoder.asked.clear()
@@ -85,7 +93,7 @@ def test_many_texts_are_read_without_a_list_of_keys(store: MemoryStore, monkeypa
     store.tokens.encode(Words(), TEXTS)
     monkeypatch.setattr(tokens, "_LOOKUP", 2)
     encoder = Words()
-    assert_equal(store.tokens.encode(encoder, TEXTS[::-1]), Words().encode_tokens(TEXTS[::-1]))
+    assert_equal(store.tokens.encode(encoder, TEXTS[::-1]), compressed(Words().encode_tokens(TEXTS[::-1])))
     assert encoder.asked == []
 
 
@@ -109,6 +117,6 @@ def test_token_embeddings_in_a_store_on_disk_are_those_of_the_model(tmp_path: Pa
     encoder: Any = load("minilm")
     texts, before = ["They were lovely", "hi"], ["I fed the dogs.", ""]
     store = MemoryStore.open(tmp_path / "store")
-    direct = encoder.encode_tokens(texts, before=before)
+    direct = compressed(encoder.encode_tokens(texts, before=before))
     for _ in range(2):
         assert_equal(store.tokens.encode(encoder, texts, before=before), direct)
