@@ -10,12 +10,13 @@ import ast
 import difflib
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, get_origin
 
+import polars as pl
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 import memlab.rollup
@@ -26,6 +27,7 @@ from memlab.records import LEVELS, Level, Run
 from memlab.registry import STAGE_INPUTS, retrieves, stage, stages
 from memlab.rerank import position_aware
 from memlab.retrieve import Bench, sessions_from_turns
+from memlab.retrieve.narrow import PATH, narrowed
 
 __all__ = ["REMEMBERED", "Pipeline", "Stage", "Transforms", "apply", "pipeline", "stage", "stages"]
 
@@ -82,12 +84,25 @@ class Pipeline:
             )
         if level not in LEVELS:
             raise DataError(f"level is {level!r}; choose {' or '.join(LEVELS)}")
+        if (parts := narrowed(bench)) is not None:
+            return self._over(parts, bench, level)
         if level == "session" and not self.stages[-1].ranks_sessions:
             run = sessions_from_turns(self._ranked(bench, "turn"), bench)
         else:
             run = self._ranked(bench, level)
         about = {**bench.provenance, "pipeline": str(self), "level": level}
         return replace(run, name=str(self), provenance=about | {k: v for k, v in self.reads().items() if v})
+
+    def _over(self, parts: Iterator[Bench], bench: Bench, level: Level) -> Run:
+        """Run on the small benches that a large one is cut into."""
+        from tqdm.auto import tqdm
+
+        n = bench.queries.height
+        runs = [self.run(part, level=level) for part in tqdm(parts, desc=str(self), disable=n < 10)]
+        order = bench.queries.select("query_id").with_row_index("row")
+        frame = pl.concat(run.frame for run in runs).join(order, on="query_id", maintain_order="left")
+        about = {**bench.provenance, **runs[0].provenance, "path": PATH}
+        return replace(runs[0], frame=frame.sort("row", "rank").drop("row"), provenance=about, text_of=None)
 
     def reads(self) -> dict[str, dict[str, str]]:
         """Give what decides a ranking besides the text: digests of the model files and of the code that others added.

@@ -11,6 +11,9 @@ import numpy as np
 
 from memlab.embed.base import Encoder, Kind
 
+_TOGETHER = 1024
+_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32)
+
 
 @dataclass(frozen=True, eq=False)
 class TokenVectors:
@@ -52,13 +55,13 @@ def compressed(tokens: TokenVectors) -> TokenVectors:
     Source: random rotation and one bit: Gao and Long, RaBitQ (SIGMOD 2024), section 3.
 
     >>> import numpy as np
-    >>> from memlab.embed.tokens import TokenVectors, compressed, decoded, token_cosines
+    >>> from memlab.embed.tokens import TokenVectors, compressed, token_cosines
     >>> rows = np.random.default_rng(1).standard_normal((2, 384))
     >>> rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
     >>> two = TokenVectors(np.array([7, 8]), rows, np.array([0, 2]))
     >>> compressed(two).vectors.shape
     (2, 48)
-    >>> token_cosines(two.vectors, decoded(compressed(two))).round().tolist()
+    >>> token_cosines(two.vectors, compressed(two).vectors).round().tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
     if tokens.vectors.dtype == np.uint8:
@@ -67,22 +70,22 @@ def compressed(tokens: TokenVectors) -> TokenVectors:
     return TokenVectors(tokens.ids, np.packbits(signs, axis=1), tokens.start)
 
 
-def decoded(tokens: TokenVectors) -> np.ndarray:
-    """Give compressed vectors as rows for :func:`token_cosines`: (t, d) float32 of ones and zeros."""
-    return np.unpackbits(tokens.vectors, axis=1).astype(np.float32)
-
-
-def token_cosines(asked: np.ndarray, signs: np.ndarray) -> np.ndarray:
+def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Compare tokens with compressed ones: about their cosines, (t asked, t) float32.
 
     :param asked: (t asked, d) unit rows.
-    :param signs: of :func:`decoded`; columns beyond d mean nothing.
+    :param codes: (t, d / 8) uint8 vectors of compressed tokens.
     """
-    dim = asked.shape[1]
+    dim, width = asked.shape[1], 8 * codes.shape[1]
     # A rotated unit vector has dimensions of mean size √(2/π)/√d, so that its signs keep √(2/π) of a cosine of 1.
     rotated = asked.astype(np.float32) @ _rotation(dim).T * np.float32(np.sqrt(np.pi / 2 / dim))
-    filled = np.pad(rotated, ((0, 0), (0, signs.shape[1] - dim)))
-    cosines: np.ndarray = (2 * filled) @ signs.T
+    filled = np.pad(2 * rotated, ((0, 0), (0, width - dim)))
+    cosines = np.empty((len(asked), len(codes)), np.float32)
+    signs = np.empty((_TOGETHER, codes.shape[1], 8), np.float32)
+    for start in range(0, len(codes), _TOGETHER):  # few enough that they stay in the processor's cache
+        part = codes[start : start + _TOGETHER]
+        read = np.take(_BITS, part, axis=0, out=signs[: len(part)], mode="clip")
+        cosines[:, start : start + _TOGETHER] = filled @ read.reshape(len(part), width).T
     cosines -= rotated.sum(axis=1, keepdims=True)
     return cosines
 

@@ -33,10 +33,11 @@ class Words:
     questions: csr_array
 
     def overlaps(
-        self, rows: np.ndarray, turns: slice, session: np.ndarray
+        self, rows: np.ndarray, turns: slice, session: np.ndarray, weight: np.ndarray | None = None
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Compare questions with the turns of a scope.
 
+        :param weight: (n,) how many turns each stands for.
         :returns: shares (q, n) of the question's words, weighed by rarity, that stand in the turn, in it and the one
             before, within two turns, in its session; and for each question (q,) how much its words weigh.
         """
@@ -45,8 +46,9 @@ class Words:
         here = self.turns[turns][:, used].toarray().astype(bool)
         asked = asked[:, used].toarray().astype(np.float32)
         n = len(here)
-        frequency = here.sum(axis=0)
-        weights = asked * rarity(frequency, n).astype(np.float32)
+        each = np.ones(n) if weight is None else weight
+        frequency = each @ here
+        weights = asked * rarity(frequency, each.sum()).astype(np.float32)
         total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-6)
         near = {step: neighbour(here.T, session, step, absent=False).T for step in (1, -1, 2, -2)}
         first = starts(session)

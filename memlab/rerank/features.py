@@ -128,16 +128,26 @@ class _Scope:
         self.first = starts(self.session)
         self.count = np.diff(np.r_[self.first, self.shape[1]])
         self.columns: dict[str, np.ndarray] = {}
+        self.weight = bench.documents("turn").weight_in(turns)
+        self.weight_of_sessions = bench.documents("session").weight_in(sessions)
 
     def add(self, name: str, values: np.ndarray) -> None:
         self.columns[name] = np.broadcast_to(np.asarray(values, np.float32), self.shape)
+
+    def z(self, scores: np.ndarray) -> np.ndarray:
+        """Standardise scores of turns: (q, n)."""
+        return standardised(scores, self.weight)
+
+    def z_of_session(self, scores: np.ndarray) -> np.ndarray:
+        """Standardise scores of sessions, for their turns: (q, n_sessions) → (q, n)."""
+        return standardised(scores, self.weight_of_sessions)[:, self.session]
 
     def late(self, tokens: ScopeTokens, asked: TokenVectors, rewritten: TokenVectors) -> np.ndarray:
         """How the words of the question match those of turn, neighbours and session; gives late interaction's score."""
         columns = matches(tokens, asked, self.session)
         for name, scores in columns.items():
             if name != "late":
-                self.add(f"{name}_z", standardised(scores))
+                self.add(f"{name}_z", self.z(scores))
             if name in RAW:
                 self.add(name, scores)
         self.own("late", totals(tokens.best(rewritten), tokens.weights(rewritten), rewritten))
@@ -145,31 +155,31 @@ class _Scope:
 
     def own(self, name: str, scores: np.ndarray) -> None:
         """How well the turn matches the question as its speaker would put it."""
-        of_turn = standardised(scores)
+        of_turn = self.z(scores)
         best = best_of(of_turn, self.session, self.n_sessions)
         self.add(f"{name}_first_person_z", of_turn)
-        self.add(f"{name}_first_person_best_of_session", standardised(best)[:, self.session])
+        self.add(f"{name}_first_person_best_of_session", self.z_of_session(best))
 
     def scores(self, dense: np.ndarray, bm25: np.ndarray, late: np.ndarray, of_sessions: np.ndarray) -> None:
         """How well turn, neighbours and session match, by each scorer; and how alike the turn is to the first hits."""
         total = np.zeros(self.shape)
         for name, scores in (("dense", dense), ("bm25", bm25), ("late", late)):
             best = best_of(scores, self.session, self.n_sessions)
-            of_turn, of_best = standardised(scores), standardised(best)[:, self.session]
+            of_turn, of_best = self.z(scores), self.z_of_session(best)
             total += of_turn + of_best
             if name != "bm25":  # whose scale depends on the scope
                 self.add(name, scores)
                 self.add(f"{name}_below_first", scores - scores.max(axis=1, keepdims=True))
             self.add(f"{name}_z", of_turn)
             self.add(f"{name}_best_of_session", of_best)
-            self.add(f"{name}_three_of_session", standardised(self.three_best(scores))[:, self.session])
+            self.add(f"{name}_three_of_session", self.z_of_session(self.three_best(scores)))
             self.add(
                 f"{name}_below_best_of_session",
                 of_turn - best_of(of_turn, self.session, self.n_sessions)[:, self.session],
             )
             for step in NEIGHBOURS:
                 self.add(f"{name}_at{-step:+d}", neighbour(of_turn, self.session, step, absent=ABSENT))
-        session = standardised(of_sessions)[:, self.session]
+        session = self.z_of_session(of_sessions)
         total += session
         self.add("bm25_of_session", session)
         self.add("sum", total)
@@ -196,11 +206,11 @@ class _Scope:
             self.add("summary", np.zeros(1))
         else:
             scores = cosines(queries[self.rows], vectors[self.of_sessions])
-            self.add("summary", standardised(scores)[:, self.session])
+            self.add("summary", self.z_of_session(scores))
 
     def words(self) -> None:
         """Which of the question's words, weighed by rarity in the scope, stand in turn, neighbourhood and session."""
-        overlaps, totals = self.all_words.overlaps(self.rows, self.turns, self.session)
+        overlaps, totals = self.all_words.overlaps(self.rows, self.turns, self.session, self.weight)
         for name, values in overlaps.items():
             self.add(name, values)
         for name, values in totals.items():

@@ -28,16 +28,24 @@ def units(vectors: np.ndarray) -> np.ndarray:
     return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
 
 
-def standardised(scores: np.ndarray) -> np.ndarray:
+def standardised(scores: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
     """Give each row mean 0 and standard deviation 1; a row of equal scores gives zeros.
+
+    :param scores: (q, n).
+    :param weight: (n,) how many each column stands for, where not for itself alone.
 
     >>> import numpy as np
     >>> from memlab.retrieve.arrays import standardised
     >>> standardised(np.array([[1.0, 3.0], [5.0, 5.0]])).tolist()
     [[-1.0, 1.0], [0.0, 0.0]]
     """
-    centred = scores - scores.mean(axis=1, keepdims=True, dtype=np.float64)
-    spread = centred.std(axis=1, keepdims=True)
+    if weight is None:
+        centred = scores - scores.mean(axis=1, keepdims=True, dtype=np.float64)
+        spread = centred.std(axis=1, keepdims=True)
+    else:
+        share = (weight / weight.sum())[:, None]
+        centred = scores - scores @ share
+        spread = np.sqrt(centred**2 @ share)
     return np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 1e-12)
 
 

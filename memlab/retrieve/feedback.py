@@ -101,7 +101,7 @@ def _rm3_scores(
         words = documents.words_in(span)
         postings = words.weights(*words.normalisation)
         scores = np.zeros((len(rows), span.stop - span.start), np.float32)
-        common = words.frequency > max(RM3_FEW, RM3_COMMON * len(words.lengths))
+        common = words.frequency > max(RM3_FEW, RM3_COMMON * words.n)
         asked = _parts(words.asked([bench.query_words[row] for row in rows]))
         inside = np.isin(query, rows)
         used, column = np.unique(at[inside] - span.start, return_inverse=True)

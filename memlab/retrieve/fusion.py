@@ -188,11 +188,15 @@ def _combined(
     ):
         group, n_sessions = number[turns] - sessions.start, sessions.stop - sessions.start
         span = turns if level == "turn" else sessions
+        weight = bench.documents(level).weight_in(span)
+        of_session_weight = bench.documents("session").weight_in(sessions)
         total = np.zeros((len(rows), span.stop - span.start))
         for (name, (of_turn, of_session)), (_, _, scores) in zip(used.items(), scored, strict=True):
             best = best_of(scores, group, n_sessions)
-            total += of_turn * standardised(scores if level == "turn" else best)
+            total += of_turn * standardised(scores if level == "turn" else best, weight)
             if of_session:
-                whole = standardised(next(of_sessions)[2] if name == "bm25" and of_sessions else best)
+                whole = standardised(
+                    next(of_sessions)[2] if name == "bm25" and of_sessions else best, of_session_weight
+                )
                 total += of_session * (whole[:, group] if level == "turn" else whole)
         yield rows, span, total

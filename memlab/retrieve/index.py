@@ -64,15 +64,17 @@ class ScopeWords:
     :param number: word → its row.
     :param counts: (v, n) sparse: how often each word stands in each document.
     :param lengths: (n,) words of each document.
+    :param weight: (n,) how many documents each stands for.
     """
 
     number: Mapping[str, int]
     counts: Any
     lengths: np.ndarray
+    weight: np.ndarray
     _weights: dict[tuple[float, float], Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def of(cls, texts: Sequence[Sequence[str]]) -> ScopeWords:
+    def of(cls, texts: Sequence[Sequence[str]], weight: np.ndarray | None = None) -> ScopeWords:
         """Count the words of texts that are split already."""
         from scipy.sparse import csr_array
 
@@ -81,17 +83,28 @@ class ScopeWords:
         lengths = np.array([len(words) for words in texts], dtype=np.int64)
         columns = np.repeat(np.arange(len(texts)), lengths)
         counts = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(number), len(texts)))
-        return cls(number, counts, lengths)
+        return cls(number, counts, lengths, np.ones(len(texts)) if weight is None else weight)
+
+    @cached_property
+    def n(self) -> float:
+        """Say how many documents there are."""
+        return float(self.weight.sum())
+
+    @cached_property
+    def mean_length(self) -> float:
+        """Give the words of a document on average; 1 where there are none."""
+        return float(self.lengths @ self.weight / self.n) if self.lengths.any() else 1.0
 
     @cached_property
     def frequency(self) -> np.ndarray:
         """Say in how many documents each word stands: (v,)."""
-        return np.diff(self.counts.indptr).astype(np.float64)
+        frequency: np.ndarray = np.add.reduceat(np.r_[self.weight[self.counts.indices], 0], self.counts.indptr[:-1])
+        return frequency
 
     @cached_property
     def rarity(self) -> np.ndarray:
         """Give each word's inverse document frequency: (v,); see :func:`rarity`."""
-        return rarity(self.frequency, len(self.lengths))
+        return rarity(self.frequency, self.n)
 
     @cached_property
     def normalisation(self) -> tuple[float, float]:
@@ -108,7 +121,7 @@ class ScopeWords:
         speaker's turns drawn out to 500 characters (.7) .571 → .576 and to 3,000 (1.3) .487 → .513, LongMemEval with
         long answers between (1.1) .478 → .659.
         """
-        spread = float(self.lengths.var() / self.lengths.mean() ** 2) if self.lengths.any() else 0.0
+        spread = float((self.lengths - self.mean_length) ** 2 @ self.weight / self.n / self.mean_length**2)
         return PASSAGE_K1, min(1.0, max(PASSAGE_B, spread))
 
     def matches(self, k1: float, b: float) -> Any:
@@ -117,8 +130,7 @@ class ScopeWords:
         :param k1: how soon further occurrences stop to count.
         :param b: how much a long document loses.
         """
-        mean = self.lengths.mean() if self.lengths.any() else 1.0
-        norm = k1 * (1 - b + b * self.lengths / mean)
+        norm = k1 * (1 - b + b * self.lengths / self.mean_length)
         matches = self.counts.copy()
         matches.data = matches.data / (matches.data + norm[matches.indices])
         return matches
@@ -162,6 +174,8 @@ class Documents:
     :param embeddings: (n, d) float32 unit rows; for sessions the normalised mean of their turns; ``None`` where no
         encoder was given.
     :param language: that the texts are read in.
+    :param weight: (n,) how many of the scope's documents each stands for, see :mod:`memlab.retrieve.narrow`; ``None``
+        where all are here and each stands for itself.
     """
 
     ids: np.ndarray
@@ -170,6 +184,7 @@ class Documents:
     spans: Mapping[str, tuple[int, int]]
     embeddings: Lazy = Lazy()
     language: str = "en"
+    weight: np.ndarray | None = None
     _made: dict[tuple[Hashable, ...], Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -193,6 +208,10 @@ class Documents:
         :param span: where the scope's documents are.
         """
         return self.made(_scope_words, span.start, span.stop)
+
+    def weight_in(self, span: slice) -> np.ndarray | None:
+        """Give how many documents each of a scope's stands for, see :attr:`weight`."""
+        return None if self.weight is None else self.weight[span]
 
     def made(self, build: Callable[..., T], *key: Hashable, **extra: Any) -> T:
         """Give what ``build(documents, *key, **extra)`` makes, made once and kept as long as the documents.
@@ -232,7 +251,7 @@ class Documents:
 
 
 def _scope_words(documents: Documents, start: int, stop: int) -> ScopeWords:
-    return ScopeWords.of(documents.words[start:stop])
+    return ScopeWords.of(documents.words[start:stop], documents.weight_in(slice(start, stop)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +260,7 @@ class Corpus:
 
     :param name: the dataset's name.
     :param turns: the dataset's turns, in the order of ``vectors``.
-    :param sessions: the dataset's sessions.
+    :param sessions: the dataset's sessions; where they are some of many, ``weight`` says how many each stands for.
     :param vectors: (n turns, d) float32 unit rows, or ``None``.
     :param language: of the conversations.
     """
@@ -279,6 +298,7 @@ class Corpus:
         if self.__dict__["vectors"] is not None:
             of_turns = cache(lambda: np.ascontiguousarray(self.vectors[rows]))
             of_sessions = cache(lambda: mean_by(of_turns(), session, order.height))
+        weight = order["weight"].to_numpy() if "weight" in order.columns else None
         turns = Documents(
             placed["turn_id"].to_numpy(),
             turn_texts(placed.drop("row", "session")),
@@ -286,6 +306,7 @@ class Corpus:
             _spans(placed["scope"]),
             of_turns,
             self.language,
+            None if weight is None else weight[session],
         )
         sessions = Documents(
             order["session_id"].to_numpy(),
@@ -294,6 +315,7 @@ class Corpus:
             _spans(order["scope"]),
             of_sessions,
             self.language,
+            weight,
         )
         return {"turn": turns, "session": sessions}
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 import polars as pl
 
-from memlab.embed.tokens import TokenEncoder, TokenVectors, compressed, decoded, token_cosines
+from memlab.embed.tokens import TokenEncoder, TokenVectors, compressed, token_cosines
 from memlab.errors import DataError, at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
@@ -27,6 +26,9 @@ BLOCK = 200_000
 
 TOKENS = 256
 """Tokens of questions that are compared at a time with all tokens of a scope."""
+
+TEXTS = 4_000
+"""Texts that are compared at a time with all these."""
 
 REMEMBERED = 4
 
@@ -88,13 +90,18 @@ class ScopeTokens:
 
         Of a long turn, with a token of the one passage that matches the question best.
         """
-        filled = np.flatnonzero(np.diff(self.texts.start))
         best = np.zeros((len(asked.ids), len(self.texts)), np.float32)
-        if len(filled):
+        for first in range(0, len(self.texts), TEXTS):
+            texts = slice(first, min(first + TEXTS, len(self.texts)))
+            starts, end = self.texts.start[texts], self.texts.start[texts.stop]
+            filled = np.flatnonzero(np.diff(starts, append=end))
+            if not len(filled):
+                continue
+            codes = self.texts.vectors[starts[0] : end]
             for start in range(0, len(asked.ids), TOKENS):
                 part = slice(start, start + TOKENS)
-                cosines = token_cosines(asked.vectors[part], self.signs)
-                best[part, filled] = np.maximum.reduceat(cosines, self.texts.start[filled], axis=1)
+                cosines = token_cosines(asked.vectors[part], codes)
+                best[part, first + filled] = np.maximum.reduceat(cosines, starts[filled] - starts[0], axis=1)
         best = best[:, self.inverse]
         if best.shape[1] == len(self.start):
             return best
@@ -105,11 +112,6 @@ class ScopeTokens:
         question = np.repeat(np.arange(len(asked)), np.diff(asked.start))
         chosen: np.ndarray = np.take_along_axis(best, passage[question], axis=1)
         return chosen
-
-    @cached_property
-    def signs(self) -> np.ndarray:
-        """Give what the questions' tokens are compared with: (tokens, d) float32."""
-        return decoded(self.texts)
 
     def weights(self, asked: TokenVectors) -> np.ndarray:
         """Weigh the tokens of questions by their rarity in the scope: (t,), 1 in all for each question."""
@@ -138,20 +140,22 @@ def scope_tokens(bench: Bench, turns: slice, *, context: int = 2) -> ScopeTokens
         distinct, inverse = np.unique(of[place], return_inverse=True)
         texts = documents.take(distinct)
         turn = np.repeat(np.arange(len(start)), np.diff(start, append=len(inverse)))
-        return ScopeTokens(texts, inverse, start, _rarity(texts, inverse, turn))
+        weight = bench.documents("turn").weight_in(turns)
+        return ScopeTokens(texts, inverse, start, _rarity(texts, inverse, turn, weight))
 
     return _recent(bench.documents("turn").made(_scopes), (turns.start, turns.stop, context), scope)
 
 
-def _rarity(documents: TokenVectors, inverse: np.ndarray, turn: np.ndarray) -> np.ndarray:
+def _rarity(documents: TokenVectors, inverse: np.ndarray, turn: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """Weigh each token of the vocabulary by its rarity among turns: (v + 1,), the last for those of no turn."""
     size = 2 + int(documents.ids.max(initial=-1))
     lengths = np.diff(documents.start)[inverse]
     begin = documents.start[inverse] - np.cumsum(lengths) + lengths
     ids = documents.ids[np.arange(lengths.sum()) + np.repeat(begin, lengths)]
     pairs = np.unique(np.repeat(turn, lengths) * size + ids)
-    frequency = np.bincount(pairs % size, minlength=size)
-    return rarity(frequency, 1 + turn.max(initial=-1)).astype(np.float32)
+    each = np.ones(1 + turn.max(initial=-1)) if weight is None else weight
+    frequency = np.bincount(pairs % size, each[pairs // size], minlength=size)
+    return rarity(frequency, each.sum()).astype(np.float32)
 
 
 def _document_tokens(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -11,7 +11,7 @@ import polars as pl
 from memlab.errors import StoreError
 from memlab.store.conversations import require
 from memlab.store.database import Database, Part
-from memlab.store.registry import in_dataset
+from memlab.store.registry import among, in_dataset, row_columns
 from memlab.store.vectors import check_vectors, column_name
 
 if TYPE_CHECKING:
@@ -22,11 +22,22 @@ INDEXED_SCOPE = 100_000
 turns, 384-d, two cores: 12 ms a query, 10 ms through the index) and misses nothing."""
 
 OVER_FETCH = 2
-_HITS = {"query": pl.Int32(), "doc_id": pl.String(), "score": pl.Float64(), "position": pl.Int64()}
+_HITS = {
+    "query": pl.Int32(),
+    "doc_id": pl.String(),
+    "session_id": pl.String(),
+    "score": pl.Float64(),
+    "position": pl.Int64(),
+}
+_FOUND = ["turn_id", "session_id", "position"]
 
 
 class Search(Part):
     """Search in the database itself: ``store.search``."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._known: dict[tuple[Any, ...], Any] = {}
 
     def create_indexes(self, encoder: Encoder | None = None, *, header: Sequence[str] = ()) -> pl.DataFrame:
         """Make the full-text index, the scalar indexes and, where it pays, the vector index of an encoder.
@@ -41,6 +52,7 @@ class Search(Part):
             there = {index.columns[0] for index in table.list_indices()}
             rows = []
             wanted: list[tuple[str, Any]] = [("content", FTS()), ("scope", BTree()), ("dataset", Bitmap())]
+            wanted += [("session_id", BTree())]
             for name, config in wanted:
                 if name not in there:
                     table.create_index(name, config=config)
@@ -48,7 +60,7 @@ class Search(Part):
             if encoder is not None:
                 column = column_name(encoder, header)
                 _width(database, column)
-                largest = max(_scope_sizes(database).values(), default=0)
+                largest = _largest(database)
                 if column in there:
                     made = "there"
                 elif largest < INDEXED_SCOPE:
@@ -68,8 +80,8 @@ class Search(Part):
         :param column: see :meth:`memlab.store.vectors.Vectors.column`.
         :param scopes: the scope of each query.
         :param exact: do not use the vector index.
-        :returns: ``query`` (row of the query), ``doc_id``, ``score`` (cosine similarity); by query, best first, ties
-            in the dataset's order.
+        :returns: ``query`` (row of the query), ``doc_id``, ``session_id``, ``score`` (cosine similarity); by query,
+            best first, ties in the dataset's order.
         :raises StoreError: for a wrong width, a NaN, or an unknown column.
         """
         database = self.database
@@ -79,20 +91,19 @@ class Search(Part):
             _check(len(queries), scopes, k)
             table = database.table("turns")
             indexed = not exact and any(index.columns == [column] for index in table.list_indices())
-            sizes = _scope_sizes(database) if indexed else {}
             hits = []
             asked = pl.DataFrame({"scope": list(scopes)}, schema={"scope": pl.String()}).with_row_index("row")
             for (scope,), rows in asked.group_by("scope", maintain_order=True):
                 query = table.search(queries[rows["row"].to_numpy()], vector_column_name=column)
                 query = query.distance_type("cosine").where(in_dataset(dataset, [str(scope)])).limit(OVER_FETCH * k)
-                if sizes.get((dataset, str(scope)), 0) < INDEXED_SCOPE:
+                if indexed and self.size(dataset, str(scope)) < INDEXED_SCOPE:
                     query = query.bypass_vector_index()
-                near = cast(pl.DataFrame, pl.from_arrow(query.select(["turn_id", "_distance", "position"]).to_arrow()))
+                near = cast(pl.DataFrame, pl.from_arrow(query.select([*_FOUND, "_distance"]).to_arrow()))
                 if "query_index" not in near.columns:  # one query alone has none
                     near = near.with_columns(query_index=pl.lit(0, pl.Int32))
                 place = rows["row"].gather(near["query_index"])
                 score = 1.0 - pl.col("_distance")
-                hits.append(near.select(place.alias("query"), doc_id="turn_id", score=score, position="position"))
+                hits.append(near.select(place.alias("query"), "session_id", "position", doc_id="turn_id", score=score))
         return _best(hits, k)
 
     def by_text(self, texts: Iterable[str], *, dataset: str, scopes: Sequence[str], k: int) -> pl.DataFrame:
@@ -101,7 +112,7 @@ class Search(Part):
         Every sign in a query is text, never an operator. Word weights are those of the whole table, so scores
         differ from BM25 over one scope alone.
 
-        :returns: ``query``, ``doc_id``, ``score``; by query, best first, ties in the dataset's order.
+        :returns: ``query``, ``doc_id``, ``session_id``, ``score``; by query, best first, ties in the dataset's order.
         :raises StoreError: when there is no full-text index: see :meth:`create_indexes`.
         """
         from lancedb.query import MatchQuery
@@ -117,16 +128,64 @@ class Search(Part):
             for row, (text, scope) in enumerate(zip(queries, scopes, strict=True)):
                 query = table.search(MatchQuery(text, "content"), query_type="fts")  # type: ignore[call-arg]
                 query = query.where(in_dataset(dataset, [scope]))
-                query = query.limit(OVER_FETCH * k + 50).select(["turn_id", "_score", "position"])
+                query = query.limit(OVER_FETCH * k + 50).select([*_FOUND, "_score"])
                 near = cast(pl.DataFrame, pl.from_arrow(query.to_arrow()))
-                hits.append(near.select(query=pl.lit(row), doc_id="turn_id", score="_score", position="position"))
+                hits.append(near.select("session_id", "position", query=pl.lit(row), doc_id="turn_id", score="_score"))
         return _best(hits, k)
 
+    def searchable(self, encoder: Encoder, header: Sequence[str] = ()) -> bool:
+        """Say whether turns can be found here by their words and by an encoder's vectors."""
+        column = column_name(encoder, header)
 
-def _scope_sizes(database: Database) -> dict[tuple[str, str], int]:
-    """Count the turns of each (dataset, scope)."""
-    sizes = database.read("turns", ["dataset", "scope"]).group_by("dataset", "scope").len()
-    return {(dataset, scope): n for dataset, scope, n in sizes.iter_rows()}
+        def look(table: Any) -> bool:
+            there = [index.columns for index in table.list_indices()]
+            return ["content"] in there and ["session_id"] in there and column in table.schema.names
+
+        return bool(self._once(look, column))
+
+    def size(self, dataset: str, scope: str) -> int:
+        """Count the turns of a scope."""
+        return int(self.sessions_of(dataset, scope)["n_turns"].sum())
+
+    def sessions_of(self, dataset: str, scope: str) -> pl.DataFrame:
+        """List the sessions of a scope in order of time: ``session_id``, ``n_turns``."""
+
+        def look(_: Any) -> pl.DataFrame:
+            where = in_dataset(dataset, [scope])
+            return self.database.read("sessions", ["session_id", "n_turns", "n"], where=where).sort("n").drop("n")
+
+        listed: pl.DataFrame = self._once(look, "sessions", dataset, scope)
+        return listed
+
+    def turns_of(self, dataset: str, sessions: Sequence[str], *, column: str = "") -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Read some sessions: their turns, with the vectors of a column, and the sessions.
+
+        :raises StoreError: for a turn without a vector.
+        """
+        database, some = self.database, in_dataset(dataset) & among("session_id", sessions)
+        names = [*row_columns("turns"), *([column] if column else [])]
+        with database.guarded("reading sessions"):
+            turns = database.read("turns", names, where=some)
+            if column and turns[column].null_count():
+                raise StoreError(f"turns of {dataset!r} have no vectors in {column}; run store.vectors.backfill")
+            return turns, database.read("sessions", list(row_columns("sessions")), where=some)
+
+    def _once(self, look: Callable[[Any], Any], *key: Any) -> Any:
+        """Look something up in the turns, once for a version of them."""
+        with self.database.guarded("reading turns"):
+            table = self.database.table("turns")
+            place = (look.__qualname__, table.version, *key)
+            if place not in self._known:
+                if any(old[1] != table.version for old in self._known):
+                    self._known.clear()
+                self._known[place] = look(table)
+            return self._known[place]
+
+
+def _largest(database: Database) -> int:
+    """Count the turns of the largest scope."""
+    sessions = database.read("sessions", ["dataset", "scope", "n_turns"])
+    return int(sessions.group_by("dataset", "scope").agg(pl.col("n_turns").sum())["n_turns"].max() or 0)  # type: ignore[arg-type]
 
 
 def _width(database: Database, column: str) -> int:
@@ -157,6 +216,6 @@ def _best(hits: list[pl.DataFrame], k: int) -> pl.DataFrame:
 
     Never by id: in some benchmarks an id gives the label away.
     """
-    rows = pl.concat([pl.DataFrame(schema=_HITS), *(near.cast(pl.Schema(_HITS)) for near in hits)])
+    rows = pl.concat([pl.DataFrame(schema=_HITS), *(near.select(list(_HITS)).cast(pl.Schema(_HITS)) for near in hits)])
     ordered = rows.drop_nulls("score").sort("query", "score", "position", descending=[False, True, False])
     return ordered.group_by("query", maintain_order=True).head(k).drop("position")

@@ -53,7 +53,8 @@ class Tokens(Part):
         with database.guarded("reading the token cache"):
             cache = database.cache("tokens", encoder.identity.key)
             order, parts = _read(cache, list(first), kind) if cache is not None else ([], [])
-        missing = list(dict.fromkeys(keys)) if not order else [k for k in dict.fromkeys(keys) if k not in set(order)]
+        present = set(order)
+        missing = [key for key in dict.fromkeys(keys) if key not in present]
         label = f"tokens {encoder.identity.key}"
         with tqdm(total=len(missing), desc=label, unit=" texts", disable=not progress or len(missing) < 256) as bar:
             for at in range(0, len(missing), CHUNK):

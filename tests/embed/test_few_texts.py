@@ -40,7 +40,8 @@ def test_tokens_are_those_of_transformers(both) -> None:
 def test_many_texts_are_left_to_torch() -> None:
     encoder = load("minilm")
     assert encoder._few(["a"] * transformer._FEW) is not None
-    assert encoder._few(["a"]) is None
+    assert encoder._few(["a", "b"]) is None
+    assert encoder._few(["a"]) is not None
     assert load("minilm")._few(["a" * (transformer._FEW_CHARS + 1)]) is None
     assert load("minilm")._few(["a"], "query: ") is None
 

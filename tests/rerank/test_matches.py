@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from remembering import minilm
 
-from memlab.embed.tokens import decoded, token_cosines
+from memlab.embed.tokens import token_cosines
 from memlab.records import Dataset, Question, Session, Turn, frame
 from memlab.rerank._matches import MARGIN, first_person, matches
 from memlab.retrieve import Bench
@@ -23,7 +23,7 @@ def test_matches_are_those_of_a_loop(minilm_bench: Bench) -> None:
         session = bench.documents("turn").session[turns]
         found = matches(tokens, part, session)
         np.testing.assert_allclose(found["late"], late[bench.queries["scope"][int(rows[0])]], atol=1e-6)
-        texts = [decoded(tokens.texts.take(np.array([i]))) for i in tokens.inverse]
+        texts = [tokens.texts.take(np.array([i])).vectors for i in tokens.inverse]
         for q in range(0, len(rows), 7):
             one = part.take(np.array([q]))
             weight = tokens.rarity[one.ids].astype(np.float64)

@@ -12,7 +12,7 @@ import pytest
 from remembering import minilm
 
 from memlab import DataError
-from memlab.embed.tokens import TokenVectors, compressed, decoded, token_cosines
+from memlab.embed.tokens import TokenVectors, compressed, token_cosines
 from memlab.records import Dataset, Level, Run, concat
 from memlab.retrieve import Bench, late
 from memlab.retrieve.late import late_scores
@@ -50,8 +50,7 @@ def naive(data: Dataset, bench: Bench, scope: str, asked: str, context: int) -> 
             frequency = sum(token in other for other, _ in documents)
             rarity = np.log(1 + (len(documents) - frequency + 0.5) / (frequency + 0.5))
             weight += rarity
-            rows = decoded(TokenVectors(np.zeros(0), vectors, np.zeros(1)))
-            total += rarity * max((float(token_cosines(vector[None], row[None])[0, 0]) for row in rows), default=0.0)
+            total += rarity * max((float(token_cosines(vector[None], row[None])[0, 0]) for row in vectors), default=0.0)
         scores.append(total / weight if weight else 0.0)
     return scores
 

@@ -1,0 +1,142 @@
+"""A large memory is cut down to the sessions around a question, and ranked as the whole of it is."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from stand_in import StandIn
+
+import memlab
+from memlab import Bench, Dataset, MemoryStore, pipeline
+from memlab.retrieve import narrow
+from memlab.retrieve.arrays import standardised
+from memlab.retrieve.index import ScopeWords
+
+PIPELINES = ("bm25", "dense", "combsum", "best", "best | mmr")
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return memlab.datasets.synthetic.generate(turns=900, seed=3, turns_per_scope=600)
+
+
+@pytest.fixture(scope="module")
+def bench(data: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    store = MemoryStore.open(tmp_path_factory.mktemp("narrow") / "store")
+    bench = Bench.of(data, encoder=StandIn(), store=store, progress=False)
+    assert bench.turn_vectors is not None
+    assert bench.encoder is not None
+    store.search.create_indexes(bench.encoder)
+    return bench
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(narrow, "LARGE", 450)
+
+
+def sizes(data: Dataset) -> dict[str, int]:
+    return dict(data.turns.group_by("scope").len().iter_rows())
+
+
+@pytest.mark.usefixtures("small")
+def test_only_questions_of_large_scopes_are_narrowed_and_a_line_says_so(
+    bench: Bench, data: Dataset, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        parts = list(narrow.narrowed(bench) or ())
+    large = bench.queries.filter(pl.col("scope").replace_strict(sizes(data)) >= 450)
+    assert 0 < large.height < bench.queries.height
+    assert f"{large.height} of {bench.queries.height} questions" in caplog.text
+    assert len(parts) == large.height + 1
+    assert sorted(q for part in parts for q in part.queries["query_id"]) == sorted(bench.queries["query_id"])
+
+
+def test_small_scopes_and_stores_without_indexes_are_compared_with_everything(bench: Bench, small: None) -> None:
+    assert narrow.narrowed(bench.but(store=None)) is None
+
+
+def test_a_bench_of_small_scopes_is_left_alone(bench: Bench) -> None:
+    assert narrow.narrowed(bench) is None
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("text", PIPELINES)
+@pytest.mark.parametrize("level", ["turn", "session"])
+def test_with_room_for_everything_the_ranking_is_that_of_everything(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, text: str, level: memlab.records.Level
+) -> None:
+    whole = pipeline(text).run(bench.but(store=None), level=level).top(10).frame
+    for name in ("HITS", "TURNS", "SAMPLE", "NEAR"):
+        monkeypatch.setattr(narrow, name, 2_000)
+    run = pipeline(text).run(bench, level=level)
+    assert run.provenance["path"] == "narrowed"
+    assert run.top(10).frame.select("query_id", "doc_id").equals(whole.select("query_id", "doc_id"))
+
+
+@pytest.mark.usefixtures("small")
+def test_the_sample_stands_for_the_rest_of_the_scope(bench: Bench, data: Dataset, monkeypatch) -> None:
+    monkeypatch.setattr(narrow, "HITS", 5)
+    monkeypatch.setattr(narrow, "SAMPLE", 50)
+    for part in narrow.narrowed(bench) or ():
+        if "weight" not in part.sessions.columns:
+            continue
+        scope = part.queries["scope"][0]
+        n = data.sessions.filter(scope=scope).height
+        assert part.sessions.height < n
+        assert part.sessions["weight"].sum() == pytest.approx(n)
+        assert part.turns.join(data.turns, on="turn_id", how="anti").height == 0
+
+
+def test_hits_are_kept_with_their_neighbours_in_long_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(narrow, "LONG", 20)
+    monkeypatch.setattr(narrow, "NEAR", 2)
+    rows = [(f"{s}-{n}", s, n) for s, size in (("long", 40), ("short", 10)) for n in range(1, size + 1)]
+    turns = pl.DataFrame(rows, schema=["turn_id", "session_id", "n"], orient="row")
+    hits = pl.DataFrame({"turn_id": ["short-4", "long-1", "long-30"], "rank": [0, 1, 2]})
+    kept = narrow._cut(turns, hits)
+    assert kept["turn_id"].to_list() == [
+        *(f"short-{n}" for n in range(1, 11)),
+        *(f"long-{n}" for n in (1, 2, 3, 28, 29, 30, 31, 32)),
+    ]
+
+
+def test_statistics_count_what_a_document_stands_for() -> None:
+    rng = np.random.default_rng(0)
+    scores, weight = rng.normal(size=(3, 6)), rng.integers(1, 5, 6)
+    np.testing.assert_allclose(
+        standardised(scores, weight.astype(float)),
+        standardised(np.repeat(scores, weight, axis=1))[:, np.r_[0, np.cumsum(weight)[:-1]]],
+    )
+    texts = [["a", "b"], ["a"], ["c", "c", "a"]]
+    some, all_ = ScopeWords.of(texts, np.array([1.0, 3.0, 2.0])), ScopeWords.of([texts[i] for i in (0, 1, 1, 1, 2, 2)])
+    assert some.n == all_.n
+    assert some.mean_length == all_.mean_length
+    np.testing.assert_allclose(some.rarity, all_.rarity)
+    np.testing.assert_allclose(some.scores([["a", "c"]], 0.9, 0.4), all_.scores([["a", "c"]], 0.9, 0.4)[:, [0, 1, 4]])
+
+
+@pytest.mark.usefixtures("small")
+def test_tokens_of_large_scopes_are_embedded_beforehand(data: Dataset, tmp_path: Path) -> None:
+    store, encoder = MemoryStore.open(tmp_path / "store"), StandIn()
+    store.ingest(data)
+    store.vectors.backfill(encoder, data.name, progress=False)
+    store.search.create_indexes(encoder)
+    assert narrow.fill(store, data.name, encoder, progress=False) == max(sizes(data).values())
+    assert narrow.fill(store, data.name, memlab.embed.load("hashing:64"), progress=False) == 0
+    read: list[int] = []
+    plain = encoder.encode_tokens
+
+    def counting(texts, **how):
+        read.append(len(texts))
+        return plain(texts, **how)
+
+    encoder.encode_tokens = counting  # type: ignore[method-assign]
+    bench = Bench.of(data, encoder=encoder, store=store, ingest=False, progress=False)
+    row = int(np.flatnonzero(bench.queries["scope"].replace_strict(sizes(data)).to_numpy() >= 450)[0])
+    pipeline("best").run(bench.with_rows(np.array([row])))
+    assert read == [1]  # the question alone
