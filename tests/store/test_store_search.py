@@ -45,7 +45,7 @@ def product(store: MemoryStore, queries: np.ndarray, scopes: list[str], k: int) 
 
 
 def assert_agree(got: pl.DataFrame, expected: pl.DataFrame) -> None:
-    assert got.schema == {"query": pl.Int32, "doc_id": pl.String, "score": pl.Float64}
+    assert got.schema == {"query": pl.Int32, "doc_id": pl.String, "session_id": pl.String, "score": pl.Float64}
     assert got.select("query", "doc_id").rows() == expected.select("query", "doc_id").rows()
     np.testing.assert_allclose(got["score"], expected["score"], atol=1e-5)
 
@@ -63,11 +63,11 @@ def test_vector_search_agrees_with_the_product(filled: MemoryStore, k: int, exac
 def test_search_through_a_vector_index(filled: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder, column = FakeEncoder(), filled.vectors.column(FakeEncoder())
     made = filled.search.create_indexes(encoder)
-    assert made["made"].to_list() == ["made"] * 3 + ["left out: the largest scope has 100 turns, it pays from 100,000"]
+    assert made["made"].to_list() == ["made"] * 4 + ["left out: the largest scope has 100 turns, it pays from 100,000"]
     monkeypatch.setattr(search, "INDEXED_SCOPE", 50)
     made = filled.search.create_indexes(encoder)
-    assert made["made"].to_list() == ["there"] * 3 + ["made"]
-    assert filled.search.create_indexes(encoder)["made"].to_list() == ["there"] * 4
+    assert made["made"].to_list() == ["there"] * 4 + ["made"]
+    assert filled.search.create_indexes(encoder)["made"].to_list() == ["there"] * 5
     queries = encoder.encode([f"q{i}" for i in range(5)])
     scopes = ["scope-1"] * 5
     expected = product(filled, queries, scopes, 10)
@@ -113,7 +113,7 @@ def test_a_column_that_is_not_there(filled: MemoryStore) -> None:
 def test_no_queries_find_nothing(filled: MemoryStore) -> None:
     filled.search.create_indexes()
     none = filled.search.by_vector(np.ones((0, 8)), column="vector_fake_8", dataset="small", scopes=[], k=3)
-    assert none.shape == filled.search.by_text([], dataset="small", scopes=[], k=3).shape == (0, 3)
+    assert none.shape == filled.search.by_text([], dataset="small", scopes=[], k=3).shape == (0, 4)
 
 
 def test_text_search_finds_words_in_their_scope(filled: MemoryStore) -> None:
