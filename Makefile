@@ -29,6 +29,9 @@ demo: setup
 	@$(BIN)/memlab figures
 	@echo "executed notebooks: results/notebooks   figures: figures/index.html   store: .memlab/store"
 
+# Two processes run at a time, each with a core: threads of their own would only wait for each other.
+test slow nightly: export POLARS_MAX_THREADS := 1
+
 # A file runs in one process: what its tests share is made once.
 test: setup
 	$(TIMED) "make test" $(PYTEST) --dist loadfile -m "not slow and not nightly"

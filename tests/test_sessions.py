@@ -104,7 +104,7 @@ def test_wrong_arguments_are_named() -> None:
 
 
 @given(ROWS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_every_message_is_in_exactly_one_session(rows: list[tuple[str, int | None, str | None]]) -> None:
     result = sessionize(messages(rows))
     assert sorted(result["id"]) == sorted(f"m{i}" for i in range(len(rows)))
@@ -121,7 +121,7 @@ def test_every_message_is_in_exactly_one_session(rows: list[tuple[str, int | Non
 
 
 @given(st.lists(st.integers(0, 300), max_size=25))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_gap_law(minutes: list[int]) -> None:
     result = sessionize(messages([("a", m, None) for m in minutes]))
     times, names = result["timestamp"].to_list(), result["session"].to_list()
@@ -131,7 +131,7 @@ def test_gap_law(minutes: list[int]) -> None:
 
 
 @given(st.lists(st.integers(0, 300), max_size=20, unique=True), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_order_of_rows_does_not_matter_when_times_differ(minutes: list[int], random: Random) -> None:
     rows: list[tuple[str, int | None, str | None]] = [("a", m, "trip" if m % 7 == 0 else None) for m in minutes]
     shuffled = rows.copy()
@@ -141,7 +141,7 @@ def test_order_of_rows_does_not_matter_when_times_differ(minutes: list[int], ran
 
 
 @given(ROWS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_sessionizing_twice_changes_nothing(rows: list[tuple[str, int | None, str | None]]) -> None:
     once = sessionize(messages(rows))
     assert sessionize(once).equals(once)

@@ -231,7 +231,7 @@ def _places(value: Any) -> list[tuple[Any, Any]]:
 
 @pytest.mark.parametrize("format", WHOLE)
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_whatever_is_broken_is_an_error_of_ours_or_set_aside(
     tmp_path_factory: pytest.TempPathFactory, format: str, random: Random
 ) -> None:
@@ -278,7 +278,7 @@ JSON = st.recursive(
 
 
 @given(st.lists(JSON, min_size=1, max_size=5), st.integers(1, 9), st.booleans(), st.booleans())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_streamed_values_are_the_parsed_ones_wherever_the_chunks_end(
     tmp_path_factory: pytest.TempPathFactory, values: list[Any], chunk: int, ascii_only: bool, indented: bool
 ) -> None:

@@ -12,7 +12,7 @@ TEXTS = st.lists(st.text(max_size=60), max_size=12)
 
 
 @given(TEXTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_rows_are_unit_finite_and_independent_of_the_batch(texts: list[str]) -> None:
     encoder = load("hashing:64")
     together = encoder.encode(texts)
@@ -24,7 +24,7 @@ def test_rows_are_unit_finite_and_independent_of_the_batch(texts: list[str]) -> 
 
 
 @given(st.lists(st.text(alphabet="abc ,é", min_size=1, max_size=30), min_size=1, max_size=8))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_case_and_outer_spaces_do_not_matter(texts: list[str]) -> None:
     encoder = load("hashing")
     np.testing.assert_array_equal(encoder.encode(texts), encoder.encode([f"  {t.upper()}\n" for t in texts]))

@@ -19,7 +19,7 @@ from memlab.evaluate import read_qrels, read_run, score, write_qrels, write_run
 from memlab.records import Qrels, Run, qrels, run_from_scores
 
 IDS = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), min_size=1, max_size=12)
-FILES = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+FILES = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
 
 
 @FILES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,10 @@ from memlab.records import Turn, frame
 from memlab.sessions import sessions_of
 from memlab.store import MemoryStore
 
-pytest.importorskip("openai", reason="the extra memlab[llm] is not installed")
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not find_spec("openai"), reason="the extra memlab[llm] is not installed"),
+]
 
 SAID = ["I moved to Lisbon in May.", "Great! My sister Anna lives there.", "I work at Acme now.", "Good luck!"]
 START = datetime(2025, 3, 1, 9, tzinfo=UTC)

@@ -204,7 +204,13 @@ def two_sessions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+# What llm makes of each fault, tests/llm tells: here one of each kind, and all of them with the slow tests.
+TELLING = ("time-out", "echoed key", "dropped connection", "truncated JSON", "wrong schema", "10 MB")
+
+
+@pytest.mark.parametrize(
+    "fault", [pytest.param(fault, marks=() if fault in TELLING else pytest.mark.slow) for fault in FAULTS]
+)
 def test_no_fault_of_a_service_leaves_a_session_half_done(
     server: ChatServer, two_sessions: Path, tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -215,7 +215,7 @@ def test_sessions_have_recency_words_and_summaries_but_no_cover() -> None:
     assert not got.frame.equals(light(run, bench, summary_boost=1).frame)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     seed=st.integers(0, 50),
     weights=st.lists(st.floats(0, 1), min_size=3, max_size=3),

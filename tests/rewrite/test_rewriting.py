@@ -211,7 +211,7 @@ TEXTS = st.text(st.characters(codec="utf-8"), max_size=60) | st.lists(
 ).map(" ".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(question=TEXTS, history=st.lists(TEXTS, max_size=8), topics=st.lists(TEXTS, max_size=3))
 def test_any_text_is_rewritten_or_left(question: str, history: list[str], topics: list[str]) -> None:
     row = rewrite([question], [history], topics=[topics]).row(0, named=True)

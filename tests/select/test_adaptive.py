@@ -33,7 +33,7 @@ def scored(run: Run, *scores: list[float]) -> Run:
     )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 1000),
     levels=st.sampled_from([0, 1, 3]),

@@ -22,7 +22,7 @@ from memlab.select.budget import kept_text
 Make = Callable[..., tuple[Run, Bench]]
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(seed=st.integers(0, 100), tokens=st.integers(1, 140))
 def test_the_longest_beginning_that_fits(random_run: Make, seed: int, tokens: int) -> None:
     run, bench = random_run(40, 3, seed=seed)
@@ -97,7 +97,7 @@ def said(texts: Sequence[str], asked: Sequence[str], *, others: Sequence[str] = 
 WORDS = st.text(st.sampled_from("ab é日🦷.!?\n\"'"), max_size=60)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(texts=st.lists(WORDS, min_size=1, max_size=5), asked=WORDS, limit=st.integers(1, 40))
 def test_what_is_kept_of_any_text(texts: list[str], asked: str, limit: int) -> None:
     run, bench = said(texts, [asked, "a b"])

@@ -194,7 +194,7 @@ def test_an_unfinished_dataset_is_refused_until_it_is_whole(
 _texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     said=st.lists(st.tuples(_texts, st.none() | _texts, st.none() | st.datetimes()), min_size=1, max_size=8),
     name=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=10),
