@@ -22,9 +22,9 @@ def advances(weight: int) -> dict[int, float]:
     """Give the width of each character that the font has, by code point, in ems."""
     from fontTools.ttLib import TTFont
 
-    font = TTFont(_path(weight), lazy=True)
-    widths, em = font["hmtx"], font["head"].unitsPerEm
-    return {code: widths[glyph][0] / em for code, glyph in font.getBestCmap().items()}
+    with TTFont(_path(weight), lazy=True) as font:
+        widths, em = font["hmtx"], font["head"].unitsPerEm
+        return {code: widths[glyph][0] / em for code, glyph in font.getBestCmap().items()}
 
 
 def faces(text: str) -> str:
@@ -43,12 +43,12 @@ def _face(weight: int, codes: frozenset[int]) -> str:
     # Without kerning a line is as wide as its characters, which is how a chart measures it before a browser does.
     unused = [*subset.Options._drop_tables_default, "FFTM", "GDEF", "GPOS", "GSUB", "kern"]
     options = subset.Options(flavor="woff2", hinting=False, layout_features=[], drop_tables=unused)
-    font = subset.load_font(_path(weight), options)
     subsetter = subset.Subsetter(options)
     subsetter.populate(unicodes=codes)
-    subsetter.subset(font)
     buffer = io.BytesIO()
-    subset.save_font(font, buffer, options)
+    with subset.load_font(_path(weight), options) as font:
+        subsetter.subset(font)
+        subset.save_font(font, buffer, options)
     glyphs = base64.b64encode(buffer.getvalue()).decode()
     source = f"url(data:font/woff2;base64,{glyphs})format('woff2')"
     return f"@font-face{{font-family:'{FAMILY}';font-weight:{weight};src:{source}}}"
