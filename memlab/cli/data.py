@@ -33,6 +33,7 @@ def ingest(
 ) -> None:
     """Load conversations into the store, encode what is new, and build the indexes."""
     from memlab import datasets
+    from memlab.retrieve import narrow
     from memlab.store import MemoryStore
 
     options = reading(chosen) | ({"name": into} if into else {})
@@ -64,6 +65,9 @@ def ingest(
         typer.echo(f"{name}: {added:,} turns newly encoded by {chosen.encoder}")
     for column, kind, made in memory.search.create_indexes(model, header=chosen.header).iter_rows():
         typer.echo(f"index of {column}: {kind}, {made}")
+    for name in names if not chosen.header else ():
+        if read_tokens := narrow.fill(memory, name, model):
+            typer.echo(f"{name}: tokens of {read_tokens:,} turns in large scopes are there for late interaction")
     typer.echo(f"store: {no_secret(chosen.store)}")
 
 

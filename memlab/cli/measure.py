@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from memlab.records import Dataset
+    from memlab.retrieve import Bench
 
 
 @memory_verb
@@ -47,32 +48,38 @@ def search(
     """Search one memory of the store."""
     from memlab.pipelines import pipeline as read
     from memlab.records import LEVELS
-    from memlab.retrieve import Bench
+    from memlab.retrieve import Bench, narrow
 
     stages = read(pipeline)
     asked = place.asked(query)
     if level not in LEVELS:
         raise DataError(f"level is {level!r}; choose turn or session")
-    data = place.store.dataset(place.dataset, scopes=[place.scope])
-    data = replace(data, language=place.chosen.language or data.language)
-    header = place.chosen.header
-    bench = Bench.of(data, encoder=place.encoder.encoder, store=place.store, header=header, ingest=False)
-    run = stages.run(bench.with_queries(asked), level=level).top(k)
-    dated = run.frame.join(_dates(data, level), on="doc_id", how="left", maintain_order="left")
+    store, encoder, header = place.store, place.encoder.encoder, place.chosen.header
+    if not header and narrow.applies(store, place.dataset, place.scope, encoder):
+        language = place.chosen.language or store.datasets().filter(name=place.dataset)["language"][0]
+        bench = narrow.around(store, place.dataset, asked, encoder=encoder, language=language)
+        size = store.search.size(place.dataset, place.scope)
+        typer.echo(f"compared with {bench.turns.height:,} of {size:,} turns, around what the indexes find", err=True)
+    else:
+        data = store.dataset(place.dataset, scopes=[place.scope])
+        data = replace(data, language=place.chosen.language or data.language)
+        bench = Bench.of(data, encoder=encoder, store=store, header=header, ingest=False).with_queries(asked)
+    run = stages.run(bench, level=level).top(k)
+    dated = run.frame.join(_dates(bench, level), on="doc_id", how="left", maintain_order="left")
     texts = run.text_of(run.frame["doc_id"].to_list()) if run.text_of else []
     rows = dated.select("rank", "score", "at", "doc_id").iter_rows()
     for (rank, score, at, doc_id), text in zip(rows, texts, strict=True):
         typer.echo(f"{rank:>3}  {score:.4f}  {day(at)}  {doc_id}\n     {short(text)}")
 
 
-def _dates(data: Dataset, level: str) -> pl.DataFrame:
+def _dates(bench: Bench, level: str) -> pl.DataFrame:
     """Give when each document was said: ``doc_id``, ``at``; a turn without a time has that of its session."""
     import polars as pl
 
-    sessions = data.sessions.select("session_id", at="start")
+    sessions = bench.sessions.select("session_id", at="start")
     if level == "session":
         return sessions.rename({"session_id": "doc_id"})
-    turns = data.turns.select("session_id", "timestamp", doc_id="turn_id").join(sessions, on="session_id", how="left")
+    turns = bench.turns.select("session_id", "timestamp", doc_id="turn_id").join(sessions, on="session_id", how="left")
     return turns.select("doc_id", at=pl.coalesce("timestamp", "at"))
 
 

@@ -15,6 +15,7 @@ from memlab.rerank.features import Candidates, run_places
 from memlab.rerank.listwise import predict
 from memlab.rerank.model import Model, scope_fingerprints
 from memlab.retrieve import Bench
+from memlab.retrieve.narrow import PATH
 from memlab.retrieve.ranking import of_turns
 
 
@@ -95,6 +96,11 @@ def models_of(path: Path, bench: Bench) -> dict[str, Model]:
     scopes = bench.queries["scope"].unique(maintain_order=True).to_list()
     if not path.is_dir():
         return dict.fromkeys(scopes, _fitting(path, bench))
+    if bench.provenance.get("path") == PATH:
+        raise DataError(
+            f"the models in {str(path)!r} are cross-validated, and of this memory only what stands around the question "
+            "is read, so that nobody can tell which model learned from it; name one model file"
+        )
     of_dataset = path / str(bench.provenance.get("fingerprint"))
     path = of_dataset if of_dataset.is_dir() else path
     models = [_fitting(file, bench) for file in sorted(path.glob("*.safetensors"))]

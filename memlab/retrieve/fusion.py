@@ -162,8 +162,7 @@ def best(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     bench without an encoder ranks by BM25 alone.
 
     What it costs: token embeddings of every turn, encoded once, which takes about as long as encoding the turns and
-    42 kB a turn of LoCoMo in the store; and 147 ms a question on one core (LoCoMo), of which :func:`combsum` alone
-    takes 7.
+    1.5 kB a turn of LoCoMo in the store.
 
     >>> from memlab import datasets, retrieve
     >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")

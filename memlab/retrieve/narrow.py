@@ -56,7 +56,7 @@ def narrowed(bench: Bench) -> Iterator[Bench] | None:
     store = bench.store
     if store is None or bench.encoder is None or "weight" in bench.sessions.columns:
         return None
-    if bench.turns.height < LARGE or not store.search.searchable(bench.encoder, bench.header):
+    if bench.turns.height < LARGE or bench.header or not store.search.searchable(bench.encoder):
         return None
     sizes = dict(bench.turns.group_by("scope").len().iter_rows())
     large = bench.queries["scope"].replace_strict(sizes, default=0) >= LARGE
@@ -74,7 +74,12 @@ def _parts(bench: Bench, store: MemoryStore, encoder: Encoder, large: np.ndarray
         yield bench.with_rows(np.flatnonzero(~large))
     for row in np.flatnonzero(large):
         asked = bench.queries[int(row)]
-        yield around(store, bench.name, asked, encoder=encoder, header=bench.header, language=bench.language)
+        yield around(store, bench.name, asked, encoder=encoder, language=bench.language)
+
+
+def applies(store: MemoryStore, dataset: str, scope: str, encoder: Encoder) -> bool:
+    """Say whether a scope of a store is so large that a question is compared with some of it, and is indexed."""
+    return store.search.size(dataset, scope) >= LARGE and store.search.searchable(encoder)
 
 
 def around(
@@ -83,12 +88,11 @@ def around(
     asked: pl.DataFrame,
     *,
     encoder: Encoder,
-    header: tuple[str, ...] = (),
     language: str = "en",
 ) -> Bench:
     """Cut a small bench out of a store's scope, around one question.
 
-    :param asked: one row: ``query_id``, ``scope``, ``text``, ``timestamp``.
+    :param asked: one row: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where absent.
     :returns: a bench of that question and at most some 2,000 turns; ``weight`` of its sessions says how many each
         stands for.
     """
@@ -96,7 +100,7 @@ def around(
 
     scope, text = asked["scope"][0], asked["text"][0]
     search, vector = store.search, encoder.encode([text], kind="query")
-    column = store.vectors.column(encoder, header=header)
+    column = store.vectors.column(encoder)
     parts = [search.by_vector(vector, column=column, dataset=dataset, scopes=[scope], k=HITS)]
     if words := tokenize([text], language=language, stem=False)[0]:
         parts.append(search.by_text([" ".join(words)], dataset=dataset, scopes=[scope], k=HITS))
@@ -119,15 +123,13 @@ def around(
         dataset,
         turns.select(*schema(Turn)),
         sessions.select(*schema(Session), weight=weight),
-        asked.select("query_id", "scope", "text", "timestamp"),
+        _NONE,
         turn_vectors=np.ascontiguousarray(turns[column].to_numpy(), np.float32),
-        query_vectors=vector,
-        provenance={"dataset": dataset, "path": PATH, "encoder": encoder.identity.describe(), "header": [*header]},
+        provenance={"dataset": dataset, "path": PATH, "encoder": encoder.identity.describe(), "header": []},
         store=store,
         encoder=cached(store, encoder),
-        header=header,
         language=language,
-    )
+    ).with_queries(asked)
 
 
 def _sample(listed: pl.DataFrame) -> pl.Series:
@@ -151,9 +153,7 @@ def _cut(turns: pl.DataFrame, hits: pl.DataFrame) -> pl.DataFrame:
     return ordered.with_row_index("at").filter(first < TURNS).drop("rank", "best", "at")
 
 
-def fill(
-    store: MemoryStore, dataset: str, encoder: Encoder, *, header: tuple[str, ...] = (), progress: bool = True
-) -> int:
+def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = True) -> int:
     """Embed the tokens of large scopes, so that no question waits for it; what is there already is not embedded again.
 
     :returns: how many turns the large scopes have.
@@ -171,9 +171,7 @@ def fill(
             block = listed["n_turns"].cum_sum() // BLOCK
             for (_,), part in listed.group_by(block, maintain_order=True):
                 turns, sessions = store.search.turns_of(dataset, part["session_id"].to_list())
-                bench = Bench(
-                    dataset, turns, sessions, _NONE, store=store, encoder=cached(store, encoder), header=header
-                )
+                bench = Bench(dataset, turns, sessions, _NONE, store=store, encoder=cached(store, encoder))
                 scope_tokens(bench, slice(0, turns.height))
                 bar.update(turns.height)
     return total

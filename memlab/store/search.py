@@ -133,9 +133,9 @@ class Search(Part):
                 hits.append(near.select("session_id", "position", query=pl.lit(row), doc_id="turn_id", score="_score"))
         return _best(hits, k)
 
-    def searchable(self, encoder: Encoder, header: Sequence[str] = ()) -> bool:
+    def searchable(self, encoder: Encoder) -> bool:
         """Say whether turns can be found here by their words and by an encoder's vectors."""
-        column = column_name(encoder, header)
+        column = column_name(encoder)
 
         def look(table: Any) -> bool:
             there = [index.columns for index in table.list_indices()]

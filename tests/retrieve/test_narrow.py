@@ -105,6 +105,13 @@ def test_hits_are_kept_with_their_neighbours_in_long_sessions(monkeypatch: pytes
     ]
 
 
+@pytest.mark.usefixtures("small")
+def test_cross_validated_models_are_refused(bench: Bench, data: Dataset, tmp_path: Path) -> None:
+    large = np.flatnonzero(bench.queries["scope"].replace_strict(sizes(data)).to_numpy() >= 450)
+    with pytest.raises(memlab.DataError, match="cross-validated"):
+        pipeline(f"best | learned(model={str(tmp_path)!r})").run(bench.with_rows(large))
+
+
 def test_statistics_count_what_a_document_stands_for() -> None:
     rng = np.random.default_rng(0)
     scores, weight = rng.normal(size=(3, 6)), rng.integers(1, 5, 6)
