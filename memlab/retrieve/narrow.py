@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from memlab.embed import Encoder
     from memlab.store import MemoryStore
 
-LARGE = 10_000
-"""Turns of a scope from which a question is compared with some of them."""
+LARGE = 200_000
+"""Turns of a scope from which a question is compared with some of them: below, all are compared in a second or two, and
+that is what finds most."""
 
 HITS = 200
 """Nearest turns by meaning, and as many by words, whose sessions are looked at."""
