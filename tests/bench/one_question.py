@@ -1,6 +1,6 @@
 """What one question costs: `tests/bench/one_question.py DATASET [STORE]`, its encoding included, on one core.
 
-The largest scope; every question is asked once, by one of the pipelines in turn. The model is trained on synthetic talk.
+The largest scope; every question is asked once, by one of the pipelines in turn; the model learned from synthetic talk.
 """
 
 from __future__ import annotations
