@@ -99,6 +99,7 @@ def around(
     """
     from memlab.store import cached
 
+    encoder = cached(store, encoder)
     scope, text = asked["scope"][0], asked["text"][0]
     search, vector = store.search, encoder.encode([text], kind="query")
     column = store.vectors.column(encoder)
@@ -128,7 +129,7 @@ def around(
         turn_vectors=np.ascontiguousarray(turns[column].to_numpy(), np.float32),
         provenance={"dataset": dataset, "path": PATH, "encoder": encoder.identity.describe(), "header": []},
         store=store,
-        encoder=cached(store, encoder),
+        encoder=encoder,
         language=language,
     ).with_queries(asked)
 

@@ -162,7 +162,7 @@ class CachedEncoder:
     def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
         """Encode texts: (n, dim) float32, rows of length 1."""
         texts = list(texts)
-        if _sooner_read(texts, kind):
+        if _sooner_read(self.encoder, texts, kind):
             return self.encoder.encode(texts, kind=kind, progress=progress)
         return self.store.encode(self.encoder, texts, kind=kind, progress=progress)
 
@@ -181,14 +181,14 @@ class CachedTokenEncoder(CachedEncoder):
         progress: bool = True,
     ) -> TokenVectors:
         """Embed the tokens of texts, see :class:`memlab.embed.tokens.TokenEncoder`."""
-        if _sooner_read(texts, kind) and not any(before or ()):
+        if _sooner_read(self.encoder, texts, kind) and not any(before or ()):
             return self.encoder.encode_tokens(texts, kind=kind, progress=progress)
         return self.store.tokens.encode(self.encoder, texts, before=before, kind=kind, progress=progress)
 
 
-def _sooner_read(texts: Sequence[str], kind: Kind) -> bool:
-    """Say whether a model reads texts sooner than the store finds them: a single question."""
-    return kind == "query" and len(texts) == 1
+def _sooner_read(encoder: Encoder, texts: Sequence[str], kind: Kind) -> bool:
+    """Say whether a model reads texts sooner than the store finds them: one question, by a model of this process."""
+    return kind == "query" and len(texts) == 1 and encoder.identity.kind == "transformer"
 
 
 def cached(store: MemoryStore, encoder: Encoder) -> CachedEncoder:

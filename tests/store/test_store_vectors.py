@@ -9,10 +9,11 @@ import polars as pl
 import pytest
 from store_data import FakeEncoder, awkward, build
 
+from memlab.embed import load
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError, StoreError
 from memlab.records import Dataset
-from memlab.store import MemoryStore, vectors
+from memlab.store import CachedEncoder, MemoryStore, vectors
 
 
 def edited(data: Dataset, turn_id: str, **columns: str) -> Dataset:
@@ -194,3 +195,20 @@ def test_vectors_that_were_never_made_say_how_to_make_them(store: MemoryStore) -
     store.ingest(build())
     with pytest.raises(StoreError, match=r"has no vectors of fake_8; run store.vectors.backfill\(encoder, 'small'\)"):
         store.vectors.read(FakeEncoder(), "small")
+
+
+def test_a_service_is_asked_a_question_once_and_a_model_of_this_process_whenever_it_comes(store: MemoryStore) -> None:
+    service, model = (load("hashing:32") for _ in range(2))
+    asked: list[str] = []
+    for encoder, sort in ((service, "endpoint"), (model, "transformer")):
+        plain = encoder.encode
+
+        def counting(texts, *, plain=plain, sort=sort, **how):
+            asked.append(sort)
+            return plain(texts, **how)
+
+        encoder.identity = replace(encoder.identity, kind=sort)
+        encoder.encode = counting  # type: ignore[method-assign]
+        first, again = (CachedEncoder(store, encoder).encode(["Where?"], kind="query") for _ in range(2))
+        np.testing.assert_array_equal(first, again)
+    assert asked == ["endpoint", "transformer", "transformer"]
