@@ -7,6 +7,8 @@ import json
 import logging
 import multiprocessing
 import os
+import re
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -162,6 +164,27 @@ def _from_here(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {**parameters, **{key: str(Path(p).resolve()) for key, p in paths.items() if "://" not in p}}
 
 
+def _seen_from(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Make paths relative to where a notebook runs: what was executed may be handed on."""
+    return {k: os.path.relpath(v, folder) if isinstance(v, str) and os.path.isabs(v) else v for k, v in values.items()}
+
+
+def _without_paths(notebook: Any) -> None:
+    """Take the folders of this machine out of an executed notebook: of its record, its tracebacks and its texts."""
+    about = notebook.metadata.get("papermill", {})
+    about.update(
+        {key: Path(about[key]).name for key in ("input_path", "output_path") if isinstance(about.get(key), str)}
+    )
+    places = [Path(memlab.__file__).parent.parent, Path.cwd(), Path(sys.prefix), Path(sys.base_prefix), Path.home()]
+    folders = re.compile("|".join(re.escape(f"{place}/") for place in places if place != place.parent))
+    for output in (o for cell in notebook.cells for o in cell.get("outputs", ())):
+        if "traceback" in output:
+            output["traceback"] = [folders.sub("", line) for line in output["traceback"]]
+        for part, key in ((output, "text"), (output, "evalue"), (output.get("data", {}), "text/plain")):
+            if isinstance(part.get(key), str):
+                part[key] = folders.sub("", part[key])
+
+
 def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "") -> tuple[Path, float]:
     import papermill
     from jupyter_client.kernelspec import NoSuchKernel
@@ -178,7 +201,7 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "
             executed = papermill.execute_notebook(
                 notebook,
                 target,
-                dict(values),
+                _seen_from(path.parent, values),
                 cwd=str(path.parent),
                 progress_bar=False,
                 extra_arguments=["--log-level=40"],
@@ -188,9 +211,13 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "
                 cell.cell_type == "markdown"
             ):  # a picture beside the notebook is elsewhere from where the executed one lies
                 cell.source = cell.source.replace("](../", f"]({os.path.relpath(path.parent.parent, target.parent)}/")
+        _without_paths(executed)
         executed.metadata["memlab"] = {"inputs": inputs, "figures": _sidecars(values.get("figures"), path.name)}
         papermill.iorw.write_ipynb(executed, str(target))
     except papermill.PapermillExecutionError as error:
+        partial = papermill.iorw.load_notebook_node(str(target))
+        _without_paths(partial)
+        papermill.iorw.write_ipynb(partial, str(target))
         raise ExportError(
             f"{path}: cell {error.cell_index} failed: {error.ename}: {error.evalue}; as far as it came: {target}"
         ) from error

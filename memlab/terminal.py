@@ -38,6 +38,16 @@ def one_line(text: str) -> str:
     return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda m: repr(m[0])[1:-1], text)
 
 
+def steers_nothing(text: str) -> str:
+    """Escape what would steer the terminal in a text of many lines; a bar's return and its step up stay.
+
+    >>> from memlab.terminal import steers_nothing
+    >>> steers_nothing("one\\n\\x1b]0;title\\x07")
+    'one\\n\\\\x1b]0;title\\\\x07'
+    """
+    return re.sub(r"(?!\x1b\[A)[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", lambda m: repr(m[0])[1:-1], text)
+
+
 def short(text: Any, most: int = 160) -> str:
     """Cut a text to one short line."""
     plain = one_line(" ".join(str(text).split()))

@@ -131,6 +131,15 @@ def test_a_file_name_that_is_not_utf8(memlab_cli: Any, tmp_path: Path) -> None:
     assert r"caf\udce9" in message(done)
 
 
+def test_a_file_name_that_steers_the_terminal(memlab_cli: Any, tmp_path: Path) -> None:
+    path = tmp_path / "\x1b]0;mine\x07log.jsonl"
+    path.write_text(lines(MESSAGE, QUESTION, "{}"))
+    for verb in (("ingest", path, *HASHING), ("convert", path, tmp_path / "out")):
+        done = memlab_cli(*verb, "--on-error", "quarantine", cwd=tmp_path)
+        assert r"\x1b]0;mine\x07log" in done.out, (done.out, done.err)
+        assert not {"\x1b", "\x07"}.intersection(done.out + done.err)
+
+
 def test_quarantine_keeps_going_and_reports(memlab_cli: Any, tmp_path: Path) -> None:
     bad = ['{"scope": "ann", "te', MESSAGE | {"id": "m2", "text": 5}, QUESTION | {"evidence": ["m9"]}]
     text = lines(MESSAGE, *bad, MESSAGE | {"id": "m3", "text": "The florist was closed."}, QUESTION)

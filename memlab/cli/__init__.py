@@ -5,15 +5,23 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
+from collections.abc import Callable
+from functools import partial
 
 import typer
 
 from memlab.cli import answering, data, listing, measure, memory, systems
 from memlab.cli._options import app
 from memlab.errors import MemlabError
-from memlab.terminal import no_secret, one_line
+from memlab.terminal import no_secret, one_line, steers_nothing
 
 __all__ = ["answering", "app", "data", "listing", "main", "measure", "memory", "systems"]
+
+
+def _write(write: Callable[[str], int], text: str) -> int:
+    """Write what steers no terminal: names of files, texts and ids come from outside."""
+    write(steers_nothing(text))
+    return len(text)
 
 
 def main() -> None:
@@ -23,6 +31,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        stream.write = partial(_write, stream.write)  # type: ignore[method-assign]
     try:
         app()
     except MemlabError as error:

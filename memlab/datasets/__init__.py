@@ -85,7 +85,8 @@ _KEYS = {
 }
 _FOLDERS = {"retrieval": retrieval.QUERIES, "beam": beam.FILES, "realtalk": realtalk.FILES}
 _FOLDERS |= {"membench": membench.FILES, "convomem": convomem.FILES}
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?|[\[\]{}]', re.DOTALL)
+# A string that the piece cuts is taken to its end: looked for again from each of its quotes, it takes minutes.
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(\s*:)?|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
 def detect(path: str | Path) -> str:
@@ -159,7 +160,7 @@ def _first_keys(text: str) -> set[str]:
 def _header_format(head: bytes) -> str:
     try:
         return str(json.loads(head.lstrip().splitlines()[0])["memlab"].get("format", "chatlog"))
-    except (ValueError, AttributeError, TypeError, KeyError):
+    except (ValueError, AttributeError, TypeError, KeyError, RecursionError):
         return "chatlog"
 
 

@@ -17,6 +17,8 @@ from memlab.datasets._read import Source
 _CHUNK = 1 << 20
 _TOKEN = 16  # an honest cut through a token that is no string leaves fewer characters than this
 _SNIPPET = 2_000
+_LONGEST = 1 << 29  # characters of one value
+_NESTED = "nested deeper than Python reads: about a thousand lists and objects in each other"
 
 
 def _refuse(constant: str) -> None:
@@ -66,9 +68,13 @@ class _Text:
                 value, end = _DECODER.raw_decode(self.text, self.at)
             except json.JSONDecodeError as error:
                 cut = error.msg.startswith("Unterminated") or error.pos >= len(self.text) - _TOKEN
+                if cut and len(self.text) - self.at > _LONGEST:
+                    raise self.broken(f"a value of more than {_LONGEST:,} characters", self.at) from None
                 if not (cut and self.more()):
                     raise self.broken(error.msg, len(self.text) if cut else error.pos) from None
-            except (RecursionError, ValueError) as error:
+            except RecursionError:
+                raise self.broken(_NESTED, self.at) from None
+            except ValueError as error:
                 raise self.broken(str(error), self.at) from None
             else:
                 growing = not isinstance(value, (dict, list, str)) and end >= len(self.text) - _TOKEN
@@ -120,8 +126,10 @@ def objects(source: Source) -> Iterator[tuple[int, Any]]:
 def lines(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
     """Stream the objects of a JSON-lines file with their line numbers (from 1); blank lines are passed over."""
     with source.open() as file, source.progress() as bar:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), 1):
             bar.update(len(line))
+            if len(line) == _LONGEST:
+                source.fail(f"line {number}: has {_LONGEST:,} bytes and more; expected one record on a line")
             raw = line.rstrip(b"\r\n")
             if not raw or raw.isspace():
                 continue
@@ -142,5 +150,7 @@ def _parse(raw: bytes) -> Any:
     except json.JSONDecodeError as error:
         fault = f"broken JSON at column {error.colno}: {error.msg}"
         raise Bad("", fault, "one whole JSON object on the line") from None
-    except (RecursionError, ValueError) as error:
+    except RecursionError:
+        raise Bad("", f"JSON that is {_NESTED}", "one plain JSON object on the line") from None
+    except ValueError as error:
         raise Bad("", f"JSON that cannot be read: {error}", "one plain JSON object on the line") from None

@@ -21,9 +21,11 @@ from memlab.datasets._fields import Bad
 from memlab.errors import DataError
 from memlab.records import TIMESTAMP, Annotation, Dataset, Issue, Question, Turn, frame, schema
 from memlab.sessions import GAP, sessions_of
+from memlab.terminal import one_line
 
 _PARTS = re.compile(r"\d+|\D+")
 QUARANTINE = Path(".memlab") / "quarantine"
+_MOST = 20_000  # bad records of a file that are set aside
 
 
 @dataclass
@@ -44,6 +46,7 @@ class Source:
     into: Callable[[list[str]], Dataset] | None = None
     issues: list[Issue] = field(default_factory=list)
     _aside: set[str] | None = None
+    _rejected: int = 0
 
     def note(self, where: str, found: str, action: str) -> None:
         """Record something odd that did not stop the load."""
@@ -64,7 +67,7 @@ class Source:
         if not paths:
             self.fail(f"holds no file named {' or '.join(patterns)}; name the folder that does")
         few = len(paths) == 1
-        for path in tqdm(paths, desc=self.path.name, unit=" files", delay=2, leave=False, disable=few):
+        for path in tqdm(paths, desc=one_line(self.path.name), unit=" files", delay=2, leave=False, disable=few):
             yield replace(self, path=path)
 
     def named(self, file: Source) -> str:
@@ -86,12 +89,21 @@ class Source:
         """Stop at a bad record, or write it to the side file with its reason."""
         if self.on_error == "raise":
             self.fail(f'{record}: {bad}. Correct it, or load with on_error="quarantine" to set it aside', bad)
-        line = json.dumps({"source": str(self.path), "record": record, "reason": str(bad), "raw": raw})
+        about = {"source": str(self.path), "record": record, "reason": str(bad)}
+        try:
+            line = json.dumps({**about, "raw": raw})
+        except RecursionError:
+            line = json.dumps({**about, "raw": None})
         target = self.quarantine_dir / f"{self.path.name}.quarantine.jsonl"
         try:
             if self._aside is None:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 self._aside = set(target.read_text("utf-8").splitlines()) if target.exists() else set()
+            self._rejected += 1
+            if self._rejected > _MOST:
+                self.fail(
+                    f"{record}: {bad}; {_MOST:,} records before it are bad too: is this its format (format=)?", bad
+                )
             if line not in self._aside:
                 with target.open("a", encoding="utf-8") as side:
                     side.write(line + "\n")
@@ -120,7 +132,12 @@ class Source:
     def progress(self) -> Any:
         """Give a progress bar over the bytes of the file, shown from two seconds on."""
         return tqdm(
-            total=self.path.stat().st_size, unit="B", unit_scale=True, desc=self.path.name, delay=2, leave=False
+            total=self.path.stat().st_size,
+            unit="B",
+            unit_scale=True,
+            desc=one_line(self.path.name),
+            delay=2,
+            leave=False,
         )
 
 

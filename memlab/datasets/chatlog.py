@@ -184,7 +184,7 @@ def _header(raw: Any, place: int) -> tuple[str, bool, str]:
     if header["format"] not in ("chatlog", "synthetic"):
         raise Bad("memlab.format", show(header["format"]), '"chatlog" or "synthetic"')
     grouped = as_flag(header["grouped"], "memlab.grouped")
-    if header["language"] not in LANGUAGES:
+    if header["language"] not in list(LANGUAGES):
         raise Bad("memlab.language", show(header["language"]), f"one of {', '.join(LANGUAGES)}")
     return header["format"], grouped, header["language"]
 

@@ -40,6 +40,7 @@ _DATE = re.compile(r"\s*(\d{1,2}):(\d{2})\s*([ap])m\s+on\s+(\d{1,2})\s+([a-z]+),
 _ID = r"D\s*:?\s*(\d{1,9})\s*[:;.]\s*"
 _CITED = re.compile(rf"{_ID}(\d{{1,9}})(?!\d)(?:\s*(?:[-–]|to)\s*(?:{_ID})?(\d{{1,9}})(?![\d:]))?", re.IGNORECASE)
 _LONGEST = 100  # turns of a range; more is a fault of typing
+_LONGEST_CITED = 10_000  # characters that cite turns
 _SESSION = re.compile(r"session_(0|[1-9]\d{0,8})")
 
 
@@ -189,6 +190,8 @@ class Conversation:
         turns: list[str] = []
         for i, entry in enumerate([raw] if isinstance(raw, str) else raw):
             text, where = as_text(entry, f"evidence[{i}]"), f"{field}: evidence[{i}]"
+            if len(text) > _LONGEST_CITED:
+                raise Bad(f"evidence[{i}]", f"{len(text):,} characters", f"at most {_LONGEST_CITED:,}")
             numbers = cited(text)
             if not numbers:
                 self.note(where, show(text), "dropped evidence")

@@ -32,6 +32,7 @@ SHOWN_CHARS = 2_000
 MAX_CHARS = 200_000
 
 _PROGRESS_FROM = 32
+_SECRET = 12  # characters: what is shorter, such as "ollama", is a word that an answer may hold
 _LOCK = Lock()
 
 Answer = TypeVar("Answer", bound=BaseModel)
@@ -174,6 +175,8 @@ class _Request(Generic[Answer]):
             usages.append(usage)
             answer, wrong = _read(text, self.schema)
             if answer is not None:
+                answer, wrong = _without_key(answer, self.client.api_key)
+            if answer is not None:
                 return Outcome(answer, cost=cost())
             failure = f"the answer does not fit {self.schema.__name__} ({odd or wrong})"
             again = f"That does not fit: {odd or wrong}. Answer again, with JSON of the schema and nothing else."
@@ -253,6 +256,14 @@ def _read(text: str, schema: type[Answer]) -> tuple[Answer | None, str]:
         wrong = error.errors(include_input=False, include_url=False, include_context=False)[0]
         place = ".".join(map(str, wrong["loc"]))
         return None, f"{place}: {wrong['msg']}" if place else wrong["msg"]
+
+
+def _without_key(answer: Answer, key: str) -> tuple[Answer | None, str]:
+    """Take the key out of an answer that repeats it: answers are kept, in a cache and in the store."""
+    text, secret = answer.model_dump_json(), json.dumps(key, ensure_ascii=False)[1:-1]
+    if len(key) < _SECRET or secret not in text:
+        return answer, ""
+    return _read(text.replace(secret, "***"), type(answer))
 
 
 @cache

@@ -223,6 +223,52 @@ WHOLE: dict[str, list[Any]] = {
 JUNK = [None, True, 0, -1.5, 10**40, "", " ", "x", "a\x00b", "\udc00", "D9:9", [], {}, [[]], {"\udc00": 1}, [None]]
 
 
+def test_what_took_minutes_or_gigabytes_is_refused_clearly(tmp_path: Path) -> None:
+    """None measures time: each took 30 to 84 s, or more memory than there is, and would be noticed here."""
+    path, side = tmp_path / "x.json", tmp_path / "side"
+    path.write_text('["' + '\\"' * 500_000)  # a string that the first piece cuts
+    with pytest.raises(DataError, match="none of the formats"):
+        detect(path)
+    path.write_text("[" + "0," * 100_000 + "0]")
+    with pytest.raises(DataError, match="20,000 records before it are bad too"):
+        load(path, format="locomo", on_error="quarantine", quarantine_dir=side)
+    record = deepcopy(WHOLE["locomo"])
+    record[0]["qa"][0]["evidence"] = ["D1:2-99;" * 200_000]
+    path.write_text(json.dumps(record))
+    with pytest.raises(DataError, match=r"evidence\[0\]: found 1,600,000 characters, expected at most 10,000"):
+        load(path)
+
+
+@pytest.mark.parametrize("depth", [900, 990, 1_000, 30_000])
+def test_deep_nesting_is_an_error_of_ours(tmp_path: Path, depth: int) -> None:
+    path, deep = tmp_path / "x.jsonl", "[" * depth + "]" * depth
+    for text in ('{"memlab": {"format": %s}}', '{"scope": "a", "sender": %s, "text": "x"}', '[{"sample_id": %s}]'):
+        path.write_text(text % deep)
+        for format in (None, "chatlog", "locomo"):
+            for on_error in ("raise", "quarantine"):
+                with pytest.raises(DataError):
+                    load(path, format=format, on_error=on_error, quarantine_dir=tmp_path / "side")
+
+
+def test_a_value_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_json, "_LONGEST", 1 << 20)
+    path = tmp_path / "x.json"
+    path.write_text('[{"sample_id": "' + "a" * (3 << 20))
+    with pytest.raises(DataError, match="a value of more than 1,048,576 characters"):
+        load(path, format="locomo")
+    path.write_text('{"scope": "' + "a" * (3 << 20))
+    with pytest.raises(DataError, match="line 1: has 1,048,576 bytes and more"):
+        load(path, format="chatlog")
+
+
+@pytest.mark.parametrize("language", [[1], {"a": 1}, "\ud800"])
+def test_a_header_of_no_language(tmp_path: Path, language: Any) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text(json.dumps({"memlab": {"language": language}}) + "\n" + json.dumps(MESSAGE))
+    with pytest.raises(DataError, match=r"memlab\.language"):
+        load(path)
+
+
 def _places(value: Any) -> list[tuple[Any, Any]]:
     """Give every (container, key) inside a piece of JSON."""
     keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []

@@ -162,6 +162,24 @@ def test_the_key_is_never_shown(
     assert KEY not in "".join(traceback.format_exception(caught.value)) + caplog.text
 
 
+class Gist(BaseModel):
+    gist: str
+    points: list[str]
+
+
+@pytest.mark.parametrize(("key", "kept"), [(KEY, False), ('sk-"quoted"\\-1234567890', False), ("ollama", True)])
+def test_a_key_inside_a_good_answer_is_taken_out(
+    server: ChatServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, key: str, kept: bool
+) -> None:
+    monkeypatch.setenv("LAB_KEY", key)
+    server.answers = [lambda request: said(json.dumps({"gist": f"Bearer {key}", "points": [key]}))]
+    file = tmp_path / "answers.jsonl"
+    wanted = Gist(gist=f"Bearer {key}", points=[key]) if kept else Gist(gist="Bearer ***", points=["***"])
+    one = service(server, cache=str(file), api_key_env="LAB_KEY")
+    assert chat(one, ["a"], Gist) == [wanted] == chat(one, ["a"], Gist)
+    assert kept or "1234567890" not in file.read_text()
+
+
 def test_answers_are_kept_as_they_come(server: ChatServer, tmp_path: Path) -> None:
     one = service(server, cache=str(tmp_path / "new" / "answers.jsonl"))
     broken = 500, {"error": {"message": "it broke"}}

@@ -172,6 +172,7 @@ def test_a_figure_is_made_again_from_its_sidecar(tmp_path: Path, monkeypatch: py
     about = json.loads((target / "wanted.json").read_text())["made_by"]
     assert about["notebook"] == "00_a.ipynb"
     assert about["parameters"] == {"n": 3}
+    assert str(tmp_path) not in (tmp_path / "out" / "00_a.ipynb").read_text()
     before = {path.name: path.read_bytes() for path in target.iterdir()}
 
     assert remake("wanted", target, source=".") == ([], False)
@@ -247,7 +248,9 @@ def test_a_cell_that_fails_is_named(tmp_path: Path) -> None:
     jupytext.write(book, tmp_path / "00_a.ipynb")
     with pytest.raises(ExportError, match=r"00_a\.ipynb: cell 2 failed: ZeroDivisionError: division by zero"):
         list(run_notebooks(tmp_path, tmp_path / "out", {"x": 2}, jobs=2))
-    assert (tmp_path / "out" / "00_a.ipynb").exists(), "what was run so far is kept"
+    partial = (tmp_path / "out" / "00_a.ipynb").read_text()  # what was run so far is kept
+    assert "ZeroDivisionError" in partial
+    assert not [place for place in (tmp_path, Path.cwd(), Path.home()) if f"{place}/" in partial]
     # What is chosen goes before what is set.
     [(path, seconds)] = run_notebooks(tmp_path, tmp_path / "out", {"x": 2}, chosen={"x": 3}, only="0[0-4]")
     assert path.name == "00_a.ipynb"
