@@ -17,14 +17,16 @@ from memlab.errors import ExportError
 def atomic(path: Path) -> Iterator[BinaryIO]:
     """Open a file for writing that takes its name only when everything is in it.
 
-    A full disk or an interruption leaves what was there before, and no partial file beside it.
+    A full disk or an interruption leaves what was there before, and no partial file beside it; what a process that was
+    killed left in the folder is removed.
 
     :raises ExportError: when the folder or the file cannot be written.
     """
     partial = path.parent / f".{path.name}.{os.getpid()}.partial"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as stream:
+        _sweep(path.parent)
+        with partial.open("wb") as stream, locked(partial):
             yield stream
         partial.replace(path)
     except OSError as error:
@@ -35,6 +37,39 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(path: Path, *, alone: bool = False) -> Iterator[bool]:
+    """Hold a file or folder, which the system lets go of when the process ends, however it ends.
+
+    :param alone: hold it only where no other process does.
+    :returns: whether it is held; never where the file system has no locks.
+    """
+    handle = -1
+    try:
+        import fcntl
+
+        handle = os.open(path, os.O_RDONLY)
+        fcntl.flock(handle, fcntl.LOCK_NB | (fcntl.LOCK_EX if alone else fcntl.LOCK_SH))
+        held = True
+    except (ImportError, OSError):
+        held = False
+    try:
+        yield held
+    finally:
+        if handle >= 0:
+            os.close(handle)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove partial files whose process is gone; one that lives, here or on another machine, keeps its file."""
+    for path in folder.glob(".*.partial"):
+        process = path.suffixes[-2][1:] if len(path.suffixes) > 1 else ""
+        if process.isdecimal() and not Path(f"/proc/{process}").exists() and Path("/proc/self").exists():
+            with locked(path, alone=True) as held, suppress(OSError):
+                if held:
+                    path.unlink()
 
 
 def digest(path: Path) -> str:

@@ -116,6 +116,21 @@ def index(
         time.sleep(watch)
 
 
+@verb(in_force, "store")
+def optimize(
+    chosen: Settings,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and change nothing.")] = False,
+) -> None:
+    """Compact the tables of the store and drop what its caches hold twice or for nothing; nobody else may use it."""
+    from memlab.store import MemoryStore
+
+    memory = MemoryStore.open(chosen.store, create=False)
+    before = memory.size()
+    typer.echo(table(memory.optimize(dry_run=dry_run)))
+    if before is not None and not dry_run:
+        typer.echo(f"{no_secret(chosen.store)}: {(before - memory.size()) / 1e6:,.1f} MB freed of {before / 1e6:,.1f}")
+
+
 @app.command()
 def synth(
     path: Annotated[Path, typer.Argument(help="The JSONL file to write.")],

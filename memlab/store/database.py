@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import polars as pl
 
 from memlab.errors import MemlabError, StoreError
+from memlab.files import locked
 from memlab.store.registry import TABLES
 
 T = TypeVar("T")
@@ -92,7 +95,32 @@ class Database:
         """Turn errors of the database into a :class:`StoreError`; what ``writes`` is refused in a view."""
         if writes:
             self.writable(writes)
+            return self._writing(doing)
         return guarded(doing, self.uri)
+
+    @contextmanager
+    def _writing(self, doing: str) -> Iterator[None]:
+        """Hold the folder of the store while indexes may be built, so that nobody sweeps what is unfinished."""
+        with locked(Path(self.uri)), guarded(doing, self.uri):
+            yield
+
+    def sweep(self) -> int:
+        """Remove what killed processes left of unfinished indexes, unless a process is writing; say how many bytes."""
+        tables = Path(self.uri)
+        left = (
+            []
+            if "://" in self.uri
+            else [*tables.glob("*.lance/_indices/.tmp*"), *tables.glob("*.lance/_indices/*/.tmp*")]
+        )
+        if not left:
+            return 0
+        with locked(Path(self.uri), alone=True) as held:
+            if not held:
+                return 0
+            size = sum(f.stat().st_size for place in left for f in (place, *place.rglob("*")) if f.is_file())
+            for place in left:
+                shutil.rmtree(place, ignore_errors=True) if place.is_dir() else place.unlink(missing_ok=True)
+        return size
 
     def names(self) -> list[str]:
         """Give the names of all tables that are there."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,6 +98,11 @@ class MemoryStore(Conversations, Versions):
     def table(self, name: str) -> Any:
         """Give the LanceDB table of a name, at the version of this view; for what the methods here do not cover."""
         return self.database.table(name)
+
+    def size(self) -> int | None:
+        """Give the bytes of the files of the store; ``None`` in an object store."""
+        files = [] if "://" in self.uri else [f for f in Path(self.uri).rglob("*") if f.is_file()]
+        return sum(f.stat().st_size for f in files) if files else None
 
     def choose(self, name: str) -> None:
         """Note which dataset is meant where none is named: the last that ``memlab ingest`` brought in."""

@@ -58,6 +58,7 @@ def open_database(
     elif number < SCHEMA_VERSION:
         with database.guarded(f"bringing schema version {number} to {SCHEMA_VERSION}"):
             _migrate(database)
+    database.sweep()
     return database
 
 

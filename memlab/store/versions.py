@@ -12,6 +12,7 @@ from typing import Any, Self
 import polars as pl
 
 from memlab.errors import StoreError
+from memlab.store import caches
 from memlab.store.database import Database, Part
 from memlab.store.registry import CACHES, TABLES, VERSIONED
 
@@ -128,23 +129,30 @@ class Versions(Part):
         pinned = {table: int(what[table]) for table in VERSIONED}
         return type(self)(Database(database.connection, uri, pinned=pinned))
 
-    def optimize(self) -> pl.DataFrame:
+    def optimize(self, *, dry_run: bool = False) -> pl.DataFrame:
         """Join small files, bring indexes up to date, and remove the versions before the oldest that is needed.
 
-        All tables take part, the caches too. What a tag or a saved run names stays readable. No other process may be
-        using the store.
+        All tables take part. Of the caches go the rows that are there twice, and vectors of texts that the store no
+        longer holds; tokens are kept, for what they were read after is not known from the tables. What a tag or a
+        saved run names stays readable. No other process may be using the store.
 
-        :returns: ``table``, ``versions_before``, ``versions_after``.
+        :param dry_run: say what would go, and change nothing.
+        :returns: ``table``, ``versions_before``, ``versions_after``, ``rows_removed``.
         """
         database, rows = self.database, []
         with database.guarded("optimizing", writes="optimize"):
             # The versions of saved runs whose saving was interrupted before it came to that.
-            for run_id, provenance in database.read("runs", ["run_id", "provenance"]).iter_rows():
+            runs = database.read("runs", ["run_id", "provenance"])
+            for run_id, provenance in runs.clear().iter_rows() if dry_run else runs.iter_rows():
                 pin_run(database, run_id, json.loads(provenance))
+            wanted = caches.referenced(database)
             for name in sorted(n for n in database.names() if n in TABLES or n.startswith(_FAMILIES)):
                 table = database.connection.open_table(name)
-                before = len(table.list_versions())
-                table.optimize(cleanup_older_than=timedelta(days=36_500))
-                _clean(table)
-                rows.append((name, before, len(table.list_versions())))
-        return pl.DataFrame(rows, schema=["table", "versions_before", "versions_after"], orient="row")
+                before, family = len(table.list_versions()), name.partition("_")[0]
+                gone = caches.unused(table, wanted if family == "embeddings" else None) if family in CACHES else []
+                if not dry_run:
+                    caches.drop(table, gone)
+                    table.optimize(cleanup_older_than=timedelta(days=36_500))
+                    _clean(table)
+                rows.append((name, before, len(table.list_versions()), len(gone)))
+        return pl.DataFrame(rows, schema=["table", "versions_before", "versions_after", "rows_removed"], orient="row")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -12,9 +14,11 @@ import tiny_store
 from store_data import NOW, FakeEncoder, Words, build
 
 from memlab.errors import StoreError
+from memlab.files import atomic, locked
 from memlab.records import Dataset, Run, run_from_scores
 from memlab.store import MemoryStore
 from memlab.store.knowledge import UNDONE
+from memlab.store.vectors import encode
 
 
 def a_run(store: MemoryStore, *, name: str = "dense", seed: int = 0) -> Run:
@@ -163,6 +167,48 @@ def test_optimizing_knows_every_table(store: MemoryStore) -> None:
     assert {"facts", "grids", "undone", "tokens_fake_8", "embeddings_fake_8"} <= set(report["table"])
     left = dict(report.select("table", "versions_after").iter_rows())
     assert [left[name] for name in ("grids", "undone", "index_states", "tokens_fake_8")] == [1] * 4
+
+
+def test_optimizing_drops_what_the_caches_hold_twice_or_for_nothing(store: MemoryStore) -> None:
+    data, encoder = build(), FakeEncoder()
+    store.ingest(data)
+    store.vectors.backfill(encoder, "small", header=("scope",), progress=False)
+    store.encode(encoder, data.questions["text"], kind="query")
+    store.encode(encoder, ["nobody said this", "nor this"])
+    cache = store.database.connection.open_table("embeddings_fake_8")
+    cache.add(cache.to_arrow())
+    twice, vectors = cache.count_rows(), store.vectors.read(encoder, "small", header=("scope",))
+    report = store.optimize(dry_run=True).filter(table="embeddings_fake_8")
+    assert report["rows_removed"].item() == twice // 2 + 2
+    cache.checkout_latest()
+    assert cache.count_rows() == twice
+    assert store.optimize().filter(table="embeddings_fake_8")["rows_removed"].item() == twice // 2 + 2
+    cache.checkout_latest()
+    assert cache.count_rows() == twice // 2 - 2
+    assert store.optimize()["rows_removed"].sum() == 0
+    assert (store.vectors.read(encoder, "small", header=("scope",)) == vectors).all()
+    asked = encode(store.database, encoder, data.questions["text"], kind="query", progress=False)
+    assert asked[1] == 0, "what the store holds is still remembered"
+
+
+def test_what_a_killed_process_left_is_swept_and_nothing_of_a_live_one(tmp_path: Path) -> None:
+    place = tmp_path / "store"
+    MemoryStore.open(place).ingest(build())
+    left = place / "turns.lance" / "_indices" / ".tmpAbC"
+    (left / "part").mkdir(parents=True)
+    (left / "part" / "0").write_text("x" * 9)
+    with locked(place):
+        MemoryStore.open(place)
+        assert left.exists()
+    MemoryStore.open(place)
+    assert not left.exists()
+    # A process that is gone, one that lives, and one of another machine, which holds its file.
+    gone, alive, held = (tmp_path / f".m.json.{pid}.partial" for pid in (4_194_305, os.getpid(), 4_194_306))
+    for path in (gone, alive, held):
+        path.write_text("half")
+    with locked(held), atomic(tmp_path / "other.json") as out:
+        out.write(b"{}")
+    assert [path.exists() for path in (gone, alive, held)] == [False, True, True]
 
 
 def test_the_store_at_a_glance_is_escaped(store: MemoryStore) -> None:

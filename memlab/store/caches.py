@@ -1,0 +1,62 @@
+"""Rows of the caches that are of no use: written twice, or of texts that the store no longer holds."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+import polars as pl
+
+from memlab.embed.text import query_texts, session_texts, turn_texts
+from memlab.records import Question, Session, Turn, schema
+from memlab.store.database import Database, retried
+from memlab.store.registry import TABLES, text_hashes
+
+_STEP = 10_000
+_KINDS = ("document", "query")
+
+
+def referenced(database: Database) -> pl.Series:
+    """Give the keys of all texts of a store that an encoder may be asked for, as the cache of vectors names them.
+
+    Turns, sessions and questions with each header that a column of vectors has, and whatever else is text in a table.
+    """
+    fields = [f for f in database.table("turns").schema if f.name.startswith("vector_")]
+    headers = {tuple(json.loads((f.metadata or {}).get(b"memlab.header", b"[]"))) for f in fields} | {()}
+    turns, sessions, questions = (
+        database.read(name, ["dataset", *schema(row)])
+        for name, row in (("turns", Turn), ("sessions", Session), ("questions", Question))
+    )
+    parts = [pl.Series([], dtype=pl.String)]
+    for (dataset,), own in turns.group_by("dataset"):
+        of, asked = (table.filter(dataset=dataset) for table in (sessions, questions))
+        for header in headers:
+            texts = [*turn_texts(own, header=header), *session_texts(own, of, header=header)]
+            parts.append(pl.Series([*texts, *query_texts(asked, own, header=header)], dtype=pl.String))
+    for name in set(TABLES).intersection(database.names()):
+        of_text = (pl.String(), pl.List(pl.String())) if TABLES[name].row else ()
+        columns = [c for c, kind in TABLES[name].columns.items() if kind in of_text and c != "key"]
+        parts += [c.explode() if c.dtype == pl.List else c for c in database.read(name, columns)] if columns else []
+    texts = pl.concat(parts).drop_nulls().unique()
+    return pl.Series(
+        [key for kind in _KINDS for key in text_hashes(f"{kind}:{text}" for text in texts)], dtype=pl.String
+    )
+
+
+def unused(table: Any, wanted: pl.Series | None) -> list[int]:
+    """Give the rows of a cache that another row repeats, or whose text nothing holds.
+
+    :param wanted: the keys that are held; ``None`` looks for repeated rows alone.
+    """
+    rows = cast(pl.DataFrame, pl.from_arrow(table.search().select(["key"]).with_row_id(True).to_arrow()))
+    kept = rows.sort("_rowid").unique("key", keep="first")
+    if wanted is not None:
+        kept = kept.join(wanted.to_frame("key"), on="key", how="semi")
+    return rows.join(kept, on="_rowid", how="anti")["_rowid"].to_list()
+
+
+def drop(table: Any, rows: list[int]) -> None:
+    """Delete rows of a cache."""
+    for at in range(0, len(rows), _STEP):
+        some = ", ".join(map(str, rows[at : at + _STEP]))
+        retried(lambda some=some: table.delete(f"_rowid IN ({some})"))  # type: ignore[misc]
