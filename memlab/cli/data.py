@@ -127,8 +127,9 @@ def optimize(
     memory = MemoryStore.open(chosen.store, create=False)
     before = memory.size()
     typer.echo(table(memory.optimize(dry_run=dry_run)))
-    if before is not None and not dry_run:
-        typer.echo(f"{no_secret(chosen.store)}: {(before - memory.size()) / 1e6:,.1f} MB freed of {before / 1e6:,.1f}")
+    after = memory.size()
+    if before and after and not dry_run:
+        typer.echo(f"{no_secret(chosen.store)}: {(before - after) / 1e6:,.1f} MB freed of {before / 1e6:,.1f}")
 
 
 @app.command()

@@ -36,7 +36,8 @@ def referenced(database: Database) -> pl.Series:
     for name in set(TABLES).intersection(database.names()):
         of_text = (pl.String(), pl.List(pl.String())) if TABLES[name].row else ()
         columns = [c for c, kind in TABLES[name].columns.items() if kind in of_text and c != "key"]
-        parts += [c.explode() if c.dtype == pl.List else c for c in database.read(name, columns)] if columns else []
+        rows = database.read(name, columns) if columns else pl.DataFrame()
+        parts += [column.explode() if column.dtype == pl.List else column for column in rows]
     texts = pl.concat(parts).drop_nulls().unique()
     return pl.Series(
         [key for kind in _KINDS for key in text_hashes(f"{kind}:{text}" for text in texts)], dtype=pl.String
