@@ -38,9 +38,9 @@ def referenced(database: Database) -> pl.Series:
         columns = [c for c, kind in TABLES[name].columns.items() if kind in of_text and c != "key"]
         rows = database.read(name, columns) if columns else pl.DataFrame()
         parts += [column.explode() if column.dtype == pl.List else column for column in rows]
-    texts = pl.concat(parts).drop_nulls().unique()
+    whole = pl.concat(parts).drop_nulls().unique()
     return pl.Series(
-        [key for kind in _KINDS for key in text_hashes(f"{kind}:{text}" for text in texts)], dtype=pl.String
+        [key for kind in _KINDS for key in text_hashes(f"{kind}:{text}" for text in whole)], dtype=pl.String
     )
 
 
