@@ -33,6 +33,7 @@ class Bert:
 
     def __init__(self, path: Path, max_length: int) -> None:
         from safetensors.numpy import load_file
+        from threadpoolctl import ThreadpoolController
         from tokenizers import Tokenizer
 
         config = json.loads((path / "config.json").read_text(encoding="utf-8"))
@@ -45,6 +46,8 @@ class Bert:
         self.tokenizer: Any = Tokenizer.from_file(str(path / "tokenizer.json"))
         self.tokenizer.no_padding()
         self.tokenizer.enable_truncation(max_length)
+        # Products this small gain nothing from a second thread, and wait for it where the machine is busy.
+        self._threads = ThreadpoolController()
         # A question is read for its vector and for those of its tokens.
         self.read = lru_cache(maxsize=32)(self._read)
 
@@ -54,8 +57,9 @@ class Bert:
         w = self._weights
         embedded = w["embeddings.word_embeddings.weight"][ids] + w["embeddings.token_type_embeddings.weight"][0]
         hidden = self._norm(embedded + w["embeddings.position_embeddings.weight"][: len(ids)], "embeddings.LayerNorm")
-        for n in range(self._layers):
-            hidden = self._layer(hidden, f"encoder.layer.{n}")
+        with self._threads.limit(limits=1, user_api="blas"):
+            for n in range(self._layers):
+                hidden = self._layer(hidden, f"encoder.layer.{n}")
         return ids, hidden
 
     def _layer(self, hidden: np.ndarray, name: str) -> np.ndarray:
