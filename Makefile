@@ -4,6 +4,9 @@ POOL ?=
 # Anything: notebooks run again though nothing of them changed.
 AGAIN ?=
 PYTEST_ARGS ?=
+# What `make bench` measures on: the sample where the file is not there.
+LOCOMO ?= ../shared/data/locomo/locomo_dev.json
+BENCH_ARGS ?=
 BIN := .venv/bin
 TIMED := @scripts/timed
 MEMLAB = $(BIN)/memlab $(1) "$(DATASET)" $(if $(POOL),--pool $(POOL))
@@ -44,7 +47,7 @@ nightly: setup
 	$(TIMED) "laws at length" $(PYTEST) --hypothesis-profile nightly -m hypothesis
 
 bench: setup
-	$(BIN)/python -m pytest tests/bench -o addopts="" -q --benchmark-columns=min,median,ops --benchmark-sort=name
+	$(TIMED) "make bench" $(BIN)/python scripts/bench.py "$(LOCOMO)" $(BENCH_ARGS)
 
 lint: setup
 	$(BIN)/ruff check .

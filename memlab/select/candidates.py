@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from memlab.errors import at_least
-from memlab.records import Run
+from memlab.records import Run, strictly_decreasing
 from memlab.retrieve.arrays import starts
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.ranking import depth, reranked
 
-CHUNK = 64
+CHUNK = 128
 
 
 @dataclass(frozen=True)
@@ -80,10 +79,12 @@ def reordered(run: Run, bench: Bench, choices: list[np.ndarray]) -> Run:
 
     :param choices: for each query of the run, the ranks (from 0) of its choice in their new order.
     """
-    query = run.frame["query_id"].rle_id().to_numpy()
-    key = run.frame["rank"].to_numpy().astype(np.int64) + len(query)
-    for first, choice in zip(starts(query) if len(query) else (), choices, strict=True):
-        key[first + choice] = np.arange(len(choice))
-    documents = run.frame["doc_id"].gather(np.lexsort((key, query)))
-    frame = run.frame.select("query_id", documents, score=1.0 / run.frame["rank"])
-    return reranked(run, bench, frame, k=depth(run))
+    query = run.frame["query_id"].rle_id().to_numpy().astype(np.int64)
+    key = np.arange(len(query)) + 2 * len(query) * query
+    first = starts(query) if len(query) else np.zeros(0, np.int64)
+    for begin, choice in zip(first, choices, strict=True):
+        key[begin + choice] = len(query) * (2 * int(query[begin]) - 1) + np.arange(len(choice))
+    # Nearly in order as it is, which a stable sort makes use of.
+    documents = run.frame["doc_id"].gather(np.argsort(key, kind="stable"))
+    scores = strictly_decreasing(1.0 / run.frame["rank"].to_numpy(), query)
+    return bench.show(replace(run, frame=run.frame.with_columns(documents, score=scores)))

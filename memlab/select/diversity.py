@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -9,12 +10,15 @@ import numpy as np
 from memlab.errors import DataError, at_least
 from memlab.records import Run
 from memlab.registry import stage
-from memlab.retrieve.arrays import standardised
+from memlab.retrieve.arrays import cosines
 from memlab.retrieve.bench import Bench
 from memlab.select.candidates import Candidates, chunks, each, reordered
 
 NO_VOLUME = 1e-5
 """The share of a candidate's own variance below which float32 cannot tell it from none."""
+_ROUNDING = 1e-6
+_Taken = tuple[np.ndarray, np.ndarray]
+_Near = Callable[[np.ndarray, np.ndarray], Callable[[np.ndarray], np.ndarray]]
 
 
 @stage
@@ -43,28 +47,78 @@ def mmr(run: Run, bench: Bench, *, lambda_: float = 0.7, k: int = 50, candidates
     vectors = bench.documents(run.level).vectors()
     choices: list[np.ndarray] = []
     for _, some in chunks(run, bench, candidates):
-        choices.extend(_marginal(some, vectors, lambda_, k))
+        relevance = np.where(some.mask, lambda_ * some.relevance, -np.inf)
+        first, near = _likeness(some, vectors)
+        bounds = relevance - (1 - lambda_) * first
+        choices += _lazily(bounds, some, partial(_marginal, near, relevance, lambda_), k)
     return reordered(run, bench, choices)
 
 
-def _marginal(some: Candidates, vectors: np.ndarray, lambda_: float, k: int) -> list[np.ndarray]:
-    # float64, then rounded: equal texts are equally similar only so, whatever the shape of the batch.
-    embedded = vectors[some.at].astype(np.float64)
-    similarity = (embedded @ embedded.transpose(0, 2, 1)).astype(np.float32)
-    relevance = np.where(some.mask, lambda_ * some.relevance, -np.inf)
-    rows = np.arange(len(relevance))
-    nearest = np.full(relevance.shape, -np.inf)
-    steps = min(k, relevance.shape[1])
-    taken = np.zeros((len(relevance), steps), np.int64)
-    for step in range(steps):
+def _lazily(
+    bounds: np.ndarray, some: Candidates, take: Callable[[np.ndarray, np.ndarray, int], _Taken], k: int
+) -> list[np.ndarray]:
+    """Choose among the few candidates of the best bounds, and among more where another could have been taken.
+
+    What a candidate adds never grows as more are taken, nor does what the best one adds: nothing whose bound is below
+    the value of the last one taken can be among them.
+
+    :param bounds: (q, c) the most that each candidate adds once the first, which is the most relevant, is taken.
+    :param take: gives places (r, k) and values (r, k) from numbers of queries (r, 1) and places of candidates (r, m).
+    """
+    n, width = bounds.shape
+    bounds[:, 0], k = np.inf, min(k, width)
+    choices: list[np.ndarray] = [np.zeros(0, np.int64)] * n
+    rows, few = np.arange(n), min(2 * k + 8, width)
+    while len(rows):
+        order = np.argpartition(-bounds[rows], min(few, width - 1), axis=1)
+        front = np.sort(order[:, :few], axis=1)
+        left = bounds[rows, order[:, few]] if few < width else np.full(len(rows), -np.inf)
+        taken, values = take(rows[:, None], front, k)
+        sure = (left == -np.inf) | (values[:, -1] > left + _ROUNDING)
+        for row, places, value in zip(rows[sure], taken[sure], values[sure], strict=True):
+            choices[row] = places[(value > -np.inf) & some.mask[row, places]]
+        rows, few = rows[~sure], min(4 * few, width)
+    return choices
+
+
+def _likeness(some: Candidates, vectors: np.ndarray) -> tuple[np.ndarray, _Near]:
+    """Give the cosines (q, c) with the first candidate of each query, and what gives those among some candidates.
+
+    Documents that many queries share are compared once.
+    """
+    documents, place = np.unique(some.at, return_inverse=True)
+    place = place.reshape(some.at.shape)
+    shared = 2 * len(documents) <= some.at.size
+    cosine = cosines(vectors[documents], vectors[documents] if shared else vectors[some.at[:, 0]])
+
+    def near(rows: np.ndarray, front: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        each = np.arange(len(rows))
+        if shared:
+            at = place[rows, front]
+            return lambda best: cosine[at[each, best][:, None], at]
+        # float64, then rounded: equal texts are equally similar only so, whatever the shape of the batch.
+        embedded = vectors[some.at[rows, front]].astype(np.float64)
+        similarity = (embedded @ embedded.transpose(0, 2, 1)).astype(np.float32)
+        return lambda best: similarity[each, best]
+
+    first = place[:, :1] if shared else np.arange(len(place))[:, None]
+    return cosine[place, first], near
+
+
+def _marginal(
+    near: _Near, relevance: np.ndarray, lambda_: float, rows: np.ndarray, front: np.ndarray, k: int
+) -> _Taken:
+    cosine, left, each = near(rows, front), relevance[rows, front], np.arange(len(rows))
+    nearest = np.full(left.shape, -np.inf)
+    taken, values = np.zeros((len(rows), k), np.int64), np.zeros((len(rows), k))
+    for step in range(k):
         # The first is the most relevant: with nothing taken there is nothing to be similar to.
-        value = relevance if step == 0 else relevance - (1 - lambda_) * nearest
+        value = left if step == 0 else left - (1 - lambda_) * nearest
         best = value.argmax(axis=1)
-        taken[:, step] = best
-        relevance[rows, best] = -np.inf
-        nearest = np.maximum(nearest, similarity[rows, best])
-    counts = np.minimum(some.mask.sum(axis=1), steps)
-    return [row[:n] for row, n in zip(taken, counts, strict=True)]
+        taken[:, step], values[:, step] = front[each, best], value[each, best]
+        left[each, best] = -np.inf
+        nearest = np.maximum(nearest, cosine(best))
+    return taken, values
 
 
 @stage
@@ -88,19 +142,47 @@ def dpp(run: Run, bench: Bench, *, diversity: float = 0.2, k: int = 50, candidat
     True
     """
     _check(diversity, k)
-    return each(run, bench, candidates, partial(_volume, k=k, diversity=diversity), task="DPP")
-
-
-def _volume(embedded: np.ndarray, relevance: np.ndarray, *, k: int, diversity: float) -> np.ndarray:
-    from pyversity import dpp as greedy
-
     if diversity == 0:
-        return np.arange(min(k, len(relevance)))
-    with np.errstate(all="ignore"):
-        choice = greedy(embedded, relevance, k, diversity=diversity)
-    # What rounding leaves of a volume that is used up says nothing about a candidate: its old place does.
-    own = np.exp(2 * (1 - diversity) * standardised(relevance[None].astype(np.float64))[0])
-    return choice.indices[choice.selection_scores > NO_VOLUME * own[choice.indices]]
+        return reordered(run, bench, [np.zeros(0, np.int64)] * run.frame["query_id"].n_unique())
+    vectors = bench.documents(run.level).vectors()
+    choices: list[np.ndarray] = []
+    for _, some in chunks(run, bench, candidates):
+        weight = _weights(some, 1 - diversity)
+        first, near = _likeness(some, vectors)
+        bounds = np.where(some.mask, weight**2 * (1 - np.minimum(first.astype(np.float64) ** 2, 1)), -np.inf)
+        choices += _lazily(bounds, some, partial(_volume, near, weight), k)
+    return reordered(run, bench, choices)
+
+
+def _weights(some: Candidates, beta: float) -> np.ndarray:
+    """Give exp(β · z) of relevance standardised over each query's candidates; 0 where padded."""
+    share = some.mask / some.mask.sum(axis=1, keepdims=True)
+    centred = some.relevance - (some.relevance * share).sum(axis=1, keepdims=True)
+    spread = np.sqrt((centred**2 * share).sum(axis=1, keepdims=True))
+    z = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > _ROUNDING)
+    return np.where(some.mask, np.exp(beta * z), 0.0)
+
+
+def _volume(near: _Near, weight: np.ndarray, rows: np.ndarray, front: np.ndarray, k: int) -> _Taken:
+    cosine, heavy, each = near(rows, front), weight[rows, front], np.arange(len(rows))
+    own = np.where(heavy > 0, heavy**2, -np.inf)
+    left, volume = own.copy(), np.zeros((*own.shape, k))
+    taken, values = np.zeros((len(rows), k), np.int64), np.zeros((len(rows), k))
+    for step in range(k):
+        best = left.argmax(axis=1)
+        value = left[each, best]
+        # What rounding leaves of a volume that is used up says nothing about a candidate: its old place does.
+        adds = value > NO_VOLUME * np.maximum(own[each, best], 0.0)
+        taken[:, step], values[:, step] = front[each, best], np.where(adds, value, -np.inf)
+        kernel = heavy * cosine(best) * heavy[each, best][:, None]
+        spanned = (volume[:, :, :step] @ volume[each, best, :step, None])[:, :, 0]
+        share = np.divide(
+            1.0, np.sqrt(value, where=adds, out=np.ones_like(value)), where=adds, out=np.zeros_like(value)
+        )
+        volume[:, :, step] = (kernel - spanned) * share[:, None]
+        left = np.where(left > -np.inf, np.maximum(left - volume[:, :, step] ** 2, 0.0), left)
+        left[each, best] = -np.inf
+    return taken, values
 
 
 @stage

@@ -1,4 +1,4 @@
-"""What one question costs: `tests/bench/one_question.py DATASET [STORE]`, its encoding included, on one core.
+"""What one question costs: `scripts/one_question.py DATASET [STORE]`, its encoding included, on one core.
 
 The largest scope; every question is asked once, by one of the pipelines in turn; the model learned from synthetic talk.
 """
@@ -19,23 +19,34 @@ PIPELINES = ("combsum", "late", "best", "best | learned")
 EACH = 40
 
 
-def main(dataset: str, store: str | None = None) -> None:
-    data = memlab.datasets.load(dataset)
-    scope = data.turns["scope"].value_counts().sort("count", "scope")["scope"][-1]
-    bench = memlab.Bench.of(data.take([scope]), store=store)
+def measured(
+    data: memlab.Dataset, store: memlab.MemoryStore | str | None = None, *, each: int = EACH
+) -> list[list[float]]:
+    """Ask the questions of the largest scope; gives the milliseconds of each pipeline's, the first of which loads."""
+    bench = memlab.Bench.of(largest(data), store=store)
     asked = bench.queries.select("scope", "text").unique(maintain_order=True)
     with TemporaryDirectory() as place:
         model = Path(place) / "model.safetensors"
         made = memlab.datasets.synthetic.generate(1_000, seed=1, turns_per_scope=250)
-        train(training_lists(memlab.Bench.of(made, progress=False), made)).save(model)
+        train(training_lists(memlab.Bench.of(made, progress=False, store=store), made)).save(model)
         texts = [text.replace("learned", f"learned(model={str(model)!r})") for text in PIPELINES]
         pipelines = [memlab.pipeline(text) for text in texts]
         times: list[list[float]] = [[] for _ in pipelines]
-        for row in range(min(asked.height, (EACH + 1) * len(pipelines))):
+        for row in range(min(asked.height, (each + 1) * len(pipelines))):
             start = time.perf_counter()
             pipelines[row % len(pipelines)].run(bench.with_queries(asked[row]))
             times[row % len(pipelines)].append(1000 * (time.perf_counter() - start))
-    print(f"{scope}: {bench.turns.height:,} turns")
+    return times
+
+
+def largest(data: memlab.Dataset) -> memlab.Dataset:
+    return data.take([data.turns["scope"].value_counts().sort("count", "scope")["scope"][-1]])
+
+
+def main(dataset: str, store: str | None = None) -> None:
+    data = largest(memlab.datasets.load(dataset))
+    times = measured(data, store)
+    print(f"{data.scopes[0]}: {data.turns.height:,} turns")
     for text, each in zip(PIPELINES, times, strict=True):
         print(
             f"{text:16} {np.median(each[1:]):6.1f} ms, 90 % under {np.quantile(each[1:], 0.9):.1f}, n = {len(each) - 1}"
