@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from memlab.cli._options import in_force, load_encoder, verb
-from memlab.config import Settings
 from memlab.errors import DataError
 from memlab.terminal import one_line, only
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from memlab.config import Settings
     from memlab.knowledge import Resolved
     from memlab.store import CachedEncoder, MemoryStore
 

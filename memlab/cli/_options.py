@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memlab import config
-from memlab.config import Settings
 from memlab.errors import DataError, MemlabError
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from memlab.config import Settings
     from memlab.embed import Encoder
     from memlab.records import Dataset
 
@@ -52,6 +51,8 @@ def settings(flags: Mapping[str, Any]) -> tuple[Settings, dict[str, str]]:
 
     :raises DataError: when a plugin cannot be imported.
     """
+    from memlab import config
+
     chosen, origin = config.settings({"plugins": _named or None, **flags})
     if chosen.plugins:
         import_from_here()
@@ -117,6 +118,8 @@ def verb(make: Callable[[dict[str, Any]], Any], *shared: str) -> Callable[[Calla
         def run(**values: Any) -> None:
             function(make({name: values.pop(name) for name in shared}), **values)
 
+        # Without that of the first, what is imported for it is not imported before a verb runs.
+        function.__annotations__.pop(next(iter(inspect.signature(function).parameters)))
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
         options = {name: Annotated[_SHARED[name][0], typer.Option(help=_SHARED[name][1])] for name in shared}
         keyword = inspect.Parameter.KEYWORD_ONLY

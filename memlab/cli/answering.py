@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,7 +23,9 @@ from memlab.cli._options import (
     table,
     verb,
 )
-from memlab.config import Settings
+
+if TYPE_CHECKING:
+    from memlab.config import Settings
 
 
 @verb(in_force, "store", "encoder", "on_error", "language", "seed")

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memlab.cli._options import Format, Path_, Pool, app, in_force, load_encoder, reading, settings, table, verb
-from memlab.config import Settings
 from memlab.errors import MemlabError, ModelError
-from memlab.llm import configured
 from memlab.terminal import issue_lines, no_secret, only, package_version
 
 if TYPE_CHECKING:
+    from memlab.config import Settings
     from memlab.records import Dataset
 
 
@@ -83,6 +82,7 @@ def index(
 ) -> None:
     """Summarise finished sessions and extract their entities, facts and relations; what failed is tried again."""
     from memlab import indexing
+    from memlab.llm import configured
     from memlab.store import MemoryStore
 
     wanted = chosen.index.model_copy(update={"service": service} if service else {})

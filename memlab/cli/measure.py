@@ -26,13 +26,13 @@ from memlab.cli._options import (
     settings,
     verb,
 )
-from memlab.config import Settings
 from memlab.errors import DataError
 from memlab.terminal import issue_lines, short
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from memlab.config import Settings
     from memlab.records import Dataset
     from memlab.retrieve import Bench
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,8 +24,10 @@ from memlab.cli._options import (
     load_files,
     verb,
 )
-from memlab.config import Settings
 from memlab.errors import DataError
+
+if TYPE_CHECKING:
+    from memlab.config import Settings
 
 
 @verb(in_force, "store", "encoder", "on_error", "language", "seed")
