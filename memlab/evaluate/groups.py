@@ -6,6 +6,8 @@ before any label: :mod:`memlab.language.questions`.
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import polars as pl
 
 from memlab.errors import DataError
@@ -16,6 +18,7 @@ MULTI_SESSION = "≥ 2"
 """The derived group of questions whose evidence lies in two or more sessions."""
 SEVERAL = pl.col("n_evidence_sessions") >= 2
 """The rows of ``per_query`` that are in it."""
+_DESCRIBED: WeakKeyDictionary[Dataset, dict[Level, pl.DataFrame]] = WeakKeyDictionary()
 
 
 def describe_questions(dataset: Dataset, level: Level) -> pl.DataFrame:
@@ -26,6 +29,14 @@ def describe_questions(dataset: Dataset, level: Level) -> pl.DataFrame:
         and ``n_docs``, the number of turns or sessions in the question's scope.
     :raises DataError: when no question has evidence.
     """
+    # Ten runs are measured on one dataset, and its forms are read once.
+    levels = _DESCRIBED.setdefault(dataset, {})
+    if level not in levels:
+        levels[level] = _described(dataset, level)
+    return levels[level].clone()
+
+
+def _described(dataset: Dataset, level: Level) -> pl.DataFrame:
     relevant = qrels(dataset.questions, level).frame.group_by("query_id").agg(n_relevant=pl.len().cast(pl.Int32))
     # A session without turns has nothing to be found by, so it is no candidate.
     documents = dataset.turns if level == "turn" else dataset.sessions.filter(pl.col("n_turns") > 0)

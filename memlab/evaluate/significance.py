@@ -9,6 +9,7 @@ Sources: Smucker, Allan & Carterette, CIKM 2007 (randomisation test for retrieva
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -50,17 +51,27 @@ def bootstrap_interval(
     units, columns = sums.shape
     if units < 2:
         return np.full(columns, np.nan), np.full(columns, np.nan)
-    rng = np.random.default_rng(seed)
-    step = max(1, CELLS // units)
+    drawn = _drawn if resamples * units <= CELLS else _drawn.__wrapped__
     means = []
-    for start in range(0, resamples, step):
-        rows = min(step, resamples - start)
-        drawn = rng.integers(0, units, size=(rows, units)) + units * np.arange(rows)[:, None]
-        weights = np.bincount(drawn.ravel(), minlength=rows * units).reshape(rows, units).astype(np.float64)
+    for counts in drawn(units, resamples, seed):
+        weights = counts.astype(np.float64)
         means.append((weights @ sums) / (weights @ sizes)[:, None])
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(np.concatenate(means), [tail, 1.0 - tail], axis=0)
     return low, high
+
+
+@lru_cache(maxsize=32)
+def _drawn(units: int, resamples: int, seed: int) -> list[np.ndarray]:
+    """Count how often each unit stands in each resample; the same for every run on the same questions."""
+    rng = np.random.default_rng(seed)
+    step = max(1, CELLS // units)
+    counts = []
+    for start in range(0, resamples, step):
+        rows = min(step, resamples - start)
+        drawn = rng.integers(0, units, size=(rows, units)) + units * np.arange(rows)[:, None]
+        counts.append(np.bincount(drawn.ravel(), minlength=rows * units).reshape(rows, units).astype(np.uint16))
+    return counts
 
 
 def randomisation_test(differences: np.ndarray, *, permutations: int = PERMUTATIONS, seed: int = 0) -> float:
