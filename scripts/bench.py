@@ -107,7 +107,7 @@ def encode(at: Place) -> Iterator[Row]:
     from memlab.embed import transformer
 
     encoder, theirs = transformer.load_minilm(), _minilm(SentenceTransformer)
-    texts = _spread(at.data.turns["text"].to_list(), 512)
+    texts = _spread(at.data.turns["text"].to_list(), 256)
     made = encoder.encode(texts, progress=False), theirs.encode(texts, show_progress_bar=False)
     cosine = float((made[0] * made[1] / np.linalg.norm(made[1], axis=1, keepdims=True)).sum(1).min())
     times = turns_about(
@@ -128,7 +128,7 @@ def tokens(at: Place) -> Iterator[Row]:
     encoder, path = transformer.load_minilm(), str(transformer.minilm_path())
     model, tokenizer = AutoModel.from_pretrained(path).eval(), AutoTokenizer.from_pretrained(path)
     every = at.data.turns["text"].to_list()
-    pairs = _spread(list(zip(["", *every[:-1]], every, strict=True)), 256)
+    pairs = _spread(list(zip(["", *every[:-1]], every, strict=True)), 128)
     before, texts = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
 
     def theirs() -> None:
@@ -398,22 +398,14 @@ def _published(rows: np.ndarray, *, reduce: str = "umap", seed: int = 0) -> Any:
 
 
 def start(at: Place) -> Iterator[Row]:
-    folder = at.work / "cold"
-    run = [sys.executable, "-m", "memlab"] if _runs_as_module() else [str(Path(sys.executable).parent / "memlab")]
-    where = ["--store", str(folder)]
-    subprocess.run([*run, "ingest", str(SAMPLE.resolve()), *where], check=True, capture_output=True)
-    scope = memlab.MemoryStore.open(str(folder)).scopes(memlab.datasets.load(SAMPLE).name)[0]
-    search = [*run, "search", "Who has a dog?", "--scope", scope, *where]
+    folder, data = at.work / "cold", memlab.datasets.synthetic.generate(200, seed=0, turns_per_scope=200)
+    memlab.MemoryStore.open(str(folder)).ingest(data)
+    run = [str(Path(sys.executable).parent / "memlab")]
+    search = [*run, "search", data.questions["text"][0], "--store", str(folder)]
     _process(search)  # embeds the memory
     for name, command, bound in (("--help", [*run, "--help"], 0.3), ("search", search, 2.5)):
         times = turns_about(lambda c=command: _process(c), lambda: _process([sys.executable, "-c", "pass"]), 5)
         yield Row(f"`memlab {name}`, cold", "an empty interpreter", "5 starts", *times, bound, added=True)
-
-
-def _runs_as_module() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("memlab.__main__") is not None
 
 
 def _process(command: list[str]) -> None:
