@@ -66,8 +66,12 @@ def compressed(tokens: TokenVectors) -> TokenVectors:
     """
     if tokens.vectors.dtype == np.uint8:
         return tokens
-    signs = tokens.vectors.astype(np.float32) @ _rotation(tokens.vectors.shape[1]).T >= 0
-    return TokenVectors(tokens.ids, np.packbits(signs, axis=1), tokens.start)
+    n, dim = tokens.vectors.shape
+    codes, step = np.empty((n, -(-dim // 8)), np.uint8), 16 * _TOGETHER
+    for start in range(0, n, step):  # in parts, since wide copies of a whole memory take gigabytes
+        rotated = tokens.vectors[start : start + step].astype(np.float32) @ _rotation(dim).T
+        codes[start : start + step] = np.packbits(rotated >= 0, axis=1)
+    return TokenVectors(tokens.ids, codes, tokens.start)
 
 
 def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:

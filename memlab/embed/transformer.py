@@ -152,7 +152,7 @@ class TransformerEncoder(Identified):
         return self._worded([found[i] for i in range(len(checked))])
 
     def _worded(self, texts: list[TokenVectors]) -> TokenVectors:
-        """Put texts behind each other without the tokens that hold no letter and no digit: a fifth, and of no use."""
+        """Put texts behind each other without the tokens that hold no letter and no digit: of LoCoMo's, a fifth."""
         tokens = joined(texts, self._width)
         keep = self._words[tokens.ids]
         return TokenVectors(tokens.ids[keep], tokens.vectors[keep], np.r_[0, np.cumsum(keep)][tokens.start])

@@ -164,9 +164,10 @@ def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool =
 
     from memlab.store import cached
 
-    sizes = {scope: store.search.size(dataset, scope) for scope in store.scopes(dataset)}
-    large = [scope for scope, size in sizes.items() if size >= LARGE and isinstance(encoder, TokenEncoder)]
-    total = sum(sizes[scope] for scope in large)
+    if not isinstance(encoder, TokenEncoder):
+        return 0
+    large = [scope for scope in store.scopes(dataset) if store.search.size(dataset, scope) >= LARGE]
+    total = sum(store.search.size(dataset, scope) for scope in large)
     with tqdm(total=total, desc="tokens for late interaction", unit=" turns", disable=not progress or not total) as bar:
         for scope in large:
             listed = store.search.sessions_of(dataset, scope)

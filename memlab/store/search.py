@@ -60,7 +60,7 @@ class Search(Part):
             if encoder is not None:
                 column = column_name(encoder, header)
                 _width(database, column)
-                largest = _largest(database)
+                largest = max(_scope_sizes(database).values(), default=0)
                 if column in there:
                     made = "there"
                 elif largest < INDEXED_SCOPE:
@@ -145,7 +145,8 @@ class Search(Part):
 
     def size(self, dataset: str, scope: str) -> int:
         """Count the turns of a scope."""
-        return int(self.sessions_of(dataset, scope)["n_turns"].sum())
+        sizes: dict[tuple[str, str], int] = self._once(lambda _: _scope_sizes(self.database))
+        return sizes.get((dataset, scope), 0)
 
     def sessions_of(self, dataset: str, scope: str) -> pl.DataFrame:
         """List the sessions of a scope in order of time: ``session_id``, ``n_turns``."""
@@ -182,10 +183,10 @@ class Search(Part):
             return self._known[place]
 
 
-def _largest(database: Database) -> int:
-    """Count the turns of the largest scope."""
-    sessions = database.read("sessions", ["dataset", "scope", "n_turns"])
-    return int(sessions.group_by("dataset", "scope").agg(pl.col("n_turns").sum())["n_turns"].max() or 0)  # type: ignore[arg-type]
+def _scope_sizes(database: Database) -> dict[tuple[str, str], int]:
+    """Count the turns of each (dataset, scope)."""
+    sizes = database.read("sessions", ["dataset", "scope", "n_turns"]).group_by("dataset", "scope").sum()
+    return {(dataset, scope): n for dataset, scope, n in sizes.iter_rows()}
 
 
 def _width(database: Database, column: str) -> int:
