@@ -131,7 +131,7 @@ BAD_LINES = {
     "answer is true": ({"question": "?", "scope": "ann", "answer": True}, "line 2: answer: found true"),
     "abstention is 1": ({"question": "?", "scope": "ann", "abstention": 1}, "line 2: abstention: found 1 (a number)"),
     "question is null": ({"question": None, "scope": "ann"}, "line 2: question: found null"),
-    "deep": ("[" * 100_000, "line 2: found JSON that cannot be read"),
+    "deep": ("[" * 100_000, "line 2: found JSON that is nested deeper than Python reads"),
 }
 
 
