@@ -38,6 +38,7 @@ class Search(Part):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._known: dict[tuple[Any, ...], Any] = {}
+        self._version = (0, 0)
 
     def create_indexes(self, encoder: Encoder | None = None, *, header: Sequence[str] = ()) -> pl.DataFrame:
         """Make the full-text index, the scalar indexes and, where it pays, the vector index of an encoder.
@@ -85,12 +86,12 @@ class Search(Part):
         :raises StoreError: for a wrong width, a NaN, or an unknown column.
         """
         database = self.database
-        require(database, dataset)
+        width, there = self._about(dataset, column)
         with database.guarded("searching"):
-            queries = check_vectors(vectors, dim=_width(database, column), what=f"queries on {column}")
+            queries = check_vectors(vectors, dim=width, what=f"queries on {column}")
             _check(len(queries), scopes, k)
             table = database.table("turns")
-            indexed = not exact and any(index.columns == [column] for index in table.list_indices())
+            indexed = not exact and [column] in there
             hits = []
             asked = pl.DataFrame({"scope": list(scopes)}, schema={"scope": pl.String()}).with_row_index("row")
             for (scope,), rows in asked.group_by("scope", maintain_order=True):
@@ -118,11 +119,11 @@ class Search(Part):
         from lancedb.query import MatchQuery
 
         database, queries = self.database, list(texts)
-        require(database, dataset)
+        _, there = self._about(dataset)
         with database.guarded("searching"):
             _check(len(queries), scopes, k)
             table = database.table("turns")
-            if not any(index.columns == ["content"] for index in table.list_indices()):
+            if ["content"] not in there:
                 raise StoreError(f"store {database.uri} has no full-text index; run store.search.create_indexes()")
             hits = []
             for row, (text, scope) in enumerate(zip(queries, scopes, strict=True)):
@@ -138,7 +139,7 @@ class Search(Part):
         column = column_name(encoder)
 
         def look(table: Any) -> bool:
-            there = [index.columns for index in table.list_indices()]
+            there = _indexed(table)
             return ["content"] in there and ["session_id"] in there and column in table.schema.names
 
         return bool(self._once(look, column))
@@ -171,16 +172,31 @@ class Search(Part):
                 raise StoreError(f"turns of {dataset!r} have no vectors in {column}; run store.vectors.backfill")
             return turns, database.read("sessions", list(row_columns("sessions")), where=some)
 
+    def _about(self, dataset: str, column: str = "") -> tuple[int, list[list[str]]]:
+        """Give the width of a vector column, and what is indexed; a dataset that is not there is an error."""
+
+        def look(table: Any) -> tuple[int, list[list[str]]]:
+            require(self.database, dataset)
+            return _width(self.database, column) if column else 0, _indexed(table)
+
+        about: tuple[int, list[list[str]]] = self._once(look, dataset, column)
+        return about
+
     def _once(self, look: Callable[[Any], Any], *key: Any) -> Any:
-        """Look something up in the turns, once for a version of them."""
+        """Look something up in the turns, once for a version of them and of what is listed."""
         with self.database.guarded("reading turns"):
             table = self.database.table("turns")
-            place = (look.__qualname__, table.version, *key)
+            version = table.version, self.database.table("datasets").version
+            if self._version != version:
+                self._known, self._version = {}, version
+            place = (look.__qualname__, *key)
             if place not in self._known:
-                if any(old[1] != table.version for old in self._known):
-                    self._known.clear()
                 self._known[place] = look(table)
             return self._known[place]
+
+
+def _indexed(table: Any) -> list[list[str]]:
+    return [index.columns for index in table.list_indices()]
 
 
 def _scope_sizes(database: Database) -> dict[tuple[str, str], int]:
@@ -217,6 +233,7 @@ def _best(hits: list[pl.DataFrame], k: int) -> pl.DataFrame:
 
     Never by id: in some benchmarks an id gives the label away.
     """
-    rows = pl.concat([pl.DataFrame(schema=_HITS), *(near.select(list(_HITS)).cast(pl.Schema(_HITS)) for near in hits)])
-    ordered = rows.drop_nulls("score").sort("query", "score", "position", descending=[False, True, False])
-    return ordered.group_by("query", maintain_order=True).head(k).drop("position")
+    parts = (near.lazy().select(list(_HITS)).cast(_HITS) for near in hits)
+    rows = pl.concat([pl.LazyFrame(schema=_HITS), *parts]).drop_nulls("score")
+    ordered = rows.sort("query", "score", "position", descending=[False, True, False])
+    return ordered.filter(pl.int_range(pl.len()).over("query") < k).drop("position").collect()
