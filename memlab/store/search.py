@@ -233,7 +233,7 @@ def _best(hits: list[pl.DataFrame], k: int) -> pl.DataFrame:
 
     Never by id: in some benchmarks an id gives the label away.
     """
-    parts = (near.lazy().select(list(_HITS)).cast(_HITS) for near in hits)
+    parts = (near.lazy().select(list(_HITS)).cast(pl.Schema(_HITS)) for near in hits)
     rows = pl.concat([pl.LazyFrame(schema=_HITS), *parts]).drop_nulls("score")
     ordered = rows.sort("query", "score", "position", descending=[False, True, False])
     return ordered.filter(pl.int_range(pl.len()).over("query") < k).drop("position").collect()
