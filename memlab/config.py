@@ -182,7 +182,7 @@ def _file(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, a number of thousands of digits, deep nesting
         raise DataError(f"{path} is not valid TOML: {error}; mend that line or remove the file") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error

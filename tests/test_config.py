@@ -121,6 +121,8 @@ def test_flags_that_were_not_given_count_for_nothing(tmp_path: Path) -> None:
     [
         ("seed = \n", "memlab.toml is not valid TOML"),
         ("\x00", "memlab.toml is not valid TOML"),
+        ("seed = " + "9" * 5_000, "memlab.toml is not valid TOML"),
+        ("seed = " + "[" * 5_000, "memlab.toml is not valid TOML"),
         ("sede = 1\n", "setting 'sede' (from memlab.toml)"),
         ('seed = "many"\n', "setting 'seed' (from memlab.toml)"),
         ("seed = -1\n", "greater than or equal to 0, found -1"),
