@@ -94,6 +94,14 @@ VERBS = {
         ("ingest", "log.jsonl", "--encoder", "hashing:32", *HASHING[2:]),
     ),
     "evaluate": ((), ("evaluate", "log.jsonl", "--encoder", "hashing:64", "--pipeline", "bm25", "--out", "runs")),
+    "train": (
+        (("train", "log.jsonl", *HASHING[2:], "--out", "before.safetensors"),),
+        ("train", "log.jsonl", *HASHING[2:], "--out", "m.safetensors"),
+    ),
+    "compare": (
+        (),
+        ("compare", "log.jsonl", "--encoder", "hashing:64", "--system", "bm25", "--system", "dense", "--out", "page"),
+    ),
     "convert": ((), ("convert", "log.jsonl", "folder")),
 }
 
