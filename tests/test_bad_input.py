@@ -198,6 +198,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.slow
 def test_any_name_goes_in_and_comes_out(memlab_cli: Any, tmp_path: Path) -> None:
     records: list[Any] = []
     for n, name in enumerate(NAMES):

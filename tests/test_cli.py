@@ -123,6 +123,7 @@ def test_ingest_twice_writes_and_encodes_once(memlab_cli: Any, folder: Path, tmp
     assert held.fingerprint() == datasets.load(folder / "talk.jsonl").fingerprint()
 
 
+@pytest.mark.slow
 def test_ingest_in_another_language_with_no_word_cut(memlab_cli: Any, folder: Path, tmp_path: Path) -> None:
     options = (*HASHING, "--store", tmp_path / "store")
     done = memlab_cli("ingest", "talk.jsonl", *options, "--language", "de", cwd=folder)
@@ -200,6 +201,7 @@ def test_search_reads_one_memory_and_writes_nothing(
     assert max(heights) == 7
 
 
+@pytest.mark.slow
 def test_search_means_what_was_ingested_last_not_what_was_evaluated(
     memlab_cli: Any, folder: Path, tmp_path: Path
 ) -> None:
@@ -409,6 +411,7 @@ def test_datasets_lists_licence_and_checksum(memlab_cli: Any, tmp_path: Path) ->
     assert "CC BY-NC 4.0" in out
 
 
+@pytest.mark.slow
 def test_convert_writes_what_evaluate_reads(memlab_cli: Any, folder: Path, tmp_path: Path) -> None:
     done = memlab_cli("convert", folder / "talk.jsonl", tmp_path / "mine", cwd=tmp_path)
     assert (done.code, sorted(p.name for p in tmp_path.iterdir())) == (0, ["mine"])
@@ -484,6 +487,7 @@ def test_evaluate_some_memories_alone(memlab_cli, tmp_path: Path) -> None:
     assert "no scope 'nobody'" in missing.err
 
 
+@pytest.mark.slow
 def test_several_files_are_one_comparison_that_goes_on(memlab_cli: Any, tmp_path: Path) -> None:
     for name, seed in (("a", 1), ("b", 2)):
         assert memlab_cli("synth", f"{name}.jsonl", "--turns", 200, "--seed", seed, cwd=tmp_path).code == 0
@@ -546,6 +550,7 @@ def learnable(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[...
     patch.undo()
 
 
+@pytest.mark.slow
 def test_a_trained_model_ranks_and_says_what_it_learned_from(memlab_cli: Any, learnable: Path) -> None:
     from memlab.rerank import Model
 

@@ -55,7 +55,7 @@ def _parts(asked: str) -> list[str]:
 
 
 def _members(asked: str) -> list[str]:
-    questions = [question.strip(" ?") for question in re.findall(r"[^?]*\?", asked)]
+    questions = [question for found in re.findall(r"[^?]*\?", asked) if (question := found.strip(" ?"))]
     if len(questions) > 1:
         return questions
     asked = (questions or [asked])[0].rstrip("!. ")

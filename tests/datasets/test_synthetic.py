@@ -72,6 +72,7 @@ def test_size_is_exact_and_sessions_are_well_formed(turns: int, seed: int) -> No
     assert set(made.questions["evidence"].explode().drop_nulls()) <= set(made.turns["turn_id"])
 
 
+@pytest.mark.slow
 def test_stream_gives_whole_scopes_that_join_to_generate() -> None:
     parts = list(synthetic.stream(12_000, seed=2))
     assert len(parts) > 1
@@ -317,6 +318,7 @@ def test_the_sample_holds_enough_of_everything() -> None:
     assert (sample.questions["question_type"].value_counts()["count"] >= 12).all()
 
 
+@pytest.mark.slow
 def test_few_turns_are_said_twice() -> None:
     texts = pl.concat([part.turns["text"] for part in synthetic.stream(20_000, seed=9)])
     assert 1 - texts.n_unique() / len(texts) < 0.02

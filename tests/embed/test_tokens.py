@@ -82,6 +82,7 @@ def assert_same(ours: tuple[list[int], np.ndarray], theirs: tuple[list[int], np.
     np.testing.assert_allclose(ours[1], theirs[1], atol=CLOSE)
 
 
+@pytest.mark.slow
 def test_a_text_alone_is_the_models_last_hidden_state(minilm: Any, reference: Reference) -> None:
     import torch
 
@@ -98,6 +99,7 @@ def test_a_text_alone_is_the_models_last_hidden_state(minilm: Any, reference: Re
     assert text(tokens, 0)[0] == reference.ids("I saw the dentist on Tuesday")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", ["What did you buy?", LONG, "", " "], ids=["short", "long", "none", "blank"])
 def test_what_is_read_before_is_read_and_gives_no_vector(minilm: Any, reference: Reference, before: str) -> None:
     tokens = minilm.encode_tokens(TEXTS, before=[before] * len(TEXTS))
@@ -110,6 +112,7 @@ def test_what_was_said_before_changes_what_a_pronoun_means(minilm: Any) -> None:
     assert np.abs(they.astype(np.float32) - dogs).max() > 0.05
 
 
+@pytest.mark.slow
 def test_the_last_tokens_of_what_was_said_before_count(minilm: Any) -> None:
     plain, longer, other = (
         minilm.encode_tokens(["hi"], before=[b]).vectors for b in (LONG, "quite another begin " + LONG, LONG + " end")
@@ -133,6 +136,7 @@ def test_no_texts(minilm: Any) -> None:
     assert not isinstance(load("hashing:32"), TokenEncoder)
 
 
+@pytest.mark.slow
 def test_a_text_does_not_depend_on_the_batch(minilm: Any) -> None:
     texts = [*TEXTS, *(f"turn {i}: " + "so " * (7 * i % 40) + "we went home" for i in range(20))]
     before = [texts[i - 1] if i % 3 else "" for i in range(len(texts))]
@@ -219,6 +223,7 @@ def test_codes_are_the_signs_of_a_rotation(dim: int, n: int, seed: int) -> None:
     np.testing.assert_allclose(token_cosines(rows[:2], codes.vectors), expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_codes_keep_cosines_within_a_few_hundredths(minilm: Any) -> None:
     asked, read = minilm.encode_tokens(["Who saw the dentist?"]), minilm.encode_tokens(TEXTS)
     exact = asked.vectors.astype(np.float32) @ read.vectors.astype(np.float32).T

@@ -108,6 +108,7 @@ def assert_same(ours: np.ndarray, theirs: np.ndarray) -> None:
     assert cosines.min() >= 0.99999, f"text {cosines.argmin()}: cosine {cosines.min()}"
 
 
+@pytest.mark.slow
 def test_minilm_agrees_with_sentence_transformers(minilm: Encoder, minilm_files: Path) -> None:
     ours = minilm.encode(TEXTS, progress=False)
     assert ours.dtype == np.float32

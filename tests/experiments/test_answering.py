@@ -73,6 +73,7 @@ def test_without_a_service_contexts_are_measured(data: Dataset) -> None:
     assert "Contexts that hold the answer" in str(done)
 
 
+@pytest.mark.slow
 def test_the_whole_chain_with_answerer_and_judge(data: Dataset, server: ChatServer, tmp_path: Path) -> None:
     cache = str(tmp_path / "answers.jsonl")
     service = server.service(name="one", cache=cache, input_price=1.0, output_price=2.0)

@@ -59,6 +59,7 @@ def assert_same(one: Experiment, other: Experiment) -> None:
         assert (report.name, report.level, report.seed) == (again.name, again.level, again.seed)
 
 
+@pytest.mark.slow
 def test_each_cell_is_what_it_is_alone(two: list[Dataset], done: tuple[Experiment, MemoryStore]) -> None:
     grid, store = done
     cells = [(data.name, text, level) for data in two for text in TEXTS for level in LEVELS]
@@ -111,6 +112,7 @@ def test_only_what_is_new_is_run(two: list[Dataset], done: tuple[Experiment, Mem
     assert more.name == two[0].name
 
 
+@pytest.mark.slow
 def test_a_run_of_something_else_is_not_read(
     two: list[Dataset], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +164,7 @@ def test_an_indexed_run_is_made_each_time(two: list[Dataset], tmp_path: Path) ->
         assert grid.cells["read"].to_list() == expected
 
 
+@pytest.mark.slow
 def test_a_grid_is_opened_again_from_the_store_alone(two: list[Dataset], tmp_path: Path) -> None:
     place = tmp_path / "store"
     store = MemoryStore.open(place)
@@ -184,6 +187,7 @@ def test_a_grid_is_opened_again_from_the_store_alone(two: list[Dataset], tmp_pat
         reopen(MemoryStore.open(tmp_path / "empty"), "kept")
 
 
+@pytest.mark.slow
 def test_some_scopes_and_then_all_of_them(tmp_path: Path) -> None:
     data = datasets.synthetic.generate(400, seed=1, turns_per_scope=200)
     store = MemoryStore.open(tmp_path / "store")

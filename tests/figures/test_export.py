@@ -191,6 +191,7 @@ def test_read_only_directory_is_named(tmp_path: Path) -> None:
         export(chart(), "x", directory=tmp_path, width="column")
 
 
+@pytest.mark.slow
 def test_browser_that_was_stopped_is_started_again(tmp_path: Path) -> None:
     from memlab.figures import _browser
 
@@ -233,6 +234,7 @@ def run_fault(directory: Path, *, before: str = "", **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("browser", ["/no/such/chrome", "/bin/true"])
 def test_without_a_browser_page_and_data_are_written_and_the_message_says_what_to_do(
     tmp_path: Path, browser: str
@@ -257,6 +259,7 @@ def test_no_browser_on_the_path_names_what_was_looked_for(monkeypatch: pytest.Mo
         _browser.find()
 
 
+@pytest.mark.slow
 def test_disk_that_fills_up_leaves_the_last_export_whole(tmp_path: Path) -> None:
     first = export(chart(), "x", directory=tmp_path, width="column")
     before = {name: (tmp_path / name).read_bytes() for name in first.files}

@@ -54,6 +54,7 @@ def test_legend_columns_hold_the_longest_name() -> None:
     assert wide["entrywidth"] > 160
 
 
+@pytest.mark.slow
 def test_import_loads_no_plotly() -> None:
     code = "import sys, memlab.figures; sys.exit(any(m in sys.modules for m in ('plotly', 'choreographer')))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

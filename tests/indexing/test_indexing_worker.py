@@ -117,6 +117,7 @@ def test_every_closed_session_is_indexed_once(store: MemoryStore) -> None:
     assert counters(store.knowledge.events(NAME)).filter(kind="created")["n"].item() == 6
 
 
+@pytest.mark.slow
 def test_the_same_turns_give_the_same_rows(store: MemoryStore, tmp_path: Path) -> None:
     other = MemoryStore.open(tmp_path / "other")
     other.ingest(talk())

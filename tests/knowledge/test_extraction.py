@@ -207,6 +207,7 @@ def test_no_turns() -> None:
     assert found.outcomes.schema == OUTCOME
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.text(max_size=80) | st.sampled_from(["I ", "my ", "I am", "I have not", "I no longer"]), max_size=6))
 def test_any_text_is_read(texts: list[str]) -> None:

@@ -16,6 +16,7 @@ from memlab.memories.mem0 import Mem0Memory
 DATA = datasets.synthetic.generate(turns=120, seed=0, turns_per_scope=60)
 
 
+@pytest.mark.slow
 def test_it_ranks_as_dense_does_where_it_keeps_what_was_said() -> None:
     done = memlab.compare_systems({"dense": "dense", "mem0": Mem0Memory(encoder="hashing")}, DATA, encoder="hashing")
     assert done.problems.is_empty()

@@ -77,6 +77,7 @@ BOTH = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @BOTH
 def test_their_vector_store_ranks_as_dense_does(make: Any) -> None:
     done = memlab.compare_systems({"dense": "dense", "theirs": make()}, DATA, encoder="hashing")

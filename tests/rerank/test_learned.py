@@ -54,6 +54,7 @@ def ranking(run: Run) -> dict[str, list[str]]:
 # --- ranking
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_same_candidates_in_another_order(bench: Bench, small: Dataset, model: str, level: Level) -> None:
     run = hybrid(bench, k=20)

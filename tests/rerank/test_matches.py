@@ -14,6 +14,7 @@ from memlab.retrieve import Bench
 from memlab.retrieve.late import late_scores, query_tokens, scope_tokens
 
 
+@pytest.mark.slow
 def test_matches_are_those_of_a_loop(minilm_bench: Bench) -> None:
     bench = minilm_bench
     asked, seen = query_tokens(bench), 0

@@ -55,6 +55,7 @@ def naive(data: Dataset, bench: Bench, scope: str, asked: str, context: int) -> 
     return scores
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("context", [0, 1, 2, 5])
 def test_scores_are_those_of_a_loop(world: Dataset, bench: Bench, context: int) -> None:
     seen = 0

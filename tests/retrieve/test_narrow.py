@@ -43,6 +43,7 @@ def sizes(data: Dataset) -> dict[str, int]:
     return dict(data.turns.group_by("scope").len().iter_rows())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_only_questions_of_large_scopes_are_narrowed_and_a_line_says_so(
     bench: Bench, data: Dataset, caplog: pytest.LogCaptureFixture
@@ -64,6 +65,7 @@ def test_a_bench_of_small_scopes_is_left_alone(bench: Bench) -> None:
     assert narrow.narrowed(bench) is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("text", PIPELINES)
 @pytest.mark.parametrize("level", ["turn", "session"])
@@ -78,6 +80,7 @@ def test_with_room_for_everything_the_ranking_is_that_of_everything(
     assert run.top(10).frame.select("query_id", "doc_id").equals(whole.select("query_id", "doc_id"))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_the_sample_stands_for_the_rest_of_the_scope(bench: Bench, data: Dataset, monkeypatch) -> None:
     monkeypatch.setattr(narrow, "HITS", 5)

@@ -85,6 +85,7 @@ def test_every_passage_says_who_speaks_and_the_last_shows_the_caption() -> None:
     assert other == "Ann: hi Ann shared a cat."
 
 
+@pytest.mark.slow
 def test_a_message_has_the_cosine_of_its_best_passage() -> None:
     bench = Bench.of(told(TALK), encoder=minilm())
     cut = passages(bench)
@@ -95,6 +96,7 @@ def test_a_message_has_the_cosine_of_its_best_passage() -> None:
     np.testing.assert_allclose(scores(bench), expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_late_interaction_looks_for_all_words_of_the_question_in_one_passage() -> None:
     bench = Bench.of(told(TALK), encoder=minilm())
     asked, scope = query_tokens(bench), scope_tokens(bench, slice(0, len(TALK)))

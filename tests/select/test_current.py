@@ -20,6 +20,7 @@ VECTORS = BENCH.documents("turn").vectors().astype(np.float64)
 PLAIN = memlab.pipeline("dense").run(BENCH)
 
 
+@pytest.mark.slow
 @given(similarity=st.floats(-1, 1), candidates=st.integers(1, 30))
 def test_only_the_first_change_places_and_the_later_of_likes_is_first(similarity: float, candidates: int) -> None:
     ranked = current(PLAIN, BENCH, similarity=similarity, candidates=candidates)

@@ -63,6 +63,7 @@ def test_a_killed_ingest_run_again_ends_in_the_same_tables(tmp_path: Path) -> No
     assert store.dataset("small").fingerprint() == data.fingerprint()
 
 
+@pytest.mark.slow
 def test_a_file_that_may_not_grow_leaves_the_tables_whole(tmp_path: Path) -> None:
     worker = work("small_files", str(tmp_path / "store"))
     said, _ = worker.communicate()
@@ -87,6 +88,7 @@ def little_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
+@pytest.mark.slow
 def test_a_full_disk(little_disk: Path) -> None:
     store = MemoryStore.open(little_disk / "store")
     store.ingest(build())

@@ -117,6 +117,7 @@ def test_the_last_ingested_dataset_is_meant_where_none_is_named(tmp_path: Path) 
     assert MemoryStore.open(tmp_path).chosen() == "b"
 
 
+@pytest.mark.slow
 def test_the_client_that_is_left_out_of_the_import_works_when_asked(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom memlab.store import MemoryStore\n"
