@@ -25,7 +25,7 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
     partial = path.parent / f".{path.name}.{os.getpid()}.partial"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(path.parent)
+        sweep(path.parent)
         with partial.open("wb") as stream, locked(partial):
             yield stream
         partial.replace(path)
@@ -62,7 +62,7 @@ def locked(path: Path, *, alone: bool = False) -> Iterator[bool]:
             os.close(handle)
 
 
-def _sweep(folder: Path) -> None:
+def sweep(folder: Path) -> None:
     """Remove partial files whose process is gone; one that lives, here or on another machine, keeps its file."""
     for path in folder.glob(".*.partial"):
         process = path.suffixes[-2][1:] if len(path.suffixes) > 1 else ""

@@ -176,13 +176,21 @@ def _without_paths(notebook: Any) -> None:
         {key: Path(about[key]).name for key in ("input_path", "output_path") if isinstance(about.get(key), str)}
     )
     places = [Path(memlab.__file__).parent.parent, Path.cwd(), Path(sys.prefix), Path(sys.base_prefix), Path.home()]
-    folders = re.compile("|".join(re.escape(f"{place}/") for place in places if place != place.parent))
+    named = "|".join(re.escape(str(place)) for place in places if place != place.parent)
+    folders = re.compile(rf"(?:{named})/|(?<![\w/.])(?:{named})(?![\w.-])")
     for output in (o for cell in notebook.cells for o in cell.get("outputs", ())):
-        if "traceback" in output:
-            output["traceback"] = [folders.sub("", line) for line in output["traceback"]]
-        for part, key in ((output, "text"), (output, "evalue"), (output.get("data", {}), "text/plain")):
-            if isinstance(part.get(key), str):
-                part[key] = folders.sub("", part[key])
+        output.update(_replaced(output, folders))
+
+
+def _replaced(value: Any, folders: re.Pattern[str]) -> Any:
+    """Take folders out of all texts of an output: pictures are numbers."""
+    if isinstance(value, str):
+        return folders.sub("", value)
+    if isinstance(value, list):
+        return [_replaced(each, folders) for each in value]
+    if isinstance(value, dict):
+        return {k: each if k in ("image/png", "image/jpeg") else _replaced(each, folders) for k, each in value.items()}
+    return value
 
 
 def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "") -> tuple[Path, float]:

@@ -1,7 +1,7 @@
 """What memlab bears: killed commands, writers at once, mutated inputs, hostile text, secrets; a table of faults.
 
-`python scripts/torture.py --kills 60 --writers 4 --inputs 20000 --texts 1 --secrets 1` prints a row for each part, all
-zeros where memlab held; a part with count 0 is left out. Everything is drawn from `--seed`.
+`python scripts/torture.py --kills 63 --writers 4 --inputs 20000 --lines 2 --texts 1 --secrets 1` prints a row for each
+part, all zeros where memlab held; a part with count 0 is left out. Everything is drawn from `--seed`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import csv
 import itertools
 import json
+import multiprocessing
 import os
 import random
 import shutil
@@ -78,12 +79,44 @@ def state(folder: Path) -> dict[str, Any]:
             whole |= {f"{name}.{c}": str(rows[c].to_list()) for c in rows.columns if rows[c].dtype != pl.Datetime}
     for path in folder.rglob("*"):
         if path.is_file() and "store" not in path.relative_to(folder).parts[:1]:
-            whole[str(path.relative_to(folder))] = path.read_bytes()
+            # What is drawn of times and sizes is another each time.
+            whole[str(path.relative_to(folder))] = b"" if "trade-off" in path.name else path.read_bytes()
     return whole
 
 
 def leftovers(folder: Path) -> list[Path]:
-    return [p for p in folder.rglob("*") if p.name.startswith(".tmp") or p.name.endswith(".partial")]
+    return [p for p in folder.rglob("*") if p.name.startswith(".tmp") or p.name.endswith((".partial", ".part"))]
+
+
+def _verb(folder: str, arguments: tuple[str, ...]) -> None:
+    os.chdir(folder)
+    out = os.open(f"{folder}.out", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    if arguments == ("export",):
+        import plotly.graph_objects as go
+
+        from memlab.figures import export
+
+        export(go.Figure(go.Bar(y=[1, 2])), "bars")
+    else:
+        sys.argv = ["memlab", *arguments]
+        from memlab.cli import main
+
+        main()
+
+
+def _fresh(folder: Path, *arguments: str, seconds: float = 120) -> bool:
+    """Run a verb in a process of its own that has imported what is slow to import, and kill it after a time."""
+    process = multiprocessing.get_context("forkserver").Process(target=_verb, args=(str(folder), arguments))
+    process.start()
+    process.join(seconds)
+    ended = process.exitcode is not None
+    process.kill()
+    process.join()
+    if ended and process.exitcode:
+        raise RuntimeError(f"memlab {' '.join(arguments)}: {Path(f'{folder}.out').read_text()[-2000:]}")
+    return ended
 
 
 VERBS = {
@@ -103,50 +136,60 @@ VERBS = {
         ("compare", "log.jsonl", "--encoder", "hashing:64", "--system", "bm25", "--system", "dense", "--out", "page"),
     ),
     "convert": ((), ("convert", "log.jsonl", "folder")),
+    "rollup": (
+        (("ingest", "log.jsonl", *HASHING),),
+        ("evaluate", "log.jsonl", *HASHING, "--pipeline", "tree(grouping='weeks')", "--out", "runs"),
+    ),
+    "export": ((), ("export",)),
 }
+IMPORTED = ["lancedb", "memlab.cli", "nltk", "sklearn.ensemble",
+            "torch", "transformers.activations", "transformers.modeling_layers"]  # fmt: skip
 
 
 def kills(count: int, rng: random.Random, work: Path) -> Counter[str]:
     """Kill verbs at a time that is drawn, run them again, and compare with what was never disturbed."""
     faults: Counter[str] = Counter(different=0, left=0, refused=0)
-    done(work, "synth", "log.jsonl", "--turns", "300")
-    verbs: dict[str, tuple[Path, float, dict[str, Any]]] = {}
+    after, killed = Counter[str](), Counter[str]()
+    multiprocessing.get_context("forkserver").set_forkserver_preload(IMPORTED)
+    done(work, "synth", "log.jsonl", "--turns", "60")
+    verbs: dict[str, tuple[Path, float, dict[str, Any], int]] = {}
     for name, (first, verb) in VERBS.items():
         ready, ends = work / name, []
         ready.mkdir()
         shutil.copy(work / "log.jsonl", ready)
         for each in first:
-            done(ready, *each)
+            _fresh(ready, *each)
         for run in range(2):
             place = shutil.copytree(ready, work / f"{name}-{run}")
             begun = time.perf_counter()
-            done(place, *verb)
+            _fresh(place, *verb)
             seconds = time.perf_counter() - begun
             ends.append(state(place))
         # What differs between two runs that nobody disturbed, as random ids do, is not compared.
-        verbs[name] = ready, seconds, {k: v for k, v in ends[0].items() if ends[1].get(k) == v}
+        verbs[name] = ready, seconds, {k: v for k, v in ends[0].items() if ends[1].get(k) == v}, len(ends[0])
     for number in range(count):
         name = list(VERBS)[number % len(VERBS)]
-        ready, seconds, expected = verbs[name]
+        ready, seconds, expected, size = verbs[name]
         place = shutil.copytree(ready, work / f"kill-{number}")
-        process = command(place, *VERBS[name][1])
-        time.sleep(rng.uniform(0.2, 1.0) * seconds)
-        process.kill()
-        process.communicate()
+        (after if _fresh(place, *VERBS[name][1], seconds=rng.random() * seconds) else killed)[name] += 1
         try:
-            done(place, *VERBS[name][1])
+            if not _fresh(place, *VERBS[name][1]):
+                raise RuntimeError("hangs when it is run again")
         except RuntimeError as error:
             faults["refused"] += 1
             print(f"kill {number} of {name}: {error}", file=sys.stderr)
             continue
         found = state(place)
-        if wrong := [key for key in expected if found.get(key) != expected[key]]:
+        wrong = [key for key in expected if found.get(key) != expected[key]]
+        if wrong or len(found) != size:
             faults["different"] += 1
-            print(f"kill {number} of {name}: {wrong[:5]}", file=sys.stderr)
+            print(f"kill {number} of {name}: {wrong[:5]}, {len(found)} of {size} files and columns", file=sys.stderr)
         if left := leftovers(place):
             faults["left"] += 1
             print(f"kill {number} of {name} left {left[:3]}", file=sys.stderr)
         shutil.rmtree(place)
+    print(f"killed: {dict(killed)}; ended before: {dict(after)}; keys compared: "
+          f"{ {name: len(v[2]) for name, v in verbs.items()} }", file=sys.stderr)  # fmt: skip
     return faults
 
 
@@ -222,22 +265,8 @@ SETTINGS = (
     'store = "s"\nseed = 1\n[llm.services.a]\nbase_url = "http://127.0.0.1:1/v1"\nmodel = "m"\n[index]\nservice = "a"\n'
 )
 PIPELINES = ("bm25(k=50) | mmr(k=10, lambda_=0.5)", "combsum + late | learned(model='x') | dpp(k=5)", "hybrid(k=3)")
-JUNK = (
-    "[" * 2_000,
-    "9" * 5_000,
-    "\\ud800",
-    "\x00",
-    "null",
-    "1e999",
-    "-1",
-    '""',
-    "{}",
-    "\u2028",
-    "\x1b",
-    "é",
-    '"' * 99,
-    "NaN",
-)
+JUNK = ("[" * 2_000, "9" * 5_000, '"' * 99, "\\ud800", "\x00", "null", "1e999", "-1", '""', "{}", "\u2028", "\x1b",
+        "é", "NaN")  # fmt: skip
 
 
 def mutated(text: str, rng: random.Random) -> bytes:
@@ -271,7 +300,9 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
     from memlab.summarize.by_model import Answer
 
     file, model = work / "input", work / "m.safetensors"
-    whole = model.read_bytes() if model.exists() else b""
+    done(work, "synth", "log.jsonl", "--turns", "60")
+    done(work, "train", "log.jsonl", *HASHING[2:], "--out", model.name)
+    whole = model.read_bytes()
     said = json.dumps({"choices": [{"message": {"content": "{}"}, "finish_reason": "stop"}], "usage": {}})
     rows = json.dumps([{"text": "tea", "score": 1.5, "sources": ["1"], "id": "x"}])
 
@@ -308,9 +339,8 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
         read_rows(answer, {"1": "a/s/1"}, 10)
 
     kinds: dict[str, Callable[[], Any]] = {name: lambda name=name: load(name) for name in FILES}  # type: ignore[misc]
-    kinds |= {"settings": setting, "service": service, "memory": memory}
+    kinds |= {"settings": setting, "service": service, "memory": memory, "model": weights}
     kinds["pipeline"] = lambda: pipelines.pipeline(mutated(rng.choice(PIPELINES), rng).decode("utf-8", "replace"))
-    kinds |= {"model": weights} if whole else {}
     faults: Counter[str] = Counter(foreign=0, hangs=0)
     shown: set[str] = set()
     for number in range(count):
@@ -328,6 +358,37 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
             if (what := f"{kind}: {type(error).__name__}: {str(error)[:100]}") not in shown:
                 shown.add(what)
                 print(f"input {number} {what}", file=sys.stderr)
+    return faults
+
+
+LOAD = """
+import json, resource, sys
+from memlab import datasets
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+datasets.load(sys.argv[1], format=sys.argv[3])
+before = peak()
+datasets.load(sys.argv[2], format=sys.argv[3])
+print(json.dumps(peak() - before))
+"""
+
+
+def lines(count: int, rng: random.Random, work: Path) -> Counter[str]:
+    """Load files of so many MB in one line: no more memory than 20 times the file, above what a small one takes."""
+    faults: Counter[str] = Counter(large=0)
+    for format, record in (("locomo", LOCOMO), ("longmemeval", HAYSTACK)):
+        small, large = work / "small.json", work / "large.json"
+        small.write_text(json.dumps([record]))
+        size, told = count * 1_000_000, json.dumps(record)
+        ids = "sample_id" if format == "locomo" else "question_id"
+        records = [record | {ids: f"{i}"} for i in range(size // len(told))]
+        large.write_text(json.dumps(records))
+        begun = time.perf_counter()
+        loaded = subprocess.run(
+            [sys.executable, "-c", LOAD, small, large, format], capture_output=True, text=True, check=True
+        )
+        ratio = json.loads(loaded.stdout.splitlines()[-1]) / large.stat().st_size
+        print(f"{format}: {ratio:.1f} times the file, {time.perf_counter() - begun:.1f} s", file=sys.stderr)
+        faults["large"] += ratio > 20
     return faults
 
 
@@ -371,11 +432,9 @@ def texts(count: int, rng: random.Random, work: Path) -> Counter[str]:
 
 
 def _number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    with suppress(ValueError):
+        return float(cell) is not None
+    return False
 
 
 def _runs(page: Path) -> bool:
@@ -383,13 +442,8 @@ def _runs(page: Path) -> bool:
     from memlab.figures._browser import find
 
     profile = tempfile.mkdtemp()
-    options = (
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        f"--user-data-dir={profile}",
-        "--virtual-time-budget=3000",
-    )
+    options = (f"--user-data-dir={profile}", "--headless", "--no-sandbox", "--disable-gpu",
+               "--virtual-time-budget=3000")  # fmt: skip
     done = subprocess.run([find(), *options, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120)
     shutil.rmtree(profile, ignore_errors=True)
     if "<html" not in done.stdout:
@@ -441,7 +495,7 @@ def secrets(count: int, rng: random.Random, work: Path) -> Counter[str]:
     return faults
 
 
-PARTS = {"kills": kills, "writers": writers, "inputs": inputs, "texts": texts, "secrets": secrets}
+PARTS = {"kills": kills, "writers": writers, "inputs": inputs, "lines": lines, "texts": texts, "secrets": secrets}
 
 
 def run(counts: dict[str, int], *, seed: int = 0) -> pl.DataFrame:

@@ -28,6 +28,7 @@ from memlab.figures._font import faces
 from memlab.figures._text import clean
 from memlab.figures.origin import origin
 from memlab.figures.style import WIDTHS, Width, for_width
+from memlab.files import sweep
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -269,8 +270,9 @@ def put(target: Path, files: Mapping[str, bytes], *, stale: set[str]) -> None:
     staged: dict[Path, Path] = {}
     try:
         target.mkdir(parents=True, exist_ok=True)
+        sweep(target)
         for file, content in files.items():
-            waiting = target / f".{file}.{os.getpid()}.part"
+            waiting = target / f".{file}.{os.getpid()}.partial"
             staged[waiting] = target / file
             waiting.write_bytes(content)
         for waiting, place in staged.items():

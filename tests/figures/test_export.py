@@ -19,7 +19,7 @@ import pytest
 
 from memlab.errors import ExportError
 from memlab.figures import Exported, corpus, export, style
-from memlab.figures.export import PNG_SCALE, plotted
+from memlab.figures.export import PNG_SCALE, plotted, put
 
 DATA = pl.DataFrame({"n_evidence": [1, 1, 2, 4]})
 CAPTION = "All <script>alert(1)</script> of it: 5 % & λ ≥ .7"
@@ -257,6 +257,14 @@ def test_no_browser_on_the_path_names_what_was_looked_for(monkeypatch: pytest.Mo
     monkeypatch.setattr(Chromium, "find_browser", lambda **_: None)
     with pytest.raises(ExportError, match=r"PATH has none of chromium, .*apt-get install chromium"):
         _browser.find()
+
+
+def test_what_a_killed_export_left_goes_and_what_a_live_one_writes_stays(tmp_path: Path) -> None:
+    gone, alive = (tmp_path / f".bars.svg.{pid}.partial" for pid in (4_194_305, os.getpid()))
+    for path in (gone, alive):
+        path.write_text("half")
+    put(tmp_path, {"bars.json": b"{}"}, stale=set())
+    assert {path.name for path in tmp_path.iterdir()} == {alive.name, "bars.json"}
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ import nbformat
 import pytest
 
 from memlab.errors import DataError, ExportError
-from memlab.notebooks import _unchanged, remake, run_notebooks
+from memlab.notebooks import _unchanged, _without_paths, remake, run_notebooks
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "notebooks"
@@ -238,6 +238,21 @@ FEW = {"synthetic_turns": 200, "synthetic_turns_per_scope": 100, "sizes": [1], "
 }
 
 THINGS = ("garden", "piano", "ticket", "oven", "bridge", "letter", "window", "market", "river", "lamp")
+
+
+def test_no_folder_of_the_machine_stays_in_an_output() -> None:
+    home, here = Path.home(), Path.cwd()
+    page = {"text/html": f"<td>{here}/runs</td><td>{home}</td>", "application/json": {"paths": [f"{here}/store"]}}
+    output = nbformat.v4.new_output("display_data", page | {"image/png": f"AA{here}/AA"})
+    cell = nbformat.v4.new_code_cell(outputs=[output, nbformat.v4.new_output("stream", text=f"{here}/a b{home}/c\n")])
+    book = nbformat.v4.new_notebook(cells=[cell])
+    _without_paths(book)
+    shown, printed = book.cells[0].outputs
+    assert shown.data["text/html"] == "<td>runs</td><td></td>"
+    assert shown.data["application/json"] == {"paths": ["store"]}
+    assert shown.data["image/png"] == f"AA{here}/AA", "what is drawn is no text"
+    assert printed.text == "a bc\n"
+    nbformat.validate(book)
 
 
 @pytest.mark.slow
