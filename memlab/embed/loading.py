@@ -41,7 +41,7 @@ def load_parts(path: Path, name: str, *, what: str = "encoder") -> tuple[Any, An
         if what == "cross-encoder":
             kind = AutoModelForSequenceClassification
         tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
-        with _quiet():
+        with quiet():
             model, info = kind.from_pretrained(path, config=config, **options)
     except Exception as error:
         raise ModelError(
@@ -66,8 +66,8 @@ def longest(tokenizer: Any, config: Any) -> int:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the library's bar for loading weights out of notebooks, and leave its setting as it was."""
+def quiet() -> Iterator[None]:
+    """Keep the library's bars for weights out of notebooks, and leave its setting as it was."""
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()

@@ -43,7 +43,7 @@ class TransformerEncoder(Identified):
     Texts are sorted by their number of tokens and cut into batches of a bounded number of tokens, so that little of
     the work is padding. Made by :func:`memlab.embed.load`.
 
-    :param path: directory of the model.
+    :param path: directory of the model; kept.
     :param config: what :func:`memlab.embed.modelfiles.read_config` read there.
     :param name: portable name of the model.
     :param revision: hub revision or digest of the weights.
@@ -53,7 +53,7 @@ class TransformerEncoder(Identified):
     """
 
     def __init__(self, path: Path, config: ModelConfig, *, name: str, revision: str, width: int | None = None) -> None:
-        self._path, self._name, self._config = path, name, config
+        self.path, self._name, self._config = path, name, config
         self._read_light = 0
         self._width = width or int(self._model.config.get_text_config().hidden_size)
         self._max_length = config.max_length or longest(self._tokenizer, self._model.config)
@@ -69,11 +69,16 @@ class TransformerEncoder(Identified):
             dim=self._width * len(config.pooling),
         )
 
+    @property
+    def pooling(self) -> tuple[str, ...]:
+        """How token vectors become one, see :mod:`memlab.embed.pooling`."""
+        return self._config.pooling
+
     @cached_property
     def _parts(self) -> tuple[Any, Any]:
         import torch
 
-        tokenizer, model = load_parts(self._path, self._name)
+        tokenizer, model = load_parts(self.path, self._name)
         return tokenizer, model.to("cuda" if torch.cuda.is_available() else "cpu")
 
     @property
@@ -102,10 +107,7 @@ class TransformerEncoder(Identified):
         with self.bar(len(checked), progress=progress) as bar:
             for start in range(0, len(checked), _WINDOW):
                 window = [prompt + text for text in checked[start : start + _WINDOW]]
-                # Never none, so that every text has a vector.
-                tokens = [
-                    ids or [self._filler()] for ids in self._ids(window, truncation=True, max_length=self._max_length)
-                ]
+                tokens = self.ids(window)
                 for rows in token_batches([len(t) for t in tokens]):
                     hidden, mask = self._hidden([tokens[i] for i in rows])
                     out[start + rows] = pool(hidden, mask, self._config.pooling, skip=skip).cpu().numpy()
@@ -131,17 +133,7 @@ class TransformerEncoder(Identified):
             # Without the special tokens, of which BERT has one before and one behind.
             pairs = [few.read(text) for text in checked]
             return self._worded([_tokens(hidden[1:-1], ids[1:-1]) for ids, hidden in pairs])
-        context = [""] * len(checked) if before is None else check_texts(before, kind)
-        half = self._max_length // 2
-        contexts = [ids[-half:] for ids in self._plain([text[-half * _CHARS_PER_TOKEN :] for text in context])]
-        opening, closing = self._frame()
-        prompt = self._plain([self.prompt(kind)])[0]
-        sequences, places = [], []
-        for body, context_ids in zip(self._plain(checked), contexts, strict=True):
-            lead = opening + prompt + context_ids
-            body = body[: max(0, self._max_length - len(lead) - len(closing))]
-            sequences.append(lead + body + closing)
-            places.append(slice(len(lead), len(lead) + len(body)))
+        sequences, places = self.sequences(checked, before=before, kind=kind)
         found: dict[int, TokenVectors] = {}
         with self.bar(len(checked), progress=progress, what=f"tokens of {self._name}") as bar:
             for batch in token_batches([len(s) for s in sequences]):
@@ -151,15 +143,33 @@ class TransformerEncoder(Identified):
                 bar.update(len(batch))
         return self._worded([found[i] for i in range(len(checked))])
 
+    def sequences(
+        self, texts: Sequence[str], *, before: Sequence[str] | None = None, kind: Kind = "document"
+    ) -> tuple[list[list[int]], list[slice]]:
+        """Give what the model reads of texts after others: token ids, and where the tokens of the text itself are."""
+        context = [""] * len(texts) if before is None else check_texts(before, kind)
+        half = self._max_length // 2
+        contexts = [ids[-half:] for ids in self._plain([text[-half * _CHARS_PER_TOKEN :] for text in context])]
+        opening, closing = self._frame()
+        prompt = self._plain([self.prompt(kind)])[0]
+        sequences, places = [], []
+        for body, context_ids in zip(self._plain(list(texts)), contexts, strict=True):
+            lead = opening + prompt + context_ids
+            body = body[: max(0, self._max_length - len(lead) - len(closing))]
+            sequences.append(lead + body + closing)
+            places.append(slice(len(lead), len(lead) + len(body)))
+        return sequences, places
+
     def _worded(self, texts: list[TokenVectors]) -> TokenVectors:
         """Put texts behind each other without the tokens that hold no letter and no digit: of LoCoMo's, a fifth."""
         tokens = joined(texts, self._width)
-        keep = self._words[tokens.ids]
+        keep = self.words[tokens.ids]
         return TokenVectors(tokens.ids[keep], tokens.vectors[keep], np.r_[0, np.cumsum(keep)][tokens.start])
 
     @cached_property
-    def _words(self) -> np.ndarray:
-        light = "_parts" not in vars(self) and bert.fits(self._path)
+    def words(self) -> np.ndarray:
+        """Which tokens of the vocabulary hold a letter or a digit: (v,) bool."""
+        light = "_parts" not in vars(self) and bert.fits(self.path)
         vocabulary = (self._light.tokenizer if light else self._tokenizer).get_vocab()
         words = np.zeros(1 + max(vocabulary.values()), bool)
         words[[i for name, i in vocabulary.items() if re.search(r"[^\W_]", name.lstrip(_SPACES))]] = True
@@ -170,11 +180,11 @@ class TransformerEncoder(Identified):
         self._read_light += len(texts)
         first = self._read_light <= _FEW and "_parts" not in vars(self)
         few = 0 < len(texts) <= (_FEW if first else _ONE) and sum(map(len, texts)) <= _FEW_CHARS
-        return self._light if few and not prompt and not self._config.lower_case and bert.fits(self._path) else None
+        return self._light if few and not prompt and not self._config.lower_case and bert.fits(self.path) else None
 
     @cached_property
     def _light(self) -> bert.Bert:
-        return bert.Bert(self._path, self._max_length)
+        return bert.Bert(self.path, self._max_length)
 
     def _ids(self, texts: list[str], **options: Any) -> list[list[int]]:
         """Give the token ids of each text; of a very long one, at least those of its first ``max_length`` tokens."""
@@ -236,14 +246,24 @@ class TransformerEncoder(Identified):
         """Give the last hidden states (n, width, d), padded, and their mask."""
         import torch
 
+        ids, mask = self.padded(tokens)
+        with torch.inference_mode():
+            return self._model(input_ids=ids, attention_mask=mask).last_hidden_state.float(), mask
+
+    def ids(self, texts: list[str]) -> list[list[int]]:
+        """Give what the model reads of texts, cut at its length; never nothing, so that every text has a vector."""
+        return [ids or [self._filler()] for ids in self._ids(texts, truncation=True, max_length=self._max_length)]
+
+    def padded(self, tokens: list[list[int]]) -> tuple[Any, Any]:
+        """Give token ids (n, width), padded on the right, and their mask, as torch tensors where the model is."""
+        import torch
+
         pad = self._tokenizer.pad_token_id if self._tokenizer.pad_token_id is not None else self._filler()
         ids, mask = (
             torch.nn.utils.rnn.pad_sequence([torch.tensor(v) for v in rows], batch_first=True, padding_value=value)
             for rows, value in ((tokens, pad), ([[1] * len(t) for t in tokens], 0))
         )
-        ids, mask = ids.to(self._model.device), mask.to(self._model.device)
-        with torch.inference_mode():
-            return self._model(input_ids=ids, attention_mask=mask).last_hidden_state.float(), mask
+        return ids.to(self._model.device), mask.to(self._model.device)
 
 
 def _tokens(vectors: np.ndarray, ids: np.ndarray) -> TokenVectors:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from memlab.datasets import load as load_dataset
+from memlab.embed.finetuning import learned_from
 from memlab.errors import DataError
 from memlab.evaluate import Measure, describe_questions, evaluate
 from memlab.experiments.experiment import CELLS, Experiment, means
@@ -20,11 +22,14 @@ from memlab.experiments.identity import code, key
 from memlab.experiments.replaying import seen_dataset
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
+from memlab.rerank.model import scope_fingerprints
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
+
+_log = logging.getLogger("memlab")
 
 CONTROLS = ("bm25", "dense", "hybrid")
 MODELS = Path("results/cross-validated")
@@ -90,6 +95,7 @@ def run(
     if pipelines is None:
         pipelines, cross_validate = _defaults(data, model, cross_validate)
     stages = distinct(pipelines)
+    _name_the_known(model, data)
     plan = [(part, tuple(levels) if levels else measurable(part)) for part in data]
     learning = untrained(stages)
     if learning and not cross_validate:
@@ -246,6 +252,18 @@ def _loaded(encoder: Encoder | str | None) -> Encoder | None:
     from memlab.embed import load
 
     return load(encoder) if isinstance(encoder, str) else encoder
+
+
+def _name_the_known(encoder: Encoder | None, data: Sequence[Dataset]) -> None:
+    """Say where a fine-tuned encoder has learned from the questions that it is to be measured on."""
+    known = set(learned_from(getattr(encoder, "path", None)))
+    for part in data if known else ():
+        seen = known.intersection(scope_fingerprints(part.turns, part.scopes).values())
+        if seen and encoder is not None:
+            _log.warning(
+                "encoder %s has learned from %d of the %d conversations of %r: what it reaches there says nothing "
+                "of others", encoder.identity.model, len(seen), len(part.scopes), part.name,
+            )  # fmt: skip
 
 
 def _saved(store: MemoryStore) -> dict[str, str]:

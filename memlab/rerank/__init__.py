@@ -6,13 +6,14 @@ from memlab.rerank.cross_encoder import cross_encoder
 from memlab.rerank.learned import learned
 from memlab.rerank.light import light
 from memlab.rerank.model import Model
-from memlab.rerank.training import cross_validate, held_out_scores, train, training_lists
+from memlab.rerank.training import cross_validate, finetuning_examples, held_out_scores, train, training_lists
 
 __all__ = [
     "Model",
     "ablate",
     "cross_encoder",
     "cross_validate",
+    "finetuning_examples",
     "held_out_scores",
     "learned",
     "light",

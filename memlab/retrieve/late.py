@@ -162,14 +162,19 @@ def _document_tokens(
     documents: Documents, context: int, *, encoder: TokenEncoder, parts: Passages
 ) -> tuple[TokenVectors, np.ndarray]:
     """Embed the tokens of all passages: of the distinct texts, and which of them each passage is."""
-    earlier = [pl.col("text").shift(i).over("session").fill_null("") for i in range(context, 0, -1)]
-    pairs = pl.DataFrame({"text": parts.texts, "session": documents.session[parts.of]}).select(
-        "text", before=pl.concat_str(earlier, separator=" ").str.strip_chars_start() if earlier else pl.lit("")
-    )
+    pairs = in_context(documents, parts, context)
     distinct = pairs.unique(maintain_order=True).with_row_index("at")
     of = pairs.join(distinct, on=["text", "before"], how="left", maintain_order="left")["at"].to_numpy()
     tokens = encoder.encode_tokens(distinct["text"].to_list(), before=distinct["before"].to_list(), kind="document")
     return compressed(tokens), of.astype(np.int64)
+
+
+def in_context(documents: Documents, parts: Passages, context: int = 2) -> pl.DataFrame:
+    """Give what is read of each passage: ``text``, and ``before``, the passages of its session before it."""
+    earlier = [pl.col("text").shift(i).over("session").fill_null("") for i in range(context, 0, -1)]
+    return pl.DataFrame({"text": parts.texts, "session": documents.session[parts.of]}).select(
+        "text", before=pl.concat_str(earlier, separator=" ").str.strip_chars_start() if earlier else pl.lit("")
+    )
 
 
 def query_tokens(bench: Bench) -> TokenVectors:
