@@ -35,7 +35,7 @@ from memlab.errors import MemlabError
 from memlab.memories.collecting import Failure, read_rows
 from memlab.rerank.model import Model
 from memlab.store import MemoryStore
-from memlab.store.registry import TABLES
+from memlab.store.registry import INDEX_TABLES, TABLES
 
 MEMLAB = (sys.executable, "-c", "from memlab.cli import main; main()")
 HASHING = ("--encoder", "hashing:64", "--store", "store")
@@ -74,8 +74,12 @@ def state(folder: Path) -> dict[str, Any]:
     whole: dict[str, Any] = {}
     if (folder / "store").exists():
         store = MemoryStore.open(folder / "store")
+        if "index_states" in store.database.names():
+            counted = pl.DataFrame(pl.from_arrow(store.table("index_states").to_arrow()))
         for name in set(store.database.names()).intersection(TABLES):
             rows = pl.DataFrame(pl.from_arrow(store.table(name).to_arrow())).sort("key")
+            if name in INDEX_TABLES:  # Rows of an attempt that was cut off count for nothing, and go after a day.
+                rows = rows.filter(pl.col("generation").is_in(counted["generation"].to_list()))
             whole |= {f"{name}.{c}": str(rows[c].to_list()) for c in rows.columns if rows[c].dtype != pl.Datetime}
     for path in folder.rglob("*"):
         if path.is_file() and "store" not in path.relative_to(folder).parts[:1]:
@@ -126,14 +130,14 @@ VERBS = {
         (("ingest", "log.jsonl", *HASHING),),
         ("ingest", "log.jsonl", "--encoder", "hashing:32", *HASHING[2:]),
     ),
-    "evaluate": ((), ("evaluate", "log.jsonl", "--encoder", "hashing:64", "--pipeline", "bm25", "--out", "runs")),
+    "evaluate": ((), ("evaluate", "log.jsonl", *HASHING, "--pipeline", "bm25", "--out", "runs")),
     "train": (
         (("train", "log.jsonl", *HASHING[2:], "--out", "before.safetensors"),),
         ("train", "log.jsonl", *HASHING[2:], "--out", "m.safetensors"),
     ),
     "compare": (
         (),
-        ("compare", "log.jsonl", "--encoder", "hashing:64", "--system", "bm25", "--system", "dense", "--out", "page"),
+        ("compare", "log.jsonl", *HASHING, "--system", "bm25", "--system", "dense", "--out", "page"),
     ),
     "convert": ((), ("convert", "log.jsonl", "folder")),
     "rollup": (

@@ -18,7 +18,7 @@ from memlab.language.analysis import english
 from memlab.llm import Service
 from memlab.records import TIMESTAMP, Dataset, IndexEvent, IndexState, Summary, frame, schema
 from memlab.store import MemoryStore
-from memlab.store.registry import INDEX_TABLES
+from memlab.store.registry import INDEX_TABLES, text_hashes
 from memlab.summarize import summarize
 
 EXTRACTIVE = "extractive"
@@ -197,8 +197,12 @@ def _commit(
         service=pl.when(failed).then("service").otherwise("made_by"),
     )
     first = pl.col("generation").is_null()
+    # Named by what was there before: an attempt that was cut off and is made again is one event.
+    before = told.select(
+        pl.concat_str("version", "digest", pl.col("generation").fill_null(""), "attempts", separator="@")
+    )
     events = told.with_columns(
-        event_id=pl.format("{}@{}", "session_id", pl.lit(generation)),
+        event_id=pl.format("{}@{}", "session_id", pl.Series(text_hashes(before.to_series()), dtype=pl.String)),
         kind=pl.when(pl.col("status") != "ok")
         .then("status")
         .when(first)

@@ -80,8 +80,9 @@ class Knowledge(Part):
                     place = pl.int_range(pl.len(), dtype=pl.Int64).over("session_id")
                     placed = placed.with_columns(position=place, written_at=pl.lit(now).cast(TIMESTAMP))
                     self._write(table, dataset, placed, pl.concat_str(TABLES[table].id, pl.lit("@"), "generation"))
-            self._write("index_states", dataset, states, pl.col("session_id"))
+            # Before the states: what is cut off here is made again, under the same names of events.
             self._write("index_events", dataset, events, pl.col("event_id"))
+            self._write("index_states", dataset, states, pl.col("session_id"))
             # What another process wrote meanwhile has another generation, and stays.
             both = before.join(mine, on="session_id", suffix="_new")
             old = both.filter(pl.col("generation") != pl.col("generation_new").fill_null(""))

@@ -117,6 +117,26 @@ def test_every_closed_session_is_indexed_once(store: MemoryStore) -> None:
     assert counters(store.knowledge.events(NAME)).filter(kind="created")["n"].item() == 6
 
 
+@pytest.mark.parametrize("table", ["index_events", "index_states"])
+def test_a_batch_that_was_cut_off_is_made_again_with_one_event_a_session(
+    store: MemoryStore, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = type(store.knowledge)._write
+
+    def cut_off(self: Any, name: str, *rest: Any) -> None:
+        if name == table:
+            raise KeyboardInterrupt
+        write(self, name, *rest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(store.knowledge), "_write", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            index(store, NAME)
+    index(store, NAME)
+    assert store.knowledge.events(NAME)["kind"].to_list() == ["created"] * 6
+    whole(store)
+
+
 @pytest.mark.slow
 def test_the_same_turns_give_the_same_rows(store: MemoryStore, tmp_path: Path) -> None:
     other = MemoryStore.open(tmp_path / "other")
