@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
+from shutil import rmtree
 from typing import BinaryIO
 
 from memlab.errors import ExportError
@@ -40,6 +41,39 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Give a folder to write to that takes its name only when everything is in it; as :func:`atomic` otherwise.
+
+    :raises ExportError: when it cannot be written.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> place = Path(tempfile.mkdtemp()) / "model"
+    >>> with atomic_folder(place) as folder:
+    ...     _ = (folder / "a").write_text("x")
+    ...     place.exists()
+    False
+    >>> (place / "a").read_text()
+    'x'
+    """
+    partial = path.parent / f".{path.name}.{os.getpid()}.partial"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        sweep(path.parent)
+        partial.mkdir()
+        with locked(partial):
+            yield partial
+        partial.replace(path)
+    except OSError as error:
+        raise ExportError(
+            f"{path}: cannot be written: {error.strerror or error}; nothing was changed: free space, or write to "
+            "another folder"
+        ) from error
+    finally:
+        rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
 def locked(path: Path, *, alone: bool = False) -> Iterator[bool]:
     """Hold a file or folder, which the system lets go of when the process ends, however it ends.
 
@@ -68,7 +102,9 @@ def sweep(folder: Path) -> None:
         process = path.suffixes[-2][1:] if len(path.suffixes) > 1 else ""
         if process.isdecimal() and not Path(f"/proc/{process}").exists() and Path("/proc/self").exists():
             with locked(path, alone=True) as held, suppress(OSError):
-                if held:
+                if held and path.is_dir():
+                    rmtree(path)
+                elif held:
                     path.unlink()
 
 

@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,8 @@ from memlab.embed.base import Encoder
 from memlab.embed.loading import load_parts, quiet
 from memlab.embed.pooling import pool
 from memlab.embed.transformer import TransformerEncoder
-from memlab.errors import DataError, ExportError, at_least
+from memlab.errors import DataError, at_least
+from memlab.files import atomic_folder
 
 RATE = 3e-5
 QUESTIONS, OTHERS = 8, 3
@@ -198,16 +198,9 @@ def _vectors(encoder: TransformerEncoder, model: Any, texts: list[str]) -> Any:
 
 def _write(source: Path, model: Any, out: Path, about: Mapping[str, Any]) -> None:
     """Write a folder that is there whole or not at all: the base model's files with other weights."""
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=f".{out.name}.", suffix=".partial", dir=out.parent) as folder:
-            whole = Path(folder) / "model"
-            shutil.copytree(
-                source, whole, ignore=shutil.ignore_patterns("*.safetensors", "*.bin", "onnx", "openvino", "README.md")
-            )
-            with quiet():
-                model.save_pretrained(whole)
-            (whole / ABOUT).write_text(json.dumps(about, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-            whole.replace(out)
-    except OSError as error:
-        raise ExportError(f"{out}: cannot be written: {error.strerror or error}; nothing was changed") from error
+    with atomic_folder(out) as folder:
+        others = shutil.ignore_patterns("*.safetensors", "*.bin", "onnx", "openvino", "README.md")
+        shutil.copytree(source, folder, ignore=others, dirs_exist_ok=True)
+        with quiet():
+            model.save_pretrained(folder)
+        (folder / ABOUT).write_text(json.dumps(about, indent=1, sort_keys=True) + "\n", encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from safetensors.numpy import load_file
 from memlab import datasets
 from memlab.embed import load
 from memlab.embed.finetuning import Examples, finetune, learned_from
-from memlab.errors import DataError
+from memlab.errors import DataError, ExportError
+from memlab.files import atomic_folder
 from memlab.rerank import finetuning_examples
 from memlab.retrieve import Bench
 
@@ -105,3 +107,24 @@ def test_it_learns_what_it_is_shown_and_writes_a_model_like_any_other(tmp_path: 
             margins.append(float(near[0, 0] - near[0, 1]))
         gains.append(margins[1] - margins[0])
     assert np.mean(gains) > 0
+
+
+def test_a_folder_is_there_whole_or_not_at_all_and_what_was_killed_is_swept(tmp_path: Path) -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    left = tmp_path / f".model.{ended.pid}.partial"
+    left.mkdir()
+    (left / "weights").write_text("half")
+
+    def half(place: Path) -> None:
+        with atomic_folder(place) as folder:
+            (folder / "weights").write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        half(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "model").write_text("a file")
+    with pytest.raises(ExportError, match="model: cannot be written"), atomic_folder(tmp_path / "model"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
