@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 
 LINE = [
     ("errors",),
-    ("files",),
+    ("distributed", "files"),
     ("config", "records", "sources"),
     ("registry",),
     ("language",),
@@ -61,6 +61,7 @@ DOORS = {
     "anywidget": {"explorer"},
     "fontTools": {"figures"},
     "papermill": {"notebooks"},
+    "ray": {"distributed"},
     "typer": {"cli"},
 }
 MODULES = sorted((ROOT / "memlab").rglob("*.py"))

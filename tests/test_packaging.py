@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-_PIN = re.compile(r"^([A-Za-z0-9_.-]+)\s*>=\s*([\w.]+)$")
+_PIN = re.compile(r"^([A-Za-z0-9_.-]+)(?:\[\w+\])?\s*>=\s*([\w.]+)$")
 
 
 def _pins(lines: list[str]) -> dict[str, str]:

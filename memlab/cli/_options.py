@@ -94,6 +94,7 @@ Rankings = Annotated[
 CrossValidate = Annotated[
     str | None, typer.Option(help="scope: train `learned` on all conversations but the one that it ranks.")
 ]
+Engine = Annotated[str, typer.Option(help="local, or ray: the work goes to a Ray cluster (RAY_ADDRESS).")]
 Timeout = Annotated[float, typer.Option(help="Seconds for one call of a memory.", min=0.001)]
 Out = Annotated[Path | None, typer.Option(help="Directory for what is written.", show_default=False)]
 _SHARED: dict[str, tuple[Any, str]] = {
@@ -151,12 +152,15 @@ def table(frame: pl.DataFrame) -> str:
         return str(frame)
 
 
-def load_encoder(chosen: Settings) -> Encoder:
+def load_encoder(chosen: Settings, engine: str = "local") -> Encoder:
+    """Load the encoder of the settings; with ``ray`` its texts are read by the workers of a cluster."""
+    from memlab.distributed import checked
     from memlab.embed import load
+    from memlab.embed.spread import spread
     from memlab.llm import Service
 
     services = {name: Service(name, **service.model_dump()) for name, service in chosen.llm.services.items()}
-    return load(chosen.encoder, services=services)
+    return (load if checked(engine) == "local" else spread)(chosen.encoder, services=services)
 
 
 def load_files(files: list[Path], chosen: Settings, *, format: str | None, pool: int | None) -> Iterator[Dataset]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memlab.cli._options import Format, Path_, Pool, app, in_force, load_encoder, reading, settings, table, verb
+from memlab.cli._options import Engine, Format, Path_, Pool, app, in_force, load_encoder, reading, settings, table, verb
 from memlab.errors import MemlabError, ModelError
 from memlab.terminal import issue_lines, no_secret, only, package_version
 
@@ -29,6 +29,7 @@ def ingest(
     into: Annotated[
         str | None, typer.Option(help="A chat log in the store that the file goes on; a new one where there is none.")
     ] = None,
+    engine: Engine = "local",
 ) -> None:
     """Load conversations into the store, encode what is new, and build the indexes."""
     from memlab import datasets
@@ -38,7 +39,7 @@ def ingest(
     options = reading(chosen) | ({"name": into} if into else {})
     # What can be refused is refused before the store is made.
     read = datasets.stream(dataset, format=format, pool=pool, **options)
-    model = load_encoder(chosen)
+    model = load_encoder(chosen, engine)
     memory = MemoryStore.open(chosen.store)
     if into and into in memory.datasets()["name"]:
         read = datasets.stream(
@@ -79,6 +80,7 @@ def index(
     ] = None,
     now: Annotated[datetime | None, typer.Option(help="The present, in UTC; the clock by default.")] = None,
     watch: Annotated[float | None, typer.Option(help="Look again every so many seconds, until stopped.", min=1)] = None,
+    engine: Engine = "local",
 ) -> None:
     """Summarise finished sessions and extract their entities, facts and relations; what failed is tried again."""
     from memlab import indexing
@@ -87,7 +89,7 @@ def index(
 
     wanted = chosen.index.model_copy(update={"service": service} if service else {})
     asked = None if wanted.service == indexing.EXTRACTIVE else configured(wanted.service)
-    memory, model = MemoryStore.open(chosen.store, create=False), load_encoder(chosen)
+    memory, model = MemoryStore.open(chosen.store, create=False), load_encoder(chosen, engine)
     while True:
         there = memory.datasets()["name"].to_list()
         faults = []
@@ -101,6 +103,7 @@ def index(
                 now=now and now.replace(tzinfo=UTC),
                 gap=timedelta(minutes=chosen.gap_minutes),
                 progress=True,
+                engine=engine,
             )
             for line in indexing.report(memory, name, events):
                 typer.echo(line)

@@ -11,6 +11,7 @@ import typer
 from memlab.cli._memory import Place, day, memory_verb
 from memlab.cli._options import (
     CrossValidate,
+    Engine,
     Format,
     Out,
     Path_,
@@ -102,6 +103,7 @@ def evaluate(
         Path | None,
         typer.Option(help="A file of errors in LoCoMo's evidence, as its audit has it; reported beside the original."),
     ] = None,
+    engine: Engine = "local",
 ) -> None:
     """Measure pipelines on datasets, at turn and session level; write runs, qrels and reports.
 
@@ -131,7 +133,7 @@ def evaluate(
             n = mended.issues.filter(mended.issues["action"] == CORRECTED).height
             typer.echo(f"{corrections}: the evidence of {n:,} of {part.questions.height:,} questions is corrected")
     directory = out or Path(chosen.results) / ("" if len(data) > 1 else data[0].name)
-    model = load_encoder(chosen)
+    model = load_encoder(chosen, engine)
     done = run(
         stages,
         data,
@@ -142,6 +144,7 @@ def evaluate(
         models=Path(chosen.results) / "cross-validated",
         name=name,
         seed=chosen.seed,
+        engine=engine,
     )
     done = with_rankings(done, rankings or [], encoder=model)
     done.write(directory)

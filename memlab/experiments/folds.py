@@ -45,7 +45,7 @@ def with_models(stages: Sequence[Pipeline], directory: str | Path) -> list[Pipel
     ]
 
 
-def train_folds(bench: Bench, dataset: Dataset, directory: str | Path, *, seed: int = 0) -> Path:
+def train_folds(bench: Bench, dataset: Dataset, directory: str | Path, *, seed: int = 0, engine: str = "local") -> Path:
     """Cross-validate by conversation on a dataset, or find that this was done with the same data, encoder and code.
 
     :param directory: of all datasets; this one's models stand in a folder named by its fingerprint, which
@@ -61,7 +61,7 @@ def train_folds(bench: Bench, dataset: Dataset, directory: str | Path, *, seed: 
     except (OSError, ValueError):
         pass
     note.unlink(missing_ok=True)
-    cross_validate(training_lists(bench, dataset), place, seed=seed)
+    cross_validate(training_lists(bench, dataset), place, seed=seed, engine=engine)
     with atomic(note) as file:  # last: what has it is whole
         file.write(json.dumps(about).encode())
     return place

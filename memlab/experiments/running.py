@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from memlab.datasets import load as load_dataset
+from memlab.distributed import checked, spread
 from memlab.embed.finetuning import learned_from
 from memlab.errors import DataError
 from memlab.evaluate import Measure, describe_questions, evaluate
@@ -33,6 +36,7 @@ _log = logging.getLogger("memlab")
 
 CONTROLS = ("bm25", "dense", "hybrid")
 MODELS = Path("results/cross-validated")
+Cell = tuple[Pipeline, Level]
 
 
 def run(
@@ -49,6 +53,7 @@ def run(
     measures: Sequence[str | Measure] | None = None,
     name: str | None = None,
     seed: int = 0,
+    engine: str = "local",
 ) -> Experiment:
     """Run pipelines on datasets and measure them, each at every level; what was run before is read from the store.
 
@@ -73,6 +78,8 @@ def run(
     :param name: under which the experiment is kept; by default the names of the datasets. One of the same name is
         replaced, its runs stay.
     :param seed: of the training, the bootstrap and the randomisation tests.
+    :param engine: ``ray``: texts are encoded and pipelines run by the workers of a cluster, see
+        :func:`memlab.distributed.spread`. It takes the name of an encoder, and a store that all of them reach.
     :raises PipelineError: before anything runs, when a pipeline cannot be read.
     :raises DataError: before anything runs, for no or twice the same pipeline or dataset, or one without evidence, or
         a stage that needs training and is not cross-validated.
@@ -91,7 +98,10 @@ def run(
     if cross_validate not in (None, "scope"):
         raise DataError(f"cross_validate is {cross_validate!r}; what there is: 'scope' (by conversation)")
     data = _distinct_datasets(datasets)
-    model = bench.encoder if bench else _loaded(encoder)
+    known = isinstance(encoder, (str, NoneType)) or hasattr(encoder, "spec")
+    if checked(engine) == "ray" and (store is None or bench is not None or not known):
+        raise DataError("engine 'ray' takes a store that its workers reach, and an encoder by its name; no bench")
+    model = bench.encoder if bench else _loaded(encoder, engine)
     if pipelines is None:
         pipelines, cross_validate = _defaults(data, model, cross_validate)
     stages = distinct(pipelines)
@@ -106,19 +116,20 @@ def run(
     if bench is not None and (store is not None or len(data) > 1):
         raise DataError("bench= is for one dataset in memory; leave it out to save runs or to take several datasets")
     memory = MemoryStore.open(store) if isinstance(store, (str, Path)) else store
-    benches = [_Bench(part, model, memory, tuple(header), bench) for part in data]
+    benches = [_Bench(part, model, memory, tuple(header), bench, engine) for part in data]
     if learning:
         for made in benches:
-            train_folds(made.whole(), made.data, models, seed=seed)
+            train_folds(made.whole(), made.data, models, seed=seed, engine=engine)
         stages = with_models(stages, models)
     saved = {} if memory is None else _saved(memory)
     runs, reports, cells = [], [], []
     with tqdm(total=sum(len(stages) * len(at) for _, at in plan), desc="runs", delay=2) as bar:
         for made, (part, at) in zip(benches, plan, strict=True):
-            for each, level in ((each, level) for each in stages for level in at):
-                about = made.about(each, level)
-                run_id = saved.get(key(about))
-                ranked = memory.runs.load(run_id) if memory and run_id else made.run(each, level, about)
+            cells_here = [(each, level) for each in stages for level in at]
+            keys = [saved.get(key(made.about(*cell))) for cell in cells_here]
+            new = made.runs([cell for cell, run_id in zip(cells_here, keys, strict=True) if not run_id])
+            for (each, level), run_id in zip(cells_here, keys, strict=True):
+                ranked = memory.runs.load(run_id) if memory and run_id else next(new)
                 report = evaluate(ranked, part, measures=measures, seed=seed)
                 saved_as = memory.runs.save(ranked, measures=means(report)) if memory else None
                 cells.append((part.name, str(each), level, saved_as, run_id is not None))
@@ -223,6 +234,7 @@ class _Bench:
     store: MemoryStore | None
     header: tuple[str, ...]
     made: Bench | None
+    engine: str
 
     @cached_property
     def fingerprint(self) -> str:
@@ -242,16 +254,54 @@ class _Bench:
             self.made = Bench.of(self.data, encoder=self.encoder, store=self.store, header=self.header)
         return self.made
 
-    def run(self, stages: Pipeline, level: Level, about: Mapping[str, Any]) -> Run:
-        ranked = stages.run(self.whole(), level=level)
-        # As it comes back from the store, so that a report does not show whether its run was read.
-        return replace(ranked, provenance=json.loads(json.dumps({**ranked.provenance, **about}, sort_keys=True)))
+    def runs(self, cells: Sequence[Cell]) -> Iterator[Run]:
+        """Run pipelines at levels, one after the other or on many workers."""
+        if self.engine == "local" or not cells:
+            ranked: Iterator[Run] = (stages.run(self.whole(), level=level) for stages, level in cells)
+        else:
+            self._rehearse(cells)
+            assert self.store is not None  # checked before
+            place = (os.getcwd(), self.store.uri, self.data, getattr(self.encoder, "spec", None), self.header)
+            ranked = map(self.whole().show, spread(_ranked_there, cells, *place, engine=self.engine))
+        for cell, run in zip(cells, ranked, strict=True):
+            # As it comes back from the store, so that a report does not show whether its run was read.
+            about = {**run.provenance, **self.about(*cell)}
+            yield replace(run, provenance=json.loads(json.dumps(about, sort_keys=True)))
+
+    def _rehearse(self, cells: Sequence[Cell]) -> None:
+        """Rank a question of each scope here, so that what pipelines encode is encoded once, by all workers."""
+        bench = self.whole()
+        bench.query_vectors  # noqa: B018
+        rows = bench.queries.with_row_index("row").unique("scope", keep="first", maintain_order=True)["row"]
+        part = bench.with_rows(rows.to_numpy())
+        for stages, level in cells:
+            stages.run(part, level=level)
 
 
-def _loaded(encoder: Encoder | str | None) -> Encoder | None:
+def _ranked_there(
+    cell: Cell, folder: str, uri: str, data: Dataset, encoder: str | None, header: tuple[str, ...]
+) -> Run:
+    """Run a pipeline on a worker, which keeps the bench for the next."""
+    place = (uri, data.fingerprint(), encoder, header)
+    os.chdir(folder)  # paths of models and of the store start there
+    if place not in _there:
+        _there.clear()
+        store = MemoryStore.open(uri, create=False)
+        _there[place] = Bench.of(data, encoder=encoder, store=store, header=header, ingest=False, progress=False)
+    stages, level = cell
+    return replace(stages.run(_there[place], level=level), text_of=None, evidence=None)
+
+
+_there: dict[tuple[Any, ...], Bench] = {}  # of a worker: the last
+
+
+def _loaded(encoder: Encoder | str | None, engine: str = "local") -> Encoder | None:
     from memlab.embed import load
+    from memlab.embed.spread import spread as over_workers
 
-    return load(encoder) if isinstance(encoder, str) else encoder
+    if not isinstance(encoder, str):
+        return encoder
+    return load(encoder) if engine == "local" else over_workers(encoder)
 
 
 def _name_the_known(encoder: Encoder | None, data: Sequence[Dataset]) -> None:

@@ -11,7 +11,6 @@ from uuid import uuid4
 import polars as pl
 
 from memlab.config import IndexSettings
-from memlab.errors import StoreError
 from memlab.knowledge.extraction import extract
 from memlab.knowledge.facts import from_observations
 from memlab.language.analysis import english
@@ -32,7 +31,6 @@ class Work:
     :param version: the recipe.
     """
 
-    store: MemoryStore
     dataset: str
     language: str
     settings: IndexSettings
@@ -47,39 +45,52 @@ class Made:
 
     :param parts: rows of the tables of the index, with ``session_id``.
     :param outcomes: ``session_id``, ``status`` (``ok``, ``fallback``, ``failed``) and ``reason``.
+    :param seconds: that a session took.
     """
 
     parts: dict[str, pl.DataFrame]
     outcomes: pl.DataFrame
+    seconds: float = 0.0
 
 
-def done(work: Work, batch: pl.DataFrame) -> pl.DataFrame:
-    """Index a batch of due sessions, and give its events.
+def read(store: MemoryStore, work: Work, batch: pl.DataFrame) -> Dataset:
+    """Read what a batch of due sessions needs: its sessions of its scopes.
 
     :param batch: rows of :func:`memlab.indexing.pending`.
-    :raises StoreError: when the store cannot be read or written.
+    :raises StoreError: when the store cannot be read.
+    """
+    scopes = batch["scope"].unique(maintain_order=True).to_list()
+    parts = {"turns": store.turns, "sessions": store.sessions, "annotations": store.annotations}
+    rows: dict[str, Any] = {table: read(work.dataset, scopes=scopes) for table, read in parts.items()}
+    return _of(Dataset(work.dataset, "stored", **rows, language=work.language), batch)
+
+
+def make(read: tuple[pl.DataFrame, Dataset], work: Work) -> Made:
+    """Make the index of a batch of due sessions, which needs no store.
+
+    :param read: the batch, and its conversations.
     """
     begun = time.perf_counter()
+    batch, data = read
     brief = batch.filter(pl.col("n_turns") < work.settings.min_turns)
     large = batch.join(brief, on="session_id", how="anti", maintain_order="left")
-    made = _tried(work, large) if large.height else []
+    made = _tried(work, large, data) if large.height else []
     outcomes_of = [part.outcomes for part in made]
     if brief.height:
-        made_brief, outcome = _brief(work, brief)
+        made_brief, outcome = _brief(work, brief, data)
         made, outcomes_of = made + made_brief, [*outcomes_of, outcome]
-    outcomes = pl.concat(outcomes_of)
     tables = [table for table in INDEX_TABLES if any(table in part.parts for part in made)]
     parts = {table: pl.concat([part.parts[table] for part in made if table in part.parts]) for table in tables}
-    return _commit(work, batch, outcomes, parts, seconds=(time.perf_counter() - begun) / batch.height)
+    return Made(parts, pl.concat(outcomes_of), (time.perf_counter() - begun) / batch.height)
 
 
-def _brief(work: Work, batch: pl.DataFrame) -> tuple[list[Made], pl.DataFrame]:
+def _brief(work: Work, batch: pl.DataFrame, data: Dataset) -> tuple[list[Made], pl.DataFrame]:
     """Read the facts of sessions that are too short for a summary: "gym code is 4417" is a session of its own."""
     why = pl.format("{} turns; min_turns is {}", "n_turns", pl.lit(work.settings.min_turns))
     reasons = batch.select("session_id", why=why)
     if not (work.settings.facts or work.settings.observations):
         return [], reasons.select("session_id", status=pl.lit("skipped"), reason="why")
-    made = _tried(replace(work, settings=work.settings.model_copy(update={"summaries": False})), batch)
+    made = _tried(replace(work, settings=work.settings.model_copy(update={"summaries": False})), batch, data)
     told = pl.concat([part.outcomes for part in made]).join(reasons, on="session_id", maintain_order="left")
     short = pl.concat_str("why", pl.lit(", so no summary"))
     return made, told.with_columns(reason=pl.concat_str(["reason", short], separator="; ", ignore_nulls=True)).drop(
@@ -87,16 +98,14 @@ def _brief(work: Work, batch: pl.DataFrame) -> tuple[list[Made], pl.DataFrame]:
     )
 
 
-def _tried(work: Work, batch: pl.DataFrame) -> list[Made]:
+def _tried(work: Work, batch: pl.DataFrame, data: Dataset) -> list[Made]:
     """Make a batch; where that fails, each of its sessions alone."""
     try:
-        return [_make(work, batch)]
-    except StoreError:
-        raise
+        return [_make(work, batch, _of(data, batch))]
     except Exception as error:
         # Whatever a library does with the words of one session must not stop the others.
         if batch.height > 1:
-            return [made for session in batch.iter_slices(1) for made in _tried(work, session)]
+            return [made for session in batch.iter_slices(1) for made in _tried(work, session, data)]
         # Not the text of the error's cause, which may hold the conversation.
         reason = f"{type(error).__name__}: {str(error)[:300]}"
         return [Made({}, _outcomes(batch["session_id"].to_list(), "failed", reason))]
@@ -107,9 +116,8 @@ def _outcomes(sessions: list[str], status: str, reason: str | None) -> pl.DataFr
     return pl.DataFrame(rows, schema=dict.fromkeys(rows, pl.String()))
 
 
-def _make(work: Work, batch: pl.DataFrame) -> Made:
-    """Read the turns of some sessions and make everything that the settings ask for."""
-    data = _data(work, batch)
+def _make(work: Work, batch: pl.DataFrame, data: Dataset) -> Made:
+    """Make everything that the settings ask for of some sessions."""
     turns, cut = _capped(data.turns, work.settings.max_input)
     sessions = batch["session_id"].to_list()
     parts: dict[str, pl.DataFrame] = {}
@@ -154,17 +162,12 @@ def _worst(told: list[pl.DataFrame]) -> pl.DataFrame:
     )
 
 
-def _data(work: Work, batch: pl.DataFrame) -> Dataset:
-    """Read what the batch needs: its sessions of its scopes."""
-    scopes = batch["scope"].unique(maintain_order=True).to_list()
+def _of(data: Dataset, batch: pl.DataFrame) -> Dataset:
+    """Give the sessions of a batch alone."""
+    tables = ("turns", "sessions", "annotations")
     wanted = batch.select("session_id")
-    store = work.store
-    parts = {"turns": store.turns, "sessions": store.sessions, "annotations": store.annotations}
-    rows: dict[str, Any] = {
-        table: read(work.dataset, scopes=scopes).join(wanted, on="session_id", how="semi")
-        for table, read in parts.items()
-    }
-    return Dataset(work.dataset, "stored", **rows, language=work.language)
+    rows: dict[str, Any] = {t: getattr(data, t).join(wanted, on="session_id", how="semi") for t in tables}
+    return replace(data, **rows)
 
 
 def _capped(turns: pl.DataFrame, most: int) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -177,15 +180,16 @@ def _capped(turns: pl.DataFrame, most: int) -> tuple[pl.DataFrame, pl.DataFrame]
     return read, counts.filter(pl.col("read") < pl.col("all")).select("session_id", reason=cut)
 
 
-def _commit(
-    work: Work, batch: pl.DataFrame, outcomes: pl.DataFrame, parts: dict[str, pl.DataFrame], *, seconds: float
-) -> pl.DataFrame:
-    """Write states and events with the rows; a session that failed keeps the rows that counted before."""
+def commit(store: MemoryStore, work: Work, batch: pl.DataFrame, made: Made) -> pl.DataFrame:
+    """Write rows with states and events, which it gives; a session that failed keeps the rows that counted before.
+
+    :raises StoreError: when the store cannot be written.
+    """
     generation = uuid4().hex
     failed, fell = pl.col("status") == "failed", pl.col("status") == "fallback"
     good = pl.col("status").is_in(["ok", "fallback"])
     asked = pl.lit(work.service.name if work.service else EXTRACTIVE)
-    told = batch.join(outcomes, on="session_id", maintain_order="left").with_columns(
+    told = batch.join(made.outcomes, on="session_id", maintain_order="left").with_columns(
         at=pl.lit(work.now).cast(TIMESTAMP),
         version=pl.lit(work.version),
         made_by=pl.when(fell).then(pl.lit(EXTRACTIVE)).when(good).then(asked),
@@ -208,9 +212,9 @@ def _commit(
         .when(first)
         .then(pl.lit("created"))
         .otherwise(pl.lit("updated")),
-        seconds=pl.lit(seconds),
+        seconds=pl.lit(made.seconds),
         service=pl.when(failed).then(asked).otherwise("made_by"),
     ).select(*schema(IndexEvent))
     states = states.select(*schema(IndexState))
-    work.store.knowledge.commit(work.dataset, parts=parts, states=states, events=events, now=work.now)
+    store.knowledge.commit(work.dataset, parts=made.parts, states=states, events=events, now=work.now)
     return pl.concat([frame(IndexEvent), events])

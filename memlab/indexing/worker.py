@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import UTC, datetime, timedelta
+from itertools import tee
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from memlab.config import IndexSettings
-from memlab.indexing.batch import EXTRACTIVE, Work, done
+from memlab.distributed import spread
+from memlab.indexing.batch import EXTRACTIVE, Work, commit, make, read
 from memlab.indexing.known import embedded, remembered
 from memlab.knowledge import by_model as knowledge_prompts
 from memlab.language import gazetteers
@@ -88,6 +90,7 @@ def index(
     now: datetime | None = None,
     gap: timedelta = GAP,
     progress: bool = False,
+    engine: str = "local",
 ) -> pl.DataFrame:
     """Index the sessions that are due, once; those that failed are due again at the next call.
 
@@ -99,6 +102,7 @@ def index(
     :param encoder: embeds the summaries, so that they are found at once; otherwise they are when first searched.
     :param now: the present, by which sessions are open or closed; the clock where none is given.
     :param gap: the silence after which a session is closed.
+    :param engine: ``ray``: the sessions are read by the workers of a cluster, see :func:`memlab.distributed.spread`.
     :returns: what happened: rows of :class:`memlab.records.IndexEvent`; see :func:`memlab.indexing.counters`.
     :raises ModelError: when the service cannot be asked at all (no client, no key): nothing was done.
     :raises StoreError: when the store cannot be read or written: what was committed before stays.
@@ -127,11 +131,13 @@ def index(
     store.knowledge.sweep(dataset, now=present)
     due = pending(store, dataset, settings=chosen, service=service, now=present, gap=gap)
     language = store.datasets().filter(pl.col("name") == dataset)["language"].item()
-    work = Work(store, dataset, language, chosen, service, recipe(chosen, service), present)
+    work = Work(dataset, language, chosen, service, recipe(chosen, service), present)
     events = [frame(IndexEvent)]
     with tqdm(total=due.height, desc="index", unit=" sessions", disable=not progress, delay=2) as bar:
-        for batch in due.iter_slices(chosen.batch):
-            events.append(done(work, batch))
+        ahead, own = tee(due.iter_slices(chosen.batch))
+        reads = ((batch, read(store, work, batch)) for batch in ahead)
+        for batch, made in zip(own, spread(make, reads, work, engine=engine), strict=True):
+            events.append(commit(store, work, batch, made))
             bar.update(batch.height)
     if encoder is not None and chosen.summaries and store.knowledge.rows("summaries", dataset).height:
         embedded(store, dataset, encoder, progress=progress)

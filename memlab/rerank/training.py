@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from memlab.distributed import spread
 from memlab.embed.finetuning import Examples
 from memlab.errors import DataError
 from memlab.records import Dataset, qrels
@@ -190,10 +191,13 @@ def held_out_scores(lists: Sequence[Lists], *, seed: int = 0) -> dict[str, float
     return {f"recall_all@{k}": float(np.concatenate(counted).mean()) for k, counted in complete.items() if counted}
 
 
-def cross_validate(lists: Sequence[Lists], directory: str | Path, *, folds: int = 10, seed: int = 0) -> Path:
+def cross_validate(
+    lists: Sequence[Lists], directory: str | Path, *, folds: int = 10, seed: int = 0, engine: str = "local"
+) -> Path:
     """Train one model for each fold of conversations, on all the others, and write them to a folder.
 
     :param folds: at most so many; as many as there are conversations where those are fewer.
+    :param engine: ``ray``: a worker of a cluster trains a fold, see :func:`memlab.distributed.spread`.
     :returns: the folder, for ``learned(model=...)``.
     :raises DataError: when there is only one conversation.
     """
@@ -206,7 +210,13 @@ def cross_validate(lists: Sequence[Lists], directory: str | Path, *, folds: int 
     directory = Path(directory)
     for old in directory.glob("fold-*.safetensors"):
         old.unlink()
-    for fold in tqdm(range(min(folds, len(scopes))), desc="training folds"):
-        model = train([part for part in lists if fold_of[part.scope] != fold], seed=seed)
+    n = min(folds, len(scopes))
+    models = spread(_fold, range(n), list(lists), fold_of, seed, engine=engine)
+    for fold, model in enumerate(tqdm(models, total=n, desc="training folds")):
         model.save(directory / f"fold-{fold}.safetensors")
     return directory
+
+
+def _fold(fold: int, lists: list[Lists], fold_of: dict[str, int], seed: int) -> Model:
+    """Train the model of a fold, on all other conversations."""
+    return train([part for part in lists if fold_of[part.scope] != fold], seed=seed)

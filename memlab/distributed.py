@@ -1,0 +1,105 @@
+"""Work on several machines: a function and its parts go to the workers of a Ray cluster, and come back in order.
+
+What is spread, is read and written here: workers compute and keep nothing, so that one that dies changes nothing (its
+parts are computed elsewhere), and a run whose head died goes on where its store says that it stopped.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+from memlab.errors import DataError, ModelError
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+ENGINES = ("local", "ray")
+AHEAD = 2
+"""Parts that wait for each core of the cluster: enough that none is idle, few enough that what is read is bounded."""
+
+ATTEMPTS = 5
+
+
+def spread(function: Callable[..., R], parts: Iterable[P], *shared: Any, engine: str = "local") -> Iterator[R]:
+    """Call ``function(part, *shared)`` for each part; give the results in the order of the parts, as they come.
+
+    :param function: of a module that the workers can import too; one that gives the same when it is called again.
+    :param parts: read a little ahead of the results.
+    :param shared: what all calls take, sent once.
+    :param engine: ``local``, one part after the other in this process, or ``ray``: on the cluster that ``RAY_ADDRESS``
+        names or that runs on this machine, else on one that is started with this machine's cores.
+    :raises DataError: for another engine.
+    :raises ModelError: without Ray, or when a part has killed every worker that it was given to.
+
+    >>> from memlab.distributed import spread
+    >>> list(spread(pow, [2, 3], 2))
+    [4, 9]
+    """
+    far = checked(engine) == "ray"
+    return _on_ray(function, parts, shared) if far else (function(part, *shared) for part in parts)
+
+
+def checked(engine: str) -> str:
+    """Refuse an engine that there is not.
+
+    :raises DataError: naming those that there are.
+    """
+    if engine not in ENGINES:
+        raise DataError(f"engine is {engine!r}; choose {' or '.join(ENGINES)}")
+    return engine
+
+
+def cores() -> int:
+    """Give the number of cores of the cluster."""
+    return max(1, int(_ray().cluster_resources().get("CPU", 1)))
+
+
+def _on_ray(function: Callable[..., R], parts: Iterable[P], shared: tuple[Any, ...]) -> Iterator[R]:
+    ray = _ray()
+    task = ray.remote(num_cpus=1, max_retries=ATTEMPTS)(function)
+    sent = [ray.put(each) for each in shared]
+    waiting: deque[Any] = deque()
+    try:
+        for part in parts:
+            waiting.append(task.remote(part, *sent))
+            if len(waiting) >= AHEAD * cores():
+                yield _result(ray, waiting.popleft())
+        while waiting:
+            yield _result(ray, waiting.popleft())
+    finally:
+        for left in waiting:
+            ray.cancel(left)
+
+
+def _result(ray: Any, reference: Any) -> Any:
+    try:
+        return ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from error
+    except ray.exceptions.RayError as error:
+        raise ModelError(
+            f"a part of the work was lost on {ATTEMPTS + 1} workers ({type(error).__name__}): look at the memory and "
+            "the logs of the cluster (ray status), then run the same command again; it goes on where it stopped"
+        ) from error
+
+
+def _ray() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise ModelError('engine ray needs Ray, which is not installed; run: pip install "memlab[ray]"') from error
+    if not ray.is_initialized():
+        try:
+            ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
+        except Exception as error:  # whatever a cluster does that cannot be reached
+            where = os.environ.get("RAY_ADDRESS")
+            raise ModelError(
+                f"no Ray cluster {f'at {where}' if where else 'on this machine'} ({type(error).__name__}: "
+                f"{str(error)[:200]}): correct RAY_ADDRESS, or start one with `ray start --head`"
+            ) from error
+    return ray

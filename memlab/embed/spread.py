@@ -1,0 +1,119 @@
+"""An encoder whose texts are read by the workers of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from memlab import distributed
+from memlab.embed import load
+from memlab.embed.base import Encoder, EncoderIdentity, Identified, Kind, check_texts
+from memlab.embed.tokens import TokenEncoder, TokenVectors, joined
+from memlab.errors import ModelError
+
+if TYPE_CHECKING:
+    from memlab.llm import Service
+
+TEXTS = 128
+"""Of a part: some seconds of a small model on one core, so that what is sent and started weighs little."""
+
+
+class SpreadEncoder(Identified):
+    """The encoder of a name; each worker loads its own and reads a part of the texts.
+
+    It has the identity of the encoder, so that a store takes the vectors of both for the same, as they are within the
+    rounding of float32. Few texts are read here. Made by :func:`spread`.
+    """
+
+    def __init__(self, spec: str, encoder: Encoder, services: Mapping[str, Service] | None) -> None:
+        self.spec, self.encoder, self.services = spec, encoder, services
+        self.identity: EncoderIdentity = encoder.identity
+
+    @property
+    def together(self) -> int:
+        """How many texts to give at once, so that no worker waits."""
+        return TEXTS * distributed.AHEAD * distributed.cores()
+
+    def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
+        """Encode texts; see :meth:`memlab.embed.Encoder.encode`."""
+        checked = check_texts(texts, kind)
+        if len(checked) < TEXTS:
+            return self.encoder.encode(checked, kind=kind, progress=progress)
+        with self.bar(len(checked), progress=progress) as bar:
+            return np.concatenate([_counted(bar, part, len(part)) for part in self._spread(_vectors, checked, kind)])
+
+    def _spread(self, function: Any, texts: Sequence[str], kind: Kind, before: Sequence[str] | None = None) -> Any:
+        starts = range(0, len(texts), TEXTS)
+        parts = ((texts[i : i + TEXTS], None if before is None else before[i : i + TEXTS]) for i in starts)
+        shared = (self.spec, self.services, self.identity, kind)
+        return distributed.spread(function, parts, *shared, engine="ray")
+
+
+class SpreadTokenEncoder(SpreadEncoder):
+    """The same for an encoder that also gives the vectors of single tokens."""
+
+    encoder: TokenEncoder
+
+    def encode_tokens(
+        self,
+        texts: Sequence[str],
+        *,
+        before: Sequence[str] | None = None,
+        kind: Kind = "document",
+        progress: bool = True,
+    ) -> TokenVectors:
+        """Embed the tokens of texts; see :meth:`memlab.embed.tokens.TokenEncoder.encode_tokens`."""
+        checked = check_texts(texts, kind)
+        if len(checked) < TEXTS:
+            return self.encoder.encode_tokens(checked, before=before, kind=kind, progress=progress)
+        with self.bar(len(checked), progress=progress) as bar:
+            parts = self._spread(_tokens, checked, kind, before)
+            return joined([_counted(bar, part, len(part)) for part in parts], self.dim)
+
+
+def spread(spec: str, *, services: Mapping[str, Service] | None = None) -> SpreadEncoder:
+    """Give an encoder whose texts are read by the workers of a Ray cluster, see :func:`memlab.distributed.spread`.
+
+    :param spec: its name, as :func:`memlab.embed.load` takes it: the model must be there for every worker.
+    :param services: the known services by name.
+    :raises ModelError: when there is no such model.
+    """
+    encoder = load(spec, services=services)
+    return (SpreadTokenEncoder if isinstance(encoder, TokenEncoder) else SpreadEncoder)(spec, encoder, services)
+
+
+def _counted(bar: Any, part: Any, n: int) -> Any:
+    bar.update(n)
+    return part
+
+
+Part = tuple[list[str], list[str] | None]
+
+
+def _vectors(part: Part, spec: str, services: Any, identity: EncoderIdentity, kind: Kind) -> np.ndarray:
+    return _loaded(spec, services, identity).encode(part[0], kind=kind, progress=False)
+
+
+def _tokens(part: Part, spec: str, services: Any, identity: EncoderIdentity, kind: Kind) -> TokenVectors:
+    encoder: Any = _loaded(spec, services, identity)
+    tokens: TokenVectors = encoder.encode_tokens(part[0], before=part[1], kind=kind, progress=False)
+    return tokens
+
+
+_there: dict[EncoderIdentity, Encoder] = {}  # of a worker: the last
+
+
+def _loaded(spec: str, services: Any, identity: EncoderIdentity) -> Encoder:
+    """Load the encoder of a worker, once."""
+    if identity not in _there:
+        encoder = load(spec, services=services)
+        if encoder.identity != identity:
+            raise ModelError(
+                f"encoder {spec!r} is {encoder.identity} on a worker and {identity} where the command runs: put the "
+                "same model on every machine"
+            )
+        _there.clear()
+        _there[identity] = encoder
+    return _there[identity]
