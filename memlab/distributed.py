@@ -27,7 +27,8 @@ ATTEMPTS = 5
 def spread(function: Callable[..., R], parts: Iterable[P], *shared: Any, engine: str = "local") -> Iterator[R]:
     """Call ``function(part, *shared)`` for each part; give the results in the order of the parts, as they come.
 
-    :param function: of a module that the workers can import too; one that gives the same when it is called again.
+    :param function: a Python function of a module that the workers can import too; one that gives the same when it is
+        called again.
     :param parts: read a little ahead of the results.
     :param shared: what all calls take, sent once.
     :param engine: ``local``, one part after the other in this process, or ``ray``: on the cluster that ``RAY_ADDRESS``

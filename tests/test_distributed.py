@@ -1,0 +1,201 @@
+"""Work on a local cluster of four workers: the same rows, ranks and measures, also when a worker or the head dies."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import memlab
+from memlab import DataError, ModelError, distributed
+from memlab.config import IndexSettings
+from memlab.distributed import spread
+from memlab.experiments.experiment import means
+from memlab.indexing import index
+from memlab.records import Dataset
+from memlab.store import MemoryStore
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="the extra memlab[ray] is not installed")
+
+
+def test_here_each_part_is_computed_when_it_is_asked_for() -> None:
+    read: list[int] = []
+    results = spread(divmod, (read.append(n) or n for n in range(7, 9)), 2)
+    assert (next(results), read) == ((3, 1), [7])
+    assert list(results) == [(4, 0)]
+
+
+def test_another_engine_is_refused() -> None:
+    with pytest.raises(DataError, match="engine is 'spark'; choose local or ray"):
+        spread(divmod, [1], 2, engine="spark")
+
+
+def test_without_ray_the_error_names_the_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ModelError, match=r'pip install "memlab\[ray\]"'):
+        list(spread(divmod, [1], 2, engine="ray"))
+
+
+@pytest.mark.parametrize("options", [{}, {"encoder": "object", "store": "there"}])
+def test_an_experiment_says_what_workers_need(options: dict[str, str], tmp_path: Path) -> None:
+    data = memlab.datasets.synthetic.generate(turns=60, seed=0)
+    given: dict[str, object] = {"store": tmp_path} if options else {}
+    given |= {"encoder": memlab.embed.load("hashing:64")} if options else {}
+    with pytest.raises(DataError, match="takes a store that its workers reach, and an encoder by its name"):
+        memlab.run("bm25", data, engine="ray", **given)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    """Start four workers, however few cores there are."""
+    ray = pytest.importorskip("ray")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_worker_niceness", "0")  # else they wait for the other tests
+        ray.init(num_cpus=4, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
+        yield
+        ray.shutdown()
+
+
+def _talk() -> Dataset:
+    return memlab.datasets.synthetic.generate(turns=300, seed=0, answers=0)
+
+
+@pytest.mark.slow
+def test_results_come_in_order_and_an_error_as_it_was_raised(cluster: None) -> None:
+    assert distributed.cores() == 4
+    names = [f"part {n}" for n in range(40)]
+    assert list(spread(os.path.join, names, "end", engine="ray")) == [f"{name}/end" for name in names]
+    with pytest.raises(TypeError, match="expected str"):
+        list(spread(os.path.join, [1], "end", engine="ray"))
+
+
+@pytest.mark.slow
+def test_same_rows_and_ranks_as_on_one_machine(cluster: None, tmp_path: Path) -> None:
+    data, pipelines = _talk(), ["bm25", "best", "best | mmr"]
+    stores = {engine: MemoryStore.open(tmp_path / engine) for engine in distributed.ENGINES}
+    done = {
+        engine: memlab.run(pipelines, data, store=store, engine=engine, models=tmp_path / f"{engine}-models")
+        for engine, store in stores.items()
+    }
+    for here, there in zip(done["local"].runs, done["ray"].runs, strict=True):
+        assert (here.name, here.level, here.provenance["code"]) == (there.name, there.level, there.provenance["code"])
+        both = here.frame.join(there.frame, on=["query_id", "doc_id"], suffix="_there")
+        # Texts that are read together round each other's vectors, and one bit of a token can turn.
+        assert both.filter(pl.col("rank") == pl.col("rank_there")).height >= 0.98 * here.frame.height
+    for here, there in zip(done["local"].reports, done["ray"].reports, strict=True):
+        assert means(here) == pytest.approx(means(there), abs=0.01)
+    for engine, store in stores.items():
+        index(store, data.name, now=NOW, engine=engine)
+    for table in ("facts", "entities", "relations"):
+        here, there = (store.knowledge.rows(table, data.name) for store in stores.values())
+        assert here.height
+        assert here.equals(there), table
+    again = memlab.run(pipelines, data, store=stores["ray"], models=tmp_path / "ray-models")
+    assert again.cells["read"].all()  # what workers ranked is read back by one machine
+
+
+@pytest.mark.slow
+@needs_ray
+def test_a_store_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        where = "http://{}:{}".format(*server.get_host_and_port())
+        keys = {"AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"}
+        for name, value in {**keys, "AWS_ENDPOINT": where, "AWS_ALLOW_HTTP": "true"}.items():
+            monkeypatch.setenv(name, value)
+        importlib.import_module("boto3").client("s3", endpoint_url=where).create_bucket(Bucket="talk")
+        log, place = tmp_path / "talk.jsonl", "s3://talk/memory"
+        memlab.datasets.synthetic.write(log, 300)
+        common = ["--store", place, "--encoder", "hashing:64"]
+        measured = ["evaluate", str(log), "--pipeline", "bm25", "--out", "out", "--engine", "ray"]
+        for verb in (["ingest", str(log)], ["index"], measured):
+            command = [sys.executable, "-c", "from memlab.cli import main; main()", *verb, *common]
+            done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+        store, data = MemoryStore.open(place, create=False), memlab.datasets.load(log)
+        assert store.turns(data.name).height == data.turns.height
+        assert store.knowledge.states(data.name).height == data.sessions.height
+        assert memlab.run("bm25", data, store=store, encoder="hashing:64").cells["read"].all()
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "talk.jsonl"]
+    finally:
+        server.stop()
+
+
+def _kill_a_worker(name: str, seen: set[int]) -> bool:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) not in seen:
+            try:
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if command.startswith(f"ray::{name}".encode()):
+                os.kill(int(entry.name), signal.SIGKILL)
+                seen.add(int(entry.name))
+                return True
+    return False
+
+
+@pytest.mark.slow
+def test_a_killed_worker_changes_nothing(cluster: None, tmp_path: Path) -> None:
+    from memlab.embed.spread import spread as over_workers
+
+    texts = [f"message {n}: I saw doctor {n % 17} in town {n % 23}" for n in range(2000)]
+    encoder, killed, done = over_workers("minilm"), set(), threading.Event()
+
+    def kill_two() -> None:
+        while len(killed) < 2 and not done.wait(0.05):
+            if _kill_a_worker("_vectors", killed):
+                done.wait(2)
+
+    killer = threading.Thread(target=kill_two)
+    killer.start()
+    made = encoder.encode(texts, progress=False)
+    done.set()
+    killer.join()
+    assert killed
+    wanted = memlab.embed.load("minilm").encode(texts, progress=False)
+    assert (made * wanted).sum(axis=1).min() > 0.99999
+
+
+@pytest.mark.slow
+@needs_ray
+def test_a_killed_head_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    data, place = _talk(), str(tmp_path / "store")
+    store = MemoryStore.open(place)
+    store.ingest(data)
+    code = (
+        "import sys; from datetime import *; from memlab.config import IndexSettings;"
+        "from memlab.indexing import index;"
+        "from memlab.store import MemoryStore; store = MemoryStore.open(sys.argv[1]);"
+        "index(store, sys.argv[2], settings=IndexSettings(batch=2), now=datetime(2030, 1, 1, tzinfo=UTC), engine='ray')"
+    )
+    command = [sys.executable, "-c", code, place, data.name]
+    head = subprocess.Popen(command, start_new_session=True)
+    while head.poll() is None and not store.knowledge.states(data.name).height:
+        time.sleep(0.05)
+    os.killpg(head.pid, signal.SIGKILL)
+    head.wait()
+    before = store.knowledge.states(data.name).height
+    assert before
+    subprocess.run(command, check=True)
+    other = MemoryStore.open(tmp_path / "whole")
+    other.ingest(data)
+    index(other, data.name, settings=IndexSettings(batch=2), now=NOW)
+    for table in ("facts", "entities", "relations"):
+        rows = [each.knowledge.rows(table, data.name).sort(pl.all()) for each in (store, other)]
+        assert rows[0].equals(rows[1]), table
+    assert store.knowledge.states(data.name)["attempts"].to_list() == [1] * data.sessions.height
