@@ -80,7 +80,7 @@ def _result(ray: Any, reference: Any) -> Any:
     try:
         return ray.get(reference)
     except ray.exceptions.RayTaskError as error:
-        raise error.cause from error
+        raise (error.cause or error) from error
     except ray.exceptions.RayError as error:
         raise ModelError(
             f"a part of the work was lost on {ATTEMPTS + 1} workers ({type(error).__name__}): look at the memory and "

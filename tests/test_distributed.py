@@ -57,6 +57,20 @@ def test_an_experiment_says_what_workers_need(options: dict[str, str], tmp_path:
         memlab.run("bm25", data, engine="ray", **given)
 
 
+def test_a_stage_of_ones_own_stays_here(tmp_path: Path) -> None:
+    data = memlab.datasets.synthetic.generate(turns=60, seed=0)
+
+    @memlab.stage
+    def kept_here(run: memlab.Run, bench: memlab.Bench) -> memlab.Run:
+        return run
+
+    try:
+        with pytest.raises(DataError, match="stage kept_here is none of memlab's own"):
+            memlab.run("bm25 | kept_here", data, engine="ray", store=tmp_path, encoder="hashing:64")
+    finally:
+        del memlab.stages["kept_here"]
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     """Start four workers, however few cores there are."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +13,8 @@ from memlab.embed.base import Encoder, EncoderIdentity, Identified, Kind, check_
 from memlab.embed.tokens import TokenEncoder, TokenVectors, joined
 from memlab.errors import ModelError
 
-if TYPE_CHECKING:
-    from memlab.llm import Service
+Part = tuple[list[str], list[str] | None]
+Services = Mapping[str, Any] | None
 
 TEXTS = 128
 """Of a part: some seconds of a small model on one core, so that what is sent and started weighs little."""
@@ -27,7 +27,7 @@ class SpreadEncoder(Identified):
     rounding of float32. Few texts are read here. Made by :func:`spread`.
     """
 
-    def __init__(self, spec: str, encoder: Encoder, services: Mapping[str, Service] | None) -> None:
+    def __init__(self, spec: str, encoder: Encoder, services: Services) -> None:
         self.spec, self.encoder, self.services = spec, encoder, services
         self.identity: EncoderIdentity = encoder.identity
 
@@ -73,7 +73,7 @@ class SpreadTokenEncoder(SpreadEncoder):
             return joined([_counted(bar, part, len(part)) for part in parts], self.dim)
 
 
-def spread(spec: str, *, services: Mapping[str, Service] | None = None) -> SpreadEncoder:
+def spread(spec: str, *, services: Services = None) -> SpreadEncoder:
     """Give an encoder whose texts are read by the workers of a Ray cluster, see :func:`memlab.distributed.spread`.
 
     :param spec: its name, as :func:`memlab.embed.load` takes it: the model must be there for every worker.
@@ -89,15 +89,12 @@ def _counted(bar: Any, part: Any, n: int) -> Any:
     return part
 
 
-Part = tuple[list[str], list[str] | None]
+def _vectors(part: Part, spec: str, services: Services, identity: EncoderIdentity, kind: Kind) -> np.ndarray:
+    return loaded(spec, services, identity).encode(part[0], kind=kind, progress=False)
 
 
-def _vectors(part: Part, spec: str, services: Any, identity: EncoderIdentity, kind: Kind) -> np.ndarray:
-    return _loaded(spec, services, identity).encode(part[0], kind=kind, progress=False)
-
-
-def _tokens(part: Part, spec: str, services: Any, identity: EncoderIdentity, kind: Kind) -> TokenVectors:
-    encoder: Any = _loaded(spec, services, identity)
+def _tokens(part: Part, spec: str, services: Services, identity: EncoderIdentity, kind: Kind) -> TokenVectors:
+    encoder: Any = loaded(spec, services, identity)
     tokens: TokenVectors = encoder.encode_tokens(part[0], before=part[1], kind=kind, progress=False)
     return tokens
 
@@ -105,8 +102,11 @@ def _tokens(part: Part, spec: str, services: Any, identity: EncoderIdentity, kin
 _there: dict[EncoderIdentity, Encoder] = {}  # of a worker: the last
 
 
-def _loaded(spec: str, services: Any, identity: EncoderIdentity) -> Encoder:
-    """Load the encoder of a worker, once."""
+def loaded(spec: str, services: Services, identity: EncoderIdentity) -> Encoder:
+    """Load the encoder of a worker, once.
+
+    :raises ModelError: when it is another than where the command runs.
+    """
     if identity not in _there:
         encoder = load(spec, services=services)
         if encoder.identity != identity:

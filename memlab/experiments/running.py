@@ -17,6 +17,7 @@ import polars as pl
 from memlab.datasets import load as load_dataset
 from memlab.distributed import checked, spread
 from memlab.embed.finetuning import learned_from
+from memlab.embed.spread import loaded
 from memlab.errors import DataError
 from memlab.evaluate import Measure, describe_questions, evaluate
 from memlab.experiments.experiment import CELLS, Experiment, means
@@ -105,6 +106,11 @@ def run(
     if pipelines is None:
         pipelines, cross_validate = _defaults(data, model, cross_validate)
     stages = distinct(pipelines)
+    foreign = [name for each in stages for name in each.reads()["stages"]] if engine == "ray" else []
+    if foreign:
+        raise DataError(
+            f"stage {foreign[0]} is none of memlab's own, and workers do not know it: run it without engine="
+        )
     _name_the_known(model, data)
     plan = [(part, tuple(levels) if levels else measurable(part)) for part in data]
     learning = untrained(stages)
@@ -261,7 +267,9 @@ class _Bench:
         else:
             self._rehearse(cells)
             assert self.store is not None  # checked before
-            place = (os.getcwd(), self.store.uri, self.data, getattr(self.encoder, "spec", None), self.header)
+            there: Any = self.encoder
+            encoder = there and (there.spec, there.services, there.identity)
+            place = (os.getcwd(), self.store.uri, self.fingerprint, self.data, encoder, self.header)
             ranked = map(self.whole().show, spread(_ranked_there, cells, *place, engine=self.engine))
         for cell, run in zip(cells, ranked, strict=True):
             # As it comes back from the store, so that a report does not show whether its run was read.
@@ -279,15 +287,16 @@ class _Bench:
 
 
 def _ranked_there(
-    cell: Cell, folder: str, uri: str, data: Dataset, encoder: str | None, header: tuple[str, ...]
+    cell: Cell, folder: str, uri: str, fingerprint: str, data: Dataset, encoder: Any, header: tuple[str, ...]
 ) -> Run:
     """Run a pipeline on a worker, which keeps the bench for the next."""
-    place = (uri, data.fingerprint(), encoder, header)
-    os.chdir(folder)  # paths of models and of the store start there
+    if Path(folder).is_dir():
+        os.chdir(folder)  # paths of models and of the store start there
+    place = (uri, fingerprint, encoder and encoder[-1], header)
     if place not in _there:
         _there.clear()
-        store = MemoryStore.open(uri, create=False)
-        _there[place] = Bench.of(data, encoder=encoder, store=store, header=header, ingest=False, progress=False)
+        own, store = encoder and loaded(*encoder), MemoryStore.open(uri, create=False)
+        _there[place] = Bench.of(data, encoder=own, store=store, header=header, ingest=False, progress=False)
     stages, level = cell
     return replace(stages.run(_there[place], level=level), text_of=None, evidence=None)
 
@@ -301,7 +310,7 @@ def _loaded(encoder: Encoder | str | None, engine: str = "local") -> Encoder | N
 
     if not isinstance(encoder, str):
         return encoder
-    return load(encoder) if engine == "local" else over_workers(encoder)
+    return (load if engine == "local" else over_workers)(encoder)
 
 
 def _name_the_known(encoder: Encoder | None, data: Sequence[Dataset]) -> None:

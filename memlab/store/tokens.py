@@ -57,7 +57,7 @@ class Tokens(Part):
         missing = [key for key in dict.fromkeys(keys) if key not in present]
         label = f"tokens {encoder.identity.key}"
         with tqdm(total=len(missing), desc=label, unit=" texts", disable=not progress or len(missing) < 256) as bar:
-            step = getattr(encoder, "together", CHUNK)
+            step = getattr(encoder, "together", CHUNK) if missing else CHUNK
             for at in range(0, len(missing), step):
                 chunk = missing[at : at + step]
                 asked, leads = [texts[first[key]] for key in chunk], [context[first[key]] for key in chunk]

@@ -80,7 +80,7 @@ def encode(
     missing = wanted.filter(~pl.Series(present)).group_by("key", maintain_order=True).agg("row")
     label = f"encode {encoder.identity.key}"
     with tqdm(total=missing.height, desc=label, unit=" texts", disable=not progress or missing.height < 256) as bar:
-        for chunk in missing.iter_slices(getattr(encoder, "together", CACHE_CHUNK)):
+        for chunk in missing.iter_slices(getattr(encoder, "together", CACHE_CHUNK)) if missing.height else ():
             asked = [checked[rows[0]] for rows in chunk["row"]]
             made = encoder.encode(asked, kind=kind, progress=False)  # type: ignore[arg-type]
             vectors = check_vectors(made, dim=encoder.dim, what=f"encoder {encoder.identity.key}")
