@@ -15,7 +15,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.files import atomic
-from memlab.records import RUN_SCHEMA, Level, Qrels, Run, run_from_scores, strictly_decreasing
+from memlab.records import RUN_SCHEMA, Level, Qrels, Run, run_from_scores, session_of, strictly_decreasing
 
 _RUN_FIELDS = ("query_id", "Q0", "doc_id", "rank", "score", "tag")
 _QRELS_FIELDS = ("query_id", "iteration", "doc_id", "relevance")
@@ -71,9 +71,11 @@ def read_run(path: str | Path, level: Level) -> Run:
     return Run(run.frame, level, name=rows["tag"][0], provenance={"file": path.name})
 
 
-def read_qrels(path: str | Path, level: Level) -> Qrels:
-    """Read TREC qrels. The subtopic of a turn is its session, read off its id; of a session, the session itself.
+def read_qrels(path: str | Path, level: Level, turns: pl.DataFrame | None = None) -> Qrels:
+    """Read TREC qrels. The subtopic of a turn is its session; of a session, the session itself.
 
+    :param turns: say which session a turn is of, as ``data.turns`` does; without them its id does, as in the layouts
+        of the benchmarks, and not in that of chat logs.
     :raises DataError: when a line is not of four fields, a relevance is not a whole number, or a document is judged
         twice for a query: names file, line and field.
     """
@@ -81,7 +83,7 @@ def read_qrels(path: str | Path, level: Level) -> Qrels:
     rows = _read(path, _QRELS_FIELDS)
     relevance = _number(rows, "relevance", pl.Int32, path)
     _no_duplicates(rows, path)
-    session = pl.col("doc_id") if level == "session" else pl.col("doc_id").str.replace(r"/[^/]*$", "")
+    session = pl.col("doc_id") if level == "session" else session_of("doc_id", turns)
     return Qrels(rows.select("query_id", "doc_id", relevance, subtopic=session), level)
 
 

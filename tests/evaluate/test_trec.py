@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import json
 from dataclasses import replace
 
 import ir_measures
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ir_measures import R, Success, nDCG
 
+import memlab
 from memlab.errors import DataError, ExportError
 from memlab.evaluate import read_qrels, read_run, score, write_qrels, write_run
 from memlab.records import Qrels, Run, qrels, run_from_scores
@@ -53,6 +55,18 @@ def test_qrels_round_trip(tmp_path, rows):
 def test_real_ids_keep_their_subtopics(tmp_path, made, level):
     held = qrels(made.questions, level)
     assert read_qrels(write_qrels(held, tmp_path / "q"), level).frame.equals(held.frame)
+
+
+def test_turns_say_which_session_the_evidence_of_a_chat_log_is_of(tmp_path):
+    log = tmp_path / "talk.jsonl"
+    said = {"scope": "ann", "sender": "Ann", "text": "I saw Dr. Osei.", "timestamp": "2026-03-01T09:00:00Z"}
+    later = {**said, "text": "And Dr. Lee.", "timestamp": "2026-03-02T09:00:00Z", "id": "m2"}
+    asked = {"scope": "ann", "question": "Whom did I see?", "answer": "two", "evidence": ["m1", "m2"]}
+    log.write_text("\n".join(map(json.dumps, ({**said, "id": "m1"}, later, asked))))
+    data = memlab.datasets.load(log)
+    judged = qrels(data.questions, "turn", data.turns)
+    assert judged.frame["subtopic"].n_unique() == 2
+    assert read_qrels(write_qrels(judged, tmp_path / "q"), "turn", data.turns).frame.equals(judged.frame)
 
 
 @pytest.mark.parametrize("seed", range(4))
