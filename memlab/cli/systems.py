@@ -11,6 +11,7 @@ import typer
 
 from memlab.cli._options import (
     CrossValidate,
+    Engine,
     Format,
     Out,
     Path_,
@@ -47,6 +48,7 @@ def compare(
     ] = None,
     cross_validate: CrossValidate = None,
     timeout: Timeout = 600.0,
+    engine: Engine = "local",
 ) -> None:
     """Compare memories, pipelines and rankings on the same questions: complete recall, answers, tokens and time.
 
@@ -69,7 +71,7 @@ def compare(
         data,
         runs=runs,
         baseline=baseline,
-        encoder=load_encoder(chosen),
+        encoder=load_encoder(chosen, engine),
         store=chosen.store,
         folder=directory / "returned",
         cross_validate=cross_validate,
