@@ -1,7 +1,7 @@
 """Work on several machines: a function and its parts go to the workers of a Ray cluster, and come back in order.
 
-What is spread, is read and written here: workers compute and keep nothing, so that one that dies changes nothing (its
-parts are computed elsewhere), and a run whose head died goes on where its store says that it stopped.
+What counts is written here: workers compute, and at most fill caches, so that one that dies changes nothing (its parts
+are computed elsewhere), and a run whose head died goes on where its store says that it stopped.
 """
 
 from __future__ import annotations

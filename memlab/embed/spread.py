@@ -79,6 +79,10 @@ def spread(spec: str, *, services: Services = None) -> SpreadEncoder:
     :param spec: its name, as :func:`memlab.embed.load` takes it: the model must be there for every worker.
     :param services: the known services by name.
     :raises ModelError: when there is no such model.
+
+    >>> from memlab.embed.spread import spread
+    >>> spread("hashing:64").encode(["few texts are read here"]).shape
+    (1, 64)
     """
     encoder = load(spec, services=services)
     return (SpreadTokenEncoder if isinstance(encoder, TokenEncoder) else SpreadEncoder)(spec, encoder, services)
