@@ -602,7 +602,7 @@ def test_cross_validation_trains_once_and_leaves_each_conversation_out(memlab_cl
     ("arguments", "said"),
     [
         (("evaluate", "talk.jsonl", "--cross-validate", "turns"), "cross_validate is 'turns'; what there is: 'scope'"),
-        (("evaluate", "talk.jsonl", "--pipeline", "hybrid | learned"), "learned has no model: train it with"),
+        (("evaluate", "talk.jsonl", "--pipeline", "hybrid | learned"), "the model that comes with memlab was trained"),
         (
             ("evaluate", "talk.jsonl", "--pipeline", "hybrid | learned(model='no')"),
             "no model 'no'; make one: memlab tr",

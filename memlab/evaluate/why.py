@@ -152,11 +152,10 @@ def _token_pairs(bench: Bench, turns: list[str], n: int = 5) -> pl.DataFrame:
 def _moved(stages: Pipeline, bench: Bench, turns: list[str]) -> pl.DataFrame:
     """Give what moved a learned score, where the last stage is one."""
     *before, last = stages.stages
-    model = last.parameters.get("model")
-    if last.name != "learned" or not model:
+    if last.name != "learned":
         return pl.DataFrame()
     candidates = {name: value for name, value in last.parameters.items() if name == "candidates"}
-    ranks = ablate(Pipeline(tuple(before)).run(bench), bench, model=model, **candidates)
+    ranks = ablate(Pipeline(tuple(before)).run(bench), bench, model=last.parameters.get("model", ""), **candidates)
     own = ranks.filter(pl.col("doc_id").is_in(turns) & (pl.col("rank") != pl.col("without")))
     change = (pl.col("without").cast(pl.Int64) - pl.col("rank").cast(pl.Int64)).abs()
     return own.sort(change, descending=True, maintain_order=True).select("rank", "group", "without", turn_id="doc_id")

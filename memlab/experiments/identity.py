@@ -21,6 +21,8 @@ _NO_PART_OF_A_RANKING = (
     *("knowledge", "notebooks", "terminal"),
 )
 
+_RANKS = {".py", ".safetensors", ".toml"}
+
 
 def key(about: Mapping[str, Any]) -> str:
     """Join what a run depends on."""
@@ -31,13 +33,15 @@ def key(about: Mapping[str, Any]) -> str:
 def code() -> str:
     """Name the code that rankings depend on: memlab's version, and a hash of what ranks and of what it needs.
 
+    What ranks is not Python alone, but the tables and the weights that come with memlab too.
+
     >>> from memlab.experiments import code
     >>> code()
     'memlab ... (...)'
     """
     root = Path(memlab.__file__).parent
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
+    for path in sorted(path for path in root.rglob("*") if path.suffix in _RANKS):
         place = path.relative_to(root)
         if place.parts[0].removesuffix(".py") not in _NO_PART_OF_A_RANKING:
             digest.update(place.as_posix().encode() + b"\0" + path.read_bytes())

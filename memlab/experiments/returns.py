@@ -56,15 +56,10 @@ def trained(
     models: str | Path,
     seed: int,
 ) -> list[tuple[str, Pipeline | Memory]]:
-    """Give each ``learned`` without a model the models of the other conversations."""
-    learning = [name for name, system in named if isinstance(system, Pipeline) and untrained([system])]
-    if not learning:
+    """Give each ``learned`` without a model those of the other conversations, where that is asked for."""
+    learning = [system for _, system in named if isinstance(system, Pipeline) and untrained([system])]
+    if not learning or cross_validate != "scope":
         return named
-    if cross_validate != "scope":
-        raise DataError(
-            f"{learning[0]!r} has no model: name one as learned(model='FILE'), or train by conversation with "
-            "cross_validate='scope' (memlab compare --cross-validate scope)"
-        )
     train_folds(bench, data, models, seed=seed)
     return [
         (name, with_models([system], models)[0] if isinstance(system, Pipeline) else system) for name, system in named

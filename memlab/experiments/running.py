@@ -72,7 +72,7 @@ def run(
     :param encoder: an encoder or its name; ``None`` for BM25 alone.
     :param header: fields of the contextual header, see :mod:`memlab.embed.text`.
     :param cross_validate: ``"scope"``: where ``learned`` names no model, each conversation is ranked by a model that
-        learned from the others of its dataset.
+        learned from the others of its dataset, not by the one that comes with memlab.
     :param models: the folder that holds these models; those that are there already are not trained again.
     :param levels: those at which a dataset has evidence by default.
     :param measures: those of the level by default.
@@ -82,8 +82,7 @@ def run(
     :param engine: ``ray``: texts are encoded and pipelines run by the workers of a cluster, see
         :func:`memlab.distributed.spread`. It takes the name of an encoder, and a store that all of them reach.
     :raises PipelineError: before anything runs, when a pipeline cannot be read.
-    :raises DataError: before anything runs, for no or twice the same pipeline or dataset, or one without evidence, or
-        a stage that needs training and is not cross-validated.
+    :raises DataError: before anything runs, for no or twice the same pipeline or dataset, or one without evidence.
 
     >>> import tempfile, memlab
     >>> store = memlab.MemoryStore.open(tempfile.mkdtemp())
@@ -113,12 +112,7 @@ def run(
         )
     _name_the_known(model, data)
     plan = [(part, tuple(levels) if levels else measurable(part)) for part in data]
-    learning = untrained(stages)
-    if learning and not cross_validate:
-        raise DataError(
-            "learned has no model: train it with cross_validate='scope' (memlab evaluate --cross-validate scope), or "
-            "name one as learned(model='FILE')"
-        )
+    learning = untrained(stages) and cross_validate is not None
     if bench is not None and (store is not None or len(data) > 1):
         raise DataError("bench= is for one dataset in memory; leave it out to save runs or to take several datasets")
     memory = MemoryStore.open(store) if isinstance(store, (str, Path)) else store

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -55,7 +54,7 @@ def ablate(run: Run, bench: Bench, *, model: str, candidates: int = 200) -> pl.D
 
     Source: the leave-one-feature-out explanation of a single prediction (Robnik-Šikonja & Kononenko, 2008), by groups.
     """
-    models = models_of(Path(model), bench)
+    models = models_of(model, bench)
     at, present = run_places(run.top(candidates).frame, bench)
     ids, queries = bench.documents("turn").ids, bench.queries["query_id"].to_numpy()
     parts = []

@@ -18,21 +18,25 @@ from memlab.retrieve import Bench
 from memlab.retrieve.narrow import PATH
 from memlab.retrieve.ranking import of_turns
 
+BOX = Path(__file__).with_name("box.safetensors")
+"""The model that comes with memlab; its card is ``docs/box.md``, ``scripts/box.py`` makes it again."""
+
 
 @stage
 def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", candidates: int = 200) -> Run:
-    """Rank candidates by a trained model.
+    """Rank candidates by a trained model: yours, or the one that comes with memlab.
 
     Two small networks score turns by about ninety features of question, turn, neighbourhood, session and scope: one
     learned to put turns first, the other also to put sessions first, which rank by the shares of their turns together.
-    The score that a turn had before does not matter, only that it is a candidate.
+    The score that a turn had before does not matter, only that it is a candidate. The model of the box learned from
+    written conversations of other people than yours, and half of what it says is tempered by the untrained sum.
 
     :param model: a file that ``memlab train`` wrote, or the folder of a cross-validation: each scope is then ranked by
-        a model that did not learn from it.
+        a model that did not learn from it. Empty: the model of the box.
     :param candidates: how many of the run's first documents to rank; the rest is left out.
     :raises DataError: when the run ranks sessions, the encoder gives no token embeddings, or no model of a folder held
         a scope out.
-    :raises ModelError: without a model, or for one that was trained with another encoder or another memlab.
+    :raises ModelError: for a model that was trained with another encoder, header or memlab.
 
     Source: the features are those of learning to rank (Liu, Learning to Rank for Information Retrieval, 2009) over
     conversations; what is learned, and how, :func:`memlab.rerank.listwise.fit`.
@@ -49,12 +53,7 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
     """
     of_turns(run, "learned")
     at_least(1, candidates=candidates)
-    if not model:
-        raise ModelError(
-            "learned needs a model: write learned(model='FILE') with a file that memlab train wrote, or measure with "
-            "memlab evaluate --cross-validate scope, which trains its own"
-        )
-    models = models_of(Path(model), bench)
+    models = models_of(model, bench)
     places, mask = run_places(run.top(candidates).frame, bench)
     rows, at, scores = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
     first = {scope: span[0] for scope, span in bench.documents("session").spans.items()}
@@ -77,12 +76,37 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
 def apply(model: Model, part: Candidates, *, level: Level = "turn") -> np.ndarray:
     """Score candidates, or the sessions that they stand in.
 
+    A model that says so (``about["sum"]``) adds so much of the untrained sum of scores, both in standard deviations
+    from the mean of what there is to rank.
+
     :returns: (q, c) scores of turns or (q, s) of sessions, float64; −inf where there is none.
     """
-    network = model.turns if level == "turn" else model.sessions
+    network, weight = model.turns if level == "turn" else model.sessions, model.about.get("sum", 0.0)
     scores = np.where(part.mask, predict(network, part.values), -np.inf).astype(np.float64)
-    if level == "turn":
-        return scores
+    untrained = np.where(part.mask, part.value("sum"), -np.inf)
+    if level == "session":
+        scores, untrained = _of_sessions(scores, part), _best_of_sessions(untrained, part)
+    return _standard(scores) + weight * _standard(untrained) if weight else scores
+
+
+def _standard(scores: np.ndarray) -> np.ndarray:
+    """Put the finite scores of each row in standard deviations from their mean: (q, n)."""
+    there = np.isfinite(scores)
+    n = np.maximum(there.sum(axis=1, keepdims=True), 1)
+    mean = np.where(there, scores, 0.0).sum(axis=1, keepdims=True) / n
+    apart = np.where(there, scores - mean, 0.0)
+    return np.where(there, apart / (np.sqrt((apart**2).sum(axis=1, keepdims=True) / n) + 1e-6), -np.inf)
+
+
+def _best_of_sessions(scores: np.ndarray, part: Candidates) -> np.ndarray:
+    """Give the best score of each session: (q, s)."""
+    best = np.full((len(scores), part.n_sessions), -np.inf)
+    np.maximum.at(best, (np.arange(len(scores))[:, None], part.session), scores)
+    return best
+
+
+def _of_sessions(scores: np.ndarray, part: Candidates) -> np.ndarray:
+    """Add up the shares of the turns of each session: (q, s)."""
     first = np.maximum(scores.max(axis=1, keepdims=True), -1e9)  # a question may have no candidate
     cell = part.session + np.arange(len(scores))[:, None] * part.n_sessions
     n = len(scores) * part.n_sessions
@@ -91,9 +115,10 @@ def apply(model: Model, part: Candidates, *, level: Level = "turn") -> np.ndarra
     return np.where(there, np.log(np.maximum(shares, 1e-300)), -np.inf)
 
 
-def models_of(path: Path, bench: Bench) -> dict[str, Model]:
-    """Give the model of each scope that has questions."""
+def models_of(path: str | Path, bench: Bench) -> dict[str, Model]:
+    """Give the model of each scope that has questions; without a path that of the box."""
     scopes = bench.queries["scope"].unique(maintain_order=True).to_list()
+    path = Path(path) if str(path) else BOX
     if not path.is_dir():
         return dict.fromkeys(scopes, _fitting(path, bench))
     if bench.provenance.get("path") == PATH:
@@ -125,8 +150,10 @@ def _fitting(path: Path, bench: Bench) -> Model:
     model = _load(str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0)
     for name, own in (("encoder", bench.provenance.get("encoder")), ("header", list(bench.header))):
         if model.about[name] != own:
+            whose = "the model that comes with memlab" if path == BOX else f"model {str(path)!r}"
             raise ModelError(
-                f"model {str(path)!r} was trained with {name} {model.about[name]!r}; the bench has {own!r}"
+                f"{whose} was trained with {name} {model.about[name]!r}; the bench has {own!r}: train one "
+                "(memlab train FILE), or cross-validate (memlab evaluate --cross-validate scope)"
             )
     return model
 

@@ -275,9 +275,7 @@ def test_what_is_printed_is_short(done: tuple[Experiment, MemoryStore]) -> None:
     assert len(repr(bench)) < 300
 
 
-def test_what_needs_training_is_refused_before_anything_runs(two: list[Dataset]) -> None:
-    with pytest.raises(DataError, match=r"learned has no model: train it with cross_validate='scope'"):
-        run(["bm25", "bm25 | learned"], two, encoder=None)
+def test_another_way_to_train_is_refused_before_anything_runs(two: list[Dataset]) -> None:
     with pytest.raises(DataError, match="what there is: 'scope'"):
         run("bm25", two, encoder=None, cross_validate="turns")
 

@@ -196,11 +196,6 @@ def test_what_a_memory_says_of_its_use_is_summed(data: Dataset) -> None:
     assert "tokens written" not in done.tables()["Cost"].columns
 
 
-def test_learned_without_a_model_is_cross_validated_or_refused(data: Dataset) -> None:
-    with pytest.raises(DataError, match="cross_validate='scope'"):
-        compare_systems("bm25 | learned", data, encoder=None)
-
-
 def test_of_one_question_a_memory_says_what_it_returned_and_missed(data: Dataset) -> None:
     asked = data.questions.filter(~pl.col("abstention") & (pl.col("evidence").list.len() > 0))
     told = explain_memory(asked["query_id"][0], latest, data, encoder=None)

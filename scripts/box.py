@@ -1,0 +1,74 @@
+"""Make the model that comes with memlab, and measure it: `scripts/box.py [--out FILE] [--on FILE …] [--pool 48]`.
+
+It learns from the conversations of `data/talk` alone. What it reaches on other files is set beside the
+untrained `best`, paired, over questions and over conversations where there are five or more.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+import memlab
+from memlab.evaluate import compare
+from memlab.rerank import held_out_scores, train, training_lists
+from memlab.rerank.learned import BOX
+
+SUM = 0.5
+"""How much of the untrained sum it keeps: of 0, .25, .5, 1 and 2 the best on LoCoMo dev and pooled LongMemEval."""
+MEASURES = {"turn": ("recall_all@5", "recall_all@10", "recall_all@20"), "session": ("recall_all@5", "recall_all@10")}
+GROUPS = {"all": None, "≥ 2 sessions": pl.col("n_evidence_sessions") >= 2}
+
+
+def made(folder: Path, out: Path, store: str) -> None:
+    """Learn from the conversations of a folder and write the model."""
+    lists, about = [], []
+    for file in sorted(folder.glob("*.jsonl")):
+        data = memlab.datasets.load(file)
+        lists += training_lists(memlab.Bench.of(data, encoder="minilm", store=store), data)
+        about.append({"name": data.name, "fingerprint": data.fingerprint()})
+    model = train(lists)
+    scores = held_out_scores(lists)
+    replace(model, about={**model.about, "data": about, "scores": scores, "sum": SUM}).save(out)
+    print(f"{out}: {model.about['questions']} questions of {len(lists)} conversations; held out: {scores}")
+
+
+def measured(data: memlab.Dataset, model: Path, store: str) -> pl.DataFrame:
+    """Set the model beside the untrained sum."""
+    texts = ("best", f"best | learned(model={model.as_posix()!r})" if model != BOX else "best | learned")
+    done = memlab.run(texts, data, encoder="minilm", store=store)
+    unit = "scope" if len(data.scopes) > 4 else "query"
+    rows = []
+    for level, measures in MEASURES.items():
+        for measure in measures:
+            for group, where in GROUPS.items():
+                table = compare(done.of(level), measure=measure, where=where, unit=unit)
+                first, last = table.row(0, named=True), table.row(-1, named=True)
+                change = f"{last['difference']:+.3f} [{last['low']:+.3f}, {last['high']:+.3f}]"
+                rows.append((f"{level}s, {group}", measure, last["n"], first["mean"], last["mean"], change, last["p"]))
+    return pl.DataFrame(rows, schema=["what", "measure", "n", "best", "learned", "change [95 %]", "p"], orient="row")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--talk", default="data/talk", help="conversations to learn from")
+    parser.add_argument("--out", type=Path, help="make the model again, here")
+    parser.add_argument("--on", nargs="*", default=[], help="files to measure it on")
+    parser.add_argument("--pool", type=int, default=48, help="sessions a question of a LongMemEval file")
+    parser.add_argument("--store", default=".memlab/box")
+    chosen = parser.parse_args()
+    if chosen.out:
+        made(Path(chosen.talk), chosen.out, chosen.store)
+    for file in chosen.on:
+        data = memlab.datasets.load(file)
+        if data.format == "longmemeval":
+            data = memlab.datasets.load(file, pool=chosen.pool)
+        with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=160, float_precision=3):
+            print(data.name, measured(data, chosen.out or BOX, chosen.store))
+
+
+if __name__ == "__main__":
+    main()
