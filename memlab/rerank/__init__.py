@@ -3,14 +3,16 @@
 from memlab.rerank.ablation import ablate
 from memlab.rerank.blend import position_aware
 from memlab.rerank.cross_encoder import cross_encoder
-from memlab.rerank.learned import learned
+from memlab.rerank.learned import BOX, box_fits, learned
 from memlab.rerank.light import light
 from memlab.rerank.model import Model
 from memlab.rerank.training import cross_validate, finetuning_examples, held_out_scores, train, training_lists
 
 __all__ = [
+    "BOX",
     "Model",
     "ablate",
+    "box_fits",
     "cross_encoder",
     "cross_validate",
     "finetuning_examples",

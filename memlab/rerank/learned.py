@@ -158,6 +158,20 @@ def _fitting(path: Path, bench: Bench) -> Model:
     return model
 
 
+def box_fits(bench: Bench) -> bool:
+    """Say whether the model that comes with memlab was made for a bench: for its encoder and its header.
+
+    >>> import memlab
+    >>> from memlab.rerank import box_fits
+    >>> box_fits(memlab.Bench.of(memlab.datasets.synthetic.generate(turns=20, seed=0), encoder="hashing:32"))
+    False
+    """
+    try:
+        return bool(_fitting(BOX, bench))
+    except ModelError:
+        return False
+
+
 @lru_cache(maxsize=32)
 def _load(path: str, changed: int, size: int) -> Model:
     return Model.load(path)

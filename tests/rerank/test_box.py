@@ -1,0 +1,75 @@
+"""The reranker that comes with memlab: what it learned from, and how it is tempered by the untrained sum."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from stand_in import StandIn
+
+import memlab
+from memlab.records import Dataset
+from memlab.rerank import BOX, Model, box_fits, training_lists
+from memlab.rerank.learned import apply
+from memlab.rerank.model import scope_fingerprints
+from memlab.rerank.training import Lists
+from memlab.retrieve import Bench
+
+TALK = Path("data/talk")
+
+
+@pytest.fixture(scope="module")
+def box() -> Model:
+    return Model.load(BOX)
+
+
+@pytest.fixture(scope="module")
+def lists(small: Dataset, bench: Bench) -> list[Lists]:
+    return training_lists(bench, small)
+
+
+def test_it_learned_from_the_talk_that_is_here_and_from_nothing_else(box: Model) -> None:
+    talk = [memlab.datasets.load(file) for file in sorted(TALK.glob("*.jsonl"))]
+    assert box.about["data"] == [{"name": data.name, "fingerprint": data.fingerprint()} for data in talk]
+    scopes = {mark for data in talk for mark in scope_fingerprints(data.turns, data.scopes).values()}
+    assert set(box.about["scopes"]) == scopes
+    assert box.about["questions"] == sum(data.questions.height for data in talk)
+
+
+def test_every_piece_of_evidence_of_the_talk_is_there() -> None:
+    for file in TALK.glob("*.jsonl"):
+        data = memlab.datasets.load(file)
+        assert data.issues.is_empty()
+        assert data.questions["evidence"].list.len().min() > 0
+
+
+def test_it_is_made_of_features_that_are_still_computed(box: Model, lists: list[Lists]) -> None:
+    assert box.about["features"] == list(lists[0].candidates.names)
+
+
+@pytest.mark.parametrize("level", ["turn", "session"])
+def test_the_untrained_sum_tempers_it(box: Model, lists: list[Lists], level: str) -> None:
+    part = lists[0].candidates
+    alone = apply(replace(box, about={**box.about, "sum": 0.0}), part, level=level)
+    half, nearly_all = (apply(replace(box, about={**box.about, "sum": w}), part, level=level) for w in (0.5, 1e6))
+    for other in (half, nearly_all):
+        assert (np.isfinite(other) == np.isfinite(alone)).all()
+    for row, there in enumerate(np.isfinite(alone)):
+        best = np.where(part.mask[row], part.value("sum")[row], -np.inf).argmax()
+        assert nearly_all[row].argmax() == (best if level == "turn" else part.session[row, best])
+        assert half[row][there].mean() == pytest.approx(0, abs=1e-4)
+
+
+def test_another_encoder_does_not_fit(small: Dataset) -> None:
+    assert not box_fits(Bench.of(small, encoder=StandIn()))
+
+
+@pytest.mark.slow
+def test_it_completes_more_answers_than_the_untrained_sum() -> None:
+    data = memlab.datasets.load("data/sample/sample.jsonl")
+    done = memlab.run(["best", "best | learned"], data, encoder="minilm", levels=["turn"])
+    untrained, learned = (report.per_query["recall_all@10"].mean() for report in done.reports)
+    assert learned > untrained
+    assert box_fits(Bench.of(data, encoder="minilm"))
