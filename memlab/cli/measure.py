@@ -107,8 +107,8 @@ def evaluate(
 ) -> None:
     """Measure pipelines on datasets, at turn and session level; write runs, qrels and reports.
 
-    Without --pipeline: bm25, dense, hybrid and best, and best | learned where each dataset has conversations to learn
-    from (cross-validated) and the encoder gives token embeddings.
+    Without --pipeline: bm25, dense, hybrid and best, and best | learned: cross-validated where each dataset has
+    conversations to learn from and the encoder gives token embeddings, else by the model that comes with memlab.
 
     Each run is kept in the store when it is there. The same command, also after an interruption, reads those back
     and runs the rest.

@@ -26,6 +26,7 @@ from memlab.experiments.identity import code, key
 from memlab.experiments.replaying import seen_dataset
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
+from memlab.rerank import box_fits
 from memlab.rerank.model import scope_fingerprints
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
@@ -66,7 +67,8 @@ def run(
     ``memlab evaluate FILE --cross-validate scope`` is this call with ``store`` and ``cross_validate="scope"``.
 
     :param pipelines: their texts; the first is the baseline of comparisons. ``None``: :data:`CONTROLS` and ``best``,
-        and ``best | learned``, cross-validated, where there are conversations to learn from and token embeddings.
+        and ``best | learned``: cross-validated where there are conversations to learn from and token embeddings, else
+        by the model that comes with memlab, where encoder and header are those that it was made for.
     :param datasets: one or several, or their files; each with a name of its own.
     :param bench: of the one dataset, where it was made before; nothing is encoded again, and nothing saved.
     :param encoder: an encoder or its name; ``None`` for BM25 alone.
@@ -103,7 +105,7 @@ def run(
         raise DataError("engine 'ray' takes a store that its workers reach, and an encoder by its name; no bench")
     model = bench.encoder if bench else _loaded(encoder, engine)
     if pipelines is None:
-        pipelines, cross_validate = _defaults(data, model, cross_validate)
+        pipelines, cross_validate = _defaults(data, model, tuple(header), cross_validate)
     stages = distinct(pipelines)
     foreign = [name for each in stages for name in each.reads()["stages"]] if engine == "ray" else []
     if foreign:
@@ -213,7 +215,7 @@ def _distinct_datasets(datasets: Dataset | str | Path | Sequence[Dataset | str |
 
 
 def _defaults(
-    data: Sequence[Dataset], encoder: Encoder | None, cross_validate: str | None
+    data: Sequence[Dataset], encoder: Encoder | None, header: tuple[str, ...], cross_validate: str | None
 ) -> tuple[list[str], str | None]:
     """Give what is compared where nothing is named, and whether models are trained for it."""
     from memlab.embed.tokens import TokenEncoder
@@ -222,7 +224,7 @@ def _defaults(
     cited = [part.questions.filter(pl.col("evidence").list.len() > 0)["scope"].n_unique() for part in data]
     if isinstance(encoder, TokenEncoder) and min(cited, default=0) > 1:
         return [*plain, "best | learned"], "scope"
-    return plain, cross_validate
+    return ([*plain, "best | learned"] if box_fits(encoder, header) else plain), cross_validate
 
 
 @dataclass

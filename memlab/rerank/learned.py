@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
+from memlab.embed.base import Encoder
 from memlab.errors import DataError, ModelError, at_least
 from memlab.records import Level, Run, run_from_scores
 from memlab.registry import stage
@@ -158,18 +160,16 @@ def _fitting(path: Path, bench: Bench) -> Model:
     return model
 
 
-def box_fits(bench: Bench) -> bool:
-    """Say whether the model that comes with memlab was made for a bench: for its encoder and its header.
+def box_fits(encoder: Encoder | None, header: Sequence[str]) -> bool:
+    """Say whether the model that comes with memlab was made for an encoder and a contextual header.
 
     >>> import memlab
     >>> from memlab.rerank import box_fits
-    >>> box_fits(memlab.Bench.of(memlab.datasets.synthetic.generate(turns=20, seed=0), encoder="hashing:32"))
-    False
+    >>> box_fits(memlab.embed.load("hashing:32"), ()), box_fits(None, ())
+    (False, False)
     """
-    try:
-        return bool(_fitting(BOX, bench))
-    except ModelError:
-        return False
+    about = _load(str(BOX), 0, 0).about
+    return encoder is not None and about["encoder"] == encoder.identity.describe() and about["header"] == list(header)
 
 
 @lru_cache(maxsize=32)

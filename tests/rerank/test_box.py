@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,7 +64,8 @@ def test_the_untrained_sum_tempers_it(box: Model, lists: list[Lists], level: str
 
 
 def test_another_encoder_does_not_fit(small: Dataset) -> None:
-    assert not box_fits(Bench.of(small, encoder=StandIn()))
+    assert not box_fits(StandIn(), ())
+    assert not box_fits(memlab.embed.load("minilm"), ("weather",))
 
 
 @pytest.mark.slow
@@ -72,4 +74,13 @@ def test_it_completes_more_answers_than_the_untrained_sum() -> None:
     done = memlab.run(["best", "best | learned"], data, encoder="minilm", levels=["turn"])
     untrained, learned = (report.per_query["recall_all@10"].mean() for report in done.reports)
     assert learned > untrained
-    assert box_fits(Bench.of(data, encoder="minilm"))
+
+
+def test_it_is_compared_where_nothing_can_be_trained(small: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    header = Bench.of(small, encoder=StandIn()).header
+    assert box_fits(memlab.embed.load("minilm"), header)
+    one = small.take(small.scopes[:1])
+    monkeypatch.setattr("memlab.experiments.running.box_fits", lambda encoder, header: True)
+    monkeypatch.setattr(sys.modules["memlab.rerank.learned"], "_fitting", lambda path, bench: Model.load(BOX))
+    names = memlab.run(None, one, encoder=StandIn(), levels=["turn"]).cells["pipeline"].to_list()
+    assert names == ["bm25", "dense", "hybrid", "best", "best | learned"]
