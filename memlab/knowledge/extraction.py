@@ -17,6 +17,7 @@ from memlab.knowledge._replies import replied
 from memlab.knowledge.by_model import OUTCOME, RULES, Extracted, ask
 from memlab.knowledge.facts import fact_id
 from memlab.language.people import PETS
+from memlab.language.words import NEGATIONS
 from memlab.llm import Service
 from memlab.records import Fact, frame
 from memlab.summarize import sentences
@@ -133,6 +134,8 @@ def _statements(
                     # Not understood, it may still end what was: rather nothing is said than what was so once.
                     said.append((Statement(IT, CHANGED, sentence), sentence))
             for statement, sentence in said:
+                if statement.subject.casefold().split()[:1] in _NOBODY:
+                    continue
                 # What "it" is may stand anywhere in the message.
                 yield (
                     row,
@@ -146,6 +149,8 @@ def _statements(
         ]
 
 
+# "Please come on Sunday" says nothing of somebody called Please.
+_NOBODY = [[word] for word in (*NEGATIONS, "please")]
 # "u allergic to mango" asks, whatever it ends with.
 _ASKED_SHORT = re.compile(r"^(?:u|you)\s+(?:\S+\s*){1,6}$", re.I)
 
