@@ -1,7 +1,8 @@
-"""What a fine-tuned encoder gains: `scripts/adaptation.py FILE --hold SCOPE … [--also FILE]`.
+"""What a fine-tuned encoder gains: `scripts/adaptation.py FILE --hold SCOPE … [--also FILE]`, or `FILE --made FOLDER`.
 
 Fine-tunes MiniLM on the other conversations of a file and measures it beside MiniLM on those that are held out, and on
-all of another dataset (a LongMemEval file is pooled); each line has its paired interval over questions.
+all of another dataset (a LongMemEval file is pooled); each line has its paired interval over questions. With a folder
+that `memlab finetune` made elsewhere, that encoder is measured on all of the file.
 """
 
 from __future__ import annotations
@@ -44,26 +45,35 @@ def beside(data: memlab.Dataset, encoders: dict[str, str], place: Path) -> pl.Da
     return pl.DataFrame(rows, schema=names, orient="row")
 
 
+def loaded(file: str) -> memlab.Dataset:
+    """Load a dataset; of LongMemEval pooled."""
+    data = memlab.datasets.load(file)
+    return longmemeval.pool(file) if data.format == "longmemeval" else data
+
+
+def learned(data: memlab.Dataset, held: list[str], place: Path, epochs: int) -> Path:
+    """Fine-tune MiniLM on what is not held out."""
+    shown = data.take([scope for scope in data.scopes if scope not in held])
+    bench = memlab.Bench.of(shown, encoder="minilm", store=str(place / "minilm"))
+    return finetune(memlab.embed.load("minilm"), [finetuning_examples(bench, shown)], place / "tuned", epochs=epochs)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file")
-    parser.add_argument("--hold", nargs="+", required=True)
+    parser.add_argument("--hold", nargs="+", default=[])
+    parser.add_argument("--made")
     parser.add_argument("--also")
     parser.add_argument("--epochs", type=int, default=2)
     chosen = parser.parse_args()
-    data = memlab.datasets.load(chosen.file)
-    shown = data.take([scope for scope in data.scopes if scope not in chosen.hold])
+    if not chosen.made and not chosen.hold:
+        parser.error("name what is held out (--hold SCOPE …), or an encoder (--made FOLDER)")
+    data = loaded(chosen.file)
     with TemporaryDirectory() as folder:
         place = Path(folder)
-        bench = memlab.Bench.of(shown, encoder="minilm", store=str(place / "minilm"))
-        made = finetune(
-            memlab.embed.load("minilm"), [finetuning_examples(bench, shown)], place / "tuned", epochs=chosen.epochs
-        )
-        tables = [beside(data.take(chosen.hold), {"minilm": "minilm", "tuned": str(made)}, place)]
-        if chosen.also:
-            other = memlab.datasets.load(chosen.also)
-            other = longmemeval.pool(chosen.also) if other.format == "longmemeval" else other
-            tables.append(beside(other, {"minilm": "minilm", "tuned": str(made)}, place))
+        made = chosen.made or learned(data, chosen.hold, place, chosen.epochs)
+        measured = [data.take(chosen.hold) if chosen.hold else data, *([loaded(chosen.also)] if chosen.also else [])]
+        tables = [beside(part, {"minilm": "minilm", "tuned": str(made)}, place) for part in measured]
     shown_as = {"tbl_formatting": "MARKDOWN", "tbl_hide_dataframe_shape": True, "tbl_hide_column_data_types": True}
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=200, fmt_str_lengths=60, float_precision=3, **shown_as):
         print(pl.concat(tables))
