@@ -21,7 +21,7 @@ from memlab.retrieve.narrow import PATH
 from memlab.retrieve.ranking import of_turns
 
 BOX = Path(__file__).with_name("box.safetensors")
-"""The model that comes with memlab; its card is ``docs/box.md``, ``scripts/box.py`` makes it again."""
+"""The model that comes with memlab; its card is ``box.md`` beside it, ``scripts/box.py`` makes it again."""
 
 
 @stage
@@ -31,7 +31,7 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
     Two small networks score turns by about ninety features of question, turn, neighbourhood, session and scope: one
     learned to put turns first, the other also to put sessions first, which rank by the shares of their turns together.
     The score that a turn had before does not matter, only that it is a candidate. The model of the box learned from
-    written conversations of other people than yours, and half of what it says is tempered by the untrained sum.
+    invented conversations, and half of the untrained sum is added to what it says.
 
     :param model: a file that ``memlab train`` wrote, or the folder of a cross-validation: each scope is then ranked by
         a model that did not learn from it. Empty: the model of the box.

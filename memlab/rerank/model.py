@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +28,8 @@ class Model:
     :param turns: scores turns by their features.
     :param sessions: scores turns so that they add up to their sessions.
     :param about: ``features``, ``encoder``, ``header``, ``scopes`` (what it learned from, as
-        :func:`scope_fingerprints` names them), ``questions``, ``seed``, and from ``memlab train`` ``data`` (names and
+        :func:`scope_fingerprints` names them), ``questions``, ``seed``, ``sum`` (how much of the untrained sum is added
+        to the scores; none where it is not there), and from ``memlab train`` ``data`` (names and
         fingerprints) and ``scores`` of each conversation by a network that did not learn from it.
     """
 
@@ -74,6 +76,9 @@ class Model:
         parts = {
             part: {n.partition(".")[2]: w for n, w in tensors.items() if n.startswith(part + ".")} for part in NETWORKS
         }
+        weight = about.get("sum", 0.0)
+        if not isinstance(weight, float | int) or not math.isfinite(weight):
+            raise ModelError(f"model {str(path)!r} adds {weight!r} of the untrained sum, no number; train it again")
         wrong = [part for part in NETWORKS if not _whole(parts[part])]
         if wrong or not {"features", "encoder", "header", "scopes"} <= set(about):
             raise ModelError(f"model {str(path)!r} lacks {wrong[0] if wrong else 'its description'}; train it again")
