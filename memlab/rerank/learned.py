@@ -154,8 +154,8 @@ def _fitting(path: Path, bench: Bench) -> Model:
         if model.about[name] != own:
             whose = "the model that comes with memlab" if path == BOX else f"model {str(path)!r}"
             raise ModelError(
-                f"{whose} was trained with {name} {model.about[name]!r}; the bench has {own!r}: train one "
-                "(memlab train FILE), or cross-validate (memlab evaluate --cross-validate scope)"
+                f"{whose} was trained with {name} {model.about[name]!r}; the bench has {own!r}: take the "
+                f"same {name}, or train a model (memlab train FILE)"
             )
     return model
 
