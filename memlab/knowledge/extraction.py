@@ -134,7 +134,7 @@ def _statements(
                     # Not understood, it may still end what was: rather nothing is said than what was so once.
                     said.append((Statement(IT, CHANGED, sentence), sentence))
             for statement, sentence in said:
-                if statement.subject.casefold().split()[:1] in _NOBODY:
+                if statement.subject.casefold().partition(" ")[0] in _NOBODY:
                     continue
                 # What "it" is may stand anywhere in the message.
                 yield (
@@ -150,7 +150,7 @@ def _statements(
 
 
 # "Please come on Sunday" says nothing of somebody called Please.
-_NOBODY = [[word] for word in (*NEGATIONS, "please")]
+_NOBODY = NEGATIONS | {"please"}
 # "u allergic to mango" asks, whatever it ends with.
 _ASKED_SHORT = re.compile(r"^(?:u|you)\s+(?:\S+\s*){1,6}$", re.I)
 

@@ -85,10 +85,14 @@ def apply(model: Model, part: Candidates, *, level: Level = "turn") -> np.ndarra
     """
     network, weight = model.turns if level == "turn" else model.sessions, model.about.get("sum", 0.0)
     scores = np.where(part.mask, predict(network, part.values), -np.inf).astype(np.float64)
+    if level == "session":
+        scores = _of_sessions(scores, part)
+    if not weight:
+        return scores
     untrained = np.where(part.mask, part.value("sum"), -np.inf)
     if level == "session":
-        scores, untrained = _of_sessions(scores, part), _best_of_sessions(untrained, part)
-    return _standard(scores) + weight * _standard(untrained) if weight else scores
+        untrained = _best_of_sessions(untrained, part)
+    return _standard(scores) + weight * _standard(untrained)
 
 
 def _standard(scores: np.ndarray) -> np.ndarray:
