@@ -19,6 +19,7 @@ from memlab.language.shapes import QUESTION_SHAPES, TURN_SHAPES
 from memlab.retrieve import Bench
 from memlab.retrieve.arrays import starts
 from memlab.retrieve.index import Documents, rarity
+from memlab.retrieve.speakers import by_assistant
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,8 @@ def _shaped(documents: Documents, *, turns: pl.DataFrame) -> pl.DataFrame:
     rows = pl.DataFrame({"turn_id": pl.Series(documents.ids, dtype=pl.String)})
     ordered = rows.join(turns, on="turn_id", how="left", maintain_order="left")
     counts = [pl.col("text").str.count_matches(pattern).log1p().alias(name) for name, pattern in TURN_SHAPES.items()]
-    return ordered.select("speaker", "caption", *counts).with_columns(length=pl.Series(documents.n_tokens).log1p())
+    length = pl.Series(documents.n_tokens).log1p()
+    return ordered.select("speaker", "caption", *counts).with_columns(length=length)
 
 
 def turn_shapes(bench: Bench, turns: slice) -> dict[str, np.ndarray]:
@@ -138,6 +140,7 @@ def turn_shapes(bench: Bench, turns: slice) -> dict[str, np.ndarray]:
 def _turn_shapes(documents: Documents, start: int, stop: int, *, bench: Bench) -> dict[str, np.ndarray]:
     turns, about = slice(start, stop), _turns(bench)[start:stop]
     shapes = {name: about[name].to_numpy().astype(np.float32) for name in (*TURN_SHAPES, "length")}
+    shapes["by_assistant"] = by_assistant(bench)[turns].astype(np.float32)
     shapes["captioned"] = about["caption"].is_not_null().to_numpy().astype(np.float32)
     session = documents.session[turns]
     asks = shapes["asks"]

@@ -16,11 +16,12 @@ from memlab.embed.tokens import TokenVectors
 from memlab.rerank._matches import RAW, first_person, matches
 from memlab.rerank._words import Words, neighbour, question_shapes, turn_shapes, words_of
 from memlab.retrieve import Bench
-from memlab.retrieve.arrays import best_of, cosines, standardised, starts
+from memlab.retrieve.arrays import best_of, cosines, lowered, standardised, starts
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.fusion import combsum
 from memlab.retrieve.late import ScopeTokens, query_tokens, scope_tokens, totals
+from memlab.retrieve.speakers import ASSISTANT, lowered_by
 from memlab.retrieve.two_stage import summary_vectors
 
 BLOCK = 1_000_000
@@ -100,7 +101,7 @@ def first_places(bench: Bench, n: int) -> tuple[np.ndarray, np.ndarray]:
 
     :returns: places (n queries, c) and whether there is a candidate; c ≤ n.
     """
-    run = combsum(bench, k=n, turn=(1.0, 1.0, 2.0), session=(1.0, 1.0, 2.0))
+    run = combsum(bench, k=n, turn=(1.0, 1.0, 2.0), session=(1.0, 1.0, 2.0), assistant=ASSISTANT)
     return run_places(run.frame, bench)
 
 
@@ -163,10 +164,11 @@ class _Scope:
     def scores(self, dense: np.ndarray, bm25: np.ndarray, late: np.ndarray, of_sessions: np.ndarray) -> None:
         """How well turn, neighbours and session match, by each scorer; and how alike the turn is to the first hits."""
         total = np.zeros(self.shape)
+        less = lowered_by(self.bench, self.rows, self.turns)
         for name, scores in (("dense", dense), ("bm25", bm25), ("late", late)):
             best = best_of(scores, self.session, self.n_sessions)
             of_turn, of_best = self.z(scores), self.z_of_session(best)
-            total += of_turn + of_best
+            total += of_turn + of_best if less is None else self.held_back(scores, less)
             if name != "bm25":  # whose scale depends on the scope
                 self.add(name, scores)
                 self.add(f"{name}_below_first", scores - scores.max(axis=1, keepdims=True))
@@ -187,6 +189,11 @@ class _Scope:
         order = np.argsort(-total, axis=1, kind="stable")
         for n in SIMILAR_TO:
             self.add(f"similar_to_first_{n}", cosines(vectors[order[:, :n]].mean(axis=1), vectors))
+
+    def held_back(self, scores: np.ndarray, less: np.ndarray) -> np.ndarray:
+        """Standardise scores of turns and of their sessions, those of an assistant lowered: (q, n)."""
+        scores = lowered(scores, less, self.weight)
+        return self.z(scores) + self.z_of_session(best_of(scores, self.session, self.n_sessions))
 
     def three_best(self, scores: np.ndarray) -> np.ndarray:
         """Average the three best turns of each session: (q, n_sessions)."""

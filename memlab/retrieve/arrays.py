@@ -39,14 +39,32 @@ def standardised(scores: np.ndarray, weight: np.ndarray | None = None) -> np.nda
     >>> standardised(np.array([[1.0, 3.0], [5.0, 5.0]])).tolist()
     [[-1.0, 1.0], [0.0, 0.0]]
     """
+    centred, spread = _spread(scores, weight)
+    return np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 1e-12)
+
+
+def lowered(scores: np.ndarray, by: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+    """Take so many standard deviations of its row off each score: (q, n).
+
+    :param by: (q, n) how many.
+    :param weight: as in :func:`standardised`.
+
+    >>> import numpy as np
+    >>> from memlab.retrieve.arrays import lowered
+    >>> lowered(np.array([[1.0, 3.0]]), np.array([[0.0, 2.0]])).tolist()
+    [[1.0, 1.0]]
+    """
+    return scores - by * _spread(scores, weight)[1]
+
+
+def _spread(scores: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Give each row's distances from its mean (q, n), and their standard deviation (q, 1)."""
     if weight is None:
         centred = scores - scores.mean(axis=1, keepdims=True, dtype=np.float64)
-        spread = centred.std(axis=1, keepdims=True)
-    else:
-        share = (weight / weight.sum())[:, None]
-        centred = scores - scores @ share
-        spread = np.sqrt(centred**2 @ share)
-    return np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 1e-12)
+        return centred, centred.std(axis=1, keepdims=True)
+    share = (weight / weight.sum())[:, None]
+    centred = scores - scores @ share
+    return centred, np.sqrt(centred**2 @ share)
 
 
 def starts(group: np.ndarray) -> np.ndarray:

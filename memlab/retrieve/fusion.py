@@ -12,12 +12,13 @@ from memlab.embed.tokens import TokenEncoder
 from memlab.errors import DataError
 from memlab.records import Level, Run, run_from_scores
 from memlab.registry import stage
-from memlab.retrieve.arrays import best_of, standardised
+from memlab.retrieve.arrays import best_of, lowered, standardised
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25, bm25_scores
 from memlab.retrieve.dense import dense, dense_scores
 from memlab.retrieve.late import late_scores
 from memlab.retrieve.ranking import rank
+from memlab.retrieve.speakers import ASSISTANT, lowered_by
 
 RRF_K = 60
 GUARD = {1: 0.05, 2: 0.02, 3: 0.02}
@@ -123,6 +124,7 @@ def combsum(
     k: int = 200,
     turn: Sequence[float] = (1.0, 1.0, 0.0),
     session: Sequence[float] = (1.0, 1.0, 0.0),
+    assistant: float = 0.0,
 ) -> Run:
     """Rank by the weighted sum of scores standardised per query, over turn and session evidence together.
 
@@ -133,6 +135,8 @@ def combsum(
     :param turn: weights of the turn's dense, BM25 and late-interaction scores (for sessions: of the best turn's).
     :param session: weights of the session's dense (best turn), BM25 (of the whole session) and late-interaction (best
         turn) scores.
+    :param assistant: by how many standard deviations every score of a turn that an assistant speaks is lowered first,
+        but for questions that ask what it said; ``best`` has 1.
     :raises DataError: for other than three weights, a negative one or none above 0, or without embeddings.
 
     Source: CombSUM, Fox and Shaw, Combination of Multiple Searches (TREC-2, 1994); standardised scores: Renda and
@@ -150,33 +154,33 @@ def combsum(
             )
     if not any((*turn, *session)):
         raise DataError("every weight of combsum is 0; give at least one")
-    return rank(bench, _combined(bench, level, turn, session), level=level, k=k)
+    return rank(bench, _combined(bench, level, turn, session, assistant), level=level, k=k)
 
 
 @stage
 def best(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     """Rank by what finds most without training: :func:`combsum` with late interaction in it, which counts twice.
 
-    The default everywhere. It is the same ranking as ``combsum(turn=(1, 1, 2), session=(1, 1, 2))``, the best untrained
-    pipeline on LoCoMo and on LongMemEval. An encoder that gives no token embeddings leaves late interaction out; a
-    bench without an encoder ranks by BM25 alone.
+    The default everywhere: ``combsum(turn=(1, 1, 2), session=(1, 1, 2), assistant=1)``, the best untrained pipeline on
+    LoCoMo and on LongMemEval. An encoder that gives no token embeddings leaves late interaction out; a bench without an
+    encoder ranks by BM25 alone.
 
     What it costs: token embeddings of every turn, encoded once, which takes about as long as encoding the turns and
     1.5 kB a turn of LoCoMo in the store.
 
     >>> from memlab import datasets, retrieve
     >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
-    >>> retrieve.best(bench).frame.equals(retrieve.combsum(bench).frame)
+    >>> retrieve.best(bench).frame.equals(retrieve.combsum(bench, assistant=1).frame)
     True
     """
     if bench.turn_vectors is None:
         return bm25(bench, level=level, k=k)
     weights = (1.0, 1.0, 2.0 if isinstance(bench.encoder, TokenEncoder) else 0.0)
-    return combsum(bench, level=level, k=k, turn=weights, session=weights)
+    return combsum(bench, level=level, k=k, turn=weights, session=weights, assistant=ASSISTANT)
 
 
 def _combined(
-    bench: Bench, level: Level, turn: Sequence[float], session: Sequence[float]
+    bench: Bench, level: Level, turn: Sequence[float], session: Sequence[float], assistant: float
 ) -> Iterator[tuple[np.ndarray, slice, np.ndarray]]:
     used = {name: weights for name, *weights in zip(SCORERS, turn, session, strict=True) if any(weights)}
     of_turns = [SCORERS[name](bench, level="turn") for name in used]
@@ -189,8 +193,11 @@ def _combined(
         span = turns if level == "turn" else sessions
         weight = bench.documents(level).weight_in(span)
         of_session_weight = bench.documents("session").weight_in(sessions)
+        less = lowered_by(bench, rows, turns, assistant)
         total = np.zeros((len(rows), span.stop - span.start))
         for (name, (of_turn, of_session)), (_, _, scores) in zip(used.items(), scored, strict=True):
+            if less is not None:
+                scores = lowered(scores, less, bench.documents("turn").weight_in(turns))
             best = best_of(scores, group, n_sessions)
             total += of_turn * standardised(scores if level == "turn" else best, weight)
             if of_session:

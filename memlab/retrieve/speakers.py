@@ -1,0 +1,43 @@
+"""Who speaks: what an assistant says resembles a question more, and holds its answer less, than what it was told.
+
+An assistant repeats, in more words, what the user said, and goes on about it for pages. So where a question is not
+about what the assistant said itself, :func:`lowered_by` holds its turns back.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from memlab.language.cues import OF_ASSISTANT
+from memlab.retrieve.bench import Bench
+from memlab.retrieve.index import Documents
+
+ASSISTANT = 1.0
+"""Standard deviations. Of 0, .5, 1, 1.5 and 2, those from 1 on are as good, on chats of `data/talk` and the sample."""
+
+
+def by_assistant(bench: Bench) -> np.ndarray:
+    """Say of each turn of a bench, in the order of its documents, whether an assistant speaks it: (n,)."""
+    return bench.documents("turn").made(_by_assistant, turns=bench.turns)
+
+
+def _by_assistant(documents: Documents, *, turns: pl.DataFrame) -> np.ndarray:
+    rows = pl.DataFrame({"turn_id": pl.Series(documents.ids, dtype=pl.String)})
+    role = rows.join(turns.select("turn_id", "role"), on="turn_id", how="left", maintain_order="left")["role"]
+    return (role == "assistant").fill_null(False).to_numpy()
+
+
+def lowered_by(bench: Bench, rows: np.ndarray, turns: slice, assistant: float = ASSISTANT) -> np.ndarray | None:
+    """Say by how many standard deviations the scores of turns are lowered: (q, n), or ``None`` where by none.
+
+    Turns of an assistant are, but for questions that ask what it said (English ones).
+
+    :param rows: (q,) rows of the questions of a scope.
+    :param turns: where its n turns are.
+    """
+    spoken = by_assistant(bench)[turns]
+    if not assistant or spoken.all() or not spoken.any():
+        return None
+    about_it = bench.queries["text"][rows].str.contains(OF_ASSISTANT).to_numpy()
+    return np.where(about_it[:, None], 0.0, assistant * spoken)
