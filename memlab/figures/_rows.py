@@ -8,8 +8,7 @@ from memlab.figures import style
 from memlab.figures._plotly import go
 from memlab.figures._text import clean, plain, text_px, wrap
 
-_ROW_PX, _SECOND_LINE_PX, _LANE_PX, _LIFT_PX = 32, 12, 10, 7
-_TALLEST_PX = 432
+_ROW_PX, _SECOND_LINE_PX, _FURTHER_PX, _LANE_PX, _LIFT_PX, _TEXT_PX = 32, 13, 10, 12, 6, 8
 
 
 def verdict(difference: float | None, p: float | None, alpha: float) -> dict[str, str]:
@@ -34,6 +33,19 @@ def mark(row: dict[str, Any], y: float, **axes: Any) -> go.Scatter:
     )  # fmt: skip
 
 
+def _row_px(deep: int, lines: int) -> int:
+    return _ROW_PX + _SECOND_LINE_PX * max(lines - 1, deep > 1) + _FURTHER_PX * (deep - 1)
+
+
+def _even(text: str, px: float, size: float, *, lines: int) -> list[str]:
+    """Wrap a text so that its last line is not a single word."""
+    done = wrap(text, px, size, lines=lines)
+    if len(done) < 2:
+        return done
+    longest = max(text_px(f"{word} ", size) for word in text.split())
+    return wrap(text, min(px, text_px(text, size) / len(done) + longest), size, lines=len(done))
+
+
 def marked_rows(
     marks: list[dict[str, Any]],
     *,
@@ -52,7 +64,7 @@ def marked_rows(
     """
     names = list(dict.fromkeys(row["name"] for row in marks))
     deep = max(sum(row["name"] == name for row in marks) for name in names)
-    row_px = _ROW_PX + _SECOND_LINE_PX + (deep - 1) * _LANE_PX
+    row_px = _row_px(deep, 1 if between else deep)
     numbers: dict[str, list[str]] = {name: [] for name in names}
 
     def height(name: str, nth: int) -> float:
@@ -84,37 +96,58 @@ def rows_layout(
     key: str,
     title: str = "",
     xaxis: dict[str, Any] | None = None,
+    most: int | None = None,
+    rest: str = "",
     **own: Any,
 ) -> Any:
     """Lay rows out: ``name`` (left), ``numbers`` (right, a line each) and ``y`` of each, ``deep`` lanes of marks in it.
 
     :param key: what shapes and colours mean, in small type below.
     :param xaxis: what is different about the axis.
+    :param most: rows that a column shows, where there are more; ``rest`` then says below what the others are like.
     """
     pad = (span[1] - span[0] or 0.01) * 0.05
     numbers_px = max(text_px(numbers, style.SMALL) for label in labels for numbers in label["numbers"]) + 6
+    lines = max(len(label["numbers"]) for label in labels)
 
     def layout_for(px: int) -> dict[str, Any]:
-        names = [wrap(label["name"], px - 20 - numbers_px, style.SMALL) for label in labels]
-        row: float = _ROW_PX + _SECOND_LINE_PX * (deep > 1 or max(map(len, names)) > 1) + (deep - 1) * _LANE_PX
-        most = max(len(label["numbers"]) for label in labels)
-        below, keys = wrap(xlabel, px - 20, style.TEXT, lines=3), wrap(key, px - 20, 8, lines=4)
+        column = px <= style.WIDTHS["column"]
+        drawn, more = (labels[:most], [rest]) if column and rest else (labels, [])
+        # Where rows are tight, several numbers of one stand beside its marks, and the axis ends before them.
+        aside = numbers_px if column and lines > 1 else 0
+        below = _even(xlabel, px - 20 - aside, style.TEXT, lines=3)
+        keys = wrap(key, px - 20, 8, lines=4) + more
         bottom = 26 + 12 * len(below) + 10 * len(keys)
-        if px <= style.WIDTHS["column"]:  # no taller than 4.5 in, as long as it can be read
-            least = max(25 if deep == 1 else 30, 20 * (most > 1) + 12 * most, 13 + 12 * max(map(len, names)))
-            row = max(min(row, (_TALLEST_PX - bottom - 20 - 28 * bool(title)) / len(labels)), least)
+        room = style.TALLEST - bottom - 20 - 28 * bool(title)
+
+        def least(second: bool) -> float:
+            """Give the height of a row in which a name, of two lines or one, ends above the first mark."""
+            whole = _row_px(deep, max(lines, 1 + second))
+            lanes = (deep > 1) * (_LIFT_PX + _LANE_PX * (deep - 1))
+            return (16 + 12 * second) / (1 - (lanes + _TEXT_PX) / whole)
+
+        second = not column or least(True) * len(drawn) <= room
+        names = [wrap(label["name"], px - 20 - numbers_px * (not aside), style.SMALL, lines=1 + second)
+                 for label in drawn]  # fmt: skip
+        whole = row = float(_row_px(deep, max(lines, *map(len, names))))
+        if column:
+            row = max(min(row, room / len(drawn)), least(max(map(len, names)) > 1))
         texts, small = [], {"size": 8, "color": style.GREY}
-        for label, lines in zip(labels, names, strict=True):
-            at = {"y": label["y"] - 8 / row, "yref": "y", "bgcolor": "white"}
-            texts += [style.note(style.broken(lines), 0, align="left", **at),
-                      style.note(style.broken(label["numbers"]), 1, anchor="right top", align="right",
-                                 font={"color": style.GREY}, **at)]  # fmt: skip
-        texts.append(style.note(style.broken(keys), 1, 0, "right bottom", align="right", yshift=3 - bottom, font=small))
+        for label, own_lines in zip(drawn, names, strict=True):
+            at = {"y": label["y"] - _TEXT_PX / whole, "yref": "y", "bgcolor": "white"}
+            texts.append(style.note(style.broken(own_lines), 0, align="left", **at))
+            corner = "right top"
+            if aside:
+                corner, at["y"] = "right middle", label["y"] - 1 + (_LIFT_PX + _LANE_PX * (deep - 1) / 2) / whole
+            texts.append(style.note(style.broken(label["numbers"]), 1, anchor=corner, align="right", xshift=aside,
+                                    font={"color": style.GREY}, **at))  # fmt: skip
+        texts.append(style.note(style.broken(keys), 1, 0, "right bottom", align="right", xshift=aside,
+                                yshift=3 - bottom, font=small))  # fmt: skip
         return style.layout(
-            px, title=title, plot_px=row * len(labels) + 10, left=10, right=10, bottom=bottom, annotations=texts,
+            px, title=title, plot_px=row * len(drawn) + 10, left=10, right=10 + aside, bottom=bottom, annotations=texts,
             xaxis={"title": {"text": style.broken(below)}, "range": [span[0] - pad, span[1] + pad],
                    "zeroline": True, "zerolinecolor": style.INK, "zerolinewidth": 1, **(xaxis or {})},
-            yaxis={"visible": False, "range": [-10 / row, len(labels)]}, **own,
+            yaxis={"visible": False, "range": [len(labels) - len(drawn) - 10 / row, len(labels)]}, **own,
         )  # fmt: skip
 
     return layout_for

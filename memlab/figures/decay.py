@@ -116,8 +116,8 @@ def reliability(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
             for p, (name, n) in enumerate(heads)
         ]  # fmt: skip
         return style.panels(
-            px, facets, columns=columns, gap=(_GAP_PX, _HEAD_PX + _FOOT_PX), widest=_WIDEST_PX, left=44, title=title,
-            names=[_DIAGONAL, _SHARE, _COUNT], head_px=_HEAD_PX, bottom=_FOOT_PX, barmode="overlay",
+            px, facets, columns=columns, gap=(_GAP_PX, _HEAD_PX + 22), widest=_WIDEST_PX, left=44, title=title,
+            names=[_DIAGONAL, _COUNT, _SHARE], head_px=_HEAD_PX, bottom=_FOOT_PX, barmode="overlay",
         )  # fmt: skip
 
     return style.finish(traces, layout_for)

@@ -228,7 +228,7 @@ def curve_and_ranking(ranking: pl.DataFrame, curves: Mapping[str, AnyCurve], *, 
         shown = facets if columns == 1 else [facet | {"px": facets[1]["px"]} for facet in facets]
         return style.panels(
             px, shown, columns=columns, gap=(44, _GAP_PX), title=title, names=[trace.name for trace in traces],
-            legend={"traceorder": "normal"}, bottom=38, barmode="stack",
+            bottom=38, barmode="stack",
             annotations=_listed(ranking, (px - 42 - 12 - 44 * (columns - 1)) / columns),
         )  # fmt: skip
 

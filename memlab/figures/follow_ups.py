@@ -59,12 +59,12 @@ def ranks(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
         labels.append({"name": f"{turn}. {clean(rows['question'][0])}", "numbers": [" → ".join(rank_texts)], "y": y})
         places = [edge if rank is None else math.log10(rank) for rank in rows["rank"]]
         ends = [min(places), max(places)]
-        traces.append(style.line(ends, [y - 0.72] * 2, "", style.NOISE, width=1, hoverinfo="skip", showlegend=False))
+        traces.append(style.line(ends, [y - 0.75] * 2, "", style.NOISE, width=1, hoverinfo="skip", showlegend=False))
         for form, place, rank, text in zip(rows["form"], places, rows["rank"], rank_texts, strict=True):
             j = forms.index(form)
             tint, lane = style.colour(j), 0.1 * (j - (len(forms) - 1) / 2)
             traces.append(
-                go.Scatter(x=[place], y=[y - 0.72 - lane], mode="markers", name=plain(form), showlegend=False,
+                go.Scatter(x=[place], y=[y - 0.75 - lane], mode="markers", name=plain(form), showlegend=False,
                            text=[f"{plain(form)}: {text}"], hoverinfo="text",
                            marker={"size": 7, "symbol": style.SYMBOLS[j], "color": "white" if rank is None else tint,
                                    "line": {"color": tint, "width": 1.5}})
@@ -110,7 +110,6 @@ def filling(frame: pl.DataFrame, *, budget: int, unbounded: pl.DataFrame | None 
 
     return style.plot(
         traces, title=title, names=names, plot_px=190, left=46, right=10, bottom=38, barmode="stack",
-        legend={"traceorder": "normal"},
         xaxis={"title": {"text": "question of the session"}, "range": [0.4, last + 0.6], "showgrid": False,
                "nticks": 10},
         yaxis={"title": {"text": "tokens in the context"}, "range": [0, top]},

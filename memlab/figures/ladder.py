@@ -13,7 +13,7 @@ from memlab.figures._plotly import go
 from memlab.figures._rows import mark, verdict
 from memlab.figures._text import clean, escape, p_text, plain, signed, text_px, wrap
 
-_LINE, _MARK = 12, 18
+_LINE, _MARK, _LEAST_MARK, _TOP, _AXIS, _NEXT = 12, 18, 12, 26, 36, 38
 _CAUSES_AXIS = "share of missed pieces (bars), of lost answers<br>that miss pieces for this cause only (marks)"
 
 
@@ -86,19 +86,23 @@ def _climb_layout(panels: list[dict[str, Any]], *, measure: str, alpha: float, t
             for panel in panels
         ]  # fmt: skip
         deepest = max(len(lines) for of_panel in names for lines in of_panel)
-        row_px = _MARK + _LINE * deepest
+        row_px, bottom = float(_MARK + _LINE * deepest), _AXIS + 12 * (1 if beside else 2)
+        if px <= style.WIDTHS["column"]:
+            room = (style.TALLEST - _TOP - 28 * bool(title) - bottom - _NEXT * (len(panels) - 1)) / len(panels) - 6
+            row_px = max(min(row_px, room / deepest_panel), _LEAST_MARK + _LINE * deepest)
         plot = row_px * deepest_panel + 6
         facets, texts = list[dict[str, Any]](), list[dict[str, Any]]()
         for i, (panel, of_panel) in enumerate(zip(panels, names, strict=True)):
             most = max(row["mean_high"] or row["mean"] for row in panel["rows"])
             facets.append({
                 "px": plot, "head": f"<b>{escape(panel['name'])}</b>",
-                "xaxis": {"range": [0, most * 1.16], "title": {"text": plain(measure)}, "nticks": 6},
+                "xaxis": {"range": [0, most * 1.16], "nticks": 6,
+                          "title": {"text": plain(measure) if beside or i + 1 == len(panels) else ""}},
                 "yaxis": {"visible": False, "range": [-12 / row_px, plot / row_px - 12 / row_px]},
             })  # fmt: skip
             x, y = style.axes(i).values()
             for row, lines in zip(panel["rows"], of_panel, strict=True):
-                above = {"y": row["at"] + (6 + _LINE * deepest) / row_px, "yref": y, "xref": f"{x} domain",
+                above = {"y": row["at"] + (5 + _LINE * deepest) / row_px, "yref": y, "xref": f"{x} domain",
                          "bgcolor": "white"}  # fmt: skip
                 texts += [
                     style.note(style.broken(lines), 0, align="left", **above),
@@ -109,8 +113,8 @@ def _climb_layout(panels: list[dict[str, Any]], *, measure: str, alpha: float, t
         key = escape("; ".join(keys)) if beside else style.broken(keys)
         texts.append(style.note(key, 0, 0, yshift=-32, align="left", font={"size": 8, "color": style.GREY}))
         return style.panels(
-            px, facets, columns=2 if beside else 1, gap=(16, 52), title=title, head_px=16, left=10, right=10,
-            bottom=36 + 12 * (1 if beside else 2), annotations=texts,
+            px, facets, columns=2 if beside else 1, gap=(16, 52 if beside else _NEXT), title=title, head_px=16,
+            left=10, right=10, bottom=bottom, annotations=texts,
         )  # fmt: skip
 
     return layout_for

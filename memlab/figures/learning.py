@@ -13,6 +13,7 @@ from memlab.figures._rows import marked_rows
 from memlab.figures._text import escape, plain, signed
 
 _HEAD_PX, _AXIS_PX = 18, 40
+_MOST = 8
 _HEAD = {"font": {"size": style.TEXT}}
 _LEARNED = "learned, on other conversations"
 
@@ -20,7 +21,8 @@ _LEARNED = "learned, on other conversations"
 def importance(frame: pl.DataFrame, *, measure: str = "recall_all@10", title: str = "") -> go.Figure:
     """Draw what is lost when a group of features says nothing any more, with intervals.
 
-    Filled where the interval leaves out 0. Single features are not drawn: alike ones stand in for each other.
+    Filled where the interval leaves out 0. Single features are not drawn: alike ones stand in for each other. A column
+    has room for the eight groups that lose most, and says within which range the others lie.
 
     :param frame: what :func:`memlab.learning.importance` gives: ``kind`` (``group`` or ``feature``), ``name``,
         ``questions``, ``n``, ``loss``, ``low``, ``high``. Groups are in the order of their loss over the questions that
@@ -52,7 +54,12 @@ def importance(frame: pl.DataFrame, *, measure: str = "recall_all@10", title: st
     sizes = dict(groups.select("questions", "n").iter_rows())
     names = style.key(f"{_subset_name(subset)} (n = {sizes[subset]:,})" for subset in subsets)
     key = f"{names}; filled: the interval leaves out 0"
-    return marked_rows(marks, xlabel=f"loss in {measure} when permuted", key=key, title=title)
+    others = [mark for mark in marks if mark["name"] in order[_MOST:]]
+    rest = ""
+    if others:
+        ends = [signed(end(mark[e] for mark in others)) for end, e in ((min, "low"), (max, "high"))]
+        rest = f"{len(order) - _MOST} more groups, not shown: all intervals within [{ends[0]}, {ends[1]}]"
+    return marked_rows(marks, xlabel=f"loss in {measure} when permuted", key=key, title=title, most=_MOST, rest=rest)
 
 
 def _subset_name(subset: str) -> str:

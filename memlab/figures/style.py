@@ -21,6 +21,8 @@ from memlab.figures._text import clean, escape, text_px, wrap
 
 Width = Literal["column", "full"]
 WIDTHS: dict[Width, int] = {"column": 336, "full": 672}
+TALLEST = 432
+"""Pixels that a picture at column width takes down the page at most: 4.5 in."""
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's colours (2008) without yellow, which a white page swallows."""
@@ -132,14 +134,24 @@ def note(text: str, x: float, y: float, anchor: str = "left top", **own: Any) ->
 
 
 def legend_below(names: Sequence[str], px: int) -> tuple[dict[str, Any], int]:
-    """Give a legend under the plot, in as many columns as its longest name allows, and the height that it takes."""
+    """Give a legend under the plot, and the height that it takes.
+
+    It has as many columns as its longest name allows, or none where names of different lengths take fewer rows so.
+    """
     room = px - 40
     lines = [wrap(name, _NAME_PX, SMALL) for name in names]
-    entry = max((text_px(line, SMALL) for block in lines for line in block), default=0) + _LEGEND_SYMBOL_PX + 4
-    columns = max(1, min(len(names), int(room // entry)))
-    wide = {"entrywidth": room / columns - _LEGEND_SYMBOL_PX, "entrywidthmode": "pixels", "orientation": "h"}
-    rows = [max(map(len, lines[i : i + columns])) for i in range(0, len(lines), columns)]
-    return wide, sum(LEGEND_ROW_PX + 8 * (n > 1) for n in rows) + 10
+    entries = [max((text_px(line, SMALL) for line in block), default=0) + _LEGEND_SYMBOL_PX + 4 for block in lines]
+    columns = max(1, min(len(names), int(room // max(entries))))
+    rows = [lines[i : i + columns] for i in range(0, len(lines), columns)]
+    wide = {"entrywidth": room / columns - _LEGEND_SYMBOL_PX, "entrywidthmode": "pixels", "traceorder": "normal"}
+    flowing, left = list[list[list[str]]](), 0.0
+    for entry, block in zip(entries, lines, strict=True):
+        flowing, left = ([*flowing, []], room) if entry > left else (flowing, left)
+        flowing[-1].append(block)
+        left -= entry
+    if len(flowing) < len(rows):  # plotly gives groups, and nothing else, the width of their own names: see finish
+        rows, wide = flowing, {"entrywidth": 0, "traceorder": "grouped"}
+    return {**wide, "orientation": "h"}, sum(LEGEND_ROW_PX + 8 * (max(map(len, row)) > 1) for row in rows) + 10
 
 
 def layout(
@@ -195,7 +207,7 @@ def panels(
     widest: float = float("inf"),
     **own: Any,
 ) -> dict[str, Any]:
-    """Give the layout of panels in rows, each under its head.
+    """Give the layout of panels in rows, each under its head; lower ones where a column would be taller than 4.5 in.
 
     :param facets: of each panel ``px`` (its height), ``xaxis``, ``yaxis``, and ``head`` with ``look`` where there is
         one.
@@ -217,8 +229,14 @@ def panels(
         placed[f"yaxis{y[1:]}"] = {"domain": spans[1], "anchor": x, **facet["yaxis"]}
         if facet.get("head"):
             heads.append(note(facet["head"], start, upper, "left bottom", yshift=2, **facet.get("look", {})))
-    own["annotations"] = [*heads, *own.get("annotations", ())]
-    return layout(px, plot_px=plot_px, left=left, right=right, **placed, **own)
+    texts = [*heads, *own.pop("annotations", ())]
+    drawn = layout(px, plot_px=plot_px, left=left, right=right, annotations=texts, **placed, **own)
+    over = (drawn["height"] - TALLEST) / len(tall)
+    if px > WIDTHS["column"] or not 0 < over < min(tall) / 4:
+        return drawn
+    lower = [{**facet, "px": facet["px"] - over} for facet in facets]
+    return panels(px, lower, columns=columns, gap=gap, left=left, right=right, widest=widest,
+                  annotations=texts[len(heads) :], **own)  # fmt: skip
 
 
 def line(x: Any, y: Any, name: str, color: str = GREY, *, width: float = 1.5, dash: str = "solid", **own: Any) -> Any:
@@ -261,6 +279,9 @@ def finish(traces: Sequence[Any], layout_for: Callable[[int], dict[str, Any]]) -
 
     :param layout_for: gives the layout, with ``height`` and ``margin``, at a width; it is asked for each paper width.
     """
+    for trace in traces:
+        if "legendgroup" in trace and not trace.legendgroup:
+            trace.legendgroup = trace.name  # in the legend, and when it is clicked on, a name is one thing
     layouts = {width: {**layout_for(px), "width": px} for width, px in WIDTHS.items()}
     fig = go.Figure(data=list(traces), layout={"template": template(), "meta": {_WIDTHS_KEY: layouts}})
     return fig.update_layout(layouts["full"])

@@ -10,9 +10,9 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.figures import style
 from memlab.figures._plotly import go
-from memlab.figures._text import clean, escape, fit, plain
+from memlab.figures._text import clean, escape, fit, plain, wrap
 
-_HEADER_PX, _FOOT_PX = 16, 38
+_HEADER_PX, _SECOND_LINE_PX, _FOOT_PX = 16, 12, 38
 
 
 def sweep(
@@ -50,17 +50,18 @@ def sweep(
     if wrong:
         raise DataError(f"sweep has the value {wrong[0]} on a logarithmic axis; give values above 0")
     systems = style.series(frame, series)
-    names = [*map(str, systems)]
+    ranks = {str(system): 1000 + 2 * i for i, system in enumerate(systems)}
     traces, panels = list[Any](), list[dict[str, Any]]()
     for p, head in enumerate(style.series(frame, panel)):
         rows = frame.filter(pl.col(panel) == head)
         lines = _references(rows, series, reference)
         for nth, (name, (x, y)) in enumerate(lines.items()):
             tint = style.darker(style.colour(nth), 0.15) if len(lines) > 1 else style.GREY
-            own: dict[str, Any] = {"legendgroup": name, "showlegend": name not in names, **style.axes(p)}
-            look: dict[str, Any] = {"width": 1.2, "dash": ("dash", "dot")[nth % 2], "legendrank": 2000}
+            own: dict[str, Any] = {"legendgroup": name, "showlegend": name not in ranks, **style.axes(p)}
+            # In the legend a series' own reference stands after it, that of all series after all.
+            rank = ranks.setdefault(name, 1001 + 2 * nth if len(lines) > 1 else 2000)
+            look: dict[str, Any] = {"width": 1.2, "dash": ("dash", "dot")[nth % 2], "legendrank": rank}
             traces.append(style.line(x, y, style.named(name), tint, **look, **own))
-            names += [name] if name not in names else []
         for i, system in enumerate(systems):
             points = rows.filter(pl.col(series) == system).sort("value")
             if points.height:
@@ -76,13 +77,14 @@ def sweep(
         # A share stays a share: no axis of one goes far above 1.
         top = max(other["most"] for other in panels if other["y"] == facet["y"]) * 1.08 or 1.0
         facet["top"] = min(top, 1.03) if top < 1.2 else top
+    names = sorted(ranks, key=ranks.__getitem__)
     return style.finish(traces, _layout(panels, names, own="ylabel" in frame.columns, title=title))
 
 
 def _swept(points: pl.DataFrame, name: str, i: int, *, panel: int, legend: bool) -> go.Scatter:
     error = style.interval(points["mean"], points["low"], points["high"], thickness=0.8, width=2)
     return style.marked(points["value"], points["mean"], name, i, legendgroup=name, showlegend=legend, error_y=error,
-                        **style.axes(panel))  # fmt: skip
+                        legendrank=1000 + 2 * i, **style.axes(panel))  # fmt: skip
 
 
 def _references(rows: pl.DataFrame, series: str, name: str) -> dict[str, tuple[list[float], list[float]]]:
@@ -99,38 +101,42 @@ def _references(rows: pl.DataFrame, series: str, name: str) -> dict[str, tuple[l
 
 def _columns(n: int, px: int) -> int:
     if px <= style.WIDTHS["column"]:
-        return 1 if n <= 3 else 2
+        return 1 if n <= 3 else 2 if n <= 6 else 3
     return n if n <= 4 else 3 if n <= 6 or n == 9 else 4
 
 
-def _layout(panels: list[dict[str, Any]], names: list[str], *, own: bool, title: str) -> Any:
-    header = _HEADER_PX if any(panel["head"] for panel in panels) else 0
+def _header(heads: list[list[str]]) -> int:
+    lines = max(map(len, heads))
+    return (lines > 0) * _HEADER_PX + (lines > 1) * _SECOND_LINE_PX
 
+
+def _layout(panels: list[dict[str, Any]], names: list[str], *, own: bool, title: str) -> Any:
     def layout_for(px: int) -> dict[str, Any]:
         columns, gap_px = _columns(len(panels), px), 46 if own else 16
         wide = (px - 42 - 12 - gap_px * (columns - 1)) / columns
         down = math.ceil(len(panels) / columns)
+        heads = [wrap(panel["head"], wide, style.SMALL, bold=True) for panel in panels]
+        first, header = _header(heads[:columns]), _header(heads)
         high = (190 if columns < 3 else 160) if down == 1 else 105 if columns > 1 else 150
         alike = len({panel["x"] for panel in panels}) == 1
         # A row above another needs no title of the same axis; a column is no taller than 4.5 in.
         foot = 22 if alike else _FOOT_PX
         if px <= style.WIDTHS["column"]:
             legend = style.legend_below(names, px)[1] if len(names) > 1 else 0
-            room = 432 - 38 * bool(title) - 10 - header - _FOOT_PX - legend - (header + foot) * (down - 1)
-            high = max(60, min(high, room // down))
+            room = style.TALLEST - 38 * bool(title) - 10 - first - _FOOT_PX - legend - (header + foot) * (down - 1)
+            high = max(48, min(high, room // down))
         facets = []
         for p, panel in enumerate(panels):
             quiet, above = p % columns > 0 and not own, alike and p + columns < len(panels)
-            heading = fit(panel["head"], wide, style.SMALL, bold=True)
             ylabel = "" if quiet else escape(fit(panel["y"], high + header, style.TEXT))
             facets.append({
-                "px": high, "head": f"<b>{escape(heading)}</b>" if heading else "",
+                "px": high, "head": f"<b>{style.broken(heads[p])}</b>" if heads[p] else "", "look": {"align": "left"},
                 "xaxis": {"title": {"text": "" if above else plain(panel["x"])}, **_x_axis(panel["ticks"])},
                 "yaxis": {"range": [0, panel["top"]], "showticklabels": not quiet, "title": {"text": ylabel},
                           "nticks": 6},
             })  # fmt: skip
         return style.panels(px, facets, columns=columns, gap=(gap_px, header + foot), title=title,
-                            names=names if len(names) > 1 else [], head_px=header, bottom=_FOOT_PX)  # fmt: skip
+                            names=names if len(names) > 1 else [], head_px=first, bottom=_FOOT_PX)  # fmt: skip
 
     return layout_for
 

@@ -83,7 +83,7 @@ def trade_off(table: pl.DataFrame, *, title: str = "") -> go.Figure:
             px,
             facets,
             columns=2 if beside else 1,
-            gap=(40, 66),
+            gap=(40, 58),
             title=title,
             head_px=18,
             left=46,

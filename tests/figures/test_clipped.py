@@ -1,14 +1,18 @@
-"""No text of any picture is cut off or lies on another, with no font installed but what the machine happens to have."""
+"""No text of any picture is cut off or lies on another or on a mark, and no column is taller than 4.5 in.
+
+No font is installed but what the machine happens to have.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import plotly.graph_objects as go
+import polars as pl
 import pytest
 from clipped import clipped, read
 
-from memlab.figures import style
+from memlab.figures import decay, follow_ups, ladder, learning, selection, style, sweeps, systems
 from memlab.figures._font import advances
 from memlab.figures._text import text_px
 from memlab.figures.export import pictures
@@ -29,6 +33,104 @@ def test_every_text_of_the_demos_figures_can_be_read() -> None:
     assert not problems, "\n".join(problems)
 
 
+def crossed(values: pl.Series, **others: list[object]) -> pl.DataFrame:
+    """Give every combination of columns, with values that repeat over them and an interval around each."""
+    frame = pl.DataFrame({values.name: [0]}).drop(values.name)
+    for name, own in others.items():
+        part = pl.DataFrame({name: own})
+        frame = frame.join(part, how="cross") if frame.width else part
+    repeated = values.gather([i % len(values) for i in range(frame.height)])
+    return frame.with_columns(repeated).with_columns(low=pl.col(values.name) - 0.05, high=pl.col(values.name) + 0.06)
+
+
+SELECTORS = ["mmr", "dpp", "msd", "by_cluster", "by_cluster(clustering='hdbscan')", "expand_cluster",
+             "expand_cluster(clustering='hdbscan')", "fill_sessions", "coverage"]  # fmt: skip
+MEASURES = ["recall_all@10", "recall_all@20"]
+PANELS = [f"({letter}) {name}" for letter, name in zip("abcdefghi", SELECTORS, strict=True)]
+
+
+def compared() -> go.Figure:
+    frame = crossed(pl.Series("difference", [0.05, 0.0, -0.1, 0.02]), system=SELECTORS, measure=MEASURES)
+    return selection.forest(frame.with_columns(p_holm=1.0, n=67, baseline=pl.lit("combsum")), measure="recall_all@k")
+
+
+def exchanged() -> go.Figure:
+    frame = crossed(pl.Series("share", [0.06, 0.3, 0.2]), system=SELECTORS, side=["out", "in"])
+    return selection.exchange(frame.with_columns(n=110, expected=0.05, likeness=0.66))
+
+
+def swept(measures: list[str], parameters: list[str], *, log_x: bool) -> go.Figure:
+    frame = crossed(
+        pl.Series("mean", [0.1, 0.2, 0.3, 0.4]), panel=PANELS, measure=measures, value=[200, 400, 800, 1600]
+    )
+    frame = frame.with_columns(
+        parameter=pl.col("panel").replace(dict(zip(PANELS, parameters, strict=True))),
+        baseline=0.2 + 0.1 * (pl.col("measure") == MEASURES[1]),
+    )
+    reference = "combsum alone" if len(measures) > 1 else "combsum alone, same tokens"
+    return sweeps.sweep(frame, panel="panel", series="measure", reference=reference, log_x=log_x)
+
+
+def climbed() -> go.Figure:
+    steps = ["BM25", "+ dense, ranks fused", "scores instead of ranks", "+ evidence of the session",
+             "+ late interaction", "+ learned reranker"]  # fmt: skip
+    groups = ["all questions", "evidence in ≥ 2 sessions"]
+    frame = crossed(pl.Series("mean", [0.4, 0.5, 0.6]), group=groups, system=steps)
+    frame = frame.with_columns(n=137, mean_low="low", mean_high="high", chance=0.011, ceiling=1.0, ms=660.0)
+    tested = {"difference": -0.022, "low": -0.066, "high": 0.015, "p_holm": 1.0}
+    later = pl.when(pl.col("system") != "BM25")
+    return ladder.climb(frame.with_columns(later.then(value).alias(name) for name, value in tested.items()))
+
+
+GROUPS, LOSSES = [f"group {i}" for i in range(14)], [0.27 - i / 100 for i in range(28)]
+CHARTS = {
+    "forest": compared,
+    "exchange": exchanged,
+    "sweep": lambda: swept(MEASURES, ["min_cluster_size", *["diversity"] * 8], log_x=False),
+    "budget": lambda: swept(MEASURES[:1], ["tokens"] * 9, log_x=True),
+    "climb": climbed,
+    "importance": lambda: learning.importance(
+        crossed(pl.Series("loss", LOSSES), kind=["group"], name=GROUPS, questions=["all", "≥ 2"])
+        .with_columns(n=137)
+    ),
+    "learning curve": lambda: learning.learning_curve(
+        crossed(pl.Series("mean", [0.4, 0.5, 0.6]), questions=["all", "≥ 2"], conversations=[1, 2, 3])
+        .with_columns(n=137, untrained=0.42)
+    ),
+    "reliability": lambda: decay.reliability(
+        crossed(pl.Series("share", [0.3, 0.6, 0.9]), family=["constant", "exponential"],
+                fit=["pooled", "per predicate"], bin=[3, 6, 9]).with_columns(n=100, chance=pl.col("bin") / 10)
+    ),
+    "trade-off": lambda: systems.trade_off(
+        crossed(pl.Series("recall_all@10", [0.3, 0.4]), system=[f"memory {i}" for i in range(8)])
+        .with_columns(pl.lit(0.4).alias(f"recall_all@{n} tokens") for n in (200, 1000))
+        .with_columns(pl.lit(12.0).alias("p50 ms"), n=137)
+    ),
+    "ranks": lambda: follow_ups.ranks(
+        crossed(pl.Series("rank", [1, 5]), turn=list(range(9)), form=["as asked", "rewritten", "stands alone"])
+        .with_columns(question=pl.lit("And how much did I pay for the dining table that I bought for my new place?"))
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_a_column_is_no_taller_than_it_may_be_and_hides_nothing(name: str) -> None:
+    """Each chart as tall as the notebooks make it."""
+    fig = CHARTS[name]()
+    assert clipped(svg(fig)) == []
+    assert clipped(svg(fig, "full")) == []
+
+
+def test_a_column_shows_the_groups_that_lose_most_and_what_the_others_are_within() -> None:
+    fig = CHARTS["importance"]()
+    shown = {width: " ".join(text["words"] for text in read(svg(fig, width))["texts"]) for width in style.WIDTHS}
+    rest = "6 more groups, not shown: all intervals within [−.050, +.170]"
+    assert rest in shown["column"]
+    assert rest not in shown["full"]
+    assert sum(group in shown["full"] for group in GROUPS) == len(GROUPS)
+    assert sum(f"{group} " in shown["column"] for group in GROUPS) == 8
+
+
 def test_what_is_cut_or_covered_is_named() -> None:
     fig = go.Figure(
         go.Bar(x=[1], y=["a"], orientation="h"), {"template": style.template(), "height": 200, "width": 336}
@@ -43,6 +145,15 @@ def test_what_is_cut_or_covered_is_named() -> None:
     assert "that it is in' leaves its cell" in problems
     assert "'leaves the page to the right' leaves the page" in problems
     assert "'on the ticks' lies on '1'" in problems
+
+
+def test_a_tall_column_and_a_hidden_mark_are_named() -> None:
+    fig = go.Figure(go.Scatter(x=[0, 1, 2], y=[0, 1, 0], mode="markers"), {"template": style.template()})
+    note = {"x": 1, "y": 1, "text": "on a mark", "showarrow": False}
+    fig.update_layout(height=433, width=336, annotations=[note])
+    assert clipped(svg(fig)) == ["the column is 4.51 in tall"]
+    fig.update_layout(height=432, annotations=[{**note, "bgcolor": "white"}])
+    assert clipped(svg(fig)) == ["'on a mark' hides 1 mark(s)"]
 
 
 def test_text_is_as_wide_as_it_was_measured() -> None:

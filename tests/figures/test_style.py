@@ -8,8 +8,10 @@ import sys
 import plotly.graph_objects as go
 import plotly.io
 import pytest
+from clipped import read
 
 from memlab.figures import style
+from memlab.figures.export import pictures
 
 
 def luminance(colour: str) -> float:
@@ -46,12 +48,23 @@ def test_template_is_not_registered_and_a_figure_of_ones_own_gets_it_only_for_pr
 
 
 def test_legend_columns_hold_the_longest_name() -> None:
-    names = ["a", "hybrid(k=200) | mmr(lambda_=0.7)"]
+    names = ["hybrid(k=200) | mmr(lambda_=0.5)", "hybrid(k=200) | mmr(lambda_=0.7)"]
     _, height = style.legend_below(names, 336)
     assert height == style.LEGEND_ROW_PX * 2 + 10
     wide, one_row = style.legend_below(names, 672)
     assert one_row < height
     assert wide["entrywidth"] > 160
+
+
+def test_a_legend_is_in_columns_only_where_they_take_no_more_rows() -> None:
+    names = ["dense", "hybrid(k=200)", "hybrid(k=200) | mmr(lambda_=0.7)"]
+    flowing, height = style.legend_below(names, 336)
+    assert flowing["entrywidth"] == 0
+    assert height == style.LEGEND_ROW_PX * 2 + 10
+    lines = [style.line([0, 1], [i, i], name) for i, name in enumerate(names)]
+    drawn = style.for_width(style.plot(lines, plot_px=100, names=names), "column")
+    texts = {text["words"]: text for text in read(pictures(drawn, ["svg"], "column")["svg"].decode())["texts"]}
+    assert texts[names[0]]["top"] == texts[names[1]]["top"] < texts[names[2]]["top"]
 
 
 @pytest.mark.slow

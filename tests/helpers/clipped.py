@@ -1,4 +1,4 @@
-"""What a reader of a picture would see cut off: texts in a real browser, against page, cells and each other."""
+"""What a reader of a picture would not see: texts cut off or covered, and marks under a text, in a real browser."""
 
 from __future__ import annotations
 
@@ -41,26 +41,41 @@ _READ = r"""async function(svg) {
     return f !== "none" && o > 0 && !/rgb\(255, 255, 255\)|rgba\(.*, 0\)/.test(f); };
   const cells = [...root.querySelectorAll(".bars path, .shapelayer path, .barlayer path, .treemaplayer path")]
     .filter(e => shown(e) && filled(e)).map(e => box(e.getBoundingClientRect()));
-  const found = {width: page.width, height: page.height, texts, cells};
+  const grounds = [...root.querySelectorAll(".annotation rect.bg")]
+    .filter(e => shown(e) && +getComputedStyle(e).fillOpacity === 1 && e.getBBox().width)
+    .map(e => ({words: e.parentNode.textContent.trim(), ...box(e.getBoundingClientRect())}));
+  const marks = [...root.querySelectorAll(".points path, .errorbars path")].filter(shown).map(e => {
+    const s = getComputedStyle(e), edge = s.stroke === "none" ? 0 : parseFloat(s.strokeWidth) / 2;
+    const r = box(e.getBoundingClientRect());
+    return {left: r.left - edge, top: r.top - edge, right: r.right + edge, bottom: r.bottom + edge};
+  });
+  const found = {width: page.width, height: page.height, texts, cells, grounds, marks};
   host.remove();
   return JSON.stringify(found);
 }"""
 _SLACK = 1.0
+_COLUMN_PX, _TALLEST_PX = 336, 432
 
 
 def read(svg: str) -> dict[str, Any]:
-    """Give the size of a picture, its lines of text with their boxes, and its filled cells, in pixels."""
+    """Give the size of a picture, its lines of text, the grounds of texts, marks and filled cells, all in pixels."""
     browser = _browser._running()
     found: dict[str, Any] = json.loads(browser._wait(browser._call(_READ, svg)))
     return found
 
 
 def clipped(svg: str) -> list[str]:
-    """Name each text that leaves the page, its plot or its cell, or lies on another text."""
+    """Name each text that leaves the page, its plot or its cell, or lies on another or a mark; and a tall column."""
     seen = read(svg)
     page = {"left": 0, "top": 0, "right": seen["width"], "bottom": seen["height"]}
     texts = [text | _ink(text) for text in seen["texts"]]
     problems = []
+    if seen["width"] <= _COLUMN_PX and seen["height"] > _TALLEST_PX:
+        problems.append(f"the column is {seen['height'] / 96:.2f} in tall")
+    for ground in seen["grounds"]:
+        hidden = sum(_lies_on(mark, ground) is not None for mark in seen["marks"])
+        if hidden:
+            problems.append(f"{ground['words']!r} hides {hidden} mark(s)")
     for i, text in enumerate(texts):
         words = text["words"]
         if out := _outside(text, page):
@@ -72,12 +87,17 @@ def clipped(svg: str) -> list[str]:
             cell = min(holding, key=lambda c: (c["right"] - c["left"]) * (c["bottom"] - c["top"]))
             if out := _outside(text, cell):
                 problems.append(f"{words!r} leaves its cell by {out:.1f} px")
-        for other in texts[:i]:
-            across = min(text["right"], other["right"]) - max(text["left"], other["left"])
-            down = min(text["bottom"], other["bottom"]) - max(text["top"], other["top"])
-            if across > _SLACK and down > _SLACK:
-                problems.append(f"{words!r} lies on {other['words']!r} ({across:.1f} × {down:.1f} px)")
+        problems += [
+            f"{words!r} lies on {other['words']!r} ({shared[0]:.1f} × {shared[1]:.1f} px)"
+            for other in texts[:i] if (shared := _lies_on(text, other))
+        ]  # fmt: skip
     return problems
+
+
+def _lies_on(one: dict[str, Any], other: dict[str, Any]) -> tuple[float, float] | None:
+    across = min(one["right"], other["right"]) - max(one["left"], other["left"])
+    down = min(one["bottom"], other["bottom"]) - max(one["top"], other["top"])
+    return (across, down) if across > _SLACK and down > _SLACK else None
 
 
 def _ink(text: dict[str, Any]) -> dict[str, float]:

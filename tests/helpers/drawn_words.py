@@ -20,7 +20,7 @@ def drawn(fig: go.Figure, *, rendered: bool) -> str:
     svg = pictures(fig, ["svg"], "column")["svg"].decode()
     assert "<image" not in svg
     assert re.search(r'<svg[^>]* width="336"', svg)
-    assert not clipped(svg)
+    assert clipped(svg) == []
     return words(svg)
 
 
