@@ -274,12 +274,16 @@ PREFERENCE = any_of(
     "only works|works (?:best|better)|(?:best|better|easier) for me|for me,? (?:it|the)|i (?:learn|think|work) best",
 )
 """Says what somebody likes best, or cannot bear."""
-ORDER = any_of("order|sequence|chronolog\\w*|timeline|one after (?:another|the other)|earliest|first to last")
+ORDER = any_of(
+    "in (?:which|what|the) (?:\\w+ )?(?:order|sequence)|(?:order|sequence) (?:of|in which)",
+    "chronolog\\w*|timeline|one after (?:another|the other)|earliest|(?:first|start) to (?:last|finish|end)",
+    "first\\b.{1,40}\\b(?:last|next|second|what after|then what)|(?:sort|rank|put) (?:these|them|the following)",
+)
 """Asks what came after what."""
 SUMMARY = any_of(
-    "sum\\b.{0,40}\\bup|summar\\w+|overview|recap\\w*|(?:run|walk|take) me through",
-    "over the (?:months|weeks|course|year)",
-    "how (?:did|has|have) .*\\b(?:go|gone|evolved?|develop(?:ed)?|changed?|progress(?:ed)?)",
+    "sum(?: \\w+){0,3} up|summar\\w+|overview|recap\\w*|(?:run|walk|take) me through|(?:story|account) of",
+    "(?:describe|tell me|explain) (?:how|what happened)|over the (?:months|weeks|course|year)|in the course of",
+    "how (?:did|has|have) .*\\b(?:evolved?|develop(?:ed)?|changed?|progress(?:ed)?)",
 )
 """Asks how something went, as a whole."""
 HELP = any_of(
@@ -292,8 +296,8 @@ HELP = any_of(
 """Asks for something to be made or advised, and for nothing that was said."""
 OF_ASSISTANT = any_of(
     "(?:did|had) you",
-    r"you(?:'ve| have| had)? (?:\w+ )?(?:suggest|recommend|propos|sa(?:id|y)|told|tell|advis|mention|explain|gave|give)\w*",
-    r"you(?:'ve| have| had)? (?:\w+ )?(?:list|call|wrote|write|warn|work|comput|calculat|estimat|nam|draft|offer)\w*",
-    r"your (?:\w+ )?(?:suggest|recommend|advice|answer|draft|plan|estimate|calculation|explanation|list|proposal)\w*",
+    r"you(?:'ve| have| had)? (?:\w+ )?(?:suggest|recommend|propos|advis|mention|explain|list|call|warn|work|comput)ed",
+    r"you(?:'ve| have| had)? (?:\w+ )?(?:said|told|gave|given|wrote|written|(?:calculat|estimat|nam|draft|offer)ed)",
+    r"your (?:\w+ )?(?:suggestion|recommendation|proposal|advice|answer|draft|plan|estimate|calculation|list)s?",
 )
 """Asks for what the assistant said, rather than for what it was told."""

@@ -6,6 +6,7 @@ import re
 
 import polars as pl
 
+from memlab.language.cues import ORDER, SUMMARY
 from memlab.language.words import FINITE_AUXILIARIES
 
 _UNITS = "(?:seconds|minutes|hours|days|nights|weeks|weekends|months|years|decades)"
@@ -105,7 +106,7 @@ def form(text: str) -> str:
 
 
 def aggregation(text: str | pl.Expr = "text") -> pl.Expr:
-    """Tell whether questions ask for something counted, summed or listed, so that one piece of evidence cannot do.
+    """Tell whether questions ask for something counted, listed, put in order or told as a whole: one piece cannot do.
 
     However much there is to count, one or two dates answer "how many weeks ago": a question of form ``how long`` is
     none.
@@ -120,7 +121,8 @@ def aggregation(text: str | pl.Expr = "text") -> pl.Expr:
     """
     which = question_form(text)
     counted = _clean(text).str.contains(_COUNTED) & (which != "how long")
-    return (counted | which.is_in(["how many", "list"])).alias("aggregation")
+    whole = _clean(text).str.contains(f"{ORDER}|{SUMMARY}")
+    return (counted | whole | which.is_in(["how many", "list"])).alias("aggregation")
 
 
 def _clean(text: str | pl.Expr) -> pl.Expr:

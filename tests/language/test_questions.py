@@ -56,6 +56,8 @@ EXAMPLES = [
     ("My kitchen is a mess. Any tips for keeping it clean?", "advice", False),
     ("Can you remind me what the rotation was on a Sunday?", "what", False),
     ("Tell me more.", "other", False),
+    ("In what order did I finish the desk, the shelf and the bed?", "what", True),
+    ("Sum up how my training went.", "how", True),
     ("", "other", False),
 ]
 
