@@ -261,19 +261,6 @@ POINTING = any_of(
     "it|its|this|that|these|those|they|them|their|he|she|him|her|his|there|here|ones?|too|either|both|such"
 )
 """A word whose meaning may stand in another sentence."""
-INSTRUCTION = any_of(
-    "(?:from (?:now|here) on|going forward|in (?:the )?future|by default|whenever|(?:every|each|any) ?time)",
-    "(?:always|never|no more|stop \\w+ing|keep in mind|remember (?:that|to|i)|(?:one|a|small|house|standing) rule)",
-    "(?:please|pls)(?: \\w+)? (?:stop|keep|use|avoid|skip|don't|do not|no|give|write|show|put|leave|stick|add|say|end)",
-)
-"""Says how somebody is to be answered from then on, or sounds so."""
-PREFERENCE = any_of(
-    "i(?:'d| would) (?:much )?(?:rather|prefer)|i (?:much |really |strongly )?prefer",
-    "(?:can't|cannot) (?:stand|bear|deal)|i (?:really )?(?:hate|loathe|dislike)|not a fan",
-    "i (?:don't|do not) (?:like|enjoy|want|eat|drink|do)",
-    "only works|works (?:best|better)|(?:best|better|easier) for me|for me,? (?:it|the)|i (?:learn|think|work) best",
-)
-"""Says what somebody likes best, or cannot bear."""
 ORDER = any_of(
     "in (?:which|what|the) (?:\\w+ )?(?:order|sequence)|(?:order|sequence) (?:of|in which)",
     "chronolog\\w*|timeline|one after (?:another|the other)|earliest|(?:first|start) to (?:last|finish|end)",
@@ -286,14 +273,6 @@ SUMMARY = any_of(
     "how (?:did|has|have) .*\\b(?:evolved?|develop(?:ed)?|changed?|progress(?:ed)?)",
 )
 """Asks how something went, as a whole."""
-HELP = any_of(
-    "how (?:do|can|should|would|could|might) (?:i|we)|(?:can|could|would|will) you|please|help",
-    "write|draft|suggest|recommend|give|show|explain|plan|make|design|create|compare",
-    "what should|what(?:'s| is| are| would be) (?:an?|the best|some|good)|any (?:\\w+ )?(?:ideas|tips|suggestions)",
-    "i (?:need|want|'d like)",
-    start=r"(?:^|[.!?,:;] )\W*",
-)
-"""Asks for something to be made or advised, and for nothing that was said."""
 OF_ASSISTANT = any_of(
     "(?:did|had) you",
     r"you(?:'ve| have| had)? (?:\w+ )?(?:suggest|recommend|propos|advis|mention|explain|list|call|warn|work|comput)ed",

@@ -17,8 +17,6 @@ TURN_SHAPES = {
     "first_person": r"\b(?:I|me|my|mine|we|our|us)\b",
     "second_person": r"(?i)\b(?:you|your|yours)\b",
     "capitalised": r"[\p{Ll},] \p{Lu}\p{Ll}+",
-    "instructs": cues.INSTRUCTION,
-    "prefers": cues.PREFERENCE,
 }
 QUESTION_SHAPES = {
     **{
@@ -30,10 +28,6 @@ QUESTION_SHAPES = {
     "asks_time": r"(?i)\b(?:when|how long|(?:what|which) (?:date|day|month|year|time))\b",
     "asks_plural": r"(?i)\b(?:what|which)(?: \w+){0,2} \w+s\b|"
     r"\b(?:all|both|each|every|many|list|different|types?|kinds?)\b",
-    "asks_order": cues.ORDER,
-    "asks_summary": cues.SUMMARY,
-    "asks_help": cues.HELP,
     "asks_of_assistant": cues.OF_ASSISTANT,
-    "asks_ever": r"(?i)\b(?:ever|never|already)\b",
     "asks_opinion": r"(?i)\b(?:would|might|could|likely|probably|considered)\b",
 }

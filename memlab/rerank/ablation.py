@@ -29,7 +29,7 @@ _GROUPS = {
     "late": r"late\w*",
     "sum of scores": r"sum",
     "like the first hits": r"similar_to_\w+",
-    "turn shape": r"asks|instructs|prefers|exclaims|digits|time_words|\w+_person|capitalised|length|captioned|answers"
+    "turn shape": r"asks|exclaims|digits|time_words|\w+_person|capitalised|length|captioned|answers"
     r"|by_assistant|\w+_in_session",
 }
 

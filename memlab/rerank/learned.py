@@ -31,7 +31,7 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
     Two small networks score turns by about ninety features of question, turn, neighbourhood, session and scope: one
     learned to put turns first, the other also to put sessions first, which rank by the shares of their turns together.
     The score that a turn had before does not matter, only that it is a candidate. The model of the box learned from
-    invented conversations, and half of the untrained sum is added to what it says.
+    invented conversations, and to what it says the untrained sum is added.
 
     :param model: a file that ``memlab train`` wrote, or the folder of a cross-validation: each scope is then ranked by
         a model that did not learn from it. Empty: the model of the box.
@@ -78,12 +78,12 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
 def apply(model: Model, part: Candidates, *, level: Level = "turn") -> np.ndarray:
     """Score candidates, or the sessions that they stand in.
 
-    A model that says so (``about["sum"]``) adds so much of the untrained sum of scores, both in standard deviations
+    A model that says so (``about["sum"]``, by level) adds so much of the untrained sum, both in standard deviations
     from the mean of what there is to rank.
 
     :returns: (q, c) scores of turns or (q, s) of sessions, float64; −inf where there is none.
     """
-    network, weight = model.turns if level == "turn" else model.sessions, model.about.get("sum", 0.0)
+    network, weight = model.turns if level == "turn" else model.sessions, model.about.get("sum", {}).get(level, 0.0)
     scores = np.where(part.mask, predict(network, part.values), -np.inf).astype(np.float64)
     if level == "session":
         scores = _of_sessions(scores, part)

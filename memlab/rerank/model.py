@@ -15,6 +15,7 @@ import polars as pl
 
 from memlab.errors import ModelError
 from memlab.files import atomic
+from memlab.records import LEVELS
 from memlab.rerank.listwise import Network, shapes
 
 FORMAT = 2
@@ -29,7 +30,7 @@ class Model:
     :param sessions: scores turns so that they add up to their sessions.
     :param about: ``features``, ``encoder``, ``header``, ``scopes`` (what it learned from, as
         :func:`scope_fingerprints` names them), ``questions``, ``seed``, ``sum`` (how much of the untrained sum is added
-        to the scores; none where it is not there), and from ``memlab train`` ``data`` (names and
+        to the scores of each level; none where it is not there), and from ``memlab train`` ``data`` (names and
         fingerprints) and ``scores`` of each conversation by a network that did not learn from it.
     """
 
@@ -76,13 +77,17 @@ class Model:
         parts = {
             part: {n.partition(".")[2]: w for n, w in tensors.items() if n.startswith(part + ".")} for part in NETWORKS
         }
-        weight = about.get("sum", 0.0)
-        if not isinstance(weight, float | int) or not math.isfinite(weight):
-            raise ModelError(f"model {str(path)!r} adds {weight!r} of the untrained sum, no number; train it again")
+        added = about.get("sum", dict.fromkeys(LEVELS, 0.0))
+        if not isinstance(added, dict) or not all(_is_number(added.get(level)) for level in LEVELS):
+            raise ModelError(f"model {str(path)!r} adds {added!r} of the untrained sum, no numbers; train it again")
         wrong = [part for part in NETWORKS if not _whole(parts[part])]
         if wrong or not {"features", "encoder", "header", "scopes"} <= set(about):
             raise ModelError(f"model {str(path)!r} lacks {wrong[0] if wrong else 'its description'}; train it again")
         return cls(**parts, about=about)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float | int) and math.isfinite(value)
 
 
 def _whole(network: Network) -> bool:

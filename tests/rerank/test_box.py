@@ -19,7 +19,8 @@ from memlab.rerank.model import scope_fingerprints
 from memlab.rerank.training import Lists
 from memlab.retrieve import Bench
 
-TALK = Path("data/talk")
+TALK = [*sorted(Path("data/talk").glob("*.jsonl")), Path("data/talk/long/shown.jsonl")]
+HELD = Path("data/talk/long/held.jsonl")
 
 
 @pytest.fixture(scope="module")
@@ -33,18 +34,21 @@ def lists(small: Dataset, bench: Bench) -> list[Lists]:
 
 
 def test_it_learned_from_the_talk_that_is_here_and_from_nothing_else(box: Model) -> None:
-    talk = [memlab.datasets.load(file) for file in sorted(TALK.glob("*.jsonl"))]
+    talk = [memlab.datasets.load(file) for file in TALK]
     assert box.about["data"] == [{"name": data.name, "fingerprint": data.fingerprint()} for data in talk]
     scopes = {mark for data in talk for mark in scope_fingerprints(data.turns, data.scopes).values()}
     assert set(box.about["scopes"]) == scopes
-    assert box.about["questions"] == sum(data.questions.height for data in talk)
+    assert box.about["questions"] == sum((~data.questions["abstention"]).sum() for data in talk)
+    held = memlab.datasets.load(HELD)
+    assert not set(box.about["scopes"]) & set(scope_fingerprints(held.turns, held.scopes).values())
 
 
 def test_every_piece_of_evidence_of_the_talk_is_there() -> None:
-    for file in TALK.glob("*.jsonl"):
+    for file in (*TALK, HELD):
         data = memlab.datasets.load(file)
         assert data.issues.is_empty()
-        assert data.questions["evidence"].list.len().min() > 0
+        questions = data.questions
+        assert ((questions["evidence"].list.len() > 0) != questions["abstention"]).all()
 
 
 def test_it_is_made_of_features_that_are_still_computed(box: Model, lists: list[Lists]) -> None:
@@ -54,8 +58,10 @@ def test_it_is_made_of_features_that_are_still_computed(box: Model, lists: list[
 @pytest.mark.parametrize("level", ["turn", "session"])
 def test_the_untrained_sum_tempers_it(box: Model, lists: list[Lists], level: str) -> None:
     part = lists[0].candidates
-    alone = apply(replace(box, about={**box.about, "sum": 0.0}), part, level=level)
-    half, nearly_all = (apply(replace(box, about={**box.about, "sum": w}), part, level=level) for w in (0.5, 1e6))
+    alone, half, nearly_all = (
+        apply(replace(box, about={**box.about, "sum": {level: weight}}), part, level=level)
+        for weight in (0.0, 0.5, 1e6)
+    )
     for other in (half, nearly_all):
         assert (np.isfinite(other) == np.isfinite(alone)).all()
     for row, there in enumerate(np.isfinite(alone)):
@@ -64,10 +70,10 @@ def test_the_untrained_sum_tempers_it(box: Model, lists: list[Lists], level: str
         assert half[row][there].mean() == pytest.approx(0, abs=1e-4)
 
 
-@pytest.mark.parametrize("weight", ["much", None, float("nan")])
+@pytest.mark.parametrize("weight", ["much", 0.5, {"turn": 0.5}, {"turn": 0.5, "session": float("nan")}])
 def test_how_much_of_the_sum_it_adds_is_a_number(box: Model, weight: object, tmp_path: Path) -> None:
     replace(box, about={**box.about, "sum": weight}).save(tmp_path / "box.safetensors")
-    with pytest.raises(ModelError, match="of the untrained sum, no number; train it again"):
+    with pytest.raises(ModelError, match="of the untrained sum, no numbers; train it again"):
         Model.load(tmp_path / "box.safetensors")
 
 
