@@ -220,10 +220,11 @@ function render({ model, el }) {
     }
     side.replaceChildren(table);
   }
+  const choose = () => { known.value = model.get("question"); if (known.selectedIndex < 0) known.value = ""; };
   function show() {
     const view = model.get("_view");
     if (view.text !== undefined && document.activeElement !== ask) ask.value = view.text;
-    known.value = model.get("question");
+    choose();
     list();
     keys(...shown);
     lay();
@@ -320,7 +321,7 @@ function render({ model, el }) {
   };
   const follow = {
     "change:_scene": newScene, "change:_view": show,
-    "change:question": () => { known.value = model.get("question"); },
+    "change:question": choose,
     "change:_picked": () => { const rows = pickedRows(); chosen(rows); plot.select(rows, { preventEvent: true }); },
     "change:problem": () => { problem.textContent = model.get("problem"); },
     "change:systems": () => { systems.forEach((s, i) => { s.value = model.get("systems")[i] ?? ""; }); },

@@ -79,6 +79,7 @@ def test_ask_hover_lasso_and_read_the_frame_back(tmp_path: Path) -> None:
         page.type(TYPED)
         page.key("Enter")
         drawn(page, answer(scene, BENCH, TYPED, systems))
+        assert page.js(f"{select}.selectedOptions[0].textContent") == "pick a question…"
 
         page.click(*page.centre(".memlab-explorer input[title^=second]"), count=3)
         page.type("hybrid")
