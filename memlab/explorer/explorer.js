@@ -70,6 +70,8 @@ function render({ model, el }) {
       make("label", {}, "until", time, day)),
     problem, make("div", { className: "stage" }, map, side), key, picked, matrix);
   el.append(root);
+  // JupyterLab takes keys for its own unless the very control says no: an x on a list would cut the cell.
+  for (const control of root.querySelectorAll("input, select, button")) control.dataset.lmSuppressShortcuts = "";
 
   const [xScale, yScale] = [scale(), scale()];
   const plot = reglScatterplot.default({ canvas, xScale, yScale, pointSize: 4, pointSizeSelected: 1, pointOutlineWidth: 2,
@@ -91,7 +93,7 @@ function render({ model, el }) {
     return v => v === v ? (high > low ? (v - low) / (high - low) : 1) : NaN;
   };
 
-  let painting = false;
+  let painting = false, shown = [null, RAMP];
   async function paint() {
     if (!scene) return;
     painting = true;  // drawing forgets what is picked
@@ -119,7 +121,8 @@ function render({ model, el }) {
     if (shownUntil < Infinity) await until();
     plot.select(pickedRows(), { preventEvent: true });
     painting = false;
-    keys(values ? names : null, palette);
+    shown = [values ? names : null, palette];
+    keys(...shown);
     lay();
   }
   async function until() {
@@ -128,9 +131,7 @@ function render({ model, el }) {
     const sorted = scene.sorted ??= [...times].sort((a, b) => a - b);
     shownUntil = sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))];
     day.textContent = new Date(shownUntil).toISOString().slice(0, 10);
-    const shown = [];
-    for (let i = 0; i < scene.n; i++) if (times[i] <= shownUntil) shown.push(i);
-    await plot.filter(shown);
+    await plot.filter([...Array(scene.n).keys()].filter(i => times[i] <= shownUntil));
     lay();
   }
   const seen = i => !times || times[i] <= shownUntil;
@@ -185,8 +186,10 @@ function render({ model, el }) {
     const dots = names ? names.slice(0, TEN.length).map((name, i) => [palette[i], name])
       : [[RAMP[0], colour.value === "time" ? "earlier" : "lower"], [RAMP[5], colour.value === "time" ? "later" : "higher"]];
     if (names && names.length > TEN.length) dots.push(["#fff", `… and ${names.length - TEN.length} more, in the same colours`]);
-    const marks = ["✚ the question", "● returned, evidence", "□ returned, not evidence", "★ evidence", "☆ evidence that was missed (dashed)"];
-    if (systems[1].value) marks.push(`△ returned by ${systems[1].value}`);
+    const [first, second] = model.get("systems");
+    const marks = ["✚ the question", "● returned, evidence", "□ returned, not evidence", "★ evidence",
+      `☆ evidence that ${second ? first : "was"} missed (dashed)`];
+    if (second) marks.push(`△ returned by ${second} (black: evidence)`);
     key.replaceChildren(...marks.map(text => make("span", { textContent: text })), ...dots.map(([tint, name]) => {
       const dot = make("i", { className: "dot" });
       dot.style.background = tint;
@@ -217,11 +220,13 @@ function render({ model, el }) {
     }
     side.replaceChildren(table);
   }
+  const choose = () => { known.value = model.get("question"); if (known.selectedIndex < 0) known.value = ""; };
   function show() {
     const view = model.get("_view");
     if (view.text !== undefined && document.activeElement !== ask) ask.value = view.text;
-    known.value = model.get("question");
+    choose();
     list();
+    keys(...shown);
     lay();
     root.dataset.ms = (performance.now() - asked).toFixed(0);
     if (colour.value === "score" || sized.checked) paint();
@@ -265,6 +270,8 @@ function render({ model, el }) {
   };
   const pickedRows = () => [...model.get("_picked")];
 
+  // JupyterLab would select cells from here on, and take every move of the mouse that the lasso needs.
+  map.addEventListener("mousedown", e => { if (e.shiftKey) e.stopPropagation(); });
   plot.subscribe("view", lay);
   plot.subscribe("pointover", i => hover(i));
   plot.subscribe("pointout", () => hover(-1));
@@ -314,7 +321,7 @@ function render({ model, el }) {
   };
   const follow = {
     "change:_scene": newScene, "change:_view": show,
-    "change:question": () => { known.value = model.get("question"); },
+    "change:question": choose,
     "change:_picked": () => { const rows = pickedRows(); chosen(rows); plot.select(rows, { preventEvent: true }); },
     "change:problem": () => { problem.textContent = model.get("problem"); },
     "change:systems": () => { systems.forEach((s, i) => { s.value = model.get("systems")[i] ?? ""; }); },

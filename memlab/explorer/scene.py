@@ -122,7 +122,7 @@ def answer(
         the question, ``text``: its telling sentence) and ``missed``.
     """
     rows = dict(zip(scene.turns["turn_id"], range(scene.turns.height), strict=True))
-    asked = _asked(bench, scene.scope, text, query_id)
+    asked = alone(bench, scene.scope, text, query_id)
     if asked.query_vectors is None:
         raise DataError("this bench has no encoder to embed a question with; make it with one")
     vector = asked.query_vectors[:1]
@@ -161,13 +161,14 @@ def answer(
     return {"text": text, "x": x, "y": y, "evidence": wanted, "systems": drawn}
 
 
-def _asked(bench: Bench, scope: str, text: str, query_id: str) -> Bench:
+def alone(bench: Bench, scope: str, text: str, query_id: str) -> Bench:
+    """Give the bench with one question, which remembers how it was ranked: as it is where it has no other already."""
     if not query_id:
         return bench.with_queries(pl.DataFrame({"scope": [scope], "text": [text]}))
     row = bench.queries["query_id"].index_of(query_id)
     if row is None:
         raise DataError(f"no question {query_id!r} on this bench")
-    return bench.with_rows(np.array([row]))
+    return bench if bench.queries.height == 1 else bench.with_rows(np.array([row]))
 
 
 def snippet(text: str, question: str, *, length: int = 260, language: str = "en") -> str:

@@ -15,7 +15,7 @@ import polars as pl
 
 from memlab.cluster import hdbscan_labels
 from memlab.errors import DataError, MemlabError, ModelError
-from memlab.explorer.scene import Scene, answer, cluster_names, lay_out, snippet
+from memlab.explorer.scene import Scene, alone, answer, cluster_names, lay_out, snippet
 from memlab.records import Run
 from memlab.retrieve import Bench
 
@@ -100,6 +100,7 @@ def _widget_class() -> Any:
             self._runs = {run.name: run for run in systems if isinstance(run, Run)}
             self._scenes = {scene.scope: scene}
             self._evidence = _evidence(bench)
+            self._asking: tuple[tuple[str, str], Bench] | None = None
             names = [system.name if isinstance(system, Run) else system for system in systems]
             super().__init__(scope=scene.scope, systems=names, k=k)
             self.on_msg(self._asked)
@@ -181,6 +182,8 @@ def _widget_class() -> Any:
             self.question = max(asked["query_id"], key=lambda query: len(self._evidence.get(query, ())), default="")
 
         def _moved(self, _: Any = None, among: np.ndarray | None = None) -> None:
+            from threadpoolctl import threadpool_limits
+
             known = self._bench.queries.filter((pl.col("query_id") == self.question) & (pl.col("scope") == self.scope))
             query_id = self.question if known.height else ""
             text = str(known["text"][0]) if known.height else self.question
@@ -190,9 +193,14 @@ def _widget_class() -> Any:
             # A run answers its own questions; a new one takes the pipeline that the run is named after.
             systems = [self._runs[name] if query_id and name in self._runs else name for name in self.systems]
             evidence = self._evidence.get(query_id, ())
+            asked = (self.scope, self.question)
             try:
-                self._view = answer(self.scene, self._bench, text, systems, k=self.k, query_id=query_id,
-                                    evidence=evidence, among=among)  # fmt: skip
+                if self._asking is None or self._asking[0] != asked:
+                    self._asking = asked, alone(self._bench, self.scope, text, query_id)
+                one = self._asking[1]
+                with threadpool_limits(1, "blas"):  # many small products: threads wait for each other on a busy machine
+                    self._view = answer(self.scene, one, text, systems, k=self.k, query_id=one.queries["query_id"][0],
+                                        evidence=evidence, among=among)  # fmt: skip
                 self.problem = ""
             except MemlabError as error:
                 self.problem = str(error)

@@ -12,7 +12,9 @@ import pytest
 from explored import ASKED, BENCH, DATA, PLACES, SCOPE
 
 import memlab
+from memlab import pipelines
 from memlab.errors import DataError
+from memlab.explorer import answer
 from memlab.figures.origin import RUNNING
 
 
@@ -28,6 +30,22 @@ def test_it_opens_on_the_question_with_most_evidence(explorer: Any) -> None:
     explorer.question, explorer.k = ASKED["query_id"], 3
     assert explorer.answer["text"] == ASKED["text"]
     assert all(len(system["rows"]) == 3 for system in explorer.answer["systems"])
+
+
+def test_a_question_is_ranked_once_for_each_system(explorer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    called, plain = [], pipelines._call
+    monkeypatch.setattr(pipelines, "_call", lambda stage, *rest, **more: called.append(str(stage)) or plain(
+        stage, *rest, **more))  # fmt: skip
+    explorer.question, asked = "What did I buy?", answer(explorer.scene, BENCH, "What did I buy?", ["dense"], k=3)
+    called.clear()
+    explorer.k = 3
+    explorer.systems = ["dense"]
+    assert called == []
+    assert explorer.answer == asked
+    explorer.systems = ["dense", "hybrid"]
+    assert called == ["hybrid"]
+    explorer.question = ASKED["query_id"]
+    assert called == ["hybrid", "dense", "hybrid"]
 
 
 def test_what_goes_wrong_is_said_and_changes_nothing(explorer: Any) -> None:
