@@ -16,7 +16,8 @@
 # %% [markdown]
 # # What do summaries of summaries keep, and what do they buy?
 #
-# On the committed sample (two of the four invented people, 73 questions, 99 pieces of evidence, 95 % intervals):
+# On the committed sample (two of the four invented people, 73 questions, 99 pieces of evidence, 95 % intervals over these:
+# two people are too few to resample):
 #
 # - Summaries of sessions are 4.2 times shorter and stand on 76.8 % [67.5 %, 84.0 %] of the evidence, clusters 3.2 times and
 #   81.8 % [73.1 %, 88.2 %]; sentences drawn at random would keep 47.7 % and 58.6 %.

@@ -38,9 +38,9 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
         ``text`` (with its caption), ``rank`` (null where it was not ranked) and ``cause``.
     :raises DataError: when the run ranks sessions, ``k`` is not positive, or no question has evidence turns.
 
-    The causes were chosen after reading some sixty misses of ``combsum(turn=(1, 1, 2), session=(1, 1, 2)) | learned``
-    on LoCoMo. Of 30 then drawn at random, a few of them read before, 25 fitted the cause that they got. Of the other
-    five, two were labels that point at the wrong turn, which no rule here sees: they count as implied.
+    The causes were chosen after reading some sixty misses of ``best | learned`` on LoCoMo. Of 30 then drawn at random,
+    a few of them read before, 25 fitted the cause that they got. Of the other five, two were labels that point at the
+    wrong turn, which no rule here sees: they count as implied.
 
     >>> import memlab
     >>> from memlab.evaluate.misses import by_cause, misses

@@ -14,7 +14,7 @@ from memlab.experiments.running import run_pipelines
 from memlab.records import LEVELS, Dataset, Level
 from memlab.retrieve import Bench
 
-UNTRAINED = "combsum(turn=(1, 1, 2), session=(1, 1, 2))"
+UNTRAINED = "best"
 """What the reranker takes its candidates from, and what it has to beat."""
 
 TRANSFER: Mapping[Level, tuple[str, ...]] = {"turn": ("recall_all@10",), "session": ("recall_all@5", "recall_all@10")}
