@@ -26,7 +26,7 @@ GROUPS = {"all": None, "≥ 2 sessions": pl.col("n_evidence_sessions") >= 2}
 def made(folder: Path, out: Path, store: str) -> None:
     """Learn from the conversations of a folder, but those held back, and write the model."""
     lists, about = [], []
-    for file in (*sorted(folder.glob("*.jsonl")), folder / "long" / "shown.jsonl"):
+    for file in (*sorted(folder.glob("*.jsonl")), *sorted(folder.glob("*/shown.jsonl"))):
         data = memlab.datasets.load(file)
         lists += training_lists(memlab.Bench.of(data, encoder="minilm", store=store), data)
         about.append({"name": data.name, "fingerprint": data.fingerprint()})

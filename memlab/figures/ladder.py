@@ -102,7 +102,7 @@ def _climb_layout(panels: list[dict[str, Any]], *, measure: str, alpha: float, t
             })  # fmt: skip
             x, y = style.axes(i).values()
             for row, lines in zip(panel["rows"], of_panel, strict=True):
-                above = {"y": row["at"] + (5 + _LINE * deepest) / row_px, "yref": y, "xref": f"{x} domain",
+                above = {"y": row["at"] + (6 + _LINE * deepest) / row_px, "yref": y, "xref": f"{x} domain",
                          "bgcolor": "white"}  # fmt: skip
                 texts += [
                     style.note(style.broken(lines), 0, align="left", **above),

@@ -19,8 +19,8 @@ from memlab.rerank.model import scope_fingerprints
 from memlab.rerank.training import Lists
 from memlab.retrieve import Bench
 
-TALK = [*sorted(Path("data/talk").glob("*.jsonl")), Path("data/talk/long/shown.jsonl")]
-HELD = Path("data/talk/long/held.jsonl")
+TALK = [*sorted(Path("data/talk").glob("*.jsonl")), *sorted(Path("data/talk").glob("*/shown.jsonl"))]
+HELD = sorted(Path("data/talk").glob("*/held.jsonl"))
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +39,12 @@ def test_it_learned_from_the_talk_that_is_here_and_from_nothing_else(box: Model)
     scopes = {mark for data in talk for mark in scope_fingerprints(data.turns, data.scopes).values()}
     assert set(box.about["scopes"]) == scopes
     assert box.about["questions"] == sum((~data.questions["abstention"]).sum() for data in talk)
-    held = memlab.datasets.load(HELD)
-    assert not set(box.about["scopes"]) & set(scope_fingerprints(held.turns, held.scopes).values())
+    for held in map(memlab.datasets.load, HELD):
+        assert not set(box.about["scopes"]) & set(scope_fingerprints(held.turns, held.scopes).values())
 
 
 def test_every_piece_of_evidence_of_the_talk_is_there() -> None:
-    for file in (*TALK, HELD):
+    for file in (*TALK, *HELD):
         data = memlab.datasets.load(file)
         assert data.issues.is_empty()
         questions = data.questions
