@@ -83,8 +83,9 @@ data
 # %% [markdown]
 # ## The steps
 #
-# Where an assistant speaks, its turns resemble the questions and hold few answers: they are held back in one step. A learned step is cross-validated: each conversation is ranked by a model that learned from others. What cannot run
-# on this data is left out and named: late interaction needs token embeddings, cross-validation a second conversation.
+# Where an assistant speaks, its turns resemble the questions and hold few answers: one step holds them back. A learned step is
+# cross-validated: each conversation is ranked by a model that learned from others. What cannot run on this data is left out
+# and named: late interaction needs token embeddings, cross-validation a second conversation.
 
 # %% jupyter={"source_hidden": true}
 one_question = bench.with_queries(bench.queries.head(1))

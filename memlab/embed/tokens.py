@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from memlab.embed.base import Encoder, Kind
 
 _TOGETHER = 1024
+_FEW = 32
 _BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32)
 
 
@@ -86,12 +87,22 @@ def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:
     filled = np.pad(2 * rotated, ((0, 0), (0, width - dim)))
     cosines = np.empty((len(asked), len(codes)), np.float32)
     signs = np.empty((_TOGETHER, codes.shape[1], 8), np.float32)
-    for start in range(0, len(codes), _TOGETHER):  # few enough that they stay in the processor's cache
-        part = codes[start : start + _TOGETHER]
-        read = np.take(_BITS, part, axis=0, out=signs[: len(part)], mode="clip")
-        cosines[:, start : start + _TOGETHER] = filled @ read.reshape(len(part), width).T
+    # The products of a question are small, and their threads wait for each other where another process multiplies too.
+    threads = 1 if len(asked) <= _FEW else None
+    with _libraries().limit(limits=threads, user_api="blas"):
+        for start in range(0, len(codes), _TOGETHER):  # few enough that they stay in the processor's cache
+            part = codes[start : start + _TOGETHER]
+            read = np.take(_BITS, part, axis=0, out=signs[: len(part)], mode="clip")
+            cosines[:, start : start + _TOGETHER] = filled @ read.reshape(len(part), width).T
     cosines -= rotated.sum(axis=1, keepdims=True)
     return cosines
+
+
+@cache
+def _libraries() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 @cache

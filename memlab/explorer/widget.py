@@ -182,8 +182,6 @@ def _widget_class() -> Any:
             self.question = max(asked["query_id"], key=lambda query: len(self._evidence.get(query, ())), default="")
 
         def _moved(self, _: Any = None, among: np.ndarray | None = None) -> None:
-            from threadpoolctl import threadpool_limits
-
             known = self._bench.queries.filter((pl.col("query_id") == self.question) & (pl.col("scope") == self.scope))
             query_id = self.question if known.height else ""
             text = str(known["text"][0]) if known.height else self.question
@@ -198,9 +196,8 @@ def _widget_class() -> Any:
                 if self._asking is None or self._asking[0] != asked:
                     self._asking = asked, alone(self._bench, self.scope, text, query_id)
                 one = self._asking[1]
-                with threadpool_limits(1, "blas"):  # many small products: threads wait for each other on a busy machine
-                    self._view = answer(self.scene, one, text, systems, k=self.k, query_id=one.queries["query_id"][0],
-                                        evidence=evidence, among=among)  # fmt: skip
+                self._view = answer(self.scene, one, text, systems, k=self.k, query_id=one.queries["query_id"][0],
+                                    evidence=evidence, among=among)  # fmt: skip
                 self.problem = ""
             except MemlabError as error:
                 self.problem = str(error)

@@ -275,8 +275,9 @@ SUMMARY = any_of(
 """Asks how something went, as a whole."""
 OF_ASSISTANT = any_of(
     "(?:did|had) you",
-    r"you(?:'ve| have| had)? (?:\w+ )?(?:suggest|recommend|propos|advis|mention|explain|list|call|warn|work|comput)ed",
-    r"you(?:'ve| have| had)? (?:\w+ )?(?:said|told|gave|given|wrote|written|(?:calculat|estimat|nam|draft|offer)ed)",
-    r"your (?:\w+ )?(?:suggestion|recommendation|proposal|advice|answer|draft|plan|estimate|calculation|list)s?",
+    "you(?:'ve| have| had)? (?:[a-z]+ )?(?:suggest|recommend|propos|advis|mention|explain|list|call|warn|work)ed",
+    "you(?:'ve| have| had)? (?:[a-z]+ )?(?:said|told|gave|given|wrote|written|(?:comput|calculat|estimat|nam)ed)",
+    "you(?:'ve| have| had)? (?:[a-z]+ )?(?:draft|offer)ed",
+    "your (?:[a-z]+ )?(?:suggestion|recommendation|proposal|advice|answer|draft|plan|estimate|calculation|list)s?",
 )
 """Asks for what the assistant said, rather than for what it was told."""

@@ -137,7 +137,8 @@ def combsum(
         turn) scores.
     :param assistant: by how many standard deviations every score of a turn that an assistant speaks is lowered first,
         but for questions that ask what it said; ``best`` has 1.
-    :raises DataError: for other than three weights, a negative one or none above 0, or without embeddings.
+    :raises DataError: for other than three weights, a negative one or none above 0, a number below 0 or
+        infinite for ``assistant``, or without embeddings.
 
     Source: CombSUM, Fox and Shaw, Combination of Multiple Searches (TREC-2, 1994); standardised scores: Renda and
     Straccia, Web Metasearch: Rank vs. Score Based Rank Aggregation (SAC 2003).
@@ -147,6 +148,8 @@ def combsum(
     >>> retrieve.combsum(bench, k=5).frame["rank"].max()
     5
     """
+    if not 0 <= assistant < float("inf"):
+        raise DataError(f"assistant is {assistant}; expected a number of standard deviations from 0 on")
     for name, weights in (("turn", turn), ("session", session)):
         if len(weights) != len(SCORERS) or min(weights) < 0:
             raise DataError(
@@ -191,13 +194,14 @@ def _combined(
     ):
         group, n_sessions = number[turns] - sessions.start, sessions.stop - sessions.start
         span = turns if level == "turn" else sessions
-        weight = bench.documents(level).weight_in(span)
+        of_turn_weight = bench.documents("turn").weight_in(turns)
         of_session_weight = bench.documents("session").weight_in(sessions)
+        weight = of_turn_weight if level == "turn" else of_session_weight
         less = lowered_by(bench, rows, turns, assistant)
         total = np.zeros((len(rows), span.stop - span.start))
         for (name, (of_turn, of_session)), (_, _, scores) in zip(used.items(), scored, strict=True):
             if less is not None:
-                scores = lowered(scores, less, bench.documents("turn").weight_in(turns))
+                scores = lowered(scores, less, of_turn_weight)
             best = best_of(scores, group, n_sessions)
             total += of_turn * standardised(scores if level == "turn" else best, weight)
             if of_session:

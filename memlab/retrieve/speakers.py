@@ -14,7 +14,7 @@ from memlab.retrieve.bench import Bench
 from memlab.retrieve.index import Documents
 
 ASSISTANT = 1.0
-"""Standard deviations. Of 0, .5, 1, 1.5 and 2, those from 1 on are as good, on chats of `data/talk` and the sample."""
+"""Standard deviations: of 0, .5, 1, 1.5 and 2 on chats of ``data/talk`` and the sample, see ``docs/results.md``."""
 
 
 def by_assistant(bench: Bench) -> np.ndarray:
@@ -23,9 +23,9 @@ def by_assistant(bench: Bench) -> np.ndarray:
 
 
 def _by_assistant(documents: Documents, *, turns: pl.DataFrame) -> np.ndarray:
-    rows = pl.DataFrame({"turn_id": pl.Series(documents.ids, dtype=pl.String)})
-    role = rows.join(turns.select("turn_id", "role"), on="turn_id", how="left", maintain_order="left")["role"]
-    return (role == "assistant").fill_null(False).to_numpy()
+    spoken = np.zeros(len(documents.ids), bool)
+    spoken[documents.at(turns.filter(role="assistant")["turn_id"])] = True
+    return spoken
 
 
 def lowered_by(bench: Bench, rows: np.ndarray, turns: slice, assistant: float = ASSISTANT) -> np.ndarray | None:

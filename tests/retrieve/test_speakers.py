@@ -66,6 +66,12 @@ def test_by_how_much(log: Callable[..., Bench]) -> None:
     assert lowered_by(bench, np.array([0]), slice(0, 4), 0.0) is None
 
 
+@pytest.mark.parametrize("much", [-1.0, float("nan"), float("inf")])
+def test_an_assistant_is_not_put_forward(log: Callable[..., Bench], much: float) -> None:
+    with pytest.raises(memlab.DataError, match="expected a number of standard deviations from 0 on"):
+        memlab.retrieve.combsum(log(MIXED, "What is my budget?"), assistant=much)
+
+
 @pytest.mark.parametrize("role", ["user", "assistant"])
 def test_where_one_kind_speaks_alone_nothing_changes(log: Callable[..., Bench], role: str) -> None:
     bench = log((role,) * len(SAID), "What is my kitchen budget?")
