@@ -96,6 +96,7 @@ class Settings(BaseSettings):
     :param index: what is made of finished sessions.
     :param recall: how facts are ranked.
     :param confidence: how sure a fact is; see :class:`memlab.knowledge.ConfidenceSettings`.
+    :param people: a person's name with their other names, or a scope with such a table of its own.
 
     >>> from memlab.config import Settings
     >>> Settings().encoder
@@ -119,6 +120,7 @@ class Settings(BaseSettings):
     index: IndexSettings = IndexSettings()
     recall: RecallSettings = RecallSettings()
     confidence: dict[str, Any] = {}
+    people: dict[str, tuple[str, ...] | dict[str, tuple[str, ...]]] = {}
 
     @classmethod
     def settings_customise_sources(

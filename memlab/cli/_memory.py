@@ -40,12 +40,24 @@ class Place:
         return CachedEncoder(self.store, load_encoder(self.chosen))
 
     def rows(self, table: str) -> pl.DataFrame:
-        return self.store.knowledge.rows(table, self.dataset, scopes=[self.scope])
+        from memlab.knowledge.people import join_people
+
+        return join_people(self.store.knowledge.rows(table, self.dataset, scopes=[self.scope]), self.chosen.people)
 
     def resolved(self, as_of: datetime | None = None) -> Resolved:
         from memlab import indexing
 
-        return indexing.resolved(self.store, self.dataset, scopes=[self.scope], encoder=self.encoder, as_of=as_of)
+        people = self.chosen.people
+        scopes = [self.scope]
+        return indexing.resolved(
+            self.store, self.dataset, scopes=scopes, encoder=self.encoder, as_of=as_of, people=people
+        )
+
+    def named(self, text: str) -> str:
+        """Give a text with the names of people that the settings declare to stand for all their names."""
+        from memlab.knowledge.people import name_people
+
+        return name_people(text, self.chosen.people, self.scope)
 
     def asked(self, question: str) -> pl.DataFrame:
         """Give a question of this memory as a frame.
@@ -59,7 +71,7 @@ class Place:
         except UnicodeEncodeError as error:
             fault = f"{question[error.start]!r} at {error.start}"
             raise DataError(f"the question is not valid text: {fault}; write it in the terminal's encoding") from None
-        return pl.DataFrame({"scope": [self.scope], "text": [question]})
+        return pl.DataFrame({"scope": [self.scope], "text": [self.named(question)]})
 
 
 def _opened(flags: dict[str, str | None]) -> Place:

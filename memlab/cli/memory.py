@@ -59,7 +59,7 @@ def facts(
         typer.echo(_undone(place, undo, redo, why))
         return
     resolved, rows, _, present = scored_facts(place, now=now, as_of=as_of)
-    rows = about(rows, person=person, predicate=predicate)
+    rows = about(rows, person=person and place.named(person), predicate=predicate)
     if log:
         closings = resolved.log.join(rows.select(old="fact_id"), on="old", how="semi", maintain_order="left")
         _print_log(closings.tail(most), place)
@@ -127,7 +127,7 @@ def profile(
 
     _, facts, at, present = scored_facts(place, now=now, as_of=as_of)
     found = ranked_facts(place, facts, query, k=2 * most) if query else None
-    page = made(facts, person=person, now=at, found=found, recent_days=days, most=most)
+    page = made(facts, person=place.named(person), now=at, found=found, recent_days=days, most=most)
     typer.echo(present)
     for line in page.to_markdown().splitlines():
         print_wrapped(line)
@@ -150,6 +150,7 @@ def timeline(
 
     data = indexing.attached(place.store, place.store.dataset(place.dataset, scopes=[place.scope]))
     start, end = read_date(since), read_date(until, end=True)
+    person = person and place.named(person)
     rows = timelines.timeline(data, place.resolved(), types=type_ or None, since=start, until=end, person=person)
     for row in rows.iter_rows(named=True):
         note = f"  ({row['note']})" if row["note"] else ""

@@ -13,6 +13,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.knowledge import Resolved, resolve, undo
+from memlab.knowledge.people import People, join_people
 from memlab.knowledge.search import candidates, summary_texts
 from memlab.records import Dataset
 from memlab.store import CachedEncoder, MemoryStore
@@ -28,14 +29,17 @@ def resolved(
     scopes: Sequence[str] | None = None,
     encoder: Encoder | None = None,
     as_of: datetime | None = None,
+    people: People | None = None,
 ) -> Resolved:
     """Read the facts of a dataset and find out which still hold, without the supersessions that were undone.
 
     :param encoder: matches near-equal wordings too; see :func:`memlab.knowledge.resolve`.
     :param as_of: only what had reached the memory by then counts.
+    :param people: who goes by several names.
     """
     caching = CachedEncoder(store, encoder) if encoder is not None else None
-    state = resolve(store.knowledge.rows("facts", dataset, scopes=scopes), encoder=caching, as_of=as_of)
+    facts = join_people(store.knowledge.rows("facts", dataset, scopes=scopes), people or {})
+    state = resolve(facts, encoder=caching, as_of=as_of)
     for _, *pair, when, why in store.knowledge.undone(dataset, scopes=scopes).iter_rows():
         old, new = (standing(state.facts, fact) for fact in pair)
         if old and new and state.log.filter(pl.col("old") == old, pl.col("new") == new).height:
