@@ -5,9 +5,8 @@ Text comes in; words, spans and values go out. No other room holds a list of wor
 - ``words``: closed classes of English words.
 - ``tokens``: the tokeniser with offsets, the form in which words are compared, and the stemmer.
 - ``sentences``: the sentence splitter with offsets.
-- ``numbers``: numbers in digits and in words, by text2num.
+- ``numbers``: numbers in digits and in words, by text2num, and numbers of units of time.
 - ``calendar``: months and weekdays by name, and steps through the calendar.
-- ``durations``: lengths of time.
 - ``dates``: dates, also those that are only meant ("last Friday", seen from a day).
 - ``dating``: such dates written out behind the words that mean them.
 - ``mentions``: the dates, numbers and names of a text in one list, as values that can be compared.

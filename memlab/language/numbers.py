@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from text_to_num import find_numbers
 
+from memlab.language.tokens import without
+
 _SCALE = {"k": 1e3, "thousand": 1e3, "million": 1e6, "billion": 1e9}
 _NUMERAL = re.compile(
     r"(?<![\w.])(\d+(?:,\d{3})+|\d+)(\.\d+)?(?P<th>st|nd|rd|th)?(?: ?(k|thousand|million|billion)\b)?", re.I
@@ -27,6 +29,13 @@ _NOUN_AFTER_ONE = re.compile(
     re.I,
 )
 
+_QUANTITY = re.compile(
+    r"\b(?P<n>\d+(?:\.\d+)?|an?|(?:a )?couple(?: of)?|(?:[a-z]+-)?[a-z]+)(?P<half> and a half)?[ -]"
+    r"(?P<unit>second|minute|hour|day|week|weekend|month|year)(?P<s>s?)\b(?P<after> and a half)?",
+    re.I,
+)
+_VAGUE = re.compile(r"\b(?:half|or|to|than|over|under|every|each|-|–)[ -]?$|\d-$", re.I)
+
 
 class Number(NamedTuple):
     """A number in a text.
@@ -42,6 +51,16 @@ class Number(NamedTuple):
     start: int
     end: int
     ordinal: bool = False
+
+
+class Quantity(NamedTuple):
+    """So many of a unit of time, "second" to "year"."""
+
+    n: float
+    unit: str
+    text: str
+    start: int
+    end: int
 
 
 class _Word:
@@ -75,8 +94,7 @@ def numbers(text: str, *, ordinals: bool = False) -> list[Number]:
     ['nineteen ninety-nine', 'one']
     """
     rows = list(_written(text))
-    for number in rows:
-        text = text[: number.start] + "\0" * len(number.text) + text[number.end :]
+    text = without(text, rows)
     rows += _spelled(text)
     rows += (Number(_COUNT[m[1].lower()] / (1 + (m[0] != m[1])), m[0], *m.span()) for m in _COUNTED.finditer(text))
     return sorted((number for number in rows if ordinals or not number.ordinal), key=lambda number: number.start)
@@ -115,3 +133,25 @@ def _counts(text: str, one: Number) -> bool:
     if not text[: one.start].strip() and not text[one.end :].strip(" .!"):
         return True
     return bool(_NOUN_AFTER_ONE.match(text, one.end)) and not _NOT_BEFORE_ONE.search(text[: one.start])
+
+
+def quantities(text: str) -> Iterator[Quantity]:
+    """List numbers of units of time, whatever they say: durations, ages, rates, and how long ago.
+
+    >>> from memlab.language.numbers import quantities
+    >>> [(q.n, q.unit) for q in quantities("I spent a year and a half there and left two weeks ago.")]
+    [(1.5, 'year'), (2.0, 'week')]
+    """
+    for match in _QUANTITY.finditer(text):
+        said = match["n"].lower()
+        if said in ("a", "an"):
+            n = 1.0
+        else:
+            values = numbers(said)
+            if len(values) != 1 or values[0].start > 2:
+                continue
+            n = values[0].value
+        if _VAGUE.search(text[: match.start()]):
+            continue
+        n += 0.5 * bool(match["half"] or match["after"])
+        yield Quantity(n, match["unit"].lower(), match[0], *match.span())
