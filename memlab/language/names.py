@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from memlab.language.gazetteers import is_common
@@ -171,7 +172,7 @@ def spans(text: str, case: Case, speakers: set[str]) -> Iterator[tuple[int, int]
 
 
 def _beside(text: str, tokens: list[re.Match[str]], a: int) -> bool:
-    between = _gaps(text, tokens, a, a + 1)
+    between = text[tokens[a].end() : tokens[a + 1].start()]
     return bool(re.fullmatch(r"\.? " if is_title(tokens[a][0]) else " ", between)) and not tokens[a][0].endswith("s'")
 
 
@@ -190,17 +191,14 @@ def _goes_on(text: str, tokens: list[re.Match[str]], named: list[bool], end: int
     if any(t[0] not in _INNER - {"and"} for t in tokens[end + 1 : end + step]):
         return False
     gap = r"[. &]*" if is_title(tokens[end][0]) else r"[ &]*"
-    return bool(re.fullmatch(gap, _gaps(text, tokens, end, end + step)))
-
-
-def _gaps(text: str, tokens: list[re.Match[str]], a: int, b: int) -> str:
-    return "".join(text[tokens[k].end() : tokens[k + 1].start()] for k in range(a, b))
+    between = (text[one.end() : two.start()] for one, two in pairwise(tokens[end : end + step + 1]))
+    return bool(re.fullmatch(gap, "".join(between)))
 
 
 def _is_name(text: str, token: re.Match[str], i: int, case: Case, speakers: set[str]) -> bool:
     word = _bare(token[0]).replace("’", "'")
     low = word.casefold()
-    if not word or not word[0].isupper() or low in _NEVER or any(c.isdigit() for c in word[:1]):
+    if not word or not word[0].isupper() or low in _NEVER:
         return False
     if low in speakers or low in _TITLES:
         return True
