@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -80,6 +80,10 @@ _AFTER = _cues(
     ("place", 2, r"^(?:, [A-Z]\w+(?=[.,!?]|$)| (?:trip|vacation|beach|city|coast|mountains|airport)\b)"),
     flags=0,
 )  # fmt: skip
+
+
+SHORTEST_NICKNAME = 3
+"""Letters that a short form of a name has at least."""
 
 
 class Name(NamedTuple):
@@ -235,6 +239,19 @@ def _votes(text: str, start: int, end: int, name: str, speakers: set[str]) -> It
     before, after = text[max(0, start - 60) : start], text[end : end + 25]
     yield from ((kind, weight) for kind, weight, cue in _BEFORE if cue.search(before))
     yield from ((kind, weight) for kind, weight, cue in _AFTER if cue.search(after))
+
+
+def called(names: Iterable[str]) -> frozenset[str]:
+    """Give what people are called: the words of their names in lower case, and how these begin.
+
+    >>> from memlab.language.names import called
+    >>> sorted(called(["Mel Roe-Bai"]))
+    ['bai', 'mel', 'roe']
+    >>> "joan" in called(["Joanna"])
+    True
+    """
+    words = {word for name in set(names) for word in re.findall(r"[^\W\d_]+", name.lower())}
+    return frozenset(words | {word[:n] for word in words for n in range(SHORTEST_NICKNAME, len(word))})
 
 
 def is_title(word: str) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from text_to_num import find_numbers
+from text_to_num import Token, find_numbers
 
 from memlab.language.tokens import without
 
@@ -16,7 +16,6 @@ _NUMERAL = re.compile(
 )
 _TOKEN = re.compile(r"[^\W\d_]+|[^\w\s]|\d+|\s+|_")
 _IN_A_WORD = re.compile(r"^[\d_]\D|\D[\d_]$")
-_SPOKEN_YEAR = re.compile(r"[ -]")
 _COUNTED = re.compile(r"\b(?:half an? )?(twice|thrice|couple|dozen)\b", re.I)
 _COUNT = {"twice": 2.0, "thrice": 3.0, "couple": 2.0, "dozen": 12.0}
 # "one" is a pronoun behind these, before these, and where no word follows.
@@ -63,7 +62,7 @@ class Quantity(NamedTuple):
     end: int
 
 
-class _Word:
+class _Word(Token):
     """A token as text2num wants it."""
 
     def __init__(self, text: str) -> None:
@@ -71,12 +70,6 @@ class _Word:
 
     def text(self) -> str:
         return self._text
-
-    def nt_separated(self, previous: object) -> bool:
-        return False
-
-    def not_a_number_part(self) -> bool:
-        return False
 
 
 def numbers(text: str, *, ordinals: bool = False) -> list[Number]:
@@ -113,19 +106,18 @@ def _spelled(text: str) -> Iterator[Number]:
         start, end = tokens[occurrence.start].start(), tokens[occurrence.end - 1].end()
         number = Number(occurrence.value, text[start:end], start, end, occurrence.is_ordinal)
         before = rows[-1] if rows else None
-        if (
-            before
-            and before.value in (19, 20)
-            and 10 <= number.value < 100
-            and _SPOKEN_YEAR.fullmatch(text[before.end : start])
-        ):
+        joined = before is not None and text[before.end : start] in (" ", "-")
+        if before and joined and before.value in (19, 20) and 10 <= number.value < 100:
             rows[-1] = Number(before.value * 100 + number.value, text[before.start : end], before.start, end)
         else:
             rows.append(number)
-    # "thousands" and "thirds" tell no number, nor do letters within a code ("5tEn9").
-    rows = [number for number in rows if not _IN_A_WORD.search(text[max(number.start - 1, 0) : number.end + 1])]
-    rows = [number for number in rows if not number.text.lower().endswith("s")]
-    yield from (number for number in rows if number.text.lower() != "one" or _counts(text, number))
+    for number in rows:
+        said = number.text.lower()
+        # "thousands" and "thirds" tell no number, nor do letters within a code ("5tEn9").
+        if said.endswith("s") or _IN_A_WORD.search(text[max(number.start - 1, 0) : number.end + 1]):
+            continue
+        if said != "one" or _counts(text, number):
+            yield number
 
 
 def _counts(text: str, one: Number) -> bool:

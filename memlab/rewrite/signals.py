@@ -37,7 +37,7 @@ def signals(context: Context) -> list[str]:
         "same": any(word.key in _SAME and word.text.islower() for word in words),
         "choice": bool(_CHOICE.search(text)),
         "there": "there" in keys and not _EXISTS.search(text),
-        "then": bool(words) and any(word.key == "then" for word in words[1:]),
+        "then": any(word.key == "then" for word in words[1:]),
         "ellipsis": bool(words) and (bool(_OPENS.match(text)) or not content),
         "definite": _is_definite(context),
         "short": bool(words) and len(content) <= SHORT and not named(context) and not _DEFINES.match(text),
@@ -58,13 +58,12 @@ def _is_definite(context: Context) -> bool:
 
 def named(context: Context) -> list[Word]:
     """Give the words of names in the question: capitals inside it, names of the context and parts of the title."""
-    content = [word for word in context.question.words if word.content]
-    keys = {word.key for word in content}
-    known = context.topic(0).keys.union(
-        *(name & keys for name in context.names() if len(name & keys) >= min(2, len(name)))
-    )
-    first = context.question.words[0] if content else None
-    return [word for word in content if (word.capital and word is not first) or word.key in known]
+    question = context.question
+    names = [name for text in (*context.topics, *context.messages) for name in text.names]
+    told = [name & question.keys for name in names if len(name & question.keys) >= min(2, len(name))]
+    known = context.topic(0).keys.union(*told)
+    places = enumerate(question.words)
+    return [word for i, word in places if word.content and ((i and word.capital) or word.key in known)]
 
 
 def open_pronouns(context: Context) -> list[Word]:
@@ -100,14 +99,10 @@ def demonstratives(words: list[Word]) -> list[Word]:
     for i, word in enumerate(words):
         if word.key not in DEMONSTRATIVES:
             continue
-        after = words[i + 1].key if i + 1 < len(words) else ""
-        before = words[i - 1] if i else None
-        opens_clause = (
-            word.key == "that"
-            and before is not None
-            and after != ""
-            and (before.key in _OPENS_CLAUSE or (after in _CLAUSE and before.content))
-        )
-        if not opens_clause and not (before is not None and before.key in QUESTION_WORDS and after in QUESTION_WORDS):
-            pointing.append(word)
+        if 0 < i < len(words) - 1:
+            before, after = words[i - 1], words[i + 1].key
+            opens_clause = before.key in _OPENS_CLAUSE or (after in _CLAUSE and before.content)
+            if (word.key == "that" and opens_clause) or (before.key in QUESTION_WORDS and after in QUESTION_WORDS):
+                continue
+        pointing.append(word)
     return pointing
