@@ -13,7 +13,7 @@ Text comes in; words, spans and values go out. No other room holds a list of wor
 - ``cues``: what sentences do (decide, plan, ask, thank, put off), by their phrases.
 - ``questions``: the form of a question, and whether it is an aggregation.
 - ``parts``: the things that a question joins, compares or lists, each as a question of its own.
-- ``clauses``: a sentence cut into clauses that each make one statement.
+- ``clauses``: what a sentence leaves short, written out, and the words that only lead into it.
 - ``statements``: the lists of words that are kept as data, by name.
 - ``leaning``: words and patterns by which a question leans on what was said before it.
 - ``names``: names in sentences, with what speaks for their type.

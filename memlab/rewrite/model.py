@@ -86,14 +86,8 @@ def shipped() -> Model:
 
 def matrix(described: Iterable[Mapping[str, float]], names: Sequence[str]) -> np.ndarray:
     """Put features into a matrix, a row for each word."""
-    column = {name: i for i, name in enumerate(names)}
-    rows = list(described)
-    values = np.zeros((len(rows), len(names)), np.float32)
-    for row, features in enumerate(rows):
-        for name, value in features.items():
-            if name in column:
-                values[row, column[name]] = value
-    return values
+    cells = (features.get(name, 0.0) for features in described for name in names)
+    return np.fromiter(cells, np.float32).reshape(-1, len(names))
 
 
 def choose(probabilities: Mapping[str, float]) -> dict[str, float]:

@@ -89,7 +89,7 @@ def _partners(sentences: pl.DataFrame) -> pl.DataFrame:
     """List what those who take part in a scope are called."""
     names = sentences.group_by("scope").agg(pl.col("speaker").unique()).iter_rows()
     rows = [(scope, word) for scope, speakers in names for word in called(speakers)]
-    schema = {"scope": sentences.schema["scope"], "word": pl.String}
+    schema = {"scope": pl.String, "word": pl.String}
     return pl.DataFrame(rows, schema=schema, orient="row").with_columns(partner=True)
 
 
