@@ -160,10 +160,9 @@ def spans(text: str, case: Case, speakers: set[str]) -> Iterator[tuple[int, int]
                 abs(n - i) == 1 and _beside(text, tokens, min(i, n)) and (named[n] or (inside[i] and inside[n]))
             ):
                 named[i] = True
-    i = 0
-    while i < len(tokens):
-        if not named[i]:
-            i += 1
+    end = -1
+    for i in range(len(tokens)):
+        if i <= end or not named[i]:
             continue
         end = i
         while not re.search(r"['’]s?$", tokens[end][0]):
@@ -172,7 +171,6 @@ def spans(text: str, case: Case, speakers: set[str]) -> Iterator[tuple[int, int]
                 break
             end += step
         yield tokens[i].start(), tokens[end].end()
-        i = end + 1
 
 
 def _beside(text: str, tokens: list[re.Match[str]], a: int) -> bool:

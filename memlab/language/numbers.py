@@ -30,7 +30,7 @@ _NOUN_AFTER_ONE = re.compile(
 
 _QUANTITY = re.compile(
     r"\b(?P<n>\d+(?:\.\d+)?|an?|(?:a )?couple(?: of)?|(?:[a-z]+-)?[a-z]+)(?P<half> and a half)?[ -]"
-    r"(?P<unit>second|minute|hour|day|week|weekend|month|year)(?P<s>s?)\b(?P<after> and a half)?",
+    r"(?P<unit>second|minute|hour|day|week|weekend|month|year)s?\b(?P<after> and a half)?",
     re.I,
 )
 _VAGUE = re.compile(r"\b(?:half|or|to|than|over|under|every|each|-|–)[ -]?$|\d-$", re.I)

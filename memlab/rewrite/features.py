@@ -44,9 +44,13 @@ def features(context: Context) -> dict[str, Features]:
     return {
         word: about
         | described[word]
-        | _form(word)
         | {
             "count": math.log1p(described[word].get("count", 0.0)),
+            "digits": float(word.isdigit()),
+            "year": float(bool(_YEAR.fullmatch(word))),
+            "length": min(len(word), 12) / 8,
+            "plural": float(word.endswith("s")),
+            **{ending: float(word.endswith(ending)) for ending in ("ing", "ed", "ly")},
             "other_form": float(root in near),
             "pointed_at": float(root in nouns),
             "asked_for": float(root in asked_nouns),
@@ -219,16 +223,6 @@ def _names(described: dict[str, Features], context: Context, near: set[str]) -> 
 
 def _run(text: Text, run: tuple[int, int]) -> tuple[str, ...]:
     return tuple(word.key for word in text.words[slice(*run)])
-
-
-def _form(word: str) -> Features:
-    return {
-        "digits": float(word.isdigit()),
-        "year": float(bool(_YEAR.fullmatch(word))),
-        "length": min(len(word), 12) / 8,
-        "plural": float(word.endswith("s")),
-        **{ending: float(word.endswith(ending)) for ending in ("ing", "ed", "ly")},
-    }
 
 
 def _nouns_pointed_at(question: Text) -> set[str]:

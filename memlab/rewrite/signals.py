@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlab.language.leaning import HELPING, PERSONS_OF, leaning, pattern
-from memlab.language.words import DEMONSTRATIVES, QUESTION_WORDS
+from memlab.language.words import DEMONSTRATIVES, HE, QUESTION_WORDS, SHE
 from memlab.rewrite._context import Context, Word
 
 SHORT = 3
@@ -15,6 +15,7 @@ _EXISTS, _EMPTY_IT = pattern("exists"), pattern("empty_it")
 _DEFINITE = pattern("definite", case=True)
 _CLAUSE = frozenset(PERSONS_OF) | HELPING | leaning("clause")
 _OPENS_CLAUSE = leaning("opens_clause")
+_FOLLOWS_ITS_NAME = (HE | SHE) - {"him", "her"}
 
 
 def signals(context: Context) -> list[str]:
@@ -30,10 +31,12 @@ def signals(context: Context) -> list[str]:
     if keys <= _COURTESY and "?" not in text:
         return []
     content = [word for word in words if word.content]
+    last = words[-1].key if words else ""
     tests = {
         "pronoun": bool(open_pronouns(context)),
         "demonstrative": bool(demonstratives(words)),
-        "other": _is_other([word.key for word in words]),
+        # "More than" compares, and "too" asks for more only at the end.
+        "other": bool(_ELSE & keys) or ("more" in keys and "than" not in keys) or last == "too",
         "same": any(word.key in _SAME and word.text.islower() for word in words),
         "choice": bool(_CHOICE.search(text)),
         "there": "there" in keys and not _EXISTS.search(text),
@@ -43,12 +46,6 @@ def signals(context: Context) -> list[str]:
         "short": bool(words) and len(content) <= SHORT and not named(context) and not _DEFINES.match(text),
     }
     return [name for name, holds in tests.items() if holds]
-
-
-def _is_other(keys: list[str]) -> bool:
-    """Say whether more of something is asked for; *more than* compares, and *too* says so only at the end."""
-    more = "more" in keys and "than" not in keys
-    return bool(_ELSE & set(keys)) or more or keys[-1:] == ["too"]
 
 
 def _is_definite(context: Context) -> bool:
@@ -78,11 +75,11 @@ def open_pronouns(context: Context) -> list[Word]:
         pronouns = [word for word in pronouns if PERSONS_OF[word.key] != "it"]
     people = [word.start for word in named(context) if word.capital or word.key in context.topic(0).keys]
     explained = min(people, default=len(context.question.text))
-    return [word for word in pronouns if word.start < explained or not _follows_its_name(words, word)]
-
-
-def _follows_its_name(words: list[Word], word: Word) -> bool:
-    return word.key in ("he", "she", "his", "hers", "himself", "herself") or is_possessive(words, word)
+    return [
+        word
+        for word in pronouns
+        if word.start < explained or not (word.key in _FOLLOWS_ITS_NAME or is_possessive(words, word))
+    ]
 
 
 def is_possessive(words: list[Word], word: Word) -> bool:
