@@ -11,6 +11,7 @@ from tqdm import tqdm
 
 from memlab.cluster.density import NOISE
 from memlab.errors import DataError
+from memlab.language.names import called
 from memlab.language.nouns import noun_phrases, telling
 from memlab.language.tokens import Token, stem, stems, tokens
 
@@ -20,7 +21,6 @@ CLUSTER_TERMS_SCHEMA = {"label": pl.Int64(), "size": pl.UInt32(), "terms": pl.Li
 # Chosen on three conversations of LoCoMo; docs/rollups.md tells how they do on others.
 _COMMON, _PER_WORD, _TOGETHER = 0.2, 0.5, 3.0
 _MOST_WORDS, _MOST_CHARS = 4, 60
-_SHORTEST_NICKNAME = 3
 _POSSESSIVE = re.compile(r"['’]s$")
 
 
@@ -59,24 +59,18 @@ def cluster_terms(
         schema={"label": pl.Int64, "text": pl.String, "speaker": pl.String},
     ).filter(pl.col("label") != NOISE)
     sizes = rows.group_by("label").agg(size=pl.len()).sort("label")
-    said, phrases = _words_and_phrases(rows, _called(speakers or ()))
+    said, phrases = _words_and_phrases(rows, called(speakers or ()))
     valued = _valued(said, phrases)
     best = {label: _distinct(group, n_terms) for (label,), group in valued.group_by("label", maintain_order=True)}
     terms = pl.Series([best.get(label, []) for label in sizes["label"]], dtype=pl.List(pl.String))
     return sizes.select("label", pl.col("size").cast(pl.UInt32), terms=terms)
 
 
-def _called(speakers: Sequence[str]) -> frozenset[str]:
-    """Give what those who take part are called: the words of their names, and how these begin ("mel")."""
-    names = {part for name in set(speakers) for part in re.findall(r"[^\W\d_]+", name.lower())}
-    return frozenset(names | {name[:n] for name in names for n in range(_SHORTEST_NICKNAME, len(name))})
-
-
-def _words_and_phrases(rows: pl.DataFrame, called: frozenset[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _words_and_phrases(rows: pl.DataFrame, speakers: frozenset[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """List the telling words (``label``, ``speaker``, ``stem``) and the phrases (``label``, ``key``, ``written``)."""
 
     def fits(word: Token) -> bool:
-        return telling(word) and not (word.text[0].isupper() and word.key in called)
+        return telling(word) and not (word.text[0].isupper() and word.key in speakers)
 
     said, phrases = list[tuple[int, str, str]](), list[tuple[int, str, str]]()
     for label, text, speaker in tqdm(rows.iter_rows(), "naming", len(rows), unit=" texts", delay=2, leave=False):

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from memlab.language.calendar import MONTH_NAME, says
-from memlab.language.mentions import mentions, without
-from memlab.language.tokens import plain, stem, words
+from memlab.language.mentions import mentions
+from memlab.language.tokens import plain, stem, without, words
 from memlab.language.words import NUMBERS, STOP_WORDS
 
 UNMEASURABLE = ("none", "yes/no", "open")

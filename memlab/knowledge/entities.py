@@ -15,7 +15,7 @@ from memlab.language import gazetteers
 from memlab.language.dates import dates
 from memlab.language.names import cases, is_title, names
 from memlab.language.people import PETS
-from memlab.language.statements import PREPOSITIONS, wordlist
+from memlab.language.statements import wordlist
 from memlab.records import Entity, Relation, frame
 
 TYPES = ("person", "organization", "place", "date", "event", "product", "work", "other")
@@ -25,7 +25,7 @@ _IN_A_YEAR = re.compile(r"\d{4}|\d\d-\d\d")
 # Votes of the words around a name that outweigh a list.
 _CLEAR = 5
 _NAMED = re.compile(r"^has an? (?P<role>.+) named$")
-_GOES_ON = PREPOSITIONS | wordlist("after_entity")
+_GOES_ON = wordlist("prepositions") | wordlist("after_entity")
 _LEADING = re.compile(r"^(?:the|a|an|my|our|his|her|their|new|city of|town of|country of)\s+", re.I)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 
+from memlab.language.tokens import plain
 from memlab.language.words import MONTHS
 
 _CONTRACTIONS = (
@@ -42,7 +42,7 @@ def led(text: str) -> str:
 
 def normal(text: str) -> str:
     """Write out contractions, with plain apostrophes."""
-    text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
+    text = plain(text).replace("‘", "'")
     for pattern, to in _EXPANDED:
         text = pattern.sub(to, text)
     return text

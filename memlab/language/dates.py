@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 from functools import partial
 from typing import NamedTuple
 
 from memlab.language.calendar import MONTH_NAME, month, stepped
-from memlab.language.durations import quantities
+from memlab.language.numbers import quantities
+from memlab.language.tokens import without
 from memlab.language.words import AUXILIARIES, CONJUNCTIONS, MONTHS, PREPOSITIONS, PRONOUNS, WEEKDAYS
 
 _MONTH = rf"(?P<month>{MONTH_NAME})\b(?:\.(?= ?[\d,]))?"
@@ -53,12 +54,12 @@ _YEAR_ALONE = re.compile(
 )
 _YEARS = re.compile(r"\b(?:from|between) (?P<year>(?:19|20)\d\d) (?:to|and|until) (?P<to>(?:19|20)\d\d)\b", re.I)
 _WEEKDAY_ALONE = re.compile(
-    r"\b(?:(?P<full>mon|tues|wednes|thurs|fri|satur|sun)days?|"
-    r"(?<=on |by )(?-i:(?P<short>Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun))|"
-    r"(?<=last |next |this )(?-i:(?P<near>Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)))\b",
+    r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|"
+    r"(?:(?<=on |by )|(?<=last |next |this ))(?-i:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun))\b",
     re.I,
 )
 _LONGER = re.compile(r"\b(?:day|week|month|year)s? and $", re.I)
+_AGO = re.compile(r" (?:ago|from (?:now|today))\b", re.I)
 _REMARKS = (
     (re.compile(r"\bthe day before yesterday\b", re.I), -2),
     (re.compile(r"\bthe day after tomorrow\b", re.I), 2),
@@ -67,14 +68,15 @@ _REMARKS = (
     (re.compile(r"\b(?:today|tonight|this (?:morning|afternoon|evening))\b", re.I), 0),
 )
 _NEAR = re.compile(
-    r"\b(?P<way>last|this past|this coming|coming|this|next) (?P<unit>week|weekend|month|year)\b(?! of\b)", re.I
+    r"\b(?P<way>last|this past|this coming|coming|this|next) "
+    rf"(?:(?:(?P<unit>week|weekend|month|year)\b|{_WEEKDAY})(?! of\b)|{_MONTH})",
+    re.I,
 )
-_NEAR_DAY = re.compile(rf"\b(?P<way>last|this past|this coming|coming|next) {_WEEKDAY}(?! of\b)", re.I)
-_NEAR_MONTH = re.compile(rf"\b(?P<way>last|this past|this coming|coming|next) {_MONTH}", re.I)
+_WAYS = {"last": -1, "this past": -1, "before": -1, "this": 0, "of": 0}
 _ANCHORED = re.compile(
     rf"\b(?:the )?(?:(?P<unit>day|week|weekend|month|year)|{_WEEKDAY}) (?P<way>before|after|of) (?:the )?$", re.I
 )
-_TIMED = re.compile(r"(?P<unit>) (?P<way>before|after) (?:the )?$", re.I)
+_TIMED = re.compile(r" (?P<way>before|after) (?:the )?$", re.I)
 _WORTH_READING = re.compile(
     rf"\d|day|week|month|year|last|next|night|morrow|evening|noon|morning|(?<!\w)(?:{MONTH_NAME})(?!\w)|fri|sat|sun|mon|tue|wed|thu",
     re.I,
@@ -121,61 +123,47 @@ def dates(text: str, now: date | None = None) -> list[Date]:
     """
     if not _WORTH_READING.search(text):
         return []
+    readers: list[Callable[[str], Iterator[Date | None]]] = [partial(_numeric, pattern) for pattern in _NUMERIC]
+    readers += [partial(_full, pattern) for pattern in _FULL]
+    if now is not None:
+        readers += [partial(_remarks, pattern, apart, now) for pattern, apart in _REMARKS]
+        readers += [partial(_near, now), partial(_ago, now)]
     rows: list[Date] = []
-    for read in (_named, partial(_relative, now=now), _years, _months, _weekdays):
-        for row in list(read(text)):
+    for read in (*readers, _years, _months, _weekdays):
+        for row in [row for row in read(text) if row is not None]:
             rows.append(row)
-            text = _without(text, row)
+            text = without(text, [row])
     return sorted(rows, key=lambda row: row.start)
 
 
-def _without(text: str, row: Date) -> str:
-    return text[: row.start] + "\0" * (row.end - row.start) + text[row.end :]
+def _numeric(pattern: re.Pattern[str], text: str) -> Iterator[Date | None]:
+    for match in pattern.finditer(text):
+        parts = match.groupdict()
+        if "one" in parts:
+            n, day = int(parts["one"]), int(parts["two"])
+            n, day = (day, n) if n > len(MONTHS) else (n, day)
+        else:
+            n, day = int(parts["month"]), int(parts.get("day") or 0)
+        yield _dated(text, match, _year(parts["year"]), n, day)
 
 
-def _named(text: str) -> Iterator[Date]:
-    for read in (_numeric, _full):
-        for row in list(read(text)):
-            row = _anchored(text, row) or row
-            yield row
-            text = _without(text, row)
+def _full(pattern: re.Pattern[str], text: str) -> Iterator[Date | None]:
+    for match in pattern.finditer(text):
+        parts = match.groupdict()
+        word, year = parts.get("word"), _year(parts["year"] or parts["short"])
+        day = _ORDINALS.index(word.lower()) + 1 if word else int(parts.get("day") or 0)
+        if not day and _DAY_BEFORE.search(text[: match.start()]):
+            continue
+        said = match["month"].lower()
+        if said not in ("may", "march") or year or word or parts.get("th") or _is_month(text, match):
+            yield _dated(text, match, year, month(said) or 0, day)
 
 
-def _numeric(text: str) -> Iterator[Date]:
-    for pattern in _NUMERIC:
-        for match in pattern.finditer(text):
-            parts = match.groupdict()
-            year = int(parts["year"])
-            if len(parts["year"]) < _YEAR_DIGITS:
-                year += 2000 if year < _THIS_CENTURY else 1900
-            if "one" in parts:
-                n, day = int(parts["one"]), int(parts["two"])
-                n, day = (day, n) if n > len(MONTHS) else (n, day)
-            else:
-                n, day = int(parts["month"]), int(parts.get("day") or 0)
-            if row := _dated(match, year, n, day):
-                yield row
-                text = _without(text, row)
-
-
-def _full(text: str) -> Iterator[Date]:
-    for pattern in _FULL:
-        for match in pattern.finditer(text):
-            parts = match.groupdict()
-            word, day = parts.get("word"), int(parts.get("day") or 0)
-            year = int(parts["year"] or 0)
-            if parts["short"]:
-                year = int(parts["short"]) + (2000 if int(parts["short"]) < _THIS_CENTURY else 1900)
-            if word:
-                day = _ORDINALS.index(word.lower()) + 1
-            if not day and not word and _DAY_BEFORE.search(text[: match.start()]):
-                continue
-            said = match["month"].lower()
-            if said in ("may", "march") and not (year or word or parts.get("th")) and not _is_month(text, match):
-                continue
-            if row := _dated(match, year, month(said) or 0, day):
-                yield row
-                text = _without(text, row)
+def _year(digits: str | None) -> int:
+    """Read a year; one of two digits is of the last or of this century, and 0 is none."""
+    if digits is None or len(digits) == _YEAR_DIGITS:
+        return int(digits or 0)
+    return int(digits) + (2000 if int(digits) < _THIS_CENTURY else 1900)
 
 
 def _is_month(text: str, match: re.Match[str]) -> bool:
@@ -193,68 +181,61 @@ def _counted(text: str, end: int) -> bool:
     return following is not None and following[1].islower() and following[1] not in _FUNCTION_WORDS
 
 
-def _dated(match: re.Match[str], year: int, month: int, day: int) -> Date | None:
+def _dated(text: str, match: re.Match[str], year: int, month: int, day: int) -> Date | None:
     try:
         date(year or 2000, month, day or 1)
     except ValueError:
         return None
     value = "-".join([f"{year:04d}"] * bool(year) + [f"{month:02d}"] + [f"{day:02d}"] * bool(day))
-    return Date(value, match[0], *match.span())
+    row = Date(value, match[0], *match.span())
+    return _anchored(text, row, date(year, month, day)) or row if year and day else row
 
 
-def _anchored(text: str, row: Date) -> Date | None:
+def _anchored(text: str, row: Date, now: date) -> Date | None:
     """Read "the week before 9 June 2023", "two days after 9 June 2023"."""
-    if len(row.value) != len("2023-05-07"):
-        return None
-    now, before = date.fromisoformat(row.value), text[: row.start]
+    before = text[: row.start]
     if match := _ANCHORED.search(before):
-        way = {"before": -1, "after": 1, "of": 0}[match["way"].lower()]
-        if match["weekday"]:
-            return (
-                _meant(text, match.start(), row.end, now, _days_to(now, match["weekday"], way), "day") if way else None
-            )
-        unit = match["unit"].lower()
-        return _meant(text, match.start(), row.end, now, way, unit) if way or unit in ("week", "weekend") else None
+        way, unit = _way(match), (match["unit"] or "day").lower()
+        n = _days_to(now, match["weekday"], way) if match["weekday"] else way
+        return _meant(text, match.start(), row.end, now, n, unit) if way or unit in ("week", "weekend") else None
     if match := _TIMED.search(before):
         for quantity in quantities(before):
             if quantity.end == match.start():
-                sign = -1 if match["way"].lower() == "before" else 1
-                return _meant(text, quantity.start, row.end, now, int(sign * quantity.n), quantity.unit)
+                return _meant(text, quantity.start, row.end, now, int(_way(match) * quantity.n), quantity.unit)
     return None
 
 
-def _relative(text: str, now: date | None) -> Iterator[Date]:
-    if now is None:
-        return
-    for pattern, apart in _REMARKS:
-        for match in pattern.finditer(text):
-            if row := _meant(text, *match.span(), now, apart, "day"):
-                yield row
-                text = _without(text, row)
+def _remarks(pattern: re.Pattern[str], apart: int, now: date, text: str) -> Iterator[Date | None]:
+    for match in pattern.finditer(text):
+        yield _meant(text, *match.span(), now, apart, "day")
+
+
+def _near(now: date, text: str) -> Iterator[Date | None]:
+    """Read "last week", "this past Friday", "next May"; "this Friday" and "this May" say no more than their names."""
     for match in _NEAR.finditer(text):
-        if row := _meant(text, *match.span(), now, _way(match), match["unit"].lower()):
-            yield row
-    for match in _NEAR_DAY.finditer(text):
-        if row := _meant(text, *match.span(), now, _days_to(now, match["weekday"], _way(match)), "day"):
-            yield row
-    for match in _NEAR_MONTH.finditer(text):
-        apart = (month(match["month"]) or 0) - now.month
-        apart -= 12 * (_way(match) < 0 <= apart) - 12 * (_way(match) > 0 >= apart)
-        if row := _meant(text, *match.span(), now, apart, "month"):
-            yield row
+        way = _way(match)
+        if match["unit"]:
+            yield _meant(text, *match.span(), now, way, match["unit"].lower())
+        elif way and match["weekday"]:
+            yield _meant(text, *match.span(), now, _days_to(now, match["weekday"], way), "day")
+        elif way:
+            apart = (month(match["month"]) or 0) - now.month
+            apart -= 12 * (way < 0 <= apart) - 12 * (way > 0 >= apart)
+            yield _meant(text, *match.span(), now, apart, "month")
+
+
+def _ago(now: date, text: str) -> Iterator[Date | None]:
     for quantity in quantities(text):
-        after = re.compile(r" (?:ago|from (?:now|today))\b", re.I).match(text, quantity.end)
-        if _LONGER.search(text[: quantity.start]):
+        after = _AGO.match(text, quantity.end)
+        if not after or _LONGER.search(text[: quantity.start]):
             continue
-        if after and quantity.n == int(quantity.n) and quantity.unit not in ("second", "minute", "hour"):
-            sign = -1 if after[0].lower() == " ago" else 1
-            if row := _meant(text, quantity.start, after.end(), now, sign * int(quantity.n), quantity.unit):
-                yield row
+        if quantity.n == int(quantity.n) and quantity.unit not in ("second", "minute", "hour"):
+            n = int(-quantity.n if after[0].lower() == " ago" else quantity.n)
+            yield _meant(text, quantity.start, after.end(), now, n, quantity.unit)
 
 
 def _way(match: re.Match[str]) -> int:
-    way = match["way"].lower()
-    return -1 if way in ("last", "this past") else 0 if way == "this" else 1
+    return _WAYS.get(match["way"].lower(), 1)
 
 
 def _days_to(now: date, weekday: str, way: int) -> int:
@@ -275,7 +256,7 @@ def _years(text: str) -> Iterator[Date]:
     for match in _YEARS.finditer(text):
         for name in ("year", "to"):
             yield Date(match[name], match[name], *match.span(name))
-        text = text[: match.start()] + "\0" * len(match[0]) + text[match.end() :]
+    text = _YEARS.sub(lambda match: "\0" * len(match[0]), text)
     for match in _YEAR_ALONE.finditer(text):
         if not _counted(text, match.end()):
             yield Date(match["year"], match["year"], *match.span("year"))
@@ -286,15 +267,14 @@ def _months(text: str) -> Iterator[Date]:
         name, lead = match["month"].lower(), (match["lead"] or "").lower().strip(" -")
         if _DAY_BEFORE.search(text[: match.start()]):
             continue
-        short = name not in MONTHS or name == "may"
-        if name in _DOUBTFUL or short:
+        if name in _DOUBTFUL or name not in MONTHS:
             sure = match["month"][0].isupper() or lead in ("in", "since", "until", "during", "early", "late", "mid")
             alone = not text[: match.start()].strip() and not text[match.end() :].strip(" .")
-            if not (lead and sure) and not (alone and sure):
+            if not sure or not (lead or alone):
                 continue
         yield Date(f"{month(name):02d}", match["month"], *match.span("month"))
 
 
 def _weekdays(text: str) -> Iterator[Date]:
     for match in _WEEKDAY_ALONE.finditer(text):
-        yield Date((match["full"] or match["short"] or match["near"])[:3].lower(), match[0], *match.span())
+        yield Date(match[0][:3].lower(), match[0], *match.span())

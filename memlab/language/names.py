@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from memlab.language.gazetteers import is_common
@@ -81,6 +82,10 @@ _AFTER = _cues(
 )  # fmt: skip
 
 
+SHORTEST_NICKNAME = 3
+"""Letters that a short form of a name has at least."""
+
+
 class Name(NamedTuple):
     """A name as it is written, and how much speaks for each type of what may be called so."""
 
@@ -155,10 +160,9 @@ def spans(text: str, case: Case, speakers: set[str]) -> Iterator[tuple[int, int]
                 abs(n - i) == 1 and _beside(text, tokens, min(i, n)) and (named[n] or (inside[i] and inside[n]))
             ):
                 named[i] = True
-    i = 0
-    while i < len(tokens):
-        if not named[i]:
-            i += 1
+    end = -1
+    for i in range(len(tokens)):
+        if i <= end or not named[i]:
             continue
         end = i
         while not re.search(r"['’]s?$", tokens[end][0]):
@@ -167,11 +171,10 @@ def spans(text: str, case: Case, speakers: set[str]) -> Iterator[tuple[int, int]
                 break
             end += step
         yield tokens[i].start(), tokens[end].end()
-        i = end + 1
 
 
 def _beside(text: str, tokens: list[re.Match[str]], a: int) -> bool:
-    between = _gaps(text, tokens, a, a + 1)
+    between = text[tokens[a].end() : tokens[a + 1].start()]
     return bool(re.fullmatch(r"\.? " if is_title(tokens[a][0]) else " ", between)) and not tokens[a][0].endswith("s'")
 
 
@@ -190,17 +193,14 @@ def _goes_on(text: str, tokens: list[re.Match[str]], named: list[bool], end: int
     if any(t[0] not in _INNER - {"and"} for t in tokens[end + 1 : end + step]):
         return False
     gap = r"[. &]*" if is_title(tokens[end][0]) else r"[ &]*"
-    return bool(re.fullmatch(gap, _gaps(text, tokens, end, end + step)))
-
-
-def _gaps(text: str, tokens: list[re.Match[str]], a: int, b: int) -> str:
-    return "".join(text[tokens[k].end() : tokens[k + 1].start()] for k in range(a, b))
+    between = (text[one.end() : two.start()] for one, two in pairwise(tokens[end : end + step + 1]))
+    return bool(re.fullmatch(gap, "".join(between)))
 
 
 def _is_name(text: str, token: re.Match[str], i: int, case: Case, speakers: set[str]) -> bool:
     word = _bare(token[0]).replace("’", "'")
     low = word.casefold()
-    if not word or not word[0].isupper() or low in _NEVER or any(c.isdigit() for c in word[:1]):
+    if not word or not word[0].isupper() or low in _NEVER:
         return False
     if low in speakers or low in _TITLES:
         return True
@@ -237,6 +237,19 @@ def _votes(text: str, start: int, end: int, name: str, speakers: set[str]) -> It
     before, after = text[max(0, start - 60) : start], text[end : end + 25]
     yield from ((kind, weight) for kind, weight, cue in _BEFORE if cue.search(before))
     yield from ((kind, weight) for kind, weight, cue in _AFTER if cue.search(after))
+
+
+def called(names: Iterable[str]) -> frozenset[str]:
+    """Give what people are called: the words of their names in lower case, and how these begin.
+
+    >>> from memlab.language.names import called
+    >>> sorted(called(["Mel Roe-Bai"]))
+    ['bai', 'mel', 'roe']
+    >>> "joan" in called(["Joanna"])
+    True
+    """
+    words = {word for name in set(names) for word in re.findall(r"[^\W\d_]+", name.lower())}
+    return frozenset(words | {word[:n] for word in words for n in range(SHORTEST_NICKNAME, len(word))})
 
 
 def is_title(word: str) -> bool:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from memlab.language.statements import ADVERBS, wordlist
+from memlab.language.statements import wordlist
 from memlab.language.tokens import Token, tokens
 from memlab.language.verbs import forms
-from memlab.language.words import CONTRACTIONS, COURTESY, MODALS, NUMBERS, PRONOUNS, STOP_WORDS, TIMES
+from memlab.language.words import CONTRACTIONS, COURTESY, MODALS, NUMBERS, POSSESSIVES, PRONOUNS, STOP_WORDS, TIMES
 
 NOT_ABOUT = STOP_WORDS | COURTESY | NUMBERS | TIMES | wordlist("light") | wordlist("vague")
 """Words that no conversation is about."""
 
+_ADVERBS = wordlist("adverbs")
 # After these a word that may be a verb is one: "we show emotions".
-_BEFORE_VERBS = (PRONOUNS - {"my", "your", "our", "his", "her", "its", "their"}) | MODALS | CONTRACTIONS | {"to"}
+_BEFORE_VERBS = (PRONOUNS - POSSESSIVES) | MODALS | CONTRACTIONS | {"to"}
 
 
 @lru_cache(maxsize=50_000)
@@ -34,7 +35,7 @@ def noun_phrases(text: str) -> tuple[tuple[Token, ...], ...]:
     runs: list[list[int]] = [[]]
     for i, (word, tag) in enumerate(zip(words, tags, strict=True)):
         apart = bool(runs[-1]) and text[words[i - 1].end : word.start] not in (" ", "-")
-        before = next((other.key for other in reversed(words[:i]) if other.key not in ADVERBS), "")
+        before = next((other.key for other in reversed(words[:i]) if other.key not in _ADVERBS), "")
         verb = before in _BEFORE_VERBS and word.key in forms()
         fits = tag.startswith(("NN", "JJ")) and not verb and telling(word)
         if apart or not fits:

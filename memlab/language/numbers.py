@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from text_to_num import find_numbers
+from text_to_num import Token, find_numbers
+
+from memlab.language.tokens import without
 
 _SCALE = {"k": 1e3, "thousand": 1e3, "million": 1e6, "billion": 1e9}
 _NUMERAL = re.compile(
@@ -14,7 +16,6 @@ _NUMERAL = re.compile(
 )
 _TOKEN = re.compile(r"[^\W\d_]+|[^\w\s]|\d+|\s+|_")
 _IN_A_WORD = re.compile(r"^[\d_]\D|\D[\d_]$")
-_SPOKEN_YEAR = re.compile(r"[ -]")
 _COUNTED = re.compile(r"\b(?:half an? )?(twice|thrice|couple|dozen)\b", re.I)
 _COUNT = {"twice": 2.0, "thrice": 3.0, "couple": 2.0, "dozen": 12.0}
 # "one" is a pronoun behind these, before these, and where no word follows.
@@ -26,6 +27,13 @@ _NOUN_AFTER_ONE = re.compile(
     r"and|but|with|from|by|as|if|when|where|because|so|i|we|he|she|you|they|it)\b)[^\W\d_]",
     re.I,
 )
+
+_QUANTITY = re.compile(
+    r"\b(?P<n>\d+(?:\.\d+)?|an?|(?:a )?couple(?: of)?|(?:[a-z]+-)?[a-z]+)(?P<half> and a half)?[ -]"
+    r"(?P<unit>second|minute|hour|day|week|weekend|month|year)s?\b(?P<after> and a half)?",
+    re.I,
+)
+_VAGUE = re.compile(r"\b(?:half|or|to|than|over|under|every|each|-|–)[ -]?$|\d-$", re.I)
 
 
 class Number(NamedTuple):
@@ -44,7 +52,17 @@ class Number(NamedTuple):
     ordinal: bool = False
 
 
-class _Word:
+class Quantity(NamedTuple):
+    """So many of a unit of time, "second" to "year"."""
+
+    n: float
+    unit: str
+    text: str
+    start: int
+    end: int
+
+
+class _Word(Token):
     """A token as text2num wants it."""
 
     def __init__(self, text: str) -> None:
@@ -52,12 +70,6 @@ class _Word:
 
     def text(self) -> str:
         return self._text
-
-    def nt_separated(self, previous: object) -> bool:
-        return False
-
-    def not_a_number_part(self) -> bool:
-        return False
 
 
 def numbers(text: str, *, ordinals: bool = False) -> list[Number]:
@@ -75,8 +87,7 @@ def numbers(text: str, *, ordinals: bool = False) -> list[Number]:
     ['nineteen ninety-nine', 'one']
     """
     rows = list(_written(text))
-    for number in rows:
-        text = text[: number.start] + "\0" * len(number.text) + text[number.end :]
+    text = without(text, rows)
     rows += _spelled(text)
     rows += (Number(_COUNT[m[1].lower()] / (1 + (m[0] != m[1])), m[0], *m.span()) for m in _COUNTED.finditer(text))
     return sorted((number for number in rows if ordinals or not number.ordinal), key=lambda number: number.start)
@@ -95,19 +106,18 @@ def _spelled(text: str) -> Iterator[Number]:
         start, end = tokens[occurrence.start].start(), tokens[occurrence.end - 1].end()
         number = Number(occurrence.value, text[start:end], start, end, occurrence.is_ordinal)
         before = rows[-1] if rows else None
-        if (
-            before
-            and before.value in (19, 20)
-            and 10 <= number.value < 100
-            and _SPOKEN_YEAR.fullmatch(text[before.end : start])
-        ):
+        joined = before is not None and text[before.end : start] in (" ", "-")
+        if before and joined and before.value in (19, 20) and 10 <= number.value < 100:
             rows[-1] = Number(before.value * 100 + number.value, text[before.start : end], before.start, end)
         else:
             rows.append(number)
-    # "thousands" and "thirds" tell no number, nor do letters within a code ("5tEn9").
-    rows = [number for number in rows if not _IN_A_WORD.search(text[max(number.start - 1, 0) : number.end + 1])]
-    rows = [number for number in rows if not number.text.lower().endswith("s")]
-    yield from (number for number in rows if number.text.lower() != "one" or _counts(text, number))
+    for number in rows:
+        said = number.text.lower()
+        # "thousands" and "thirds" tell no number, nor do letters within a code ("5tEn9").
+        if said.endswith("s") or _IN_A_WORD.search(text[max(number.start - 1, 0) : number.end + 1]):
+            continue
+        if said != "one" or _counts(text, number):
+            yield number
 
 
 def _counts(text: str, one: Number) -> bool:
@@ -115,3 +125,25 @@ def _counts(text: str, one: Number) -> bool:
     if not text[: one.start].strip() and not text[one.end :].strip(" .!"):
         return True
     return bool(_NOUN_AFTER_ONE.match(text, one.end)) and not _NOT_BEFORE_ONE.search(text[: one.start])
+
+
+def quantities(text: str) -> Iterator[Quantity]:
+    """List numbers of units of time, whatever they say: durations, ages, rates, and how long ago.
+
+    >>> from memlab.language.numbers import quantities
+    >>> [(q.n, q.unit) for q in quantities("I spent a year and a half there and left two weeks ago.")]
+    [(1.5, 'year'), (2.0, 'week')]
+    """
+    for match in _QUANTITY.finditer(text):
+        said = match["n"].lower()
+        if said in ("a", "an"):
+            n = 1.0
+        else:
+            values = numbers(said)
+            if len(values) != 1 or values[0].start > 2:
+                continue
+            n = values[0].value
+        if _VAGUE.search(text[: match.start()]):
+            continue
+        n += 0.5 * bool(match["half"] or match["after"])
+        yield Quantity(n, match["unit"].lower(), match[0], *match.span())

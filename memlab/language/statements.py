@@ -18,7 +18,7 @@ def wordlist(name: str) -> frozenset[str]:
     """Give a list of words.
 
     >>> from memlab.language.statements import wordlist
-    >>> "maybe" in wordlist("hedges")
+    >>> "just" in wordlist("adverbs")
     True
     """
     return frozenset(entries(name))
@@ -34,11 +34,7 @@ def table(name: str) -> dict[str, str]:
     """Give a table of words.
 
     >>> from memlab.language.statements import table
-    >>> table("plans")["hope"]
-    'hopes'
+    >>> table("spellings")["colour"]
+    'color'
     """
     return dict(data("statements")[name])
-
-
-ADVERBS = wordlist("adverbs")
-PREPOSITIONS = wordlist("prepositions")

@@ -53,6 +53,18 @@ def words(text: str) -> list[str]:
     return [key(word) for word in _WORD.findall(text)]
 
 
+def without(text: str, read: Iterable[Any]) -> str:
+    """Black out what was read, from each ``start`` to its ``end``, so that places stay.
+
+    >>> from memlab.language.tokens import tokens, without
+    >>> without("two cups", tokens("two"))
+    '\\x00\\x00\\x00 cups'
+    """
+    for place in read:
+        text = text[: place.start] + "\0" * (place.end - place.start) + text[place.end :]
+    return text
+
+
 def plain(text: str) -> str:
     """Write a text in one form of apostrophes, digits and letters (NFKC)."""
     return unicodedata.normalize("NFKC", text).replace("’", "'")

@@ -64,6 +64,11 @@ class Text:
         return cls(text, its, runs, age)
 
     @cached_property
+    def names(self) -> list[set[str]]:
+        """The content words of each name."""
+        return [{word.key for word in self.words[i:j] if word.content} for i, j in self.runs]
+
+    @cached_property
     def keys(self) -> set[str]:
         """The content words."""
         return {word.key for word in self.words if word.content}
@@ -112,11 +117,6 @@ class Context:
 
     def topic(self, number: int) -> Text:
         return self.topics[number] if number < len(self.topics) else _EMPTY
-
-    def names(self) -> list[set[str]]:
-        """Give the content words of each name in topics and messages."""
-        texts = [*self.topics, *self.messages]
-        return [{word.key for word in text.words[i:j] if word.content} for text in texts for i, j in text.runs]
 
 
 _EMPTY = Text.of("")

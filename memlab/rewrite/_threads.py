@@ -38,10 +38,6 @@ class Talk(NamedTuple):
         """Give the thing by its name."""
         return f"{self.place}{self.article}{name}"
 
-    def pointed(self, words: str) -> str:
-        """Give the thing by words that point at it."""
-        return f"{self.place}{words}"
-
 
 _DATA: dict[str, Any] = tomllib.loads(files("memlab.rewrite").joinpath("follow_ups.toml").read_text(encoding="utf-8"))
 EVENTS = {name: Talk(**fields) for name, fields in _DATA["events"].items()}
@@ -132,7 +128,7 @@ def _other(talk: Talk, one: Fact, other: Fact, random: Random) -> list[Asked]:
     both = [*one["evidence"], *other["evidence"]]
     reply = f"{talk.article}{first['object']} came first."
     asks = [Asked(OPENING, opening, opening, reply[0].upper() + reply[1:], both)]
-    return [*asks, _ask("other", talk, later, talk.pointed(random.choice(OTHERS)))]
+    return [*asks, _ask("other", talk, later, talk.place + random.choice(OTHERS))]
 
 
 def _ordinal(talk: Talk, its: list[Fact], random: Random) -> list[Asked]:
@@ -142,7 +138,7 @@ def _ordinal(talk: Talk, its: list[Fact], random: Random) -> list[Asked]:
     evidence = [turn for fact in listed for turn in fact["evidence"]]
     place = random.randrange(len(listed))
     opening = Asked(OPENING, talk.lists, talk.lists, reply[0].upper() + reply[1:], evidence)
-    return [opening, _ask("ordinal", talk, listed[place], talk.pointed(ORDINALS[place]))]
+    return [opening, _ask("ordinal", talk, listed[place], talk.place + ORDINALS[place])]
 
 
 def _person(fact: Fact) -> list[Asked]:

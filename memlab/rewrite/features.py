@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from itertools import pairwise
+from collections.abc import Iterable
 
 from memlab.language.leaning import FUNCTION_WORDS, JOINING, PERSONS_OF, leaning, pattern
 from memlab.language.questions import form
 from memlab.language.tokens import stem
 from memlab.language.words import DEMONSTRATIVES
-from memlab.rewrite._context import Context, Text
+from memlab.rewrite._context import Context, Text, Word
+from memlab.rewrite.signals import is_possessive
 
 _YEAR, _ANY_OTHER = pattern("year"), pattern("any_other")
 _BEFORE, _BEFORE_NAMES = leaning("before_content"), leaning("before_names")
 _OTHER, _MORE = leaning("other"), leaning("more")
-_POSSESSIVE = frozenset(["his", "their", "its", "theirs", "hers"])
 
 Features = dict[str, float]
 
@@ -44,9 +44,13 @@ def features(context: Context) -> dict[str, Features]:
     return {
         word: about
         | described[word]
-        | _form(word)
         | {
             "count": math.log1p(described[word].get("count", 0.0)),
+            "digits": float(word.isdigit()),
+            "year": float(bool(_YEAR.fullmatch(word))),
+            "length": min(len(word), 12) / 8,
+            "plural": float(word.endswith("s")),
+            **{ending: float(word.endswith(ending)) for ending in ("ing", "ed", "ly")},
             "other_form": float(root in near),
             "pointed_at": float(root in nouns),
             "asked_for": float(root in asked_nouns),
@@ -59,14 +63,12 @@ def features(context: Context) -> dict[str, Features]:
 def _signs(question: Text, keys: list[str]) -> dict[str, float]:
     """Describe what a question points at."""
     pointing = [i for i, key in enumerate(keys) if key in DEMONSTRATIVES]
-    # "her" is a possessive when a noun follows.
-    her = any(a == "her" and b not in FUNCTION_WORDS for a, b in pairwise(keys))
-    persons = {PERSONS_OF[key] for key in keys if key in PERSONS_OF}
+    persons = _persons(question.words)
     return {
         **{name: name in persons for name in ("he", "she", "they", "it")},
         **{name: name in keys for name in ("else", "there", "then", "same", "article")},
         "pronoun": bool(persons),
-        "possessive": bool(_POSSESSIVE & set(keys)) or her,
+        "possessive": any(is_possessive(question.words, word) for word in question.words),
         "this_noun": any(i + 1 < len(keys) and keys[i + 1] not in FUNCTION_WORDS for i in pointing),
         "this": any(i + 1 >= len(keys) or keys[i + 1] in FUNCTION_WORDS for i in pointing),
         "the_noun": bool(re.search(r"\b[Tt]he [a-z]", question.text)),
@@ -90,14 +92,10 @@ def _shape(question: Text, keys: list[str]) -> dict[str, float]:
 def _ties(context: Context, keys: list[str]) -> dict[str, float]:
     """Describe how a question hangs together with topic and messages."""
     title, question, answer = context.topic(0), context.message(2), context.message(1)
-    pronouns = {PERSONS_OF[key] for key in keys if key in PERSONS_OF}
-    before, last, answered = (
-        {PERSONS_OF[word.key] for text in texts for word in text.words if word.key in PERSONS_OF}
-        for texts in (context.messages[1::2], [question], [answer])
-    )
+    pronouns, last, answered = (_persons(text.words) for text in (context.question, question, answer))
+    before = _persons(word for text in context.messages[1::2] for word in text.words)
     spoken = sum(word.key in title.keys for text in context.messages for word in text.words)
-    names = [{word.key for word in answer.words[i:j] if word.content} for i, j in answer.runs]
-    fresh = sum(not name <= title.keys for name in names)
+    fresh = sum(not name <= title.keys for name in answer.names)
     return {
         "topic": bool(title.words),
         "title_share": len(title.keys & set(keys)) / max(1, len(title.keys)),
@@ -124,6 +122,11 @@ def _ties(context: Context, keys: list[str]) -> dict[str, float]:
     }
 
 
+def _persons(words: Iterable[Word]) -> set[str]:
+    """Give the pronouns of the third person among words, each in its first form."""
+    return {PERSONS_OF[word.key] for word in words if word.key in PERSONS_OF}
+
+
 def _most(values: Features, **features: float) -> None:
     """Keep the greater of each value."""
     for name, value in features.items():
@@ -138,9 +141,9 @@ def _topic(described: dict[str, Features], topic: Text, kind: str) -> None:
         values = described.setdefault(word.key, {})
         values[kind] = 1.0
         values[f"{kind}.length"] = min(len(content), 8) / 4
-        its = {"first": i == 0, "last": i == content[-1], "capital": word.capital}
+        bracket = "(" in topic.text[: word.start]
+        its = {"first": i == 0, "last": i == content[-1], "capital": word.capital, "bracket": bracket}
         _most(values, **{f"{kind}.{name}": value for name, value in its.items()})
-        _most(values, **{f"{kind}.bracket": "(" in topic.text[: word.start]})
 
 
 def _message(described: dict[str, Features], message: Text, near: set[str]) -> None:
@@ -220,16 +223,6 @@ def _names(described: dict[str, Features], context: Context, near: set[str]) -> 
 
 def _run(text: Text, run: tuple[int, int]) -> tuple[str, ...]:
     return tuple(word.key for word in text.words[slice(*run)])
-
-
-def _form(word: str) -> Features:
-    return {
-        "digits": float(word.isdigit()),
-        "year": float(bool(_YEAR.fullmatch(word))),
-        "length": min(len(word), 12) / 8,
-        "plural": float(word.endswith("s")),
-        **{ending: float(word.endswith(ending)) for ending in ("ing", "ed", "ly")},
-    }
 
 
 def _nouns_pointed_at(question: Text) -> set[str]:

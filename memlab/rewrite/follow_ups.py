@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -71,31 +71,28 @@ def from_facts(dataset: Dataset, facts: pl.DataFrame, *, each: int = 5, seed: in
     """
     turns = set(dataset.turns["turn_id"])
     told = facts.filter((pl.col("evidence").list.len() > 0) & (pl.col("status") == "true"))
-    parts = []
+    threads: dict[str, list[list[Asked]]] = {}
     for (scope,), rows in told.group_by("scope", maintain_order=True):
         its = [fact for fact in rows.iter_rows(named=True) if turns.issuperset(fact["evidence"])]
         random = Random(f"memlab follow-ups/{seed}/{scope}")
-        chosen: list[list[Asked]] = []
-        for threads in sorts(its, random):
-            chosen += random.sample(threads, min(each, len(threads)))
-        parts.append(_rows(str(scope), random.sample(chosen, len(chosen)), _end(dataset, str(scope))))
-    return pl.concat([pl.DataFrame(schema=FOLLOW_UP), *parts])
+        chosen = [thread for sort in sorts(its, random) for thread in random.sample(sort, min(each, len(sort)))]
+        threads[scope] = random.sample(chosen, len(chosen))
+    return _table(dataset, threads)
 
 
-def _end(dataset: Dataset, scope: str) -> datetime | None:
-    last = dataset.sessions.filter(pl.col("scope") == scope)["end"].max()
-    return last + timedelta(days=1) if isinstance(last, datetime) else None
-
-
-def _rows(scope: str, threads: Sequence[Sequence[Asked]], start: datetime | None) -> pl.DataFrame:
+def _table(dataset: Dataset, threads: Mapping[str, Sequence[Sequence[Asked]]]) -> pl.DataFrame:
+    """List the questions of each scope, a minute apart from a day after its last session on."""
+    ends = dict(dataset.sessions.group_by("scope").agg(pl.col("end").max()).iter_rows())
     rows: list[tuple[Any, ...]] = []
-    for number, asks in enumerate(threads):
-        thread, history = f"{scope}/t{number}", list[str]()
-        for turn, ask in enumerate(asks, start=1):
-            when = None if start is None else start + timedelta(minutes=len(rows))
-            evidence = list(dict.fromkeys(ask.evidence))
-            rows.append((f"{thread}/{turn}", thread, scope, turn, *ask[:4], list(history), evidence, when))
-            history += [ask.asked, ask.answer]
+    for scope, of_scope in threads.items():
+        first, end = len(rows), ends.get(scope)
+        for number, asks in enumerate(of_scope):
+            thread, history = f"{scope}/t{number}", list[str]()
+            for turn, ask in enumerate(asks, start=1):
+                when = None if end is None else end + timedelta(days=1, minutes=len(rows) - first)
+                evidence = list(dict.fromkeys(ask.evidence))
+                rows.append((f"{thread}/{turn}", thread, scope, turn, *ask[:4], list(history), evidence, when))
+                history += [ask.asked, ask.answer]
     return pl.DataFrame(rows, schema=FOLLOW_UP, orient="row")
 
 
@@ -110,7 +107,7 @@ def from_names(dataset: Dataset) -> pl.DataFrame:
     :returns: as :func:`from_facts`; no rows where speakers have no names or no neighbours share one.
     """
     spoken = dataset.turns.filter(pl.col("speaker") != pl.col("role"))
-    parts = []
+    threads: dict[str, list[list[Asked]]] = {}
     for (scope,), its in spoken.group_by("scope", maintain_order=True):
         names = its["speaker"].unique(maintain_order=True).to_list()
         asked = dataset.questions.filter(
@@ -129,8 +126,8 @@ def from_names(dataset: Dataset) -> pl.DataFrame:
             short = replaced(text, name, pronouns[name]) if name and runs[-1] else text
             runs[-1].append(Asked(kind, short, text, answer, evidence))
             before = name
-        parts.append(_rows(str(scope), [run for run in runs if len(run) > 1], _end(dataset, str(scope))))
-    return pl.concat([pl.DataFrame(schema=FOLLOW_UP), *parts])
+        threads[scope] = [run for run in runs if len(run) > 1]
+    return _table(dataset, threads)
 
 
 def only(names: Sequence[str], text: str) -> str | None:

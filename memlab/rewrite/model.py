@@ -17,7 +17,7 @@ FILE = Path(__file__).parent / "weights.safetensors"
 CLIP = 4.0
 TENSORS = ("mean", "spread", "w1", "b1", "w2", "b2")
 
-# How much a right word weighs against a word left out, the words that people add from nowhere, the longest addition,
+# What precision weighs (recall the rest), the words that people add from nowhere, the longest addition,
 # and the least likely word that is added.
 BALANCE = 0.5
 UNSEEN = 0.3
@@ -86,23 +86,15 @@ def shipped() -> Model:
 
 def matrix(described: Iterable[Mapping[str, float]], names: Sequence[str]) -> np.ndarray:
     """Put features into a matrix, a row for each word."""
-    column = {name: i for i, name in enumerate(names)}
-    rows = list(described)
-    values = np.zeros((len(rows), len(names)), np.float32)
-    for row, features in enumerate(rows):
-        for name, value in features.items():
-            if name in column:
-                values[row, column[name]] = value
-    return values
+    cells = (features.get(name, 0.0) for features in described for name in names)
+    return np.fromiter(cells, np.float32).reshape(-1, len(names))
 
 
-def choose(probabilities: Mapping[str, float], *, balance: float = BALANCE) -> dict[str, float]:
+def choose(probabilities: Mapping[str, float]) -> dict[str, float]:
     """Take the likeliest words, as many as serve recall and precision best.
 
     The expected precision of the first k is their mean probability; their expected recall is their sum over the sum
     of all. A fixed threshold would add much to a question that lacks much, and nothing to one that is unclear.
-
-    :param balance: what precision weighs, recall the rest.
 
     >>> from memlab.rewrite.model import choose
     >>> choose({"king": 0.9, "crimson": 0.8, "tour": 0.1})
@@ -116,5 +108,5 @@ def choose(probabilities: Mapping[str, float], *, balance: float = BALANCE) -> d
     ranked = [(word, p) for word, p in ranked if p >= least]
     sums = np.cumsum([p for _, p in ranked])
     whole = sum(probabilities.values()) + UNSEEN
-    worth = balance * sums / np.arange(1, len(sums) + 1) + (1 - balance) * sums / whole
+    worth = BALANCE * sums / np.arange(1, len(sums) + 1) + (1 - BALANCE) * sums / whole
     return dict(ranked[: int(worth.argmax()) + 1])

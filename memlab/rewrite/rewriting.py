@@ -10,6 +10,7 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.llm import Service
 from memlab.rewrite._context import Context
+from memlab.rewrite.asking import asked
 from memlab.rewrite.assemble import assemble, phrases
 from memlab.rewrite.features import features
 from memlab.rewrite.measure import content_words
@@ -67,18 +68,15 @@ def rewrite(
     rewritten = list(questions)
     methods = ["untouched" if history else "first" for history in histories]
     gated = [i for i, its in enumerate(signs) if its]
-    if service is not None:
-        from memlab.rewrite.asking import asked
-
-        texts = asked(
-            [questions[i] for i in gated], [histories[i] for i in gated], [subjects[i] for i in gated], service=service
-        )
-        pairs = zip(gated, texts, strict=True)
-        new = [(text, "service") if text is not None else (questions[i], "failed") for i, text in pairs]
+    new: list[str | None]
+    if service is None:
+        new = [offline(contexts[i], signs[i], shipped()) for i in gated]
     else:
-        new = [(offline(contexts[i], signs[i], shipped()), "offline") for i in gated]
-    for i, (text, method) in zip(gated, new, strict=True):
-        rewritten[i], methods[i] = text, method
+        told = [histories[i] for i in gated], [subjects[i] for i in gated]
+        new = asked([questions[i] for i in gated], *told, service=service)
+    for i, text in zip(gated, new, strict=True):
+        methods[i] = "failed" if text is None else "offline" if service is None else "service"
+        rewritten[i] = questions[i] if text is None else text
     return pl.DataFrame(
         {
             "question": list(questions),

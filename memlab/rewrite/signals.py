@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlab.language.leaning import HELPING, PERSONS_OF, leaning, pattern
-from memlab.language.words import DEMONSTRATIVES, QUESTION_WORDS
+from memlab.language.words import DEMONSTRATIVES, HE, QUESTION_WORDS, SHE
 from memlab.rewrite._context import Context, Word
 
 SHORT = 3
@@ -15,6 +15,7 @@ _EXISTS, _EMPTY_IT = pattern("exists"), pattern("empty_it")
 _DEFINITE = pattern("definite", case=True)
 _CLAUSE = frozenset(PERSONS_OF) | HELPING | leaning("clause")
 _OPENS_CLAUSE = leaning("opens_clause")
+_FOLLOWS_ITS_NAME = (HE | SHE) - {"him", "her"}
 
 
 def signals(context: Context) -> list[str]:
@@ -30,25 +31,21 @@ def signals(context: Context) -> list[str]:
     if keys <= _COURTESY and "?" not in text:
         return []
     content = [word for word in words if word.content]
+    last = words[-1].key if words else ""
     tests = {
         "pronoun": bool(open_pronouns(context)),
         "demonstrative": bool(demonstratives(words)),
-        "other": _is_other([word.key for word in words]),
+        # "More than" compares, and "too" asks for more only at the end.
+        "other": bool(_ELSE & keys) or ("more" in keys and "than" not in keys) or last == "too",
         "same": any(word.key in _SAME and word.text.islower() for word in words),
         "choice": bool(_CHOICE.search(text)),
         "there": "there" in keys and not _EXISTS.search(text),
-        "then": bool(words) and any(word.key == "then" for word in words[1:]),
+        "then": any(word.key == "then" for word in words[1:]),
         "ellipsis": bool(words) and (bool(_OPENS.match(text)) or not content),
         "definite": _is_definite(context),
         "short": bool(words) and len(content) <= SHORT and not named(context) and not _DEFINES.match(text),
     }
     return [name for name, holds in tests.items() if holds]
-
-
-def _is_other(keys: list[str]) -> bool:
-    """Say whether more of something is asked for; *more than* compares, and *too* says so only at the end."""
-    more = "more" in keys and "than" not in keys
-    return bool(_ELSE & set(keys)) or more or keys[-1:] == ["too"]
 
 
 def _is_definite(context: Context) -> bool:
@@ -58,13 +55,12 @@ def _is_definite(context: Context) -> bool:
 
 def named(context: Context) -> list[Word]:
     """Give the words of names in the question: capitals inside it, names of the context and parts of the title."""
-    content = [word for word in context.question.words if word.content]
-    keys = {word.key for word in content}
-    known = context.topic(0).keys.union(
-        *(name & keys for name in context.names() if len(name & keys) >= min(2, len(name)))
-    )
-    first = context.question.words[0] if content else None
-    return [word for word in content if (word.capital and word is not first) or word.key in known]
+    question = context.question
+    names = [name for text in (*context.topics, *context.messages) for name in text.names]
+    told = [name & question.keys for name in names if len(name & question.keys) >= min(2, len(name))]
+    known = context.topic(0).keys.union(*told)
+    places = enumerate(question.words)
+    return [word for i, word in places if word.content and ((i and word.capital) or word.key in known)]
 
 
 def open_pronouns(context: Context) -> list[Word]:
@@ -79,11 +75,11 @@ def open_pronouns(context: Context) -> list[Word]:
         pronouns = [word for word in pronouns if PERSONS_OF[word.key] != "it"]
     people = [word.start for word in named(context) if word.capital or word.key in context.topic(0).keys]
     explained = min(people, default=len(context.question.text))
-    return [word for word in pronouns if word.start < explained or not _follows_its_name(words, word)]
-
-
-def _follows_its_name(words: list[Word], word: Word) -> bool:
-    return word.key in ("he", "she", "his", "hers", "himself", "herself") or is_possessive(words, word)
+    return [
+        word
+        for word in pronouns
+        if word.start < explained or not (word.key in _FOLLOWS_ITS_NAME or is_possessive(words, word))
+    ]
 
 
 def is_possessive(words: list[Word], word: Word) -> bool:
@@ -100,14 +96,10 @@ def demonstratives(words: list[Word]) -> list[Word]:
     for i, word in enumerate(words):
         if word.key not in DEMONSTRATIVES:
             continue
-        after = words[i + 1].key if i + 1 < len(words) else ""
-        before = words[i - 1] if i else None
-        opens_clause = (
-            word.key == "that"
-            and before is not None
-            and after != ""
-            and (before.key in _OPENS_CLAUSE or (after in _CLAUSE and before.content))
-        )
-        if not opens_clause and not (before is not None and before.key in QUESTION_WORDS and after in QUESTION_WORDS):
-            pointing.append(word)
+        if 0 < i < len(words) - 1:
+            before, after = words[i - 1], words[i + 1].key
+            opens_clause = before.key in _OPENS_CLAUSE or (after in _CLAUSE and before.content)
+            if (word.key == "that" and opens_clause) or (before.key in QUESTION_WORDS and after in QUESTION_WORDS):
+                continue
+        pointing.append(word)
     return pointing

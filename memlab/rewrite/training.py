@@ -2,7 +2,8 @@
 
 The weights that come with memlab were made from half of CANARD's development set::
 
-    train(*canard("canard_dev_a.json")).save(FILE)
+    contexts, references = canard("canard_dev_a.json")
+    train([features(context) for context in contexts], references).save(FILE)
 """
 
 from __future__ import annotations
@@ -50,22 +51,18 @@ def canard(path: str | Path) -> tuple[list[Context], list[str]]:
     return titled + untitled, 2 * [reference for *_, reference in asked]
 
 
-def train(contexts: Sequence[Context], references: Sequence[str], *, seed: int = 0) -> Model:
+def train(described: Sequence[Mapping[str, Features]], references: Sequence[str], *, seed: int = 0) -> Model:
     """Learn which words people add: an ensemble of perceptrons, each word of each context an example.
 
-    :param contexts: questions with what stood before them.
+    :param described: the features of the words of each question's context.
     :param references: what people made of each question.
     :param seed: of the first network.
 
     Source: query resolution as term classification (Voskarides et al., SIGIR 2020), with features in the place of BERT.
     """
-    return _learned([features(context) for context in contexts], references, seed)
-
-
-def _learned(described: Sequence[Mapping[str, Features]], references: Sequence[str], seed: int) -> Model:
     wanted = [set(content_words(reference)) for reference in references]
     pairs = zip(described, wanted, strict=True)
-    rows = [(values, word in lacking) for its, lacking in pairs for word, values in its.items()]
+    rows = [(values, word in added) for its, added in pairs for word, values in its.items()]
     return fit([values for values, _ in rows], [added for _, added in rows], seed=seed)
 
 
@@ -88,7 +85,7 @@ def cross_validate(path: str | Path, *, topics: bool = True, folds: int = 5, see
     rewritten: dict[int, str] = {}
     for learn, test in GroupKFold(folds).split(titles, groups=titles):
         both = [*learn, *(learn + n)]
-        model = _learned([described[i] for i in both], [references[i] for i in both], seed)
+        model = train([described[i] for i in both], [references[i] for i in both], seed=seed)
         for i in test:
             context = contexts[i if topics else i + n]
             if context.messages:

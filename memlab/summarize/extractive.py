@@ -22,7 +22,8 @@ _ONE_OF = 4
 _FEWEST = 2
 # Larger than any sum of weights: a class of sentences comes wholly after another.
 _LAST_RESORT, _TOO_LONG = 100.0, 10.0
-_SAME = 0.95
+# What likeness to a picked sentence costs, and the likeness of what is taken for the same.
+_DIVERSITY, _SAME = 0.5, 0.95
 _CLAUSES = ("; ", ", ", " - ", " – ", " — ", ": ", " and ", " but ")
 
 
@@ -58,7 +59,6 @@ def extract(
     by: str = "session_id",
     max_sentences: int = 6,
     max_chars: int = MAX_CHARS,
-    diversity: float = 0.5,
     weights: Weights | None = None,
 ) -> pl.DataFrame:
     """Pick the best sentences of each group.
@@ -71,7 +71,6 @@ def extract(
     :param sentences: what :func:`memlab.summarize.split` gives, in order of time. A row without a group is left out.
     :param by: the column that names the group.
     :param max_sentences: most sentences of a group; ``max_chars``: the longest sentence.
-    :param diversity: what likeness to a picked sentence costs, from 0.
     :returns: the picked rows in their order, with ``spoken`` (the sentence with its speaker, cut where it was too
         long) and ``score``.
     :raises DataError: for a column that is not there, or a bound below 1.
@@ -105,7 +104,7 @@ def extract(
     empty = parts["content"].to_numpy() < 2
     too_long = table["spoken"].str.len_chars().to_numpy() > max_chars
     ranked = score - _LAST_RESORT * empty - _TOO_LONG * too_long
-    picked = _spread(ranked, tfidf, group, wanted=_wanted(group, empty, max_sentences), diversity=diversity)
+    picked = _spread(ranked, tfidf, group, _wanted(group, empty, max_sentences))
     chosen = table.with_columns(score=pl.Series(score)).filter(pl.Series(picked))
     return chosen.with_columns(pl.col("spoken").map_elements(lambda s: shorten(s, max_chars), return_dtype=pl.String))
 
@@ -168,12 +167,12 @@ def _wanted(group: np.ndarray, empty: np.ndarray, most: int) -> np.ndarray:
     return np.minimum(np.maximum(np.minimum(share, telling), _FEWEST), most)
 
 
-def _spread(ranked: np.ndarray, tfidf: Any, group: np.ndarray, *, wanted: np.ndarray, diversity: float) -> np.ndarray:
+def _spread(ranked: np.ndarray, tfidf: Any, group: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Pick by maximal marginal relevance, one sentence of every group a round."""
     picked = np.zeros(len(ranked), dtype=bool)
     alike = np.zeros(len(ranked))
     for done in range(int(wanted.max())):
-        value = ranked - diversity * alike - _LAST_RESORT * (alike > _SAME)
+        value = ranked - _DIVERSITY * alike - _LAST_RESORT * (alike > _SAME)
         value = np.where(picked | (wanted[group] <= done), -np.inf, value)
         # By group, then best first, then earliest.
         order = np.lexsort((np.arange(len(ranked)), -value, group))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import polars as pl
@@ -12,11 +13,10 @@ from memlab.embed.text import turn_text
 from memlab.errors import DataError
 from memlab.language.calendar import says
 from memlab.language.mentions import LOOSE, Mention, mentions
+from memlab.language.names import SHORTEST_NICKNAME
 from memlab.language.tokens import plain, words
 
 SCHEMA = {"row": pl.UInt32, "kind": pl.String, "found": pl.String}
-
-_SHORTEST_NICKNAME = 3
 
 
 def unsupported(texts: Sequence[str], sources: Sequence[Sequence[str]]) -> pl.DataFrame:
@@ -37,13 +37,15 @@ def unsupported(texts: Sequence[str], sources: Sequence[Sequence[str]]) -> pl.Da
     """
     if len(texts) != len(sources):
         raise DataError(f"there are {len(texts)} texts and {len(sources)} lists of sources; give each text its list")
-    read = {source: _read(source) for source in dict.fromkeys(source for each in sources for source in each)}
-    names = _sure_names([*texts, *read])
+    read = {text: _read(text) for text in {*texts, *chain.from_iterable(sources)}}
+    names = _sure_names(read.values())
     rows = []
     for row, (text, own) in enumerate(zip(texts, sources, strict=True)):
-        for mention in mentions(text):
+        for mention in read[text].mentions:
             doubtful = mention.value in LOOSE or (mention.opens and mention.value not in names)
-            if not doubtful and not any(_says(read[source], mention, text) for source in own):
+            # The last word of a sentence that was cut may be part of a longer value.
+            cut = read[text].text[mention.end :] in {"…", "..."}
+            if not doubtful and not any(_says(read[source], mention, cut=cut) for source in own):
                 rows.append((row, mention.kind, mention.text))
     return pl.DataFrame(rows, schema=SCHEMA, orient="row").unique(maintain_order=True)
 
@@ -76,36 +78,33 @@ def share(summaries: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-class _Source(NamedTuple):
-    """What a source says."""
+class _Read(NamedTuple):
+    """What a text says."""
 
     text: str
+    mentions: list[Mention]
     numbers: frozenset[str]
     dates: frozenset[str]
     words: frozenset[str]
 
 
-def _read(text: str) -> _Source:
-    values = mentions(text)
+def _read(text: str) -> _Read:
+    text, values = plain(text), mentions(text)
     numbers = {mention.value for mention in values if mention.kind == "number"}
     dates = {mention.value for mention in values if mention.kind == "date"}
     # A date also says each of its numbers.
     numbers |= {str(int(part)) for value in dates for part in re.findall(r"\b\d+\b", value)}
-    return _Source(plain(text), frozenset(numbers), frozenset(dates), frozenset(words(plain(text))))
+    return _Read(text, values, frozenset(numbers), frozenset(dates), frozenset(words(text)))
 
 
-def _sure_names(texts: Sequence[str]) -> frozenset[str]:
+def _sure_names(read: Collection[_Read]) -> set[str]:
     """List the words that have a capital within a sentence somewhere, and nowhere a small letter."""
-    seen = {
-        mention.value for text in texts for mention in mentions(text) if mention.kind == "name" and not mention.opens
-    }
-    small = {word for text in texts for word in re.findall(r"(?<!\w)[^\W\d_A-Z][^\W\d_]*", plain(text))}
-    return frozenset(seen - small)
+    inside = {name.value for one in read for name in one.mentions if name.kind == "name" and not name.opens}
+    return inside - {word for one in read for word in re.findall(r"(?<!\w)[^\W\d_A-Z][^\W\d_]*", one.text)}
 
 
-def _says(source: _Source, mention: Mention, text: str) -> bool:
-    # The last word of a sentence that was cut may be part of a longer value.
-    if plain(text)[mention.end :] in {"…", "..."} and mention.text in source.text:
+def _says(source: _Read, mention: Mention, *, cut: bool) -> bool:
+    if cut and mention.text in source.text:
         return True
     if mention.kind == "number":
         return mention.value in source.numbers
@@ -118,4 +117,4 @@ def _says(source: _Source, mention: Mention, text: str) -> bool:
 
 def _same_name(a: str, b: str) -> bool:
     """Compare names as they begin: "Mel", "Melanie"; "American", "America"."""
-    return min(len(a), len(b)) >= _SHORTEST_NICKNAME and (a.startswith(b) or b.startswith(a))
+    return min(len(a), len(b)) >= SHORTEST_NICKNAME and (a.startswith(b) or b.startswith(a))

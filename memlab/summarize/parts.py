@@ -9,7 +9,11 @@ from memlab.summarize.sentences import shared, spoken, words
 
 # Of a question's telling words, the share that a later statement needs to count as its answer.
 COVERED = 0.5
-_TEXT = pl.col("text")
+
+
+def _does(*patterns: str) -> pl.Expr:
+    """Say whether a sentence does any of these things."""
+    return pl.any_horizontal(pl.col("text").str.contains(pattern) for pattern in patterns)
 
 
 def decisions(sentences: pl.DataFrame) -> pl.DataFrame:
@@ -20,8 +24,8 @@ def decisions(sentences: pl.DataFrame) -> pl.DataFrame:
     >>> pl.DataFrame({"speaker": "Mel", "text": said}).pipe(decisions)["spoken"].to_list()
     ["Mel: I'll go with the blue one."]
     """
-    not_now = [_TEXT.str.contains(cue) for cue in (cues.UNDECIDED, cues.LONG_AGO, cues.ASKS)]
-    return sentences.filter(_TEXT.str.contains(cues.DECISION), ~pl.any_horizontal(*not_now)).with_columns(spoken())
+    settled = _does(cues.DECISION) & ~_does(cues.UNDECIDED, cues.LONG_AGO, cues.ASKS)
+    return sentences.filter(settled).with_columns(spoken())
 
 
 def action_items(sentences: pl.DataFrame) -> pl.DataFrame:
@@ -34,10 +38,8 @@ def action_items(sentences: pl.DataFrame) -> pl.DataFrame:
     >>> pl.DataFrame({"speaker": "Mel", "text": said}).pipe(action_items)["text"].to_list()
     ['I need to call the bank.']
     """
-    stated = [_TEXT.str.contains(cue) for cue in (cues.NEED, cues.REMINDER, cues.WILL, cues.TOLD)]
-    none = [_TEXT.str.contains(cue) for cue in (cues.ASKS, cues.VAGUE, cues.NO_TASK)]
-    told = pl.any_horizontal(*stated) & ~pl.any_horizontal(*none)
-    return sentences.filter(told | _TEXT.str.contains(cues.REQUEST)).with_columns(spoken())
+    told = _does(cues.NEED, cues.REMINDER, cues.WILL, cues.TOLD) & ~_does(cues.ASKS, cues.VAGUE, cues.NO_TASK)
+    return sentences.filter(told | _does(cues.REQUEST)).with_columns(spoken())
 
 
 def open_questions(sentences: pl.DataFrame, *, by: str = "session_id") -> pl.DataFrame:
@@ -59,10 +61,10 @@ def open_questions(sentences: pl.DataFrame, *, by: str = "session_id") -> pl.Dat
         sentences.with_row_index("row")
         .join(telling, on="row", how="left", maintain_order="left")
         .with_columns(
-            asks=_TEXT.str.contains(cues.ASKS),
-            polite=_TEXT.str.contains(cues.COURTESY) | _TEXT.str.contains(cues.TAG),
+            asks=_does(cues.ASKS),
+            polite=_does(cues.COURTESY, cues.TAG),
             tells=pl.col("n_telling").fill_null(0) >= 2,
-            put_off=_TEXT.str.contains(cues.PUT_OFF),
+            put_off=_does(cues.PUT_OFF),
             turn=pl.col("turn_id").rle_id(),
         )
         .with_columns(

@@ -67,15 +67,14 @@ def summarize(
     made = {session: _Made() for session in meta["session_id"]} | (_asked(turns, service) if service else {})
     rest = [session for session, result in made.items() if result.body is None and result.status != "failed"]
     bodies = _extracted(turns.filter(pl.col("session_id").is_in(rest)))
-    rows, outcomes = [], []
+    rows = []
     for about in meta.iter_rows(named=True):
         session = about["session_id"]
         result = made[session]
-        outcomes.append((session, result.status, result.reason, result.service))
-        body = result.body or bodies.get(session)
-        if body is not None:
+        if body := result.body or bodies.get(session):
             names = list(entities.get(session, ())) if entities else []
             rows.append(Summary(**about, **body, entities=names, service=result.service, model=result.model))
+    outcomes = [(session, result.status, result.reason, result.service) for session, result in made.items()]
     return Summaries(frame(Summary, rows), pl.DataFrame(outcomes, schema=OUTCOMES, orient="row"))
 
 

@@ -5,15 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from memlab.embed.text import ROLES
+from memlab.language.names import called
 from memlab.language.sentences import sentences
 from memlab.language.tokens import WORD, keyed, stems
 from memlab.language.words import COURTESY, FIRST_PERSON, NUMBERS, SECOND_PERSON, STOP_WORDS, TIMES
-
-SCHEMA = {
-    "turn_id": pl.String, "session_id": pl.String, "scope": pl.String, "speaker": pl.String, "position": pl.Int32,
-    "text": pl.String,
-}  # fmt: skip
-_SHORTEST_NICKNAME = 3
 
 
 def split(turns: pl.DataFrame) -> pl.DataFrame:
@@ -34,7 +29,7 @@ def split(turns: pl.DataFrame) -> pl.DataFrame:
         .with_columns(position=pl.int_ranges(1, pl.col("text").list.len() + 1, dtype=pl.Int32))
         .filter(pl.col("text").list.len() > 0)
         .explode("position", "text")
-        .select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
+        .select(*columns, "position", "text")
     )
 
 
@@ -91,13 +86,11 @@ def words(sentences: pl.DataFrame) -> pl.DataFrame:
 
 
 def _partners(sentences: pl.DataFrame) -> pl.DataFrame:
-    """List what those who take part in a scope are called: the words of their names, and how these begin ("Mel")."""
-    names = sentences.select("scope", word=pl.col("speaker").str.to_lowercase().str.extract_all(r"\p{L}+")).unique()
-    names = names.explode("word").drop_nulls("word").unique()
-    lengths = pl.int_ranges(_SHORTEST_NICKNAME, pl.col("word").str.len_chars() + 1)
-    short = names.with_columns(length=lengths).explode("length").drop_nulls("length")
-    begun = short.select("scope", word=pl.col("word").str.slice(0, pl.col("length")))
-    return pl.concat([names, begun]).unique().with_columns(partner=True)
+    """List what those who take part in a scope are called."""
+    names = sentences.group_by("scope").agg(pl.col("speaker").unique()).iter_rows()
+    rows = [(scope, word) for scope, speakers in names for word in called(speakers)]
+    schema = {"scope": pl.String, "word": pl.String}
+    return pl.DataFrame(rows, schema=schema, orient="row").with_columns(partner=True)
 
 
 def shared(asked: pl.DataFrame, others: pl.DataFrame, tokens: pl.DataFrame, *, by: str) -> pl.DataFrame:

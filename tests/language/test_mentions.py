@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab.language.mentions import mentions, without
-from memlab.language.tokens import plain
+from memlab.language.mentions import mentions
+from memlab.language.tokens import plain, without
 
 
 @pytest.mark.parametrize(
