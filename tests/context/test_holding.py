@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from memlab.context import (
     Sources,
     answer_kind,
-    answers_in,
     assemble,
     evidence_only,
     holding,
@@ -162,8 +161,6 @@ def test_a_missing_context_is_named(talk: Dataset) -> None:
     whole = whole_history(talk).with_columns(n_tokens=0)
     with pytest.raises(DataError, match="context 'whole' has none for question"):
         holding({"whole": whole.tail(-1)}, talk.questions)
-    with pytest.raises(DataError, match="1 contexts and 2 answers"):
-        answers_in(["a"], ["b", "c"])
 
 
 def test_a_message_in_brackets_is_a_line_and_how_sure_a_fact_is_answers_nothing(talk: Dataset, items) -> None:
