@@ -102,11 +102,11 @@ def extractive(summary: tuple[str, ...], turns: Sequence[Turn]) -> tuple[str, ..
     return bounded((*summary, *(text for text in dict.fromkeys(fresh) if text not in summary)))
 
 
-def bounded(sentences: Sequence[str], *, max_words: int = MAX_WORDS) -> tuple[str, ...]:
-    """Give up sentences until they have at most so many words."""
+def bounded(sentences: Sequence[str]) -> tuple[str, ...]:
+    """Give up sentences until they have at most :data:`MAX_WORDS` words."""
     who = _speakers(sentences)
     rows = [(text, _values(text, who), len(text.split())) for text in sentences]
-    while sum(size for *_, size in rows) > max_words:
+    while sum(size for *_, size in rows) > MAX_WORDS:
         often = Counter(value for _, values, _ in rows for value in values)
         worth = [
             (sum(often[value] == 1 for value in values) / max(size, 1), not text.endswith("?"), at)

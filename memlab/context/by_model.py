@@ -229,26 +229,17 @@ def _asked(
     replies = [outcome.answer.model_dump() if outcome.answer else {} for outcome in outcomes]
     texts = [outcome.answer.model_dump_json() if outcome.answer else "" for outcome in outcomes]
     sent = count([f"{system}\n{prompt[: service.max_input]}" for prompt in prompts])
-    costs = [outcome.cost for outcome in outcomes]
+    counted = {"prompt_tokens": sent, "output_tokens": count(texts)}
     columns = {
         "query_id": ids,
         **{name: [reply.get(name) for reply in replies] for name in _COLUMNS if name in schema.model_fields},
         "failure": [outcome.failure for outcome in outcomes],
         "failure_kind": [outcome.kind for outcome in outcomes],
-        "seconds": [cost.seconds for cost in costs],
-        "prompt_tokens": [_either(cost.prompt_tokens, n) for cost, n in zip(costs, sent, strict=True)],
-        "output_tokens": [_either(cost.output_tokens, n) for cost, n in zip(costs, count(texts), strict=True)],
+        **{name: [getattr(outcome.cost, name) for outcome in outcomes] for name in ("seconds", *counted)},
     }
     rows = pl.DataFrame(columns, {name: _COLUMNS[name] for name in columns})
-    return rows.with_columns(price=price(service, pl.col("prompt_tokens"), pl.col("output_tokens")))
-
-
-def price(service: Service, prompt_tokens: pl.Expr, output_tokens: pl.Expr) -> pl.Expr:
-    """Give what tokens cost at a service, in the currency of its prices; null where it has none."""
-    if service.input_price is None or service.output_price is None:
-        return pl.lit(None, pl.Float64)
-    return (prompt_tokens * service.input_price + output_tokens * service.output_price) / 1e6
-
-
-def _either(told: int | None, counted: int) -> int:
-    return int(counted) if told is None else told
+    rows = rows.with_columns(pl.col(name).fill_null(pl.Series(n, dtype=pl.Int64)) for name, n in counted.items())
+    # Null where the service has no price.
+    asked = pl.col("prompt_tokens") * pl.lit(service.input_price, pl.Float64)
+    answered = pl.col("output_tokens") * pl.lit(service.output_price, pl.Float64)
+    return rows.with_columns(price=(asked + answered) / 1e6)
