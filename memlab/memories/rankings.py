@@ -12,7 +12,7 @@ import polars as pl
 from memlab.datasets.identity import message_turn
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError
-from memlab.memories.collecting import COSTS, PROBLEMS, RETURNED, Failure, Returned, read_rows
+from memlab.memories.collecting import PROBLEMS, RETURNED, Failure, Returned, problem, read_rows
 from memlab.records import Dataset, Run, raw_part, run_from_scores
 from memlab.terminal import short
 
@@ -60,15 +60,12 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> Returned:
         except Failure as error:
             raise DataError(f"{place}: query {query!r}: {error}") from None
         rows += [(query, *row) for row in read]
-        problems += [
-            (scopes[query], query, f"{place.stem}, scope {scopes[query]}, query {query}: {text}") for text in odd
-        ]
+        problems += [problem(place.stem, scopes[query], query, text) for text in odd]
     return Returned(
         place.stem,
         pl.DataFrame(rows, schema=RETURNED, orient="row"),
-        pl.DataFrame(schema=COSTS),
-        pl.DataFrame(problems, schema=PROBLEMS, orient="row"),
-        {"file": place.name},
+        problems=pl.DataFrame(problems, schema=PROBLEMS, orient="row"),
+        provenance={"file": place.name},
     )
 
 
@@ -96,9 +93,7 @@ def as_returned(run: Run, data: Dataset, name: str) -> Returned:
         raise DataError(
             f"{name}: {turn!r} is no turn of {scope!r}, the scope of query {query!r}; scopes are never mixed"
         )
-    return Returned(
-        name, rows.select(*RETURNED), pl.DataFrame(schema=COSTS), pl.DataFrame(schema=PROBLEMS), run.provenance
-    )
+    return Returned(name, rows.select(*RETURNED), provenance=run.provenance)
 
 
 def _turns(rows: pl.DataFrame, own: pl.Series) -> pl.Series:
