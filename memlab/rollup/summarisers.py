@@ -70,11 +70,9 @@ class Extractive:
 
     @property
     def recipe(self) -> str:
-        """Everything that the sentences depend on beside their sources."""
         return repr(self)
 
     def write(self, pool: pl.DataFrame) -> pl.DataFrame:
-        """Pick the sentences of each group."""
         # A group is its own world of words, so that it reads the same whatever else is written with it.
         fresh = pl.struct("group", pl.col("text").str.to_lowercase()).is_first_distinct()
         rest = pool.filter(fresh).with_columns(scope=pl.col("group")).with_row_index("line")
