@@ -8,10 +8,9 @@ a session has in play, ``bias`` raises it in a ranking, ``buffer`` summarises a 
 
 from memlab.context.assembly import Budget, Contexts, assemble
 from memlab.context.bias import bias, follow_ups, rank_changes
-from memlab.context.buffer import ByModel, RollingBuffer, append_turns, extractive, update_summary
+from memlab.context.buffer import RollingBuffer, append_turns, extractive, update_summary
 from memlab.context.by_model import answer, judge
 from memlab.context.holding import (
-    answer_kind,
     evidence_only,
     holding,
     holding_table,
@@ -27,8 +26,8 @@ from memlab.context.tokens import Count, count
 from memlab.language.dating import dated
 
 __all__ = [
-    "ITEM", "Active", "Budget", "ByModel", "Contexts", "Count", "RollingBuffer", "SessionMemory", "Sources",
-    "agreement", "answer", "answer_kind", "append_turns", "assemble", "bias", "by_rules", "count",
+    "ITEM", "Active", "Budget", "Contexts", "Count", "RollingBuffer", "SessionMemory", "Sources",
+    "agreement", "answer", "append_turns", "assemble", "bias", "by_rules", "count",
     "dated", "disagreements", "evidence_only", "extractive", "follow_ups", "gather", "holding", "holding_table",
     "holds", "judge", "known_facts", "labelled", "of_another", "rank_changes", "recent_messages", "refuses",
     "relevant_messages", "remember", "summary_lines", "token_f1", "update_summary", "whole_history",

@@ -20,8 +20,8 @@ def holds(context: str, answer: str | None) -> bool:
 
     Every item of the answer ("clarinet and violin" has two) must stand in one line of the context: all its telling
     words, stemmed, and all its numbers and dates, compared as values. A line is read with the day that it stands
-    under. A date that is only meant ("last week") is not there. An answer that cannot be looked for is never held;
-    :func:`answer_kind` says which.
+    under. A date that is only meant ("last week") is not there. An answer that cannot be looked for is never held:
+    none, yes or no, and one that gives reasons or has a phrase of more than five telling words.
 
     :param context: a text, as :func:`memlab.context.assemble` writes it; days stand in lines of their own, in brackets.
     :param answer: the gold answer.
@@ -52,32 +52,19 @@ def _read(text: str) -> list[Content]:
     return lines
 
 
-def answer_kind(answer: str | None) -> str:
-    """Say what an answer is: ``list``, ``date``, ``number`` or ``text``; or what cannot be looked for in a text.
-
-    That is ``none``, ``yes/no``, and ``open``: one that gives reasons or has a phrase of more than five telling words,
-    so that a context need not say it in those words.
-
-    >>> from memlab.context import answer_kind
-    >>> [answer_kind(a) for a in ("May 2023", "rock climbing, fishing", "Likely no", "twice", None)]
-    ['date', 'list', 'yes/no', 'number', 'none']
-    """
-    return answer_content(answer).kind
-
-
 def holding(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFrame) -> pl.DataFrame:
     """Say for every question and way of making contexts whether the answer is there.
 
     :param contexts: name → ``query_id`` and ``text``, such as ``Contexts.texts``; where there are no ``lines``, the
         text is read as :func:`holds` reads it, and tokens are counted where there is no ``n_tokens``.
     :param questions: rows of :class:`memlab.records.Question`.
-    :returns: ``context``, ``query_id``, ``question_type``, ``answer_kind``, ``holds`` (null where the answer cannot be
-        looked for) and ``n_tokens``.
+    :returns: ``context``, ``query_id``, ``question_type``, ``answer_kind`` (see
+        :class:`memlab.context.answers.Answer`), ``holds`` (null where it cannot be looked for) and ``n_tokens``.
     :raises DataError: for a question that a way of making contexts has none for.
     """
     answer = pl.when("abstention").then(None).otherwise("answer")
     about = questions.select("query_id", "question_type", answer=answer)
-    kinds = pl.Series("answer_kind", [answer_kind(text) for text in about["answer"]], dtype=pl.String)
+    kinds = pl.Series("answer_kind", [answer_content(text).kind for text in about["answer"]], dtype=pl.String)
     about = about.with_columns(kinds)
     parts = []
     for name, made in contexts.items():

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from memlab.context import (
     Sources,
-    answer_kind,
     assemble,
     evidence_only,
     holding,
@@ -21,6 +20,7 @@ from memlab.context import (
     of_another,
     whole_history,
 )
+from memlab.context.answers import answer_content
 from memlab.errors import DataError
 from memlab.records import Dataset
 
@@ -90,7 +90,7 @@ def test_not_held(context: str, answer: str | None) -> None:
     ],
 )
 def test_kinds_of_answers(answer: str | None, kind: str) -> None:
-    assert answer_kind(answer) == kind
+    assert answer_content(answer).kind == kind
 
 
 @given(st.text(max_size=80), st.text(max_size=80), st.text(max_size=40))
