@@ -46,7 +46,7 @@ def labelled(path: str | Path | None = None) -> pl.DataFrame:
         raise DataError(f"{place}: no field {lacking[0]!r}; labelled answers have {', '.join(LABELLED)}")
     rows = rows.with_columns(pl.lit(value).alias(name) for name, value in optional.items() if name not in rows.columns)
     try:
-        rows = rows.select(pl.col(name).cast(kind) for name, kind in LABELLED.items())
+        rows = rows.select(*LABELLED).cast(LABELLED)
     except pl.exceptions.PolarsError as error:
         raise DataError(f"{place}: a field is of another kind than {LABELLED} ({error})") from None
     if rows.select("candidate", "right", "question").null_count().sum_horizontal().item():

@@ -6,14 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from memlab.datasets.identity import message_turn
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError
 from memlab.memories.collecting import PROBLEMS, RETURNED, Failure, Returned, problem, read_rows
-from memlab.records import Dataset, Run, raw_part, run_from_scores
+from memlab.records import RUN_SCHEMA, Dataset, Run, raw_part
 from memlab.terminal import short
 
 
@@ -39,12 +38,13 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> Returned:
     if place.suffix == ".json":
         if not isinstance(ids, dict) or not all(isinstance(each, list) for each in ids.values()):
             raise DataError(f"{place}: expected {{query_id: [ids of turns, best first]}}")
-        pairs = [
-            (query, str(turn), -at) for query, turns in ids.items() for at, turn in enumerate(dict.fromkeys(turns))
+        ranked = [
+            (query, str(turn), at + 1, float(-at))
+            for query, turns in ids.items()
+            for at, turn in enumerate(dict.fromkeys(turns))
         ]
-        queries, turns, scores = (np.array(column) for column in (zip(*pairs, strict=True) if pairs else ((), (), ())))
-        run = run_from_scores(queries, turns, scores.astype(float), level="turn", k=k)
-        return as_returned(Run(run.frame, "turn", name=place.stem), data, place.stem)
+        run = Run(pl.DataFrame(ranked, RUN_SCHEMA, orient="row"), "turn")
+        return as_returned(run.top(k), data, place.stem)
     grouped: dict[str, list[dict[str, Any]]] = {}
     for number, line in enumerate(lines, 1):
         if not isinstance(line, dict) or not isinstance(line.get("query_id"), str):
