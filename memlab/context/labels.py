@@ -14,10 +14,10 @@ from memlab.context.rules import RULES, by_rules
 from memlab.errors import DataError
 from memlab.llm import Service
 
-LABELLED = {
+LABELLED = pl.Schema({
     "query_id": pl.String(), "question_type": pl.String(), "abstention": pl.Boolean(), "question": pl.String(),
     "answer": pl.String(), "candidate": pl.String(), "case": pl.String(), "right": pl.Boolean(),
-}  # fmt: skip
+})  # fmt: skip
 
 
 def labelled(path: str | Path | None = None) -> pl.DataFrame:
@@ -48,7 +48,7 @@ def labelled(path: str | Path | None = None) -> pl.DataFrame:
     try:
         rows = rows.select(*LABELLED).cast(LABELLED)
     except pl.exceptions.PolarsError as error:
-        raise DataError(f"{place}: a field is of another kind than {LABELLED} ({error})") from None
+        raise DataError(f"{place}: a field is of another kind than {dict(LABELLED)} ({error})") from None
     if rows.select("candidate", "right", "question").null_count().sum_horizontal().item():
         raise DataError(f"{place}: a row lacks question, candidate or right; give each of them")
     return rows.with_row_index("item").with_columns(item=pl.format("item-{}", pl.col("item") + 1))

@@ -82,5 +82,6 @@ def _sourced(summarised: pl.DataFrame, pool: pl.DataFrame) -> pl.DataFrame:
         .group_by("group", maintain_order=True)
         .agg(sentences="text", evidence=pl.col("evidence").fill_null(pl.lit([], pl.List(pl.String))))
         .with_columns(service=pl.lit(GIVEN))
-        .select(pl.col(name).cast(kind) for name, kind in WRITTEN.items())
+        .select(*WRITTEN)
+        .cast(WRITTEN)
     )

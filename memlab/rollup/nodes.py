@@ -14,7 +14,7 @@ from memlab.summarize import split, topics
 INSTEAD = " instead of "
 """Stands in ``service`` where another summariser than the one asked wrote a node; such a node is never reused."""
 
-SCHEMA = schema(Node)
+SCHEMA = pl.Schema(schema(Node))
 # Clusters are many, and drawn small.
 _TERMS, _TOPICS = 3, 6
 _ABOUT = ("scope", "level", "kind", "children", "turns", "start", "end", "method")
