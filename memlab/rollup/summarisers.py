@@ -13,9 +13,9 @@ from memlab.summarize import Weights, extract
 SOURCE, EXTRACTIVE = "source", "extractive"
 
 POOL = pl.Schema({
-    "group": pl.String, "kind": pl.String, "scope": pl.String, "session_id": pl.String, "turn_id": pl.String,
-    "speaker": pl.String, "text": pl.String, "position": pl.Int32, "timestamp": TIMESTAMP,
-    "evidence": pl.List(pl.String), "said": pl.Boolean,
+    "group": pl.String(), "kind": pl.String(), "scope": pl.String(), "session_id": pl.String(), "turn_id": pl.String(),
+    "speaker": pl.String(), "text": pl.String(), "position": pl.Int32(), "timestamp": TIMESTAMP,
+    "evidence": pl.List(pl.String()), "said": pl.Boolean(),
 })  # fmt: skip
 """What a summariser reads: a row for each sentence of a group, in order of time. ``kind`` is that of the node to be
 written, ``evidence`` all turns of the sentence; ``session_id``, ``turn_id``, ``speaker`` and ``timestamp`` are those
@@ -23,7 +23,8 @@ of the first of them; ``said`` is true for a sentence of a turn and false for on
 sentences is not asked for."""
 
 WRITTEN = pl.Schema({
-    "group": pl.String, "sentences": pl.List(pl.String), "evidence": pl.List(pl.List(pl.String)), "service": pl.String,
+    "group": pl.String(), "sentences": pl.List(pl.String()), "evidence": pl.List(pl.List(pl.String())),
+    "service": pl.String(),
 })  # fmt: skip
 """What a summariser gives: a row for each group."""
 
