@@ -12,7 +12,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from memlab.cli.listing import tensions
 from memlab.records import Entity, Fact, IndexEvent, IndexState, Relation, Summary, frame
 from memlab.store import MemoryStore
 
@@ -222,12 +221,6 @@ def test_facts_with_their_turns_and_as_json(ask: Any) -> None:
     assert rows[0].keys() >= {"fact_id", "valid_from", "valid_to", "last_access", "confidence", "evidence"}
     assert "2 of 2 statements" in ask("facts", "--since", "2023-07-20")
     assert "2 of 2 statements" in ask("facts", "--session", "s1")
-
-
-def test_what_facts_are_in_tension_with() -> None:
-    assert tensions({"tension": ["f1", "f9"]}, {"f1": "Ann eats meat"}) == ["Ann eats meat", "f9"]
-    assert tensions({"tension": "eats no meat"}, {}) == ["eats no meat"]
-    assert tensions({}, {}) == tensions({"tension": None}, {}) == []
 
 
 @pytest.mark.parametrize(

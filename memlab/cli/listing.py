@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -177,9 +177,3 @@ def _register(kind: str) -> None:
 
 for _kind in KINDS:
     _register(_kind)
-
-
-def tensions(row: dict[str, Any], statements: dict[str, str]) -> list[str]:
-    """Write what a fact is in tension with: statements of the facts that ``tension`` names, or its text."""
-    against = row.get("tension") or []
-    return [against] if isinstance(against, str) else [statements.get(each, each) for each in against]

@@ -17,7 +17,7 @@ from memlab.cli._memory import (
     read_date,
     scored_facts,
 )
-from memlab.cli.listing import Evidence, Json, Most, Session, chosen, evidence_of, print_json, print_turns, tensions
+from memlab.cli.listing import Evidence, Json, Most, Session, chosen, evidence_of, print_json, print_turns
 from memlab.errors import DataError
 from memlab.terminal import one_line, short
 
@@ -70,7 +70,7 @@ def facts(
     shown = shown.sort("valid_from", descending=True, maintain_order=True)
     written = evidence_of(place, shown if json else shown.head(most), wanted=evidence)
     if json:
-        print_json(shown.select(name for name in _SHOWN if name in shown.columns), written)
+        print_json(shown.select(_SHOWN), written)
         return
     typer.echo(present)
     typer.echo(f"{shown.height:,} of {rows.height:,} statements" + ("" if all_ else " hold; --all shows the others"))
@@ -79,8 +79,8 @@ def facts(
         state = "" if row["status"] == "active" else f"  [{row['status']}{until}]"
         last = f", last said {day(row['last_access'])}" if row["n_reinforced"] else ""
         _print_fact(f"{row['confidence']:.2f}  since {day(row['valid_from'])}{last}{state}", row)
-        for other in tensions(row, statements):
-            print_wrapped(f"in tension with: {other}", indent=10, first=6)
+        for other in row["tension"] or []:
+            print_wrapped(f"in tension with: {statements.get(other, other)}", indent=10, first=6)
         print_turns(written(row["evidence"]))
     if shown.height > most:
         typer.echo(f"… and {shown.height - most:,} more; --most prints them")

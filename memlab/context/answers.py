@@ -59,7 +59,11 @@ class Content(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer: its kind, and alternatives, each of items that are all needed."""
+    """An answer: its kind, and alternatives, each of items that are all needed.
+
+    Its kind is ``list``, ``date``, ``number`` or ``text``; or one of :data:`UNMEASURABLE`, where ``open`` is one that
+    gives reasons or has a phrase of more than five telling words, so that a context need not say it in those words.
+    """
 
     kind: str
     alternatives: tuple[tuple[Content, ...], ...] = ()
@@ -84,7 +88,11 @@ def content(text: str) -> Content:
 
 @lru_cache(maxsize=50_000)
 def answer_content(answer: str | None) -> Answer:
-    """Read an answer: what kind it is, and what a text must say to hold it."""
+    """Read an answer: what kind it is, and what a text must say to hold it.
+
+    >>> [answer_content(a).kind for a in ("May 2023", "rock climbing, fishing", "Likely no", "twice", None)]
+    ['date', 'list', 'yes/no', 'number', 'none']
+    """
     text = plain(answer or "").strip()
     if not text:
         return Answer("none")

@@ -42,7 +42,9 @@ def bias(
     if level not in ("turn", "session") or (level == "turn" and run.level == "session"):
         raise DataError(f"level is {level!r} for a ranking of {run.level}s; choose turn (for turns) or session")
     if not isinstance(active, pl.DataFrame):
-        active = run.frame.select(pl.col("query_id").unique()).join(pl.DataFrame({"id": [*active]}, _ID), how="cross")
+        active = run.frame.select(pl.col("query_id").unique()).join(
+            pl.DataFrame({"id": [*active]}, {"id": pl.String}), how="cross"
+        )
     rows = run.frame.with_columns(id=_ids(run, bench, level))
     played = active.select("query_id", "id").unique().with_columns(played=True)
     rows = rows.join(played, on=["query_id", "id"], how="left", maintain_order="left")
@@ -53,9 +55,6 @@ def bias(
     ids = rows["query_id"].to_numpy(), rows["doc_id"].to_numpy()
     ranked = run_from_scores(*ids, scores, level=run.level, k=k)
     return replace(bench.show(ranked), name=run.name, provenance=run.provenance)
-
-
-_ID = {"id": pl.String}
 
 
 def _ids(run: Run, bench: Bench, level: str) -> pl.Series:

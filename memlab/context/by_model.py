@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 import polars as pl
 from pydantic import BaseModel, StringConstraints
 
-from memlab.context import tokens
-from memlab.context.tokens import Count
+from memlab.context.tokens import count
 from memlab.errors import DataError
 from memlab.language.questions import aggregation
 from memlab.llm import Service, answers
@@ -93,23 +92,21 @@ class Verdict(BaseModel, extra="forbid"):
     correct: bool
 
 
-def answer(
-    contexts: pl.DataFrame, questions: pl.DataFrame, service: Service, *, count: Count = tokens.count
-) -> pl.DataFrame:
+def answer(contexts: pl.DataFrame, questions: pl.DataFrame, service: Service) -> pl.DataFrame:
     """Answer questions from their contexts.
 
     With ``service.cache`` an interrupted run goes on where it was: answers that are there are not asked again.
 
     :param contexts: ``query_id`` and ``text``.
     :param questions: rows of :class:`memlab.records.Question`; ``text`` and ``timestamp`` are read, not the answer.
-    :param count: the tokenizer that costs are counted with where the service does not say them.
     :returns: ``query_id``, ``answer`` and ``known`` (null after a failure), ``failure``, ``failure_kind`` (see
-        :class:`memlab.llm.Outcome`), ``seconds`` until it came, ``prompt_tokens``, ``output_tokens`` and ``price``
-        (null where the service has none). What was kept has the cost of the time when it was asked.
+        :class:`memlab.llm.Outcome`), ``seconds`` until it came, ``prompt_tokens``, ``output_tokens`` (counted here
+        where the service does not say them) and ``price`` (null where the service has none). What was kept has the cost
+        of the time when it was asked.
     :raises DataError: for a question without a context.
     """
     prompts = answer_prompts(contexts, questions)
-    return _asked(questions["query_id"], prompts, Reply, service=service, system=SYSTEM, count=count)
+    return _asked(questions["query_id"], prompts, Reply, service, SYSTEM)
 
 
 def answer_prompts(contexts: pl.DataFrame, questions: pl.DataFrame) -> list[str]:
@@ -141,9 +138,7 @@ def prompts() -> dict[str, str]:
     }
 
 
-def judge(
-    questions: pl.DataFrame, answered: pl.DataFrame, service: Service, *, count: Count = tokens.count
-) -> pl.DataFrame:
+def judge(questions: pl.DataFrame, answered: pl.DataFrame, service: Service) -> pl.DataFrame:
     """Judge answers against the gold answers, by the rubric of each question's kind.
 
     A question whose answer the conversations do not hold is judged by whether the answer says so. A question with
@@ -164,12 +159,12 @@ def judge(
     there = rows.filter(pl.col("answer").is_not_null())
     whole = there.filter(~pointed & (pl.col("gold").is_not_null() | pl.col("abstention")))
     cases = [_case(row) for row in whole.iter_rows(named=True)]
-    verdicts = _asked(whole["query_id"], cases, Verdict, service=service, system=JUDGE, count=count)
+    verdicts = _asked(whole["query_id"], cases, Verdict, service, JUDGE)
     verdicts = verdicts.with_columns(score=pl.col("correct").cast(pl.Float64))
     each = there.filter(pointed).explode("points").drop_nulls("points")
     if each.height:
         cases = [_point(row) for row in each.iter_rows(named=True)]
-        scored = _asked(each["query_id"], cases, Met, service=service, system=POINT, count=count)
+        scored = _asked(each["query_id"], cases, Met, service, POINT)
         verdicts = pl.concat([verdicts, _together(scored)], how="diagonal")
     asked = rows.select("query_id", "question_type", "rubric")
     return asked.join(verdicts, on="query_id", how="left", maintain_order="left")
@@ -222,33 +217,24 @@ def _point(row: dict[str, Any]) -> str:
 
 
 def _asked(
-    ids: pl.Series, prompts: Sequence[str], schema: type[BaseModel], *, service: Service, system: str, count: Count
+    ids: pl.Series, prompts: Sequence[str], schema: type[BaseModel], service: Service, system: str
 ) -> pl.DataFrame:
     """Ask, and give the fields of the answers, or why there is none, with what each cost."""
     outcomes = answers(service, prompts, schema, system=system)
     replies = [outcome.answer.model_dump() if outcome.answer else {} for outcome in outcomes]
     texts = [outcome.answer.model_dump_json() if outcome.answer else "" for outcome in outcomes]
     sent = count([f"{system}\n{prompt[: service.max_input]}" for prompt in prompts])
-    costs = [outcome.cost for outcome in outcomes]
+    counted = {"prompt_tokens": sent, "output_tokens": count(texts)}
     columns = {
         "query_id": ids,
         **{name: [reply.get(name) for reply in replies] for name in _COLUMNS if name in schema.model_fields},
         "failure": [outcome.failure for outcome in outcomes],
         "failure_kind": [outcome.kind for outcome in outcomes],
-        "seconds": [cost.seconds for cost in costs],
-        "prompt_tokens": [_either(cost.prompt_tokens, n) for cost, n in zip(costs, sent, strict=True)],
-        "output_tokens": [_either(cost.output_tokens, n) for cost, n in zip(costs, count(texts), strict=True)],
+        **{name: [getattr(outcome.cost, name) for outcome in outcomes] for name in ("seconds", *counted)},
     }
     rows = pl.DataFrame(columns, {name: _COLUMNS[name] for name in columns})
-    return rows.with_columns(price=price(service, pl.col("prompt_tokens"), pl.col("output_tokens")))
-
-
-def price(service: Service, prompt_tokens: pl.Expr, output_tokens: pl.Expr) -> pl.Expr:
-    """Give what tokens cost at a service, in the currency of its prices; null where it has none."""
-    if service.input_price is None or service.output_price is None:
-        return pl.lit(None, pl.Float64)
-    return (prompt_tokens * service.input_price + output_tokens * service.output_price) / 1e6
-
-
-def _either(told: int | None, counted: int) -> int:
-    return int(counted) if told is None else told
+    rows = rows.with_columns(pl.col(name).fill_null(pl.Series(n, dtype=pl.Int64)) for name, n in counted.items())
+    # Null where the service has no price.
+    asked = pl.col("prompt_tokens") * pl.lit(service.input_price, pl.Float64)
+    answered = pl.col("output_tokens") * pl.lit(service.output_price, pl.Float64)
+    return rows.with_columns(price=(asked + answered) / 1e6)

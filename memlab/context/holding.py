@@ -8,13 +8,11 @@ import numpy as np
 import polars as pl
 
 from memlab.context.answers import UNMEASURABLE, Content, answer_content, content
-from memlab.context.dating import messages
-from memlab.context.tokens import cleaned, count
+from memlab.context.sources import messages
+from memlab.context.tokens import cleaned, counted
 from memlab.errors import DataError
 from memlab.knowledge.calibration import wilson
 from memlab.records import Dataset
-
-_ABOUT = ("query_id", "question_type", "answer_kind")
 
 
 def holds(context: str, answer: str | None) -> bool:
@@ -22,8 +20,8 @@ def holds(context: str, answer: str | None) -> bool:
 
     Every item of the answer ("clarinet and violin" has two) must stand in one line of the context: all its telling
     words, stemmed, and all its numbers and dates, compared as values. A line is read with the day that it stands
-    under. A date that is only meant ("last week") is not there. An answer that cannot be looked for is never held;
-    :func:`answer_kind` says which.
+    under. A date that is only meant ("last week") is not there. An answer that cannot be looked for is never held:
+    none, yes or no, and one that gives reasons or has a phrase of more than five telling words.
 
     :param context: a text, as :func:`memlab.context.assemble` writes it; days stand in lines of their own, in brackets.
     :param answer: the gold answer.
@@ -33,18 +31,7 @@ def holds(context: str, answer: str | None) -> bool:
     >>> [holds(text, answer) for answer in ("1250 dollars", "2 lamps", "May 8, 2023", "1 May 2023", "two beds")]
     [True, True, True, False, False]
     """
-    return answers_in([context], [answer])[0]
-
-
-def answers_in(contexts: Sequence[str], answers: Sequence[str | None]) -> list[bool]:
-    """Say for many contexts whether each holds its answer; see :func:`holds`.
-
-    :raises DataError: when there are not as many answers as contexts.
-    """
-    if len(contexts) != len(answers):
-        raise DataError(f"there are {len(contexts)} contexts and {len(answers)} answers; give each context its answer")
-    read = {text: _read(text) for text in dict.fromkeys(contexts)}
-    return [_holds(read[text], answer) for text, answer in zip(contexts, answers, strict=True)]
+    return _holds(_read(context), answer)
 
 
 def _holds(lines: Sequence[Content], answer: str | None) -> bool:
@@ -65,39 +52,26 @@ def _read(text: str) -> list[Content]:
     return lines
 
 
-def answer_kind(answer: str | None) -> str:
-    """Say what an answer is: ``list``, ``date``, ``number`` or ``text``; or what cannot be looked for in a text.
-
-    That is ``none``, ``yes/no``, and ``open``: one that gives reasons or has a phrase of more than five telling words,
-    so that a context need not say it in those words.
-
-    >>> from memlab.context import answer_kind
-    >>> [answer_kind(a) for a in ("May 2023", "rock climbing, fishing", "Likely no", "twice", None)]
-    ['date', 'list', 'yes/no', 'number', 'none']
-    """
-    return answer_content(answer).kind
-
-
 def holding(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFrame) -> pl.DataFrame:
     """Say for every question and way of making contexts whether the answer is there.
 
     :param contexts: name → ``query_id`` and ``text``, such as ``Contexts.texts``; where there are no ``lines``, the
         text is read as :func:`holds` reads it, and tokens are counted where there is no ``n_tokens``.
     :param questions: rows of :class:`memlab.records.Question`.
-    :returns: ``context``, ``query_id``, ``question_type``, ``answer_kind``, ``holds`` (null where the answer cannot be
-        looked for) and ``n_tokens``.
+    :returns: ``context``, ``query_id``, ``question_type``, ``answer_kind`` (see
+        :class:`memlab.context.answers.Answer`), ``holds`` (null where it cannot be looked for) and ``n_tokens``.
     :raises DataError: for a question that a way of making contexts has none for.
     """
     answer = pl.when("abstention").then(None).otherwise("answer")
     about = questions.select("query_id", "question_type", answer=answer)
-    kinds = pl.Series("answer_kind", [answer_kind(text) for text in about["answer"]], dtype=pl.String)
+    kinds = pl.Series("answer_kind", [answer_content(text).kind for text in about["answer"]], dtype=pl.String)
     about = about.with_columns(kinds)
     parts = []
     for name, made in contexts.items():
         lacking = [column for column in ("query_id", "text") if column not in made.columns]
         if lacking:
             raise DataError(f"context {name!r} has no column {lacking[0]!r}; it needs query_id and text")
-        sized = made if "n_tokens" in made.columns else _counted(made)
+        sized = made if "n_tokens" in made.columns else counted(made)
         rows = about.join(sized, on="query_id", how="left", maintain_order="left")
         if rows["text"].null_count():
             raise DataError(f"context {name!r} has none for question {rows.filter(pl.col('text').is_null())[0, 0]!r}")
@@ -109,7 +83,9 @@ def holding(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFrame) -> pl
         there = [_holds(read[text], answer) for text, answer in rows.select("text", "answer").iter_rows()]
         measurable = ~pl.col("answer_kind").is_in(UNMEASURABLE)
         holds = pl.when(measurable).then(pl.Series("holds", there, dtype=pl.Boolean))
-        parts.append(rows.select(pl.lit(name).alias("context"), *_ABOUT, holds, "n_tokens"))
+        parts.append(
+            rows.select(pl.lit(name).alias("context"), "query_id", "question_type", "answer_kind", holds, "n_tokens")
+        )
     return pl.concat(parts)
 
 
@@ -128,10 +104,15 @@ def holding_table(rows: pl.DataFrame, *, by: str = "question_type") -> pl.DataFr
         hits=pl.col("holds").sum(),
         n_tokens=pl.col("n_tokens").mean(),
     )
+    table = with_interval(table)
+    return table.select("context", "group", "n", "n_unmeasurable", "holds", "low", "high", "n_tokens")
+
+
+def with_interval(table: pl.DataFrame) -> pl.DataFrame:
+    """Add ``low`` and ``high`` (Wilson, 95 %) of ``hits`` among ``n``; null where there is none."""
     low, high = wilson(table["hits"].to_numpy(), np.maximum(table["n"].to_numpy(), 1), confidence=0.95)
     some = pl.col("n") > 0
-    table = table.with_columns(low=pl.when(some).then(pl.Series(low)), high=pl.when(some).then(pl.Series(high)))
-    return table.select("context", "group", "n", "n_unmeasurable", "holds", "low", "high", "n_tokens")
+    return table.with_columns(low=pl.when(some).then(pl.Series(low)), high=pl.when(some).then(pl.Series(high)))
 
 
 def whole_history(data: Dataset, *, dates: bool = True) -> pl.DataFrame:
@@ -144,7 +125,7 @@ def whole_history(data: Dataset, *, dates: bool = True) -> pl.DataFrame:
     """
     whole = _joined(messages(data.turns, "scope", dates=dates), "scope")
     asked = data.questions.select("query_id", "scope")
-    return _counted(asked.join(whole, on="scope", how="left", maintain_order="left").drop("scope"))
+    return counted(asked.join(whole, on="scope", how="left", maintain_order="left").drop("scope"))
 
 
 def evidence_only(data: Dataset, *, dates: bool = True) -> pl.DataFrame:
@@ -156,7 +137,7 @@ def evidence_only(data: Dataset, *, dates: bool = True) -> pl.DataFrame:
     needed = data.questions.select("query_id", turn_id="evidence").explode("turn_id")
     quoted = needed.join(messages(data.turns, dates=dates), on="turn_id", maintain_order="left")
     asked = data.questions.select("query_id")
-    return _counted(asked.join(_joined(quoted, "query_id"), on="query_id", how="left", maintain_order="left"))
+    return counted(asked.join(_joined(quoted, "query_id"), on="query_id", how="left", maintain_order="left"))
 
 
 def _joined(rows: pl.DataFrame, by: str) -> pl.DataFrame:
@@ -167,13 +148,6 @@ def _joined(rows: pl.DataFrame, by: str) -> pl.DataFrame:
     head = pl.when(new).then(pl.col("day") + "\n").otherwise(pl.lit(""))
     rows = rows.with_columns(shown=head + pl.col("text"), line=(pl.col("text") + " " + pl.col("day")).str.strip_chars())
     return rows.group_by(by, maintain_order=True).agg(text=pl.col("shown").str.join("\n"), lines="line")
-
-
-def _counted(contexts: pl.DataFrame) -> pl.DataFrame:
-    contexts = contexts.with_columns(pl.col("text").fill_null(""))
-    each = contexts.select(pl.col("text").unique(maintain_order=True))
-    sizes = each.with_columns(n_tokens=pl.Series(count(each["text"].to_list()), dtype=pl.Int64))
-    return contexts.join(sizes, on="text", how="left", maintain_order="left")
 
 
 def of_another(contexts: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:

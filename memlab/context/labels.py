@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import polars as pl
 
 from memlab.context.by_model import judge
+from memlab.context.holding import with_interval
 from memlab.context.rules import RULES, by_rules
 from memlab.errors import DataError
-from memlab.knowledge.calibration import wilson
 from memlab.llm import Service
 
-LABELLED = {
+LABELLED = pl.Schema({
     "query_id": pl.String(), "question_type": pl.String(), "abstention": pl.Boolean(), "question": pl.String(),
     "answer": pl.String(), "candidate": pl.String(), "case": pl.String(), "right": pl.Boolean(),
-}  # fmt: skip
+})  # fmt: skip
 
 
 def labelled(path: str | Path | None = None) -> pl.DataFrame:
@@ -48,9 +46,9 @@ def labelled(path: str | Path | None = None) -> pl.DataFrame:
         raise DataError(f"{place}: no field {lacking[0]!r}; labelled answers have {', '.join(LABELLED)}")
     rows = rows.with_columns(pl.lit(value).alias(name) for name, value in optional.items() if name not in rows.columns)
     try:
-        rows = rows.select(pl.col(name).cast(kind) for name, kind in LABELLED.items())
+        rows = rows.select(*LABELLED).cast(LABELLED)
     except pl.exceptions.PolarsError as error:
-        raise DataError(f"{place}: a field is of another kind than {LABELLED} ({error})") from None
+        raise DataError(f"{place}: a field is of another kind than {dict(LABELLED)} ({error})") from None
     if rows.select("candidate", "right", "question").null_count().sum_horizontal().item():
         raise DataError(f"{place}: a row lacks question, candidate or right; give each of them")
     return rows.with_row_index("item").with_columns(item=pl.format("item-{}", pl.col("item") + 1))
@@ -82,38 +80,31 @@ def agreement(rows: pl.DataFrame, verdicts: Mapping[str, pl.DataFrame]) -> pl.Da
     >>> agreement(rows, {"lenient": lenient}).select("kappa", "false_accept", "false_reject").row(0)
     (0.0, 1.0, 0.0)
     """
-    return pl.DataFrame([_agreement(name, rows, each) for name, each in verdicts.items()])
+    parts = [_beside(rows, given).select("right", "correct", judge=pl.lit(name)) for name, given in verdicts.items()]
+    right, said = pl.col("right"), pl.col("correct")
+    agreed, share = (right == said).mean(), right.filter(said.is_not_null()).mean()
+    by_chance = share * said.mean() + (1 - share) * (1 - said.mean())
+    judges = pl.concat(parts).group_by("judge", maintain_order=True)
+    table = judges.agg(
+        n=said.count(),
+        undecided=said.null_count(),
+        hits=(right == said).sum(),
+        accuracy=agreed,
+        kappa=pl.when(by_chance < 1).then((agreed - by_chance) / (1 - by_chance)),
+        false_accept=said.filter(~right).mean(),
+        false_reject=(~said).filter(right).mean(),
+    )
+    columns = ("judge", "n", "undecided", "accuracy", "low", "high", "kappa", "false_accept", "false_reject")
+    return with_interval(table).select(columns)
 
 
 def disagreements(rows: pl.DataFrame, verdicts: pl.DataFrame) -> pl.DataFrame:
     """Count by case where a judge differs from the label: ``case``, ``right``, ``n``, ``taken_for_right``."""
-    joined = rows.join(
-        verdicts.select(item="query_id", correct="correct"), on="item", how="left", maintain_order="left"
-    )
-    return joined.group_by("case", "right", maintain_order=True).agg(
-        n=pl.len(), taken_for_right=pl.col("correct").sum()
-    )
+    cases = _beside(rows, verdicts).group_by("case", "right", maintain_order=True)
+    return cases.agg(n=pl.len(), taken_for_right=pl.col("correct").sum())
 
 
-def _agreement(name: str, rows: pl.DataFrame, verdicts: pl.DataFrame) -> dict[str, Any]:
-    joined = rows.join(verdicts.select(item="query_id", correct="correct"), on="item", how="left").drop_nulls("correct")
-    right, said = joined["right"].to_numpy().astype(bool), joined["correct"].to_numpy().astype(bool)
-    n = len(right)
-    agreed = float((right == said).mean()) if n else np.nan
-    by_chance = right.mean() * said.mean() + (1 - right.mean()) * (1 - said.mean()) if n else np.nan
-    low, high = wilson(np.array([(right == said).sum()]), np.array([max(n, 1)]), confidence=0.95)
-    return {
-        "judge": name,
-        "n": n,
-        "undecided": rows.height - n,
-        "accuracy": agreed if n else None,
-        "low": float(low[0]) if n else None,
-        "high": float(high[0]) if n else None,
-        "kappa": float((agreed - by_chance) / (1 - by_chance)) if n and by_chance < 1 else None,
-        "false_accept": _share(said[~right]),
-        "false_reject": _share(~said[right]),
-    }
-
-
-def _share(flags: np.ndarray) -> float | None:
-    return float(flags.mean()) if len(flags) else None
+def _beside(rows: pl.DataFrame, verdicts: pl.DataFrame) -> pl.DataFrame:
+    """Put verdicts beside the labels."""
+    given = verdicts.select(item="query_id", correct=pl.col("correct").cast(pl.Boolean))
+    return rows.join(given, on="item", how="left", maintain_order="left")

@@ -7,10 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from memlab.context.dating import messages
+from memlab.embed.text import turn_text
 from memlab.errors import DataError
 from memlab.knowledge.search import search_facts, search_summaries
 from memlab.language.calendar import written
+from memlab.language.dating import dated
 from memlab.records import TIMESTAMP, Run
 from memlab.retrieve import Bench
 from memlab.summarize.extractive import shorten
@@ -104,6 +105,18 @@ def gather(
     return Sources(recent=recent, relevant=relevant_messages(run, bench, dates=dates), **lines)
 
 
+def messages(turns: pl.DataFrame, *columns: str, dates: bool) -> pl.DataFrame:
+    """Write turns as messages: ``turn_id``, ``text`` with its speaker, ``at``, and other columns of the turns.
+
+    :param dates: whether dates are written behind words that only mean them.
+    """
+    rows = turns.select(*columns, "turn_id", text=turn_text(), at="timestamp")
+    if not dates:
+        return rows
+    texts = [text if at is None else dated(text, at.date()) for text, at in rows.select("text", "at").iter_rows()]
+    return rows.with_columns(text=pl.Series(texts, dtype=pl.String))
+
+
 def relevant_messages(run: Run, bench: Bench, *, k: int = 100, dates: bool = True) -> pl.DataFrame:
     """Give the first ``k`` turns of each question of a run of turns, each under its day, as :data:`ITEM`.
 
@@ -134,11 +147,8 @@ def recent_messages(turns: pl.DataFrame, *, most: int = 6) -> pl.DataFrame:
 
 
 def _messages(rows: pl.DataFrame) -> pl.DataFrame:
-    turns = pl.concat_list("turn_id")
-    none = pl.lit(None)
-    return rows.select(
-        "query_id", "place", "text", "at", ref="turn_id", head=pl.lit(""), turns=turns, confidence=none
-    ).select(pl.col(name).cast(kind) for name, kind in ITEM.items())
+    rows = rows.with_columns(ref="turn_id", head=pl.lit(""), turns=pl.concat_list("turn_id"), confidence=pl.lit(None))
+    return rows.select(ITEM.names()).cast(ITEM)
 
 
 def known_facts(ranked: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
@@ -152,7 +162,7 @@ def known_facts(ranked: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     )
     rows = ranked.select("query_id", "confidence", place="rank", ref="fact_id").sort("query_id", "place")
     rows = rows.join(lines, on="ref", how="inner", maintain_order="left")
-    return rows.select(pl.col(name).cast(kind) for name, kind in ITEM.items())
+    return rows.select(ITEM.names()).cast(ITEM)
 
 
 def summary_lines(

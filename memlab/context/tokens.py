@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from memlab.errors import ModelError
 
@@ -40,6 +41,14 @@ def count(texts: Sequence[str]) -> np.ndarray:
     else:
         encoded = tokenizer.encode_batch(clean, add_special_tokens=False)
     return np.array([_length(each) for each in encoded], np.int64)
+
+
+def counted(rows: pl.DataFrame, column: str = "text") -> pl.DataFrame:
+    """Add ``n_tokens`` of a column of texts, where null is the empty text; each different text is counted once."""
+    rows = rows.with_columns(pl.col(column).fill_null(""))
+    each = rows.select(pl.col(column).unique(maintain_order=True))
+    sizes = each.with_columns(n_tokens=pl.Series(count(each[column].to_list()), dtype=pl.Int64))
+    return rows.join(sizes, on=column, how="left", maintain_order="left")
 
 
 def cleaned(text: str) -> str:

@@ -22,14 +22,12 @@ _FEWEST_WORDS = 4
 HOW = pl.Enum(["given", "span", "copy", "matched", "none"])
 
 
-def attribute(
-    returned: Returned, data: Dataset, encoder: Encoder | None, *, threshold: float = THRESHOLD
-) -> pl.DataFrame:
+def attribute(returned: Returned, data: Dataset, encoder: Encoder | None) -> pl.DataFrame:
     """Find the turns behind each returned text.
 
     ``given``: the memory named them. ``span``: the text stands in a turn word for word, or turns in it. Else each
     sentence has as its source the turn that is most like it, by the mean of the cosine and the share of its words,
-    weighed by rarity, that the turn holds, where that is ``threshold`` or more: ``copy`` where the turns hold
+    weighed by rarity, that the turn holds, where that is :data:`THRESHOLD` or more: ``copy`` where the turns hold
     :data:`NEAR_COPY` of every sentence's words, else ``matched``. ``none``: nothing is like it, and the text counts as
     no evidence.
 
@@ -46,7 +44,7 @@ def attribute(
     scopes = data.questions.select("query_id", "scope")
     rows = returned.rows.join(scopes, on="query_id", how="left", maintain_order="left")
     texts = rows.filter(pl.col("source_ids").is_null()).select("scope", "text").unique(maintain_order=True)
-    parts = [_sources(part, data, encoder, threshold) for part in texts.partition_by("scope", maintain_order=True)]
+    parts = [_sources(part, data, encoder) for part in texts.partition_by("scope", maintain_order=True)]
     schema: dict[str, Any] = {"scope": pl.String, "text": pl.String, "how": HOW, "turn_ids": pl.List(pl.String)}
     found = pl.concat([pl.DataFrame(schema=schema), *parts])
     named = pl.col("source_ids").is_not_null()
@@ -59,7 +57,7 @@ def attribute(
     )
 
 
-def _sources(texts: pl.DataFrame, data: Dataset, encoder: Encoder | None, threshold: float) -> pl.DataFrame:
+def _sources(texts: pl.DataFrame, data: Dataset, encoder: Encoder | None) -> pl.DataFrame:
     """Attribute the texts of one scope."""
     turns = data.turns.filter(pl.col("scope") == texts["scope"][0])
     ids, spoken = turns["turn_id"].to_numpy(), [_plain(text) for text in turns["text"]]
@@ -80,7 +78,7 @@ def _sources(texts: pl.DataFrame, data: Dataset, encoder: Encoder | None, thresh
             score = (share + encoder.encode(written, progress=False) @ embedded.T) / 2
         best = score.argmax(1)
         every = np.arange(len(best))
-        enough, copied = score[every, best] >= threshold, share[every, best] >= NEAR_COPY
+        enough, copied = score[every, best] >= THRESHOLD, share[every, best] >= NEAR_COPY
         for (row, _), turn, like, copy in zip(loose, best, enough, copied, strict=True):
             if like:
                 first = not sources[row]

@@ -59,8 +59,8 @@ class Returned:
 
     name: str
     rows: pl.DataFrame
-    costs: pl.DataFrame
-    problems: pl.DataFrame
+    costs: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=COSTS))
+    problems: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PROBLEMS))
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -72,6 +72,12 @@ class Returned:
 
 class Failure(Exception):
     """What a memory did that ends its scope or its query."""
+
+
+def problem(name: str, scope: str, query_id: str | None, text: object) -> tuple[str, str | None, str]:
+    """Make a row of :data:`PROBLEMS`, whose text says where it was."""
+    place = f"{name}, scope {scope}" + (f", query {query_id}" if query_id else "")
+    return scope, query_id, f"{place}: {text}"
 
 
 def collect(
@@ -116,10 +122,9 @@ def collect(
             try:
                 part = _scope(memory, scope, *_turns(data, scope), questions, k, timeout)
             except Failure as error:
-                part = {"problems": [(scope, None, f"{name}, scope {scope}: {error}")], "rows": [], "costs": []}
+                part = {"problems": [problem(name, scope, None, error)], "rows": [], "costs": []}
             else:
-                place_of = {q: f"{name}, scope {scope}" + (f", query {q}" if q else "") for q, _ in part["problems"]}
-                part["problems"] = [(scope, q, f"{place_of[q]}: {p}") for q, p in part["problems"]]
+                part["problems"] = [problem(name, scope, *each) for each in part["problems"]]
                 if place:
                     with atomic(place) as stream:
                         stream.write(json.dumps(part).encode())

@@ -55,6 +55,7 @@ class TurnsByScope:
 
     def __init__(self) -> None:
         self._turns: dict[str, pl.DataFrame] = {}
+        self._made: dict[str, Any] = {}  # of a scope's turns; gone when they change
 
     def turns(self, scope: str) -> pl.DataFrame:
         """Give the turns of a scope so far."""
@@ -62,9 +63,11 @@ class TurnsByScope:
 
     def reset(self, scope: str) -> None:
         self._turns[scope] = pl.DataFrame(schema=TURNS)
+        self._made.pop(scope, None)
 
     def ingest(self, scope: str, turns: pl.DataFrame) -> None:
         self._turns[scope] = pl.concat([self.turns(scope), turns])
+        self._made.pop(scope, None)
 
     def wait(self) -> None:
         """Nothing is left to do."""

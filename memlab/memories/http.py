@@ -52,7 +52,8 @@ class HttpMemory:
 
     def ingest(self, scope: str, turns: pl.DataFrame) -> None:
         for part in turns.iter_slices(PART):
-            self._post("ingest", {"scope": scope, "turns": [_jsonable(row) for row in part.iter_rows(named=True)]})
+            told = [row | {"time": row["time"] and row["time"].isoformat()} for row in part.iter_rows(named=True)]
+            self._post("ingest", {"scope": scope, "turns": told})
 
     def wait(self) -> None:
         self._post("wait", {})
@@ -96,10 +97,6 @@ class HttpMemory:
 
     def _clean(self, text: str) -> str:
         return text.replace(self._token, "•••") if self._token else text
-
-
-def _jsonable(row: dict[str, Any]) -> dict[str, Any]:
-    return row | {"time": row["time"] and row["time"].isoformat()}
 
 
 def server(memory: Memory, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> ThreadingHTTPServer:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 import polars as pl
 
@@ -36,46 +35,32 @@ class PipelineMemory(TurnsByScope):
         self.encoder = load(encoder) if isinstance(encoder, str) else encoder
         identity = self.encoder.identity.describe() if self.encoder else None
         self.settings = {"pipeline": str(self.pipeline), "encoder": identity}
-        self._benches: dict[str, Bench] = {}
-
-    def reset(self, scope: str) -> None:
-        super().reset(scope)
-        self._benches.pop(scope, None)
-
-    def ingest(self, scope: str, turns: pl.DataFrame) -> None:
-        super().ingest(scope, turns)
-        self._benches.pop(scope, None)
 
     def wait(self) -> None:
         for scope, turns in self._turns.items():
-            if scope not in self._benches and turns.height:
+            if scope not in self._made and turns.height:
                 bench = Bench.of(_dataset(scope, turns), encoder=self.encoder, progress=False)
                 bench.documents("turn").embeddings  # noqa: B018  encoded while it waits, not at the first question
-                self._benches[scope] = bench
+                self._made[scope] = bench
 
     def search(self, scope: str, queries: Sequence[str], k: int, now: Sequence[datetime | None]) -> Rows:
         self.wait()
-        if scope not in self._benches:
+        if scope not in self._made:
             return []
         asked = pl.DataFrame(
             {"query_id": [str(n) for n in range(len(queries))], "text": list(queries), "timestamp": list(now)},
             schema_overrides={"timestamp": TURNS["time"]},
         )
-        bench = self._benches[scope].with_queries(asked.with_columns(scope=pl.lit(scope)))
+        bench = self._made[scope].with_queries(asked.with_columns(scope=pl.lit(scope)))
         ranked = self.pipeline.run(bench).top(k).frame
         told = bench.turns.select(
             doc_id="turn_id",
             text=pl.Series(bench.documents("turn").texts, dtype=pl.String),
             time=pl.col("timestamp").dt.to_string("iso:strict"),
         )
-        joined = ranked.join(told, on="doc_id", how="left", maintain_order="left")
-        rows: list[dict[str, Any]] = [
-            {"query": int(query), "text": text, "score": score, "source_ids": [turn], "time": time}
-            for query, turn, score, text, time in joined.select(
-                "query_id", "doc_id", "score", "text", "time"
-            ).iter_rows()
-        ]
-        return rows
+        rows = ranked.join(told, on="doc_id", how="left", maintain_order="left")
+        query, sources = pl.col("query_id").cast(pl.Int64), pl.concat_list("doc_id")
+        return rows.select(query.alias("query"), "text", "score", sources.alias("source_ids"), "time")
 
 
 def _dataset(scope: str, turns: pl.DataFrame) -> Dataset:

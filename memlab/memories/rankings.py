@@ -6,14 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from memlab.datasets.identity import message_turn
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError
-from memlab.memories.collecting import COSTS, PROBLEMS, RETURNED, Failure, Returned, read_rows
-from memlab.records import Dataset, Run, raw_part, run_from_scores
+from memlab.memories.collecting import PROBLEMS, RETURNED, Failure, Returned, problem, read_rows
+from memlab.records import RUN_SCHEMA, Dataset, Run, raw_part
 from memlab.terminal import short
 
 
@@ -39,12 +38,13 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> Returned:
     if place.suffix == ".json":
         if not isinstance(ids, dict) or not all(isinstance(each, list) for each in ids.values()):
             raise DataError(f"{place}: expected {{query_id: [ids of turns, best first]}}")
-        pairs = [
-            (query, str(turn), -at) for query, turns in ids.items() for at, turn in enumerate(dict.fromkeys(turns))
+        ranked = [
+            (query, str(turn), at + 1, float(-at))
+            for query, turns in ids.items()
+            for at, turn in enumerate(dict.fromkeys(turns))
         ]
-        queries, turns, scores = (np.array(column) for column in (zip(*pairs, strict=True) if pairs else ((), (), ())))
-        run = run_from_scores(queries, turns, scores.astype(float), level="turn", k=k)
-        return as_returned(Run(run.frame, "turn", name=place.stem), data, place.stem)
+        run = Run(pl.DataFrame(ranked, RUN_SCHEMA, orient="row"), "turn")
+        return as_returned(run.top(k), data, place.stem)
     grouped: dict[str, list[dict[str, Any]]] = {}
     for number, line in enumerate(lines, 1):
         if not isinstance(line, dict) or not isinstance(line.get("query_id"), str):
@@ -60,15 +60,12 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> Returned:
         except Failure as error:
             raise DataError(f"{place}: query {query!r}: {error}") from None
         rows += [(query, *row) for row in read]
-        problems += [
-            (scopes[query], query, f"{place.stem}, scope {scopes[query]}, query {query}: {text}") for text in odd
-        ]
+        problems += [problem(place.stem, scopes[query], query, text) for text in odd]
     return Returned(
         place.stem,
         pl.DataFrame(rows, schema=RETURNED, orient="row"),
-        pl.DataFrame(schema=COSTS),
-        pl.DataFrame(problems, schema=PROBLEMS, orient="row"),
-        {"file": place.name},
+        problems=pl.DataFrame(problems, schema=PROBLEMS, orient="row"),
+        provenance={"file": place.name},
     )
 
 
@@ -96,9 +93,7 @@ def as_returned(run: Run, data: Dataset, name: str) -> Returned:
         raise DataError(
             f"{name}: {turn!r} is no turn of {scope!r}, the scope of query {query!r}; scopes are never mixed"
         )
-    return Returned(
-        name, rows.select(*RETURNED), pl.DataFrame(schema=COSTS), pl.DataFrame(schema=PROBLEMS), run.provenance
-    )
+    return Returned(name, rows.select(*RETURNED), provenance=run.provenance)
 
 
 def _turns(rows: pl.DataFrame, own: pl.Series) -> pl.Series:

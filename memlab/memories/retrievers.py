@@ -6,19 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from memlab.errors import ModelError
 from memlab.memories.contract import Rows, TurnsByScope
 from memlab.memories.loading import source
-
-if TYPE_CHECKING:
-    import langchain_core.documents
-    import langchain_core.retrievers
-    import llama_index.core.retrievers
-    import llama_index.core.schema
 
 
 class _RetrieverMemory(TurnsByScope, ABC):
@@ -36,30 +30,18 @@ class _RetrieverMemory(TurnsByScope, ABC):
         super().__init__()
         self.settings = {self.package: installed, "build": source(build)}
         self._build = build
-        self._retrievers: dict[tuple[str, int], Any] = {}
-
-    def reset(self, scope: str) -> None:
-        super().reset(scope)
-        self._forget(scope)
-
-    def ingest(self, scope: str, turns: pl.DataFrame) -> None:
-        super().ingest(scope, turns)
-        self._forget(scope)
 
     def search(self, scope: str, queries: Sequence[str], k: int, now: Sequence[datetime | None]) -> Rows:
-        if (scope, k) not in self._retrievers:
+        built = self._made.setdefault(scope, {})
+        if k not in built:
             told = self.turns(scope).with_columns(pl.col("time").dt.to_string("iso:strict"))
             documents = [self._document(row) for row in told.iter_rows(named=True)]
-            self._retrievers[scope, k] = self._build(documents, k)
-        retriever = self._retrievers[scope, k]
+            built[k] = self._build(documents, k)
         return [
             {"query": number, "text": text, "score": score, "time": metadata.get("time"), **_sources(metadata)}
             for number, query in enumerate(queries)
-            for text, score, metadata in self._retrieve(retriever, query)[:k]
+            for text, score, metadata in self._retrieve(built[k], query)[:k]
         ]
-
-    def _forget(self, scope: str) -> None:
-        self._retrievers = {key: value for key, value in self._retrievers.items() if key[0] != scope}
 
     @abstractmethod
     def _document(self, turn: dict[str, Any]) -> Any: ...
@@ -78,7 +60,7 @@ class LangChainMemory(_RetrieverMemory):
     A turn is a ``Document`` whose ``page_content`` is "speaker: text" and whose ``id`` is the turn's, with ``id``,
     ``session``, ``speaker`` and ``time`` in its metadata. What comes back without an id is attributed by its text.
 
-    :param build: takes the documents of a scope and k, gives a ``BaseRetriever``.
+    :param build: takes the documents of a scope (a list) and k, gives a ``BaseRetriever``.
     :raises ModelError: when ``langchain-core`` is not installed.
 
     >>> from langchain_core.retrievers import BaseRetriever
@@ -98,12 +80,6 @@ class LangChainMemory(_RetrieverMemory):
 
     package, extra = "langchain-core", "langchain"
 
-    def __init__(
-        self,
-        build: Callable[[list[langchain_core.documents.Document], int], langchain_core.retrievers.BaseRetriever],
-    ) -> None:
-        super().__init__(build)
-
     def _document(self, turn: dict[str, Any]) -> Any:
         from langchain_core.documents import Document
 
@@ -121,7 +97,7 @@ class LlamaIndexMemory(_RetrieverMemory):
     ``speaker`` and ``time`` in its metadata, none of which is embedded. What comes back without an id is attributed by
     its text.
 
-    :param build: takes the nodes of a scope and k, gives a ``BaseRetriever``.
+    :param build: takes the nodes of a scope (a list) and k, gives a ``BaseRetriever``.
     :raises ModelError: when ``llama-index-core`` is not installed.
 
     >>> from llama_index.core.retrievers import BaseRetriever
@@ -142,12 +118,6 @@ class LlamaIndexMemory(_RetrieverMemory):
     """
 
     package, extra = "llama-index-core", "llamaindex"
-
-    def __init__(
-        self,
-        build: Callable[[list[llama_index.core.schema.TextNode], int], llama_index.core.retrievers.BaseRetriever],
-    ) -> None:
-        super().__init__(build)
 
     def _document(self, turn: dict[str, Any]) -> Any:
         from llama_index.core.schema import TextNode

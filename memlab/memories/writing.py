@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.context import count
+from memlab.context.tokens import counted
 from memlab.memories.collecting import Returned
 
 
@@ -15,10 +15,7 @@ def written(returned: Returned) -> pl.DataFrame:
     """
     day = pl.col("time").str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False).dt.strftime("%-d %B %Y")
     head = pl.format("[{}]\n", pl.coalesce(day, "time")).fill_null("")
-    rows = returned.rows.with_columns(line=head + pl.col("text"))
-    each = rows.select(pl.col("line").unique(maintain_order=True))
-    sized = each.with_columns(n_tokens=pl.Series(count(each["line"].to_list()), dtype=pl.Int64))
-    rows = rows.join(sized, on="line", how="left").sort("query_id", "rank")
+    rows = counted(returned.rows.with_columns(line=head + pl.col("text")), "line").sort("query_id", "rank")
     return rows.with_columns(after=pl.col("n_tokens").cum_sum().over("query_id"))
 
 

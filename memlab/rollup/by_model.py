@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated
 
 import polars as pl
@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from memlab.llm import Service, answers
 from memlab.rollup.nodes import INSTEAD
-from memlab.rollup.summarisers import WRITTEN, Extractive, Summariser
+from memlab.rollup.summarisers import WRITTEN, Extractive
 from memlab.summarize.by_model import Point, prompts, supported
 
 SYSTEM = (
@@ -32,20 +32,18 @@ class ByModel:
     """Asks a language-model service about each group, all of a layer at once.
 
     A sentence stands on the turns of the sentences that the model names for it; where it names none, on those that
-    share most of its words; one without either is left out. A group without a good answer is written by ``otherwise``,
-    and its ``service`` says so: "extractive instead of NAME".
+    share most of its words; one without either is left out. A group without a good answer is written by
+    :class:`Extractive`, and its ``service`` says so: "extractive instead of NAME".
 
     :param service: see :class:`memlab.llm.Service`; its ``max_input`` cuts the longest sentences of a long group.
     """
 
     service: Service
-    otherwise: Summariser = field(default_factory=Extractive)
 
     @property
     def recipe(self) -> str:
-        """Everything that the sentences depend on beside their sources."""
         known = self.service
-        return f"{known.name} {known.model} {known.max_input} {known.max_output} {SYSTEM}; {self.otherwise.recipe}"
+        return f"{known.name} {known.model} {known.max_input} {known.max_output} {SYSTEM}; {Extractive().recipe}"
 
     def write(self, pool: pl.DataFrame) -> pl.DataFrame:
         """Ask about each group.
@@ -68,7 +66,7 @@ class ByModel:
         written = pl.DataFrame(rows, schema=WRITTEN, orient="row")
         rest = pool.filter(~pl.col("group").is_in(written["group"].implode()))
         if rest.height:
-            other = self.otherwise.write(rest)
+            other = Extractive().write(rest)
             instead = pl.format("{}{}{}", "service", pl.lit(INSTEAD), pl.lit(self.service.name))
             written = pl.concat([written, other.with_columns(service=instead)])
         return pool.select("group").unique(maintain_order=True).join(written, on="group", maintain_order="left")

@@ -40,8 +40,7 @@ def cost(nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     direct = leaves.join(turns.select(turns="turn_id", tokens=_TOKENS), on="turns")
     read = pl.concat([below.select("node_id", "tokens"), direct.select("node_id", "tokens")])
     read = read.group_by("node_id").agg(read=pl.col("tokens").sum())
-    asked = pl.col("service").str.contains(INSTEAD, literal=True) & ~pl.col("service").str.ends_with(GIVEN)
-    called = asked | ~pl.col("service").is_in([SOURCE, EXTRACTIVE, GIVEN, EXTRACTIVE + INSTEAD + GIVEN])
+    called = ~pl.col("service").is_in([SOURCE, EXTRACTIVE, GIVEN, EXTRACTIVE + INSTEAD + GIVEN])
     return (
         nodes.filter(pl.col("kind") != "turn")
         .join(own, on="node_id", maintain_order="left")

@@ -41,12 +41,10 @@ class Given:
 
     @property
     def recipe(self) -> str:
-        """Everything that the sentences depend on beside their sources."""
         texts = str(self.sessions.select("session_id", "summary").sort("session_id").rows())
         return f"given {hashlib.sha256(texts.encode('utf-8', 'backslashreplace')).hexdigest()}; {self.otherwise.recipe}"
 
     def write(self, pool: pl.DataFrame) -> pl.DataFrame:
-        """Take the summaries of sessions, and have the other groups written."""
         summaries = self.sessions.select("session_id", "summary").filter(pl.col("summary").str.strip_chars() != "")
         of_sessions = pool.filter(pl.col("kind") == "session")
         summarised = of_sessions.group_by("group", maintain_order=True).agg(pl.col("session_id", "scope").first())
@@ -84,5 +82,6 @@ def _sourced(summarised: pl.DataFrame, pool: pl.DataFrame) -> pl.DataFrame:
         .group_by("group", maintain_order=True)
         .agg(sentences="text", evidence=pl.col("evidence").fill_null(pl.lit([], pl.List(pl.String))))
         .with_columns(service=pl.lit(GIVEN))
-        .select(pl.col(name).cast(kind) for name, kind in WRITTEN.items())
+        .select(*WRITTEN)
+        .cast(WRITTEN)
     )

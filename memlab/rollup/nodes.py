@@ -14,7 +14,7 @@ from memlab.summarize import split, topics
 INSTEAD = " instead of "
 """Stands in ``service`` where another summariser than the one asked wrote a node; such a node is never reused."""
 
-SCHEMA = schema(Node)
+SCHEMA = pl.Schema(schema(Node))
 # Clusters are many, and drawn small.
 _TERMS, _TOPICS = 3, 6
 _ABOUT = ("scope", "level", "kind", "children", "turns", "start", "end", "method")
@@ -55,10 +55,9 @@ def turn_nodes(turns: pl.DataFrame) -> pl.DataFrame:
 def as_nodes(rows: pl.DataFrame, **columns: pl.Expr | pl.Series | str) -> pl.DataFrame:
     """Give rows the columns of :class:`memlab.records.Node`; lists that are missing are empty."""
     rows = rows.with_columns(**columns)
-    missing = [pl.lit(None, kind).alias(name) for name, kind in SCHEMA.items() if name not in rows.columns]
+    missing = [pl.lit(None).alias(name) for name in SCHEMA if name not in rows.columns]
     empty = [pl.col(name).fill_null(pl.lit([], kind)) for name, kind in SCHEMA.items() if isinstance(kind, pl.List)]
-    cast = [pl.col(name).cast(kind) for name, kind in SCHEMA.items()]
-    return rows.with_columns(missing).select(cast).with_columns(empty)
+    return rows.with_columns(missing).select(*SCHEMA).cast(SCHEMA).with_columns(empty)
 
 
 def session_nodes(turns: pl.DataFrame, summariser: Summariser, *, previous: pl.DataFrame | None = None) -> pl.DataFrame:
@@ -74,7 +73,7 @@ def session_nodes(turns: pl.DataFrame, summariser: Summariser, *, previous: pl.D
         method=pl.lit("session"),
     )
     pool = sentences_of(turns).with_columns(group="session_id", kind=pl.lit("session"))
-    return _written(about, pool.select(list(POOL)), turns, summariser, previous)
+    return _written(about, pool.select(*POOL), turns, summariser, previous)
 
 
 def layer_above(
@@ -134,7 +133,8 @@ def _pool(edges: pl.DataFrame, nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.D
             position=pl.int_range(1, pl.len() + 1).over("group", "turn_id"),
             said=leaf,
         )
-        .select(pl.col(name).cast(kind) for name, kind in POOL.items())
+        .select(*POOL)
+        .cast(POOL)
     )
 
 
@@ -148,8 +148,7 @@ def _written(
     wrote = named.select("group", "node_id").join(old, on="node_id").drop("node_id")
     new = pool.filter(~pl.col("group").is_in(wrote["group"].implode()))
     if new.height:
-        made = summariser.write(new).select(pl.col(name).cast(kind) for name, kind in WRITTEN.items())
-        wrote = pl.concat([wrote, made.select(wrote.columns)])
+        wrote = pl.concat([wrote, summariser.write(new).select(*WRITTEN).cast(WRITTEN)])
     # Topics set groups apart: those of one change with the others, so they are never kept.
     wrote = wrote.join(_topics(about, turns), on="group", how="full", coalesce=True)
     return named.join(wrote, on="group", how="left", maintain_order="left").pipe(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import polars as pl
 
@@ -12,19 +12,20 @@ from memlab.summarize import Weights, extract
 
 SOURCE, EXTRACTIVE = "source", "extractive"
 
-POOL: dict[str, Any] = {
-    "group": pl.String, "kind": pl.String, "scope": pl.String, "session_id": pl.String, "turn_id": pl.String,
-    "speaker": pl.String, "text": pl.String, "position": pl.Int32, "timestamp": TIMESTAMP,
-    "evidence": pl.List(pl.String), "said": pl.Boolean,
-}  # fmt: skip
+POOL = pl.Schema({
+    "group": pl.String(), "kind": pl.String(), "scope": pl.String(), "session_id": pl.String(), "turn_id": pl.String(),
+    "speaker": pl.String(), "text": pl.String(), "position": pl.Int32(), "timestamp": TIMESTAMP,
+    "evidence": pl.List(pl.String()), "said": pl.Boolean(),
+})  # fmt: skip
 """What a summariser reads: a row for each sentence of a group, in order of time. ``kind`` is that of the node to be
 written, ``evidence`` all turns of the sentence; ``session_id``, ``turn_id``, ``speaker`` and ``timestamp`` are those
 of the first of them; ``said`` is true for a sentence of a turn and false for one of a summary. A group without
 sentences is not asked for."""
 
-WRITTEN: dict[str, Any] = {
-    "group": pl.String, "sentences": pl.List(pl.String), "evidence": pl.List(pl.List(pl.String)), "service": pl.String,
-}  # fmt: skip
+WRITTEN = pl.Schema({
+    "group": pl.String(), "sentences": pl.List(pl.String()), "evidence": pl.List(pl.List(pl.String())),
+    "service": pl.String(),
+})  # fmt: skip
 """What a summariser gives: a row for each group."""
 
 # Names, numbers and dates are what a later question asks for.
@@ -70,11 +71,9 @@ class Extractive:
 
     @property
     def recipe(self) -> str:
-        """Everything that the sentences depend on beside their sources."""
         return repr(self)
 
     def write(self, pool: pl.DataFrame) -> pl.DataFrame:
-        """Pick the sentences of each group."""
         # A group is its own world of words, so that it reads the same whatever else is written with it.
         fresh = pl.struct("group", pl.col("text").str.to_lowercase()).is_first_distinct()
         rest = pool.filter(fresh).with_columns(scope=pl.col("group")).with_row_index("line")
@@ -88,7 +87,8 @@ class Extractive:
             .group_by("group", maintain_order=True)
             .agg(sentences="spoken", evidence="evidence")
             .with_columns(service=pl.lit(EXTRACTIVE))
-            .select(pl.col(name).cast(kind) for name, kind in WRITTEN.items())
+            .select(*WRITTEN)
+            .cast(WRITTEN)
         )
 
     def _picked(self, sentences: pl.DataFrame) -> pl.DataFrame:

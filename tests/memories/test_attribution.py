@@ -15,7 +15,7 @@ from memlab import datasets
 from memlab.embed import load
 from memlab.memories import Returned, attribute, ranked
 from memlab.memories.attribution import shared_words
-from memlab.memories.collecting import COSTS, PROBLEMS, RETURNED
+from memlab.memories.collecting import RETURNED
 from memlab.records import Dataset
 
 DATA = datasets.synthetic.generate(turns=120, seed=0, turns_per_scope=60)
@@ -24,8 +24,7 @@ DATA = datasets.synthetic.generate(turns=120, seed=0, turns_per_scope=60)
 def returned(texts: list[str], data: Dataset = DATA, sources: list[list[str]] | None = None) -> Returned:
     query = data.questions["query_id"][0]
     rows = [(query, n, text, None, sources[n - 1] if sources else None, None) for n, text in enumerate(texts, 1)]
-    frame = pl.DataFrame(rows, schema=RETURNED, orient="row")
-    return Returned("mine", frame, pl.DataFrame(schema=COSTS), pl.DataFrame(schema=PROBLEMS))
+    return Returned("mine", pl.DataFrame(rows, schema=RETURNED, orient="row"))
 
 
 OWN = DATA.turns.filter(pl.col("scope") == DATA.scopes[0])
@@ -96,7 +95,7 @@ def test_observations_of_locomo_are_traced_as_the_docs_say(locomo_path: Path) ->
         asked = replace(data.take(scopes), questions=cited.select("scope", query_id="annotation_id"))
         blank = {"rank": pl.lit(1), "score": None, "source_ids": pl.lit(None, pl.List(pl.String)), "time": None}
         rows = cited.select(pl.col("text"), query_id="annotation_id", **blank).select(*RETURNED)
-        done = attribute(Returned("observations", rows, pl.DataFrame(), pl.DataFrame()), asked, load("minilm"))
+        done = attribute(Returned("observations", rows), asked, load("minilm"))
         both = done.join(cited.select(query_id="annotation_id", gold="evidence"), on="query_id", maintain_order="left")
         right = both.select(pl.col("turn_ids").list.set_intersection("gold").list.len().sum()).item()
         numbers = (
