@@ -8,7 +8,7 @@ a session has in play, ``bias`` raises it in a ranking, ``buffer`` summarises a 
 
 from memlab.context.assembly import Budget, Contexts, assemble
 from memlab.context.bias import bias, follow_ups, rank_changes
-from memlab.context.buffer import RollingBuffer, append_turns, extractive, update_summary
+from memlab.context.buffer import ByModel, RollingBuffer, append_turns, extractive, update_summary
 from memlab.context.by_model import answer, judge
 from memlab.context.holding import (
     evidence_only,
@@ -19,14 +19,14 @@ from memlab.context.holding import (
     whole_history,
 )
 from memlab.context.labels import agreement, disagreements, labelled
-from memlab.context.memory import Active, SessionMemory, remember
+from memlab.context.memory import Active, Memories, SessionMemory, remember
 from memlab.context.rules import by_rules, refuses, token_f1
 from memlab.context.sources import ITEM, Sources, gather, known_facts, recent_messages, relevant_messages, summary_lines
 from memlab.context.tokens import Count, count
 from memlab.language.dating import dated
 
 __all__ = [
-    "ITEM", "Active", "Budget", "Contexts", "Count", "RollingBuffer", "SessionMemory", "Sources",
+    "ITEM", "Active", "Budget", "ByModel", "Contexts", "Count", "Memories", "RollingBuffer", "SessionMemory", "Sources",
     "agreement", "answer", "append_turns", "assemble", "bias", "by_rules", "count",
     "dated", "disagreements", "evidence_only", "extractive", "follow_ups", "gather", "holding", "holding_table",
     "holds", "judge", "known_facts", "labelled", "of_another", "rank_changes", "recent_messages", "refuses",

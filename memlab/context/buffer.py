@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from pydantic import BaseModel, Field, StringConstraints
 
 from memlab.embed.text import ROLES
 from memlab.language.mentions import LOOSE, mentions
 from memlab.language.tokens import words
 from memlab.language.words import COURTESY, STOP_WORDS
+from memlab.llm import Service, answers
 from memlab.records import Turn, frame
 from memlab.summarize import split, spoken
 from memlab.summarize.extractive import shorten
@@ -72,7 +76,7 @@ def update_summary(buffer: RollingBuffer, *, summarise: Summariser | None = None
     Each pair is folded into the summary in order, so that turns added one by one, read in between or not, come to the
     same summary as turns added at once.
 
-    :param summarise: :func:`extractive` by default.
+    :param summarise: :func:`extractive` by default; :class:`ByModel` for a language model.
     """
     pairs = max(0, len(buffer.turns) - VERBATIM) // AT_ONCE
     if not pairs:
@@ -126,3 +130,40 @@ def _values(text: str, speakers: Sequence[str] = ()) -> frozenset[str]:
 def _tells(text: str, speakers: Sequence[str]) -> bool:
     told = set(words(_SPEAKER.sub("", text))) - STOP_WORDS - COURTESY - set(speakers)
     return bool(_values(text, speakers)) or sum(len(word) > 2 for word in told) > 1
+
+
+_Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]
+SYSTEM = (
+    "You keep the running summary of a conversation. You are given the summary so far and the next turns. Write the "
+    "summary anew so that it covers both, in at most 180 words, as short sentences with the speakers' names. Keep "
+    "every date, amount and name that matters; add nothing, guess nothing; leave out greetings and thanks."
+)
+
+
+class Running(BaseModel, extra="forbid"):
+    """What a model answers: the sentences of the summary."""
+
+    sentences: Annotated[list[_Sentence], Field(min_length=1, max_length=24)]
+
+
+@dataclass
+class ByModel:
+    """Summarise by a language model; by extraction where it fails or writes too much (``failures`` says why)."""
+
+    service: Service
+    failures: list[str] = field(default_factory=list)
+
+    def __call__(self, summary: tuple[str, ...], turns: Sequence[Turn]) -> tuple[str, ...]:
+        """Fold turns into a summary."""
+        lines = "\n".join(f"{turn.speaker}: {' '.join(turn.text.split())}" for turn in turns)
+        prompt = f"Summary so far:\n{' '.join(summary) or '(nothing yet)'}\n\nNext turns:\n{lines}"
+        (outcome,) = answers(self.service, [prompt], Running, system=SYSTEM)
+        if outcome.answer is None:
+            self.failures.append(outcome.failure)
+            return extractive(summary, turns)
+        made = tuple(" ".join(text.split()) for text in outcome.answer.sentences)
+        n_words = sum(len(text.split()) for text in made)
+        if n_words > MAX_WORDS:
+            self.failures.append(f"the summary has {n_words} words; {MAX_WORDS} are the most")
+            return extractive(summary, turns)
+        return made

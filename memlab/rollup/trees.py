@@ -1,4 +1,4 @@
-"""A tree over the turns of each scope: group what is alike, summarise, embed, and again."""
+"""A tree over the turns or sessions of each scope: group what is alike, summarise, embed, and again."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from memlab.cluster.mixture import mixture_memberships
 from memlab.embed import Encoder, load
 from memlab.errors import DataError
 from memlab.records import Node, frame
-from memlab.rollup.nodes import layer_above, turn_nodes
+from memlab.rollup.nodes import layer_above, session_nodes, turn_nodes
 from memlab.rollup.summarisers import Extractive, Summariser
+
+LEAVES = ("turns", "sessions")
 
 # Nodes that one look takes in: no layer is put on so few.
 FEW = 8
@@ -34,6 +36,7 @@ def grow(
     *,
     encoder: Encoder | str = "minilm",
     vectors: np.ndarray | None = None,
+    leaves: str = "turns",
     summariser: Summariser | None = None,
     reduce: str = "umap",
     seed: int = 0,
@@ -47,11 +50,12 @@ def grow(
 
     :param turns: rows of :class:`memlab.records.Turn`, in order of scope, session and place.
     :param encoder: embeds the texts of nodes.
-    :param vectors: (n, d) unit rows of the turns, where these are known already.
+    :param vectors: (n, d) unit rows of the leaves, where these are known already.
+    :param leaves: ``turns``, or ``sessions``, which are summarised first.
     :param summariser: what writes the nodes; ``None`` for :class:`memlab.rollup.Extractive`.
     :param reduce: ``umap`` or ``pca``; see :func:`memlab.cluster.mixture.mixture_memberships`.
     :param seed: of the grouping.
-    :raises DataError: for vectors that do not fit the turns.
+    :raises DataError: for other leaves, or vectors that do not fit them.
 
     Source: Sarthi et al., "RAPTOR", ICLR 2024, section 3.
 
@@ -62,11 +66,16 @@ def grow(
     >>> nodes.filter(kind="turn").height, nodes.filter(kind="cluster").height > 0
     (60, True)
     """
+    if leaves not in LEAVES:
+        raise DataError(f"leaves is {leaves!r}; choose from {', '.join(LEAVES)}")
     writer, embedder = summariser or Extractive(), load(encoder)
-    below = turn_nodes(turns) if turns.height else frame(Node)
+    if not turns.height:
+        below = frame(Node)
+    else:
+        below = turn_nodes(turns) if leaves == "turns" else session_nodes(turns, writer)
     leaf_vectors = np.asarray(embedder.encode(below["text"].to_list())) if vectors is None else vectors
     if len(leaf_vectors) != below.height:
-        raise DataError(f"there are {len(leaf_vectors):,} vectors for {below.height:,} turns; give one for each")
+        raise DataError(f"there are {len(leaf_vectors):,} vectors for {below.height:,} {leaves}; give one for each")
     layers, of_layers = [], [leaf_vectors]
     for level in range(1, LAYERS + 1):
         edges = _edges(below, of_layers[-1], reduce=reduce, seed=seed)

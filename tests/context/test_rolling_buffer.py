@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+from chat_server import FAULTS, ChatServer, said
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab.context import RollingBuffer, append_turns, extractive, update_summary
+from memlab.context import ByModel, RollingBuffer, append_turns, extractive, update_summary
 from memlab.context.buffer import MAX_PENDING, MAX_WORDS
 from memlab.records import Turn
 
@@ -82,3 +84,41 @@ def test_text_shows_summary_then_turns() -> None:
     lines = buffer.text.split("\n")
     assert lines[0].startswith("Mel: I saw 0 boats")
     assert lines[1:] == [f"Mel: I saw {n} boats in Oslo" for n in range(2, 6)]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch):
+    from chat_server import KEY
+
+    monkeypatch.setenv("LAB_TEST_KEY", KEY)
+    made = ChatServer()
+    yield made
+    made.close()
+
+
+def test_a_model_writes_the_summary(server: ChatServer) -> None:
+    by_model = ByModel(server.service())
+    buffer = update_summary(append_turns(RollingBuffer(), turns(["I moved to Oslo."] * 6)), summarise=by_model)
+    assert buffer.summary == ("Anna bought tea.",)
+    assert not by_model.failures
+    assert len(server.requests) == 1
+    assert "I moved to Oslo." in server.requests[0]["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize("fault", ["500", "no JSON", "wrong schema", "empty answer"])
+def test_a_model_that_fails_is_replaced(server: ChatServer, fault: str) -> None:
+    server.answers = [FAULTS[fault]]
+    by_model = ByModel(server.service(max_retries=0))
+    buffer = update_summary(append_turns(RollingBuffer(), turns(["I moved to Oslo."] * 6)), summarise=by_model)
+    assert buffer.summary == ("Mel: I moved to Oslo.",)
+    assert len(by_model.failures) == 1
+
+
+def test_a_model_that_writes_too_much_is_replaced(server: ChatServer) -> None:
+    import json
+
+    server.answers = [lambda request: said(json.dumps({"sentences": ["w " * 150] * 2}))]
+    by_model = ByModel(server.service())
+    buffer = update_summary(append_turns(RollingBuffer(), turns(["I moved to Oslo."] * 6)), summarise=by_model)
+    assert buffer.summary == ("Mel: I moved to Oslo.",)
+    assert "300 words" in by_model.failures[0]

@@ -1,4 +1,4 @@
-"""What a conversation keeps in mind, and how much of it."""
+"""What a conversation keeps in mind, for how long, and how much of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memlab.context import SessionMemory, remember
+from memlab.context import Memories, SessionMemory, remember
 from memlab.context.memory import MOST_ACTIVE, MOST_TERMS
 from memlab.errors import DataError
 
@@ -23,7 +23,7 @@ def test_the_newest_meaning_and_use_come_first() -> None:
     assert memory.in_play("turn") == ["t"]
     assert memory.turn_count == 2
     assert memory.last_access == NOON + MINUTE
-    assert [(one.id, one.turn) for one in memory.sessions] == [("b", 2), ("c", 2), ("a", 1)]
+    assert [(one.id, one.n, one.turn) for one in memory.sessions] == [("b", 2, 2), ("c", 1, 2), ("a", 1, 1)]
 
 
 def test_a_memory_is_bounded() -> None:
@@ -36,11 +36,33 @@ def test_a_memory_is_bounded() -> None:
     assert memory.meaning("term 0") is None
 
 
+def test_memories_expire_and_give_way() -> None:
+    kept = Memories(ttl=10 * MINUTE, most=2)
+    for n, name in enumerate(("a", "b")):
+        kept.put(remember(kept.get(name, now=NOON), now=NOON + n * MINUTE))
+    # Reading is a use: "b" is now the one longest out of use.
+    assert kept.get("a", now=NOON + 5 * MINUTE).turn_count == 1
+    kept.put(remember(kept.get("c", now=NOON + 5 * MINUTE), now=NOON + 5 * MINUTE))
+    assert len(kept) == 2
+    assert kept.get("b", now=NOON + 5 * MINUTE).turn_count == 0
+    assert kept.get("a", now=NOON + 15 * MINUTE).turn_count == 1
+    assert kept.get("a", now=NOON + 26 * MINUTE).turn_count == 0
+    assert len(kept) == 0
+
+
+def test_conversations_do_not_mix() -> None:
+    kept = Memories()
+    kept.put(remember(kept.get("a", now=NOON), terms={"it": "x"}, now=NOON))
+    assert kept.get("b", now=NOON).meaning("it") is None
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
         (lambda: remember(remember(SessionMemory("c"), now=NOON), now=NOON - MINUTE), "in order of time"),
         (lambda: remember(remember(SessionMemory("c"), now=NOON), now=NOON.replace(tzinfo=None)), "with a time zone"),
+        (lambda: Memories().put(SessionMemory("c")), "put what remember gave"),
+        (lambda: Memories(most=0), "above 0"),
         (lambda: SessionMemory("c").in_play("week"), "choose turn or session"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Trees over turns."""
+"""Trees over turns and sessions."""
 
 from __future__ import annotations
 
@@ -75,9 +75,10 @@ def test_few_turns_are_a_forest_of_themselves() -> None:
 
 
 def test_no_turns() -> None:
-    nodes = grow(frame(Turn), encoder=ENCODER).nodes
-    assert nodes.is_empty()
-    assert dict(nodes.schema) == schema(Node)
+    for leaves in ("turns", "sessions"):
+        nodes = grow(frame(Turn), encoder=ENCODER, leaves=leaves).nodes
+        assert nodes.is_empty()
+        assert dict(nodes.schema) == schema(Node)
 
 
 def test_the_whole_on_talk(laws: Any) -> None:
@@ -101,12 +102,22 @@ def test_the_whole_on_talk(laws: Any) -> None:
     assert set(alone["node_id"]) == set(one.filter(pl.col("scope") == data.scopes[-1])["node_id"]), "scopes do not mix"
 
 
+def test_sessions_as_leaves(laws: Any, counting: Any) -> None:
+    data = synthetic.generate(turns=150, seed=0)
+    nodes = grow(data.turns, encoder=ENCODER, leaves="sessions", summariser=counting, reduce="pca").nodes
+    laws(nodes, data.turns)
+    leaves = nodes.filter(pl.col("level") == 0)
+    assert leaves.height == data.sessions.height
+    assert set(leaves["kind"]) == {"session"}
+    assert counting.groups.count("session") == leaves.height
+    assert len(counting.calls) == nodes["level"].max() + 1, "one call of the summariser a layer"
+
+
 def test_groups_follow_the_vectors(counting: Any) -> None:
     turns = numbered([60])
     truth = np.arange(60) % 3
     vectors = np.eye(8, dtype=np.float32)[truth] + np.random.default_rng(0).normal(0, 0.05, (60, 8)).astype(np.float32)
     nodes = grow(turns, encoder=ENCODER8, vectors=vectors, summariser=counting, reduce="pca").nodes
-    assert len(counting.calls) == nodes["level"].max(), "one call of the summariser a layer"
     place = {turn: i for i, turn in enumerate(turns["turn_id"])}
     for held in nodes.filter(pl.col("level") == 1)["turns"]:
         assert len({truth[place[turn]] for turn in held}) == 1
@@ -124,6 +135,8 @@ def test_turns_without_words_are_leaves_all_the_same(laws: Any) -> None:
 
 def test_values_that_cannot_be_used() -> None:
     turns = numbered([3])
+    with pytest.raises(DataError, match="leaves is 'words'; choose from turns, sessions"):
+        grow(turns, encoder=ENCODER, leaves="words")
     with pytest.raises(DataError, match="there are 2 vectors for 3 turns"):
         grow(turns, encoder=ENCODER, vectors=np.ones((2, 64), np.float32))
     with pytest.raises(DataError, match="reduce is 'tsne'"):
