@@ -154,7 +154,7 @@ def remake(name: str, figures: str | Path = "figures", *, source: str | Path = "
         raise ExportError(f"{notebook} ran and exported no figure {name!r}; its cells have changed since")
     places = {file: Path(figures) / file for file in files}
     changed = [f for f, place in places.items() if not place.is_file() or place.read_bytes() != files[f]]
-    put(Path(figures), files, stale=set())
+    put(Path(figures), files)
     return sorted(changed), source_digest(notebook) != made_by.get("source")
 
 

@@ -59,7 +59,7 @@ def gallery(
         parts.setdefault(str(card.get("made_by", {}).get("notebook", "")), []).append(card)
     # Those of no notebook come last.
     ordered = [(name, *_opened(name, Path(notebooks), parts[name])) for name in sorted(parts, key=lambda n: (not n, n))]
-    put(target, {"index.html": _page(ordered, title).encode("utf-8", "replace")}, stale=set())
+    put(target, {"index.html": _page(ordered, title).encode("utf-8", "replace")})
     return target / "index.html"
 
 
@@ -95,7 +95,7 @@ def latex(name: str, caption: str, *, width: str = "column") -> str:
       \label{fig:recall}
     \end{figure}
     """
-    kind, file, measure = ("figure", f"{name}.column.pdf", r"\columnwidth")
+    kind, file, measure = "figure", f"{name}.column.pdf", r"\columnwidth"
     if width == "full":
         kind, file, measure = ("figure*", f"{name}.pdf", r"\textwidth")
     lines = [
@@ -144,7 +144,6 @@ def _card(fields: dict[str, Any]) -> str:
     lines = "\n\n".join(latex(name, caption, width=w) for w in widths)
     include = f"<details><summary>LaTeX</summary><pre>{_safe(lines)}</pre></details>" if lines else ""
     facts = fields.get("made_by", {}) | fields["provenance"] | fields.get("versions", {})
-    facts |= {"created": fields["created_at"]} if "created_at" in fields else {}
     rows = "".join(f"<tr><td>{_safe(k)}</td><td>{_safe(_value(v))}</td></tr>" for k, v in facts.items())
     return (
         f'<article id="{_safe(name)}"><h3>{_safe(name)}</h3><div class="pictures">{pictures}</div>'

@@ -52,8 +52,7 @@ def sweep(
     systems = style.series(frame, series)
     ranks = {str(system): 1000 + 2 * i for i, system in enumerate(systems)}
     traces, panels = list[Any](), list[dict[str, Any]]()
-    for p, head in enumerate(style.series(frame, panel)):
-        rows = frame.filter(pl.col(panel) == head)
+    for p, (head, rows) in enumerate(style.parts(frame, panel)):
         lines = _references(rows, series, reference)
         for nth, (name, (x, y)) in enumerate(lines.items()):
             tint = style.darker(style.colour(nth), 0.15) if len(lines) > 1 else style.GREY

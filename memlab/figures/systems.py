@@ -38,23 +38,16 @@ def trade_off(table: pl.DataFrame, *, title: str = "") -> go.Figure:
     traces = []
     for i, row in enumerate(table.iter_rows(named=True)):
         recall = [row[budgets[budget]] for budget in tokens]
-        hover = [
-            f"{plain(row['system'])}<br>{budget:,} tokens: {r:.3f}" for budget, r in zip(tokens, recall, strict=True)
-        ]
-        traces.append(
-            style.marked(
-                tokens, recall, row["system"], i, showlegend=True, text=hover, hoverinfo="text", **style.axes(0)
-            )
-        )
+        hover = [f"{plain(row['system'])}<br>{n:,} tokens: {r:.3f}" for n, r in zip(tokens, recall, strict=True)]
+        traces.append(style.marked(tokens, recall, row["system"], i, showlegend=True, text=hover, hoverinfo="text",
+                                   **style.axes(0)))  # fmt: skip
     timed = table.with_row_index("i").drop_nulls(["p50 ms", "recall_all@10"])
     best = timed.sort("p50 ms", -pl.col("recall_all@10")).filter(
         pl.col("recall_all@10") > pl.col("recall_all@10").cum_max().shift(fill_value=-1)
     )
     if best.height > 1:
-        traces.append(
-            style.line(best["p50 ms"], best["recall_all@10"], "", dash="dot", width=1, hoverinfo="skip",
-                       showlegend=False, **style.axes(1))
-        )  # fmt: skip
+        traces.append(style.line(best["p50 ms"], best["recall_all@10"], "", dash="dot", width=1, hoverinfo="skip",
+                                 showlegend=False, **style.axes(1)))  # fmt: skip
     traces += [_mark(row) for row in timed.iter_rows(named=True)]
     n = max(table["n"].to_list())
     ends = np.log10(timed["p50 ms"].to_numpy()) if timed.height else np.array([0.0, 3.0])
@@ -80,15 +73,7 @@ def trade_off(table: pl.DataFrame, *, title: str = "") -> go.Figure:
             },
         ]  # fmt: skip
         return style.panels(
-            px,
-            facets,
-            columns=2 if beside else 1,
-            gap=(40, 58),
-            title=title,
-            head_px=18,
-            left=46,
-            right=18,
-            names=names,
+            px, facets, columns=1 + beside, gap=(40, 58), title=title, head_px=18, left=46, right=18, names=names
         )
 
     return style.finish(traces, layout_for)
