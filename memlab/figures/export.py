@@ -54,7 +54,7 @@ class Exported:
     name: str
     directory: Path
     files: tuple[str, ...]
-    figure: go.Figure | None = field(default=None, repr=False, compare=False)
+    figure: go.Figure = field(repr=False, compare=False)
 
     def path(self, format: str, width: Width = "full") -> Path:
         """Give the path of one file: ``html``, ``parquet``, ``json``, or a picture format at a width."""
@@ -62,9 +62,8 @@ class Exported:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         # No PNG beside the plotly figure: JupyterLab would show that, at 2,688 px, until a mouse comes.
-        bundle: dict[str, Any] = {"text/plain": repr(self)}
-        if self.figure is not None:
-            bundle["application/vnd.plotly.v1+json"] = json.loads(for_width(self.figure, "full").to_json())
+        shown = json.loads(for_width(self.figure, "full").to_json())
+        bundle = {"text/plain": repr(self), "application/vnd.plotly.v1+json": shown}
         if self.path("svg").exists():
             bundle["image/svg+xml"] = self.path("svg").read_text(encoding="utf-8")
         return bundle

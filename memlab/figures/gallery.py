@@ -39,7 +39,6 @@ td{padding:.1rem 1rem .1rem 0;vertical-align:top;word-break:break-word}td:first-
 def gallery(
     directory: str | os.PathLike[str] = "figures",
     *,
-    title: str = "Figures",
     notebooks: str | os.PathLike[str] = "notebooks",
 ) -> Path:
     """Write ``index.html``: everything exported to a directory, by notebook and in its order.
@@ -59,7 +58,7 @@ def gallery(
         parts.setdefault(str(card.get("made_by", {}).get("notebook", "")), []).append(card)
     # Those of no notebook come last.
     ordered = [(name, *_opened(name, Path(notebooks), parts[name])) for name in sorted(parts, key=lambda n: (not n, n))]
-    put(target, {"index.html": _page(ordered, title).encode("utf-8", "replace")})
+    put(target, {"index.html": _page(ordered).encode("utf-8", "replace")})
     return target / "index.html"
 
 
@@ -116,7 +115,7 @@ def _read(path: Path) -> dict[str, Any] | None:
     return fields if isinstance(fields, dict) and {"name", "caption", "files", "provenance"} <= fields.keys() else None
 
 
-def _page(parts: list[tuple[str, str, str, list[dict[str, Any]]]], title: str) -> str:
+def _page(parts: list[tuple[str, str, str, list[dict[str, Any]]]]) -> str:
     links, body = "", ""
     for key, heading, words, cards in parts:
         anchor = _safe(f"of-{Path(key).stem or 'none'}")
@@ -127,10 +126,9 @@ def _page(parts: list[tuple[str, str, str, list[dict[str, Any]]]], title: str) -
     count = sum(len(cards) for *_, cards in parts)
     figures = f"{count} figure{'s' * (count != 1)}"
     return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{_safe(title)}</title>'
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Figures</title>'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{faces(body)}{_STYLE}</style>'
-        f"</head>\n"
-        f"<body><header><h1>{_safe(title)}</h1><p>{figures}, each as HTML, SVG, PDF and PNG with its data and "
+        f"</head>\n<body><header><h1>Figures</h1><p>{figures}, each as HTML, SVG, PDF and PNG with its data and "
         f"provenance.</p><nav>{links}</nav></header>\n"
         f"<main>{body or '<p>Nothing has been exported yet.</p>'}</main></body></html>\n"
     )
