@@ -59,24 +59,17 @@ def question_anatomy(
                 "line": {"color": tints, "width": 1.4}},
     )  # fmt: skip
     traces = [style.line(x, y, "score", style.NOISE, width=1, hoverinfo="skip"), marks]
-    return style.finish(traces, _layout(rows, lost, colours, question=question, system=system))
-
-
-def _layout(
-    hits: list[dict[str, Any]], lost: list[dict[str, Any]], colours: dict[str, str], *, question: str, system: str
-) -> Any:
-    scores, n_hits = [row["score"] for row in hits], sum(bool(row["evidence"]) for row in hits)
-    summary = f"{n_hits} of {n_hits + len(lost)} pieces of evidence in the first {hits[-1]['rank']}"
+    summary = f"{sum(proofs)} of {sum(proofs) + len(lost)} pieces of evidence in the first {rows[-1]['rank']}"
     summary += f" of {clean(system)}" if system else ""
-    low, high = min(scores), max(scores)
+    low, high = min(x), max(x)
     pad = (high - low or abs(high) or 1.0) * 0.12
     # The list of what was missed stands under a line of its own.
-    first_lost = len(hits) + 1.3
-    n_rows = len(hits) + (len(lost) + 1.4 if lost else 0)
+    first_lost = len(rows) + 1.3
+    n_rows = len(rows) + (len(lost) + 1.4 if lost else 0)
 
     def layout_for(px: int) -> dict[str, Any]:
         strip = int(px * _STRIP["column" if px <= style.WIDTHS["column"] else "full"])
-        sessions = [clean(row["session"]) for row in [*hits, *lost]]
+        sessions = [clean(row["session"]) for row in [*rows, *lost]]
         session_px = min(max(text_px(s, style.SMALL) for s in sessions), px * 0.2) + 4
         # Pixels from the left edge of the picture, whose plot begins at the rank column.
         session_at = _RANK_PX + strip + _GAP_PX
@@ -97,7 +90,7 @@ def _layout(
                 written(escape(fit(row["text"], px - text_at - 6, style.SMALL)), y, text_at, ink),
             ]  # fmt: skip
 
-        texts = [text for i, row in enumerate(hits) for text in row_texts(row, i, _RANK_PX - 4)]
+        texts = [text for i, row in enumerate(rows) for text in row_texts(row, i, _RANK_PX - 4)]
         if lost:
             heading = f"<b>missed</b> (rank, or {_ABSENT} where not retrieved)"
             texts.append(written(heading, first_lost - 1, session_at, style.PALETTE[1]))
@@ -110,7 +103,7 @@ def _layout(
                                 font={"size": style.TEXT + 1}))  # fmt: skip
         look = {"type": "rect", "layer": "below", "fillcolor": style.EVIDENCE, "opacity": 0.28, "line": {"width": 0},
                 "xref": "paper", "x0": -_RANK_PX / strip, "x1": (px - _RANK_PX) / strip}  # fmt: skip
-        bands = [{**look, "y0": i - 0.5, "y1": i + 0.5} for i, row in enumerate(hits) if row["evidence"]]
+        bands = [{**look, "y0": i - 0.5, "y1": i + 0.5} for i, proof in enumerate(proofs) if proof]
         return style.layout(
             px, plot_px=_ROW_PX * n_rows, head_px=20 + 14 * len(lines), left=_RANK_PX, right=px - _RANK_PX - strip,
             bottom=34, annotations=texts, shapes=bands,
@@ -119,7 +112,7 @@ def _layout(
             yaxis={"visible": False, "range": [n_rows - 0.5, -0.5]},
         )  # fmt: skip
 
-    return layout_for
+    return style.finish(traces, layout_for)
 
 
 def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:

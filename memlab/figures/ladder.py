@@ -49,22 +49,6 @@ def climb(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float =
                      "hover": "{mean:.3f} [{mean_low:.3f}, {mean_high:.3f}]".format(**row)}  # fmt: skip
             traces.append(mark(shown | verdict(row["difference"], row["p_holm"], alpha), height, **axes))
         panels.append({"name": f"{clean(group)} ({_about(rows[0])})", "rows": rows})
-    return style.finish(traces, _climb_layout(panels, measure=measure, alpha=alpha, title=title))
-
-
-def _about(row: dict[str, Any]) -> str:
-    about = f"n = {row['n']:,}, chance {number(row['chance'])}"
-    return about if row["ceiling"] > 0.9995 else f"{about}, ceiling {number(row['ceiling'])}"
-
-
-def _gain(row: dict[str, Any]) -> str:
-    if row["difference"] is None:
-        return ""
-    span = "" if row["low"] is None else f" [{signed(row['low'])}, {signed(row['high'])}]"
-    return f"{signed(row['difference'])}{span} {p_text(row['p_holm'])}"
-
-
-def _climb_layout(panels: list[dict[str, Any]], *, measure: str, alpha: float, title: str) -> Any:
     keys = [
         f"filled: p < {alpha:g} against the step before, after Holm's correction",
         "ms: median time of one question",
@@ -111,7 +95,19 @@ def _climb_layout(panels: list[dict[str, Any]], *, measure: str, alpha: float, t
             left=10, right=10, bottom=bottom, annotations=texts,
         )  # fmt: skip
 
-    return layout_for
+    return style.finish(traces, layout_for)
+
+
+def _about(row: dict[str, Any]) -> str:
+    about = f"n = {row['n']:,}, chance {number(row['chance'])}"
+    return about if row["ceiling"] > 0.9995 else f"{about}, ceiling {number(row['ceiling'])}"
+
+
+def _gain(row: dict[str, Any]) -> str:
+    if row["difference"] is None:
+        return ""
+    span = "" if row["low"] is None else f" [{signed(row['low'])}, {signed(row['high'])}]"
+    return f"{signed(row['difference'])}{span} {p_text(row['p_holm'])}"
 
 
 def _ms(value: float | None) -> str:

@@ -70,7 +70,33 @@ def embedding_map(
     marks, clouds = _marks(turns, question), _clouds(drawn.filter(~pl.col("evidence")), named)
     traces = [_dots(*cloud) for cloud in clouds] + [_dots(name[2:], *mark) for name, mark in marks.items()]
     quiet = [name for name, _, _ in clouds if name in _QUIET]
-    return style.finish(traces, _layout(drawn, marks, named, quiet, title=title, note=note))
+    xy, *marked = (rows.select("x", "y").to_numpy() for rows in (drawn, *(rows for rows, _ in marks.values())))
+    marked_xy, labels = np.vstack([np.empty((0, 2)), *marked]), drawn["label"].to_numpy()
+    every = np.vstack([xy, marked_xy])
+    low, high = every.min(axis=0), every.max(axis=0)
+
+    def layout_for(px: int) -> dict[str, Any]:
+        width = "column" if px <= style.WIDTHS["column"] else "full"
+        area = np.array([px - 2 * _SIDE, _HEIGHT_PX[width]], dtype=float)
+        scale = float(((area - 24) / np.maximum(high - low, 1e-9)).min())
+        corner = (low + high) / 2 - area / scale / 2
+        to_px = (xy - corner) * scale
+        marked_px = (marked_xy - corner) * scale
+        texts = _cluster_labels(to_px, labels, marked_px, named, area=area, longest=_LABEL_PX[width])
+        for text in texts:
+            text["x"], text["y"] = (corner + np.array(text.pop("at")) / scale).tolist()
+        lines = _key(quiet, {name: rows.height for name, (rows, _) in marks.items()}, note, px)
+        texts.append(style.note("<br>".join(lines), 0, 0, yshift=-3, align="left",
+                                font={"size": style.SMALL, "color": style.GREY}))  # fmt: skip
+        box = {"showgrid": False, "showticklabels": False, "ticks": "", "mirror": True, "linecolor": style.RULE}
+        return style.layout(
+            px, title=title, plot_px=float(area[1]), left=_SIDE, right=_SIDE, bottom=12 + 12 * len(lines),
+            annotations=texts,
+            xaxis={**box, "range": [corner[0], corner[0] + area[0] / scale]},
+            yaxis={**box, "range": [corner[1], corner[1] + area[1] / scale]},
+        )  # fmt: skip
+
+    return style.finish(traces, layout_for)
 
 
 def _marks(turns: pl.DataFrame, question: tuple[float, float] | None) -> dict[str, tuple[pl.DataFrame, dict[str, Any]]]:
@@ -117,44 +143,6 @@ def _dots(name: str, rows: pl.DataFrame, marker: dict[str, Any]) -> go.Scatter:
     hover = ["<br>".join(escape(fit(v, 520, 11)) for v in row if v is not None) for row in told.iter_rows()]
     return go.Scatter(x=x, y=y, name=plain(name), mode="markers", marker=marker, text=hover, hoverinfo="text+name",
                       showlegend=False)  # fmt: skip
-
-
-def _layout(
-    drawn: pl.DataFrame,
-    marks: dict[str, tuple[pl.DataFrame, dict[str, Any]]],
-    named: dict[int, tuple[str, str]],
-    quiet: list[str],
-    *,
-    title: str,
-    note: str,
-) -> Any:
-    xy, *marked = (rows.select("x", "y").to_numpy() for rows in (drawn, *(rows for rows, _ in marks.values())))
-    marked_xy, labels = np.vstack([np.empty((0, 2)), *marked]), drawn["label"].to_numpy()
-    every = np.vstack([xy, marked_xy])
-    low, high = every.min(axis=0), every.max(axis=0)
-
-    def layout_for(px: int) -> dict[str, Any]:
-        width = "column" if px <= style.WIDTHS["column"] else "full"
-        area = np.array([px - 2 * _SIDE, _HEIGHT_PX[width]], dtype=float)
-        scale = float(((area - 24) / np.maximum(high - low, 1e-9)).min())
-        corner = (low + high) / 2 - area / scale / 2
-        to_px = (xy - corner) * scale
-        marked_px = (marked_xy - corner) * scale
-        texts = _cluster_labels(to_px, labels, marked_px, named, area=area, longest=_LABEL_PX[width])
-        for text in texts:
-            text["x"], text["y"] = (corner + np.array(text.pop("at")) / scale).tolist()
-        lines = _key(quiet, {name: rows.height for name, (rows, _) in marks.items()}, note, px)
-        texts.append(style.note("<br>".join(lines), 0, 0, yshift=-3, align="left",
-                                font={"size": style.SMALL, "color": style.GREY}))  # fmt: skip
-        box = {"showgrid": False, "showticklabels": False, "ticks": "", "mirror": True, "linecolor": style.RULE}
-        return style.layout(
-            px, title=title, plot_px=float(area[1]), left=_SIDE, right=_SIDE, bottom=12 + 12 * len(lines),
-            annotations=texts,
-            xaxis={**box, "range": [corner[0], corner[0] + area[0] / scale]},
-            yaxis={**box, "range": [corner[1], corner[1] + area[1] / scale]},
-        )  # fmt: skip
-
-    return layout_for
 
 
 def _cluster_labels(
