@@ -257,7 +257,7 @@ def _widget_class() -> Any:
             shown = {"text/plain": repr(self)} | ({"image/svg+xml": still} if still else {})
             if RUNNING in os.environ:  # no screen: a widget would leave nothing in the saved notebook
                 return shown
-            data, about = super()._repr_mimebundle_(**options)
+            data, about = super()._repr_mimebundle_(**options) or ({}, {})
             return shown | data, about
 
         def __repr__(self) -> str:

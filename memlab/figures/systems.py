@@ -48,7 +48,15 @@ def trade_off(table: pl.DataFrame, *, title: str = "") -> go.Figure:
     if best.height > 1:
         traces.append(style.line(best["p50 ms"], best["recall_all@10"], "", dash="dot", width=1, hoverinfo="skip",
                                  showlegend=False, **style.axes(1)))  # fmt: skip
-    traces += [_mark(row) for row in timed.iter_rows(named=True)]
+    for row in timed.iter_rows(named=True):
+        share, tint = row["recall_all@10"], style.colour(row["i"])
+        ((low,), (high,)) = wilson(np.array([share * row["n"]]), np.array([row["n"]]), confidence=0.95)
+        told = f"{escape(plain(row['system']))}<br>{share:.3f} [{low:.3f}, {high:.3f}], {row['p50 ms']:,.1f} ms"
+        traces.append(go.Scatter(
+            x=[row["p50 ms"]], y=[share], mode="markers", name=plain(row["system"]), showlegend=False,
+            marker={"color": tint, "size": 8, "symbol": style.SYMBOLS[row["i"] % len(style.SYMBOLS)]},
+            error_y=style.interval(share, low, high, color=tint), hoverinfo="text", text=[told], **style.axes(1),
+        ))  # fmt: skip
     n = max(table["n"].to_list())
     ends = np.log10(timed["p50 ms"].to_numpy()) if timed.height else np.array([0.0, 3.0])
     lowest, highest = math.floor(ends.min() - 0.15), math.ceil(ends.max() + 0.15)
@@ -77,16 +85,3 @@ def trade_off(table: pl.DataFrame, *, title: str = "") -> go.Figure:
         )
 
     return style.finish(traces, layout_for)
-
-
-def _mark(row: dict[str, Any]) -> go.Scatter:
-    share = row["recall_all@10"]
-    ((low,), (high,)) = wilson(np.array([share * row["n"]]), np.array([row["n"]]), confidence=0.95)
-    tint = style.colour(row["i"])
-    return go.Scatter(
-        x=[row["p50 ms"]], y=[share], mode="markers", name=plain(row["system"]), showlegend=False,
-        marker={"color": tint, "size": 8, "symbol": style.SYMBOLS[row["i"] % len(style.SYMBOLS)]},
-        error_y=style.interval(share, low, high, color=tint), hoverinfo="text",
-        text=[f"{escape(plain(row['system']))}<br>{share:.3f} [{low:.3f}, {high:.3f}], {row['p50 ms']:,.1f} ms"],
-        **style.axes(1),
-    )  # fmt: skip
