@@ -21,7 +21,7 @@ import memlab
 from memlab.config import settings
 from memlab.errors import DataError, ExportError, ModelError
 from memlab.figures.export import put
-from memlab.figures.origin import running, source_digest
+from memlab.figures.origin import portable, running, source_digest
 
 
 def run_notebooks(
@@ -93,12 +93,8 @@ def _inputs(path: Path, values: Mapping[str, Any]) -> str:
     root = Path(memlab.__file__).parent
     files += sorted(Path(str(values.get("dataset") or root / "none")).rglob("*"))
     files += sorted(p for p in root.rglob("*") if "__pycache__" not in p.parts)
-    told = [
-        path.name,
-        source_digest(path),
-        dict(sorted(values.items())),
-        settings(directory=path.parent)[0].model_dump(),
-    ]
+    chosen = settings(directory=path.parent)[0].model_dump()
+    told = [path.name, source_digest(path), dict(sorted(values.items())), chosen]
     digest = hashlib.sha256(repr(told).encode())
     for file in files:
         if file.is_file():
@@ -154,7 +150,7 @@ def remake(name: str, figures: str | Path = "figures", *, source: str | Path = "
         raise ExportError(f"{notebook} ran and exported no figure {name!r}; its cells have changed since")
     places = {file: Path(figures) / file for file in files}
     changed = [f for f, place in places.items() if not place.is_file() or place.read_bytes() != files[f]]
-    put(Path(figures), files, stale=set())
+    put(Path(figures), files)
     return sorted(changed), source_digest(notebook) != made_by.get("source")
 
 
@@ -164,17 +160,10 @@ def _from_here(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {**parameters, **{key: str(Path(p).resolve()) for key, p in paths.items() if "://" not in p}}
 
 
-def _seen_from(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Make paths relative to where a notebook runs: what was executed may be handed on."""
-    return {k: os.path.relpath(v, folder) if isinstance(v, str) and os.path.isabs(v) else v for k, v in values.items()}
-
-
 def _without_paths(notebook: Any) -> None:
     """Take the folders of this machine out of an executed notebook: of its record, its tracebacks and its texts."""
     about = notebook.metadata.get("papermill", {})
-    about.update(
-        {key: Path(about[key]).name for key in ("input_path", "output_path") if isinstance(about.get(key), str)}
-    )
+    about |= {key: Path(about[key]).name for key in ("input_path", "output_path") if isinstance(about.get(key), str)}
     places = [Path(memlab.__file__).parent.parent, Path.cwd(), Path(sys.prefix), Path(sys.base_prefix), Path.home()]
     named = "|".join(re.escape(str(place)) for place in places if place != place.parent)
     folders = re.compile(rf"(?:{named})/|(?<![\w/.])(?:{named})(?![\w.-])")
@@ -207,17 +196,11 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "
         notebook.cells = notebook.cells if last is None else notebook.cells[: last + 1]
         with running(path, {name: value for name, value in values.items() if name != "figures"}):
             executed = papermill.execute_notebook(
-                notebook,
-                target,
-                _seen_from(path.parent, values),
-                cwd=str(path.parent),
-                progress_bar=False,
-                extra_arguments=["--log-level=40"],
-            )
+                notebook, target, {name: portable(value, path.parent) for name, value in values.items()},
+                cwd=str(path.parent), progress_bar=False, extra_arguments=["--log-level=40"],
+            )  # fmt: skip
         for cell in executed.cells:
-            if (
-                cell.cell_type == "markdown"
-            ):  # a picture beside the notebook is elsewhere from where the executed one lies
+            if cell.cell_type == "markdown":  # what lay beside the notebook lies elsewhere from the executed one
                 cell.source = cell.source.replace("](../", f"]({os.path.relpath(path.parent.parent, target.parent)}/")
         _without_paths(executed)
         executed.metadata["memlab"] = {"inputs": inputs, "figures": _sidecars(values.get("figures"), path.name)}

@@ -314,7 +314,7 @@ def test_places_that_cannot_be_written(memlab_cli: Any, tmp_path: Path, sealed: 
     assert "sealed/out" in out
     assert "cannot be written" in out
     assert "cannot be written" in message(memlab_cli("synth", sealed / "a.jsonl", "--turns", 50, cwd=tmp_path))
-    assert "could not write to" in message(memlab_cli("figures", sealed, cwd=tmp_path))
+    assert "cannot be written" in message(memlab_cli("figures", sealed, cwd=tmp_path))
 
 
 @pytest.mark.parametrize("arguments", [("ingest", "talk.jsonl"), ("evaluate", "talk.jsonl"), ("search", "x")])

@@ -28,21 +28,16 @@ const scale = () => {
 
 function render({ model, el }) {
   const root = make("div", { className: "memlab-explorer" });
-  const select = (title, options) => {
-    const node = make("select", { title });
-    fill(node, options);
-    return node;
-  };
   const fill = (node, options) => node.replaceChildren(...options.map(([value, text]) => make("option", { value, textContent: text })));
   const ask = make("input", { type: "text", className: "ask", placeholder: "type a question, or pick one of the conversation's",
     title: "a question: Enter asks it" });
-  const known = select("the conversation's questions", []);
+  const known = make("select", { title: "the conversation's questions" });
   known.style.maxWidth = "260px";
-  const scopes = select("conversation", []);
+  const scopes = make("select", { title: "conversation" });
   const systems = [make("input", { type: "text", title: "first pipeline", size: 14 }), make("input", { type: "text",
     title: "second pipeline: drawn as triangles", placeholder: "and another", size: 14 })];
   const k = make("input", { type: "text", size: 2, title: "how many are returned" });
-  const colour = select("what colours mean", []);
+  const colour = make("select", { title: "what colours mean" });
   const sized = make("input", { type: "checkbox", title: "size by score" });
   const labelled = make("input", { type: "checkbox", checked: true });
   const time = make("input", { type: "range", min: 0, max: 1000, value: 1000, title: "show the memory as it was" });

@@ -34,9 +34,9 @@ class Panel:
     def __init__(self, controls: dict[str, Any], draw: Callable[[], str]) -> None:
         import ipywidgets
 
-        self.controls, self._draw, self._shown, self.problem = controls, draw, ipywidgets.HTML(), ""
-        self.widget = ipywidgets.VBox([ipywidgets.HBox(list(controls.values())), self._shown])
-        self.widget.children[0].layout.flex_flow = "row wrap"
+        self.controls, self._draw, self._shown = controls, draw, ipywidgets.HTML()
+        row = ipywidgets.HBox(list(controls.values()), layout={"flex_flow": "row wrap"})
+        self.widget = ipywidgets.VBox([row, self._shown])
         for control in controls.values():
             if not isinstance(control, ipywidgets.Button):
                 control.observe(self.redraw, "value")
@@ -45,23 +45,22 @@ class Panel:
     def redraw(self, _: Any = None) -> None:
         """Draw the table again."""
         try:
-            self.html, self.problem = self._draw(), ""
+            self.html = self._draw()
+            self.tell("")
         except MemlabError as error:
-            self.problem = str(error)
-        self.tell(self.problem)
+            self.tell(str(error))
 
     def tell(self, problem: str) -> None:
         """Say above the table what went wrong; an empty text takes it away."""
         self.problem = problem
-        note = f'<p style="color:{_ORANGE}">{escape(self.problem)}</p>' if self.problem else ""
+        note = f'<p style="color:{_ORANGE}">{escape(problem)}</p>' if problem else ""
         self._shown.value = note + self.html
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         still = {"text/html": self.html, "text/plain": "a panel; open the notebook in JupyterLab to use it"}
         if RUNNING in os.environ:  # no screen: a widget would leave nothing in the saved notebook
             return still
-        shown = self.widget._repr_mimebundle_(**options)
-        return (still | shown[0], shown[1]) if isinstance(shown, tuple) else still | (shown or {})
+        return still | self.widget._repr_mimebundle_(**options)
 
 
 def weigh(
@@ -110,11 +109,10 @@ def weigh(
         return ranked.select("fact_id", *names).join(columns, on="fact_id", how="left", maintain_order="left")
 
     # Weights that are not sliders' own would otherwise be clipped without a word.
+    values = {name: getattr(start, name) for name in names}
     sliders = {
-        name: widgets.FloatSlider(
-            value=getattr(start, name), min=0, max=max(1.0, getattr(start, name)), step=0.05, description=name
-        )
-        for name in names
+        name: widgets.FloatSlider(value=value, min=0, max=max(1.0, value), step=0.05, description=name)
+        for name, value in values.items()
     }
     options = [(text, row) for row, text in enumerate(questions["text"])]
     question = widgets.Dropdown(options=options, value=0, description="question", layout={"width": "640px"})
@@ -138,10 +136,9 @@ def weigh(
     panel = Panel({"question": question, **sliders, "write": button}, draw)
 
     def write(_: Any = None) -> None:
+        weights = {name: round(slider.value, 4) for name, slider in sliders.items()}
         try:
-            settings_file.write(
-                Path(path), "recall", {name: round(slider.value, 4) for name, slider in sliders.items()}
-            )
+            settings_file.write(Path(path), "recall", weights)
             panel.tell("")
             button.description = f"written to {Path(path).name}"
         except MemlabError as error:
@@ -178,9 +175,8 @@ def unfold(nodes: pl.DataFrame, turns: pl.DataFrame) -> Panel:
     while stack:
         depth, node = stack.pop()
         options.append((_INDENT * depth + _named(rows[node]), node))
-        stack += [
-            (depth + 1, one) for one in reversed(rows[node]["children"]) if one in rows and rows[one]["parent"] == node
-        ]
+        own = [one for one in rows[node]["children"] if one in rows and rows[one]["parent"] == node]
+        stack += [(depth + 1, one) for one in reversed(own)]
     node = widgets.Dropdown(options=options, value=options[0][1], description="node", layout={"width": "640px"})
 
     def draw() -> str:
@@ -190,11 +186,11 @@ def unfold(nodes: pl.DataFrame, turns: pl.DataFrame) -> Panel:
             [escape(sentence), "<br>".join(_turn(one, said) for one in ids)]
             for sentence, ids in zip(row["sentences"], row["evidence"], strict=True)
         ])  # fmt: skip
-        children = _table(["below", "turns", "says"], [
+        if not below:
+            return head + _table(["its turns"], [[_turn(one, said)] for one in row["turns"]])
+        return head + _table(["below", "turns", "says"], [
             [escape(_named(one)), str(len(one["turns"])), escape(one["text"][:240])] for one in below
-        ]) if below else ""  # fmt: skip
-        own = "" if below else _table(["its turns"], [[_turn(one, said)] for one in row["turns"]])
-        return head + children + own
+        ])  # fmt: skip
 
     return Panel({"node": node}, draw)
 
@@ -251,9 +247,8 @@ def _tint(text: str, colour: str) -> str:
 
 def _named(row: dict[str, Any]) -> str:
     when = f"{row['start']:%-d %b %Y}" if row["start"] else "undated"
-    return (
-        f"{row['kind']} of {when}: {', '.join(row['topics'][:4])}" if row.get("topics") else f"{row['kind']} of {when}"
-    )
+    topics = f": {', '.join(row['topics'][:4])}" if row["topics"] else ""
+    return f"{row['kind']} of {when}{topics}"
 
 
 def _turn(turn_id: str, said: dict[str, tuple[Any, ...]]) -> str:

@@ -119,9 +119,13 @@ def _widget_class() -> Any:
             return dict(self._view)
 
         @property
+        def _rows(self) -> np.ndarray:
+            return np.asarray(self._picked, np.int32)
+
+        @property
         def selection(self) -> pl.DataFrame:
             """The turns that were picked last."""
-            return self.scene.turns[np.asarray(self._picked, np.int32)]
+            return self.scene.turns[self._rows]
 
         def select(self, turn_ids: Sequence[str]) -> None:
             """Pick turns, as a lasso would."""
@@ -130,15 +134,14 @@ def _widget_class() -> Any:
 
         def similarity(self) -> np.ndarray:
             """Give the cosines among the picked turns."""
-            vectors = self.scene.vectors[np.asarray(self._picked, np.int32)]
+            vectors = self.scene.vectors[self._rows]
             cosines: np.ndarray = vectors @ vectors.T
             return cosines
 
         def cluster_again(self) -> pl.DataFrame:
             """Cluster the picked turns alone (everything where nothing is picked); the others lose their colour."""
             scene = self.scene
-            rows = np.asarray(self._picked, np.int32)
-            rows = rows if len(rows) else np.arange(scene.turns.height, dtype=np.int32)
+            rows = self._rows if self._picked else np.arange(scene.turns.height)
             labels = np.full(scene.turns.height, -1)
             labels[rows] = hdbscan_labels(scene.vectors[rows], seed=self._seed)
             turns = scene.turns.with_columns(label=pl.Series(labels))
@@ -209,15 +212,19 @@ def _widget_class() -> Any:
             kind = content.get("kind")
             try:
                 if kind == "text":
-                    self._tell_text(int(content["i"]))
+                    turn = self.scene.turns.row(int(content["i"]), named=True)
+                    when = turn["timestamp"].strftime("%-d %b %Y, %H:%M") if turn["timestamp"] else ""
+                    head = " · ".join(part for part in (turn["speaker"], when, turn["session_id"]) if part)
+                    words = snippet(turn["text"], self._view.get("text", ""), language=self._bench.language)
+                    self.send({"kind": "text", "i": int(content["i"]), "text": words, "head": head})
                 elif kind == "matrix":
-                    rows = np.asarray(self._picked, np.int32)[:MOST_IN_MATRIX]
+                    rows = self._rows[:MOST_IN_MATRIX]
                     cosines = self.scene.vectors[rows] @ self.scene.vectors[rows].T
                     self.send({"kind": "matrix", "rows": rows.tolist(), "cosines": cosines.round(3).ravel().tolist()})
                 elif kind == "cluster":
                     self.cluster_again()
                 elif kind == "search":
-                    self._moved(among=np.asarray(self._picked, np.int32))
+                    self._moved(among=self._rows)
                 elif kind == "save":
                     record = self.save(str(content.get("question", "")), str(content.get("answer", "")))
                     told = f"{record['query_id']}: {len(record['evidence'])} turns, in {self._golden.name}"
@@ -225,24 +232,14 @@ def _widget_class() -> Any:
             except MemlabError as error:
                 self.problem = str(error)
 
-        def _tell_text(self, i: int) -> None:
-            turn = self.scene.turns.row(i, named=True)
-            asked = self._view.get("text", "")
-            when = turn["timestamp"].strftime("%-d %b %Y, %H:%M") if turn["timestamp"] else ""
-            head = " · ".join(part for part in (turn["speaker"], when, turn["session_id"]) if part)
-            words = snippet(turn["text"], asked, language=self._bench.language)
-            self.send({"kind": "text", "i": i, "text": words, "head": head})
-
         def picture(self) -> Any:
             """Give the map with the question's evidence as a figure, for :func:`memlab.figures.export`."""
             from memlab.figures import maps
 
             view = self._view
             first = view["systems"][0]["rows"] if view else []
-            ranks = pl.DataFrame(
-                {"i": [row["i"] for row in first], "rank": [row["rank"] for row in first]},
-                {"i": pl.UInt32, "rank": pl.Int32},
-            )
+            ranks = pl.DataFrame([(row["i"], row["rank"]) for row in first], {"i": pl.UInt32, "rank": pl.Int32},
+                                 orient="row")  # fmt: skip
             turns = self.scene.turns.with_row_index("i").join(ranks, on="i", how="left", maintain_order="left")
             turns = turns.with_columns(evidence=pl.col("i").is_in(view.get("evidence", [])))
             terms = pl.DataFrame({"label": list(self.scene.names), "terms": list(self.scene.names.values())})
@@ -260,8 +257,8 @@ def _widget_class() -> Any:
             shown = {"text/plain": repr(self)} | ({"image/svg+xml": still} if still else {})
             if RUNNING in os.environ:  # no screen: a widget would leave nothing in the saved notebook
                 return shown
-            widget = super()._repr_mimebundle_(**options)
-            return (shown | widget[0], widget[1]) if isinstance(widget, tuple) else shown | (widget or {})
+            data, about = super()._repr_mimebundle_(**options) or ({}, {})
+            return shown | data, about
 
         def __repr__(self) -> str:
             return f"Explorer({self.scope!r}: {self.scene.turns.height:,} turns, {', '.join(self.systems)})"
@@ -277,26 +274,16 @@ def _evidence(bench: Bench) -> dict[str, list[str]]:
 def _drawn(scene: Scene, bench: Bench, superseded: set[str]) -> dict[str, Any]:
     """Give what the browser draws of a scene: buffers for the points, names for their colours."""
     turns = scene.turns
-    sessions = turns["session_id"].to_list()
-    order = {session: i for i, session in enumerate(dict.fromkeys(sessions))}
-    speakers = {
-        speaker: i for i, speaker in enumerate(turns["speaker"].fill_null("").value_counts(sort=True)["speaker"])
-    }
+    clusters = [scene.names.get(i, f"cluster {i}") for i in range(max(scene.names, default=-1) + 1)]
+    sessions, speakers = turns["session_id"], turns["speaker"].fill_null("")
     colours = {
-        "cluster": _codes(
-            turns["label"].to_list(),
-            [scene.names.get(i, f"cluster {i}") for i in range(max(scene.names, default=-1) + 1)],
-        ),
-        "session": _codes([order[session] for session in sessions], list(order)),
-        "speaker": _codes(
-            [speakers[speaker or ""] for speaker in turns["speaker"]], [name or "nobody" for name in speakers]
-        ),
+        "cluster": _codes(turns["label"], clusters),
+        "session": _places(sessions, sessions.unique(maintain_order=True)),
+        "speaker": _places(speakers, speakers.value_counts(sort=True)["speaker"]),
     }
     if superseded:
-        colours["superseded"] = _codes([int(turn in superseded) for turn in turns["turn_id"]], ["holds", "superseded"])
-    times = (
-        turns["timestamp"].dt.epoch("ms").cast(pl.Float64).to_numpy() if turns["timestamp"].null_count() == 0 else None
-    )
+        colours["superseded"] = _codes(turns["turn_id"].is_in(list(superseded)), ["holds", "superseded"])
+    times = None if turns["timestamp"].null_count() else turns["timestamp"].dt.epoch("ms").cast(pl.Float64)
     asked = bench.queries.filter(pl.col("scope") == scene.scope)
     centres = turns.filter(pl.col("label") >= 0).group_by("label").agg(pl.col("x", "y").median(), size=pl.len())
     labels = [
@@ -305,11 +292,17 @@ def _drawn(scene: Scene, bench: Bench, superseded: set[str]) -> dict[str, Any]:
     ]
     return {
         "scope": scene.scope, "n": turns.height, "x": turns["x"].to_numpy().tobytes(),
-        "y": turns["y"].to_numpy().tobytes(), "times": None if times is None else times.tobytes(), "colours": colours,
+        "y": turns["y"].to_numpy().tobytes(), "colours": colours,
+        "times": None if times is None else times.to_numpy().tobytes(),
         "labels": labels, "questions": [list(row) for row in asked.select("query_id", "text").iter_rows()],
         "scopes": list(bench.documents("turn").spans), "most_in_matrix": MOST_IN_MATRIX,
     }  # fmt: skip
 
 
-def _codes(codes: Sequence[int], names: Sequence[str]) -> dict[str, Any]:
-    return {"codes": np.asarray(codes, dtype=np.int32).tobytes(), "names": list(names)}
+def _places(values: pl.Series, order: pl.Series) -> dict[str, Any]:
+    codes = values.replace_strict(order, pl.int_range(len(order), eager=True))
+    return _codes(codes, [name or "nobody" for name in order])
+
+
+def _codes(codes: pl.Series, names: list[str]) -> dict[str, Any]:
+    return {"codes": codes.cast(pl.Int32).to_numpy().tobytes(), "names": names}

@@ -25,12 +25,11 @@ from memlab.figures import (
     sweeps,
     systems,
 )
-from memlab.figures._browser import find as browser
 from memlab.figures.export import Exported, export
 from memlab.figures.gallery import gallery
 
 __all__ = [
-    "Exported", "anatomy", "browser", "corpus", "curves", "decay", "decay_live", "decay_truth", "export",
+    "Exported", "anatomy", "corpus", "curves", "decay", "decay_live", "decay_truth", "export",
     "follow_ups", "gallery", "ladder", "learning", "maps", "rollup", "selection", "similarity", "style", "sweeps",
     "systems",
 ]  # fmt: skip

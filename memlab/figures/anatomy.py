@@ -49,10 +49,6 @@ def question_anatomy(
         row["text"] = from_what_matters(row["text"], question)
     of_evidence = dict.fromkeys(str(row["session"]) for row in [*rows, *lost] if row["evidence"])
     colours = {session: style.colour(i) for i, session in enumerate(of_evidence)}
-    return style.finish(_marks(rows, colours), _layout(rows, lost, colours, question=question, system=system))
-
-
-def _marks(rows: list[dict[str, Any]], colours: dict[str, str]) -> list[go.Scatter]:
     x, y, proofs = [row["score"] for row in rows], list(range(len(rows))), [bool(row["evidence"]) for row in rows]
     tints = [colours.get(str(row["session"]), style.GREY) for row in rows]
     marks = go.Scatter(
@@ -62,24 +58,18 @@ def _marks(rows: list[dict[str, Any]], colours: dict[str, str]) -> list[go.Scatt
                 "color": [t if e else "white" for t, e in zip(tints, proofs, strict=True)], "opacity": 1,
                 "line": {"color": tints, "width": 1.4}},
     )  # fmt: skip
-    return [style.line(x, y, "score", style.NOISE, width=1, hoverinfo="skip"), marks]
-
-
-def _layout(
-    hits: list[dict[str, Any]], lost: list[dict[str, Any]], colours: dict[str, str], *, question: str, system: str
-) -> Any:
-    scores, n_hits = [row["score"] for row in hits], sum(bool(row["evidence"]) for row in hits)
-    summary = f"{n_hits} of {n_hits + len(lost)} pieces of evidence in the first {hits[-1]['rank']}"
+    traces = [style.line(x, y, "score", style.NOISE, width=1, hoverinfo="skip"), marks]
+    summary = f"{sum(proofs)} of {sum(proofs) + len(lost)} pieces of evidence in the first {rows[-1]['rank']}"
     summary += f" of {clean(system)}" if system else ""
-    low, high = min(scores), max(scores)
+    low, high = min(x), max(x)
     pad = (high - low or abs(high) or 1.0) * 0.12
     # The list of what was missed stands under a line of its own.
-    first_lost = len(hits) + 1.3
-    n_rows = len(hits) + (len(lost) + 1.4 if lost else 0)
+    first_lost = len(rows) + 1.3
+    n_rows = len(rows) + (len(lost) + 1.4 if lost else 0)
 
     def layout_for(px: int) -> dict[str, Any]:
         strip = int(px * _STRIP["column" if px <= style.WIDTHS["column"] else "full"])
-        sessions = [clean(row["session"]) for row in [*hits, *lost]]
+        sessions = [clean(row["session"]) for row in [*rows, *lost]]
         session_px = min(max(text_px(s, style.SMALL) for s in sessions), px * 0.2) + 4
         # Pixels from the left edge of the picture, whose plot begins at the rank column.
         session_at = _RANK_PX + strip + _GAP_PX
@@ -100,7 +90,7 @@ def _layout(
                 written(escape(fit(row["text"], px - text_at - 6, style.SMALL)), y, text_at, ink),
             ]  # fmt: skip
 
-        texts = [text for i, row in enumerate(hits) for text in row_texts(row, i, _RANK_PX - 4)]
+        texts = [text for i, row in enumerate(rows) for text in row_texts(row, i, _RANK_PX - 4)]
         if lost:
             heading = f"<b>missed</b> (rank, or {_ABSENT} where not retrieved)"
             texts.append(written(heading, first_lost - 1, session_at, style.PALETTE[1]))
@@ -111,21 +101,18 @@ def _layout(
         header.append(f"<span style='font-size:{style.SMALL}px;color:{style.GREY}'>{escape(summary)}</span>")
         texts.append(style.note("<br>".join(header), 0, 1, "left bottom", xshift=8 - _RANK_PX, yshift=5, align="left",
                                 font={"size": style.TEXT + 1}))  # fmt: skip
+        look = {"type": "rect", "layer": "below", "fillcolor": style.EVIDENCE, "opacity": 0.28, "line": {"width": 0},
+                "xref": "paper", "x0": -_RANK_PX / strip, "x1": (px - _RANK_PX) / strip}  # fmt: skip
+        bands = [{**look, "y0": i - 0.5, "y1": i + 0.5} for i, proof in enumerate(proofs) if proof]
         return style.layout(
             px, plot_px=_ROW_PX * n_rows, head_px=20 + 14 * len(lines), left=_RANK_PX, right=px - _RANK_PX - strip,
-            bottom=34, annotations=texts, shapes=_bands(hits, px, strip),
+            bottom=34, annotations=texts, shapes=bands,
             xaxis={"range": [low - pad, high + pad], "nticks": 3, "anchor": "free", "position": 0,
                    "title": {"text": "score", "font": {"size": style.SMALL}}},
             yaxis={"visible": False, "range": [n_rows - 0.5, -0.5]},
         )  # fmt: skip
 
-    return layout_for
-
-
-def _bands(hits: list[dict[str, Any]], px: int, strip: int) -> list[dict[str, Any]]:
-    look = {"type": "rect", "layer": "below", "fillcolor": style.EVIDENCE, "opacity": 0.28, "line": {"width": 0}}
-    look |= {"xref": "paper", "x0": -_RANK_PX / strip, "x1": (px - _RANK_PX) / strip}
-    return [{**look, "y0": i - 0.5, "y1": i + 0.5} for i, row in enumerate(hits) if row["evidence"]]
+    return style.finish(traces, layout_for)
 
 
 def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
@@ -141,21 +128,20 @@ def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.
     [40, 3]
     """
     style.need(stages, ("stage", "text", "rank"), "through_stages")
-    order, pieces = style.series(stages, "stage"), style.series(stages, "text")
+    order = style.series(stages, "stage")
     deepest = max(int(stages["rank"].max() or 1), 2 * k)  # type: ignore[arg-type]
     missing = deepest * 1.6
-    traces = []
-    for i, piece in enumerate(pieces):
-        ranks = dict(stages.filter(pl.col("text") == piece).select("stage", "rank").iter_rows())
+    traces, names = list[Any](), list[str]()
+    for i, (piece, rows) in enumerate(style.parts(stages, "text")):
+        ranks = dict(rows.select("stage", "rank").iter_rows())
         hover = [f"{plain(stage)}: {ranks.get(stage) or 'not ranked'}<br>{plain(piece)}" for stage in order]
         heights = [ranks.get(stage) or missing for stage in order]
-        traces.append(style.marked(list(range(len(order))), heights, piece, i, showlegend=True, text=hover,
+        name = clean(piece)
+        names.append(name if len(name) <= 70 else name[:69].rstrip() + "…")
+        traces.append(style.marked(list(range(len(order))), heights, names[-1], i, showlegend=True, text=hover,
                                    hoverinfo="text"))  # fmt: skip
     ticks = [1, *(v for v in (3, 10, 30, 100, 300, 1000, 3000, 10000) if v < deepest)]
     never = stages["rank"].null_count() > 0
-    names = [piece if len(piece) <= 70 else piece[:69].rstrip() + "…" for piece in map(clean, pieces)]
-    for trace, name in zip(traces, names, strict=True):
-        trace.name = style.named(name)
 
     def layout_for(px: int) -> dict[str, Any]:
         room = (px - 88) / len(order)

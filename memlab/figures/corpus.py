@@ -11,14 +11,13 @@ from memlab.figures import style
 from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, plain, text_px
 
+_MOST_PIECES, _MOST_SCOPES = 10, 24
 
-def question_kinds(
-    frame: pl.DataFrame, *, groups: str = "sessions that the evidence is in", title: str = ""
-) -> go.Figure:
+
+def question_kinds(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     """Draw the number of questions of each kind, split by the number of evidence sessions.
 
     :param frame: ``question_type``, ``evidence_sessions`` (a number or a text such as "4+") and ``count``, a row each.
-    :param groups: what the split is called.
 
     >>> import polars as pl
     >>> from memlab.figures import corpus
@@ -44,7 +43,7 @@ def question_kinds(
         left = min(int(max(text_px(clean(kind), style.SMALL) for kind in kinds)) + 14, px * 2 // 5)
         plot_px = max(22 * len(kinds), 44)
         legend = {"traceorder": "normal", "y": -40 / plot_px,
-                  "title": {"text": plain(groups), "side": "top", "font": {"size": style.SMALL}},
+                  "title": {"text": "sessions that the evidence is in", "side": "top", "font": {"size": style.SMALL}},
                   "entrywidth": max(text_px(name, style.SMALL) for name in named) + 2}  # fmt: skip
         at = {"xref": "x", "yref": "y", "xshift": 2, "bgcolor": "rgba(255,255,255,0.85)"}
         return style.layout(
@@ -59,19 +58,18 @@ def question_kinds(
     return style.finish(traces, layout_for)
 
 
-def evidence_histogram(frame: pl.DataFrame, *, most: int = 10, title: str = "") -> go.Figure:
-    """Draw how many pieces of evidence questions need.
+def evidence_histogram(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
+    """Draw how many pieces of evidence questions need; those that need more than ten share the last bar.
 
     :param frame: ``n_evidence``, a row a question.
-    :param most: more pieces than this share the last bar.
     """
     style.need(frame, ("n_evidence",), "evidence_histogram")
     pieces = frame["n_evidence"].drop_nulls().cast(pl.Int64)
-    last = min(int(pieces.max() or 0), most)  # type: ignore[arg-type]
     first = min(int(pieces.min() or 0), 1)  # type: ignore[arg-type]
-    counts = np.bincount(np.minimum(pieces.to_numpy(), most), minlength=last + 1)[first:]
-    over = int((pieces > most).sum()) > 0
-    x = [f"{i}+" if over and i == most else str(i) for i in range(first, last + 1)]
+    counts = np.bincount(pieces.clip(upper_bound=_MOST_PIECES).to_numpy(), minlength=1)[first:]
+    x = [str(i) for i in range(first, first + len(counts))]
+    if (pieces > _MOST_PIECES).any():
+        x[-1] += "+"
     bars = go.Bar(
         x=x, y=counts.tolist(), name="questions", marker={"color": style.colour(0)}, cliponaxis=False,
         text=[f"{v:,}" if v else "" for v in counts], textposition="outside", textfont={"size": style.SMALL},
@@ -84,28 +82,28 @@ def evidence_histogram(frame: pl.DataFrame, *, most: int = 10, title: str = "") 
     )  # fmt: skip
 
 
-_DOT = ("scope", "start", "n_turns")
-
-
-def sessions_over_time(frame: pl.DataFrame, *, most: int = 24, title: str = "") -> go.Figure:
+def sessions_over_time(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     """Draw each session as a dot on its scope's line, at its date, its area the number of turns.
+
+    Of more than 24 scopes the first are drawn, and the others counted under the picture.
 
     :param frame: ``scope``, ``start`` (a date or time) and ``n_turns``, a row a session; sessions without a date are
         left out, and counted under the picture.
-    :param most: scopes drawn, from the first; the others are counted under the picture.
     """
-    style.need(frame, _DOT, "sessions_over_time")
+    style.need(frame, ("scope", "start", "n_turns"), "sessions_over_time")
     dated = frame.drop_nulls("start")
     style.need(dated, (), "sessions_over_time (sessions with a date)")
-    scopes = style.series(dated, "scope")[:most]
+    scopes = style.series(dated, "scope")[:_MOST_SCOPES]
     drawn = dated.filter(pl.col("scope").is_in(scopes))
     place = {scope: len(scopes) - 1 - i for i, scope in enumerate(scopes)}
     largest = float(drawn["n_turns"].max() or 1)  # type: ignore[arg-type]
+    rows = drawn.select("scope", "start", "n_turns").iter_rows()
+    hover = [f"{plain(scope)}<br>{start:%d %b %Y}: {n} turns" for scope, start, n in rows]
     dots = go.Scatter(
         x=drawn["start"].to_list(), y=[place[s] for s in drawn["scope"]], mode="markers", name="sessions",
         marker={"size": drawn["n_turns"].to_list(), "sizemode": "area", "sizeref": 2 * largest / 13**2, "sizemin": 1.5,
                 "color": style.faded(style.colour(0), 0.45), "line": {"color": style.colour(0), "width": 0.6}},
-        text=[f"{plain(s)}<br>{t:%d %b %Y}: {n} turns" for s, t, n in drawn.select(_DOT).iter_rows()], hoverinfo="text",
+        text=hover, hoverinfo="text",
     )  # fmt: skip
     notes = [f"dot area: turns, the largest {int(largest):,}"]
     hidden = dated["scope"].n_unique() - len(scopes)
@@ -141,17 +139,17 @@ def token_lengths(frame: pl.DataFrame, *, unit: str = "turn", title: str = "") -
     edges = np.unique(np.round(np.geomspace(1, longest + 1, 40))) - 0.5
     edges = np.append(edges, longest + 0.5) if edges[-1] <= longest else edges
     traces, names, rules = list[Any](), list[str](), list[dict[str, Any]]()
-    for i, role in enumerate(style.series(texts, "role")):
-        values = texts.filter(pl.col("role") == role)["tokens"].to_numpy()
+    for i, (role, of_role) in enumerate(style.parts(texts, "role")):
+        values = of_role["tokens"].to_numpy()
         density = np.histogram(values, edges)[0] / np.diff(np.log10(edges)) / len(values)
         middle = float(np.median(values))
         names.append(f"{clean(role)}: median {middle:,.0f}, n = {len(values):,}")
         tint = style.colour(i)
-        traces.append(
-            style.line(np.repeat(edges, 2), [0.0, *np.repeat(density, 2), 0.0], style.named(names[-1]), tint, width=1.2,
-                       dash=style.dash(i), line={"simplify": False}, fill="tozeroy", hoverinfo="name",
-                       fillcolor=style.faded(tint, 0.18))
-        )  # fmt: skip
+        traces.append(style.line(
+            np.repeat(edges, 2), [0.0, *np.repeat(density, 2), 0.0], style.named(names[-1]), tint, width=1.2,
+            dash=style.dash(i), line={"simplify": False}, fill="tozeroy", hoverinfo="name",
+            fillcolor=style.faded(tint, 0.18),
+        ))  # fmt: skip
         rules.append({"type": "line", "x0": middle, "x1": middle, "yref": "paper", "y0": 0, "y1": 1,
                       "line": {"color": tint, "width": 1, "dash": "dot"}})  # fmt: skip
     decades = [10.0**e for e in range(int(np.ceil(np.log10(longest))) + 1)]

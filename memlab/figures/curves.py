@@ -13,9 +13,6 @@ from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, plain, spread, text_px
 
 _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
-_PREDICTED = "if found independently, 95 %"
-_AS_SINGLE = "if also as often as single pieces"
-_ANY = "any order"
 _STEADY = 0.1
 
 
@@ -36,48 +33,27 @@ def recall_curves(
     ['bm25']
     """
     style.need(frame, ("system", "k", "mean", "low", "high"), "recall_curves")
-    systems = style.series(frame, "system")
-    best_first = (
-        frame.sort("k").group_by("system").agg(pl.col("mean").last()).sort("mean", "system", descending=[True, False])
-    )
-    place = {name: i for i, name in enumerate(best_first["system"])}
+    last = frame.sort("k").group_by("system").agg(pl.col("mean").last())
+    best_first = last.sort("mean", "system", descending=[True, False])["system"].to_list()
     top = max(float(frame.select(pl.max_horizontal("high", "mean").max()).item()), 1e-3)
-    traces = [t for i, name in enumerate(systems) for t in _line(frame, name, i, place[name])]
-    limits = [t for t in (_limit(frame, c, top, len(systems) + i) for i, c in enumerate(("chance", "ceiling"))) if t]
+    traces = list[Any]()
+    for i, (name, of_system) in enumerate(style.parts(frame, "system")):
+        rows = of_system.sort("k")
+        banded = rows.drop_nulls(["low", "high"])
+        hover = [f"{plain(name)}<br>k = {k}: {m:.3f}" for k, m in rows.select("k", "mean").iter_rows()]
+        traces += [
+            style.band(banded["k"], banded["low"], banded["high"], style.faded(style.colour(i), 0.12),
+                       legendgroup=name, name=plain(name)),
+            style.marked(rows["k"], rows["mean"], name, i, legendgroup=name, legendrank=best_first.index(name),
+                         showlegend=True, text=hover, hoverinfo="text"),
+        ]  # fmt: skip
+    limits = [t for i, c in enumerate(("chance", "ceiling")) for t in _limit(frame, c, top, len(best_first) + i)]
+    traces += limits
     y_top = min(1.02, max([top, *(v for t in limits for v in t.y if v is not None)]) * 1.06)
-    layout = _curves_layout([*traces, *limits], k=frame["k"], measure=measure, log_x=log_x, title=title, y_top=y_top)
-    return style.finish([*traces, *limits], layout)
-
-
-def _line(frame: pl.DataFrame, system: str, i: int, rank: int) -> list[go.Scatter]:
-    rows = frame.filter(pl.col("system") == system).sort("k")
-    banded = rows.drop_nulls(["low", "high"])
-    band = style.band(banded["k"], banded["low"], banded["high"], style.faded(style.colour(i), 0.12),
-                      legendgroup=system, name=plain(system))  # fmt: skip
-    hover = [f"{plain(system)}<br>k = {k}: {m:.3f}" for k, m in rows.select("k", "mean").iter_rows()]
-    line = style.marked(rows["k"], rows["mean"], system, i, legendgroup=system, legendrank=rank, showlegend=True,
-                        text=hover, hoverinfo="text")  # fmt: skip
-    return [band, line]
-
-
-def _limit(frame: pl.DataFrame, column: str, top: float, rank: int) -> go.Scatter | None:
-    """Draw chance or the ceiling; a ceiling far above every line is only named, so that the lines keep their room."""
-    if column not in frame.columns or frame[column].null_count() == frame.height:
-        return None
-    rows = frame.drop_nulls(column).group_by("k").agg(pl.col(column).mean()).sort("k")
-    lowest = float(rows[column].min())  # type: ignore[arg-type]
-    off_scale = column == "ceiling" and lowest > 2.5 * top
-    name = f"{column} (≥ {int(lowest * 100 + 1e-9) / 100:.2f}, off the scale)" if off_scale else column
-    x, y = ([None], [None]) if off_scale else (rows["k"], rows[column])
-    return style.line(x, y, name, width=1, dash="dot" if column == "chance" else "dashdot", showlegend=True,
-                      legendrank=rank, hoverinfo="skip" if off_scale else "name+y")  # fmt: skip
-
-
-def _curves_layout(traces: list[Any], *, k: pl.Series, measure: str, log_x: bool, title: str, y_top: float) -> Any:
     shown = [t for t in traces if t.showlegend]
     ends = [(t.legendgroup or t.name, y_top if t.y[-1] is None else t.y[-1], t.line.color) for t in shown]
     names = [t.legendgroup or t.name for t in sorted(shown, key=lambda t: t.legendrank)]
-    ks = sorted(k.unique().to_list())
+    ks = sorted(frame["k"].unique().to_list())
     ticks = ks if len(ks) <= 8 else [v for v in _NICE_K if v in ks] or ks[:: len(ks) // 6]
     low, high = (math.log10(max(ks[0], 0.5)), math.log10(ks[-1])) if log_x else (ks[0], ks[-1])
     pad = (high - low or 1) * 0.03
@@ -94,12 +70,25 @@ def _curves_layout(traces: list[Any], *, k: pl.Series, measure: str, log_x: bool
             yaxis={"title": {"text": plain(measure)}, "range": [0, y_top]},
         )  # fmt: skip
 
-    return layout_for
+    return style.finish(traces, layout_for)
+
+
+def _limit(frame: pl.DataFrame, column: str, top: float, rank: int) -> list[go.Scatter]:
+    """Draw chance or the ceiling; a ceiling far above every line is only named, so that the lines keep their room."""
+    if column not in frame.columns or frame[column].null_count() == frame.height:
+        return []
+    rows = frame.drop_nulls(column).group_by("k").agg(pl.col(column).mean()).sort("k")
+    lowest = float(rows[column].min())  # type: ignore[arg-type]
+    off_scale = column == "ceiling" and lowest > 2.5 * top
+    name = f"{column} (≥ {int(lowest * 100 + 1e-9) / 100:.2f}, off the scale)" if off_scale else column
+    x, y = ([None], [None]) if off_scale else (rows["k"], rows[column])
+    return [style.line(x, y, name, width=1, dash="dot" if column == "chance" else "dashdot", showlegend=True,
+                       legendrank=rank, hoverinfo="skip" if off_scale else "name+y")]  # fmt: skip
 
 
 def end_labels(ends: list[tuple[str, float, str]], *, plot_px: int, y_top: float, room: float) -> list[dict[str, Any]]:
     """Name lines beside their ends, in their colours, off each other: (name, y, colour) each."""
-    placed = spread([y / y_top * plot_px for _, y, _ in ends], style.LINE_PX - 1, low=4, high=plot_px)
+    placed = spread([y / y_top * plot_px for _, y, _ in ends], 12, low=4, high=plot_px)
     return [
         style.note(escape(fit(name, room, style.SMALL)), 1, at / plot_px, "left middle", xshift=5,
                    font={"size": style.SMALL, "color": style.darker(colour, 0.15)})
@@ -124,17 +113,13 @@ def risk_coverage(frame: pl.DataFrame, *, risk: str = "share of wrong answers", 
     """
     style.need(frame, ("signal", "coverage", "risk"), "risk_coverage")
     shown = frame.filter(pl.col("coverage") >= _STEADY).sort("coverage")
-    names = [name for name in style.series(shown, "signal") if name != BEST]
-    parts = {name: shown.filter(pl.col("signal") == name) for name in [*names, BEST]}
+    best = shown.filter(pl.col("signal") == BEST)
     traces = [
         style.line(rows["coverage"], rows["risk"], plain(name), style.colour(i), dash=style.dash(i), showlegend=True)
-        for i, (name, rows) in enumerate(parts.items())
-        if name != BEST
+        for i, (name, rows) in enumerate(style.parts(shown.filter(pl.col("signal") != BEST), "signal"))
     ]
-    everything = float(shown["risk"][-1])
-    traces.append(style.line([0, 1], [everything] * 2, _ANY, width=1, dash="dot", showlegend=True))
-    if parts[BEST].height:
-        best = parts[BEST]
+    traces.append(style.line([0, 1], [float(shown["risk"][-1])] * 2, "any order", width=1, dash="dot", showlegend=True))
+    if best.height:
         traces.append(style.line(best["coverage"], best["risk"], BEST, width=1, dash="dashdot", showlegend=True))
     top = min(1.02, float(shown["risk"].max()) * 1.1 or 0.1)  # type: ignore[arg-type]
     return style.plot(
@@ -162,17 +147,18 @@ def independent_hits(
     pieces = [clean(v) for v in frame["n_evidence"]]
     at = list(range(len(pieces)))
     error = style.interval(frame["measured"], frame["low"], frame["high"], thickness=1, width=3)
-    measured = style.marked([x - 0.1 for x in at], frame["measured"], label, 0, marker={"size": 6}, error_y=error)
-    measured.update(mode="markers")
+    measured = style.marked([x - 0.1 for x in at], frame["measured"], label, 0, mode="markers", marker={"size": 6},
+                            error_y=error)  # fmt: skip
     open_ = {"symbol": "diamond-open", "size": 7, "color": style.INK, "line": {"width": 1.2}}
-    spread = style.interval(frame["predicted"], frame["predicted_low"], frame["predicted_high"], thickness=3.5, width=0)
-    spread["color"] = style.NOISE
-    null = style.line([x + 0.1 for x in at], frame["predicted"], _PREDICTED, mode="markers", marker=open_,
-                      error_y=spread)  # fmt: skip
+    spread = style.interval(frame["predicted"], frame["predicted_low"], frame["predicted_high"], thickness=3.5,
+                            color=style.NOISE)  # fmt: skip
+    null = style.line([x + 0.1 for x in at], frame["predicted"], "if found independently, 95 %", mode="markers",
+                      marker=open_, error_y=spread)  # fmt: skip
     traces = [null, measured]
     if frame["as_single"].null_count() < frame.height:
         tick = {"symbol": "line-ew-open", "size": 26, "color": style.INK, "line": {"width": 1.8}}
-        traces.append(style.line(at, frame["as_single"], _AS_SINGLE, mode="markers", marker=tick))
+        name = "if also as often as single pieces"
+        traces.append(style.line(at, frame["as_single"], name, mode="markers", marker=tick))
     top = frame.select(pl.max_horizontal("high", "measured", "predicted_high", "as_single").max()).item()
     ticks = [f"{p}<br><span style='color:{style.GREY}'>n={n:,}</span>" for p, n in zip(pieces, frame["n"], strict=True)]
 

@@ -39,8 +39,8 @@ def decay_curves(
     """
     style.need(frame, ("family", "day", measure), "decay_curves")
     lines, ends = [], []
-    for i, name in enumerate(style.series(frame, "family")):
-        rows = frame.filter(pl.col("family") == name).sort("day", maintain_order=True)
+    for i, (name, of_family) in enumerate(style.parts(frame, "family")):
+        rows = of_family.sort("day", maintain_order=True)
         hover = [f"{plain(name)}<br>day {d:g}: {v:.3f}" for d, v in rows.select("day", measure).iter_rows()]
         lines.append(
             style.line(rows["day"], rows[measure], style.named(name), style.colour(i), width=1.6,
@@ -139,21 +139,23 @@ def families(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") -
     if "predicate" in frame.columns and frame["predicate"].null_count():
         frame = frame.filter(pl.col("predicate").is_null())
     several = frame["fit"].n_unique() > 1
-    rows, marks = frame.sort("log_loss", maintain_order=True).to_dicts(), []
-    for row in rows:
+    frame = frame.sort("log_loss", maintain_order=True).with_columns(
+        pl.col("low", "high").fill_null(pl.col("log_loss"))
+    )
+    marks = []
+    for row in frame.iter_rows(named=True):
         name = f"{row['family']}, {row['fit']}" if several and row["family"] not in _NOT_FITTED else row["family"]
         tint = style.GREY if row["family"] in _NOT_FITTED else style.colour(0)
-        low, high = (row["log_loss"] if row[end] is None else row[end] for end in ("low", "high"))
         difference, *interval = (row[end] for end in ("difference", "difference_low", "difference_high"))
         between = "" if None in interval else " [{}, {}]".format(*map(signed, interval))
         behind = signed(difference) + between if difference else "best"
-        marks.append({"name": name, "x": row["log_loss"], "low": low, "high": high, "tint": tint,
+        marks.append({**row, "name": name, "x": row["log_loss"], "tint": tint,
                       "fill": "white" if (row["difference_low"] or 0) > 0 else tint,
                       "symbol": "diamond" if row["fit"] == "per predicate" else "circle",
                       "numbers": f"{row['log_loss']:.3f}  {behind}",
-                      "hover": f"{row['log_loss']:.4f} [{low:.4f}, {high:.4f}]"})  # fmt: skip
-    span = (min(row["low"] for row in marks), max(row["high"] for row in marks))
-    xlabel = f"held-out log-loss in nats, {confidence:.0%} intervals (n = {rows[0]['n']:,}; less is better)"
+                      "hover": "{log_loss:.4f} [{low:.4f}, {high:.4f}]".format(**row)})  # fmt: skip
+    span = (min(frame["low"]), max(frame["high"]))
+    xlabel = f"held-out log-loss in nats, {confidence:.0%} intervals (n = {frame['n'][0]:,}; less is better)"
     key = "right: difference to the best, paired; open: surely worse; grey: not fitted"
     key += "; ◆ a curve for each predicate" * several
     axis = {"zeroline": False, "nticks": 6}

@@ -93,9 +93,6 @@ class Live:
         self.ranking = pl.concat([table.head(self._top - answer.height), answer])
         curves = {"curve at the start": self._first.decay, "curve now": curve}
         self.figure = curve_and_ranking(self.ranking, curves, title=self._question)
-        self._draw()
-
-    def _draw(self) -> None:
         shown = {"application/vnd.plotly.v1+json": json.loads(style.for_width(self.figure, "full").to_json())}
         # Set, not captured: capturing takes messages both ways, which a notebook that is run without a screen may lose.
         self._shown.outputs = ({"output_type": "display_data", "data": shown, "metadata": {}},)
@@ -145,9 +142,8 @@ def sliders(
         facts = facts.filter(~pl.col("superseded"))
     if facts.is_empty():
         raise DataError("there is no fact to rank: the frame has no rows that still hold")
-    words = "text" if "text" in facts.columns else None
-    spoken = pl.concat_str(["subject", "predicate", "object"], separator=" ") if "subject" in facts.columns else None
-    statements = [part for part in (words, spoken) if part is not None]
+    spoken = {"text": pl.col("text"), "subject": pl.concat_str("subject", "predicate", "object", separator=" ")}
+    statements = [words for column, words in spoken.items() if column in facts.columns]
     if not statements:
         raise DataError("facts to rank need the column text, or subject, predicate and object")
     answers = [] if "answers" in facts.columns else [pl.lit(False).alias("answers")]
@@ -168,12 +164,10 @@ def _slider(name: str, value: float, span: tuple[float, float], *, log: bool) ->
 
 def _scored(facts: pl.DataFrame, now: datetime, settings: ConfidenceSettings) -> pl.DataFrame:
     table = score(facts, now=now, settings=settings)
-    similar = pl.col("vector") if "vector" in facts.columns else pl.lit(None, pl.Float64)
-    table = table.with_columns(vector=similar).with_columns(
-        score=pl.when(pl.col("vector").is_null())
-        .then("confidence")
-        .otherwise(_WEIGHTS[0] * pl.col("vector") + _WEIGHTS[1] * pl.col("confidence"))
-    )
+    if "vector" not in facts.columns:
+        table = table.with_columns(vector=pl.lit(None, pl.Float64))
+    weighed = _WEIGHTS[0] * pl.col("vector") + _WEIGHTS[1] * pl.col("confidence")
+    table = table.with_columns(score=pl.coalesce(weighed, "confidence"))
     table = table.sort("score", descending=True, maintain_order=True).with_row_index("place", offset=1)
     return table.select(
         "row", "place", "statement", "answers", "age_days", "retention", "confidence", "vector", "score"

@@ -66,12 +66,11 @@ def outranked(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") 
     style.need(frame, ("condition", "n", "share", "low", "high"), "outranked")
     frame = frame if "data" in frame.columns else frame.with_columns(data=pl.lit(""))
     several, marks = style.series(frame, "data"), []
-    for name in style.series(frame, "condition"):
-        for row in frame.filter(pl.col("condition") == name).to_dicts():
+    for name, rows in style.parts(frame, "condition"):
+        for row in rows.iter_rows(named=True):
             i = several.index(row["data"])
-            marks.append({"name": name, "x": row["share"], "low": row["low"], "high": row["high"],
-                          "tint": style.colour(i), "fill": style.colour(i), "symbol": style.SYMBOLS[i],
-                          "numbers": f"{row['share']:.1%}"})  # fmt: skip
+            marks.append({**row, "name": name, "x": row["share"], "tint": style.colour(i), "fill": style.colour(i),
+                          "symbol": style.SYMBOLS[i], "numbers": f"{row['share']:.1%}"})  # fmt: skip
     n = " · ".join(f"{rows['n'][0]:,}" for rows in frame.partition_by("data", maintain_order=True))
     xlabel = f"share of questions where the current value outranks the stale ones, {confidence:.0%} intervals (n = {n})"
     key = style.key(several) or "ties count as not outranked"

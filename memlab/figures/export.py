@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import html
 import io
 import json
-import os
 import re
 import struct
 import warnings
 import zlib
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,9 +26,11 @@ from memlab.figures._font import faces
 from memlab.figures._text import clean
 from memlab.figures.origin import origin
 from memlab.figures.style import WIDTHS, Width, for_width
-from memlab.files import sweep
+from memlab.files import atomic
 
 if TYPE_CHECKING:
+    import os
+
     import plotly.graph_objects as go
 
 PICTURES = ("svg", "pdf", "png")
@@ -54,7 +54,7 @@ class Exported:
     name: str
     directory: Path
     files: tuple[str, ...]
-    figure: go.Figure | None = field(default=None, repr=False, compare=False)
+    figure: go.Figure = field(repr=False, compare=False)
 
     def path(self, format: str, width: Width = "full") -> Path:
         """Give the path of one file: ``html``, ``parquet``, ``json``, or a picture format at a width."""
@@ -62,9 +62,8 @@ class Exported:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         # No PNG beside the plotly figure: JupyterLab would show that, at 2,688 px, until a mouse comes.
-        bundle: dict[str, Any] = {"text/plain": repr(self)}
-        if self.figure is not None:
-            bundle["application/vnd.plotly.v1+json"] = json.loads(for_width(self.figure, "full").to_json())
+        shown = json.loads(for_width(self.figure, "full").to_json())
+        bundle = {"text/plain": repr(self), "application/vnd.plotly.v1+json": shown}
         if self.path("svg").exists():
             bundle["image/svg+xml"] = self.path("svg").read_text(encoding="utf-8")
         return bundle
@@ -79,7 +78,6 @@ def export(
     provenance: Mapping[str, Any] | None = None,
     directory: str | os.PathLike[str] = "figures",
     width: Width | Literal["both"] = "both",
-    created_at: datetime | None = None,
 ) -> Exported:
     """Write a figure for a paper, with everything needed to draw it again.
 
@@ -93,7 +91,6 @@ def export(
     :param data: what is plotted; read off the figure where not given.
     :param provenance: anything that JSON can hold.
     :param width: ``column`` or ``full`` where only one is wanted.
-    :param created_at: noted in the sidecar where given, left out where not, so that exports repeat.
     :raises ExportError: for a bad name, a browser that fails (page, data and sidecar are written all the same), or a
         directory that cannot be written. Where no browser is installed, a warning says so instead.
 
@@ -116,9 +113,10 @@ def export(
         files |= {_file(name, fmt, w): drawn for w in widths for fmt, drawn in pictures(fig, PICTURES, w, name).items()}
     except ExportError as error:
         failure = error
-    files[f"{name}.json"] = _sidecar(name, fig, files, table, caption, provenance, created_at)
+    files[f"{name}.json"] = _sidecar(name, fig, files, table, caption, provenance)
     target = Path(directory)
-    put(target, files | _plotly_js(target), stale=_pictures_of(name) - files.keys())
+    pictures_of_name = {_file(name, fmt, w) for w in WIDTHS for fmt in PICTURES}
+    put(target, files | _plotly_js(target), stale=pictures_of_name - files.keys())
     if failure is not None:
         message = f"figure {name!r}: page and data are in {target}, pictures are not: {failure}"
         if not isinstance(failure, _browser.NoBrowser):
@@ -171,10 +169,6 @@ def _points(trace: Any, name: str) -> Iterator[tuple[Any, ...]]:
 
 def _file(name: str, format: str, width: Width) -> str:
     return f"{name}.column.{format}" if width == "column" and format in PICTURES else f"{name}.{format}"
-
-
-def _pictures_of(name: str) -> set[str]:
-    return {_file(name, fmt, w) for w in WIDTHS for fmt in PICTURES}
 
 
 def _drawable(fig: go.Figure, name: str) -> go.Figure:
@@ -246,11 +240,11 @@ def _plotly_js(target: Path) -> dict[str, bytes]:
 
 def _sidecar(
     name: str, fig: go.Figure, files: Mapping[str, bytes], table: pl.DataFrame, caption: str,
-    provenance: Mapping[str, Any] | None, created_at: datetime | None,
+    provenance: Mapping[str, Any] | None,
 ) -> bytes:  # fmt: skip
     import plotly
 
-    fields: dict[str, Any] = {
+    fields = {
         "name": name,
         "caption": clean(caption),
         "made_by": origin(),
@@ -260,33 +254,18 @@ def _sidecar(
         "font": (fig.layout.font.family or fig.layout.template.layout.font.family or "").split(",")[0],
         "versions": {"memlab": __version__, "plotly": plotly.__version__},
     }
-    if created_at is not None:
-        fields["created_at"] = created_at.isoformat()
     return (json.dumps(fields, indent=2, default=str) + "\n").encode()
 
 
-def put(target: Path, files: Mapping[str, bytes], *, stale: set[str]) -> None:
+def put(target: Path, files: Mapping[str, bytes], *, stale: Collection[str] = ()) -> None:
     """Write all files beside their places, then rename each; pictures of an earlier export that were not made go."""
-    staged: dict[Path, Path] = {}
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        sweep(target)
+    with ExitStack() as whole:
         for file, content in files.items():
-            waiting = target / f".{file}.{os.getpid()}.partial"
-            staged[waiting] = target / file
-            waiting.write_bytes(content)
-        for waiting, place in staged.items():
-            os.replace(waiting, place)
-        for old in stale:
-            (target / old).unlink(missing_ok=True)
-    except OSError as error:
-        for waiting in staged:
-            with contextlib.suppress(OSError):
-                waiting.unlink(missing_ok=True)
-        raise ExportError(
-            f"could not write to {target} ({error.strerror or error}); "
-            "give a directory that can be written, on a disk with room, as directory="
-        ) from error
+            stream = whole.enter_context(atomic(target / file))
+            stream.write(content)
+            stream.flush()
+    for old in stale:
+        (target / old).unlink(missing_ok=True)
 
 
 def _same_svg(drawn: bytes, key: str) -> bytes:

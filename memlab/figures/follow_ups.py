@@ -30,12 +30,12 @@ def recall(frame: pl.DataFrame, *, measure: str = "recall_all@10", title: str = 
     """
     style.need(frame, ("kind", "form", "n", "mean", "low", "high"), "recall")
     forms, marks = style.series(frame, "form"), []
-    for kind in style.series(frame, "kind"):
-        rows = frame.filter(pl.col("kind") == kind).to_dicts()
-        for row in rows:
-            tint, symbol = style.colour(forms.index(row["form"])), style.SYMBOLS[forms.index(row["form"])]
-            marks.append({**row, "name": f"{clean(kind)} (n = {rows[0]['n']:,})", "x": row["mean"], "tint": tint,
-                          "fill": tint, "symbol": symbol, "numbers": f"{row['mean']:.0%}", "series": row["form"],
+    for kind, rows in style.parts(frame, "kind"):
+        name = f"{clean(kind)} (n = {rows['n'][0]:,})"
+        for row in rows.iter_rows(named=True):
+            i = forms.index(row["form"])
+            marks.append({**row, "name": name, "x": row["mean"], "tint": style.colour(i), "fill": style.colour(i),
+                          "symbol": style.SYMBOLS[i], "numbers": f"{row['mean']:.0%}", "series": row["form"],
                           "hover": f"{plain(row['form'])}: {row['mean']:.1%}"})  # fmt: skip
     return marked_rows(marks, span=(0, 1), between=" → ", xlabel=measure, key=style.key(forms), title=title)
 
@@ -49,12 +49,12 @@ def ranks(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
         evidence is not ranked).
     """
     style.need(frame, ("turn", "question", "form", "rank"), "ranks")
-    forms, turns = style.series(frame, "form"), style.series(frame, "turn")
+    forms, turns = style.series(frame, "form"), style.parts(frame, "turn")
     most = max(float(frame["rank"].max() or 1), 2.0 * k)  # type: ignore[arg-type]
     edge = math.log10(most) + 0.1
     labels, traces = list[dict[str, Any]](), list[Any]()
-    for i, turn in enumerate(turns):
-        rows, y = frame.filter(pl.col("turn") == turn), float(len(turns) - i)
+    for i, (turn, rows) in enumerate(turns):
+        y = float(len(turns) - i)
         rank_texts = ["–" if rank is None else str(rank) for rank in rows["rank"]]
         labels.append({"name": f"{turn}. {clean(rows['question'][0])}", "numbers": [" → ".join(rank_texts)], "y": y})
         places = [edge if rank is None else math.log10(rank) for rank in rows["rank"]]
@@ -88,11 +88,10 @@ def filling(frame: pl.DataFrame, *, budget: int, unbounded: pl.DataFrame | None 
     :param unbounded: ``question`` and ``n_tokens`` that it would have with the whole session as it was said.
     """
     style.need(frame, ("question", "source", "n_tokens"), "filling")
-    sources = style.series(frame, "source")
     last = int(frame["question"].max())  # type: ignore[arg-type]
     traces: list[Any] = []
-    for i, source in enumerate(sources):
-        rows = frame.filter(pl.col("source") == source).sort("question", maintain_order=True)
+    for i, (source, of_source) in enumerate(style.parts(frame, "source")):
+        rows = of_source.sort("question", maintain_order=True)
         pattern = {"shape": _PATTERNS[i % 5], "fgcolor": "white", "fillmode": "overlay", "size": 5, "solidity": 0.25}
         traces.append(
             go.Bar(x=rows["question"].to_list(), y=rows["n_tokens"].to_list(), name=style.named(source), width=0.86,

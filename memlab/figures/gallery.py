@@ -39,7 +39,6 @@ td{padding:.1rem 1rem .1rem 0;vertical-align:top;word-break:break-word}td:first-
 def gallery(
     directory: str | os.PathLike[str] = "figures",
     *,
-    title: str = "Figures",
     notebooks: str | os.PathLike[str] = "notebooks",
 ) -> Path:
     """Write ``index.html``: everything exported to a directory, by notebook and in its order.
@@ -59,7 +58,7 @@ def gallery(
         parts.setdefault(str(card.get("made_by", {}).get("notebook", "")), []).append(card)
     # Those of no notebook come last.
     ordered = [(name, *_opened(name, Path(notebooks), parts[name])) for name in sorted(parts, key=lambda n: (not n, n))]
-    put(target, {"index.html": _page(ordered, title).encode("utf-8", "replace")}, stale=set())
+    put(target, {"index.html": _page(ordered).encode("utf-8", "replace")})
     return target / "index.html"
 
 
@@ -95,7 +94,7 @@ def latex(name: str, caption: str, *, width: str = "column") -> str:
       \label{fig:recall}
     \end{figure}
     """
-    kind, file, measure = ("figure", f"{name}.column.pdf", r"\columnwidth")
+    kind, file, measure = "figure", f"{name}.column.pdf", r"\columnwidth"
     if width == "full":
         kind, file, measure = ("figure*", f"{name}.pdf", r"\textwidth")
     lines = [
@@ -116,7 +115,7 @@ def _read(path: Path) -> dict[str, Any] | None:
     return fields if isinstance(fields, dict) and {"name", "caption", "files", "provenance"} <= fields.keys() else None
 
 
-def _page(parts: list[tuple[str, str, str, list[dict[str, Any]]]], title: str) -> str:
+def _page(parts: list[tuple[str, str, str, list[dict[str, Any]]]]) -> str:
     links, body = "", ""
     for key, heading, words, cards in parts:
         anchor = _safe(f"of-{Path(key).stem or 'none'}")
@@ -127,10 +126,9 @@ def _page(parts: list[tuple[str, str, str, list[dict[str, Any]]]], title: str) -
     count = sum(len(cards) for *_, cards in parts)
     figures = f"{count} figure{'s' * (count != 1)}"
     return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{_safe(title)}</title>'
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Figures</title>'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{faces(body)}{_STYLE}</style>'
-        f"</head>\n"
-        f"<body><header><h1>{_safe(title)}</h1><p>{figures}, each as HTML, SVG, PDF and PNG with its data and "
+        f"</head>\n<body><header><h1>Figures</h1><p>{figures}, each as HTML, SVG, PDF and PNG with its data and "
         f"provenance.</p><nav>{links}</nav></header>\n"
         f"<main>{body or '<p>Nothing has been exported yet.</p>'}</main></body></html>\n"
     )
@@ -144,7 +142,6 @@ def _card(fields: dict[str, Any]) -> str:
     lines = "\n\n".join(latex(name, caption, width=w) for w in widths)
     include = f"<details><summary>LaTeX</summary><pre>{_safe(lines)}</pre></details>" if lines else ""
     facts = fields.get("made_by", {}) | fields["provenance"] | fields.get("versions", {})
-    facts |= {"created": fields["created_at"]} if "created_at" in fields else {}
     rows = "".join(f"<tr><td>{_safe(k)}</td><td>{_safe(_value(v))}</td></tr>" for k, v in facts.items())
     return (
         f'<article id="{_safe(name)}"><h3>{_safe(name)}</h3><div class="pictures">{pictures}</div>'

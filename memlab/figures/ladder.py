@@ -37,40 +37,18 @@ def climb(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float =
     columns = ("group", "system", "n", "mean", "mean_low", "mean_high", "difference", "low", "high", "p_holm", "chance")
     style.need(frame, (*columns, "ceiling", "ms"), "climb")
     traces, panels = list[Any](), list[dict[str, Any]]()
-    for i, group in enumerate(style.series(frame, "group")):
-        rows = frame.filter(pl.col("group") == group).to_dicts()
-        for step, row in enumerate(rows):
-            row |= {"at": float(len(rows) - 1 - step), "gain": _gain(row)}
-        traces += _steps(rows, panel=i, alpha=alpha)
+    frame = frame.with_columns(pl.col("mean_low", "mean_high").fill_null(pl.col("mean")))
+    for i, (group, of_group) in enumerate(style.parts(frame, "group")):
+        rows, axes = of_group.to_dicts(), style.axes(i)
+        heights = [float(at) for at in reversed(range(len(rows)))]
+        traces.append(style.line(of_group["mean"], heights, "", style.NOISE, width=1, hoverinfo="skip",
+                                 showlegend=False, **axes))  # fmt: skip
+        for row, height in zip(rows, heights, strict=True):
+            row |= {"at": height, "gain": _gain(row)}
+            shown = {"name": row["system"], "x": row["mean"], "low": row["mean_low"], "high": row["mean_high"],
+                     "hover": "{mean:.3f} [{mean_low:.3f}, {mean_high:.3f}]".format(**row)}  # fmt: skip
+            traces.append(mark(shown | verdict(row["difference"], row["p_holm"], alpha), height, **axes))
         panels.append({"name": f"{clean(group)} ({_about(rows[0])})", "rows": rows})
-    return style.finish(traces, _climb_layout(panels, measure=measure, alpha=alpha, title=title))
-
-
-def _about(row: dict[str, Any]) -> str:
-    about = f"n = {row['n']:,}, chance {number(row['chance'])}"
-    return about if row["ceiling"] > 0.9995 else f"{about}, ceiling {number(row['ceiling'])}"
-
-
-def _gain(row: dict[str, Any]) -> str:
-    if row["difference"] is None:
-        return ""
-    span = "" if row["low"] is None else f" [{signed(row['low'])}, {signed(row['high'])}]"
-    return f"{signed(row['difference'])}{span} {p_text(row['p_holm'])}"
-
-
-def _steps(rows: list[dict[str, Any]], *, panel: int, alpha: float) -> list[Any]:
-    axes = style.axes(panel)
-    means, at = [row["mean"] for row in rows], [row["at"] for row in rows]
-    traces = [style.line(means, at, "", style.NOISE, width=1, hoverinfo="skip", showlegend=False, **axes)]
-    for row in rows:
-        low, high = (row["mean"] if row[end] is None else row[end] for end in ("mean_low", "mean_high"))
-        shown = {"name": row["system"], "x": row["mean"], "low": low, "high": high,
-                 "hover": f"{row['mean']:.3f} [{low:.3f}, {high:.3f}]"}  # fmt: skip
-        traces.append(mark(shown | verdict(row["difference"], row["p_holm"], alpha), row["at"], **axes))
-    return traces
-
-
-def _climb_layout(panels: list[dict[str, Any]], *, measure: str, alpha: float, title: str) -> Any:
     keys = [
         f"filled: p < {alpha:g} against the step before, after Holm's correction",
         "ms: median time of one question",
@@ -93,7 +71,7 @@ def _climb_layout(panels: list[dict[str, Any]], *, measure: str, alpha: float, t
         plot = row_px * deepest_panel + 6
         facets, texts = list[dict[str, Any]](), list[dict[str, Any]]()
         for i, (panel, of_panel) in enumerate(zip(panels, names, strict=True)):
-            most = max(row["mean_high"] or row["mean"] for row in panel["rows"])
+            most = max(row["mean_high"] for row in panel["rows"])
             facets.append({
                 "px": plot, "head": f"<b>{escape(panel['name'])}</b>",
                 "xaxis": {"range": [0, most * 1.16], "nticks": 6,
@@ -107,7 +85,7 @@ def _climb_layout(panels: list[dict[str, Any]], *, measure: str, alpha: float, t
                 texts += [
                     style.note(style.broken(lines), 0, align="left", **above),
                     style.note(row["gain"], 1, anchor="right top", font={"color": style.GREY}, **above),
-                    style.note(f"{row['mean']:.3f}".lstrip("0"), row["mean_high"] or row["mean"], row["at"],
+                    style.note(f"{row['mean']:.3f}".lstrip("0"), row["mean_high"], row["at"],
                                "left middle", xref=x, yref=y, xshift=5),
                 ]  # fmt: skip
         key = escape("; ".join(keys)) if beside else style.broken(keys)
@@ -117,7 +95,19 @@ def _climb_layout(panels: list[dict[str, Any]], *, measure: str, alpha: float, t
             left=10, right=10, bottom=bottom, annotations=texts,
         )  # fmt: skip
 
-    return layout_for
+    return style.finish(traces, layout_for)
+
+
+def _about(row: dict[str, Any]) -> str:
+    about = f"n = {row['n']:,}, chance {number(row['chance'])}"
+    return about if row["ceiling"] > 0.9995 else f"{about}, ceiling {number(row['ceiling'])}"
+
+
+def _gain(row: dict[str, Any]) -> str:
+    if row["difference"] is None:
+        return ""
+    span = "" if row["low"] is None else f" [{signed(row['low'])}, {signed(row['high'])}]"
+    return f"{signed(row['difference'])}{span} {p_text(row['p_holm'])}"
 
 
 def _ms(value: float | None) -> str:
@@ -136,15 +126,14 @@ def weak_results(frame: pl.DataFrame, *, threshold: float, title: str = "") -> g
     ends = [float(v) for v in (frame["value"].min(), frame["value"].max())]  # type: ignore[arg-type]
     low, high = min(ends[0], threshold) - 0.2, max(ends[1], threshold) + 0.2
     traces, names = list[Any](), list[str]()
-    for i, right in enumerate((True, False)):
-        values = np.sort(frame.filter(pl.col("right") == right)["value"].to_numpy())
-        if not len(values):
-            continue
+    for right, of_kind in style.parts(frame.sort("right", "value", descending=[True, False]), "right"):
+        values = of_kind["value"].to_numpy()
         weak = (values > threshold).mean()
         names.append(f"first result {'right' if right else 'wrong'} (n = {len(values):,}): {weak:.0%} weak")
         share = 1 - np.arange(1, len(values) + 1) / len(values)
-        look: dict[str, Any] = {"width": 1.6, "dash": ("solid", "dash")[i], "line": {"shape": "hv"}}
-        traces.append(style.line([low, *values, high], [1.0, *share, 0.0], names[-1], style.colour(i), **look))
+        tint, dash = (style.colour(0), "solid") if right else (style.colour(1), "dash")
+        traces.append(style.line([low, *values, high], [1.0, *share, 0.0], names[-1], tint, width=1.6, dash=dash,
+                                 line={"shape": "hv"}))  # fmt: skip
     names.append(f"threshold {threshold:g}".replace("-", "−"))
     traces.append(style.line([threshold] * 2, [0, 1], names[-1], width=1.2, dash="dot"))
     return style.plot(
@@ -165,19 +154,13 @@ def causes(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     style.need(frame, ("group", "cause", "n", "share", "alone"), "causes")
     if frame["n"].sum():
         frame = frame.filter(pl.col("n").sum().over("cause") > 0)
-    groups, names = style.series(frame, "group"), style.series(frame, "cause")
+    groups, names = style.parts(frame, "group"), style.series(frame, "cause")
     step = 0.8 / len(groups)
     traces, counts = list[Any](), list[dict[str, Any]]()
-    for i, group in enumerate(groups):
-        rows = frame.filter(pl.col("group") == group)
+    for i, (group, rows) in enumerate(groups):
         at = [len(names) - 1 - names.index(cause) + 0.4 - step * (i + 0.5) for cause in rows["cause"]]
-        tint = style.colour(i)
-        marker = {
-            "color": tint,
-            "symbol": style.SYMBOLS[(2, 1)[i % 2]],
-            "size": 6,
-            "line": {"color": "white", "width": 0.8},
-        }
+        tint, edge = style.colour(i), {"color": "white", "width": 0.8}
+        marker = {"color": tint, "symbol": style.SYMBOLS[(2, 1)[i % 2]], "size": 6, "line": edge}
         traces += [
             go.Bar(x=rows["share"].to_list(), y=at, width=step * 0.9, orientation="h", name=plain(f"{group}: pieces"),
                    marker={"color": style.faded(tint, 0.45)}),
@@ -189,11 +172,9 @@ def causes(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
                    for n, y in zip(rows["n"], at, strict=True)]  # fmt: skip
     most = float(frame.select(pl.max_horizontal("share", "alone").max()).item())
     left = round(max(text_px(clean(name), style.SMALL) for name in names)) + 16
-    row = 12 * len(groups) + 6
-
     return style.plot(
-        traces, title=title, names=[trace.name for trace in traces], plot_px=row * len(names), left=left, bottom=50,
-        barmode="overlay", annotations=counts,
+        traces, title=title, names=[trace.name for trace in traces], plot_px=(12 * len(groups) + 6) * len(names),
+        left=left, bottom=50, barmode="overlay", annotations=counts,
         xaxis={"title": {"text": _CAUSES_AXIS}, "tickformat": ".0%", "range": [0, most * 1.18 or 1]},
         yaxis={"tickvals": [len(names) - 1 - i for i in range(len(names))], "ticktext": list(map(plain, names)),
                "range": [-0.6, len(names) - 0.4], "showgrid": False, "ticks": ""},

@@ -14,7 +14,6 @@ from memlab.figures._text import escape, plain, signed
 
 _HEAD_PX, _AXIS_PX = 18, 40
 _MOST = 8
-_HEAD = {"font": {"size": style.TEXT}}
 _LEARNED = "learned, on other conversations"
 
 
@@ -36,29 +35,24 @@ def importance(frame: pl.DataFrame, *, measure: str = "recall_all@10", title: st
     (0.2,)
     """
     style.need(frame, ("kind", "name", "questions", "n", "loss", "low", "high"), "importance")
-    groups = frame.filter(pl.col("kind") == "group")
+    groups = frame.filter(pl.col("kind") == "group").with_columns(pl.col("low", "high").fill_null(pl.col("loss")))
     style.need(groups, (), "importance (of groups of features)")
     subsets = style.series(groups, "questions")
     order = groups.filter(pl.col("questions") == subsets[0]).sort("loss", descending=True)["name"].to_list()
     marks = []
     for row in sorted(groups.to_dicts(), key=lambda row: (order.index(row["name"]), subsets.index(row["questions"]))):
-        nth, ends = (
-            subsets.index(row["questions"]),
-            [row["loss"] if row[e] is None else row[e] for e in ("low", "high")],
-        )
-        tint = style.colour(nth)
-        marks.append({"name": row["name"], "x": row["loss"], "low": ends[0], "high": ends[1], "tint": tint,
-                      "fill": "white" if ends[0] <= 0 <= ends[1] else tint, "symbol": style.SYMBOLS[nth],
-                      "series": _subset_name(row["questions"]),
-                      "numbers": f"{signed(row['loss'])} [{signed(ends[0])}, {signed(ends[1])}]"})  # fmt: skip
+        nth = subsets.index(row["questions"])
+        loss, low, high, tint = row["loss"], row["low"], row["high"], style.colour(nth)
+        marks.append({**row, "x": loss, "tint": tint, "fill": "white" if low <= 0 <= high else tint,
+                      "symbol": style.SYMBOLS[nth], "series": _subset_name(row["questions"]),
+                      "numbers": f"{signed(loss)} [{signed(low)}, {signed(high)}]"})  # fmt: skip
     sizes = dict(groups.select("questions", "n").iter_rows())
     names = style.key(f"{_subset_name(subset)} (n = {sizes[subset]:,})" for subset in subsets)
     key = f"{names}; filled: the interval leaves out 0"
-    others = [mark for mark in marks if mark["name"] in order[_MOST:]]
-    rest = ""
-    if others:
-        ends = [signed(end(mark[e] for mark in others)) for end, e in ((min, "low"), (max, "high"))]
-        rest = f"{len(order) - _MOST} more groups, not shown: all intervals within [{ends[0]}, {ends[1]}]"
+    others, rest = groups.filter(pl.col("name").is_in(order[_MOST:])), ""
+    if others.height:
+        within = f"[{signed(min(others['low']))}, {signed(max(others['high']))}]"
+        rest = f"{len(order) - _MOST} more groups, not shown: all intervals within {within}"
     return marked_rows(marks, xlabel=f"loss in {measure} when permuted", key=key, title=title, most=_MOST, rest=rest)
 
 
@@ -80,16 +74,24 @@ def learning_curve(
     style.need(frame, ("conversations", "questions", "n", "mean", "low", "high", "untrained"), "learning_curve")
     sizes = sorted(frame["conversations"].unique().to_list())
     low, high = math.log10(sizes[0]), math.log10(sizes[-1])
-    edge = (high - low or 0.3) * 0.06
+    edge, tint = (high - low or 0.3) * 0.06, style.colour(0)
     traces, facets = list[Any](), list[dict[str, Any]]()
-    for p, subset in enumerate(style.series(frame, "questions")):
-        rows = frame.filter(pl.col("questions") == subset).sort("conversations")
-        rows = rows.with_columns(pl.col("low", "high").fill_null(pl.col("mean")))
-        traces += _learned(rows, reference, panel=p)
-        least, most = min([*rows["low"], *rows["untrained"]]), max([*rows["high"], *rows["untrained"]])
+    for p, (subset, of_subset) in enumerate(style.parts(frame, "questions")):
+        rows = of_subset.sort("conversations").with_columns(pl.col("low", "high").fill_null(pl.col("mean")))
+        axes, x, untrained = {"showlegend": p == 0, **style.axes(p)}, rows["conversations"], rows["untrained"]
+        hover = [f"{n} conversations: {m:.3f}" for n, m in zip(x, rows["mean"], strict=True)]
+        traces += [
+            style.band(x, rows["low"], rows["high"], style.faded(tint, 0.14), **style.axes(p)),
+            style.line(x, rows["mean"], _LEARNED, tint, legendgroup="learned", mode="lines+markers",
+                       marker={"size": 6}, text=hover, hoverinfo="text", **axes),
+            style.line([0.5, x[-1] * 1.5], [untrained[0]] * 2, plain(reference), width=1.2, dash="dash",
+                       legendgroup="reference", hoverinfo="name+y", **axes),
+        ]  # fmt: skip
+        least, most = min([*rows["low"], *untrained]), max([*rows["high"], *untrained])
         pad = (most - least or 0.1) * 0.1
         facets.append({
-            "head": f"<b>{escape(_subset_name(subset))} (n = {rows['n'][0]:,})</b>", "look": _HEAD,
+            "head": f"<b>{escape(_subset_name(subset))} (n = {rows['n'][0]:,})</b>",
+            "look": {"font": {"size": style.TEXT}},
             "xaxis": {"type": "log", "tickvals": sizes, "range": [low - edge, high + edge],
                       "title": {"text": "conversations learned from (log scale)"}},
             "yaxis": {"range": [max(0.0, least - pad), min(1.02, most + pad)], "nticks": 7},
@@ -106,15 +108,3 @@ def learning_curve(
         )  # fmt: skip
 
     return style.finish(traces, layout_for)
-
-
-def _learned(rows: pl.DataFrame, reference: str, *, panel: int) -> list[Any]:
-    axes, x, tint = style.axes(panel), rows["conversations"].to_list(), style.colour(0)
-    hover = [f"{n} conversations: {m:.3f}" for n, m in zip(x, rows["mean"], strict=True)]
-    return [
-        style.band(x, rows["low"], rows["high"], style.faded(tint, 0.14), **axes),
-        style.line(x, rows["mean"], _LEARNED, tint, legendgroup="learned", showlegend=panel == 0, mode="lines+markers",
-                   marker={"size": 6}, text=hover, hoverinfo="text", **axes),
-        style.line([0.5, x[-1] * 1.5], [rows["untrained"][0]] * 2, plain(reference), width=1.2, dash="dash",
-                   legendgroup="reference", showlegend=panel == 0, hoverinfo="name+y", **axes),
-    ]  # fmt: skip

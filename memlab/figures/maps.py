@@ -18,6 +18,7 @@ _LABEL_PX = {"column": 112, "full": 170}
 _HEIGHT_PX = {"column": 290, "full": 430}
 _SIDE = 8
 _BETWEEN = " · "
+_QUIET = {"in no cluster": {"size": 2.6, "color": "#DADADA"}, "other clusters": {"size": 3.4, "color": style.NOISE}}
 
 
 def embedding_map(
@@ -58,18 +59,44 @@ def embedding_map(
     if not turns.select(pl.all_horizontal(pl.col("x", "y").is_finite().fill_null(False)).all()).item():
         raise DataError("embedding_map got a coordinate that is not finite; project the embeddings again")
     sizes = turns.group_by("label").agg(size=pl.len(), evidence=pl.col("evidence").any()).filter(pl.col("label") >= 0)
-    ranked = sizes.sort("evidence", "size", "label", descending=[True, True, False])
-    coloured = {label: style.colour(i) for i, label in enumerate(ranked["label"].head(_COLOURED).sort())}
-    names = _names(terms)
+    coloured = sizes.sort("evidence", "size", "label", descending=[True, True, False])["label"].head(_COLOURED)
+    tints, names = {label: style.colour(i) for i, label in enumerate(coloured.sort())}, _names(terms)
+    named = {label: (tints[label], names.get(label, f"cluster {label}")) for label in coloured}
     note, drawn = "", turns
     if turns.height > _MOST_POINTS:
         rest = turns.filter(~pl.col("evidence")).sample(_MOST_POINTS, seed=seed)
         note = f"{_MOST_POINTS:,} of {turns.height:,} points drawn"
         drawn = pl.concat([rest, turns.filter(pl.col("evidence"))])
-    marks = _marks(turns, question)
-    named = {k: (coloured[k], names.get(k, f"cluster {k}")) for k in ranked["label"] if k in coloured}
-    traces = _traces(drawn.filter(~pl.col("evidence")), marks, coloured, names)
-    return style.finish(traces, _layout(drawn, marks, named, title=title, note=note))
+    marks, clouds = _marks(turns, question), _clouds(drawn.filter(~pl.col("evidence")), named)
+    traces = [_dots(*cloud) for cloud in clouds] + [_dots(name[2:], *mark) for name, mark in marks.items()]
+    quiet = [name for name, _, _ in clouds if name in _QUIET]
+    xy, *marked = (rows.select("x", "y").to_numpy() for rows in (drawn, *(rows for rows, _ in marks.values())))
+    marked_xy, labels = np.vstack([np.empty((0, 2)), *marked]), drawn["label"].to_numpy()
+    every = np.vstack([xy, marked_xy])
+    low, high = every.min(axis=0), every.max(axis=0)
+
+    def layout_for(px: int) -> dict[str, Any]:
+        width = "column" if px <= style.WIDTHS["column"] else "full"
+        area = np.array([px - 2 * _SIDE, _HEIGHT_PX[width]], dtype=float)
+        scale = float(((area - 24) / np.maximum(high - low, 1e-9)).min())
+        corner = (low + high) / 2 - area / scale / 2
+        to_px = (xy - corner) * scale
+        marked_px = (marked_xy - corner) * scale
+        texts = _cluster_labels(to_px, labels, marked_px, named, area=area, longest=_LABEL_PX[width])
+        for text in texts:
+            text["x"], text["y"] = (corner + np.array(text.pop("at")) / scale).tolist()
+        lines = _key(quiet, {name: rows.height for name, (rows, _) in marks.items()}, note, px)
+        texts.append(style.note("<br>".join(lines), 0, 0, yshift=-3, align="left",
+                                font={"size": style.SMALL, "color": style.GREY}))  # fmt: skip
+        box = {"showgrid": False, "showticklabels": False, "ticks": "", "mirror": True, "linecolor": style.RULE}
+        return style.layout(
+            px, title=title, plot_px=float(area[1]), left=_SIDE, right=_SIDE, bottom=12 + 12 * len(lines),
+            annotations=texts,
+            xaxis={**box, "range": [corner[0], corner[0] + area[0] / scale]},
+            yaxis={**box, "range": [corner[1], corner[1] + area[1] / scale]},
+        )  # fmt: skip
+
+    return style.finish(traces, layout_for)
 
 
 def _marks(turns: pl.DataFrame, question: tuple[float, float] | None) -> dict[str, tuple[pl.DataFrame, dict[str, Any]]]:
@@ -100,76 +127,22 @@ def _names(terms: pl.DataFrame | None) -> dict[int, str]:
     return {label: clean(t if isinstance(t, str) else _BETWEEN.join(map(str, t))) for label, t in rows}
 
 
-def _hover(rows: pl.DataFrame) -> list[str]:
-    shown = [c for c in ("doc_id", "session_id", "text") if c in rows.columns]
-    return [
-        "<br>".join(escape(fit(v, 520, 11)) for v in row if v is not None) for row in rows.select(shown).iter_rows()
-    ]
+def _clouds(drawn: pl.DataFrame, named: dict[int, tuple[str, str]]) -> list[tuple[str, pl.DataFrame, dict[str, Any]]]:
+    """Give the name of each cloud, its points and the look of their marks, those without a colour first."""
+    clustered, coloured = pl.col("label") >= 0, pl.col("label").is_in(list(named))
+    rest = zip(_QUIET.items(), (drawn.filter(~clustered), drawn.filter(clustered & ~coloured)), strict=True)
+    groups = [(name, rows, look) for (name, look), rows in rest]
+    for label, (tint, name) in sorted(named.items()):
+        groups.append((name, drawn.filter(pl.col("label") == label), {"size": 4, "color": tint, "opacity": 0.75}))
+    return [(name, rows, {**look, "line": {"width": 0}}) for name, rows, look in groups if rows.height]
 
 
-def _traces(
-    drawn: pl.DataFrame,
-    marks: dict[str, tuple[pl.DataFrame, dict[str, Any]]],
-    coloured: dict[int, str],
-    names: dict[int, str],
-) -> list[go.Scatter]:
-    def cloud(rows: pl.DataFrame, name: str, marker: dict[str, Any]) -> go.Scatter:
-        x, y = (rows[axis].round(4).to_list() for axis in "xy")
-        return go.Scatter(x=x, y=y, name=plain(name), mode="markers", marker=marker, text=_hover(rows),
-                          hoverinfo="text+name", showlegend=False)  # fmt: skip
-
-    pale = {"size": 2.6, "color": "#DADADA", "line": {"width": 0}}
-    grey = {"size": 3.4, "color": style.NOISE, "line": {"width": 0}}
-    groups = [(drawn.filter(pl.col("label") < 0), "in no cluster", pale)]
-    others = (pl.col("label") >= 0) & ~pl.col("label").is_in(list(coloured))
-    groups.append((drawn.filter(others), "other clusters", grey))
-    for label, tint in coloured.items():
-        groups.append((drawn.filter(pl.col("label") == label), names.get(label, f"cluster {label}"),
-                       {"size": 4, "color": tint, "opacity": 0.75, "line": {"width": 0}}))  # fmt: skip
-    traces = [cloud(*group) for group in groups if group[0].height]
-    return traces + [cloud(rows, name[2:], look) for name, (rows, look) in marks.items()]
-
-
-def _layout(
-    drawn: pl.DataFrame,
-    marks: dict[str, tuple[pl.DataFrame, dict[str, Any]]],
-    named: dict[int, tuple[str, str]],
-    *,
-    title: str,
-    note: str,
-) -> Any:
-    parts = [
-        rows.select("x", "y").cast(pl.Float64).to_numpy() for rows in (drawn, *(rows for rows, _ in marks.values()))
-    ]
-    xy, marked_xy = parts[0], np.vstack([np.empty((0, 2)), *parts[1:]])
-    labels = drawn["label"].to_numpy()
-    every = np.vstack(parts)
-    low, high = every.min(axis=0), every.max(axis=0)
-    keys = [("#DADADA", "in no cluster")] * bool((labels < 0).any())
-    keys += [(style.NOISE, "other clusters")] * bool((~np.isin(labels, list(named)) & (labels >= 0)).any())
-
-    def layout_for(px: int) -> dict[str, Any]:
-        width = "column" if px <= style.WIDTHS["column"] else "full"
-        area = np.array([px - 2 * _SIDE, _HEIGHT_PX[width]], dtype=float)
-        scale = float(((area - 24) / np.maximum(high - low, 1e-9)).min())
-        corner = (low + high) / 2 - area / scale / 2
-        to_px = (xy - corner) * scale
-        marked_px = (marked_xy - corner) * scale
-        texts = _cluster_labels(to_px, labels, marked_px, named, area=area, longest=_LABEL_PX[width])
-        for text in texts:
-            text["x"], text["y"] = (corner + np.array(text.pop("at")) / scale).tolist()
-        lines = _key(keys, {name: rows.height for name, (rows, _) in marks.items()}, note, px)
-        texts.append(style.note("<br>".join(lines), 0, 0, yshift=-3, align="left",
-                                font={"size": style.SMALL, "color": style.GREY}))  # fmt: skip
-        box = {"showgrid": False, "showticklabels": False, "ticks": "", "mirror": True, "linecolor": style.RULE}
-        return style.layout(
-            px, title=title, plot_px=float(area[1]), left=_SIDE, right=_SIDE, bottom=12 + 12 * len(lines),
-            annotations=texts,
-            xaxis={**box, "range": [corner[0], corner[0] + area[0] / scale]},
-            yaxis={**box, "range": [corner[1], corner[1] + area[1] / scale]},
-        )  # fmt: skip
-
-    return layout_for
+def _dots(name: str, rows: pl.DataFrame, marker: dict[str, Any]) -> go.Scatter:
+    x, y = (rows[axis].round(4).to_list() for axis in "xy")
+    told = rows.select(c for c in ("doc_id", "session_id", "text") if c in rows.columns)
+    hover = ["<br>".join(escape(fit(v, 520, 11)) for v in row if v is not None) for row in told.iter_rows()]
+    return go.Scatter(x=x, y=y, name=plain(name), mode="markers", marker=marker, text=hover, hoverinfo="text+name",
+                      showlegend=False)  # fmt: skip
 
 
 def _cluster_labels(
@@ -209,11 +182,11 @@ def _shorten(name: str, px: int) -> str:
     return fit(_BETWEEN.join(terms), px, style.SMALL, bold=True)
 
 
-def _key(keys: list[tuple[str, str]], marks: dict[str, int], note: str, px: int) -> list[str]:
+def _key(quiet: list[str], marks: dict[str, int], note: str, px: int) -> list[str]:
     """Give the key, in as many lines as it needs."""
     parts = [(name, f"{name} ({n:,})" if n > 1 or name[0] != "✚" else name) for name, n in marks.items()]
     entries = [(whole, f"<span style='color:black'>{name[0]}</span>{escape(whole[1:])}") for name, whole in parts]
-    entries += [(f"● {name}", f"<span style='color:{tint}'>●</span> {name}") for tint, name in keys]
+    entries += [(f"● {name}", f"<span style='color:{_QUIET[name]['color']}'>●</span> {name}") for name in quiet]
     entries += [(note, plain(note))] if note else []
     lines, taken = [""], 0.0
     for whole, text in entries:

@@ -42,7 +42,7 @@ def running(notebook: Path, parameters: Mapping[str, Any]) -> Iterator[None]:
 
     :param parameters: what was set; paths are told relative to the working directory.
     """
-    told = {name: _portable(value) for name, value in parameters.items()}
+    told = {name: portable(value) for name, value in parameters.items()}
     about = {"notebook": notebook.name, "source": source_digest(notebook), "parameters": told}
     before = os.environ.get(RUNNING)
     os.environ[RUNNING] = json.dumps(about | _commit(notebook.resolve().parent), default=str)
@@ -58,8 +58,9 @@ def source_digest(notebook: Path) -> str:
     return hashlib.sha256(json.dumps([cell["source"] for cell in cells]).encode()).hexdigest()[:12]
 
 
-def _portable(value: Any) -> Any:
-    return os.path.relpath(value) if isinstance(value, str) and os.path.isabs(value) else value
+def portable(value: Any, folder: Path | None = None) -> Any:
+    """Make a path relative to a folder, or to the working directory: what was executed may be handed on."""
+    return os.path.relpath(value, folder) if isinstance(value, str) and os.path.isabs(value) else value
 
 
 @cache

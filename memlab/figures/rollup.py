@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,27 +14,13 @@ from memlab.figures._text import clean, escape, fit, place, plain, text_px, wrap
 _ROW_PX, _LEGIBLE_PX = 26, 10
 _MOST_PX = {"column": 370, "full": 560}
 _SIDE_PX, _HEAD_PX = 8, 16
-_NEEDED = ("node_id", "parent", "label", "n_turns")
 
 
-class _Laid(NamedTuple):
-    """Nodes of a forest from the top, each with its depth and the rows that it covers, counted from the top."""
+def _laid(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    """Give the nodes of a forest from the top, each with its depth and the rows that it covers.
 
-    rows: list[dict[str, Any]]
-    depths: int
-    leaves: int
-
-    def row_px(self, px: int) -> float:
-        return float(min(_ROW_PX, _MOST_PX["column" if px <= style.WIDTHS["column"] else "full"] / self.leaves))
-
-    def layout(self, px: int, **own: Any) -> dict[str, Any]:
-        own["xaxis"] = {"visible": False, "range": [0, 1]}
-        own["yaxis"] = {"visible": False, "range": [self.leaves, 0]}
-        return style.layout(px, plot_px=round(self.row_px(px) * self.leaves), left=_SIDE_PX, right=_SIDE_PX, **own)
-
-
-def _laid(frame: pl.DataFrame) -> _Laid:
-    """Give every leaf a row of its own, in the order of the frame, and every other node the rows of its leaves."""
+    Every leaf has a row of its own, in the order of the frame, and every other node the rows of its leaves.
+    """
     rows = frame.to_dicts()
     by_id = {row["node_id"]: row for row in rows}
     below: dict[Any, list[dict[str, Any]]] = {}
@@ -53,7 +39,7 @@ def _laid(frame: pl.DataFrame) -> _Laid:
         row["end"] = row["first"] + 1 if row["leaf"] else ends[row["node_id"]]
         row["middle"] = (row["first"] + row["end"]) / 2
         ends[row["parent"]] = max(ends.get(row["parent"], 0), row["end"])
-    return _Laid(laid, 1 + max(row["depth"] for row in laid), leaves)
+    return laid
 
 
 def icicle(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
@@ -71,16 +57,17 @@ def icicle(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     >>> len(rollup.icicle(pl.DataFrame(nodes)).data)
     2
     """
-    style.need(frame, _NEEDED, "icicle")
-    tree = _laid(frame)
+    style.need(frame, ("node_id", "parent", "label", "n_turns"), "icicle")
+    nodes = _laid(frame)
+    deepest, leaves = max(node["depth"] for node in nodes), sum(node["leaf"] for node in nodes)
     # The labels of the lowest nodes say most.
-    wide = np.array([1.0] * (tree.depths - 1) + [2.4 if tree.depths > 1 else 1.0])
+    wide = np.array([1.0] * deepest + [2.4 if deepest else 1.0])
     edges = np.concatenate([[0.0], np.cumsum(wide / wide.sum())])
     traces = []
     for odd in (0, 1):
         # The second tint starts at the second branch, or, of a single one, at the second depth.
-        single = tree.rows[-1]["branch"] == 0
-        boxes = [row for row in tree.rows if (row["depth"] if single else row["branch"]) % 2 == odd]
+        single = nodes[-1]["branch"] == 0
+        boxes = [row for row in nodes if (row["depth"] if single else row["branch"]) % 2 == odd]
         traces.append(
             go.Bar(
                 orientation="h", showlegend=False, hoverinfo="text", hovertext=[_hover(row) for row in boxes],
@@ -90,17 +77,19 @@ def icicle(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
                 y=[row["middle"] for row in boxes], width=[row["end"] - row["first"] for row in boxes],
             )
         )  # fmt: skip
-    heads = {row["depth"]: clean(row["kind"]) for row in tree.rows} if "kind" in frame.columns else {}
+    heads = {row["depth"]: clean(row["kind"]) for row in nodes} if "kind" in frame.columns else {}
 
     def layout_for(px: int) -> dict[str, Any]:
+        row_px = min(float(_ROW_PX), _MOST_PX["column" if px <= style.WIDTHS["column"] else "full"] / leaves)
         across = px - 2 * _SIDE_PX
-        notes = [_boxed(row, edges, across, tree.row_px(px)) for row in tree.rows]
+        notes = [_boxed(row, edges, across, row_px) for row in nodes]
         for depth, name in heads.items():
             heading = escape(fit(name, (edges[depth + 1] - edges[depth]) * across, style.SMALL, bold=True))
             notes.append(style.note(f"<b>{heading}</b>", edges[depth], 1, "left bottom", xref="x"))
-        return tree.layout(
-            px, title=title, bottom=8, head_px=_HEAD_PX * bool(heads), annotations=[note for note in notes if note],
-            barmode="overlay", bargap=0,
+        return style.layout(
+            px, plot_px=round(row_px * leaves), left=_SIDE_PX, right=_SIDE_PX, title=title, bottom=8,
+            head_px=_HEAD_PX * bool(heads), annotations=[note for note in notes if note], barmode="overlay", bargap=0,
+            xaxis={"visible": False, "range": [0, 1]}, yaxis={"visible": False, "range": [leaves, 0]},
         )  # fmt: skip
 
     return style.finish(traces, layout_for)
@@ -136,25 +125,18 @@ def compression(frame: pl.DataFrame, *, reference: str = "", title: str = "") ->
     style.need(frame, ("series", "layer", "compression", "evidence_kept"), "compression")
     names = [name for name in style.series(frame, "series") if name != reference]
     traces = list[Any]()
-    for name in style.series(frame, "series"):
-        rows = frame.filter(pl.col("series") == name)
+    for name, rows in style.parts(frame, "series"):
+        x, y = rows["compression"], rows["evidence_kept"]
         if name == reference:
-            traces.append(
-                style.line(rows["compression"], rows["evidence_kept"], style.named(name), width=1.2, dash="dash")
-            )
+            traces.append(style.line(x, y, style.named(name), width=1.2, dash="dash"))
             continue
-        look: dict[str, Any] = {"text": list(map(plain, rows["layer"])), "hoverinfo": "text+x+y"}
-        if {"low", "high"} <= set(rows.columns):
-            ends = [rows[column] for column in ("evidence_kept", "low", "high")]
-            look["error_y"] = style.interval(*ends, thickness=0.8, width=2)
-        traces.append(style.marked(rows["compression"], rows["evidence_kept"], name, names.index(name), **look))
-    return style.finish(traces, _layers_layout(frame, names, reference, title))
-
-
-def _layers_layout(frame: pl.DataFrame, names: list[Any], reference: str, title: str) -> Any:
+        known = {"low", "high"} <= set(rows.columns)
+        bars = style.interval(y, rows["low"], rows["high"], thickness=0.8, width=2) if known else None
+        traces.append(style.marked(x, y, name, names.index(name), text=list(map(plain, rows["layer"])),
+                                   hoverinfo="text+x+y", error_y=bars))  # fmt: skip
     marks = frame.filter(pl.col("series") != reference)
-    x = np.log10(frame["compression"].to_numpy().astype(float))
-    span = (min(0.0, x.min()) - 0.06, x.max() + 0.2)
+    times = np.log10(frame["compression"].to_numpy().astype(float))
+    span = (min(0.0, times.min()) - 0.06, times.max() + 0.2)
     order = [*names, reference] if reference else names
 
     def layout_for(px: int) -> dict[str, Any]:
@@ -178,7 +160,7 @@ def _layers_layout(frame: pl.DataFrame, names: list[Any], reference: str, title:
             yaxis={"range": [0, 1.05], "tickformat": ".0%", "title": {"text": "evidence that it stands on"}},
         )  # fmt: skip
 
-    return layout_for
+    return style.finish(traces, layout_for)
 
 
 def _along(frame: pl.DataFrame) -> np.ndarray:

@@ -10,7 +10,7 @@ import polars as pl
 from memlab.figures import style
 from memlab.figures._plotly import go
 from memlab.figures._rows import marked_rows, verdict
-from memlab.figures._text import clean, p_text, plain, signed
+from memlab.figures._text import clean, p_text, signed
 from memlab.knowledge.calibration import wilson
 
 
@@ -65,7 +65,7 @@ def exchange(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
     4
     """
     style.need(frame, ("system", "side", "n", "share", "low", "high", "expected", "likeness"), "exchange")
-    frame = frame.filter(pl.col("n") > 0)
+    frame = frame.filter(pl.col("n") > 0).with_columns(pl.col("low", "high").fill_null(pl.col("share")))
     style.need(frame, (), "exchange (of systems that exchange something)")
     order = {name: i for i, name in enumerate(style.series(frame, "system"))}
     marks, ticks = [], []
@@ -73,12 +73,11 @@ def exchange(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
         name, out = row["system"], row["side"] == "out"
         tint = style.GREY if out else style.PALETTE[0]
         cosine = "" if row["likeness"] is None else f", cosine {row['likeness']:.2f}".replace("0.", ".")
-        ends = {end: row["share"] if row[end] is None else row[end] for end in ("low", "high")}
         if row["share"] in (0, 1):  # a bootstrap has no spread there
             (low,), (high,) = wilson(np.array([row["share"] * row["n"]]), np.array([row["n"]]), confidence=0.95)
-            ends = {"low": float(low), "high": float(high)}
+            row |= {"low": float(low), "high": float(high)}
         numbers = f"{row['n']:,} {'out' if out else 'in'}: {row['share']:.1%}{cosine}"
-        marks.append({"name": name, "x": row["share"], **ends, "numbers": numbers, "tint": tint,
+        marks.append({**row, "name": name, "x": row["share"], "numbers": numbers, "tint": tint,
                       "fill": "white" if out else tint})  # fmt: skip
         if row["expected"] is not None:
             ticks.append({"name": name, "x": row["expected"], "nth": 0 if out else 1})
@@ -87,9 +86,7 @@ def exchange(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
     return marked_rows(marks, xlabel=xlabel, key=key, title=title, ticks=ticks)
 
 
-def spans(
-    frame: pl.DataFrame, *, xlabel: str = "clusters that one answer's evidence spans", title: str = ""
-) -> go.Figure:
+def spans(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     """Draw how many questions have their evidence in one, two, three … clusters, beside what chance would give.
 
     :param frame: ``clusters`` (a number or a text), ``count`` (questions), and ``expected`` (the count under the null
@@ -102,19 +99,16 @@ def spans(
     kinds = {"count": ("observed", style.colour(0), style.INK), "expected": (null, style.NOISE, style.GREY)}
     for column, (name, tint, ink) in kinds.items():
         if column in frame.columns:
-            y = frame[column].to_list()
-            font = {"size": style.SMALL, "color": ink}
-            ends = [frame[end] for end in (f"{column}_low", f"{column}_high") if end in frame.columns]
-            bar = (
-                style.interval(frame[column].cast(pl.Float64), *ends, color=ink, thickness=1, width=3) if ends else None
-            )
-            texts = [f"{v:,.0f}" for v in y] if bar is None else None
-            traces.append(go.Bar(x=x, y=y, name=name, marker={"color": tint}, text=texts, error_y=bar,
-                                 textposition="outside", textfont=font, cliponaxis=False))  # fmt: skip
+            y, ends = frame[column], [frame[end] for end in (f"{column}_low", f"{column}_high") if end in frame.columns]
+            bar = style.interval(y.cast(pl.Float64), *ends, color=ink, thickness=1, width=3) if ends else None
+            texts = None if ends else [f"{v:,.0f}" for v in y]
+            traces.append(go.Bar(x=x, y=y.to_list(), name=name, marker={"color": tint}, text=texts, error_y=bar,
+                                 textposition="outside", textfont={"size": style.SMALL, "color": ink},
+                                 cliponaxis=False))  # fmt: skip
             top = max(top, *y, *(ends[1] if ends else ()))
     return style.plot(
         traces, title=title, names=[t.name for t in traces] if len(traces) > 1 else [], plot_px=180,
-        xaxis={"type": "category", "title": {"text": plain(xlabel)}, "showgrid": False},
+        xaxis={"type": "category", "title": {"text": "clusters that one answer's evidence spans"}, "showgrid": False},
         yaxis={"title": {"text": "questions"}, "tickformat": ",", "range": [0, top * 1.14 or 1]},
     )  # fmt: skip
 
@@ -129,12 +123,12 @@ def concentration(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Fi
         where several are compared; ``draw`` where a null model has several (null elsewhere).
     """
     style.need(frame, ("largest_share",), "concentration")
-    missing = {"system": "ranking", "draw": None} if "system" not in frame.columns else {"draw": None}
+    missing = {"system": "ranking", "draw": None}
     rows = frame.with_columns(pl.lit(v).alias(c) for c, v in missing.items() if c not in frame.columns)
     steps = rows["largest_share"].drop_nulls().unique().to_numpy()
     grid, names, traces = np.unique([0.0, *steps, *np.clip(steps + 1e-6, 0, 1), 1.0]), list[str](), list[Any]()
-    for i, system in enumerate(style.series(rows, "system")):
-        draws = rows.filter(pl.col("system") == system).drop_nulls("largest_share").partition_by("draw")
+    for i, (system, of_system) in enumerate(style.parts(rows, "system")):
+        draws = of_system.drop_nulls("largest_share").partition_by("draw")
         above = np.array([(part["largest_share"].to_numpy()[:, None] >= grid - 1e-9).mean(axis=0) for part in draws])
         n = draws[0].height
         names.append(f"{clean(system)} (n = {n:,})" if len(draws) == 1 else clean(system))

@@ -18,17 +18,14 @@ _RIDGE_SHARE = 0.55
 _MATRIX_MAX = 60
 
 
-def evidence_similarity(
-    frame: pl.DataFrame, *, xlabel: str = "cosine similarity", bandwidth: float | None = None, title: str = ""
-) -> go.Figure:
+def evidence_similarity(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     """Draw the distribution of similarities of each kind of pair, as ridges with their medians and quartiles.
 
-    The ridges are kernel densities, each scaled to the same height and cut at its least and greatest value; the bar
-    under a ridge runs from the first to the third quartile and the dot is the median.
+    The ridges are Gaussian kernel densities, each scaled to the same height and cut at its least and greatest value;
+    their bandwidth is Silverman's rule for each kind, and at least the median of the kinds. The bar under a ridge runs
+    from the first to the third quartile and the dot is the median.
 
     :param frame: ``kind`` (such as "evidence–evidence, same question") and ``similarity``, a row a pair.
-    :param bandwidth: of the Gaussian kernel; where not given Silverman's rule for each kind, and at least the median
-        of the kinds.
 
     >>> import polars as pl
     >>> from memlab.figures import similarity
@@ -37,16 +34,15 @@ def evidence_similarity(
     6
     """
     style.need(frame, ("kind", "similarity"), "evidence_similarity")
-    kinds = style.series(frame, "kind")
-    samples = [_finite(frame.filter(pl.col("kind") == kind)["similarity"], kind) for kind in kinds]
+    samples = {kind: _finite(rows["similarity"], kind) for kind, rows in style.parts(frame, "kind")}
+    widths = {kind: _silverman(values) for kind, values in samples.items()}
     # A kind of few pairs would be drawn as needles: none is finer than the median kind.
-    widths = [_silverman(values) for values in samples]
-    finest = float(np.median(widths))
-    ridges = [_density(values, bandwidth or max(w, finest)) for values, w in zip(samples, widths, strict=True)]
+    finest = float(np.median(list(widths.values())))
     traces, labels = list[Any](), list[dict[str, Any]]()
-    for i, (kind, values, (x, density)) in enumerate(zip(kinds, samples, ridges, strict=True)):
-        base, colour = float(len(kinds) - 1 - i), style.colour(i)
+    for i, (kind, values) in enumerate(samples.items()):
+        base, colour = float(len(samples) - 1 - i), style.colour(i)
         low, middle, high = (float(q) for q in np.quantile(values, (0.25, 0.5, 0.75)))
+        x, density = _density(values, max(widths[kind], finest))
         heights = base + _RIDGE_SHARE * density / density.max()
         traces += [
             style.line([x[0], *x, x[-1]], [base, *heights, base], plain(kind), colour, width=1,
@@ -58,8 +54,28 @@ def evidence_similarity(
         labels.append(
             {"kind": clean(kind), "numbers": f"median {middle:.2f}, n = {len(values):,}", "y": base, "colour": colour}
         )
-    span = [min(float(v.min()) for v in samples), max(float(v.max()) for v in samples)]
-    return style.finish(traces, _ridge_layout(labels, span=span, xlabel=xlabel, title=title))
+    every = np.concatenate(list(samples.values()))
+    left, right = float(every.min()), float(every.max())
+    pad = (right - left or 0.1) * 0.04
+
+    def layout_for(px: int) -> dict[str, Any]:
+        rooms = [px - 34 - text_px(label["numbers"], style.SMALL) for label in labels]
+        names = [wrap(label["kind"], room, style.SMALL, bold=True) for label, room in zip(labels, rooms, strict=True)]
+        row = _ROW_PX + _SECOND_LINE_PX * (max(map(len, names)) > 1)
+        texts = []
+        for label, lines in zip(labels, names, strict=True):
+            at = {"y": label["y"] + 1 - 6 / row, "yref": "y"}
+            heading = "<br>".join(f"<b>{escape(line)}</b>" for line in lines)
+            tint, grey = {"color": style.darker(label["colour"])}, {"color": style.GREY}
+            texts.append(style.note(heading, 0, align="left", font=tint, **at))
+            texts.append(style.note(label["numbers"], 1, anchor="right top", font=grey, **at))
+        return style.layout(
+            px, title=title, plot_px=row * len(labels) + 8, left=12, bottom=34, annotations=texts,
+            xaxis={"title": {"text": "cosine similarity"}, "range": [left - pad, right + pad]},
+            yaxis={"visible": False, "range": [-8 / row, len(labels)]},
+        )  # fmt: skip
+
+    return style.finish(traces, layout_for)
 
 
 def _finite(values: pl.Series, kind: object) -> np.ndarray:
@@ -85,29 +101,6 @@ def _density(values: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
     x = np.linspace(low, high, 120)
     kernel = np.exp(-0.5 * ((x[:, None] - centres) / width) ** 2)
     return x, kernel @ counts
-
-
-def _ridge_layout(labels: list[dict[str, Any]], *, span: list[float], xlabel: str, title: str) -> Any:
-    pad = (span[1] - span[0] or 0.1) * 0.04
-
-    def layout_for(px: int) -> dict[str, Any]:
-        rooms = [px - 34 - text_px(label["numbers"], style.SMALL) for label in labels]
-        names = [wrap(label["kind"], room, style.SMALL, bold=True) for label, room in zip(labels, rooms, strict=True)]
-        row = _ROW_PX + _SECOND_LINE_PX * (max(map(len, names)) > 1)
-        texts = []
-        for label, lines in zip(labels, names, strict=True):
-            at = {"y": label["y"] + 1 - 6 / row, "yref": "y"}
-            heading = "<br>".join(f"<b>{escape(line)}</b>" for line in lines)
-            tint, grey = {"color": style.darker(label["colour"])}, {"color": style.GREY}
-            texts.append(style.note(heading, 0, align="left", font=tint, **at))
-            texts.append(style.note(label["numbers"], 1, anchor="right top", font=grey, **at))
-        return style.layout(
-            px, title=title, plot_px=row * len(labels) + 8, left=12, bottom=34, annotations=texts,
-            xaxis={"title": {"text": plain(xlabel)}, "range": [span[0] - pad, span[1] + pad]},
-            yaxis={"visible": False, "range": [-8 / row, len(labels)]},
-        )  # fmt: skip
-
-    return layout_for
 
 
 def evidence_matrix(

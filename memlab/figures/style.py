@@ -34,7 +34,6 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle
 INK, GREY, NOISE, RULE = "#222222", "#767676", "#C4C4C4", "#E6E6E6"
 FONT = f"{FAMILY}, Arial, Helvetica, DejaVu Sans, sans-serif"
 TEXT, SMALL = 10, 9
-LINE_PX = 13
 LEGEND_ROW_PX, _LEGEND_SYMBOL_PX, _NAME_PX = 19, 46, 240
 _WIDTHS_KEY = "memlab_widths"
 
@@ -111,6 +110,11 @@ def need(frame: pl.DataFrame, columns: Iterable[str], chart: str) -> None:
 def series(frame: pl.DataFrame, column: str) -> list[Any]:
     """Give the distinct values of a column in order of first appearance, which is the order of the colours."""
     return frame[column].unique(maintain_order=True).to_list()
+
+
+def parts(frame: pl.DataFrame, column: str) -> list[tuple[Any, pl.DataFrame]]:
+    """Give each distinct value of a column with its rows, in the order of :func:`series`."""
+    return [(value, rows) for (value,), rows in frame.group_by(column, maintain_order=True)]
 
 
 def named(name: object) -> str:

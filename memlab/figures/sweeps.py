@@ -52,8 +52,7 @@ def sweep(
     systems = style.series(frame, series)
     ranks = {str(system): 1000 + 2 * i for i, system in enumerate(systems)}
     traces, panels = list[Any](), list[dict[str, Any]]()
-    for p, head in enumerate(style.series(frame, panel)):
-        rows = frame.filter(pl.col(panel) == head)
+    for p, (head, rows) in enumerate(style.parts(frame, panel)):
         lines = _references(rows, series, reference)
         for nth, (name, (x, y)) in enumerate(lines.items()):
             tint = style.darker(style.colour(nth), 0.15) if len(lines) > 1 else style.GREY
@@ -65,8 +64,11 @@ def sweep(
         for i, system in enumerate(systems):
             points = rows.filter(pl.col(series) == system).sort("value")
             if points.height:
-                shown = not any(t.legendgroup == str(system) for t in traces)
-                traces.append(_swept(points, str(system), i, panel=p, legend=shown))
+                error = style.interval(points["mean"], points["low"], points["high"], thickness=0.8, width=2)
+                first = not any(t.legendgroup == str(system) for t in traces)
+                traces.append(style.marked(points["value"], points["mean"], system, i, error_y=error, showlegend=first,
+                                           legendgroup=str(system), legendrank=ranks[str(system)],
+                                           **style.axes(p)))  # fmt: skip
         ends = rows.select(pl.max_horizontal(*(c for c in ("high", "mean", "baseline") if c in rows.columns)).max())
         panels.append(
             {"head": "" if panel == "parameter" else clean(head), "x": clean(rows["parameter"][0]),
@@ -79,12 +81,6 @@ def sweep(
         facet["top"] = min(top, 1.03) if top < 1.2 else top
     names = sorted(ranks, key=ranks.__getitem__)
     return style.finish(traces, _layout(panels, names, own="ylabel" in frame.columns, title=title))
-
-
-def _swept(points: pl.DataFrame, name: str, i: int, *, panel: int, legend: bool) -> go.Scatter:
-    error = style.interval(points["mean"], points["low"], points["high"], thickness=0.8, width=2)
-    return style.marked(points["value"], points["mean"], name, i, legendgroup=name, showlegend=legend, error_y=error,
-                        legendrank=1000 + 2 * i, **style.axes(panel))  # fmt: skip
 
 
 def _references(rows: pl.DataFrame, series: str, name: str) -> dict[str, tuple[list[float], list[float]]]:

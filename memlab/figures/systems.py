@@ -38,24 +38,25 @@ def trade_off(table: pl.DataFrame, *, title: str = "") -> go.Figure:
     traces = []
     for i, row in enumerate(table.iter_rows(named=True)):
         recall = [row[budgets[budget]] for budget in tokens]
-        hover = [
-            f"{plain(row['system'])}<br>{budget:,} tokens: {r:.3f}" for budget, r in zip(tokens, recall, strict=True)
-        ]
-        traces.append(
-            style.marked(
-                tokens, recall, row["system"], i, showlegend=True, text=hover, hoverinfo="text", **style.axes(0)
-            )
-        )
+        hover = [f"{plain(row['system'])}<br>{n:,} tokens: {r:.3f}" for n, r in zip(tokens, recall, strict=True)]
+        traces.append(style.marked(tokens, recall, row["system"], i, showlegend=True, text=hover, hoverinfo="text",
+                                   **style.axes(0)))  # fmt: skip
     timed = table.with_row_index("i").drop_nulls(["p50 ms", "recall_all@10"])
     best = timed.sort("p50 ms", -pl.col("recall_all@10")).filter(
         pl.col("recall_all@10") > pl.col("recall_all@10").cum_max().shift(fill_value=-1)
     )
     if best.height > 1:
-        traces.append(
-            style.line(best["p50 ms"], best["recall_all@10"], "", dash="dot", width=1, hoverinfo="skip",
-                       showlegend=False, **style.axes(1))
-        )  # fmt: skip
-    traces += [_mark(row) for row in timed.iter_rows(named=True)]
+        traces.append(style.line(best["p50 ms"], best["recall_all@10"], "", dash="dot", width=1, hoverinfo="skip",
+                                 showlegend=False, **style.axes(1)))  # fmt: skip
+    for row in timed.iter_rows(named=True):
+        share, tint = row["recall_all@10"], style.colour(row["i"])
+        ((low,), (high,)) = wilson(np.array([share * row["n"]]), np.array([row["n"]]), confidence=0.95)
+        told = f"{escape(plain(row['system']))}<br>{share:.3f} [{low:.3f}, {high:.3f}], {row['p50 ms']:,.1f} ms"
+        traces.append(go.Scatter(
+            x=[row["p50 ms"]], y=[share], mode="markers", name=plain(row["system"]), showlegend=False,
+            marker={"color": tint, "size": 8, "symbol": style.SYMBOLS[row["i"] % len(style.SYMBOLS)]},
+            error_y=style.interval(share, low, high, color=tint), hoverinfo="text", text=[told], **style.axes(1),
+        ))  # fmt: skip
     n = max(table["n"].to_list())
     ends = np.log10(timed["p50 ms"].to_numpy()) if timed.height else np.array([0.0, 3.0])
     lowest, highest = math.floor(ends.min() - 0.15), math.ceil(ends.max() + 0.15)
@@ -80,28 +81,7 @@ def trade_off(table: pl.DataFrame, *, title: str = "") -> go.Figure:
             },
         ]  # fmt: skip
         return style.panels(
-            px,
-            facets,
-            columns=2 if beside else 1,
-            gap=(40, 58),
-            title=title,
-            head_px=18,
-            left=46,
-            right=18,
-            names=names,
+            px, facets, columns=1 + beside, gap=(40, 58), title=title, head_px=18, left=46, right=18, names=names
         )
 
     return style.finish(traces, layout_for)
-
-
-def _mark(row: dict[str, Any]) -> go.Scatter:
-    share = row["recall_all@10"]
-    ((low,), (high,)) = wilson(np.array([share * row["n"]]), np.array([row["n"]]), confidence=0.95)
-    tint = style.colour(row["i"])
-    return go.Scatter(
-        x=[row["p50 ms"]], y=[share], mode="markers", name=plain(row["system"]), showlegend=False,
-        marker={"color": tint, "size": 8, "symbol": style.SYMBOLS[row["i"] % len(style.SYMBOLS)]},
-        error_y=style.interval(share, low, high, color=tint), hoverinfo="text",
-        text=[f"{escape(plain(row['system']))}<br>{share:.3f} [{low:.3f}, {high:.3f}], {row['p50 ms']:,.1f} ms"],
-        **style.axes(1),
-    )  # fmt: skip
