@@ -11,7 +11,7 @@ import polars as pl
 
 from memlab.figures import style
 from memlab.figures._plotly import go
-from memlab.figures._text import escape, plain
+from memlab.figures._text import plain
 from memlab.knowledge.calibration import wilson
 
 _BUDGET = re.compile(r"recall_all@(\d+) tokens")
@@ -51,7 +51,7 @@ def trade_off(table: pl.DataFrame, *, title: str = "") -> go.Figure:
     for row in timed.iter_rows(named=True):
         share, tint = row["recall_all@10"], style.colour(row["i"])
         ((low,), (high,)) = wilson(np.array([share * row["n"]]), np.array([row["n"]]), confidence=0.95)
-        told = f"{escape(plain(row['system']))}<br>{share:.3f} [{low:.3f}, {high:.3f}], {row['p50 ms']:,.1f} ms"
+        told = f"{plain(row['system'])}<br>{share:.3f} [{low:.3f}, {high:.3f}], {row['p50 ms']:,.1f} ms"
         traces.append(go.Scatter(
             x=[row["p50 ms"]], y=[share], mode="markers", name=plain(row["system"]), showlegend=False,
             marker={"color": tint, "size": 8, "symbol": style.SYMBOLS[row["i"] % len(style.SYMBOLS)]},
