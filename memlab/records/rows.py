@@ -46,8 +46,8 @@ class Session:
     :param n: place within the scope in order of time, from 1.
     :param start: time of the first turn; the session's own date where turns have none.
     :param participants: the speakers, in order of first appearance.
-    :param status: ``open``, ``closed``, ``summarized``, ``failed`` or ``skipped``.
-    :param summary: a summary that the source carries or a model wrote.
+    :param status: ``summarized`` where the source carries a summary, else ``closed``.
+    :param summary: a summary that the source carries.
     """
 
     session_id: str
