@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+from memlab.language import calendar
+
 T = TypeVar("T")
 MISSING: Any = object()
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ROLES = {"human": "user", "person": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
 _ROLES |= {role: role for role in ("user", "assistant", "system", "other")}
 
@@ -119,7 +121,12 @@ def as_role(role: str) -> str:
 
 def micros(moment: datetime) -> int:
     """Give the microseconds since 1970 of a moment with a zone."""
-    return (moment - EPOCH) // timedelta(microseconds=1)
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def moment(time: int | None) -> datetime | None:
+    """Undo :func:`micros`."""
+    return None if time is None else _EPOCH + timedelta(microseconds=time)
 
 
 def as_time(value: Any, where: str) -> tuple[int | None, bool]:
@@ -131,9 +138,9 @@ def as_time(value: Any, where: str) -> tuple[int | None, bool]:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             time = round(value * (1_000 if abs(value) >= _MILLISECONDS else 1_000_000))
         else:
-            moment = datetime.fromisoformat(as_text(value, where).strip())
-            zoned = moment.tzinfo is not None
-            time = micros(moment if zoned else moment.replace(tzinfo=UTC))
+            read = datetime.fromisoformat(as_text(value, where).strip())
+            zoned = read.tzinfo is not None
+            time = micros(read if zoned else read.replace(tzinfo=UTC))
         if _FIRST <= time <= _LAST:
             return time, zoned
     except (ValueError, OverflowError):
@@ -142,15 +149,41 @@ def as_time(value: Any, where: str) -> tuple[int | None, bool]:
     raise Bad(where, show(value), expected)
 
 
-def as_date(value: Any, where: str, form: re.Pattern[str], moment: Callable[..., datetime], example: str) -> datetime:
-    """Read a date as a benchmark writes it: ``moment`` takes the groups of ``form``, and refuses with ValueError."""
-    match = form.fullmatch(as_text(value, where))
-    try:
-        if match is not None:
-            return moment(*match.groups())
-    except ValueError:
-        pass
-    raise Bad(where, repr(value), f'a date such as "{example}"')
+def date_check(form: str, example: str) -> Callable[..., datetime]:
+    r"""Make a check of dates as a benchmark writes them; they are read as UTC.
+
+    :param form: a regular expression whose groups ``year``, ``month`` (a number or a name), ``day``, ``hour``,
+        ``minute``, ``second`` and ``half`` (``a`` or ``p``, of twelve hours each) name the parts.
+
+    >>> from memlab.datasets._fields import date_check
+    >>> check = date_check(r"(?P<month>[a-z]+)-(?P<day>\d+)-(?P<year>\d+)", "March-15-2024")
+    >>> check("March-15-2024", "time_anchor").isoformat()
+    '2024-03-15T00:00:00+00:00'
+    """
+    pattern = re.compile(rf"\s*{form}\s*", re.IGNORECASE)
+
+    def check(value: Any, where: str = "date") -> datetime:
+        match = pattern.fullmatch(as_text(value, where))
+        try:
+            if match is not None:
+                return _moment(**match.groupdict("0"))
+        except ValueError:
+            pass
+        raise Bad(where, repr(value), f'a date such as "{example}"')
+
+    return check
+
+
+def _moment(
+    year: str, month: str, day: str, hour: str = "0", minute: str = "0", second: str = "0", half: str = ""
+) -> datetime:
+    hours = int(hour)
+    if half:
+        if not 1 <= hours <= 12:
+            raise ValueError(hour)
+        hours = hours % 12 + 12 * (half.lower() == "p")
+    number = int(month) if month.isdecimal() else calendar.month(month) or 0
+    return datetime(int(year), number, int(day), hours, int(minute), int(second), tzinfo=UTC)
 
 
 _MILLISECONDS = 10**11

@@ -14,7 +14,6 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -23,7 +22,6 @@ import polars as pl
 from memlab.datasets._fields import (
     Bad,
     as_answers,
-    as_date,
     as_list,
     as_name,
     as_number,
@@ -31,6 +29,7 @@ from memlab.datasets._fields import (
     as_role,
     as_rubric,
     as_text,
+    date_check,
     get,
     maybe,
     micros,
@@ -39,7 +38,6 @@ from memlab.datasets._fields import (
 )
 from memlab.datasets._json import objects
 from memlab.datasets._read import Rows, Source, batches
-from memlab.language.calendar import month
 from memlab.records import Dataset, Question, id_part
 
 FILES = ("chat.json", "*/chat.json", "*/*/chat.json", "*.parquet")
@@ -48,21 +46,7 @@ ANSWERS = ("answer", "ideal_response", "ideal_answer", "ideal_summary", "expecte
 """What the answer is called, by ability."""
 
 _MARKER = re.compile(r"\s*->->[ \t]*(?:\d+(?:\s*,\s*(?:\d+|N/A))*)?")
-_DATE = re.compile(r"\s*([A-Za-z]+)-(\d{1,2})-(\d{4})\s*")
-
-
-def parse_date(value: Any, where: str = "time_anchor") -> datetime:
-    """Read a time anchor, as UTC.
-
-    >>> from memlab.datasets.beam import parse_date
-    >>> parse_date("March-15-2024").isoformat()
-    '2024-03-15T00:00:00+00:00'
-    """
-    return as_date(value, where, _DATE, _moment, "March-15-2024")
-
-
-def _moment(name: str, day: str, year: str) -> datetime:
-    return datetime(int(year), month(name) or 0, int(day), tzinfo=UTC)
+parse_date = date_check(r"(?P<month>[a-z]+)-(?P<day>\d{1,2})-(?P<year>\d{4})", "March-15-2024")
 
 
 def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
@@ -152,7 +136,9 @@ class _Chat:
             label = f"{self.name}: {part}{batch}"
             time = None
             with self.source.record(label, anchors):
-                time = next((micros(parse_date(anchor)) for anchor in anchors if anchor is not None), None)
+                time = next(
+                    (micros(parse_date(anchor, "time_anchor")) for anchor in anchors if anchor is not None), None
+                )
             if time is None:
                 self.source.note(label, "no time anchor", "kept without a time")
             for n, raw in enumerate(messages, 1):

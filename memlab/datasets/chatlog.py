@@ -48,13 +48,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import polars as pl
 
 from memlab.datasets._fields import (
-    EPOCH,
     Bad,
     as_answer,
     as_flag,
@@ -67,6 +66,7 @@ from memlab.datasets._fields import (
     as_time,
     get,
     maybe,
+    moment,
     show,
 )
 from memlab.datasets._json import lines
@@ -350,7 +350,7 @@ def _question(record: dict[str, Any], scope: str, names: tuple[_Names, _Names], 
         text=as_name(record["question"], "question"),
         answer=as_answer(record.get("answer"), "answer"),
         question_type=maybe(record, "type", as_name) or "unspecified",
-        timestamp=None if time is None else EPOCH + timedelta(microseconds=time),
+        timestamp=moment(time),
         evidence=evidence,
         evidence_sessions=named or list(dict.fromkeys(cited.values())),
         abstention=abstention,

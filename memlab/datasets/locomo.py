@@ -11,17 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from memlab.datasets._fields import (
     Bad,
     as_answer,
-    as_date,
     as_list,
     as_name,
     as_object,
     as_text,
+    date_check,
     get,
     maybe,
     micros,
@@ -30,35 +29,20 @@ from memlab.datasets._fields import (
 )
 from memlab.datasets._json import objects
 from memlab.datasets._read import Rows, Source, batches
-from memlab.language.calendar import month
 from memlab.records import Annotation, Dataset, Question, id_part
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 """Category number to its name; several projects swap them, these are the paper's."""
 
-_DATE = re.compile(r"\s*(\d{1,2}):(\d{2})\s*([ap])m\s+on\s+(\d{1,2})\s+([a-z]+),?\s+(\d{4})\s*", re.IGNORECASE)
+parse_date = date_check(
+    r"(?P<hour>\d{1,2}):(?P<minute>\d{2})\s*(?P<half>[ap])m\s+on\s+(?P<day>\d{1,2})\s+(?P<month>[a-z]+),?\s+(?P<year>\d{4})",
+    "1:56 pm on 8 May, 2023",
+)
 _ID = r"D\s*:?\s*(\d{1,9})\s*[:;.]\s*"
 _CITED = re.compile(rf"{_ID}(\d{{1,9}})(?!\d)(?:\s*(?:[-–]|to)\s*(?:{_ID})?(\d{{1,9}})(?![\d:]))?", re.IGNORECASE)
 _LONGEST = 100  # turns of a range; more is a fault of typing
 _LONGEST_CITED = 10_000  # characters that cite turns
 _SESSION = re.compile(r"session_(0|[1-9]\d{0,8})")
-
-
-def parse_date(value: Any, where: str = "date") -> datetime:
-    """Read a LoCoMo date, as UTC.
-
-    >>> from memlab.datasets.locomo import parse_date
-    >>> parse_date("1:56 pm on 8 May, 2023").isoformat()
-    '2023-05-08T13:56:00+00:00'
-    """
-    return as_date(value, where, _DATE, _moment, "1:56 pm on 8 May, 2023")
-
-
-def _moment(hour: str, minute: str, half: str, day: str, name: str, year: str) -> datetime:
-    if not 1 <= int(hour) <= 12:
-        raise ValueError(hour)
-    hour24 = int(hour) % 12 + 12 * (half.lower() == "p")
-    return datetime(int(year), month(name) or 0, int(day), hour24, int(minute), tzinfo=UTC)
 
 
 def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:

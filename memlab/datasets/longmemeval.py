@@ -7,10 +7,9 @@ differ only in how many sessions that is. A turn's time is its session's date.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,12 @@ import polars as pl
 from memlab.datasets._fields import (
     Bad,
     as_answer,
-    as_date,
     as_list,
     as_name,
     as_object,
     as_role,
     as_text,
+    date_check,
     get,
     micros,
     show,
@@ -36,22 +35,10 @@ from memlab.errors import DataError
 from memlab.records import Dataset, Issue, Question, Turn, concat, frame, id_part, schema
 from memlab.sessions import sessions_of
 
-_DATE = re.compile(r"\s*(\d{4})/(\d{1,2})/(\d{1,2})(?:\s*\([A-Za-z]+\))?\s+(\d{1,2}):(\d{2})\s*")
-
-
-def parse_date(value: Any, where: str = "date") -> datetime:
-    """Read a LongMemEval date, as UTC.
-
-    >>> from memlab.datasets.longmemeval import parse_date
-    >>> parse_date("2023/05/20 (Sat) 02:21").isoformat()
-    '2023-05-20T02:21:00+00:00'
-    """
-    return as_date(value, where, _DATE, _moment, "2023/05/20 (Sat) 02:21")
-
-
-def _moment(*parts: str) -> datetime:
-    year, month, day, hour, minute = map(int, parts)
-    return datetime(year, month, day, hour, minute, tzinfo=UTC)
+parse_date = date_check(
+    r"(?P<year>\d{4})/(?P<month>\d{1,2})/(?P<day>\d{1,2})(?:\s*\([a-z]+\))?\s+(?P<hour>\d{1,2}):(?P<minute>\d{2})",
+    "2023/05/20 (Sat) 02:21",
+)
 
 
 def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:

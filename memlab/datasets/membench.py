@@ -13,11 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from memlab.datasets._fields import (
-    EPOCH,
     Bad,
     as_answers,
     as_list,
@@ -28,6 +27,7 @@ from memlab.datasets._fields import (
     get,
     maybe,
     micros,
+    moment,
     sessions_of_turns,
     show,
 )
@@ -84,7 +84,7 @@ def _trajectory(source: Source, name: str, kind: str, record: dict[str, Any]) ->
             text=get(asked, "question", as_name, "QA.question"),
             answer=as_answers(asked.get("answer"), "QA.answer"),
             question_type=kind.replace("_", "-"),
-            timestamp=None if time is None else EPOCH + timedelta(microseconds=time),
+            timestamp=moment(time),
             evidence=evidence,
             evidence_sessions=sessions_of_turns(evidence),
         )

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from memlab.datasets._fields import (
     Bad,
-    as_date,
     as_list,
     as_name,
     as_object,
     as_text,
+    date_check,
     get,
     maybe,
     micros,
@@ -35,23 +35,12 @@ FILES = ("Chat_*.json",)
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "commonsense"}
 """Category number to its name in the paper."""
 
-_DATE = re.compile(r"\s*(\d{1,2})\.(\d{1,2})\.(\d{4}),?\s+(\d{1,2}):(\d{2})(?::(\d{2}))?\s*")
+parse_date = date_check(
+    r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4}),?\s+(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}))?",
+    "29.12.2023, 00:51:12",
+)
 _SESSION = re.compile(r"session_(0|[1-9]\d{0,8})")
 _DIA = re.compile(r"\s*D(\d{1,9}):(\d{1,9})\s*")
-
-
-def parse_date(value: Any, where: str = "date_time") -> datetime:
-    """Read a date of REALTALK, as UTC.
-
-    >>> from memlab.datasets.realtalk import parse_date
-    >>> parse_date("29.12.2023, 00:51:12").isoformat()
-    '2023-12-29T00:51:12+00:00'
-    """
-    return as_date(value, where, _DATE, _moment, "29.12.2023, 00:51:12")
-
-
-def _moment(day: str, month: str, year: str, hour: str, minute: str, second: str | None) -> datetime:
-    return datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), tzinfo=UTC)
 
 
 def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:

@@ -23,14 +23,12 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from memlab.datasets._fields import (
-    EPOCH,
     Bad,
     as_answer,
     as_list,
@@ -41,6 +39,7 @@ from memlab.datasets._fields import (
     as_time,
     get,
     maybe,
+    moment,
     show,
 )
 from memlab.datasets._json import lines
@@ -148,7 +147,7 @@ def _fill(rows: Rows, source: Source, name: str, about: _Asked, corpus: dict[str
                     text=get(record, "text", as_name),
                     answer=maybe(record, "answer", as_answer),
                     question_type=maybe(record, "type", as_name) or kind.replace("_", "-") or "unspecified",
-                    timestamp=None if time is None else EPOCH + timedelta(microseconds=time),
+                    timestamp=moment(time),
                     evidence=[*evidence],
                     evidence_sessions=list(dict.fromkeys(evidence.values())),
                     rubric=as_rubric(record.get("rubric"), "rubric"),

@@ -47,7 +47,7 @@ class Session:
     :param start: time of the first turn; the session's own date where turns have none.
     :param participants: the speakers, in order of first appearance.
     :param status: ``summarized`` where the source carries a summary, else ``closed``.
-    :param summary: a summary that the source carries.
+    :param summary: a summary that the source carries or a model wrote.
     """
 
     session_id: str
