@@ -32,7 +32,7 @@ from memlab.datasets import (
     retrieval,
     synthetic,
 )
-from memlab.datasets._read import QUARANTINE, Source, matching
+from memlab.datasets._read import QUARANTINE, Source, batches, matching
 from memlab.datasets.corrections import corrected
 from memlab.datasets.longmemeval import pool, pooled_batches
 from memlab.errors import DataError
@@ -263,8 +263,10 @@ def stream(
         source, kind, name = replace(source, into=into, language=there.language), there.format, there.name
     if "path" in inspect.signature(read).parameters:
         parts = chatlog.read(source, batch_turns=batch_turns, records=read(source.path), kind=kind)
+    elif read is chatlog.read:
+        parts = chatlog.read(source, batch_turns=batch_turns)
     else:
-        parts = read(source, batch_turns=batch_turns)
+        parts = batches(read(source), source, kind, batch_turns)
     if pool is not None:
         parts = pooled_batches(concat(parts), n_sessions=pool, seed=seed, batch_turns=batch_turns)
     return (replace(part, name=name) if name else part for part in parts)

@@ -37,8 +37,8 @@ from memlab.datasets._fields import (
     show,
 )
 from memlab.datasets._json import objects
-from memlab.datasets._read import Rows, Source, batches
-from memlab.records import Dataset, Question, id_part
+from memlab.datasets._read import Rows, Source
+from memlab.records import Question, id_part
 
 FILES = ("chat.json", "*/chat.json", "*/*/chat.json", "*.parquet")
 """Where the chats of a folder are."""
@@ -49,12 +49,8 @@ _MARKER = re.compile(r"\s*->->[ \t]*(?:\d+(?:\s*,\s*(?:\d+|N/A))*)?")
 parse_date = date_check(r"(?P<month>[a-z]+)-(?P<day>\d{1,2})-(?P<year>\d{4})", "March-15-2024")
 
 
-def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
-    """Stream BEAM's chats in batches of whole chats."""
-    return batches(_chats(source), source, "beam", batch_turns)
-
-
-def _chats(source: Source) -> Iterator[Rows]:
+def read(source: Source) -> Iterator[Rows]:
+    """Stream BEAM's chats: the rows of each chat."""
     seen: set[str] = set()
     for file in source.files(*FILES):
         chat: list[Any] = []

@@ -28,19 +28,15 @@ from memlab.datasets._fields import (
     show,
 )
 from memlab.datasets._json import objects
-from memlab.datasets._read import Rows, Source, batches
-from memlab.records import Dataset, Question, id_part
+from memlab.datasets._read import Rows, Source
+from memlab.records import Question, id_part
 
 FILES = ("*.json", "*_evidence/*.json", "*/*_evidence/*.json", "*/*/*_evidence/*.json")
 _RUBRICS = ("preference", "implicit-connection")
 
 
-def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
-    """Stream ConvoMem's files in batches of whole evidence items or test cases."""
-    return batches(_cases(source), source, "convomem", batch_turns)
-
-
-def _cases(source: Source) -> Iterator[Rows]:
+def read(source: Source) -> Iterator[Rows]:
+    """Stream ConvoMem's files: the rows of each evidence item or test case."""
     for file in source.files(*FILES):
         kind, number = _kind(file.path), 0
         for index, raw in objects(file):

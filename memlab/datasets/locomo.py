@@ -28,8 +28,8 @@ from memlab.datasets._fields import (
     show,
 )
 from memlab.datasets._json import objects
-from memlab.datasets._read import Rows, Source, batches
-from memlab.records import Annotation, Dataset, Question, id_part
+from memlab.datasets._read import Rows, Source
+from memlab.records import Annotation, Question, id_part
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 """Category number to its name; several projects swap them, these are the paper's."""
@@ -45,12 +45,8 @@ _LONGEST_CITED = 10_000  # characters that cite turns
 _SESSION = re.compile(r"session_(0|[1-9]\d{0,8})")
 
 
-def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
-    """Stream a LoCoMo file in batches of whole conversations."""
-    return batches(_conversations(source), source, "locomo", batch_turns)
-
-
-def _conversations(source: Source) -> Iterator[Rows]:
+def read(source: Source) -> Iterator[Rows]:
+    """Stream a LoCoMo file: the rows of each conversation."""
     seen: set[str] = set()
     for index, raw in objects(source):
         with source.record(f"conversation {index}", raw) as reading:

@@ -41,12 +41,8 @@ parse_date = date_check(
 )
 
 
-def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
-    """Stream a LongMemEval file in batches of whole questions."""
-    return batches(_questions(source), source, "longmemeval", batch_turns)
-
-
-def _questions(source: Source) -> Iterator[Rows]:
+def read(source: Source) -> Iterator[Rows]:
+    """Stream a LongMemEval file: the rows of each question."""
     seen: dict[str, int] = {}
     for index, raw in objects(source):
         with source.record(f"question {index}", raw) as reading:
@@ -144,7 +140,7 @@ def pool(source: str | Path | Dataset, *, n_sessions: int = 48, seed: int = 0) -
     """
     if not isinstance(source, Dataset):
         file = Source(Path(source))
-        source = concat(read(file, batch_turns=1 << 62))
+        source = concat(batches(read(file), file, "longmemeval", 1 << 62))
     return concat(pooled_batches(source, n_sessions=n_sessions, seed=seed, batch_turns=1 << 62))
 
 

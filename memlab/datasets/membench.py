@@ -32,19 +32,15 @@ from memlab.datasets._fields import (
     show,
 )
 from memlab.datasets._json import objects
-from memlab.datasets._read import Rows, Source, batches
-from memlab.records import Dataset, Question, id_part
+from memlab.datasets._read import Rows, Source
+from memlab.records import Question, id_part
 
 FILES = ("*AgentData*.json", "*/*AgentData*.json")
 _TIME = re.compile(r"(?:time:?\s*|^\s*)['\"]?(\d{4})-(\d{1,2})-(\d{1,2}) (\d{1,2}):(\d{2})")
 
 
-def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
-    """Stream MemBench's files in batches of whole trajectories."""
-    return batches(_trajectories(source), source, "membench", batch_turns)
-
-
-def _trajectories(source: Source) -> Iterator[Rows]:
+def read(source: Source) -> Iterator[Rows]:
+    """Stream MemBench's files: the rows of each trajectory."""
     for file in source.files(*FILES):
         for _, raw in objects(file):
             with file.record(file.path.name, None):

@@ -27,9 +27,9 @@ from memlab.datasets._fields import (
     show,
 )
 from memlab.datasets._json import objects
-from memlab.datasets._read import Rows, Source, batches
+from memlab.datasets._read import Rows, Source
 from memlab.datasets.locomo import Conversation
-from memlab.records import Dataset, id_part
+from memlab.records import id_part
 
 FILES = ("Chat_*.json",)
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "commonsense"}
@@ -43,12 +43,8 @@ _SESSION = re.compile(r"session_(0|[1-9]\d{0,8})")
 _DIA = re.compile(r"\s*D(\d{1,9}):(\d{1,9})\s*")
 
 
-def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
-    """Stream REALTALK's chats in batches of whole chats."""
-    return batches(_chats(source), source, "realtalk", batch_turns)
-
-
-def _chats(source: Source) -> Iterator[Rows]:
+def read(source: Source) -> Iterator[Rows]:
+    """Stream REALTALK's chats: the rows of each chat."""
     for file in source.files(*FILES):
         for index, raw in objects(file):
             name = source.named(file) + (f"-{index}" if index else "")

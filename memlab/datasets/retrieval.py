@@ -43,7 +43,7 @@ from memlab.datasets._fields import (
     show,
 )
 from memlab.datasets._json import lines
-from memlab.datasets._read import Rows, Source, batches, matching
+from memlab.datasets._read import Rows, Source, matching
 from memlab.errors import DataError
 from memlab.files import atomic
 from memlab.records import Dataset, Question, id_part, qrels, raw_part
@@ -54,12 +54,6 @@ _NUMBER = re.compile(r"\s*-?\d+(\.\d*)?\s*")
 _QRELS = ("qrels.tsv", "qrels/test.tsv", "qrels/*.tsv")
 
 
-def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
-    """Stream a retrieval folder in batches of whole scopes; the corpus is held whole."""
-    folder = source.path if source.path.is_dir() else source.path.parent
-    return batches(_scopes(replace(source, path=folder)), source, "retrieval", batch_turns)
-
-
 @dataclass
 class _Asked:
     """The questions of a scope, and the documents that it holds; ``None`` for all of the corpus."""
@@ -68,7 +62,10 @@ class _Asked:
     questions: list[tuple[str, str, dict[str, Any], list[str]]] = field(default_factory=list)
 
 
-def _scopes(source: Source) -> Iterator[Rows]:
+def read(source: Source) -> Iterator[Rows]:
+    """Stream a retrieval folder: the rows of each scope; the corpus is held whole."""
+    if not source.path.is_dir():
+        source = replace(source, path=source.path.parent)
     corpus = {_id(record): record for _, record in _records(_file(source, "corpus.jsonl"), _id)}
     of_scope: dict[str, list[str]] = {}
     for doc_id, record in corpus.items():
