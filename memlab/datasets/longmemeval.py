@@ -16,19 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.datasets._fields import (
-    Bad,
-    as_answer,
-    as_list,
-    as_name,
-    as_object,
-    as_role,
-    as_text,
-    date_check,
-    get,
-    micros,
-    show,
-)
+from memlab.datasets._fields import Bad, Record, as_list, as_name, as_role, date_check, micros, show
 from memlab.datasets._json import objects
 from memlab.datasets._read import Rows, Source, batches
 from memlab.errors import DataError
@@ -46,8 +34,8 @@ def read(source: Source) -> Iterator[Rows]:
     seen: dict[str, int] = {}
     for index, raw in objects(source):
         with source.record(f"question {index}", raw) as reading:
-            record = as_object(raw, "")
-            name = get(record, "question_id", as_name)
+            record = Record(raw)
+            name = record.name("question_id")
             reading.label = f"question {index} ({name!r})"
             if name in seen:
                 raise Bad("question_id", f"{name!r} again (first in question {seen[name]})", "an id of its own")
@@ -56,8 +44,8 @@ def read(source: Source) -> Iterator[Rows]:
             yield rows
 
 
-def _question(record: dict[str, Any], scope: str, source: Source, label: str) -> Rows:
-    answers = [as_name(s, f"answer_session_ids[{i}]") for i, s in enumerate(get(record, "answer_session_ids", as_list))]
+def _question(record: Record, scope: str, source: Source, label: str) -> Rows:
+    answers = record.names("answer_session_ids")
     haystack = _haystack(record, source, label)
     if unknown := [s for s in answers if s not in haystack]:
         raise Bad("answer_session_ids", f"{unknown[0]!r}, which the haystack does not hold", "haystack_session_ids")
@@ -70,10 +58,10 @@ def _question(record: dict[str, Any], scope: str, source: Source, label: str) ->
         Question(
             query_id=scope,
             scope=scope,
-            text=get(record, "question", as_text),
-            answer=get(record, "answer", as_answer),
-            question_type=get(record, "question_type", as_text),
-            timestamp=get(record, "question_date", parse_date),
+            text=record.text("question"),
+            answer=record.answer("answer"),
+            question_type=record.text("question_type"),
+            timestamp=record.read("question_date", parse_date),
             evidence=evidence,
             evidence_sessions=[f"{scope}/{id_part(name)}" for name in dict.fromkeys(answers)],
             abstention=str(record["question_id"]).endswith("_abs"),
@@ -82,9 +70,9 @@ def _question(record: dict[str, Any], scope: str, source: Source, label: str) ->
     return rows
 
 
-def _haystack(record: dict[str, Any], source: Source, label: str) -> dict[str, tuple[datetime, list[Any], str]]:
+def _haystack(record: Record, source: Source, label: str) -> dict[str, tuple[datetime, list[Any], str]]:
     """Give the sessions of a question by name, in order of date: date, turns, and where they stood."""
-    names, dates, sessions = (get(record, f"haystack_{k}", as_list) for k in ("session_ids", "dates", "sessions"))
+    names, dates, sessions = (record.listed(f"haystack_{k}") for k in ("session_ids", "dates", "sessions"))
     if not len(names) == len(dates) == len(sessions):
         counts = f"{len(sessions)} sessions, {len(names)} ids and {len(dates)} dates"
         raise Bad("haystack_sessions", counts, "as many of each")
@@ -111,9 +99,8 @@ def _turns(rows: Rows, turns: list[Any], where: str, *, scope: str, session_id: 
     marked = []
     for n, raw in enumerate(turns, 1):
         at = f"{where}[{n - 1}]"
-        turn = as_object(raw, at)
-        role = get(turn, "role", as_text, f"{at}.role")
-        text = get(turn, "content", as_text, f"{at}.content")
+        turn = Record(raw, at)
+        role, text = turn.text("role"), turn.text("content")
         has_answer = turn.get("has_answer")
         if has_answer is not None and not isinstance(has_answer, bool):
             raise Bad(f"{at}.has_answer", show(has_answer), "true, false or nothing")

@@ -12,20 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 
-from memlab.datasets._fields import (
-    Bad,
-    as_list,
-    as_name,
-    as_object,
-    as_text,
-    date_check,
-    get,
-    maybe,
-    micros,
-    show,
-)
+from memlab.datasets._fields import Bad, Record, date_check, micros, show
 from memlab.datasets._json import objects
 from memlab.datasets._read import Rows, Source
 from memlab.datasets.locomo import Conversation
@@ -49,9 +37,9 @@ def read(source: Source) -> Iterator[Rows]:
         for index, raw in objects(file):
             name = source.named(file) + (f"-{index}" if index else "")
             with file.record(name, raw):
-                record = as_object(raw, "")
+                record = Record(raw)
                 chat = _Chat(file, name, id_part(name), Rows(), CATEGORIES)
-                questions = get(record, "qa", as_list)
+                questions = record.listed("qa")
                 chat.turns(record)
                 if not chat.rows.turns:
                     raise Bad("", "no turns", "session_1, session_2 … with messages")
@@ -62,31 +50,31 @@ def read(source: Source) -> Iterator[Rows]:
 class _Chat(Conversation):
     """A conversation whose messages have their own times, and ids that tell nothing of their session."""
 
-    def turns(self, conversation: dict[str, Any]) -> None:
+    def turns(self, conversation: Record) -> None:
         for k in sorted(int(m[1]) for key in conversation if (m := _SESSION.fullmatch(key))):
             key = f"session_{k}"
             with self.source.record(self.name, conversation[key]):
-                messages = get(conversation, key, as_list)
-                day = maybe(conversation, f"{key}_date_time", parse_date)
+                messages = conversation.listed(key)
+                day = conversation.read(f"{key}_date_time", parse_date, None)
                 for n, raw in enumerate(messages, 1):
                     with self.source.record(f"{self.name}: {key}[{n - 1}]", raw):
-                        self._message(as_object(raw, ""), f"{self.scope}/{key}", n, day)
+                        self._message(Record(raw), f"{self.scope}/{key}", n, day)
                 if not messages:
                     self.note(key, "a session without messages", "dropped empty session")
 
-    def _message(self, message: dict[str, Any], session: str, n: int, day: datetime | None) -> None:
-        dia = get(message, "dia_id", as_text)
+    def _message(self, message: Record, session: str, n: int, day: datetime | None) -> None:
+        dia = message.text("dia_id")
         match = _DIA.fullmatch(dia)
         if match is None:
             raise Bad("dia_id", show(dia), '"D<k>:<n>"')
         cited = int(match[1]), int(match[2])
         if cited in self.turn_ids:
             raise Bad("dia_id", f"{dia!r} again", "an id of its own")
-        speaker, caption = get(message, "speaker", as_name), maybe(message, "blip_caption", as_text)
-        text = maybe(message, "clean_text", as_text)
+        speaker, caption = message.name("speaker"), message.text("blip_caption", None)
+        text = message.text("clean_text", None)
         if text is None and caption is None:
             self.note(f"{session.rpartition('/')[2]}[{n - 1}]: clean_text", "nothing", "kept without a text")
-        moment = maybe(message, "date_time", parse_date) or day
-        time = None if moment is None else micros(moment)
+        said = message.read("date_time", parse_date, day)
+        time = None if said is None else micros(said)
         self.turn_ids[cited] = f"{session}/{n}"
         self.rows.turns.append((self.scope, session, n, speaker, "user", text or "", caption, time))
