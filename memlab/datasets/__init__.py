@@ -20,6 +20,8 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import polars as pl
+
 from memlab.datasets import (
     beam,
     chatlog,
@@ -110,7 +112,10 @@ def detect(path: str | Path) -> str:
         return _folder_format(source)
     with source.open() as file:
         head = file.read(_HEAD)
-    keys = _columns(source) if head.startswith(b"PAR1") else _first_keys(head.decode("utf-8", "replace"))
+    if head.startswith(b"PAR1"):
+        keys = set(source.parquet(pl.read_parquet_schema))
+    else:
+        keys = _first_keys(head.decode("utf-8", "replace"))
     for format, marks in _KEYS.items():
         if marks & keys:
             return _header_format(head) if "memlab" in keys else format
@@ -131,15 +136,6 @@ def _folder_format(source: Source) -> str:
     source.fail(
         f"is a directory, expected a file, or a folder of a benchmark with its files ({names}); name one of them"
     )
-
-
-def _columns(source: Source) -> set[str]:
-    import polars as pl
-
-    try:
-        return set(pl.read_parquet_schema(source.path))
-    except (OSError, pl.exceptions.PolarsError) as error:
-        source.fail(f"cannot be read as Parquet ({error}); was it downloaded whole?", error)
 
 
 def _first_keys(text: str) -> set[str]:

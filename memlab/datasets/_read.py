@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn, TypeVar
 
 import polars as pl
 from tqdm import tqdm
@@ -23,6 +23,7 @@ from memlab.records import TIMESTAMP, Annotation, Dataset, Issue, Question, Turn
 from memlab.sessions import GAP, sessions_of
 from memlab.terminal import one_line
 
+T = TypeVar("T")
 _PARTS = re.compile(r"\d+|\D+")
 QUARANTINE = Path(".memlab") / "quarantine"
 _MOST = 20_000  # bad records of a file that are set aside
@@ -128,6 +129,13 @@ class Source:
             self.fail("is empty, expected conversations; check that it was written or downloaded whole")
         file.seek(3 if start.startswith(codecs.BOM_UTF8) else 0)
         return file
+
+    def parquet(self, read: Callable[[Path], T]) -> T:
+        """Read a Parquet file with a function of polars."""
+        try:
+            return read(self.path)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            self.fail(f"cannot be read as Parquet ({error}); was it downloaded whole?", error)
 
     def progress(self) -> Any:
         """Give a progress bar over the bytes of the file, shown from two seconds on."""

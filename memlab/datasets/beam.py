@@ -75,14 +75,9 @@ def read(source: Source) -> Iterator[Rows]:
 
 def _values(file: Source) -> Iterator[tuple[int, Any]]:
     """Give the values of a JSON file, or the rows of the published table."""
-    if file.path.suffix != ".parquet":
-        yield from objects(file)
-        return
-    try:
-        table = pl.read_parquet(file.path)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        file.fail(f"cannot be read as Parquet ({error}); was it downloaded whole?", error)
-    yield from enumerate(table.iter_rows(named=True))
+    if file.path.suffix == ".parquet":
+        return enumerate(file.parquet(pl.read_parquet).iter_rows(named=True))
+    return objects(file)
 
 
 def _plans(row: Record) -> list[Any]:
