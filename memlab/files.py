@@ -23,21 +23,8 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
 
     :raises ExportError: when the folder or the file cannot be written.
     """
-    partial = path.parent / f".{path.name}.{os.getpid()}.partial"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        sweep(path.parent)
-        with partial.open("wb") as stream, locked(partial):
-            yield stream
-        partial.replace(path)
-    except OSError as error:
-        raise ExportError(
-            f"{path}: cannot be written: {error.strerror or error}; nothing was changed: free space, or write to "
-            "another folder"
-        ) from error
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+    with _partial(path) as partial, partial.open("wb") as stream, locked(partial):
+        yield stream
 
 
 @contextmanager
@@ -56,13 +43,20 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     >>> (place / "a").read_text()
     'x'
     """
+    with _partial(path) as partial:
+        partial.mkdir()
+        with locked(partial):
+            yield partial
+
+
+@contextmanager
+def _partial(path: Path) -> Iterator[Path]:
+    """Give the path of a partial file or folder, which is put at its place in the end, and removed after a failure."""
     partial = path.parent / f".{path.name}.{os.getpid()}.partial"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         sweep(path.parent)
-        partial.mkdir()
-        with locked(partial):
-            yield partial
+        yield partial
         partial.replace(path)
     except OSError as error:
         raise ExportError(
@@ -70,7 +64,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             "another folder"
         ) from error
     finally:
-        rmtree(partial, ignore_errors=True)
+        _remove(partial)
 
 
 @contextmanager
@@ -101,11 +95,18 @@ def sweep(folder: Path) -> None:
     for path in folder.glob(".*.partial"):
         process = path.suffixes[-2][1:] if len(path.suffixes) > 1 else ""
         if process.isdecimal() and not Path(f"/proc/{process}").exists() and Path("/proc/self").exists():
-            with locked(path, alone=True) as held, suppress(OSError):
-                if held and path.is_dir():
-                    rmtree(path)
-                elif held:
-                    path.unlink()
+            with locked(path, alone=True) as held:
+                if held:
+                    _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or a folder, as far as that can be done."""
+    with suppress(OSError):
+        if path.is_dir():
+            rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def digest(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Sessions: where a run of messages ends, and how a session stands.
+"""Sessions: where a run of messages ends, and what is known of each.
 
 A session ends where a silence is longer than a gap, the rule of web analytics and of chat memories alike; thirty
 minutes is the customary gap. Messages whose source names the session are never regrouped.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import polars as pl
@@ -105,23 +105,10 @@ def _session_order(sessions: pl.DataFrame) -> pl.DataFrame:
     return by_appearance.sort("scope_first", "_start", "first").drop("_start")
 
 
-def sessions_of(
-    turns: pl.DataFrame,
-    *,
-    now: datetime | None = None,
-    gap: timedelta = GAP,
-    min_turns: int = 1,
-    summaries: Mapping[str, str] | None = None,
-) -> pl.DataFrame:
-    """Derive the sessions of some turns.
-
-    A session is ``open`` when its last turn lies within the gap before ``now`` (or after it), else ``summarized``
-    when it has a summary, else ``skipped`` when it has fewer than ``min_turns`` turns, else ``closed``.
+def sessions_of(turns: pl.DataFrame, *, summaries: Mapping[str, str] | None = None) -> pl.DataFrame:
+    """Derive the sessions of some turns; one is ``summarized`` when it has a summary, else ``closed``.
 
     :param turns: rows of :class:`~memlab.records.Turn`, in order of place within each session.
-    :param now: the present, in UTC where it has no zone; ``None`` means long after: no session is open.
-    :param gap: the silence that closes a session.
-    :param min_turns: sessions shorter than this are skipped once closed.
     :param summaries: session id to summary.
     :returns: rows of :class:`~memlab.records.Session`, by scope (first appearance) and start; equal starts keep the
         order of appearance.
@@ -150,26 +137,11 @@ def sessions_of(
     summary_of = dict(summaries or {})
     if unknown := summary_of.keys() - set(rows["session_id"] if summary_of else ()):
         raise DataError(f"a summary is given for session {min(unknown)!r}, which has no turns; drop it")
-    texts = pl.DataFrame([*summary_of.items()], schema=_TEXTS, orient="row")
-    ordered = _session_order(rows.join(texts, on="session_id", how="left"))
-    return ordered.with_columns(
-        n=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("scope"), status=_status(now, gap, min_turns)
-    ).select(*schema(Session))
-
-
-_TEXTS = {"session_id": pl.String(), "summary": pl.String()}
-
-
-def _status(now: datetime | None, gap: timedelta, min_turns: int) -> pl.Expr:
-    settled = (
-        pl.when(pl.col("summary").is_not_null())
-        .then(pl.lit("summarized"))
-        .when(pl.col("n_turns") < min_turns)
-        .then(pl.lit("skipped"))
-        .otherwise(pl.lit("closed"))
+    types = {"session_id": pl.String(), "summary": pl.String()}
+    texts = pl.DataFrame([*summary_of.items()], schema=types, orient="row")
+    status = pl.when(pl.col("summary").is_null()).then(pl.lit("closed")).otherwise(pl.lit("summarized"))
+    return (
+        _session_order(rows.join(texts, on="session_id", how="left"))
+        .with_columns(n=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("scope"), status=status)
+        .select(*schema(Session))
     )
-    if now is None:
-        return settled
-    present = now.replace(tzinfo=UTC) if now.tzinfo is None else now.astimezone(UTC)
-    is_open = pl.col("end") >= pl.lit(present - gap, TIMESTAMP)
-    return pl.when(is_open.fill_null(False)).then(pl.lit("open")).otherwise(settled)

@@ -178,15 +178,11 @@ def test_sessions_are_placed_by_time_with_their_participants() -> None:
     assert result.schema == pl.Schema(schema(Session))
 
 
-def test_status_follows_now_summary_and_length() -> None:
-    data = turns({"one": [0], "two": [100, 101], "told": [200, 201], "now": [300, 310]})
-    result = sessions_of(
-        data, now=START + timedelta(minutes=340), min_turns=2, summaries={"a/told": "They talked.", "a/now": "Old."}
-    )
-    assert result["status"].to_list() == ["skipped", "closed", "summarized", "open"]
-    assert result["summary"].to_list() == [None, None, "They talked.", "Old."]
-    later = sessions_of(data, now=(START + timedelta(minutes=341)).replace(tzinfo=None), min_turns=2)
-    assert later["status"].to_list() == ["skipped", "closed", "closed", "closed"]
+def test_status_follows_the_summary() -> None:
+    data = turns({"one": [0], "two": [100, 101], "told": [200, 201]})
+    result = sessions_of(data, summaries={"a/told": "They talked."})
+    assert result["status"].to_list() == ["closed", "closed", "summarized"]
+    assert result["summary"].to_list() == [None, None, "They talked."]
 
 
 def test_a_summary_of_no_session_is_an_error() -> None:

@@ -20,6 +20,8 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import polars as pl
+
 from memlab.datasets import (
     beam,
     chatlog,
@@ -32,7 +34,7 @@ from memlab.datasets import (
     retrieval,
     synthetic,
 )
-from memlab.datasets._read import QUARANTINE, Source, matching
+from memlab.datasets._read import QUARANTINE, Source, batches, matching
 from memlab.datasets.corrections import corrected
 from memlab.datasets.longmemeval import pool, pooled_batches
 from memlab.errors import DataError
@@ -110,7 +112,10 @@ def detect(path: str | Path) -> str:
         return _folder_format(source)
     with source.open() as file:
         head = file.read(_HEAD)
-    keys = _columns(source) if head.startswith(b"PAR1") else _first_keys(head.decode("utf-8", "replace"))
+    if head.startswith(b"PAR1"):
+        keys = set(source.parquet(pl.read_parquet_schema))
+    else:
+        keys = _first_keys(head.decode("utf-8", "replace"))
     for format, marks in _KEYS.items():
         if marks & keys:
             return _header_format(head) if "memlab" in keys else format
@@ -131,15 +136,6 @@ def _folder_format(source: Source) -> str:
     source.fail(
         f"is a directory, expected a file, or a folder of a benchmark with its files ({names}); name one of them"
     )
-
-
-def _columns(source: Source) -> set[str]:
-    import polars as pl
-
-    try:
-        return set(pl.read_parquet_schema(source.path))
-    except (OSError, pl.exceptions.PolarsError) as error:
-        source.fail(f"cannot be read as Parquet ({error}); was it downloaded whole?", error)
 
 
 def _first_keys(text: str) -> set[str]:
@@ -263,8 +259,10 @@ def stream(
         source, kind, name = replace(source, into=into, language=there.language), there.format, there.name
     if "path" in inspect.signature(read).parameters:
         parts = chatlog.read(source, batch_turns=batch_turns, records=read(source.path), kind=kind)
+    elif read is chatlog.read:
+        parts = chatlog.read(source, batch_turns=batch_turns)
     else:
-        parts = read(source, batch_turns=batch_turns)
+        parts = batches(read(source), source, kind, batch_turns)
     if pool is not None:
         parts = pooled_batches(concat(parts), n_sessions=pool, seed=seed, batch_turns=batch_turns)
     return (replace(part, name=name) if name else part for part in parts)

@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+from memlab.language import calendar
+
 T = TypeVar("T")
+D = TypeVar("D")
 MISSING: Any = object()
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ROLES = {"human": "user", "person": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
 _ROLES |= {role: role for role in ("user", "assistant", "system", "other")}
 
@@ -44,35 +47,73 @@ def _of_type(kind: type[T], expected: str) -> Callable[[Any, str], T]:
     return check
 
 
-as_object: Callable[[Any, str], dict[str, Any]] = _of_type(dict, "an object {…}")
 as_list: Callable[[Any, str], list[Any]] = _of_type(list, "a list […]")
 as_flag = _of_type(bool, "true or false")
 _as_whole = _of_type(int, "a whole number")
-_as_string = _of_type(str, "a string")
 
 
-def get(record: dict[str, Any], name: str, check: Callable[[Any, str], T], where: str = "") -> T:
-    """Check a field that has to be there; ``where`` is what it is called where that is not its name."""
-    return check(record.get(name, MISSING), where or name)
+class Record(dict[str, Any]):
+    """An object whose fields are checked as they are read; one with a default may be null or left out.
 
+    :param where: its place, which messages put before the names of its fields.
 
-def maybe(record: dict[str, Any], name: str, check: Callable[[Any, str], T]) -> T | None:
-    """Check a field that may be null or left out."""
-    value = record.get(name)
-    return None if value is None else check(value, name)
+    >>> from memlab.datasets._fields import Record
+    >>> Record({"text": "Hello", "role": None}).text("text"), Record({}).name("role", "user")
+    ('Hello', 'user')
+    >>> Record({"text": 1}, "messages[0]").text("text")
+    Traceback (most recent call last):
+        ...
+    memlab.datasets._fields.Bad: messages[0].text: found 1 (a number), expected a string
+    """
+
+    __slots__ = ("where",)
+
+    def __init__(self, raw: Any, where: str = "") -> None:
+        if not isinstance(raw, dict):
+            raise Bad(where, show(raw), "an object {…}")
+        super().__init__(raw)
+        self.where = where
+
+    def read(self, name: str, check: Callable[[Any, str], T], default: D = MISSING) -> T | D:
+        value = self.get(name, MISSING)
+        if default is not MISSING and (value is None or value is MISSING):
+            return default
+        return check(value, f"{self.where}.{name}" if self.where else name)
+
+    def text(self, name: str, default: D = MISSING) -> str | D:
+        return self.read(name, as_text, default)
+
+    def name(self, name: str, default: D = MISSING) -> str | D:
+        return self.read(name, as_name, default)
+
+    def names(self, name: str, default: D = MISSING) -> list[str] | D:
+        return self.read(name, as_names, default)
+
+    def object(self, name: str) -> Record:
+        return self.read(name, Record)
+
+    def listed(self, name: str, default: D = MISSING) -> list[Any] | D:
+        return self.read(name, as_list, default)
+
+    def answer(self, name: str, default: None = MISSING) -> str | None:
+        return self.read(name, as_answer, default)
+
+    def time(self, name: str) -> tuple[int | None, bool]:
+        return self.read(name, as_time, (None, True))
 
 
 def as_text(value: Any, where: str) -> str:
     """Check a string; text that no Unicode encoding or C string can hold is refused rather than changed."""
-    text = _as_string(value, where)
-    if "\x00" in text:
-        raise Bad(where, f"a NUL character at {text.index(chr(0))}", "text without it")
+    if not isinstance(value, str):
+        raise Bad(where, show(value), "a string")
+    if "\x00" in value:
+        raise Bad(where, f"a NUL character at {value.index(chr(0))}", "text without it")
     try:
-        text.encode()
+        value.encode()
     except UnicodeEncodeError as error:
-        lone = f"a lone surrogate \\u{ord(text[error.start]):04x} at {error.start}"
+        lone = f"a lone surrogate \\u{ord(value[error.start]):04x} at {error.start}"
         raise Bad(where, lone, "valid Unicode text (a surrogate pair for an emoji)") from None
-    return text
+    return value
 
 
 def as_name(value: Any, where: str) -> str:
@@ -83,6 +124,11 @@ def as_name(value: Any, where: str) -> str:
     if not text or text.isspace():
         raise Bad(where, show(value), "a name")
     return text
+
+
+def as_names(value: Any, where: str) -> list[str]:
+    """Check a list of names."""
+    return [as_name(name, f"{where}[{i}]") for i, name in enumerate(as_list(value, where))]
 
 
 def as_number(value: Any, where: str) -> int:
@@ -119,21 +165,24 @@ def as_role(role: str) -> str:
 
 def micros(moment: datetime) -> int:
     """Give the microseconds since 1970 of a moment with a zone."""
-    return (moment - EPOCH) // timedelta(microseconds=1)
+    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
-def as_time(value: Any, where: str) -> tuple[int | None, bool]:
+def moment(time: int | None) -> datetime | None:
+    """Undo :func:`micros`."""
+    return None if time is None else _EPOCH + timedelta(microseconds=time)
+
+
+def as_time(value: Any, where: str) -> tuple[int, bool]:
     """Read an ISO 8601 time or an epoch: microseconds since 1970, and whether the source gave a zone."""
     zoned = True
     try:
-        if value is None:
-            return None, True
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             time = round(value * (1_000 if abs(value) >= _MILLISECONDS else 1_000_000))
         else:
-            moment = datetime.fromisoformat(as_text(value, where).strip())
-            zoned = moment.tzinfo is not None
-            time = micros(moment if zoned else moment.replace(tzinfo=UTC))
+            read = datetime.fromisoformat(as_text(value, where).strip())
+            zoned = read.tzinfo is not None
+            time = micros(read if zoned else read.replace(tzinfo=UTC))
         if _FIRST <= time <= _LAST:
             return time, zoned
     except (ValueError, OverflowError):
@@ -142,15 +191,41 @@ def as_time(value: Any, where: str) -> tuple[int | None, bool]:
     raise Bad(where, show(value), expected)
 
 
-def as_date(value: Any, where: str, form: re.Pattern[str], moment: Callable[..., datetime], example: str) -> datetime:
-    """Read a date as a benchmark writes it: ``moment`` takes the groups of ``form``, and refuses with ValueError."""
-    match = form.fullmatch(as_text(value, where))
-    try:
-        if match is not None:
-            return moment(*match.groups())
-    except ValueError:
-        pass
-    raise Bad(where, repr(value), f'a date such as "{example}"')
+def date_check(form: str, example: str) -> Callable[..., datetime]:
+    r"""Make a check of dates as a benchmark writes them; they are read as UTC.
+
+    :param form: a regular expression whose groups ``year``, ``month`` (a number or a name), ``day``, ``hour``,
+        ``minute``, ``second`` and ``half`` (``a`` or ``p``, of twelve hours each) name the parts.
+
+    >>> from memlab.datasets._fields import date_check
+    >>> check = date_check(r"(?P<month>[a-z]+)-(?P<day>\d+)-(?P<year>\d+)", "March-15-2024")
+    >>> check("March-15-2024", "time_anchor").isoformat()
+    '2024-03-15T00:00:00+00:00'
+    """
+    pattern = re.compile(rf"\s*{form}\s*", re.IGNORECASE)
+
+    def check(value: Any, where: str = "date") -> datetime:
+        match = pattern.fullmatch(as_text(value, where))
+        try:
+            if match is not None:
+                return _moment(**match.groupdict("0"))
+        except ValueError:
+            pass
+        raise Bad(where, repr(value), f'a date such as "{example}"')
+
+    return check
+
+
+def _moment(
+    year: str, month: str, day: str, hour: str = "0", minute: str = "0", second: str = "0", half: str = ""
+) -> datetime:
+    hours = int(hour)
+    if half:
+        if not 1 <= hours <= 12:
+            raise ValueError(hour)
+        hours = hours % 12 + 12 * (half.lower() == "p")
+    number = int(month) if month.isdecimal() else calendar.month(month) or 0
+    return datetime(int(year), number, int(day), hours, int(minute), int(second), tzinfo=UTC)
 
 
 _MILLISECONDS = 10**11

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from memlab.datasets._fields import Bad, as_object
+from memlab.datasets._fields import Bad, Record
 from memlab.datasets._read import Source
 
 _CHUNK = 1 << 20
@@ -123,7 +123,7 @@ def objects(source: Source) -> Iterator[tuple[int, Any]]:
             index += 1
 
 
-def lines(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
+def lines(source: Source) -> Iterator[tuple[int, Record]]:
     """Stream the objects of a JSON-lines file with their line numbers (from 1); blank lines are passed over."""
     with source.open() as file, source.progress() as bar:
         for number, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), 1):
@@ -134,7 +134,7 @@ def lines(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
             if not raw or raw.isspace():
                 continue
             try:
-                record = as_object(_parse(raw), "")
+                record = Record(_parse(raw))
             except Bad as bad:
                 source.reject(f"line {number}", bad, raw.decode("utf-8", "surrogateescape"))
             else:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn, TypeVar
 
 import polars as pl
 from tqdm import tqdm
@@ -23,6 +23,7 @@ from memlab.records import TIMESTAMP, Annotation, Dataset, Issue, Question, Turn
 from memlab.sessions import GAP, sessions_of
 from memlab.terminal import one_line
 
+T = TypeVar("T")
 _PARTS = re.compile(r"\d+|\D+")
 QUARANTINE = Path(".memlab") / "quarantine"
 _MOST = 20_000  # bad records of a file that are set aside
@@ -129,6 +130,13 @@ class Source:
         file.seek(3 if start.startswith(codecs.BOM_UTF8) else 0)
         return file
 
+    def parquet(self, read: Callable[[Path], T]) -> T:
+        """Read a Parquet file with a function of polars."""
+        try:
+            return read(self.path)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            self.fail(f"cannot be read as Parquet ({error}); was it downloaded whole?", error)
+
     def progress(self) -> Any:
         """Give a progress bar over the bytes of the file, shown from two seconds on."""
         return tqdm(
@@ -176,6 +184,11 @@ def _printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
+def frame_of(rows: list[tuple[Any, ...]], schema: dict[str, Any]) -> pl.DataFrame:
+    """Make a frame of rows by way of their columns, which polars takes twice as fast."""
+    return pl.DataFrame(dict(zip(schema, zip(*rows, strict=True), strict=False)), schema=schema)
+
+
 _COLUMNS = {f.name: schema(Turn)[f.name] for f in fields(Turn) if f.name != "turn_id"} | {"timestamp": pl.Int64()}
 
 
@@ -195,9 +208,8 @@ class Rows:
     named: dict[str, str] = field(default_factory=dict)
 
     def dataset(self, source: Source, format: str) -> Dataset:
-        stamped = pl.DataFrame(self.turns, schema=_COLUMNS, orient="row").with_columns(
-            pl.col("timestamp").cast(pl.Datetime("us")).dt.replace_time_zone("UTC").cast(TIMESTAMP),
-            turn_id=pl.format("{}/{}", "session_id", "n").replace(self.named),
+        stamped = frame_of(self.turns, _COLUMNS).with_columns(
+            pl.col("timestamp").cast(TIMESTAMP), turn_id=pl.format("{}/{}", "session_id", "n").replace(self.named)
         )
         return assemble(stamped, self, source, format)
 

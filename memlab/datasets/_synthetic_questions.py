@@ -1,7 +1,7 @@
 """Asks about a planned scope: every answer is computed from the fact table, every piece of evidence read off it.
 
-A question carries its :class:`Program` (an operation and the facts that it runs over), so that a test, or a reader who
-doubts an answer, can derive it again from ``synthetic.facts`` alone.
+Beside a question stands how its answer follows from facts (:class:`Draft`), so that a test, or a reader who doubts an
+answer, can derive it again from ``synthetic.facts`` alone.
 """
 
 from __future__ import annotations
@@ -20,28 +20,15 @@ from memlab.records import Question
 UNKNOWN = "The conversations do not say."
 
 
-class Program(NamedTuple):
-    """How an answer follows from facts.
+class Draft(NamedTuple):
+    """What is asked, and how the answer follows from facts.
 
     :param operation: ``count``, ``times``, ``list``, ``sum``, ``each``, ``first``, ``order``, ``between``, ``ago``,
         ``value`` or ``none``.
-    :param facts: ids of the facts, in the order in which the operation needs them.
+    :param facts: in the order in which the operation needs them.
     :param since: only events from this day on belong to the question.
     """
 
-    operation: str
-    facts: list[str]
-    since: datetime | None = None
-
-
-class Asked(NamedTuple):
-    """A question with the program of its answer."""
-
-    question: Question
-    program: Program
-
-
-class _Draft(NamedTuple):
     kind: str
     text: str
     answer: str
@@ -50,11 +37,11 @@ class _Draft(NamedTuple):
     since: datetime | None = None
 
 
-def ask(world: World) -> list[Asked]:
+def ask(world: World) -> list[tuple[Question, Draft]]:
     """Ask about a scope: a number of questions of each kind in proportion to its turns, in random order."""
     turns = sum(world.sizes)
     asked_at = world.starts[-1].replace(hour=12, minute=0, second=0) + timedelta(days=2 + world.pick(9))
-    kinds: dict[Callable[[World], Iterator[_Draft]], int] = {
+    kinds: dict[Callable[[World], Iterator[Draft]], int] = {
         _aggregations: 36,
         partial(_order, asked_at=asked_at): 80,
         _updates: 85,
@@ -63,18 +50,18 @@ def ask(world: World) -> list[Asked]:
         partial(_single, kind="preference", question_type="single-session-preference"): 95,
         _unknown: 90,
     }
-    drafts: list[_Draft] = []
+    drafts: list[Draft] = []
     for make, turns_each in kinds.items():
         drafts += world.sample(list(make(world)), max(1, round(turns / turns_each)))
     return [
-        _asked(world.scope, i, draft, asked_at + timedelta(minutes=i))
+        (_question(world.scope, i, draft, asked_at + timedelta(minutes=i)), draft)
         for i, draft in enumerate(world.sample(drafts, len(drafts)))
     ]
 
 
-def _asked(scope: str, i: int, draft: _Draft, asked_at: datetime) -> Asked:
+def _question(scope: str, i: int, draft: Draft, asked_at: datetime) -> Question:
     evidence = _unique(turn for fact in draft.facts for turn in fact.evidence)
-    question = Question(
+    return Question(
         query_id=f"{scope}/q{i}",
         scope=scope,
         text=draft.text,
@@ -85,7 +72,6 @@ def _asked(scope: str, i: int, draft: _Draft, asked_at: datetime) -> Asked:
         evidence_sessions=_unique(turn.rpartition("/")[0] for turn in evidence),
         abstention=draft.kind == "abstention",
     )
-    return Asked(question, Program(draft.operation, [fact.fact_id for fact in draft.facts], draft.since))
 
 
 def _unique(ids: Iterable[str]) -> list[str]:
@@ -106,7 +92,7 @@ FORMS: dict[str, Callable[[list[Fact]], str]] = {
 }
 
 
-def _aggregations(world: World) -> Iterator[_Draft]:
+def _aggregations(world: World) -> Iterator[Draft]:
     """How many, which all, how much in total, each; over all the time, since a month, or over two collections."""
     spending: list[tuple[str, list[Fact]]] = []
     for entry in world.language.collections:
@@ -126,13 +112,13 @@ def _aggregations(world: World) -> Iterator[_Draft]:
     if len(spending) > 1:
         (label, first), (other_label, second) = world.sample(spending, 2)
         text = f"How much money have I spent on {label} and {other_label} taken together?"
-        yield _Draft("multi-session", text, FORMS["sum"](first + second), "sum", first + second)
+        yield Draft("multi-session", text, FORMS["sum"](first + second), "sum", first + second)
 
 
-def _aggregate(world: World, entry: Entry, form: str, facts: list[Fact], since: datetime | None) -> _Draft:
+def _aggregate(world: World, entry: Entry, form: str, facts: list[Fact], since: datetime | None) -> Draft:
     begin = f" since the beginning of {MONTHS[since.month - 1]} {since.year}" if since else None
     text = capital(world.say(entry.lines[form], span=begin or world.choose(("", " so far"))))
-    return _Draft("multi-session", text, FORMS[form](facts), form, facts, since)
+    return Draft("multi-session", text, FORMS[form](facts), form, facts, since)
 
 
 def _single_events(world: World) -> list[Fact]:
@@ -142,7 +128,7 @@ def _single_events(world: World) -> list[Fact]:
     return [f for f, name in zip(events, names, strict=True) if names.count(name) == 1]
 
 
-def _order(world: World, asked_at: datetime) -> Iterator[_Draft]:
+def _order(world: World, asked_at: datetime) -> Iterator[Draft]:
     """Which first, in what order, how long between, how long ago."""
     events = _single_events(world)
     for i in range(max(4, sum(world.sizes) // 40)):
@@ -166,7 +152,7 @@ def _order(world: World, asked_at: datetime) -> Iterator[_Draft]:
             days = (asked_at.date() - chosen[0].valid_from.date()).days
             text, answer = f"How many days ago was it: {refs['a']}?", f"{days} days"
         facts = {"order": chosen, "ago": chosen[:1]}.get(form, pair)
-        yield _Draft("temporal-reasoning", text, answer, form, facts)
+        yield Draft("temporal-reasoning", text, answer, form, facts)
 
 
 def _histories(world: World) -> Iterator[tuple[Entry, list[Fact], bool]]:
@@ -178,7 +164,7 @@ def _histories(world: World) -> Iterator[tuple[Entry, list[Fact], bool]]:
             yield entry, true, len(true) < len(facts)
 
 
-def _updates(world: World) -> Iterator[_Draft]:
+def _updates(world: World) -> Iterator[Draft]:
     """The current value of what changed or was corrected, and the value before it (which needs both statements)."""
     for entry, true, corrected in _histories(world):
         if len(true) > 1 or corrected:
@@ -187,11 +173,11 @@ def _updates(world: World) -> Iterator[_Draft]:
             yield _value_question(world, entry, "prev", true[-2:], "knowledge-update")
 
 
-def _value_question(world: World, entry: Entry, form: str, facts: list[Fact], kind: str) -> _Draft:
-    return _Draft(kind, world.say(entry.lines[form]), facts[0].object, "value", facts)
+def _value_question(world: World, entry: Entry, form: str, facts: list[Fact], kind: str) -> Draft:
+    return Draft(kind, world.say(entry.lines[form]), facts[0].object, "value", facts)
 
 
-def _details(world: World) -> Iterator[_Draft]:
+def _details(world: World) -> Iterator[Draft]:
     """What the user said once."""
     kind = "single-session-user"
     yield from _single(world, "detail", kind)
@@ -201,7 +187,7 @@ def _details(world: World) -> Iterator[_Draft]:
     for fact in world.sample(_single_events(world), 3):
         price = _amount_text(world, fact.predicate, fact.object)
         if price and fact.value is not None:
-            yield _Draft(kind, price, amount_answer(fact.value, fact.unit), "sum", [fact])
+            yield Draft(kind, price, amount_answer(fact.value, fact.unit), "sum", [fact])
 
 
 def _amount_text(world: World, collection: str, name: str) -> str | None:
@@ -209,15 +195,15 @@ def _amount_text(world: World, collection: str, name: str) -> str | None:
     return world.say(lines, item_names(name)) if lines else None
 
 
-def _single(world: World, kind: str, question_type: str) -> Iterator[_Draft]:
+def _single(world: World, kind: str, question_type: str) -> Iterator[Draft]:
     """Ask for each fact of a kind that is said once, in the words bound to it."""
     for fact in world.facts:
         if fact.kind == kind:
             entry, env = world.bound[fact.fact_id]
-            yield _Draft(question_type, world.say(entry.lines["q"], env), fact.object, "value", [fact])
+            yield Draft(question_type, world.say(entry.lines["q"], env), fact.object, "value", [fact])
 
 
-def _unknown(world: World) -> Iterator[_Draft]:
+def _unknown(world: World) -> Iterator[Draft]:
     """Near misses: the topic was talked about, another person's thing was, this was not."""
     texts: list[str | None] = []
     for fact in world.facts:
@@ -235,4 +221,4 @@ def _unknown(world: World) -> Iterator[_Draft]:
             stranger = refs[0] if refs else world.say(entry.lines["ref"], name=names[-1])
             texts.append(f"How many days lay between {happened} and {stranger}?")
     for text in filter(None, texts):
-        yield _Draft("abstention", text, UNKNOWN, "none", [])
+        yield Draft("abstention", text, UNKNOWN, "none", [])

@@ -14,7 +14,6 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -22,25 +21,21 @@ import polars as pl
 
 from memlab.datasets._fields import (
     Bad,
+    Record,
     as_answers,
-    as_date,
     as_list,
     as_name,
     as_number,
-    as_object,
     as_role,
     as_rubric,
-    as_text,
-    get,
-    maybe,
+    date_check,
     micros,
     sessions_of_turns,
     show,
 )
 from memlab.datasets._json import objects
-from memlab.datasets._read import Rows, Source, batches
-from memlab.language.calendar import month
-from memlab.records import Dataset, Question, id_part
+from memlab.datasets._read import Rows, Source
+from memlab.records import Question, id_part
 
 FILES = ("chat.json", "*/chat.json", "*/*/chat.json", "*.parquet")
 """Where the chats of a folder are."""
@@ -48,29 +43,11 @@ ANSWERS = ("answer", "ideal_response", "ideal_answer", "ideal_summary", "expecte
 """What the answer is called, by ability."""
 
 _MARKER = re.compile(r"\s*->->[ \t]*(?:\d+(?:\s*,\s*(?:\d+|N/A))*)?")
-_DATE = re.compile(r"\s*([A-Za-z]+)-(\d{1,2})-(\d{4})\s*")
+parse_date = date_check(r"(?P<month>[a-z]+)-(?P<day>\d{1,2})-(?P<year>\d{4})", "March-15-2024")
 
 
-def parse_date(value: Any, where: str = "time_anchor") -> datetime:
-    """Read a time anchor, as UTC.
-
-    >>> from memlab.datasets.beam import parse_date
-    >>> parse_date("March-15-2024").isoformat()
-    '2024-03-15T00:00:00+00:00'
-    """
-    return as_date(value, where, _DATE, _moment, "March-15-2024")
-
-
-def _moment(name: str, day: str, year: str) -> datetime:
-    return datetime(int(year), month(name) or 0, int(day), tzinfo=UTC)
-
-
-def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
-    """Stream BEAM's chats in batches of whole chats."""
-    return batches(_chats(source), source, "beam", batch_turns)
-
-
-def _chats(source: Source) -> Iterator[Rows]:
+def read(source: Source) -> Iterator[Rows]:
+    """Stream BEAM's chats: the rows of each chat."""
     seen: set[str] = set()
     for file in source.files(*FILES):
         chat: list[Any] = []
@@ -79,12 +56,13 @@ def _chats(source: Source) -> Iterator[Rows]:
                 chat.append(raw)
                 continue
             with file.record(f"chat {index}", raw):
-                read = _Chat(file, get(raw, "conversation_id", as_name))
+                row = Record(raw)
+                read = _Chat(file, row.name("conversation_id"))
                 if read.name in seen:
                     raise Bad("conversation_id", f"{read.name!r} again", "an id of its own")
                 seen.add(read.name)
-                read.turns(_plans(raw))
-                read.questions(_literal(raw["probing_questions"]))
+                read.turns(_plans(row))
+                read.questions(_literal(row["probing_questions"]))
                 yield read.rows
         if chat:
             inside = file.path.parent != source.path and source.path.is_dir()
@@ -97,21 +75,15 @@ def _chats(source: Source) -> Iterator[Rows]:
 
 def _values(file: Source) -> Iterator[tuple[int, Any]]:
     """Give the values of a JSON file, or the rows of the published table."""
-    if file.path.suffix != ".parquet":
-        yield from objects(file)
-        return
-    try:
-        table = pl.read_parquet(file.path)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        file.fail(f"cannot be read as Parquet ({error}); was it downloaded whole?", error)
-    yield from enumerate(table.iter_rows(named=True))
+    if file.path.suffix == ".parquet":
+        return enumerate(file.parquet(pl.read_parquet).iter_rows(named=True))
+    return objects(file)
 
 
-def _plans(row: dict[str, Any]) -> list[Any]:
+def _plans(row: Record) -> list[Any]:
     """Give the chat of a row of the published table; the largest chats stand in their plans."""
-    plans = [as_object(plan, f"plans[{k}]") for k, plan in enumerate(maybe(row, "plans", as_list) or ())]
-    chats = [{f"plan-{k}": get(plan, "chat", as_list, f"plans[{k - 1}].chat")} for k, plan in enumerate(plans, 1)]
-    return chats or get(row, "chat", as_list)
+    plans = [Record(plan, f"plans[{k}]") for k, plan in enumerate(row.listed("plans", ()))]
+    return [{f"plan-{k}": plan.listed("chat")} for k, plan in enumerate(plans, 1)] or row.listed("chat")
 
 
 def _literal(value: Any) -> Any:
@@ -152,15 +124,17 @@ class _Chat:
             label = f"{self.name}: {part}{batch}"
             time = None
             with self.source.record(label, anchors):
-                time = next((micros(parse_date(anchor)) for anchor in anchors if anchor is not None), None)
+                time = next(
+                    (micros(parse_date(anchor, "time_anchor")) for anchor in anchors if anchor is not None), None
+                )
             if time is None:
                 self.source.note(label, "no time anchor", "kept without a time")
             for n, raw in enumerate(messages, 1):
                 with self.source.record(f"{label}[{n - 1}]", raw):
-                    message = as_object(raw, "")
-                    number, role = get(message, "id", as_number), get(message, "role", as_name)
-                    text = _MARKER.sub("", get(message, "content", as_text))
-                    anchor = maybe(message, "time_anchor", parse_date)
+                    message = Record(raw)
+                    number, role = message.read("id", as_number), message.name("role")
+                    text = _MARKER.sub("", message.text("content"))
+                    anchor = message.read("time_anchor", parse_date, None)
                     time = time if anchor is None else micros(anchor)
                     if part != plan:  # BEAM's own script numbers a plan on from the one before
                         plan, shift = part, last + 1 if number <= last else 0
@@ -172,26 +146,27 @@ class _Chat:
 
     def questions(self, probing: Any) -> None:
         place = count()
-        for ability, asked in as_object(probing, "probing_questions").items():
+        abilities = Record(probing, "probing_questions")
+        for ability in abilities:
             as_name(ability, "ability")
-            for i, (raw, q) in enumerate(zip(as_list(asked, f"probing_questions.{ability}"), place, strict=False)):
+            for i, (raw, q) in enumerate(zip(abilities.listed(ability), place, strict=False)):
                 where = f"{self.name}: {ability}[{i}]"
                 with self.source.record(where, raw):
-                    record, abstention = as_object(raw, ""), ability == "abstention"
-                    answers = [(key, record[key]) for key in ANSWERS if record.get(key) is not None]
+                    record, abstention = Record(raw), ability == "abstention"
+                    answers = [key for key in ANSWERS if record.get(key) is not None]
                     evidence = [] if abstention else self.evidence(record.get("source_chat_ids"), where)
                     self.rows.questions.append(
                         Question(
                             query_id=f"{self.scope}/q{q}",
                             scope=self.scope,
-                            text=get(record, "question", as_name),
-                            answer=as_answers(answers[0][1], answers[0][0]) if answers else None,
+                            text=record.name("question"),
+                            answer=record.read(answers[0], as_answers) if answers else None,
                             question_type=ability.replace("_", "-"),
                             timestamp=None,
                             evidence=evidence,
                             evidence_sessions=sessions_of_turns(evidence),
                             abstention=abstention,
-                            rubric=as_rubric(record.get("rubric"), "rubric"),
+                            rubric=record.read("rubric", as_rubric, None),
                         )
                     )
 
@@ -232,7 +207,9 @@ def _batches(chat: list[Any], part: str = "") -> Iterator[tuple[str, str, list[A
             continue
         batch = raw if isinstance(raw, dict) else {"turns": as_list(raw, f"batch {number}")}
         messages = [
-            message for turn in get(batch, "turns", as_list) for message in (turn if isinstance(turn, list) else [turn])
+            message
+            for turn in Record(batch).listed("turns")
+            for message in (turn if isinstance(turn, list) else [turn])
         ]
         named = as_name(batch.get("batch_number", number), "batch_number")
         anchors = [*(m.get("time_anchor") for m in messages if isinstance(m, dict)), batch.get("time_anchor")]

@@ -48,29 +48,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import polars as pl
 
-from memlab.datasets._fields import (
-    EPOCH,
-    Bad,
-    as_answer,
-    as_flag,
-    as_list,
-    as_name,
-    as_object,
-    as_role,
-    as_rubric,
-    as_text,
-    as_time,
-    get,
-    maybe,
-    show,
-)
+from memlab.datasets._fields import Bad, Record, as_flag, as_role, as_rubric, moment, show
 from memlab.datasets._json import lines
-from memlab.datasets._read import Rows, Source, assemble
+from memlab.datasets._read import Rows, Source, assemble, frame_of
 from memlab.datasets.identity import joined, messages_of, with_session_ids, with_turn_ids
 from memlab.errors import DataError
 from memlab.language.analysis import LANGUAGES
@@ -97,7 +82,7 @@ class _Log:
     ids: dict[tuple[str, str], int] = field(default_factory=dict)
     messages: list[tuple[Any, ...]] = field(default_factory=list)
     packed: list[pl.DataFrame] = field(default_factory=list)
-    questions: dict[str, list[tuple[int, dict[str, Any]]]] = field(default_factory=dict)
+    questions: dict[str, list[tuple[int, Record]]] = field(default_factory=dict)
     count: int = 0
     zoneless: bool = False
 
@@ -109,7 +94,7 @@ class _Log:
 
     def pack(self) -> None:
         """Move messages into a frame, which takes a fraction of the memory."""
-        self.packed.append(pl.DataFrame(self.messages, schema=_SCHEMA, orient="row"))
+        self.packed.append(frame_of(self.messages, _SCHEMA))
         self.messages = []
 
     def after(self, scope: str) -> _Log:
@@ -118,7 +103,7 @@ class _Log:
         questions = {scope: opened} if opened else {}
         return _Log(self.source, self.kind, self.query_ids, questions=questions, zoneless=self.zoneless)
 
-    def note_zone(self, record: dict[str, Any], number: int, *, zoned: bool) -> None:
+    def note_zone(self, record: Record, number: int, *, zoned: bool) -> None:
         """Note the first time of the file that has no zone."""
         if not zoned and not self.zoneless:
             where, action = f"line {number}: timestamp", "times without a zone are taken as UTC"
@@ -143,7 +128,7 @@ def read(
                 source.language = source.language or language
             if "memlab" in record or "fact" in record:
                 continue
-            scope = get(record, "scope", as_name)
+            scope = record.name("scope")
             if grouped and scope != current:
                 if scope in begun:
                     expected = 'its lines together, or no "grouped": true'
@@ -167,18 +152,18 @@ def read(
     yield from _datasets(log, batch_turns)
 
 
-def _numbered(records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _numbered(records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, Record]]:
     for number, record in enumerate(records, 1):
         if not isinstance(record, dict):
             raise DataError(
                 f"record {number} is {type(record).__name__}; a format yields dicts, as a chat log's lines are"
             )
         time = record.get("timestamp")
-        yield number, {**record, "timestamp": time.isoformat()} if isinstance(time, datetime) else record
+        yield number, Record({**record, "timestamp": time.isoformat()} if isinstance(time, datetime) else record)
 
 
 def _header(raw: Any, place: int) -> tuple[str, bool, str]:
-    header = {"format": "chatlog", "grouped": False, "language": "en", **as_object(raw, "memlab")}
+    header = {"format": "chatlog", "grouped": False, "language": "en", **Record(raw, "memlab")}
     if place:
         raise Bad("memlab", "a header", "it in the first line only")
     if header["format"] not in ("chatlog", "synthetic"):
@@ -189,16 +174,16 @@ def _header(raw: Any, place: int) -> tuple[str, bool, str]:
     return header["format"], grouped, header["language"]
 
 
-def _message(record: dict[str, Any], scope: str, log: _Log, number: int) -> tuple[Any, ...]:
-    sender, role = maybe(record, "sender", as_name), maybe(record, "role", as_name)
+def _message(record: Record, scope: str, log: _Log, number: int) -> tuple[Any, ...]:
+    sender, role = record.name("sender", None), record.name("role", None)
     speaker = sender or role
     if speaker is None:
         raise Bad("sender", "neither a sender nor a role", "one of them")
     if role is None:
         role = speaker if speaker.strip().lower() in _ROLES else "user"
-    text, caption = get(record, "text", as_text), maybe(record, "caption", as_text)
-    session, name = maybe(record, "session", as_name), maybe(record, "id", as_name)
-    time, zoned = as_time(record.get("timestamp"), "timestamp")
+    text, caption = record.text("text"), record.text("caption", None)
+    session, name = record.name("session", None), record.name("id", None)
+    time, zoned = record.time("timestamp")
     if name is not None and log.ids.setdefault((scope, name), number) != number:
         first = log.ids[scope, name]
         raise Bad("id", f"{name!r} again in scope {scope!r} (first on line {first})", "an id of its own")
@@ -232,7 +217,7 @@ def _datasets(log: _Log, batch_turns: int) -> Iterator[Dataset]:
 def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
     encoded = {scope: id_part(scope) for scope in scopes}
     stamped = messages.with_columns(
-        timestamp=pl.col("timestamp").cast(pl.Datetime("us")).dt.replace_time_zone("UTC").cast(TIMESTAMP),
+        timestamp=pl.col("timestamp").cast(TIMESTAMP),
         raw_scope="scope",
         scope=pl.col("scope").replace_strict(encoded, return_dtype=pl.String),
         named="session",
@@ -252,7 +237,7 @@ def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
     default = _QueryIds(there)
     for scope, i, number, record in asked:
         with log.source.record(f"line {number}", record):
-            time, zoned = as_time(record.get("timestamp"), "timestamp")
+            time, zoned = record.time("timestamp")
             question = _question(record, scope, (turns, sessions), time)
             if not question.query_id:
                 question = replace(question, query_id=default.give(question, i))
@@ -295,7 +280,7 @@ _Names = dict[tuple[str, str], tuple[str, str]]
 """(scope, what a question may call a turn or a session) → id and session id."""
 
 
-def _turn_names(placed: pl.DataFrame, whole: pl.DataFrame, questions: list[dict[str, Any]]) -> _Names:
+def _turn_names(placed: pl.DataFrame, whole: pl.DataFrame, questions: list[Record]) -> _Names:
     """Find the turns that questions cite by place, turn id or message id; the last win."""
     cited = [q[key] for q in questions for key in ("evidence", "stale") if isinstance(q.get(key), list)]
     wanted = {str(name) for names in cited for name in names if isinstance(name, (str, int))}
@@ -335,9 +320,9 @@ def _session_names(placed: pl.DataFrame, whole: pl.DataFrame, scopes: set[str]) 
     return names
 
 
-def _question(record: dict[str, Any], scope: str, names: tuple[_Names, _Names], time: int | None) -> Question:
+def _question(record: Record, scope: str, names: tuple[_Names, _Names], time: int | None) -> Question:
     """Read a question; one without an id has an empty one."""
-    parts = (maybe(record, "query_id", as_name) or "").split("/")
+    parts = record.name("query_id", "").split("/")
     abstention = as_flag(record.get("abstention", False), "abstention")
     cited = _resolve(record, "evidence", scope, names[0])
     named = [*_resolve(record, "evidence_sessions", scope, names[1])]
@@ -347,21 +332,21 @@ def _question(record: dict[str, Any], scope: str, names: tuple[_Names, _Names], 
     return Question(
         query_id="/".join(part and id_part(part) for part in parts),
         scope=id_part(scope),
-        text=as_name(record["question"], "question"),
-        answer=as_answer(record.get("answer"), "answer"),
-        question_type=maybe(record, "type", as_name) or "unspecified",
-        timestamp=None if time is None else EPOCH + timedelta(microseconds=time),
+        text=record.name("question"),
+        answer=record.answer("answer", None),
+        question_type=record.name("type", "unspecified"),
+        timestamp=moment(time),
         evidence=evidence,
         evidence_sessions=named or list(dict.fromkeys(cited.values())),
         abstention=abstention,
-        rubric=as_rubric(record.get("rubric"), "rubric"),
+        rubric=record.read("rubric", as_rubric, None),
         stale=stale or None,
     )
 
 
-def _resolve(record: dict[str, Any], name: str, scope: str, names: _Names) -> dict[str, str]:
+def _resolve(record: Record, name: str, scope: str, names: _Names) -> dict[str, str]:
     """Give the ids of what a question cites, each with its session."""
-    cited = [as_name(value, f"{name}[{i}]") for i, value in enumerate(maybe(record, name, as_list) or ())]
+    cited = record.names(name, [])
     for i, value in enumerate(cited):
         if (scope, value) not in names:
             what = "a session" if name == "evidence_sessions" else "a message id, <session>/<n> or a turn id"

@@ -14,46 +14,30 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memlab.datasets._fields import (
-    Bad,
-    as_answer,
-    as_list,
-    as_name,
-    as_object,
-    as_role,
-    as_text,
-    get,
-    maybe,
-    sessions_of_turns,
-    show,
-)
+from memlab.datasets._fields import Bad, Record, as_role, sessions_of_turns, show
 from memlab.datasets._json import objects
-from memlab.datasets._read import Rows, Source, batches
-from memlab.records import Dataset, Question, id_part
+from memlab.datasets._read import Rows, Source
+from memlab.records import Question, id_part
 
 FILES = ("*.json", "*_evidence/*.json", "*/*_evidence/*.json", "*/*/*_evidence/*.json")
 _RUBRICS = ("preference", "implicit-connection")
 
 
-def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
-    """Stream ConvoMem's files in batches of whole evidence items or test cases."""
-    return batches(_cases(source), source, "convomem", batch_turns)
-
-
-def _cases(source: Source) -> Iterator[Rows]:
+def read(source: Source) -> Iterator[Rows]:
+    """Stream ConvoMem's files: the rows of each evidence item or test case."""
     for file in source.files(*FILES):
         kind, number = _kind(file.path), 0
         for index, raw in objects(file):
             with file.record(f"record {index}", raw):
-                record = as_object(raw, "")
+                record = Record(raw)
                 mixed = "evidenceItems" in record
-                items = get(record, "evidenceItems" if mixed else "evidence_items", as_list)
+                items = record.listed("evidenceItems" if mixed else "evidence_items")
                 for asked in [items] if mixed else [[item] for item in items]:
                     name = f"{source.named(file)}/{number}"
                     number += 1
                     with file.record(name, asked):
-                        told = record if mixed else as_object(asked[0], "")
-                        yield _case(file, name, get(told, "conversations", as_list), asked, kind)
+                        told = record if mixed else Record(asked[0])
+                        yield _case(file, name, told.listed("conversations"), asked, kind)
 
 
 def _kind(path: Path) -> str:
@@ -68,38 +52,35 @@ def _case(source: Source, name: str, conversations: list[Any], items: list[Any],
     places: dict[tuple[str, str], str] = {}
     names: set[str] = set()
     for c, raw in enumerate(conversations):
-        conversation = as_object(raw, f"conversations[{c}]")
-        called = maybe(conversation, "id", as_name) or f"conversation_{c}"
+        conversation = Record(raw, f"conversations[{c}]")
+        called = conversation.name("id", f"conversation_{c}")
         called = f"{called}-{c}" if called in names else called
         names.add(called)
         session = f"{scope}/{id_part(called)}"
-        for n, said in enumerate(get(conversation, "messages", as_list, f"conversations[{c}].messages"), 1):
-            where = f"conversations[{c}].messages[{n - 1}]"
-            message = as_object(said, where)
-            speaker = get(message, "speaker", as_name, f"{where}.speaker").strip().lower()
-            text = get(message, "text", as_text, f"{where}.text")
+        for n, said in enumerate(conversation.listed("messages"), 1):
+            message = Record(said, f"conversations[{c}].messages[{n - 1}]")
+            speaker, text = message.name("speaker").strip().lower(), message.text("text")
             rows.turns.append((scope, session, n, speaker, as_role(speaker), text, None, None))
             places.setdefault((speaker, text.strip()), f"{session}/{n}")
     if not rows.turns:
         raise Bad("conversations", "no messages", "conversations with messages")
     for i, raw in enumerate(items):
-        item, evidence = as_object(raw, f"evidence item {i}"), []
-        for j, said in enumerate(get(item, "message_evidences", as_list)):
-            message = as_object(said, f"message_evidences[{j}]")
-            text = get(message, "text", as_text, f"message_evidences[{j}].text")
-            speaker = (maybe(message, "speaker", as_name) or "user").strip().lower()
+        item, evidence = Record(raw, f"evidence item {i}"), list[str]()
+        for j, said in enumerate(item.listed("message_evidences")):
+            message = Record(said, f"message_evidences[{j}]")
+            speaker, text = message.name("speaker", "user").strip().lower(), message.text("text")
             turn = places.get((speaker, text.strip()))
             if turn is None:
                 source.note(f"{name}: message_evidences[{j}]", show(text), "dropped evidence")
             else:
                 evidence.append(turn)
         evidence = list(dict.fromkeys(evidence))
-        answer = get(item, "answer", as_answer)
+        answer = item.answer("answer")
         rows.questions.append(
             Question(
                 query_id=f"{scope}/q{i}",
                 scope=scope,
-                text=get(item, "question", as_name),
+                text=item.name("question"),
                 answer=answer,
                 question_type=kind,
                 timestamp=None,

@@ -12,20 +12,12 @@ from typing import Any
 
 import polars as pl
 
-from memlab.datasets._fields import (
-    Bad,
-    as_list,
-    as_name,
-    as_object,
-    as_text,
-    get,
-    sessions_of_turns,
-)
+from memlab.datasets._fields import Bad, Record, as_text, sessions_of_turns
 from memlab.datasets._json import objects
 from memlab.datasets._read import Source
 from memlab.datasets.locomo import cited
 from memlab.errors import DataError
-from memlab.records import Dataset, Question, frame, schema
+from memlab.records import Dataset
 
 FILES = ("errors.json", "errors_conv_*.json", "*.json")
 CORRECTED = "corrected evidence"
@@ -57,8 +49,8 @@ def corrected(data: Dataset, path: str | Path) -> Dataset:
     for file in source.files(*FILES):
         for index, raw in objects(file):
             with file.record(f"error {index}", raw):
-                record = as_object(raw, "")
-                text = get(record, "question", as_name).strip()
+                record = Record(raw)
+                text = record.name("question").strip()
                 wrong, right = (_turns(record, name) for name in ("cited_evidence", "correct_evidence"))
                 meant = asked.get(text, [])
                 if len(meant) > 1:
@@ -77,18 +69,18 @@ def corrected(data: Dataset, path: str | Path) -> Dataset:
                     source.note(f"error {index}", f"{len(asked[text])} questions with these words", "not corrected")
     if not about:
         source.fail(f"corrects no question of {data.name}; expected the questions of LoCoMo in their own words")
-    rows = [{**row, **_evidence(mended, row)} for row in data.questions.iter_rows(named=True)]
-    questions = frame(Question, [Question(**row) for row in rows]).select(*schema(Question))
-    return replace(
-        data,
-        name=f"{data.name}-corrected",
-        questions=questions,
-        issues=pl.concat([data.issues, source.take_issues()]),
+    evidence_of = data.questions.select("query_id", "evidence").iter_rows()
+    turns = [mended.get(query, evidence) for query, evidence in evidence_of]
+    kind = data.questions.schema["evidence"]
+    questions = data.questions.with_columns(
+        evidence=pl.Series(turns, dtype=kind), evidence_sessions=pl.Series([*map(sessions_of_turns, turns)], dtype=kind)
     )
+    issues = pl.concat([data.issues, source.take_issues()])
+    return replace(data, name=f"{data.name}-corrected", questions=questions, issues=issues)
 
 
-def _turns(record: dict[str, Any], name: str) -> list[tuple[int, int]]:
-    texts = [as_text(text, f"{name}[{i}]") for i, text in enumerate(get(record, name, as_list))]
+def _turns(record: Record, name: str) -> list[tuple[int, int]]:
+    texts = [as_text(text, f"{name}[{i}]") for i, text in enumerate(record.listed(name))]
     turns = [turn for text in texts for turn in cited(text)]
     if texts and not turns:
         raise Bad(name, repr(texts[0]), 'turn ids such as "D1:3"')
@@ -98,10 +90,3 @@ def _turns(record: dict[str, Any], name: str) -> list[tuple[int, int]]:
 def _ids(turns: list[tuple[int, int]], row: dict[str, Any], there: set[str]) -> list[str]:
     ids = [f"{row['scope']}/session_{k}/{n}" for k, n in turns]
     return [turn for turn in dict.fromkeys(ids) if turn in there]
-
-
-def _evidence(mended: dict[str, list[str]], row: dict[str, Any]) -> dict[str, list[str]]:
-    if row["query_id"] not in mended:
-        return {}
-    turns = mended[row["query_id"]]
-    return {"evidence": turns, "evidence_sessions": sessions_of_turns(turns)}

@@ -115,18 +115,22 @@ def fetch(name: str, *, directory: str | Path = "data", url: str | None = None, 
             )
         target.parent.mkdir(parents=True, exist_ok=True)
         download = _Download(url or source.url, source, target.with_name(target.name + ".part"), progress)
-        if not (source.size and download.size() == source.size):
+        begun = download.size()
+        if begun != source.size:
             download.run()
         digest = _sha256(download.part)
+        if begun and digest != source.sha256:  # what stood there was of another file
+            download.part.unlink()
+            download.run()
+            digest = _sha256(download.part)
         if digest != source.sha256:
-            download.discard()
+            download.part.unlink()
             raise DataError(
                 f"{download.url} gave a file with SHA-256 {digest}, but the published one is {source.sha256}; "
                 f"{download.part} was removed. Run the command again; if this repeats, the server or a proxy serves "
                 "another file"
             )
         os.replace(download.part, target)
-        download.discard()
     return target
 
 
@@ -182,22 +186,15 @@ class _TryAgain(Exception):
 
 @dataclass
 class _Download:
-    """Fills a part file; beside it stands which version of the file it holds."""
+    """Fills a part file. Whether all of its bytes are of one file is for its SHA-256 to tell."""
 
     url: str
     source: Published
     part: Path
     progress: bool
 
-    def __post_init__(self) -> None:
-        self.version = self.part.with_name(self.part.name + ".version")
-
     def size(self) -> int:
         return self.part.stat().st_size if self.part.exists() else 0
-
-    def discard(self) -> None:
-        self.part.unlink(missing_ok=True)
-        self.version.unlink(missing_ok=True)
 
     def run(self) -> None:
         """Go on after dropped connections as long as they bring anything new."""
@@ -222,17 +219,13 @@ class _Download:
                     time.sleep(min(pause, _LONGEST_PAUSE_SECONDS))
 
     def receive(self, client: httpx.Client) -> None:
-        """Append what the part file lacks; begin again where the server cannot continue the same file."""
+        """Append what the part file lacks; begin again where the server knows no ranges."""
         from tqdm import tqdm
 
-        begun = self.size() if self.version.exists() else 0
-        asked = {"Range": f"bytes={begun}-", "If-Range": self.version.read_text()} if begun else {}
-        with client.stream("GET", self.url, headers=asked) as response:
-            self.check(response, begun)
-            if response.status_code == 200:
-                begun = 0
-                self.part.unlink(missing_ok=True)  # first, so that no old bytes ever stand beside a new version
-                self.note_version(response)
+        begun = self.size()
+        with client.stream("GET", self.url, headers={"Range": f"bytes={begun}-"} if begun else {}) as response:
+            self.check(response)
+            begun = begun if response.status_code == 206 else 0
             length = response.headers.get("Content-Length", "")
             total = begun + int(length) if length.isdigit() else self.source.size
             needed, free = (total or 0) - begun, shutil.disk_usage(self.part.parent).free
@@ -251,27 +244,18 @@ class _Download:
                     out.write(chunk)
                     bar.update(len(chunk))
 
-    def check(self, response: httpx.Response, begun: int) -> None:
-        status, served = response.status_code, response.headers.get("Content-Range", "")
-        if status == 200 or (status == 206 and begun and served.startswith(f"bytes {begun}-")):
+    def check(self, response: httpx.Response) -> None:
+        status = response.status_code
+        if status in (200, 206):
             return
-        if status in (206, 416):  # another range than asked for, or a part file longer than the file
-            self.discard()
-        if status in (206, 408, 416, 429) or status >= 500:
+        if status == 416:  # the part file is longer than the file
+            self.part.unlink(missing_ok=True)
+        if status in (408, 416, 429) or status >= 500:
             raise _TryAgain(response)
         raise DataError(
             f"{self.url} answered HTTP status {status} {response.reason_phrase}; expected 200. The address may have "
             f"moved: download the file by hand and put it at {self.part.with_suffix('')}"
         )
-
-    def note_version(self, response: httpx.Response) -> None:
-        """Note which version of the file comes; without a strong one the download cannot be continued."""
-        etag = response.headers.get("ETag", "")
-        version = etag if etag and not etag.startswith("W/") else response.headers.get("Last-Modified", "")
-        if version and response.headers.get("Content-Encoding", "identity") == "identity":
-            self.version.write_text(version)
-        else:
-            self.version.unlink(missing_ok=True)
 
     def unreachable(self, failures: int, error: Exception) -> str:
         size = f", {self.source.size:,} bytes" if self.source.size else ""

@@ -11,32 +11,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
-from memlab.datasets._fields import (
-    Bad,
-    as_answer,
-    as_date,
-    as_list,
-    as_name,
-    as_object,
-    as_text,
-    get,
-    maybe,
-    micros,
-    sessions_of_turns,
-    show,
-)
+from memlab.datasets._fields import Bad, Record, as_name, as_text, date_check, micros, sessions_of_turns, show
 from memlab.datasets._json import objects
-from memlab.datasets._read import Rows, Source, batches
-from memlab.language.calendar import month
-from memlab.records import Annotation, Dataset, Question, id_part
+from memlab.datasets._read import Rows, Source
+from memlab.records import Annotation, Question, id_part
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 """Category number to its name; several projects swap them, these are the paper's."""
 
-_DATE = re.compile(r"\s*(\d{1,2}):(\d{2})\s*([ap])m\s+on\s+(\d{1,2})\s+([a-z]+),?\s+(\d{4})\s*", re.IGNORECASE)
+parse_date = date_check(
+    r"(?P<hour>\d{1,2}):(?P<minute>\d{2})\s*(?P<half>[ap])m\s+on\s+(?P<day>\d{1,2})\s+(?P<month>[a-z]+),?\s+(?P<year>\d{4})",
+    "1:56 pm on 8 May, 2023",
+)
 _ID = r"D\s*:?\s*(\d{1,9})\s*[:;.]\s*"
 _CITED = re.compile(rf"{_ID}(\d{{1,9}})(?!\d)(?:\s*(?:[-–]|to)\s*(?:{_ID})?(\d{{1,9}})(?![\d:]))?", re.IGNORECASE)
 _LONGEST = 100  # turns of a range; more is a fault of typing
@@ -44,37 +32,16 @@ _LONGEST_CITED = 10_000  # characters that cite turns
 _SESSION = re.compile(r"session_(0|[1-9]\d{0,8})")
 
 
-def parse_date(value: Any, where: str = "date") -> datetime:
-    """Read a LoCoMo date, as UTC.
-
-    >>> from memlab.datasets.locomo import parse_date
-    >>> parse_date("1:56 pm on 8 May, 2023").isoformat()
-    '2023-05-08T13:56:00+00:00'
-    """
-    return as_date(value, where, _DATE, _moment, "1:56 pm on 8 May, 2023")
-
-
-def _moment(hour: str, minute: str, half: str, day: str, name: str, year: str) -> datetime:
-    if not 1 <= int(hour) <= 12:
-        raise ValueError(hour)
-    hour24 = int(hour) % 12 + 12 * (half.lower() == "p")
-    return datetime(int(year), month(name) or 0, int(day), hour24, int(minute), tzinfo=UTC)
-
-
-def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
-    """Stream a LoCoMo file in batches of whole conversations."""
-    return batches(_conversations(source), source, "locomo", batch_turns)
-
-
-def _conversations(source: Source) -> Iterator[Rows]:
+def read(source: Source) -> Iterator[Rows]:
+    """Stream a LoCoMo file: the rows of each conversation."""
     seen: set[str] = set()
     for index, raw in objects(source):
         with source.record(f"conversation {index}", raw) as reading:
-            record = as_object(raw, "")
-            name = reading.label = get(record, "sample_id", as_name)
+            record = Record(raw)
+            name = reading.label = record.name("sample_id")
             if name in seen:
                 raise Bad("sample_id", f"{name!r} again", "an id of its own")
-            conversation, questions = get(record, "conversation", as_object), get(record, "qa", as_list)
+            conversation, questions = Record(record.object("conversation")), record.listed("qa")
             seen.add(name)
             reader = Conversation(source, name, id_part(name), Rows())
             reader.turns(conversation)
@@ -87,7 +54,7 @@ def _conversations(source: Source) -> Iterator[Rows]:
                 ("event_summary", reader.annotations),
             ):
                 with source.record(name, record.get(part)):
-                    for key in as_object(record.get(part, {}), part):
+                    for key in Record(record.get(part, {}), part):
                         read_part(part, key, record[part][key])
             yield reader.rows
 
@@ -124,18 +91,18 @@ class Conversation:
     def note(self, where: str, found: str, action: str) -> None:
         self.source.note(f"{self.name}: {where}", found, action)
 
-    def turns(self, conversation: dict[str, Any]) -> None:
+    def turns(self, conversation: Record) -> None:
         for k in sorted(int(m[1]) for key in conversation if (m := _SESSION.fullmatch(key))):
             key = f"session_{k}"
             with self.source.record(self.name, conversation[key]):
-                turns = get(conversation, key, as_list)
+                turns = conversation.listed(key)
                 if not turns:
                     self.note(key, "a session without turns", "dropped empty session")
                     continue
                 time, seen = self._time(conversation, f"{key}_date_time"), set[int]()
                 for place, raw in enumerate(turns):
                     with self.source.record(f"{self.name}: {key}[{place}]", raw):
-                        self._turn(as_object(raw, ""), k, time, seen)
+                        self._turn(Record(raw), k, time, seen)
         dated = [key.removesuffix("_date_time") for key in conversation if key.endswith("_date_time")]
         if idle := [key for key in dated if key not in conversation]:
             dates = f"{len(idle)} dates of sessions that are not there ({idle[0]} … {idle[-1]})"
@@ -150,16 +117,16 @@ class Conversation:
             return micros(parse_date(conversation[field], field))
         return None
 
-    def _turn(self, turn: dict[str, Any], k: int, time: int | None, seen: set[int]) -> None:
-        dia_id = get(turn, "dia_id", as_text)
+    def _turn(self, turn: Record, k: int, time: int | None, seen: set[int]) -> None:
+        dia_id = turn.text("dia_id")
         match = re.fullmatch(r"D(\d{1,9}):(\d{1,9})", dia_id.strip())
         if match is None or int(match[1]) != k or int(match[2]) < 1:
             raise Bad("dia_id", show(dia_id), f'"D{k}:<n>"')
         n = int(match[2])
         if n in seen:
             raise Bad("dia_id", f"{dia_id!r} again", "an id of its own")
-        speaker, text = get(turn, "speaker", as_name), get(turn, "text", as_text)
-        caption = maybe(turn, "blip_caption", as_text)
+        speaker, text = turn.name("speaker"), turn.text("text")
+        caption = turn.text("blip_caption", None)
         seen.add(n)
         self.turn_ids[k, n] = f"{self.scope}/session_{k}/{n}"
         self.rows.turns.append((self.scope, f"{self.scope}/session_{k}", n, speaker, "user", text, caption, time))
@@ -168,9 +135,9 @@ class Conversation:
         for i, raw in enumerate(questions):
             field = f"qa[{i}]"
             with self.source.record(f"{self.name}: {field}", raw):
-                record = as_object(raw, "")
-                category = get(record, "category", self.category)
-                text, answer = get(record, "question", as_name), as_answer(record.get("answer"), "answer")
+                record = Record(raw)
+                category = record.read("category", self.category)
+                text, answer = record.name("question"), record.answer("answer", None)
                 if answer is None and category != 5:
                     self.note(f"{field}: answer", "nothing", "kept without an answer")
                 evidence = self._evidence(record.get("evidence", []), field)
@@ -221,13 +188,14 @@ class Conversation:
             return
         kind = "event" if part == "event_summary" else part
         with self.source.record(self.name, raw):
-            for speaker, statements in as_object(raw, f"{part}.{key}").items():
+            said = Record(raw, f"{part}.{key}")
+            for speaker in said:
                 if speaker == "date":  # the session's own
                     continue
                 field = f"{part}.{key}.{speaker}"
-                with self.source.record(self.name, statements):
+                with self.source.record(self.name, said[speaker]):
                     as_name(speaker, f"{part}.{key}: speaker")
-                    for i, statement in enumerate(as_list(statements, field)):
+                    for i, statement in enumerate(said.listed(speaker)):
                         with self.source.record(f"{self.name}: {field}[{i}]", statement):
                             text, cited = _statement(statement, kind)
                             evidence = self._evidence(cited, f"{field}[{i}]")

@@ -7,64 +7,35 @@ differ only in how many sessions that is. A turn's time is its session's date.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from memlab.datasets._fields import (
-    Bad,
-    as_answer,
-    as_date,
-    as_list,
-    as_name,
-    as_object,
-    as_role,
-    as_text,
-    get,
-    micros,
-    show,
-)
+from memlab.datasets._fields import Bad, Record, as_list, as_name, as_role, date_check, micros, show
 from memlab.datasets._json import objects
 from memlab.datasets._read import Rows, Source, batches
 from memlab.errors import DataError
 from memlab.records import Dataset, Issue, Question, Turn, concat, frame, id_part, schema
 from memlab.sessions import sessions_of
 
-_DATE = re.compile(r"\s*(\d{4})/(\d{1,2})/(\d{1,2})(?:\s*\([A-Za-z]+\))?\s+(\d{1,2}):(\d{2})\s*")
+parse_date = date_check(
+    r"(?P<year>\d{4})/(?P<month>\d{1,2})/(?P<day>\d{1,2})(?:\s*\([a-z]+\))?\s+(?P<hour>\d{1,2}):(?P<minute>\d{2})",
+    "2023/05/20 (Sat) 02:21",
+)
 
 
-def parse_date(value: Any, where: str = "date") -> datetime:
-    """Read a LongMemEval date, as UTC.
-
-    >>> from memlab.datasets.longmemeval import parse_date
-    >>> parse_date("2023/05/20 (Sat) 02:21").isoformat()
-    '2023-05-20T02:21:00+00:00'
-    """
-    return as_date(value, where, _DATE, _moment, "2023/05/20 (Sat) 02:21")
-
-
-def _moment(*parts: str) -> datetime:
-    year, month, day, hour, minute = map(int, parts)
-    return datetime(year, month, day, hour, minute, tzinfo=UTC)
-
-
-def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
-    """Stream a LongMemEval file in batches of whole questions."""
-    return batches(_questions(source), source, "longmemeval", batch_turns)
-
-
-def _questions(source: Source) -> Iterator[Rows]:
+def read(source: Source) -> Iterator[Rows]:
+    """Stream a LongMemEval file: the rows of each question."""
     seen: dict[str, int] = {}
     for index, raw in objects(source):
         with source.record(f"question {index}", raw) as reading:
-            record = as_object(raw, "")
-            name = get(record, "question_id", as_name)
+            record = Record(raw)
+            name = record.name("question_id")
             reading.label = f"question {index} ({name!r})"
             if name in seen:
                 raise Bad("question_id", f"{name!r} again (first in question {seen[name]})", "an id of its own")
@@ -73,8 +44,8 @@ def _questions(source: Source) -> Iterator[Rows]:
             yield rows
 
 
-def _question(record: dict[str, Any], scope: str, source: Source, label: str) -> Rows:
-    answers = [as_name(s, f"answer_session_ids[{i}]") for i, s in enumerate(get(record, "answer_session_ids", as_list))]
+def _question(record: Record, scope: str, source: Source, label: str) -> Rows:
+    answers = record.names("answer_session_ids")
     haystack = _haystack(record, source, label)
     if unknown := [s for s in answers if s not in haystack]:
         raise Bad("answer_session_ids", f"{unknown[0]!r}, which the haystack does not hold", "haystack_session_ids")
@@ -87,10 +58,10 @@ def _question(record: dict[str, Any], scope: str, source: Source, label: str) ->
         Question(
             query_id=scope,
             scope=scope,
-            text=get(record, "question", as_text),
-            answer=get(record, "answer", as_answer),
-            question_type=get(record, "question_type", as_text),
-            timestamp=get(record, "question_date", parse_date),
+            text=record.text("question"),
+            answer=record.answer("answer"),
+            question_type=record.text("question_type"),
+            timestamp=record.read("question_date", parse_date),
             evidence=evidence,
             evidence_sessions=[f"{scope}/{id_part(name)}" for name in dict.fromkeys(answers)],
             abstention=str(record["question_id"]).endswith("_abs"),
@@ -99,9 +70,9 @@ def _question(record: dict[str, Any], scope: str, source: Source, label: str) ->
     return rows
 
 
-def _haystack(record: dict[str, Any], source: Source, label: str) -> dict[str, tuple[datetime, list[Any], str]]:
+def _haystack(record: Record, source: Source, label: str) -> dict[str, tuple[datetime, list[Any], str]]:
     """Give the sessions of a question by name, in order of date: date, turns, and where they stood."""
-    names, dates, sessions = (get(record, f"haystack_{k}", as_list) for k in ("session_ids", "dates", "sessions"))
+    names, dates, sessions = (record.listed(f"haystack_{k}") for k in ("session_ids", "dates", "sessions"))
     if not len(names) == len(dates) == len(sessions):
         counts = f"{len(sessions)} sessions, {len(names)} ids and {len(dates)} dates"
         raise Bad("haystack_sessions", counts, "as many of each")
@@ -128,9 +99,8 @@ def _turns(rows: Rows, turns: list[Any], where: str, *, scope: str, session_id: 
     marked = []
     for n, raw in enumerate(turns, 1):
         at = f"{where}[{n - 1}]"
-        turn = as_object(raw, at)
-        role = get(turn, "role", as_text, f"{at}.role")
-        text = get(turn, "content", as_text, f"{at}.content")
+        turn = Record(raw, at)
+        role, text = turn.text("role"), turn.text("content")
         has_answer = turn.get("has_answer")
         if has_answer is not None and not isinstance(has_answer, bool):
             raise Bad(f"{at}.has_answer", show(has_answer), "true, false or nothing")
@@ -157,7 +127,7 @@ def pool(source: str | Path | Dataset, *, n_sessions: int = 48, seed: int = 0) -
     """
     if not isinstance(source, Dataset):
         file = Source(Path(source))
-        source = concat(read(file, batch_turns=1 << 62))
+        source = concat(batches(read(file), file, "longmemeval", 1 << 62))
     return concat(pooled_batches(source, n_sessions=n_sessions, seed=seed, batch_turns=1 << 62))
 
 

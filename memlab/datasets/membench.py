@@ -13,52 +13,46 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from memlab.datasets._fields import (
-    EPOCH,
     Bad,
+    Record,
     as_answers,
-    as_list,
     as_name,
     as_number,
-    as_object,
     as_text,
-    get,
-    maybe,
     micros,
+    moment,
     sessions_of_turns,
     show,
 )
 from memlab.datasets._json import objects
-from memlab.datasets._read import Rows, Source, batches
-from memlab.records import Dataset, Question, id_part
+from memlab.datasets._read import Rows, Source
+from memlab.records import Question, id_part
 
 FILES = ("*AgentData*.json", "*/*AgentData*.json")
 _TIME = re.compile(r"(?:time:?\s*|^\s*)['\"]?(\d{4})-(\d{1,2})-(\d{1,2}) (\d{1,2}):(\d{2})")
 
 
-def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
-    """Stream MemBench's files in batches of whole trajectories."""
-    return batches(_trajectories(source), source, "membench", batch_turns)
-
-
-def _trajectories(source: Source) -> Iterator[Rows]:
+def read(source: Source) -> Iterator[Rows]:
+    """Stream MemBench's files: the rows of each trajectory."""
     for file in source.files(*FILES):
         for _, raw in objects(file):
             with file.record(file.path.name, None):
-                for kind, topics in as_object(raw, "").items():
-                    for topic, trajectories in as_object(topics, kind).items():
+                for kind, topics in Record(raw).items():
+                    group = Record(topics, kind)
+                    for topic in group:
                         within = f"{source.named(file)}/{as_name(kind, 'kind')}/{as_name(topic, 'topic')}"
-                        for i, trajectory in enumerate(as_list(trajectories, f"{kind}.{topic}")):
+                        for i, trajectory in enumerate(group.listed(topic)):
                             with file.record(f"{within}/{i}", trajectory):
-                                yield _trajectory(file, f"{within}/{i}", kind, as_object(trajectory, ""))
+                                yield _trajectory(file, f"{within}/{i}", kind, Record(trajectory))
 
 
-def _trajectory(source: Source, name: str, kind: str, record: dict[str, Any]) -> Rows:
+def _trajectory(source: Source, name: str, kind: str, record: Record) -> Rows:
     scope, rows, steps = id_part(name), Rows(), list[str]()
-    listed = get(record, "message_list", as_list)
+    listed = record.listed("message_list")
     sessions = listed if listed and all(isinstance(part, list) for part in listed) else [listed]
     for s, messages in enumerate(sessions, 1):
         for n, raw in enumerate(messages, 1):
@@ -67,8 +61,8 @@ def _trajectory(source: Source, name: str, kind: str, record: dict[str, Any]) ->
             steps.append(f"{scope}/session_{s}/{n}")
     if not steps:
         raise Bad("message_list", "no messages", "a list of messages, or of sessions of them")
-    asked, evidence = get(record, "QA", as_object), []
-    for i, cited in enumerate(maybe(asked, "target_step_id", as_list) or ()):
+    asked, evidence = record.object("QA"), list[str]()
+    for i, cited in enumerate(asked.listed("target_step_id", ())):
         # The published files give [step, session], the samples the step alone.
         first = cited[0] if isinstance(cited, list) and cited else cited
         step = as_number(first, f"QA.target_step_id[{i}]")
@@ -76,15 +70,15 @@ def _trajectory(source: Source, name: str, kind: str, record: dict[str, Any]) ->
             evidence.append(steps[step])
         else:
             source.note(f"{name}: QA.target_step_id[{i}]", f"step {step} of {len(steps)}", "dropped evidence")
-    time, evidence = _time(maybe(asked, "time", as_text) or ""), list(dict.fromkeys(evidence))
+    time, evidence = _time(asked.text("time", "")), list(dict.fromkeys(evidence))
     rows.questions.append(
         Question(
             query_id=f"{scope}/q0",
             scope=scope,
-            text=get(asked, "question", as_name, "QA.question"),
-            answer=as_answers(asked.get("answer"), "QA.answer"),
+            text=asked.name("question"),
+            answer=asked.read("answer", as_answers, None),
             question_type=kind.replace("_", "-"),
-            timestamp=None if time is None else EPOCH + timedelta(microseconds=time),
+            timestamp=moment(time),
             evidence=evidence,
             evidence_sessions=sessions_of_turns(evidence),
         )
@@ -96,16 +90,16 @@ def _step(raw: Any, where: str) -> str:
     """Write a step as MemBench's script does, from any of its forms."""
     if isinstance(raw, str):
         return as_text(raw, where)
-    message = as_object(raw, where)
+    message = Record(raw, where)
     spoken = [
-        as_text(message[key], f"{where}.{key}")
+        message.text(key)
         for keys in (("user_message", "user"), ("assistant_message", "assistant", "agent"), ("message",))
         for key in [next((key for key in keys if message.get(key) is not None), None)]
         if key is not None
     ]
     if not spoken:
         raise Bad(where, show(raw), "user and agent, or message")
-    place, time = maybe(message, "place", as_text), maybe(message, "time", as_text)
+    place, time = message.text("place", None), message.text("time", None)
     said = f" (place: {place}; time: {time})" if place or time else ""
     return "\n".join(part + said for part in spoken)
 

@@ -11,62 +11,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from typing import Any
+from datetime import datetime
 
-from memlab.datasets._fields import (
-    Bad,
-    as_date,
-    as_list,
-    as_name,
-    as_object,
-    as_text,
-    get,
-    maybe,
-    micros,
-    show,
-)
+from memlab.datasets._fields import Bad, Record, date_check, micros, show
 from memlab.datasets._json import objects
-from memlab.datasets._read import Rows, Source, batches
+from memlab.datasets._read import Rows, Source
 from memlab.datasets.locomo import Conversation
-from memlab.records import Dataset, id_part
+from memlab.records import id_part
 
 FILES = ("Chat_*.json",)
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "commonsense"}
 """Category number to its name in the paper."""
 
-_DATE = re.compile(r"\s*(\d{1,2})\.(\d{1,2})\.(\d{4}),?\s+(\d{1,2}):(\d{2})(?::(\d{2}))?\s*")
+parse_date = date_check(
+    r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4}),?\s+(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}))?",
+    "29.12.2023, 00:51:12",
+)
 _SESSION = re.compile(r"session_(0|[1-9]\d{0,8})")
 _DIA = re.compile(r"\s*D(\d{1,9}):(\d{1,9})\s*")
 
 
-def parse_date(value: Any, where: str = "date_time") -> datetime:
-    """Read a date of REALTALK, as UTC.
-
-    >>> from memlab.datasets.realtalk import parse_date
-    >>> parse_date("29.12.2023, 00:51:12").isoformat()
-    '2023-12-29T00:51:12+00:00'
-    """
-    return as_date(value, where, _DATE, _moment, "29.12.2023, 00:51:12")
-
-
-def _moment(day: str, month: str, year: str, hour: str, minute: str, second: str | None) -> datetime:
-    return datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), tzinfo=UTC)
-
-
-def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
-    """Stream REALTALK's chats in batches of whole chats."""
-    return batches(_chats(source), source, "realtalk", batch_turns)
-
-
-def _chats(source: Source) -> Iterator[Rows]:
+def read(source: Source) -> Iterator[Rows]:
+    """Stream REALTALK's chats: the rows of each chat."""
     for file in source.files(*FILES):
         for index, raw in objects(file):
             name = source.named(file) + (f"-{index}" if index else "")
             with file.record(name, raw):
-                record = as_object(raw, "")
+                record = Record(raw)
                 chat = _Chat(file, name, id_part(name), Rows(), CATEGORIES)
-                questions = get(record, "qa", as_list)
+                questions = record.listed("qa")
                 chat.turns(record)
                 if not chat.rows.turns:
                     raise Bad("", "no turns", "session_1, session_2 … with messages")
@@ -77,31 +50,31 @@ def _chats(source: Source) -> Iterator[Rows]:
 class _Chat(Conversation):
     """A conversation whose messages have their own times, and ids that tell nothing of their session."""
 
-    def turns(self, conversation: dict[str, Any]) -> None:
+    def turns(self, conversation: Record) -> None:
         for k in sorted(int(m[1]) for key in conversation if (m := _SESSION.fullmatch(key))):
             key = f"session_{k}"
             with self.source.record(self.name, conversation[key]):
-                messages = get(conversation, key, as_list)
-                day = maybe(conversation, f"{key}_date_time", parse_date)
+                messages = conversation.listed(key)
+                day = conversation.read(f"{key}_date_time", parse_date, None)
                 for n, raw in enumerate(messages, 1):
                     with self.source.record(f"{self.name}: {key}[{n - 1}]", raw):
-                        self._message(as_object(raw, ""), f"{self.scope}/{key}", n, day)
+                        self._message(Record(raw), f"{self.scope}/{key}", n, day)
                 if not messages:
                     self.note(key, "a session without messages", "dropped empty session")
 
-    def _message(self, message: dict[str, Any], session: str, n: int, day: datetime | None) -> None:
-        dia = get(message, "dia_id", as_text)
+    def _message(self, message: Record, session: str, n: int, day: datetime | None) -> None:
+        dia = message.text("dia_id")
         match = _DIA.fullmatch(dia)
         if match is None:
             raise Bad("dia_id", show(dia), '"D<k>:<n>"')
         cited = int(match[1]), int(match[2])
         if cited in self.turn_ids:
             raise Bad("dia_id", f"{dia!r} again", "an id of its own")
-        speaker, caption = get(message, "speaker", as_name), maybe(message, "blip_caption", as_text)
-        text = maybe(message, "clean_text", as_text)
+        speaker, caption = message.name("speaker"), message.text("blip_caption", None)
+        text = message.text("clean_text", None)
         if text is None and caption is None:
             self.note(f"{session.rpartition('/')[2]}[{n - 1}]: clean_text", "nothing", "kept without a text")
-        moment = maybe(message, "date_time", parse_date) or day
-        time = None if moment is None else micros(moment)
+        said = message.read("date_time", parse_date, day)
+        time = None if said is None else micros(said)
         self.turn_ids[cited] = f"{session}/{n}"
         self.rows.turns.append((self.scope, session, n, speaker, "user", text or "", caption, time))

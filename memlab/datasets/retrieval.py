@@ -23,28 +23,14 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from memlab.datasets._fields import (
-    EPOCH,
-    Bad,
-    as_answer,
-    as_list,
-    as_name,
-    as_role,
-    as_rubric,
-    as_text,
-    as_time,
-    get,
-    maybe,
-    show,
-)
+from memlab.datasets._fields import Bad, Record, as_role, as_rubric, moment, show
 from memlab.datasets._json import lines
-from memlab.datasets._read import Rows, Source, batches, matching
+from memlab.datasets._read import Rows, Source, matching
 from memlab.errors import DataError
 from memlab.files import atomic
 from memlab.records import Dataset, Question, id_part, qrels, raw_part
@@ -55,22 +41,19 @@ _NUMBER = re.compile(r"\s*-?\d+(\.\d*)?\s*")
 _QRELS = ("qrels.tsv", "qrels/test.tsv", "qrels/*.tsv")
 
 
-def read(source: Source, *, batch_turns: int) -> Iterator[Dataset]:
-    """Stream a retrieval folder in batches of whole scopes; the corpus is held whole."""
-    folder = source.path if source.path.is_dir() else source.path.parent
-    return batches(_scopes(replace(source, path=folder)), source, "retrieval", batch_turns)
-
-
 @dataclass
 class _Asked:
     """The questions of a scope, and the documents that it holds; ``None`` for all of the corpus."""
 
     documents: list[str] | None = None
-    questions: list[tuple[str, str, dict[str, Any], list[str]]] = field(default_factory=list)
+    questions: list[tuple[str, str, Record, list[str]]] = field(default_factory=list)
 
 
-def _scopes(source: Source) -> Iterator[Rows]:
-    corpus = {_id(record): record for _, record in _records(_file(source, "corpus.jsonl"), _id)}
+def read(source: Source) -> Iterator[Rows]:
+    """Stream a retrieval folder: the rows of each scope; the corpus is held whole."""
+    if not source.path.is_dir():
+        source = replace(source, path=source.path.parent)
+    corpus = {_id(record): record for _, record in _records(_file(source, "corpus.jsonl"))}
     of_scope: dict[str, list[str]] = {}
     for doc_id, record in corpus.items():
         of_scope.setdefault(str(record.get("scope") or ""), []).append(doc_id)
@@ -94,9 +77,9 @@ def _ask(source: Source, file: Source, of_scope: dict[str, list[str]], asked: di
     names: dict[tuple[str, ...], str] = {}
     for scene, members in scenes.items():
         names.setdefault(tuple(members), scene)
-    for number, record in _records(file, _id):
+    for number, record in _records(file):
         with file.record(f"line {number}", record):
-            query, scope = _id(record), maybe(record, "scope", as_name)
+            query, scope = _id(record), record.name("scope", None)
             documents: list[str] | None = None
             if scope in of_scope:
                 documents = of_scope[scope]
@@ -115,7 +98,7 @@ def _ask(source: Source, file: Source, of_scope: dict[str, list[str]], asked: di
         source.note(f"{kind or own.name}: qrels", what, "ignored")
 
 
-def _fill(rows: Rows, source: Source, name: str, about: _Asked, corpus: dict[str, dict[str, Any]]) -> None:
+def _fill(rows: Rows, source: Source, name: str, about: _Asked, corpus: dict[str, Record]) -> None:
     """Make the turns and questions of a scope."""
     scope, counts, turns = id_part(name), dict[str, int](), dict[str, tuple[str, str]]()
     for doc_id in corpus if about.documents is None else about.documents:
@@ -124,11 +107,11 @@ def _fill(rows: Rows, source: Source, name: str, about: _Asked, corpus: dict[str
             source.note(f"candidates.jsonl: {name}", f"{doc_id!r}, which corpus.jsonl does not hold", "ignored")
             continue
         with source.record(f"corpus.jsonl: {doc_id!r}", record):
-            session = f"{scope}/{id_part(maybe(record, 'session', as_name) or 's1')}"
+            session = f"{scope}/{id_part(record.name('session', 's1'))}"
             n = counts[session] = counts.get(session, 0) + 1
-            time, _ = as_time(record.get("timestamp"), "timestamp")
+            time, _ = record.time("timestamp")
             speaker, text, caption = _said(record)
-            role = maybe(record, "role", as_name) or "other"
+            role = record.name("role", "other")
             rows.turns.append((scope, session, n, speaker, as_role(role), text, caption, time))
             turn = f"{session}/{n}"
             if "scope" in record and doc_id.startswith(f"{scope}/"):  # written from a dataset, whose id it is
@@ -140,48 +123,48 @@ def _fill(rows: Rows, source: Source, name: str, about: _Asked, corpus: dict[str
             if len(evidence) < len(cited):
                 lost = next(doc_id for doc_id in cited if doc_id not in turns)
                 source.note(f"qrels: {query}", f"{lost!r}, which its scope does not hold", "dropped evidence")
-            time, _ = as_time(record.get("timestamp"), "timestamp")
+            time, _ = record.time("timestamp")
             rows.questions.append(
                 Question(
                     query_id=_query_id(kind, query, record),
                     scope=scope,
-                    text=get(record, "text", as_name),
-                    answer=maybe(record, "answer", as_answer),
-                    question_type=maybe(record, "type", as_name) or kind.replace("_", "-") or "unspecified",
-                    timestamp=None if time is None else EPOCH + timedelta(microseconds=time),
+                    text=record.name("text"),
+                    answer=record.answer("answer", None),
+                    question_type=record.name("type", kind.replace("_", "-") or "unspecified"),
+                    timestamp=moment(time),
                     evidence=[*evidence],
                     evidence_sessions=list(dict.fromkeys(evidence.values())),
-                    rubric=as_rubric(record.get("rubric"), "rubric"),
+                    rubric=record.read("rubric", as_rubric, None),
                 )
             )
 
 
-def _query_id(kind: str, query: str, record: dict[str, Any]) -> str:
+def _query_id(kind: str, query: str, record: Record) -> str:
     if "scope" in record:  # written from a dataset, whose ids they are
         return query
     return "/".join(id_part(part) for part in [kind, *query.split("/")] if part)
 
 
-def _said(record: dict[str, Any]) -> tuple[str, str, str | None]:
+def _said(record: Record) -> tuple[str, str, str | None]:
     """Give speaker, text and caption; a title stands before the text, as MTEB and LMEB join them."""
-    text, title = get(record, "text", as_text), maybe(record, "title", as_text) or ""
-    speaker, caption = maybe(record, "speaker", as_name), maybe(record, "caption", as_text)
+    text, title = record.text("text"), record.text("title", "")
+    speaker, caption = record.name("speaker", None), record.text("caption", None)
     if speaker is None:
         return "document", f"{title} {text}".strip(), caption
     return speaker, text.removesuffix(f" ({caption})"), caption
 
 
-def _id(record: dict[str, Any]) -> str:
+def _id(record: Record) -> str:
     """Give the id; where both are there, LMEB means the one without an underscore."""
-    return as_name(record["id"], "id") if record.get("id") is not None else get(record, "_id", as_name)
+    return record.name("id" if record.get("id") is not None else "_id")
 
 
-def _records(file: Source, name: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+def _records(file: Source) -> Iterator[tuple[int, Record]]:
     """Stream lines whose id is a name and stands once."""
     seen: dict[str, int] = {}
     for number, record in lines(file):
         with file.record(f"line {number}", record):
-            called = name(record)
+            called = _id(record)
             if seen.setdefault(called, number) != number:
                 raise Bad("_id", f"{called!r} again (first on line {seen[called]})", "an id of its own")
             yield number, record
@@ -222,10 +205,8 @@ def _scenes(source: Source, above: Path) -> dict[str, list[str]]:
     file = replace(source, path=path or source.path)
     for number, record in lines(file) if path else ():
         with file.record(f"line {number}", record):
-            listed = get(record, "candidate_doc_ids", as_list)
-            scenes[get(record, "scene_id", as_name)] = [
-                as_name(doc, f"candidate_doc_ids[{i}]") for i, doc in enumerate(listed)
-            ]
+            documents = record.names("candidate_doc_ids")
+            scenes[record.name("scene_id")] = documents
     return scenes
 
 

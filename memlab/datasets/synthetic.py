@@ -52,7 +52,6 @@ FACT_SCHEMA: dict[str, Any] = {
     "status": pl.String(),
     "evidence": pl.List(pl.String()),
 }
-_BATCH_TURNS = 10_000
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def _scopes(parameters: Parameters) -> Iterator[tuple[World, list[Question]]]:
         upto = parameters.turns if i == n - 1 else int((i + 1 + shift) * parameters.turns / n)
         scope = f"user-{i + 1:0{width}d}"
         world = build(scope, upto - done, parameters.seed, parameters.hazard_per_year, language())
-        yield world, [asked.question for asked in ask(world)]
+        yield world, [question for question, _ in ask(world)]
         done = upto
 
 
@@ -115,18 +114,8 @@ def generate(
     >>> data.turns.height, data.questions["question_type"].n_unique() >= 5
     (120, True)
     """
-    return concat(_stream(Parameters(turns, seed, turns_per_scope, hazard_per_year, answers)))
-
-
-def stream(
-    turns: int, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_year: float = 1.5, answers: int = 0
-) -> Iterator[Dataset]:
-    """Make the dataset of :func:`generate` in parts of one or more whole scopes, with bounded memory."""
-    return _stream(Parameters(turns, seed, turns_per_scope, hazard_per_year, answers))
-
-
-def _stream(parameters: Parameters) -> Iterator[Dataset]:
-    return chatlog.read(Source(Path(parameters.name)), batch_turns=_BATCH_TURNS, records=_records(parameters))
+    parameters = Parameters(turns, seed, turns_per_scope, hazard_per_year, answers)
+    return concat(chatlog.read(Source(Path(parameters.name)), batch_turns=turns, records=_records(parameters)))
 
 
 def facts(turns: int, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_year: float = 1.5) -> pl.DataFrame:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import datetime
+from functools import cache
+from operator import attrgetter
 from typing import Any, get_type_hints
 from urllib.parse import unquote
 
@@ -46,7 +48,7 @@ class Session:
     :param n: place within the scope in order of time, from 1.
     :param start: time of the first turn; the session's own date where turns have none.
     :param participants: the speakers, in order of first appearance.
-    :param status: ``open``, ``closed``, ``summarized``, ``failed`` or ``skipped``.
+    :param status: ``summarized`` where the source carries a summary, else ``closed``.
     :param summary: a summary that the source carries or a model wrote.
     """
 
@@ -131,6 +133,7 @@ _DTYPES: dict[Any, Any] = {
 }
 
 
+@cache
 def schema(row_type: type) -> dict[str, Any]:
     """Give the polars schema of a row type.
 
@@ -149,10 +152,8 @@ def frame(row_type: type, rows: Iterable[Any] = ()) -> pl.DataFrame:
     >>> frame(Issue, [Issue("a.json: record 3: text", "null", "quarantined")]).shape
     (1, 3)
     """
-    names = list(schema(row_type))
-    return pl.DataFrame(
-        [tuple(getattr(row, name) for name in names) for row in rows], schema=schema(row_type), orient="row"
-    )
+    columns = schema(row_type)
+    return pl.DataFrame([*map(attrgetter(*columns), rows)], schema=columns, orient="row")
 
 
 _UNSAFE = re.compile(r"[\s/%\x00-\x1f\x7f\ud800-\udfff]")

@@ -21,7 +21,7 @@ from memlab import datasets, records
 from memlab.datasets import synthetic
 from memlab.datasets._synthetic_language import Slot, amount_answer, language, when_phrase
 from memlab.datasets._synthetic_plan import build, exponential
-from memlab.datasets._synthetic_questions import UNKNOWN, Asked, ask
+from memlab.datasets._synthetic_questions import UNKNOWN, Draft, ask
 from memlab.datasets._synthetic_talk import write_turns
 from memlab.errors import DataError, ExportError
 
@@ -72,17 +72,6 @@ def test_size_is_exact_and_sessions_are_well_formed(turns: int, seed: int) -> No
     assert set(made.questions["evidence"].explode().drop_nulls()) <= set(made.turns["turn_id"])
 
 
-@pytest.mark.slow
-def test_stream_gives_whole_scopes_that_join_to_generate() -> None:
-    parts = list(synthetic.stream(12_000, seed=2))
-    assert len(parts) > 1
-    scopes = [scope for part in parts for scope in part.scopes]
-    assert len(scopes) == len(set(scopes))
-    joined = records.concat(parts)
-    assert joined.fingerprint() == synthetic.generate(12_000, seed=2).fingerprint()
-    assert joined.fingerprint() != synthetic.generate(12_000, seed=3).fingerprint()
-
-
 def test_every_kind_of_question_is_there(data: records.Dataset) -> None:
     assert set(data.questions["question_type"]) == TYPES
     multi = data.questions.filter(question_type="multi-session")
@@ -97,9 +86,9 @@ def test_every_kind_of_question_is_there(data: records.Dataset) -> None:
         assert multi["text"].str.to_lowercase().str.contains(rf"\b{form}\b").any(), form
 
 
-def _derive(asked: Asked, facts: pl.DataFrame) -> str:
-    """Answer a program from the fact table alone."""
-    order = pl.DataFrame({"fact_id": pl.Series(asked.program.facts, dtype=pl.String)}).with_row_index("i")
+def _derive(question: records.Question, draft: Draft, facts: pl.DataFrame) -> str:
+    """Answer from the fact table alone."""
+    order = pl.DataFrame({"fact_id": pl.Series([f.fact_id for f in draft.facts], dtype=pl.String)}).with_row_index("i")
     rows = order.join(facts, on="fact_id", how="left").sort("i")
     by_time = rows.sort("valid_from")
     days = by_time["valid_from"].dt.date().to_list()
@@ -115,11 +104,11 @@ def _derive(asked: Asked, facts: pl.DataFrame) -> str:
         "sum": lambda: amount(rows["value"].sum()),
         "each": lambda: ", ".join(f"{r['object']}: {amount(r['value'])}" for r in rows.iter_rows(named=True)),
         "between": lambda: f"{(days[1] - days[0]).days} days",
-        "ago": lambda: f"{(asked.question.timestamp.date() - days[0]).days} days",
+        "ago": lambda: f"{(question.timestamp.date() - days[0]).days} days",
         "value": lambda: rows["object"][0],
         "none": lambda: UNKNOWN,
     }
-    return answers[asked.program.operation]()
+    return answers[draft.operation]()
 
 
 def test_every_answer_follows_from_the_fact_table_and_evidence_is_exactly_its_turns() -> None:
@@ -127,34 +116,34 @@ def test_every_answer_follows_from_the_fact_table_and_evidence_is_exactly_its_tu
     for world in _worlds(12):
         facts = pl.DataFrame(world.facts, schema=synthetic.FACT_SCHEMA, orient="row")
         evidence_of = dict(facts.select("fact_id", "evidence").iter_rows())
-        for asked in ask(world):
-            question, program = asked.question, asked.program
-            operations.add(program.operation)
-            if program.operation in ("first", "order"):
-                ordered = sorted(program.facts, key=lambda f: facts.row(by_predicate=pl.col("fact_id") == f)[8])
+        for question, draft in ask(world):
+            used = [f.fact_id for f in draft.facts]
+            operations.add(draft.operation)
+            if draft.operation in ("first", "order"):
+                ordered = sorted(used, key=lambda f: facts.row(by_predicate=pl.col("fact_id") == f)[8])
                 spoken = [question.answer.lower().find(world.refs[f].lower()) for f in ordered]
                 assert spoken[0] == 0
-                assert program.operation == "first" or spoken == sorted(spoken)
+                assert draft.operation == "first" or spoken == sorted(spoken)
             else:
-                assert question.answer == _derive(asked, facts), question
-            assert set(question.evidence) == {t for f in program.facts for t in evidence_of[f]}
+                assert question.answer == _derive(question, draft, facts), question
+            assert set(question.evidence) == {t for f in used for t in evidence_of[f]}
             if question.question_type == "multi-session":
-                events = facts.filter(kind="event").filter(pl.col("fact_id").is_in(program.facts))
+                events = facts.filter(kind="event").filter(pl.col("fact_id").is_in(used))
                 every = facts.filter(pl.col("predicate").is_in(events["predicate"].unique().to_list()))
-                if program.since is not None:
-                    every = every.filter(pl.col("valid_from") >= program.since)
-                assert set(every["fact_id"]) == set(program.facts), "a counted event is missing"
+                if draft.since is not None:
+                    every = every.filter(pl.col("valid_from") >= draft.since)
+                assert set(every["fact_id"]) == set(used), "a counted event is missing"
     assert operations >= {"count", "list", "sum", "each", "first", "order", "between", "ago", "value", "none"}
 
 
 def test_current_and_previous_values_are_the_last_two_true_ones() -> None:
     seen = 0
     for world in _worlds(12):
-        for asked in ask(world):
-            if asked.question.question_type == "knowledge-update":
-                mine = next(f for f in world.facts if f.fact_id == asked.program.facts[0])
-                true = [f for f in world.facts if f.predicate == mine.predicate and f.status == "true"]
-                assert asked.program.facts == [f.fact_id for f in true[-len(asked.program.facts) :]]
+        for question, draft in ask(world):
+            if question.question_type == "knowledge-update":
+                predicate = draft.facts[0].predicate
+                true = [f for f in world.facts if f.predicate == predicate and f.status == "true"]
+                assert draft.facts == true[-len(draft.facts) :]
                 assert true[-1].valid_to is None
                 assert all(a.valid_to == b.valid_from for a, b in pairwise(true))
                 seen += 1
@@ -320,7 +309,7 @@ def test_the_sample_holds_enough_of_everything() -> None:
 
 @pytest.mark.slow
 def test_few_turns_are_said_twice() -> None:
-    texts = pl.concat([part.turns["text"] for part in synthetic.stream(20_000, seed=9)])
+    texts = synthetic.generate(20_000, seed=9).turns["text"]
     assert 1 - texts.n_unique() / len(texts) < 0.02
 
 
@@ -341,7 +330,7 @@ def test_place_and_length_do_not_give_evidence_away(data: records.Dataset) -> No
 )
 def test_a_wrong_parameter_is_named(wrong: dict[str, float], field: str) -> None:
     with pytest.raises(DataError, match=field):
-        synthetic.stream(**{"turns": 100, **wrong})
+        synthetic.generate(**{"turns": 100, **wrong})
 
 
 def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,20 +350,20 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.slow
-def test_large_streams_are_linear_and_flat_in_memory() -> None:
+def test_large_logs_are_written_in_linear_time_and_flat_memory(tmp_path: Path) -> None:
     code = (
-        "import resource, time\n"
+        "import resource, sys, time\n"
         "from memlab.datasets import synthetic\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
         "def taken(n):\n"
-        "    t = time.process_time(); made = sum(d.turns.height for d in synthetic.stream(n))\n"
-        "    return made, (time.process_time() - t) / made\n"
-        "taken(1000); _, few = taken(20_000); small = peak(); n, many = taken(100_000)\n"
-        "print(n, many / few, peak() - small)"
+        "    t = time.process_time(); synthetic.write(sys.argv[1], n)\n"
+        "    return (time.process_time() - t) / n\n"
+        "taken(1000); few = taken(20_000); small = peak(); many = taken(100_000)\n"
+        "print(many / few, peak() - small)"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    n, slower, growth = map(float, done.stdout.split())
-    assert n == 100_000
+    command = [sys.executable, "-c", code, str(tmp_path / "large.jsonl")]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    slower, growth = map(float, done.stdout.split())
     assert slower < 2, "a turn of many takes as long as one of few; how long is the machine's affair"
     assert growth < 60
 
