@@ -141,11 +141,14 @@ def synth(
     turns: Annotated[int, typer.Option(help="How many turns, 50 to 1,000,000.")] = 2000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
     answers: Annotated[int, typer.Option(help="Characters of the assistant's answers at least; 0 for short ones.")] = 0,
+    beam: Annotated[
+        bool, typer.Option("--beam", help="Also instructions, contradictions, orders and summaries.")
+    ] = False,
 ) -> None:
     """Write synthetic conversations with questions and exact evidence."""
     from memlab.datasets import synthetic
 
-    synthetic.write(path, turns, seed=seed, answers=answers)
+    synthetic.write(path, turns, seed=seed, answers=answers, beam=beam)
     typer.echo(f"{path}: {path.stat().st_size:,} bytes")
 
 

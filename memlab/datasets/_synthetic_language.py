@@ -61,6 +61,8 @@ class Language:
     details: list[Entry]
     replies: list[Entry]
     tastes: list[Entry]
+    instructions: list[Entry]
+    contradictions: list[Entry]
 
     def collection(self, name: str) -> Entry:
         """Find a collection of countable things."""
@@ -203,7 +205,8 @@ def language() -> Language:
     rules: dict[str, Lines] = {name: [] for name in texts}
     for name, lines in texts.items():
         rules[name] += [_compile(line, rules) for line in lines]
-    talk, facts = _entries("talk", rules), _entries("facts", rules)
+    talk, facts = _entries("talk", rules), [*_entries("facts", rules), *_entries("standing", rules)]
     topics = {topic: [entry for entry in talk if entry.kind == topic] for topic in dict.fromkeys(e.kind for e in talk)}
-    kinds = ([e for e in facts if e.kind == kind] for kind in ("state", "detail", "reply", "taste"))
+    names = ("state", "detail", "reply", "taste", "instruction", "contradiction")
+    kinds = ([e for e in facts if e.kind == kind] for kind in names)
     return Language(rules, topics, _entries("collections", rules), *kinds)

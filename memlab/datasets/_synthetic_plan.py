@@ -14,8 +14,13 @@ _COUNTS = (2, 2, 2, 3, 3, 4, 5, 6)
 _LAGS = (0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 9, 11)
 
 
-def build(scope: str, turns: int, seed: int, hazard_per_year: float, language: Language) -> World:
-    """Plan one scope: how much of each kind is said grows with its turns."""
+def build(
+    scope: str, turns: int, seed: int, hazard_per_year: float, language: Language, *, standing: bool = False
+) -> World:
+    """Plan one scope: how much of each kind is said grows with its turns.
+
+    :param standing: with instructions and contradictions.
+    """
     world = empty_world(scope, turns, seed, language)
     _events(world, max(1, round(turns / 55)))
     _states(world, max(1, round(turns / 42)), hazard_per_year)
@@ -25,6 +30,8 @@ def build(scope: str, turns: int, seed: int, hazard_per_year: float, language: L
         if (session := _session_for(world)) is not None:
             text = world.say("noise", when=world.when(_recent_day(world, session), session))
             world.put(session, Placed("noise", text))
+    if standing:
+        _standing(world, turns)
     return world
 
 
@@ -256,6 +263,25 @@ def _reply(world: World, reply: Entry) -> None:
     evidence = [world.turn_id(session, place + 1)]
     fact = world.add("reply", reply.name, answer, world.starts[session], None, evidence=evidence)
     world.bound[fact.fact_id] = (reply, env)
+
+
+def _standing(world: World, turns: int) -> None:
+    """Place instructions, each given once and beside somebody else's ways, and statements that cannot both be true."""
+    for entry in world.sample(world.language.instructions, max(1, round(turns / 90))):
+        _told(world, entry, ["say"])
+        _hearsay(world, entry, {})
+    for entry in world.sample(world.language.contradictions, max(1, round(turns / 90))):
+        _told(world, entry, world.sample(["yes", "no"], 2))
+
+
+def _told(world: World, entry: Entry, keys: list[str]) -> None:
+    """Say lines of an entry in sessions of their own, in order of time."""
+    sessions = sorted(world.sample(world.open(), len(keys)))
+    if len(sessions) == len(keys):
+        texts = [Placed("detail", world.say(entry.lines[key]), topic=entry.values["topic"]) for key in keys]
+        evidence = [world.put(session, text) for session, text in zip(sessions, texts, strict=True)]
+        fact = world.add(entry.kind, entry.name, entry.values["a"], world.starts[0], None, evidence=evidence)
+        world.bound[fact.fact_id] = (entry, {})
 
 
 def _look_alikes(world: World, n: int) -> None:

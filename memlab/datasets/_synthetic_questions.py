@@ -24,7 +24,7 @@ class Draft(NamedTuple):
     """What is asked, and how the answer follows from facts.
 
     :param operation: ``count``, ``times``, ``list``, ``sum``, ``each``, ``first``, ``order``, ``between``, ``ago``,
-        ``value`` or ``none``.
+        ``value``, ``sequence``, ``summary`` or ``none``.
     :param facts: in the order in which the operation needs them.
     :param since: only events from this day on belong to the question.
     """
@@ -37,8 +37,11 @@ class Draft(NamedTuple):
     since: datetime | None = None
 
 
-def ask(world: World) -> list[tuple[Question, Draft]]:
-    """Ask about a scope: a number of questions of each kind in proportion to its turns, in random order."""
+def ask(world: World, *, beam: bool = False) -> list[tuple[Question, Draft]]:
+    """Ask about a scope: a number of questions of each kind in proportion to its turns, in random order.
+
+    :param beam: also what BEAM asks beyond LongMemEval.
+    """
     turns = sum(world.sizes)
     asked_at = world.starts[-1].replace(hour=12, minute=0, second=0) + timedelta(days=2 + world.pick(9))
     kinds: dict[Callable[[World], Iterator[Draft]], int] = {
@@ -50,6 +53,13 @@ def ask(world: World) -> list[tuple[Question, Draft]]:
         partial(_single, kind="preference", question_type="single-session-preference"): 95,
         _unknown: 90,
     }
+    if beam:
+        kinds |= {
+            partial(_single, kind="instruction", question_type="instruction-following"): 90,
+            partial(_single, kind="contradiction", question_type="contradiction-resolution"): 90,
+            _sequences: 90,
+            _summaries: 90,
+        }
     drafts: list[Draft] = []
     for make, turns_each in kinds.items():
         drafts += world.sample(list(make(world)), max(1, round(turns / turns_each)))
@@ -153,6 +163,42 @@ def _order(world: World, asked_at: datetime) -> Iterator[Draft]:
             text, answer = f"How many days ago was it: {refs['a']}?", f"{days} days"
         facts = {"order": chosen, "ago": chosen[:1]}.get(form, pair)
         yield Draft("temporal-reasoning", text, answer, form, facts)
+
+
+def _courses(world: World) -> Iterator[tuple[Entry, list[Fact]]]:
+    """Give each collection of which three things or more happened, each on a day of its own, in order of time."""
+    for entry in world.language.collections:
+        events = [f for f in _single_events(world) if f.predicate == entry.name]
+        events.sort(key=lambda f: f.valid_from)
+        if len(events) > 2 and len({f.valid_from for f in events}) == len(events):
+            yield entry, events
+
+
+def _sequences(world: World) -> Iterator[Draft]:
+    """In which order the things of a collection happened."""
+    for entry, events in _courses(world):
+        text = capital(world.say(entry.lines["list"], span=" so far"))
+        text = f"{text} {world.choose(('Put them in order of time.', 'In the order in which it happened, please.'))}"
+        yield Draft("event-ordering", text, ", then ".join(f.object for f in events), "sequence", events)
+
+
+def _summaries(world: World) -> Iterator[Draft]:
+    """What became of an attribute, or what there was of a collection, over the whole time."""
+    for entry, events in _courses(world):
+        text = world.say("ask summary", label=entry.values.get("label", entry.name))
+        yield Draft("summarization", text, summary(events), "summary", events)
+    for entry, true, _ in _histories(world):
+        told = [f for f in true if f.evidence]
+        if len(told) > 2:
+            text = world.say("ask course", label=entry.values["label"])
+            yield Draft("summarization", text, summary(told), "summary", told)
+
+
+def summary(facts: list[Fact]) -> str:
+    """Say what there was when, in order of time."""
+    return "; ".join(
+        f"{f.valid_from:%-d} {MONTHS[f.valid_from.month - 1]} {f.valid_from.year}: {f.object}" for f in facts
+    )
 
 
 def _histories(world: World) -> Iterator[tuple[Entry, list[Fact], bool]]:

@@ -11,6 +11,8 @@ What counts as evidence:
 - a mention over two user turns (the thing is named in the first, "I got one yesterday" follows): both;
 - *knowledge-update*, current value: the turn of the last statement (of the correction, where it was corrected); value
   before: that of the one before as well;
+- *contradiction-resolution*: both statements; *instruction-following*: the turn that gives it; *event-ordering* and
+  *summarization*: every turn that states one of the events or values;
 - *preference*: both hints; *abstention*: nothing, the answer is "The conversations do not say.".
 
 A month in "since the beginning of May" counts by the day of the event, not of the remark.
@@ -62,6 +64,8 @@ class Parameters:
     :param hazard_per_year: changes a year of an attribute of relative hazard 1; a phone number has 0.6, a podcast 5.
     :param answers: characters that each answer of the assistant is drawn out to at least, as real ones run to
         thousands; everything else is said as without.
+    :param beam: also instructions given once, contradictions, orders of events and summaries, as BEAM asks (Tavakoli
+        et al., 2025); other things are said then too.
     """
 
     turns: int = 2_000
@@ -69,6 +73,7 @@ class Parameters:
     turns_per_scope: int = 400
     hazard_per_year: float = 1.5
     answers: int = 0
+    beam: bool = False
 
     def __post_init__(self) -> None:
         checks = (
@@ -84,7 +89,8 @@ class Parameters:
     @property
     def name(self) -> str:
         """How the dataset is called."""
-        return f"synthetic-{self.turns}-seed{self.seed}" + (f"-answers{self.answers}" if self.answers else "")
+        name = f"synthetic-{self.turns}-seed{self.seed}" + (f"-answers{self.answers}" if self.answers else "")
+        return name + ("-beam" if self.beam else "")
 
 
 def _scopes(parameters: Parameters) -> Iterator[tuple[World, list[Question]]]:
@@ -97,13 +103,20 @@ def _scopes(parameters: Parameters) -> Iterator[tuple[World, list[Question]]]:
         shift = 0.2 * (((i + 1) * 0.618033988749895) % 1.0) - 0.1
         upto = parameters.turns if i == n - 1 else int((i + 1 + shift) * parameters.turns / n)
         scope = f"user-{i + 1:0{width}d}"
-        world = build(scope, upto - done, parameters.seed, parameters.hazard_per_year, language())
-        yield world, [question for question, _ in ask(world)]
+        beam = parameters.beam
+        world = build(scope, upto - done, parameters.seed, parameters.hazard_per_year, language(), standing=beam)
+        yield world, [question for question, _ in ask(world, beam=beam)]
         done = upto
 
 
 def generate(
-    turns: int = 2_000, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_year: float = 1.5, answers: int = 0
+    turns: int = 2_000,
+    *,
+    seed: int = 0,
+    turns_per_scope: int = 400,
+    hazard_per_year: float = 1.5,
+    answers: int = 0,
+    beam: bool = False,
 ) -> Dataset:
     """Make a dataset in memory; parameters as in :class:`Parameters`.
 
@@ -114,17 +127,20 @@ def generate(
     >>> data.turns.height, data.questions["question_type"].n_unique() >= 5
     (120, True)
     """
-    parameters = Parameters(turns, seed, turns_per_scope, hazard_per_year, answers)
+    parameters = Parameters(turns, seed, turns_per_scope, hazard_per_year, answers, beam)
     return concat(chatlog.read(Source(Path(parameters.name)), batch_turns=turns, records=_records(parameters)))
 
 
-def facts(turns: int, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_year: float = 1.5) -> pl.DataFrame:
+def facts(
+    turns: int, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_year: float = 1.5, beam: bool = False
+) -> pl.DataFrame:
     """Give the truth behind the same dataset: what held when, at which hazard, and which turns say so.
 
     Kinds: ``event`` (a day; ``value`` and ``unit`` where it has an amount), ``state`` (an attribute's value from
     ``valid_from`` until ``valid_to``, null while it holds), ``detail``, ``reply`` (what the assistant answered) and
-    ``preference``. A state that changed again before the user could mention it has no evidence. ``status`` is
-    ``retracted`` for what was said wrongly and corrected later: it never held.
+    ``preference``, with ``beam`` also ``instruction`` and ``contradiction``. A state that changed again before the
+    user could mention it has no evidence. ``status`` is ``retracted`` for what was said wrongly and corrected later:
+    it never held.
 
     An attribute is observed from its first statement to the last session; in between its changes are a Poisson process
     of rate ``hazard_per_year``.
@@ -133,7 +149,7 @@ def facts(turns: int, *, seed: int = 0, turns_per_scope: int = 400, hazard_per_y
     >>> synthetic.facts(120, seed=3)["kind"].unique().sort().to_list()
     ['detail', 'event', 'preference', 'reply', 'state']
     """
-    parameters = Parameters(turns, seed, turns_per_scope, hazard_per_year)
+    parameters = Parameters(turns, seed, turns_per_scope, hazard_per_year, beam=beam)
     rows = [fact for world, _ in _scopes(parameters) for fact in world.facts]
     return pl.DataFrame(rows, schema=FACT_SCHEMA, orient="row")
 
@@ -170,13 +186,14 @@ def write(
     turns_per_scope: int = 400,
     hazard_per_year: float = 1.5,
     answers: int = 0,
+    beam: bool = False,
 ) -> Path:
     """Write the dataset as a chat log; the file appears under its name only when it is whole.
 
     :raises DataError: when a parameter is out of range.
     :raises ExportError: when the file cannot be written.
     """
-    parameters = Parameters(turns, seed, turns_per_scope, hazard_per_year, answers)
+    parameters = Parameters(turns, seed, turns_per_scope, hazard_per_year, answers, beam)
     target = Path(path)
     with atomic(target) as file:
         for record in _records(parameters):
@@ -190,7 +207,7 @@ def _iso(time: datetime | None) -> str | None:
 
 def _records(parameters: Parameters) -> Iterator[dict[str, Any]]:
     """Give the lines of the chat log."""
-    given = {name: value for name, value in asdict(parameters).items() if name != "answers" or value}
+    given = {name: value for name, value in asdict(parameters).items() if name not in ("answers", "beam") or value}
     yield {"memlab": {"format": "synthetic", "grouped": True, "version": 1, **given}}
     for world, questions in _scopes(parameters):
         spoken = write_turns(world)

@@ -47,8 +47,8 @@ def truth() -> pl.DataFrame:
     return synthetic.facts(4_000, seed=11)
 
 
-def _worlds(n: int, turns: int = 400, hazard: float = 1.5):
-    return [build(f"user-{i:04d}", turns, 5, hazard, language()) for i in range(n)]
+def _worlds(n: int, turns: int = 400, hazard: float = 1.5, *, standing: bool = False):
+    return [build(f"user-{i:04d}", turns, 5, hazard, language(), standing=standing) for i in range(n)]
 
 
 @settings(max_examples=25, deadline=None)
@@ -106,17 +106,24 @@ def _derive(question: records.Question, draft: Draft, facts: pl.DataFrame) -> st
         "between": lambda: f"{(days[1] - days[0]).days} days",
         "ago": lambda: f"{(question.timestamp.date() - days[0]).days} days",
         "value": lambda: rows["object"][0],
+        "sequence": lambda: ", then ".join(by_time["object"]),
+        "summary": lambda: "; ".join(by_time.select(pl.format("{}: {}", _day("valid_from"), "object")).to_series()),
         "none": lambda: UNKNOWN,
     }
     return answers[draft.operation]()
 
 
-def test_every_answer_follows_from_the_fact_table_and_evidence_is_exactly_its_turns() -> None:
+def _day(column: str) -> pl.Expr:
+    return pl.col(column).dt.strftime("%-d %B %Y")
+
+
+@pytest.mark.parametrize("beam", [False, True])
+def test_every_answer_follows_from_the_fact_table_and_evidence_is_exactly_its_turns(beam: bool) -> None:
     operations = set()
-    for world in _worlds(12):
+    for world in _worlds(12, standing=beam):
         facts = pl.DataFrame(world.facts, schema=synthetic.FACT_SCHEMA, orient="row")
         evidence_of = dict(facts.select("fact_id", "evidence").iter_rows())
-        for question, draft in ask(world):
+        for question, draft in ask(world, beam=beam):
             used = [f.fact_id for f in draft.facts]
             operations.add(draft.operation)
             if draft.operation in ("first", "order"):
@@ -134,6 +141,32 @@ def test_every_answer_follows_from_the_fact_table_and_evidence_is_exactly_its_tu
                     every = every.filter(pl.col("valid_from") >= draft.since)
                 assert set(every["fact_id"]) == set(used), "a counted event is missing"
     assert operations >= {"count", "list", "sum", "each", "first", "order", "between", "ago", "value", "none"}
+    assert (operations >= {"sequence", "summary"}) == beam
+
+
+def _longest(line: tuple[object, ...]) -> str:
+    """The longest part of a template that is said as it stands."""
+    return max((part for part in line if isinstance(part, str)), key=len).lower()
+
+
+def test_what_beam_asks_stands_in_turns_of_sessions_of_their_own() -> None:
+    data = synthetic.generate(1_500, seed=5, beam=True)
+    text_of = dict(data.turns.select("turn_id", "text").iter_rows())
+    entries = {entry.values["a"]: entry for entry in (*language().instructions, *language().contradictions)}
+    kinds = data.questions.partition_by("question_type", as_dict=True)
+    for kind, pieces in (("instruction-following", 1), ("contradiction-resolution", 2)):
+        for row in kinds[kind,].iter_rows(named=True):
+            assert len(row["evidence"]) == len(row["evidence_sessions"]) == pieces
+            lines = entries[row["answer"]].lines
+            for turn in row["evidence"]:
+                said = [line for key in ("say", "yes", "no") for line in lines.get(key, ())]
+                assert any(_longest(line) in text_of[turn].lower() for line in said), text_of[turn]
+    for kind in ("event-ordering", "summarization"):
+        assert kinds[kind,]["evidence_sessions"].list.len().min() >= 2
+    facts = synthetic.facts(1_500, seed=5, beam=True)
+    assert set(facts["kind"]) >= {"instruction", "contradiction"}
+    known = set(facts["evidence"].explode())
+    assert known >= set(data.questions["evidence"].explode().drop_nulls())
 
 
 def test_current_and_previous_values_are_the_last_two_true_ones() -> None:
