@@ -225,7 +225,7 @@ class _Scope:
 
     def shapes(self) -> None:
         """What kind of turn and of question it is, who speaks, and whether a date that the question names fits."""
-        for name, values in turn_shapes(self.bench, self.turns).items():
+        for name, values in turn_shapes(self.bench, self.turns.start, self.turns.stop).items():
             self.add(name, values[None, :])
         for name, values in question_shapes(self.bench, self.rows, self.turns, self.session).items():
             self.add(name, values)

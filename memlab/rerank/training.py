@@ -100,8 +100,7 @@ def finetuning_examples(bench: Bench, dataset: Dataset) -> Examples:
 
     :raises DataError: when no question has evidence in a turn, or the encoder gives no token embeddings.
     """
-    documents, parts = bench.documents("turn"), passages(bench)
-    read = in_context(documents, parts)
+    documents, read = bench.documents("turn"), in_context(bench)
     evidence = dict(qrels(dataset.questions, "turn").frame.group_by("query_id").agg("doc_id").iter_rows())
     found = dict(best(bench, k=NEAR).frame.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
     rows = [
@@ -125,7 +124,7 @@ def finetuning_examples(bench: Bench, dataset: Dataset) -> Examples:
         turns=documents.texts,
         passages=read["text"].to_list(),
         before=read["before"].to_list(),
-        start=parts.start,
+        start=passages(bench).start,
     )
 
 

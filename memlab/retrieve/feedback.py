@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError, at_least
-from memlab.records import Run, run_from_scores
+from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.arrays import cosines, standardised, starts, units
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.ranking import depth, of_turns, rank, reranked
+from memlab.retrieve.ranking import added, depth, in_order, of_turns, rank
 from memlab.retrieve.subqueries import by_vectors, one_of_each
 
 FEEDBACK = ("rm3", "rocchio")
@@ -147,9 +147,7 @@ def _summed(lists: list[pl.DataFrame], weights: list[float], k: int) -> Run:
     flat = spread.fill_null(0) <= FLAT * score.abs().max().over(query)
     gain = pl.when(flat).then(0.0).otherwise((score - score.min().over(query)) / spread)
     parts = [part.select(query, "doc_id", gain=weight * gain) for part, weight in zip(lists, weights, strict=True)]
-    total = pl.concat(parts).group_by(query, "doc_id", maintain_order=True).agg(pl.col("gain").sum())
-    columns = (total[name].to_numpy() for name in (query, "doc_id", "gain"))
-    return run_from_scores(*columns, level="turn", k=k)
+    return added(parts, level="turn", k=k)
 
 
 @stage
@@ -204,7 +202,10 @@ def negative_feedback(
         row, column = np.nonzero(taken < _NEVER)
         finds = {"query": questions.numbers[row], "at": questions.span.start + column, "key": taken[row, column]}
         order.insert(0, pl.DataFrame(finds, schema=order[0].schema))
-    return _in_order(run, bench, pl.concat(order))
+    # The first time that a turn stands counts.
+    ranked = pl.concat(order).unique(["query", "at"], keep="first", maintain_order=True).sort("query", "key")
+    ids = run.frame["query_id"].unique(maintain_order=True).gather(ranked["query"])
+    return in_order(run, bench, ranked.select("at", query_id=ids), k=depth(run))
 
 
 @dataclass(frozen=True)
@@ -287,15 +288,3 @@ class _Questions:
             direction = units(np.add.reduceat(self.embeddings[column], start, axis=0, dtype=np.float64))
             fit += standardised(cosines(units(self.vectors - beta * direction), self.embeddings))
         return fit
-
-
-def _in_order(run: Run, bench: Bench, order: pl.DataFrame) -> Run:
-    """Give the run's questions their turns by key; the first time that a turn stands counts."""
-    ranked = order.unique(["query", "at"], keep="first", maintain_order=True).sort("query", "key")
-    ids = run.frame["query_id"].unique(maintain_order=True).to_numpy()[ranked["query"].to_numpy()]
-    scores = ranked.select(
-        query_id=pl.Series(ids, dtype=pl.String),
-        doc_id=pl.Series(bench.documents("turn").ids[ranked["at"].to_numpy()], dtype=pl.String),
-        score=1 / pl.int_range(1, pl.len() + 1).over("query"),
-    )
-    return reranked(run, bench, scores, k=depth(run))

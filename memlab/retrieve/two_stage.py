@@ -12,10 +12,9 @@ from memlab.errors import DataError, at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.arrays import best_of, cosines, places, places_within, standardised
-from memlab.retrieve.bench import Bench
+from memlab.retrieve.bench import Bench, once
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.dense import dense_scores
-from memlab.retrieve.index import Documents
 from memlab.retrieve.ranking import rank
 
 KEYS = ("summary", "document", "turn", "fused")
@@ -123,6 +122,7 @@ def _staged(scope: _Scored, sessions: int, turns: int, rerank: bool) -> np.ndarr
     return np.where(chosen, value - lowest + fused.max(axis=1, keepdims=True) + 1, fused)
 
 
+@once
 def summary_vectors(bench: Bench) -> np.ndarray | None:
     """Embed the sessions' summaries, once for a bench; a session without one has the vector of its document.
 
@@ -130,15 +130,11 @@ def summary_vectors(bench: Bench) -> np.ndarray | None:
         summary.
     :raises DataError: when the bench was made without an encoder.
     """
-    return bench.documents("session").made(_summary_vectors, bench=bench)
-
-
-def _summary_vectors(documents: Documents, *, bench: Bench) -> np.ndarray | None:
     texts = _summaries(bench)
     present = texts != ""
     if not present.any():
         return None
-    vectors = documents.vectors().copy()
+    vectors = bench.documents("session").vectors().copy()
     vectors[present.to_numpy()] = bench.embedder().encode(texts.filter(present).to_list())
     return vectors
 

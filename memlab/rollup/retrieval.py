@@ -13,7 +13,7 @@ from memlab.records import Level, Node, Run, frame, run_from_scores
 from memlab.registry import stage
 from memlab.retrieve import Bench, sessions_from_turns
 from memlab.retrieve.arrays import cosines, places_within
-from memlab.retrieve.index import Documents
+from memlab.retrieve.bench import once
 from memlab.rollup.given import Given
 from memlab.rollup.periods import rollup
 from memlab.rollup.trees import Tree, grow
@@ -147,14 +147,15 @@ def trees_of(
     return joined
 
 
-def _forest(documents: Documents, design: _Design) -> dict[str, Tree]:
+@once
+def _forest(bench: Bench, design: _Design) -> dict[str, Tree]:
     """Give where the trees of a design are kept, scope by scope."""
     return {}
 
 
 def _built(bench: Bench, scopes: list[str], design: _Design) -> dict[str, Tree]:
     documents = bench.documents("turn")
-    made = documents.made(_forest, design)
+    made = _forest(bench, design)
     missing = [scope for scope in scopes if scope not in made]
     if not missing:
         return made
