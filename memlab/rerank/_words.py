@@ -36,12 +36,12 @@ class Words:
 
     def overlaps(
         self, rows: np.ndarray, turns: slice, session: np.ndarray, weight: np.ndarray | None = None
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    ) -> dict[str, np.ndarray]:
         """Compare questions with the turns of a scope.
 
         :param weight: (n,) how many turns each stands for.
         :returns: shares (q, n) of the question's words, weighed by rarity, that stand in the turn, in it and the one
-            before, within two turns, in its session; and for each question (q,) how much its words weigh.
+            before, within two turns, in its session; and how much the words of each question weigh (q, 1).
         """
         asked = self.questions[rows]
         used = np.unique(asked.indices)
@@ -65,7 +65,7 @@ class Words:
         shares = {name: weights @ there.T.astype(np.float32) / total for name, there in places.items()}
         shares["n_words"] = asked @ here.T.astype(np.float32)
         shares["words_of_known"] = shares["words"] * total / np.maximum(inside, 1e-6)
-        return shares, {"question_weight": total[:, 0], "question_known": (inside / total)[:, 0]}
+        return shares | {"question_weight": total, "question_known": inside / total}
 
 
 def words_of(bench: Bench) -> Words:

@@ -24,19 +24,24 @@ def rank(bench: Bench, scored: Iterable[tuple[np.ndarray, slice, np.ndarray]], *
     :raises DataError: when ``k`` is not positive.
     """
     at_least(1, k=k)
-    rows, documents, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
-    for queries, span, scores in scored:
+    found = []
+    for rows, span, scores in scored:
         row, column = top(scores, k)
-        rows.append(queries[row])
-        documents.append(span.start + column)
-        values.append(scores[row, column])
-    row = np.concatenate(rows)
-    order = np.argsort(row, kind="stable")
-    query_ids = bench.queries["query_id"].to_numpy()[row[order]]
-    doc_ids = bench.documents(level).ids[np.concatenate(documents)[order]]
-    return bench.show(
-        run_from_scores(query_ids, doc_ids, np.concatenate(values)[order].astype(np.float64), level=level, k=k)
-    )
+        found.append((rows[row], span.start + column, scores[row, column]))
+    return placed(bench, found, level=level, k=k)
+
+
+def placed(bench: Bench, found: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]], *, level: Level, k: int) -> Run:
+    """Rank what was found for some queries and others; ties stay as they stand.
+
+    :param found: rows of queries, places of documents and scores, (m,) each.
+    """
+    none = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    rows, places, scores = (np.concatenate(parts) for parts in zip(none, *found, strict=True))
+    order = np.argsort(rows, kind="stable")
+    query_ids = bench.queries["query_id"].to_numpy()[rows[order]]
+    doc_ids = bench.documents(level).ids[places[order]]
+    return bench.show(run_from_scores(query_ids, doc_ids, scores[order], level=level, k=k))
 
 
 def by_path(
