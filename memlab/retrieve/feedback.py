@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -197,7 +196,7 @@ def negative_feedback(
     listed = bench.asked(run.frame.with_columns(query=pl.col("query_id").rle_id(), at=at), "row", "scope")
     order = [listed.select("query", "at", key=pl.col("rank").cast(pl.Int64) + _NEVER // 2)]
     for ranked in listed.with_columns(chunk=pl.col("query") // QUERIES).partition_by("scope", "chunk"):
-        questions = _Questions.of(ranked, bench)
+        questions = _Questions(ranked, bench)
         taken = questions.search(start=start, rounds=rounds, step=step, beta=beta, threshold=threshold)
         row, column = np.nonzero(taken < _NEVER)
         finds = {"query": questions.numbers[row], "at": questions.span.start + column, "key": taken[row, column]}
@@ -208,7 +207,6 @@ def negative_feedback(
     return in_order(run, bench, ranked.select("at", query_id=ids), k=depth(run))
 
 
-@dataclass(frozen=True)
 class _Questions:
     """The questions of one scope, and what they search.
 
@@ -222,44 +220,28 @@ class _Questions:
     :param embeddings: (n, d) the turns' embeddings, or none.
     """
 
-    numbers: np.ndarray
-    span: slice
-    rank: np.ndarray
-    relevance: np.ndarray
-    weights: np.ndarray
-    terms: np.ndarray
-    vectors: np.ndarray | None
-    embeddings: np.ndarray | None
-
-    @classmethod
-    def of(cls, ranked: pl.DataFrame, bench: Bench) -> _Questions:
+    def __init__(self, ranked: pl.DataFrame, bench: Bench) -> None:
         documents = bench.documents("turn")
         first = ranked.unique("query", keep="first", maintain_order=True)
-        span, rows = slice(*documents.spans[first["scope"][0]]), first["row"].to_numpy()
-        at = ranked["query"].rle_id().to_numpy(), ranked["at"].to_numpy() - span.start
-        shape = (len(rows), span.stop - span.start)
-        rank = np.full(shape, _NEVER)
-        rank[at] = ranked["rank"].to_numpy()
+        self.numbers, rows = first["query"].to_numpy(), first["row"].to_numpy()
+        self.span = slice(*documents.spans[first["scope"][0]])
+        at = ranked["query"].rle_id().to_numpy(), ranked["at"].to_numpy() - self.span.start
+        shape = (len(rows), self.span.stop - self.span.start)
+        self.rank = np.full(shape, _NEVER)
+        self.rank[at] = ranked["rank"].to_numpy()
         centred, spread = pl.col("score") - pl.col("score").mean(), pl.col("score").std(ddof=0)
         z = pl.when(spread > 1e-12).then(centred / spread).otherwise(0.0).over("query")
         relevance = np.full(shape, np.inf)
         relevance[at] = ranked.select(z=z)["z"].to_numpy()
-        relevance = np.where(rank < _NEVER, relevance, relevance.min(axis=1, keepdims=True))
-        words = documents.words_in(span)
+        self.relevance = np.where(self.rank < _NEVER, relevance, relevance.min(axis=1, keepdims=True))
+        words = documents.words_in(self.span)
         counts = words.asked([bench.query_words[row] for row in rows])
         used = np.unique(counts.indices)
-        terms = words.weights(*words.normalisation)[used].toarray()
+        self.weights = counts[:, used].toarray()
+        self.terms = words.weights(*words.normalisation)[used].toarray()
         vectors, embeddings = bench.query_vectors, documents.embeddings
-        return cls(
-            first["query"].to_numpy(),
-            span,
-            rank,
-            relevance,
-            counts[:, used].toarray(),
-            terms,
-            None if vectors is None else vectors[rows],
-            None if embeddings is None else embeddings[span],
-        )
+        self.vectors = None if vectors is None else vectors[rows]
+        self.embeddings = None if embeddings is None else embeddings[self.span]
 
     def search(self, *, start: int, rounds: int, step: int, beta: float, threshold: float) -> np.ndarray:
         """Give (q, n) the order in which turns are found: the run's first, then those of each round."""

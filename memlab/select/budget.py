@@ -75,8 +75,8 @@ def kept_text(run: Run, bench: Bench, *, content: str = "whole", limit: int = 20
     _check(content, limit)
     documents = bench.documents(run.level)
     at = documents.at(run.frame["doc_id"])
-    text = pl.Series("text", np.array(documents.texts, dtype=object)[at].tolist(), dtype=pl.String)
-    rows = run.frame.select("query_id", "doc_id", "rank").with_columns(text)
+    text = pl.Series([documents.texts[place] for place in at], dtype=pl.String)
+    rows = run.frame.select("query_id", "doc_id", "rank", text=text)
     if content == "head":
         rows = rows.with_columns(pl.col("text").str.slice(0, limit))
     elif content == "sentences":
