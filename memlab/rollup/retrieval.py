@@ -214,4 +214,4 @@ def _reached(scope: _Scope, beam: int) -> np.ndarray:
 
 def _run(bench: Bench, ranked: list[tuple[np.ndarray, ...]]) -> Run:
     k = max((part.shape[1] for _, part, _ in ranked), default=1)
-    return placed(bench, [tuple(array.ravel() for array in part) for part in ranked], level="turn", k=k)
+    return placed(bench, [(rows.ravel(), at.ravel(), scores.ravel()) for rows, at, scores in ranked], level="turn", k=k)
