@@ -222,7 +222,6 @@ reached = [
         labels.filter(pl.col("draw") == draw).select("turn_id", "label"),
         k=k,
         questions=asked,
-        seed=seed,
     )
     for draw in range(n_seeds)
 ]

@@ -10,9 +10,9 @@ from memlab.cluster.density import NOISE, hdbscan_labels
 from memlab.cluster.labels import cluster_terms
 from memlab.cluster.mixture import mixture_memberships
 from memlab.cluster.projection import project
-from memlab.cluster.spans import concentration, evidence_spans, pair_similarity, permuted_spread
+from memlab.cluster.spans import concentration, pair_similarity, permuted_spread
 
 __all__ = [
-    "NOISE", "cluster_terms", "concentration", "evidence_spans", "hdbscan_labels", "mixture_memberships",
-    "pair_similarity", "permuted_spread", "project",
+    "NOISE", "cluster_terms", "concentration", "hdbscan_labels", "mixture_memberships", "pair_similarity",
+    "permuted_spread", "project",
 ]  # fmt: skip

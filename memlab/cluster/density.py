@@ -7,18 +7,13 @@ import warnings
 import numpy as np
 
 from memlab.cluster.projection import fixed_order, project, unit_rows
-from memlab.errors import DataError
+from memlab.errors import at_least
 
 NOISE = -1
 
 
 def hdbscan_labels(
-    embeddings: np.ndarray,
-    *,
-    min_cluster_size: int = 5,
-    min_samples: int | None = None,
-    n_components: int | None = 5,
-    seed: int = 0,
+    embeddings: np.ndarray, *, min_cluster_size: int = 5, n_components: int | None = 5, seed: int = 0
 ) -> np.ndarray:
     """Find the dense groups of embeddings; what belongs to none is noise.
 
@@ -31,10 +26,8 @@ def hdbscan_labels(
     are all noise; identical rows are one cluster.
 
     :param embeddings: (n, d) finite numbers.
-    :param min_cluster_size: the smallest group to call a cluster, at least 2.
-    :param min_samples: a point is as dense as its distance to this many neighbours is small: higher gives more noise.
-        ``None`` takes half of ``min_cluster_size``, rounded up. (scikit-learn counts the point itself, and so one
-        more.)
+    :param min_cluster_size: the smallest group to call a cluster, at least 2; a point is as dense as its distance to
+        half as many neighbours is small.
     :param n_components: dimensions to reduce to with UMAP first; ``None`` clusters in the embedding space,
         as does a number not below d.
     :param seed: of the reduction; without reduction nothing is random.
@@ -50,11 +43,7 @@ def hdbscan_labels(
     >>> hdbscan_labels(np.vstack([east, north, [[0.0, 0.0]]]), n_components=None).tolist()
     [1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1]
     """
-    if min_cluster_size < 2 or (min_samples is not None and min_samples < 1):
-        raise DataError(
-            f"min_cluster_size={min_cluster_size}, min_samples={min_samples}: expected min_cluster_size ≥ 2 and "
-            "min_samples ≥ 1 or None"
-        )
+    at_least(2, min_cluster_size=min_cluster_size)
     rows = unit_rows(embeddings)
     labels = np.full(len(rows), NOISE, np.int64)
     directed = np.flatnonzero(rows.any(axis=1))
@@ -66,19 +55,18 @@ def hdbscan_labels(
         return labels
     if n_components is not None and n_components < points.shape[1]:
         points = project(points, n_components=n_components, min_dist=0.0, seed=seed)
-    labels[directed] = _hdbscan(points, min_cluster_size, min_samples)
+    labels[directed] = _hdbscan(points, min_cluster_size)
     return by_size(labels)
 
 
-def _hdbscan(points: np.ndarray, min_cluster_size: int, min_samples: int | None) -> np.ndarray:
+def _hdbscan(points: np.ndarray, min_cluster_size: int) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import hdbscan
 
-        neighbours = min(min_samples or (min_cluster_size + 1) // 2, len(points) - 1)
         model = hdbscan.HDBSCAN(
             min_cluster_size,
-            neighbours,
+            (min_cluster_size + 1) // 2,
             cluster_selection_method="leaf",
             approx_min_span_tree=False,
             core_dist_n_jobs=1,

@@ -15,8 +15,6 @@ from memlab.language.names import called
 from memlab.language.nouns import noun_phrases, telling
 from memlab.language.tokens import Token, stem, stems, tokens
 
-CLUSTER_TERMS_SCHEMA = {"label": pl.Int64(), "size": pl.UInt32(), "terms": pl.List(pl.String())}
-
 # What a word that every group has is worth, each further word of a phrase, and a word that several speakers say.
 # Chosen on three conversations of LoCoMo; docs/rollups.md tells how they do on others.
 _COMMON, _PER_WORD, _TOGETHER = 0.2, 0.5, 3.0

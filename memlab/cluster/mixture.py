@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from math import isqrt
 from typing import Any
 
@@ -13,30 +12,24 @@ from memlab.cluster.projection import principal_components, project, unit_rows
 from memlab.errors import DataError
 
 REDUCE = ("umap", "pca")
-MAX_COMPONENTS = 50
-LOCAL_NEIGHBORS = 10
+
+# Dimensions to reduce to, the most components of one mixture, the least probability of a membership, and the neighbours
+# that UMAP looks at within a large group.
+DIMENSIONS, MAX_COMPONENTS, THRESHOLD, LOCAL_NEIGHBORS = 10, 50, 0.1, 10
 
 # A tenth of the spread of all rows: with less, the criterion takes every pair of near rows for a group.
 _REGULARISATION = 1e-2
 _COARSE = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 50)
 
 
-def mixture_memberships(
-    embeddings: np.ndarray,
-    *,
-    reduce: str = "umap",
-    n_components: int = 10,
-    threshold: float = 0.1,
-    max_components: int = MAX_COMPONENTS,
-    seed: int = 0,
-) -> Any:
+def mixture_memberships(embeddings: np.ndarray, *, reduce: str = "umap", seed: int = 0) -> Any:
     """Find soft groups: first large ones, then smaller ones within each of them.
 
     Rows are reduced to a few dimensions, once for all of them with √(n − 1) neighbours, and again within each large
     group with ten. Both times a Gaussian mixture with diagonal covariance is fitted; the Bayesian information
     criterion chooses its number of components, at most half as many as there are different rows; rows that are hardly
-    more than the dimensions stay together. A row belongs to the components whose probability is above the threshold,
-    or to the likeliest one. Groups that are nobody's likeliest are left out. Any rows will do: one, equal ones,
+    more than the dimensions stay together. A row belongs to the components whose probability is above a tenth, or
+    to the likeliest one. Groups that are nobody's likeliest are left out. Any rows will do: one, equal ones,
     outliers.
 
     Measured on three LoCoMo conversations of 369 to 663 turns (MiniLM): UMAP gives 52 to 102 groups of 6 to 7 turns in
@@ -44,13 +37,10 @@ def mixture_memberships(
 
     :param embeddings: (n, d) finite numbers; rows are scaled to unit length.
     :param reduce: ``umap`` (seeded, one thread) or ``pca``.
-    :param n_components: dimensions to reduce to; fewer where there are few rows.
-    :param threshold: the least probability of a membership, above 0 and below 1.
-    :param max_components: the most components of one mixture.
     :param seed: of the reduction and of the mixture's start.
     :returns: (n, k) ``scipy.sparse.csr_array`` of membership weights in (0, 1], each row with at least one: the
         probability of the large group times that of the smaller one. Groups come in order of their first member.
-    :raises DataError: when the array is not (n, d), holds NaN or infinity, or a parameter is out of range.
+    :raises DataError: when the array is not (n, d), holds NaN or infinity, or for another ``reduce``.
 
     Source: Sarthi et al., "RAPTOR: Recursive Abstractive Processing for Tree-Organized Retrieval", ICLR 2024,
     section 3.
@@ -63,46 +53,31 @@ def mixture_memberships(
     """
     if reduce not in REDUCE:
         raise DataError(f"reduce is {reduce!r}; choose from {', '.join(REDUCE)}")
-    if n_components < 1 or max_components < 1 or not 0 < threshold < 1:
-        raise DataError(
-            f"n_components={n_components}, max_components={max_components}, threshold={threshold}: expected both "
-            "counts to be ≥ 1, and a threshold between 0 and 1"
-        )
     rows = unit_rows(embeddings)
-    recipe = _Recipe(reduce, n_components, threshold, max_components, seed)
     groups = []
-    for members, weights in _components(rows, isqrt(max(len(rows) - 1, 0)), recipe):
-        for inner, inner_weights in _components(rows[members], LOCAL_NEIGHBORS, recipe):
+    for members, weights in _components(rows, isqrt(max(len(rows) - 1, 0)), reduce, seed):
+        for inner, inner_weights in _components(rows[members], LOCAL_NEIGHBORS, reduce, seed):
             groups.append((members[inner], weights[inner] * inner_weights))
     return _assembled(groups, len(rows))
-
-
-@dataclass(frozen=True)
-class _Recipe:
-    reduce: str
-    n_components: int
-    threshold: float
-    max_components: int
-    seed: int
 
 
 _Groups = list[tuple[np.ndarray, np.ndarray]]
 
 
-def _components(rows: np.ndarray, n_neighbors: int, recipe: _Recipe) -> _Groups:
+def _components(rows: np.ndarray, n_neighbors: int, reduce: str, seed: int) -> _Groups:
     """Give the members of each component of one mixture, and the weights of their memberships."""
     n = len(rows)
-    most = min(recipe.max_components, len(np.unique(rows, axis=0)) // 2)
-    if most < 2 or n <= recipe.n_components + 1:
+    most = min(MAX_COMPONENTS, len(np.unique(rows, axis=0)) // 2)
+    if most < 2 or n <= DIMENSIONS + 1:
         return [(np.arange(n), np.ones(n))] if n else []
-    width = min(recipe.n_components, rows.shape[1], n - 2)
-    if recipe.reduce == "umap":
-        points = project(rows, n_components=width, n_neighbors=max(n_neighbors, 2), min_dist=0.0, seed=recipe.seed)
+    width = min(DIMENSIONS, rows.shape[1], n - 2)
+    if reduce == "umap":
+        points = project(rows, n_components=width, n_neighbors=max(n_neighbors, 2), min_dist=0.0, seed=seed)
     else:
         points = principal_components(rows, n_components=width)
     wide = points.astype(np.float64) - points.mean(axis=0, dtype=np.float64)
-    probability = _fitted(wide / max(wide.std(), 1e-12), most, recipe.seed)
-    belongs = probability > recipe.threshold
+    probability = _fitted(wide / max(wide.std(), 1e-12), most, seed)
+    belongs = probability > THRESHOLD
     belongs[np.arange(n), probability.argmax(axis=1)] = True
     members = (np.flatnonzero(column) for column in belongs.T)
     return [(which, probability[which, number]) for number, which in enumerate(members) if len(which)]

@@ -14,7 +14,6 @@ from memlab.cluster.projection import unit_rows
 from memlab.errors import DataError
 from memlab.records import session_of
 
-NULL_DRAWS = 2000
 PAIR_KINDS = (
     "evidence, same session",
     "evidence, other session",
@@ -23,70 +22,29 @@ PAIR_KINDS = (
     "question – best other",
 )
 
-_SPREAD = ("n_clusters", "largest_share", "pair_share", "noise_share")
-_EXPECTED = ("expected_n_clusters", "expected_largest_share", "expected_pair_share")
 _SCOPE = pl.col("turn_id").str.replace(r"/.*$", "")
 # A cluster is named by its number and a noise point by its own id: no number is an id.
 _GROUP = pl.when(pl.col("label") == NOISE).then("turn_id").otherwise(pl.col("label").cast(pl.String))
 
 
-def evidence_spans(questions: pl.DataFrame, turn_labels: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
-    """Say of each question how many clusters its evidence spans, and what chance would give.
-
-    Chance is a set of as many turns drawn at random from the same scope, without replacement. Its mean number of
-    groups and of pairs together is exact; its mean largest share is the mean of ``NULL_DRAWS`` seeded draws. A low
-    number of clusters says nothing without it: where one cluster holds most turns, any set spans few.
-
-    :param questions: rows of :class:`memlab.records.Question`.
-    :param turn_labels: ``turn_id``, ``label`` (``NOISE`` = −1) of every turn in the scopes of the questions, clustered
-        all together or each scope by itself; ``session_id`` where the ids do not name it, as in a chat log.
-    :param seed: of the draws.
-    :returns: one row for each question with evidence among the turns: ``query_id``, ``scope``, ``n_evidence``,
-        ``n_unlabelled`` (evidence without a label, left out of all the rest), ``n_sessions``, ``n_clusters`` (groups
-        spanned), ``largest_share`` (of the evidence, in one group), ``pair_share`` (of its pairs, in one cluster; null
-        for one piece), ``noise_share``, ``same_cluster`` (all in one cluster), and ``expected_n_clusters``,
-        ``expected_largest_share``, ``expected_pair_share``.
-    :raises DataError: when a column is missing or a turn has two labels.
-
-    >>> import polars as pl
-    >>> from memlab.cluster import evidence_spans
-    >>> questions = pl.DataFrame({"query_id": ["a/q0"], "evidence": [["a/s1/1", "a/s2/1"]]})
-    >>> turns = pl.DataFrame({"turn_id": ["a/s1/1", "a/s1/2", "a/s2/1", "a/s2/2"], "label": [0, 0, 1, 1]})
-    >>> spans = evidence_spans(questions, turns)
-    >>> spans.select("n_clusters", "largest_share", pl.col("expected_n_clusters").round(2)).row(0)
-    (2, 0.5, 1.67)
-    """
-    labels = _checked_labels(turn_labels)
-    pieces = _evidence(questions).join(labels, on="turn_id", how="left", maintain_order="left")
-    unlabelled = pieces.group_by("query_id").agg(n_unlabelled=pl.col("label").is_null().sum())
-    pieces = pieces.drop_nulls("label")
-    session = session_of("turn_id", turn_labels if "session_id" in turn_labels.columns else None)
-    sessions = pieces.group_by("query_id").agg(n_sessions=session.n_unique(), n_evidence=pl.len())
-    spread = _spread(pieces).join(_chance(pieces, labels, seed), on="query_id", maintain_order="left")
-    counted = sessions.join(unlabelled, on="query_id").with_columns(pl.col("n_unlabelled").cast(pl.UInt32))
-    return (
-        spread.join(counted, on="query_id", maintain_order="left")
-        .with_columns(same_cluster=(pl.col("n_clusters") == 1) & (pl.col("noise_share") == 0))
-        .select("query_id", "scope", "n_evidence", "n_unlabelled", "n_sessions", *_SPREAD, "same_cluster", *_EXPECTED)
-    )
-
-
 def concentration(
-    run: pl.DataFrame, turn_labels: pl.DataFrame, *, k: int = 10, questions: pl.DataFrame | None = None, seed: int = 0
+    run: pl.DataFrame, turn_labels: pl.DataFrame, *, k: int = 10, questions: pl.DataFrame | None = None
 ) -> pl.DataFrame:
     """Say of each query how much of its first ``k`` turns falls in one cluster, and whether evidence lies there.
 
+    What chance would give, :func:`permuted_spread` says.
+
     :param run: ``query_id``, ``doc_id``, ``rank`` of turns (the ``frame`` of a turn-level :class:`memlab.records.Run`).
-    :param turn_labels: as in :func:`evidence_spans`.
+    :param turn_labels: ``turn_id``, ``label`` (``NOISE`` = −1) of every turn, clustered all together or each scope by
+        itself.
     :param k: how many of the first turns to look at.
     :param questions: rows of :class:`memlab.records.Question`, to look for their evidence.
-    :param seed: of the draws behind ``expected_largest_share``.
-    :returns: one row a query: ``query_id``, ``scope``, ``n_top`` (≤ k), ``n_clusters`` (groups among them),
-        ``largest_share``, ``pair_share``, ``noise_share``, ``expected_n_clusters``, ``expected_largest_share``,
-        ``expected_pair_share`` (for as many random turns of the scope); with ``questions`` also
-        ``evidence_cluster_share`` (share of the top in groups that hold evidence) and ``evidence_clusters_reached``
-        (share of the groups that hold evidence with at least one turn in the top); both null without evidence.
-    :raises DataError: when a column is missing, or the run ranks something that has no label.
+    :returns: one row a query: ``query_id``, ``n_top`` (≤ k), ``n_clusters`` (groups among them), ``largest_share`` (of
+        the top, in one group), ``pair_share`` (of its pairs, in one cluster; null for one turn), ``noise_share``; with
+        ``questions`` also ``evidence_cluster_share`` (share of the top in groups that hold evidence) and
+        ``evidence_clusters_reached`` (share of the groups that hold evidence with at least one turn in the top); both
+        null without evidence.
+    :raises DataError: when a column is missing, a turn has two labels, or the run ranks something that has no label.
 
     >>> import polars as pl
     >>> from memlab.cluster import concentration
@@ -105,15 +63,22 @@ def concentration(
             f"run: query {unknown['query_id'][0]!r} ranks {unknown['turn_id'][0]!r}, which has no label "
             f"({unknown.height} such rows); expected a run over the turns that were clustered"
         )
-    result = (
-        _spread(top)
-        .join(_chance(top, labels, seed), on="query_id", maintain_order="left")
-        .join(top.group_by("query_id").agg(n_top=pl.len()), on="query_id", maintain_order="left")
-        .select("query_id", "scope", "n_top", *_SPREAD, *_EXPECTED)
+    n, size = pl.col("size").sum(), pl.col("size")
+    spread = (
+        top.group_by("query_id", group=_GROUP, maintain_order=True)
+        .agg(size=pl.len().cast(pl.Int64), noise=(pl.col("label") == NOISE).sum())
+        .group_by("query_id", maintain_order=True)
+        .agg(
+            n_top=n,
+            n_clusters=pl.len(),
+            largest_share=size.max() / n,
+            pair_share=pl.when(n > 1).then((size * (size - 1)).sum() / (n * (n - 1))),
+            noise_share=pl.col("noise").sum() / n,
+        )
     )
     if questions is None:
-        return result
-    return result.join(_evidence_reached(top, questions, labels), on="query_id", how="left", maintain_order="left")
+        return spread
+    return spread.join(_evidence_reached(top, questions, labels), on="query_id", how="left", maintain_order="left")
 
 
 def permuted_spread(
@@ -125,7 +90,7 @@ def permuted_spread(
     the null distribution for :func:`memlab.evaluate.against_null`.
 
     :param sets: ``query_id``, ``turn_id``: the evidence of each question, or the first turns of each ranking.
-    :param turn_labels: as in :func:`evidence_spans`; with a column ``draw``, several clusterings, over which the
+    :param turn_labels: as in :func:`concentration`; with a column ``draw``, several clusterings, over which the
         numbers of a set are averaged.
     :param draws: permutations.
     :returns: (sets, 3) and (draws, sets, 3): groups, largest share, and share of pairs together (NaN for one turn), the
@@ -165,9 +130,8 @@ def permuted_spread(
 def _groups(labels: np.ndarray) -> np.ndarray:
     """Give groups, largest share and pairs together of rows of labels (rows, n, clusterings): (rows, 3)."""
     n = labels.shape[1]
-    alike = (labels[:, :, None] == labels[:, None]).sum(
-        axis=2
-    )  # with how many, itself among them: (rows, n, clusterings)
+    # With how many, itself among them: (rows, n, clusterings).
+    alike = (labels[:, :, None] == labels[:, None]).sum(axis=2)
     pairs = (alike.sum(axis=1) - n) / (n * (n - 1)) if n > 1 else np.full((len(labels), labels.shape[2]), np.nan)
     return np.stack([(1 / alike).sum(axis=1), alike.max(axis=1) / n, pairs], axis=1).mean(axis=2)
 
@@ -182,59 +146,6 @@ def _evidence_reached(top: pl.DataFrame, questions: pl.DataFrame, labels: pl.Dat
 
     inside = shared(ranked, evidence, "evidence_cluster_share")
     return inside.join(shared(evidence, ranked, "evidence_clusters_reached"), on="query_id")
-
-
-def _spread(pieces: pl.DataFrame) -> pl.DataFrame:
-    """Count the groups of each query's turns (``query_id``, ``turn_id``, ``label``)."""
-    groups = (
-        pieces.group_by("query_id", group=_GROUP, maintain_order=True)
-        .agg(scope=_SCOPE.first(), size=pl.len().cast(pl.Int64), noise=(pl.col("label") == NOISE).sum())
-        .group_by("query_id", maintain_order=True)
-    )
-    n, size = pl.col("size").sum(), pl.col("size")
-    return groups.agg(
-        scope=pl.col("scope").first(),
-        n_clusters=pl.len(),
-        largest_share=size.max() / n,
-        pair_share=pl.when(n > 1).then((size * (size - 1)).sum() / (n * (n - 1))),
-        noise_share=pl.col("noise").sum() / n,
-    )
-
-
-def _chance(pieces: pl.DataFrame, labels: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """Give each query what as many random turns of its scope would show; equal (scope, size) are worked out once."""
-    wanted = pieces.group_by("query_id", maintain_order=True).agg(scope=_SCOPE.first(), n=pl.len())
-    counted = labels.group_by(scope=_SCOPE, label="label").agg(size=pl.len().cast(pl.Int64)).sort("scope", "label")
-    scope_sizes = {
-        scope: (part.filter(pl.col("label") != NOISE)["size"].to_numpy(), int(part["size"].sum()))
-        for (scope,), part in counted.group_by("scope")
-    }
-    cases = wanted.select("scope", "n").unique().sort("scope", "n")
-    rng = np.random.default_rng(seed)
-    rows = [_random_spread(*scope_sizes[scope], n, rng) for scope, n in cases.iter_rows()]
-    expected = cases.hstack(pl.DataFrame(rows, schema=dict.fromkeys(_EXPECTED, pl.Float64()), orient="row"))
-    return wanted.join(expected, on=["scope", "n"], maintain_order="left").select("query_id", *_EXPECTED)
-
-
-def _random_spread(
-    sizes: np.ndarray, total: int, n: int, rng: np.random.Generator
-) -> tuple[float, float, float | None]:
-    """Expect the groups, largest share and pairs together of ``n`` turns drawn from clusters and noise.
-
-    :param sizes: (clusters,) turns in each cluster; the rest of ``total`` is noise.
-    """
-    from scipy.special import gammaln
-
-    alone = total - int(sizes.sum())
-    # P(a cluster of size s is missed) = C(total − s, n) / C(total, n), which is 0 where fewer than n are left over.
-    left = total - sizes
-    possible = left >= n
-    log_missed = gammaln(left + 1) - gammaln(np.maximum(left - n, 0) + 1) - gammaln(total + 1) + gammaln(total - n + 1)
-    n_groups = float((1 - np.where(possible, np.exp(log_missed), 0)).sum() + alone * n / total)
-    pairs = float((sizes * (sizes - 1)).sum() / (total * (total - 1))) if n > 1 else None
-    draws = rng.multivariate_hypergeometric([*sizes.tolist(), alone], n, size=NULL_DRAWS, method="marginals")
-    largest = np.maximum(draws[:, :-1].max(axis=1, initial=0), 1) / n
-    return n_groups, float(largest.mean()), pairs
 
 
 def pair_similarity(

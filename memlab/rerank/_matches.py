@@ -11,7 +11,7 @@ from memlab.embed.tokens import TokenVectors
 from memlab.rerank._words import neighbour, speakers
 from memlab.retrieve import Bench
 from memlab.retrieve.arrays import starts
-from memlab.retrieve.index import Documents
+from memlab.retrieve.bench import once
 from memlab.retrieve.late import ScopeTokens, totals
 
 RAW = ("late_of_session_words", "late_rarest_least", "late_share_60", "late_share_75")
@@ -75,7 +75,7 @@ def first_person(bench: Bench) -> Bench:
 
     Who speaks says "I" of himself, and an encoder hears the difference.
     """
-    named = bench.documents("turn").made(_named, bench=bench)
+    named = _named(bench)
     asked = [
         named[scope].sub(lambda m: "my" if m[1] else "I", text) if scope in named else text
         for scope, text in bench.queries.select("scope", "text").iter_rows()
@@ -85,7 +85,8 @@ def first_person(bench: Bench) -> Bench:
     return bench.with_queries(bench.queries.with_columns(text=pl.Series(asked, dtype=pl.String)))
 
 
-def _named(documents: Documents, *, bench: Bench) -> dict[str, re.Pattern[str]]:
+@once
+def _named(bench: Bench) -> dict[str, re.Pattern[str]]:
     """Give what finds the names of each scope's speakers, the longest first."""
     people = {scope: sorted(filter(str.strip, names), key=len) for scope, names in speakers(bench).items()}
     return {

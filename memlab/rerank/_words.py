@@ -18,7 +18,8 @@ from memlab.language.dates import dates
 from memlab.language.shapes import QUESTION_SHAPES, TURN_SHAPES
 from memlab.retrieve import Bench
 from memlab.retrieve.arrays import starts
-from memlab.retrieve.index import Documents, rarity
+from memlab.retrieve.bench import once
+from memlab.retrieve.index import rarity
 from memlab.retrieve.speakers import by_assistant
 
 
@@ -35,12 +36,12 @@ class Words:
 
     def overlaps(
         self, rows: np.ndarray, turns: slice, session: np.ndarray, weight: np.ndarray | None = None
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    ) -> dict[str, np.ndarray]:
         """Compare questions with the turns of a scope.
 
         :param weight: (n,) how many turns each stands for.
         :returns: shares (q, n) of the question's words, weighed by rarity, that stand in the turn, in it and the one
-            before, within two turns, in its session; and for each question (q,) how much its words weigh.
+            before, within two turns, in its session; and how much the words of each question weigh (q, 1).
         """
         asked = self.questions[rows]
         used = np.unique(asked.indices)
@@ -64,15 +65,14 @@ class Words:
         shares = {name: weights @ there.T.astype(np.float32) / total for name, there in places.items()}
         shares["n_words"] = asked @ here.T.astype(np.float32)
         shares["words_of_known"] = shares["words"] * total / np.maximum(inside, 1e-6)
-        return shares, {"question_weight": total[:, 0], "question_known": (inside / total)[:, 0]}
+        return shares | {"question_weight": total, "question_known": inside / total}
 
 
 def words_of(bench: Bench) -> Words:
     """Count the words of a bench's turns and questions; names of the scope's speakers are no words of a question."""
-    documents = bench.documents("turn")
-    turns, numbers = documents.made(_turn_words)
+    turns, numbers = _turn_words(bench)
     number = dict(numbers)  # words that only questions hold are theirs
-    names = documents.made(_name_words, turns=bench.turns)
+    names = _name_words(bench)
     asked = zip(bench.query_words, bench.queries["scope"], strict=True)
     questions = _counted([[w for w in words if w not in names.get(scope, ())] for words, scope in asked], number)
     wider = turns.copy()
@@ -80,14 +80,16 @@ def words_of(bench: Bench) -> Words:
     return Words(wider, questions)
 
 
-def _name_words(documents: Documents, *, turns: pl.DataFrame) -> dict[str, set[str]]:
-    named = documents.made(_speakers, turns=turns)
-    return {scope: set(chain(*tokenize(people, language=documents.language))) for scope, people in named.items()}
+@once
+def _name_words(bench: Bench) -> dict[str, set[str]]:
+    named = speakers(bench)
+    return {scope: set(chain(*tokenize(people, language=bench.language))) for scope, people in named.items()}
 
 
-def _turn_words(documents: Documents) -> tuple[csr_array, dict[str, int]]:
+@once
+def _turn_words(bench: Bench) -> tuple[csr_array, dict[str, int]]:
     number: dict[str, int] = {}
-    return _counted(documents.words, number), number
+    return _counted(bench.documents("turn").words, number), number
 
 
 def _counted(texts: list[list[str]], number: dict[str, int]) -> csr_array:
@@ -109,40 +111,32 @@ def neighbour(values: np.ndarray, session: np.ndarray, step: int, *, absent: flo
     return moved
 
 
+@once
 def speakers(bench: Bench) -> dict[str, list[str]]:
     """Give the named speakers of each scope that has any."""
-    return bench.documents("turn").made(_speakers, turns=bench.turns)
-
-
-def _speakers(documents: Documents, *, turns: pl.DataFrame) -> dict[str, list[str]]:
-    named = turns.filter(~pl.col("speaker").is_in(ROLES)).group_by("scope").agg(pl.col("speaker").unique())
+    named = bench.turns.filter(~pl.col("speaker").is_in(ROLES)).group_by("scope").agg(pl.col("speaker").unique())
     return dict(named.iter_rows())
 
 
+@once
 def _turns(bench: Bench) -> pl.DataFrame:
-    """Give the turns in the order of the documents, with their shapes; made once."""
-    return bench.documents("turn").made(_shaped, turns=bench.turns)
-
-
-def _shaped(documents: Documents, *, turns: pl.DataFrame) -> pl.DataFrame:
+    """Give the turns in the order of the documents, with their shapes."""
+    documents = bench.documents("turn")
     rows = pl.DataFrame({"turn_id": pl.Series(documents.ids, dtype=pl.String)})
-    ordered = rows.join(turns, on="turn_id", how="left", maintain_order="left")
+    ordered = rows.join(bench.turns, on="turn_id", how="left", maintain_order="left")
     counts = [pl.col("text").str.count_matches(pattern).log1p().alias(name) for name, pattern in TURN_SHAPES.items()]
     length = pl.Series(documents.n_tokens).log1p()
     return ordered.select("speaker", "caption", *counts).with_columns(length=length)
 
 
-def turn_shapes(bench: Bench, turns: slice) -> dict[str, np.ndarray]:
+@once
+def turn_shapes(bench: Bench, start: int, stop: int) -> dict[str, np.ndarray]:
     """Describe the turns of a scope: (n,) each. Counts are log(1 + n)."""
-    return bench.documents("turn").made(_turn_shapes, turns.start, turns.stop, bench=bench)
-
-
-def _turn_shapes(documents: Documents, start: int, stop: int, *, bench: Bench) -> dict[str, np.ndarray]:
-    turns, about = slice(start, stop), _turns(bench)[start:stop]
+    about = _turns(bench)[start:stop]
     shapes = {name: about[name].to_numpy().astype(np.float32) for name in (*TURN_SHAPES, "length")}
-    shapes["by_assistant"] = by_assistant(bench)[turns].astype(np.float32)
+    shapes["by_assistant"] = by_assistant(bench)[start:stop].astype(np.float32)
     shapes["captioned"] = about["caption"].is_not_null().to_numpy().astype(np.float32)
-    session = documents.session[turns]
+    session = bench.documents("turn").session[start:stop]
     asks = shapes["asks"]
     shapes["answers"] = np.r_[0.0, np.where(session[1:] == session[:-1], asks[:-1], 0.0)].astype(np.float32)
     return shapes
@@ -158,7 +152,7 @@ def question_shapes(bench: Bench, rows: np.ndarray, turns: slice, session: np.nd
     asked = np.array([_named(question) for question in text]).reshape(len(text), 3)
     shapes["names_date"] = np.isfinite(asked).any(axis=1).astype(np.float32)[:, None]
     shapes["question_length"] = text.str.count_matches(r"\w+").log1p().to_numpy().astype(np.float32)[:, None]
-    people, speaks = bench.documents("turn").made(_who_speaks, turns.start, turns.stop, bench=bench)
+    people, speaks = _who_speaks(bench, turns.start, turns.stop)
     named = [[name.lower() in question for name in people] for question in text.str.to_lowercase()]
     called = np.array(named, np.float32).reshape(len(rows), len(people))
     shapes["speaker_named"] = called @ speaks
@@ -167,7 +161,8 @@ def question_shapes(bench: Bench, rows: np.ndarray, turns: slice, session: np.nd
     return shapes | {name: values[:, session] for name, values in _dates(bench, asked, turns, session).items()}
 
 
-def _who_speaks(documents: Documents, start: int, stop: int, *, bench: Bench) -> tuple[list[str], np.ndarray]:
+@once
+def _who_speaks(bench: Bench, start: int, stop: int) -> tuple[list[str], np.ndarray]:
     """Give the named speakers of a scope, and who of them speaks each turn: (people, n) float32."""
     speaker = _turns(bench)["speaker"][start:stop]
     people = [name for name in speaker.unique(maintain_order=True) if name not in ROLES]
@@ -175,7 +170,8 @@ def _who_speaks(documents: Documents, start: int, stop: int, *, bench: Bench) ->
     return people, np.array(speaks, np.float32).reshape(len(people), len(speaker))
 
 
-def _starts(documents: Documents, *, bench: Bench) -> np.ndarray:
+@once
+def _starts(bench: Bench) -> np.ndarray:
     """Give month, year and day since 1970 of each session: (3, n sessions), NaN where it has no date."""
     when = bench.sessions.sort("scope", "n", maintain_order=True)["start"].dt
     return np.array([part.cast(pl.Float64).to_numpy() for part in (when.month(), when.year(), when.epoch("d"))])
@@ -185,7 +181,7 @@ def _dates(bench: Bench, asked: np.ndarray, turns: slice, session: np.ndarray) -
     """Compare what :func:`_named` gives (q, 3) with the dates of the scope's sessions: (q, n_sessions) each."""
     numbers = bench.documents("turn").session[turns]
     start = int(numbers[0] - session[0])  # of the scope, whose first sessions may be empty
-    when = bench.documents("session").made(_starts, bench=bench)[:, None, start : int(numbers[-1]) + 1]
+    when = _starts(bench)[:, None, start : int(numbers[-1]) + 1]
     year, month, day = asked.T[:, :, None]
     of_month, of_year, of_day = when
     same_year = np.isnan(year) | (year == of_year)

@@ -81,14 +81,13 @@ def candidates(bench: Bench, places: np.ndarray, mask: np.ndarray) -> Iterator[C
         size = max(1, BLOCK // max(1, len(texts.inverse)))
         for start in range(0, len(rows), size):
             part = slice(start, start + size)
-            scope = _Scope(bench, words, rows[part], turns, sessions)
-            late = scope.late(texts, *(tokens.take(rows[part]) for tokens in asked_tokens))
+            asked = rows[part]
+            scope = _Scope(bench, asked, turns, sessions)
+            late = scope.late(texts, *(tokens.take(asked) for tokens in asked_tokens))
             scope.own("dense", own_dense[part])
             scope.scores(dense[part], bm25[part], late, of_sessions[part])
             scope.summaries(summaries)
-            scope.words()
-            scope.shapes()
-            asked = rows[part]
+            scope.words_and_shapes(words)
             at = np.where(mask[asked], places[asked] - turns.start, 0)
             values = np.stack([np.take_along_axis(column, at, axis=1) for column in scope.columns.values()], axis=-1)
             yield Candidates(
@@ -121,13 +120,14 @@ def run_places(frame: pl.DataFrame, bench: Bench) -> tuple[np.ndarray, np.ndarra
 class _Scope:
     """Features of every question (rows) and every turn (columns) of a scope, by name."""
 
-    def __init__(self, bench: Bench, words: Words, rows: np.ndarray, turns: slice, sessions: slice) -> None:
-        self.bench, self.all_words, self.rows, self.turns, self.of_sessions = bench, words, rows, turns, sessions
+    def __init__(self, bench: Bench, rows: np.ndarray, turns: slice, sessions: slice) -> None:
+        self.bench, self.rows, self.turns, self.of_sessions = bench, rows, turns, sessions
         self.session = bench.documents("turn").session[turns] - sessions.start
         self.n_sessions = sessions.stop - sessions.start
         self.shape = (len(rows), turns.stop - turns.start)
         self.first = starts(self.session)
         self.count = np.diff(np.r_[self.first, self.shape[1]])
+        self.place = np.arange(self.shape[1]) - np.repeat(self.first, self.count)
         self.columns: dict[str, np.ndarray] = {}
         self.weight = bench.documents("turn").weight_in(turns)
         self.weight_of_sessions = bench.documents("session").weight_in(sessions)
@@ -143,6 +143,10 @@ class _Scope:
         """Standardise scores of sessions, for their turns: (q, n_sessions) → (q, n)."""
         return standardised(scores, self.weight_of_sessions)[:, self.session]
 
+    def best(self, scores: np.ndarray) -> np.ndarray:
+        """Take the best turn of each session: (q, n) → (q, n_sessions)."""
+        return best_of(scores, self.session, self.n_sessions)
+
     def late(self, tokens: ScopeTokens, asked: TokenVectors, rewritten: TokenVectors) -> np.ndarray:
         """How the words of the question match those of turn, neighbours and session; gives late interaction's score."""
         columns = matches(tokens, asked, self.session)
@@ -157,17 +161,15 @@ class _Scope:
     def own(self, name: str, scores: np.ndarray) -> None:
         """How well the turn matches the question as its speaker would put it."""
         of_turn = self.z(scores)
-        best = best_of(of_turn, self.session, self.n_sessions)
         self.add(f"{name}_first_person_z", of_turn)
-        self.add(f"{name}_first_person_best_of_session", self.z_of_session(best))
+        self.add(f"{name}_first_person_best_of_session", self.z_of_session(self.best(of_turn)))
 
     def scores(self, dense: np.ndarray, bm25: np.ndarray, late: np.ndarray, of_sessions: np.ndarray) -> None:
         """How well turn, neighbours and session match, by each scorer; and how alike the turn is to the first hits."""
         total = np.zeros(self.shape)
         less = lowered_by(self.bench, self.rows, self.turns)
         for name, scores in (("dense", dense), ("bm25", bm25), ("late", late)):
-            best = best_of(scores, self.session, self.n_sessions)
-            of_turn, of_best = self.z(scores), self.z_of_session(best)
+            of_turn, of_best = self.z(scores), self.z_of_session(self.best(scores))
             total += of_turn + of_best if less is None else self.held_back(scores, less)
             if name != "bm25":  # whose scale depends on the scope
                 self.add(name, scores)
@@ -175,10 +177,7 @@ class _Scope:
             self.add(f"{name}_z", of_turn)
             self.add(f"{name}_best_of_session", of_best)
             self.add(f"{name}_three_of_session", self.z_of_session(self.three_best(scores)))
-            self.add(
-                f"{name}_below_best_of_session",
-                of_turn - best_of(of_turn, self.session, self.n_sessions)[:, self.session],
-            )
+            self.add(f"{name}_below_best_of_session", of_turn - self.best(of_turn)[:, self.session])
             for step in NEIGHBOURS:
                 self.add(f"{name}_at{-step:+d}", neighbour(of_turn, self.session, step, absent=ABSENT))
         session = self.z_of_session(of_sessions)
@@ -193,14 +192,13 @@ class _Scope:
     def held_back(self, scores: np.ndarray, less: np.ndarray) -> np.ndarray:
         """Standardise scores of turns and of their sessions, those of an assistant lowered: (q, n)."""
         scores = lowered(scores, less, self.weight)
-        return self.z(scores) + self.z_of_session(best_of(scores, self.session, self.n_sessions))
+        return self.z(scores) + self.z_of_session(self.best(scores))
 
     def three_best(self, scores: np.ndarray) -> np.ndarray:
         """Average the three best turns of each session: (q, n_sessions)."""
         order = np.lexsort((-scores, np.broadcast_to(self.session, self.shape)), axis=1)
         ordered = np.take_along_axis(scores, order, axis=1)
-        depth = np.arange(self.shape[1]) - np.repeat(self.first, self.count)
-        best = np.where(depth < 3, ordered, 0.0)
+        best = np.where(self.place < 3, ordered, 0.0)
         lowest = scores.min(axis=1, keepdims=True, initial=0.0)  # of a session without turns
         means = np.repeat(lowest.astype(np.float64), self.n_sessions, axis=1)
         means[:, self.session[self.first]] = np.add.reduceat(best, self.first, axis=1) / np.minimum(self.count, 3)
@@ -208,29 +206,23 @@ class _Scope:
 
     def summaries(self, vectors: np.ndarray | None) -> None:
         """How well the session's summary matches, where there is one."""
-        queries = self.bench.query_vectors
-        if vectors is None or queries is None:
+        if vectors is None:
             self.add("summary", np.zeros(1))
         else:
-            scores = cosines(queries[self.rows], vectors[self.of_sessions])
+            scores = cosines(self.bench.query_vectors[self.rows], vectors[self.of_sessions])
             self.add("summary", self.z_of_session(scores))
 
-    def words(self) -> None:
-        """Which of the question's words, weighed by rarity in the scope, stand in turn, neighbourhood and session."""
-        overlaps, totals = self.all_words.overlaps(self.rows, self.turns, self.session, self.weight)
-        for name, values in overlaps.items():
+    def words_and_shapes(self, words: Words) -> None:
+        """Shared words, what kind of turn and of question it is, who speaks, whether a date that is named fits."""
+        turns, of_session = self.turns, np.repeat(self.count, self.count)
+        columns = {
+            **words.overlaps(self.rows, turns, self.session, self.weight),
+            **turn_shapes(self.bench, turns.start, turns.stop),
+            **question_shapes(self.bench, self.rows, turns, self.session),
+            "place_in_session": np.log1p(self.place),
+            "share_of_session": self.place / of_session,
+            "turns_of_session": np.log1p(of_session),
+            "age": self.session / max(1, self.n_sessions - 1),
+        }
+        for name, values in columns.items():
             self.add(name, values)
-        for name, values in totals.items():
-            self.add(name, values[:, None])
-
-    def shapes(self) -> None:
-        """What kind of turn and of question it is, who speaks, and whether a date that the question names fits."""
-        for name, values in turn_shapes(self.bench, self.turns).items():
-            self.add(name, values[None, :])
-        for name, values in question_shapes(self.bench, self.rows, self.turns, self.session).items():
-            self.add(name, values)
-        place = np.arange(self.shape[1]) - np.repeat(self.first, self.count)
-        self.add("place_in_session", np.log1p(place)[None, :])
-        self.add("share_of_session", (place / np.repeat(self.count, self.count))[None, :])
-        self.add("turns_of_session", np.log1p(np.repeat(self.count, self.count))[None, :])
-        self.add("age", (self.session / max(1, self.n_sessions - 1))[None, :])

@@ -10,7 +10,7 @@ import numpy as np
 
 from memlab.embed.base import Encoder
 from memlab.errors import DataError, ModelError, at_least
-from memlab.records import Level, Run, run_from_scores
+from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.rerank import features
 from memlab.rerank.features import Candidates, run_places
@@ -18,7 +18,7 @@ from memlab.rerank.listwise import predict
 from memlab.rerank.model import Model, scope_fingerprints
 from memlab.retrieve import Bench
 from memlab.retrieve.narrow import PATH
-from memlab.retrieve.ranking import of_turns
+from memlab.retrieve.ranking import of_turns, placed
 
 BOX = Path(__file__).with_name("box.safetensors")
 """The model that comes with memlab; its card is ``box.md`` beside it, ``scripts/box.py`` makes it again."""
@@ -57,22 +57,17 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
     at_least(1, candidates=candidates)
     models = models_of(model, bench)
     places, mask = run_places(run.top(candidates).frame, bench)
-    rows, at, scores = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
-    first = {scope: span[0] for scope, span in bench.documents("session").spans.items()}
+    found = []
     for part in features.candidates(bench, places, mask):
         scope = bench.queries["scope"][int(part.rows[0])]
         if list(part.names) != list(models[scope].about["features"]):
             raise ModelError(f"model {model!r} was trained with other features, by another memlab; train it again")
         values = apply(models[scope], part, level=level)
         row, column = np.nonzero(np.isfinite(values))
-        rows.append(part.rows[row])
-        at.append(part.at[row, column] if level == "turn" else first[scope] + column)
-        scores.append(values[row, column])
-    row, place = np.concatenate(rows), np.concatenate(at)
-    order = np.lexsort((place, row))
-    ids = bench.queries["query_id"].to_numpy()[row[order]], bench.documents(level).ids[place[order]]
-    ranked = run_from_scores(*ids, np.concatenate(scores)[order], level=level, k=max(candidates, 200))
-    return bench.show(ranked)
+        at = part.at[row, column] if level == "turn" else bench.documents("session").spans[scope][0] + column
+        order = np.lexsort((at, row))
+        found.append((part.rows[row[order]], at[order], values[row, column][order]))
+    return placed(bench, found, level=level, k=max(candidates, 200))
 
 
 def apply(model: Model, part: Candidates, *, level: Level = "turn") -> np.ndarray:

@@ -118,25 +118,13 @@ def _recency(rows: pl.DataFrame, bench: Bench, level: Level, half_life_hours: fl
 
 def _shared_words(rows: pl.DataFrame, bench: Bench, documents: Documents) -> pl.Series:
     """Give the share of a question's words that a document holds; 0 for a question without words."""
-    asked = _words(bench.queries["query_id"], bench.query_words)
-    wanted = set(asked["word"])
-    places = rows["at"].unique(maintain_order=True)
-    # Most words of a document are in no question: left out here, they need not become a frame.
-    words = [list(wanted.intersection(documents.words[i])) for i in places]
-    pairs = rows.with_row_index("row").select("row", "query_id", "at").join(asked, on="query_id")
-    shared = pairs.join(_words(places, words), on=["at", "word"], how="semi").group_by("row").len("shared")
-    return (
-        rows.with_row_index("row")
-        .join(shared, on="row", how="left", maintain_order="left")
-        .join(asked.group_by("query_id").len("asked"), on="query_id", how="left", maintain_order="left")
-        .select(share=(pl.col("shared") / pl.col("asked")).fill_null(0.0))["share"]
-    )
-
-
-def _words(keys: pl.Series, words: list[list[str]]) -> pl.DataFrame:
-    """Give each key with each of its words, once."""
-    lists = pl.Series("word", words, dtype=pl.List(pl.String))
-    return pl.DataFrame([keys, lists]).explode("word").drop_nulls("word").unique(maintain_order=True)
+    asked = dict(zip(bench.queries["query_id"], map(frozenset, bench.query_words), strict=True))
+    # Most words of a document are in no question.
+    wanted = frozenset().union(*asked.values())
+    held = {at: wanted.intersection(documents.words[at]) for at in rows["at"].unique()}
+    pairs = rows.select("query_id", "at").iter_rows()
+    shares = [len(asked[query] & held[at]) / max(1, len(asked[query])) for query, at in pairs]
+    return pl.Series(shares, dtype=pl.Float64)
 
 
 def _fitting(bench: Bench, n: int) -> pl.DataFrame:

@@ -12,7 +12,7 @@ import polars as pl
 from memlab.distributed import spread
 from memlab.embed.finetuning import Examples
 from memlab.errors import DataError
-from memlab.records import Dataset, qrels
+from memlab.records import LEVELS, Dataset, qrels
 from memlab.rerank.features import Candidates, candidates, first_places
 from memlab.rerank.listwise import fit, predict
 from memlab.rerank.model import Model, scope_fingerprints
@@ -54,14 +54,11 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[Lists]:
 
     :raises DataError: when no question has evidence in a turn.
     """
-    wanted = {
-        level: qrels(dataset.questions, level).frame.select("query_id", "doc_id") for level in ("turn", "session")
-    }
-    documents = bench.documents("turn")
-    row_of = bench.queries.select("query_id", "scope").with_row_index("row")
+    row_of = bench.queries.select("query_id").with_row_index("row")
     marks: dict[str, np.ndarray] = {}
-    for level, frame in wanted.items():
-        pairs = frame.join(row_of, on="query_id").join(bench.documents(level).place, on="doc_id")  # type: ignore[arg-type]
+    for level in LEVELS:
+        evidence_of = qrels(dataset.questions, level).frame.select("query_id", "doc_id")
+        pairs = evidence_of.join(row_of, on="query_id").join(bench.documents(level).place, on="doc_id")
         marks[level] = pairs.select("row", "at").cast(pl.Int64).to_numpy().T
     asked = np.unique(marks["turn"][0])
     if not len(asked):
@@ -69,7 +66,7 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[Lists]:
     places, mask = first_places(bench, CANDIDATES)
     lists = []
     prints = scope_fingerprints(bench.turns, dataset.scopes)
-    n_turns, n_sessions = len(documents.ids), len(bench.documents("session").ids)
+    n_turns, n_sessions = (len(bench.documents(level).ids) for level in LEVELS)
     counts = np.bincount(marks["turn"][0], minlength=len(bench.queries))
     evidence = np.unique(marks["turn"][0] * n_turns + marks["turn"][1])
     of_session = np.unique(marks["session"][0] * n_sessions + marks["session"][1])
@@ -100,8 +97,7 @@ def finetuning_examples(bench: Bench, dataset: Dataset) -> Examples:
 
     :raises DataError: when no question has evidence in a turn, or the encoder gives no token embeddings.
     """
-    documents, parts = bench.documents("turn"), passages(bench)
-    read = in_context(documents, parts)
+    documents, read = bench.documents("turn"), in_context(bench)
     evidence = dict(qrels(dataset.questions, "turn").frame.group_by("query_id").agg("doc_id").iter_rows())
     found = dict(best(bench, k=NEAR).frame.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
     rows = [
@@ -125,7 +121,7 @@ def finetuning_examples(bench: Bench, dataset: Dataset) -> Examples:
         turns=documents.texts,
         passages=read["text"].to_list(),
         before=read["before"].to_list(),
-        start=parts.start,
+        start=passages(bench).start,
     )
 
 

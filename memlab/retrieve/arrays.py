@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 
-def cosines(queries: np.ndarray, documents: np.ndarray, *, block: int | None = None) -> np.ndarray:
+def cosines(queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
     """Multiply unit rows: (q, d), (n, d) → (q, n) float32.
 
     In float64, rounded afterwards: how float32 sums round depends on the shape of the batch and on the processor, and
     equal texts would then not tie.
-
-    :param block: how many documents at a time, so that the wide copy stays small.
     """
-    # For one query the wide copy is the work, and should fit the processor's cache; for many the product is.
-    block = block or min(16_384, 256 + 16 * len(queries))
+    # So many documents at a time that the wide copy stays small. For one query that copy is the work, and should fit
+    # the processor's cache; for many the product is.
+    block = min(16_384, 256 + 16 * len(queries))
     scores = np.empty((len(queries), len(documents)), np.float32)
     wide = queries.astype(np.float64)
     for start in range(0, len(documents), block):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,9 @@ from memlab.retrieve.index import Corpus, Documents, Lazy
 if TYPE_CHECKING:
     from memlab.embed import Encoder
     from memlab.store import MemoryStore
+
+T = TypeVar("T")
+Key = TypeVarTuple("Key")
 
 
 @dataclass(frozen=True)
@@ -268,6 +271,24 @@ class Bench:
             text_of=lambda ids: [texts[i] for i in documents.at(pl.Series(ids, dtype=pl.String))],
             evidence=self.evidence(run.level),
         )
+
+
+def once(make: Callable[[Bench, *Key], T]) -> Callable[[Bench, *Key], T]:
+    """Make what a function makes of a bench once, and keep it as long as the bench's documents.
+
+    So that a stage of any room works something out once for all pipelines over a bench. The result may depend on turns,
+    sessions and the function's other arguments, never on the questions: benches that share their documents share it.
+    """
+
+    @wraps(make)
+    def kept(bench: Bench, *key: *Key) -> T:
+        made, place = bench.documents("turn").made, (kept, *key)
+        if place not in made:
+            made[place] = make(bench, *key)
+        result: T = made[place]
+        return result
+
+    return kept
 
 
 def _vectors(

@@ -13,7 +13,7 @@ from memlab.language.analysis import tokenize
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.ranking import from_store, rank
+from memlab.retrieve.ranking import by_path
 
 if TYPE_CHECKING:
     from memlab.store import MemoryStore
@@ -52,13 +52,9 @@ def bm25(
     >>> retrieve.bm25(bench, k=3).frame["rank"].max()
     3
     """
-    if path == "indexed":
-        if (k1, b) != (None, None):
-            raise DataError("path='indexed' has the index's own k1 and b; leave them out, or use path='exact'")
-        return from_store(bench, _search, level=level, k=k)
-    if path != "exact":
-        raise DataError(f"path is {path!r}; choose 'exact' or 'indexed'")
-    return rank(bench, bm25_scores(bench, level=level, k1=k1, b=b), level=level, k=k)
+    if path == "indexed" and (k1, b) != (None, None):
+        raise DataError("path='indexed' has the index's own k1 and b; leave them out, or use path='exact'")
+    return by_path(path, bench, bm25_scores(bench, level=level, k1=k1, b=b), _search, level=level, k=k)
 
 
 def bm25_scores(

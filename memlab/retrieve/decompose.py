@@ -28,12 +28,9 @@ _TASK = (
 )
 
 
-def parts(bench: Bench, *, windows: int = 8, service: str | None = None) -> pl.DataFrame:
-    """Show what :func:`decompose` asks on each question's behalf.
+def parts(bench: Bench, *, windows: int, service: str | None = None) -> pl.DataFrame:
+    """Say what :func:`decompose` asks on each question's behalf.
 
-    :param windows: stretches of equally many sessions that the time of each scope is cut into, for questions of
-        :func:`~memlab.language.questions.aggregation`; 0 for none, at most one a session.
-    :param service: name of a language model of the settings that splits the questions; ``None`` for the rules.
     :returns: ``query_id``, ``part``, ``text``, ``kind`` (``facet`` or ``window``), and ``window``, which is null but
         for windows, numbered from 0 in order of time. Questions that are asked as they are have no rows.
     """
@@ -74,7 +71,8 @@ def decompose(
 
     :param retriever: what answers the parts: ``dense``, ``bm25``, ``hybrid`` or ``combsum``.
     :param weight: of all facets together and of all windows together, against 1 for the run.
-    :param windows: stretches of equally many sessions; 0 for none.
+    :param windows: stretches of equally many sessions that the time of each scope is cut into, at most one a session;
+        0 for none.
     :param depth: turns that a facet may bring.
     :param service: name of a language model of the settings that splits the questions; ``None`` for the rules.
     :raises DataError: for a ranking of sessions, or counts or a weight that cannot be used.
@@ -90,6 +88,8 @@ def decompose(
     >>> decompose(plain, bench, weight=0.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
+    of_turns(run, "decompose")
+    at_least(1, depth=depth)
     hits = contributions(run, bench, retriever=retriever, windows=windows, depth=depth, service=service)
     lists = pl.col("part").n_unique().over("query_id", pl.col("kind") == "window")
     fused = joined(run, bench, hits.with_columns(weight=weight / lists), weight=weight, k=depth_of(run))
@@ -97,30 +97,19 @@ def decompose(
 
 
 def contributions(
-    run: Run,
-    bench: Bench,
-    *,
-    retriever: str = "hybrid",
-    windows: int = 8,
-    depth: int = 5,
-    service: str | None = None,
+    run: Run, bench: Bench, *, retriever: str, windows: int, depth: int, service: str | None = None
 ) -> pl.DataFrame:
-    """Show which part of a question found which turns, and in how many parts each turn was found.
+    """Say which part of a question found which turns.
 
-    :returns: ``query_id``, ``part`` and ``kind`` of :func:`parts`, ``doc_id``, ``rank``, ``score``, ``n_parts``; the
-        union without duplicates is ``.unique(["query_id", "doc_id"])``.
-    :raises DataError: as :func:`decompose` does.
+    :returns: ``query_id``, ``part`` and ``kind`` of :func:`parts`, ``doc_id``, ``rank``, ``score``.
     """
-    of_turns(run, "decompose")
-    at_least(1, depth=depth)
     asked = parts(bench, windows=windows, service=service).join(run.frame, on="query_id", how="semi")
     facets = asked.filter(pl.col("window").is_null())
     columns = ["query_id", "part", "kind", "doc_id", "rank", "score"]
     best = _windowed(run, bench, windows).join(asked, on=["query_id", "window"], maintain_order="right")
     hits = ask(bench, facets, retriever=retriever, k=depth).rename({"part": "row"})
     of_facets = hits.join(facets.with_row_index("row").drop("query_id"), on="row", maintain_order="left")
-    both = pl.concat([of_facets.select(columns), best.select(columns)])
-    return both.with_columns(n_parts=pl.len().over("query_id", "doc_id"))
+    return pl.concat([of_facets.select(columns), best.select(columns)])
 
 
 def _windowed(run: Run, bench: Bench, windows: int) -> pl.DataFrame:

@@ -14,7 +14,7 @@ from memlab.registry import stage
 from memlab.retrieve.arrays import best_of, cosines
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.passages import best_passages, passage_vectors, passages
-from memlab.retrieve.ranking import from_store, rank
+from memlab.retrieve.ranking import by_path
 
 if TYPE_CHECKING:
     from memlab.store import MemoryStore
@@ -37,17 +37,13 @@ def dense(bench: Bench, *, level: Level = "turn", k: int = 200, path: str = "exa
     >>> retrieve.dense(bench, k=3).frame["rank"].max()
     3
     """
-    if path == "indexed":
-        return from_store(bench, _search, level=level, k=k)
-    if path != "exact":
-        raise DataError(f"path is {path!r}; choose 'exact' or 'indexed'")
-    return rank(bench, dense_scores(bench, level=level), level=level, k=k)
+    return by_path(path, bench, dense_scores(bench, level=level), _search, level=level, k=k)
 
 
 def dense_scores(bench: Bench, *, level: Level) -> Iterator[tuple[np.ndarray, slice, np.ndarray]]:
     """Give the cosines of each scope: rows of the queries, place of the documents, scores (q, n) float32."""
     session = bench.documents("turn").session
-    vectors, row = passage_vectors(bench)
+    vectors, row = passage_vectors(bench, bench.header)
     if bench.query_vectors is None:
         raise DataError("the queries are not embedded; make the bench with an encoder")
     for (rows, span), (_, turns) in zip(bench.by_scope(level), bench.by_scope("turn"), strict=True):

@@ -103,9 +103,7 @@ def _written(asked: pl.DataFrame, service: llm.Service) -> pl.DataFrame:
 
 def _hypothetical(bench: Bench, written: pl.DataFrame, k: int) -> pl.DataFrame:
     """Search by the mean of a question's vector and that of its hypothetical turn, which is embedded as a document."""
-    if bench.query_vectors is None or bench.encoder is None:
-        raise DataError("the queries are not embedded; make the bench with an encoder")
-    embedded = bench.encoder.encode(written["hyde"].to_list(), kind="document", progress=False)
+    embedded = bench.embedder().encode(written["hyde"].to_list(), kind="document", progress=False)
     vectors = bench.query_vectors.copy()
     vectors[bench.asked(written.select("query_id"), "row")["row"].to_numpy()] += embedded
     return by_vectors(bench, units(vectors), k=k).frame.join(written, on="query_id", how="semi", maintain_order="left")

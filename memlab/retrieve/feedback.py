@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from memlab.errors import DataError, at_least
-from memlab.records import Run, run_from_scores
+from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.arrays import cosines, standardised, starts, units
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.ranking import depth, of_turns, rank, reranked
+from memlab.retrieve.ranking import added, depth, in_order, of_turns, rank
 from memlab.retrieve.subqueries import by_vectors, one_of_each
 
 FEEDBACK = ("rm3", "rocchio")
@@ -147,9 +146,7 @@ def _summed(lists: list[pl.DataFrame], weights: list[float], k: int) -> Run:
     flat = spread.fill_null(0) <= FLAT * score.abs().max().over(query)
     gain = pl.when(flat).then(0.0).otherwise((score - score.min().over(query)) / spread)
     parts = [part.select(query, "doc_id", gain=weight * gain) for part, weight in zip(lists, weights, strict=True)]
-    total = pl.concat(parts).group_by(query, "doc_id", maintain_order=True).agg(pl.col("gain").sum())
-    columns = (total[name].to_numpy() for name in (query, "doc_id", "gain"))
-    return run_from_scores(*columns, level="turn", k=k)
+    return added(parts, level="turn", k=k)
 
 
 @stage
@@ -199,15 +196,17 @@ def negative_feedback(
     listed = bench.asked(run.frame.with_columns(query=pl.col("query_id").rle_id(), at=at), "row", "scope")
     order = [listed.select("query", "at", key=pl.col("rank").cast(pl.Int64) + _NEVER // 2)]
     for ranked in listed.with_columns(chunk=pl.col("query") // QUERIES).partition_by("scope", "chunk"):
-        questions = _Questions.of(ranked, bench)
+        questions = _Questions(ranked, bench)
         taken = questions.search(start=start, rounds=rounds, step=step, beta=beta, threshold=threshold)
         row, column = np.nonzero(taken < _NEVER)
         finds = {"query": questions.numbers[row], "at": questions.span.start + column, "key": taken[row, column]}
         order.insert(0, pl.DataFrame(finds, schema=order[0].schema))
-    return _in_order(run, bench, pl.concat(order))
+    # The first time that a turn stands counts.
+    ranked = pl.concat(order).unique(["query", "at"], keep="first", maintain_order=True).sort("query", "key")
+    ids = run.frame["query_id"].unique(maintain_order=True).gather(ranked["query"])
+    return in_order(run, bench, ranked.select("at", query_id=ids), k=depth(run))
 
 
-@dataclass(frozen=True)
 class _Questions:
     """The questions of one scope, and what they search.
 
@@ -221,44 +220,28 @@ class _Questions:
     :param embeddings: (n, d) the turns' embeddings, or none.
     """
 
-    numbers: np.ndarray
-    span: slice
-    rank: np.ndarray
-    relevance: np.ndarray
-    weights: np.ndarray
-    terms: np.ndarray
-    vectors: np.ndarray | None
-    embeddings: np.ndarray | None
-
-    @classmethod
-    def of(cls, ranked: pl.DataFrame, bench: Bench) -> _Questions:
+    def __init__(self, ranked: pl.DataFrame, bench: Bench) -> None:
         documents = bench.documents("turn")
         first = ranked.unique("query", keep="first", maintain_order=True)
-        span, rows = slice(*documents.spans[first["scope"][0]]), first["row"].to_numpy()
-        at = ranked["query"].rle_id().to_numpy(), ranked["at"].to_numpy() - span.start
-        shape = (len(rows), span.stop - span.start)
-        rank = np.full(shape, _NEVER)
-        rank[at] = ranked["rank"].to_numpy()
+        self.numbers, rows = first["query"].to_numpy(), first["row"].to_numpy()
+        self.span = slice(*documents.spans[first["scope"][0]])
+        at = ranked["query"].rle_id().to_numpy(), ranked["at"].to_numpy() - self.span.start
+        shape = (len(rows), self.span.stop - self.span.start)
+        self.rank = np.full(shape, _NEVER)
+        self.rank[at] = ranked["rank"].to_numpy()
         centred, spread = pl.col("score") - pl.col("score").mean(), pl.col("score").std(ddof=0)
         z = pl.when(spread > 1e-12).then(centred / spread).otherwise(0.0).over("query")
         relevance = np.full(shape, np.inf)
         relevance[at] = ranked.select(z=z)["z"].to_numpy()
-        relevance = np.where(rank < _NEVER, relevance, relevance.min(axis=1, keepdims=True))
-        words = documents.words_in(span)
+        self.relevance = np.where(self.rank < _NEVER, relevance, relevance.min(axis=1, keepdims=True))
+        words = documents.words_in(self.span)
         counts = words.asked([bench.query_words[row] for row in rows])
         used = np.unique(counts.indices)
-        terms = words.weights(*words.normalisation)[used].toarray()
+        self.weights = counts[:, used].toarray()
+        self.terms = words.weights(*words.normalisation)[used].toarray()
         vectors, embeddings = bench.query_vectors, documents.embeddings
-        return cls(
-            first["query"].to_numpy(),
-            span,
-            rank,
-            relevance,
-            counts[:, used].toarray(),
-            terms,
-            None if vectors is None else vectors[rows],
-            None if embeddings is None else embeddings[span],
-        )
+        self.vectors = None if vectors is None else vectors[rows]
+        self.embeddings = None if embeddings is None else embeddings[self.span]
 
     def search(self, *, start: int, rounds: int, step: int, beta: float, threshold: float) -> np.ndarray:
         """Give (q, n) the order in which turns are found: the run's first, then those of each round."""
@@ -287,15 +270,3 @@ class _Questions:
             direction = units(np.add.reduceat(self.embeddings[column], start, axis=0, dtype=np.float64))
             fit += standardised(cosines(units(self.vectors - beta * direction), self.embeddings))
         return fit
-
-
-def _in_order(run: Run, bench: Bench, order: pl.DataFrame) -> Run:
-    """Give the run's questions their turns by key; the first time that a turn stands counts."""
-    ranked = order.unique(["query", "at"], keep="first", maintain_order=True).sort("query", "key")
-    ids = run.frame["query_id"].unique(maintain_order=True).to_numpy()[ranked["query"].to_numpy()]
-    scores = ranked.select(
-        query_id=pl.Series(ids, dtype=pl.String),
-        doc_id=pl.Series(bench.documents("turn").ids[ranked["at"].to_numpy()], dtype=pl.String),
-        score=1 / pl.int_range(1, pl.len() + 1).over("query"),
-    )
-    return reranked(run, bench, scores, k=depth(run))

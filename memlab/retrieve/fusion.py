@@ -10,14 +10,14 @@ import polars as pl
 
 from memlab.embed.tokens import TokenEncoder
 from memlab.errors import DataError
-from memlab.records import Level, Run, run_from_scores
+from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.arrays import best_of, lowered, standardised
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25, bm25_scores
 from memlab.retrieve.dense import dense, dense_scores
 from memlab.retrieve.late import late_scores
-from memlab.retrieve.ranking import rank
+from memlab.retrieve.ranking import added, rank
 from memlab.retrieve.speakers import ASSISTANT, lowered_by
 
 RRF_K = 60
@@ -82,9 +82,7 @@ def rrf_lists(lists: pl.DataFrame, original: Run, *, k: int = 200, rrf_k: int = 
         first = original.frame.filter((pl.col("rank") <= max(GUARD)) & (pl.col("score") > 0))
         bonus = pl.col("rank").replace_strict(GUARD, return_dtype=pl.Float64)
         parts.append(first.select("query_id", "doc_id", gain=bonus))
-    fused = pl.concat(parts).group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("gain").sum())
-    ids, documents, scores = (fused[column].to_numpy() for column in ("query_id", "doc_id", "gain"))
-    return run_from_scores(ids, documents, scores, level=original.level, k=k)
+    return added(parts, level=original.level, k=k)
 
 
 @stage

@@ -6,10 +6,10 @@ knows nothing of other people's: :meth:`Documents.words_in` gives them, for BM25
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,8 +20,6 @@ from memlab.language.analysis import tokenize
 from memlab.language.tokens import PIECE
 from memlab.records import Level
 from memlab.retrieve.arrays import units
-
-T = TypeVar("T")
 
 PASSAGE_K1, PASSAGE_B = 0.9, 0.4
 
@@ -176,6 +174,7 @@ class Documents:
     :param language: that the texts are read in.
     :param weight: (n,) how many of the scope's documents each stands for, see :mod:`memlab.retrieve.narrow`; ``None``
         where all are here and each stands for itself.
+    :param made: what :func:`memlab.retrieve.bench.once` keeps.
     """
 
     ids: np.ndarray
@@ -185,7 +184,8 @@ class Documents:
     embeddings: Lazy = Lazy()
     language: str = "en"
     weight: np.ndarray | None = None
-    _made: dict[tuple[Hashable, ...], Any] = field(default_factory=dict, init=False, repr=False)
+    made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+    _words_in: dict[tuple[int, int], ScopeWords] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def place(self) -> pl.DataFrame:
@@ -207,26 +207,32 @@ class Documents:
 
         :param span: where the scope's documents are.
         """
-        return self.made(_scope_words, span.start, span.stop)
+        place = span.start, span.stop
+        if place not in self._words_in:
+            self._words_in[place] = ScopeWords.of(self.words[span], self.weight_in(span))
+        return self._words_in[place]
+
+    def rarities(self, words: pl.DataFrame) -> pl.DataFrame:
+        """Look words up in their scopes.
+
+        :param words: ``scope``, ``word``.
+        :returns: ``scope``, ``word``, ``rarity``, ``frequency`` (in how many documents it stands); each once, and only
+            what the scope has.
+        """
+        schema = {"scope": pl.String, "word": pl.String, "rarity": pl.Float64, "frequency": pl.Float64}
+        parts = [pl.DataFrame(schema=schema)]
+        by_scope = words.group_by("scope", maintain_order=True).agg(pl.col("word").unique(maintain_order=True))
+        for scope, wanted in by_scope.iter_rows():
+            known = self.words_in(slice(*self.spans[scope]))
+            inside = [word for word in wanted if word in known.number]
+            at = np.array([known.number[word] for word in inside], dtype=np.int64)
+            columns = {"word": inside, "rarity": known.rarity[at], "frequency": known.frequency[at]}
+            parts.append(pl.DataFrame({"scope": [scope] * len(inside), **columns}, schema=schema))
+        return pl.concat(parts)
 
     def weight_in(self, span: slice) -> np.ndarray | None:
         """Give how many documents each of a scope's stands for, see :attr:`weight`."""
         return None if self.weight is None else self.weight[span]
-
-    def made(self, build: Callable[..., T], *key: Hashable, **extra: Any) -> T:
-        """Give what ``build(documents, *key, **extra)`` makes, made once and kept as long as the documents.
-
-        So that a stage of any room can work something out once for all pipelines over a bench.
-
-        :param build: a function of a module, which names what is kept.
-        :param key: what the result depends on beside the documents.
-        :param extra: what it is made with and does not depend on, such as an encoder or a bar of progress.
-        """
-        place = (build, *key)
-        if place not in self._made:
-            self._made[place] = build(self, *key, **extra)
-        made: T = self._made[place]
-        return made
 
     def at(self, doc_ids: pl.Series) -> np.ndarray:
         """Give the places of ids.
@@ -248,10 +254,6 @@ class Documents:
         if vectors is None:
             raise DataError("this stage needs embeddings: make the bench with an encoder, such as encoder='minilm'")
         return vectors
-
-
-def _scope_words(documents: Documents, start: int, stop: int) -> ScopeWords:
-    return ScopeWords.of(documents.words[start:stop], documents.weight_in(slice(start, stop)))
 
 
 @dataclass(frozen=True, eq=False)

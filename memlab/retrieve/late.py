@@ -14,9 +14,9 @@ from memlab.errors import DataError, at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.arrays import best_of
-from memlab.retrieve.bench import Bench
-from memlab.retrieve.index import Documents, rarity
-from memlab.retrieve.passages import Passages, best_passages, passages
+from memlab.retrieve.bench import Bench, once
+from memlab.retrieve.index import rarity
+from memlab.retrieve.passages import best_passages, passages
 from memlab.retrieve.ranking import rank
 
 T = TypeVar("T")
@@ -132,18 +132,17 @@ def totals(best: np.ndarray, weights: np.ndarray, asked: TokenVectors) -> np.nda
 def scope_tokens(bench: Bench, turns: slice, *, context: int = 2) -> ScopeTokens:
     """Give the token embeddings of a scope's turns, each read after ``context`` turns before it."""
     at_least(0, context=context)
-    parts, encoder = passages(bench), _token_encoder(bench)
-    documents, of = bench.documents("turn").made(_document_tokens, context, encoder=encoder, parts=parts)
+    documents, of = _document_tokens(bench, context)
 
     def scope() -> ScopeTokens:
-        place, start = parts.within(turns)
+        place, start = passages(bench).within(turns)
         distinct, inverse = np.unique(of[place], return_inverse=True)
         texts = documents.take(distinct)
         turn = np.repeat(np.arange(len(start)), np.diff(start, append=len(inverse)))
         weight = bench.documents("turn").weight_in(turns)
         return ScopeTokens(texts, inverse, start, _rarity(texts, inverse, turn, weight))
 
-    return _recent(bench.documents("turn").made(_scopes), (turns.start, turns.stop, context), scope)
+    return _recent(_scopes(bench), (turns.start, turns.stop, context), scope)
 
 
 def _rarity(documents: TokenVectors, inverse: np.ndarray, turn: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -158,21 +157,21 @@ def _rarity(documents: TokenVectors, inverse: np.ndarray, turn: np.ndarray, weig
     return rarity(frequency, each.sum()).astype(np.float32)
 
 
-def _document_tokens(
-    documents: Documents, context: int, *, encoder: TokenEncoder, parts: Passages
-) -> tuple[TokenVectors, np.ndarray]:
+@once
+def _document_tokens(bench: Bench, context: int) -> tuple[TokenVectors, np.ndarray]:
     """Embed the tokens of all passages: of the distinct texts, and which of them each passage is."""
-    pairs = in_context(documents, parts, context)
+    encoder, pairs = _token_encoder(bench), in_context(bench, context)
     distinct = pairs.unique(maintain_order=True).with_row_index("at")
     of = pairs.join(distinct, on=["text", "before"], how="left", maintain_order="left")["at"].to_numpy()
     tokens = encoder.encode_tokens(distinct["text"].to_list(), before=distinct["before"].to_list(), kind="document")
     return compressed(tokens), of.astype(np.int64)
 
 
-def in_context(documents: Documents, parts: Passages, context: int = 2) -> pl.DataFrame:
+def in_context(bench: Bench, context: int = 2) -> pl.DataFrame:
     """Give what is read of each passage: ``text``, and ``before``, the passages of its session before it."""
+    parts = passages(bench)
     earlier = [pl.col("text").shift(i).over("session").fill_null("") for i in range(context, 0, -1)]
-    return pl.DataFrame({"text": parts.texts, "session": documents.session[parts.of]}).select(
+    return pl.DataFrame({"text": parts.texts, "session": bench.documents("turn").session[parts.of]}).select(
         "text", before=pl.concat_str(earlier, separator=" ").str.strip_chars_start() if earlier else pl.lit("")
     )
 
@@ -181,15 +180,16 @@ def query_tokens(bench: Bench) -> TokenVectors:
     """Embed the tokens of the questions; the last ones asked are remembered."""
     texts = bench.queries["text"].to_list()
     encoder = _token_encoder(bench)
-    asked = bench.documents("turn").made(_asked)
-    return _recent(asked, tuple(texts), lambda: encoder.encode_tokens(texts, kind="query"))
+    return _recent(_asked(bench), tuple(texts), lambda: encoder.encode_tokens(texts, kind="query"))
 
 
-def _asked(documents: Documents) -> dict[Hashable, TokenVectors]:
+@once
+def _asked(bench: Bench) -> dict[Hashable, TokenVectors]:
     return {}
 
 
-def _scopes(documents: Documents) -> dict[Hashable, ScopeTokens]:
+@once
+def _scopes(bench: Bench) -> dict[Hashable, ScopeTokens]:
     return {}
 
 

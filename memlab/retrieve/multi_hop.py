@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import polars as pl
 from pydantic import BaseModel
 
@@ -87,9 +86,7 @@ def multi_hop(
     return replace(fused, name=run.name, provenance=run.provenance)
 
 
-def mentions(
-    run: Run, bench: Bench, *, reads: int = 5, n_mentions: int = 10, asked: pl.DataFrame | None = None
-) -> pl.DataFrame:
+def mentions(run: Run, bench: Bench, *, reads: int, n_mentions: int, asked: pl.DataFrame) -> pl.DataFrame:
     """List what the first turns of each question mention and the question does not.
 
     A word is worth its inverse document frequency in the scope, summed over the turns that hold it, each divided by
@@ -97,22 +94,23 @@ def mentions(
 
     :param reads: turns read.
     :param n_mentions: words given for each question.
-    :param asked: ``query_id`` and ``text``: what was asked already, the questions themselves by default.
+    :param asked: ``query_id`` and ``text``: what was asked already, the questions themselves among it.
     :returns: ``query_id``, ``mention``, ``worth``; best first.
     """
     told = _words(bench.asked(texts_of(run, bench, reads), "scope"), bench.language)
-    before = _words(bench.queries if asked is None else asked, bench.language).select("query_id", "token")
+    before = _words(asked, bench.language).select("query_id", "word")
     new = (
-        told.join(before, on=["query_id", "token"], how="anti", maintain_order="left")
-        .group_by("query_id", "scope", "token", "rank", maintain_order=True)
-        .agg(pl.col("word").first(), pl.col("name").any())
-        .group_by("query_id", "scope", "token", maintain_order=True)
-        .agg(pl.col("word").first(), pl.col("name").any(), near=(1 / pl.col("rank")).sum())
+        told.join(before, on=["query_id", "word"], how="anti", maintain_order="left")
+        .group_by("query_id", "scope", "word", "rank", maintain_order=True)
+        .agg(pl.col("written").first(), pl.col("name").any())
+        .group_by("query_id", "scope", "word", maintain_order=True)
+        .agg(pl.col("written").first(), pl.col("name").any(), near=(1 / pl.col("rank")).sum())
     )
-    worth = pl.col("idf") * pl.col("near") * pl.when("name").then(NAME).otherwise(1.0)
+    known = bench.documents("turn").rarities(new).filter(pl.col("frequency") >= 2)
+    worth = pl.col("rarity") * pl.col("near") * pl.when("name").then(NAME).otherwise(1.0)
     return (
-        new.join(_idf(bench, new), on=["scope", "token"], maintain_order="left")
-        .select("query_id", mention="word", worth=worth, order=pl.col("query_id").rle_id())
+        new.join(known, on=["scope", "word"], maintain_order="left")
+        .select("query_id", mention="written", worth=worth, order=pl.col("query_id").rle_id())
         .sort("order", "worth", descending=[False, True], maintain_order=True)
         .group_by("query_id", maintain_order=True)
         .head(n_mentions)
@@ -121,35 +119,20 @@ def mentions(
 
 
 def _words(texts: pl.DataFrame, language: str) -> pl.DataFrame:
-    """Split texts into ``word``, its BM25 ``token``, and whether it is a ``name``; stop words are left out."""
+    """Split texts into words: as ``written``, the ``word`` of BM25, whether a ``name``; stop words are left out."""
     names = pl.col("text").str.extract_all(_NAMES).list.eval(pl.element().str.extract(f"({_WORD})$"))
     words = (
-        texts.with_columns(names=names, word=pl.col("text").str.extract_all(_WORD))
-        .explode("word")
-        .drop_nulls("word")
-        .with_columns(pl.col("word").str.replace("['’]s?$", ""), name=pl.col("word").is_in("names"))
+        texts.with_columns(names=names, written=pl.col("text").str.extract_all(_WORD))
+        .explode("written")
+        .drop_nulls("written")
+        .with_columns(pl.col("written").str.replace("['’]s?$", ""), name=pl.col("written").is_in("names"))
         # Contractions, which no list of stop words has whole.
-        .filter(~pl.col("word").str.contains("['’]"))
+        .filter(~pl.col("written").str.contains("['’]"))
         .drop("names", "text")
     )
-    distinct = words["word"].unique(maintain_order=True)
-    tokens = pl.Series("token", tokenize(distinct.to_list(), language=language), dtype=pl.List(pl.String))
-    token = pl.DataFrame([distinct, tokens.list.first()]).drop_nulls()
-    return words.join(token, on="word", maintain_order="left")
-
-
-def _idf(bench: Bench, mentioned: pl.DataFrame) -> pl.DataFrame:
-    """Give the inverse document frequency of each scope's tokens that stand in two turns or more."""
-    parts = [pl.DataFrame(schema={"scope": pl.String, "token": pl.String, "idf": pl.Float64})]
-    by_scope = mentioned.group_by("scope", maintain_order=True).agg(pl.col("token").unique(maintain_order=True))
-    for scope, tokens in by_scope.iter_rows():
-        words = bench.documents("turn").words_in(slice(*bench.documents("turn").spans[scope]))
-        inside = [token for token in tokens if token in words.number]
-        at = np.array([words.number[token] for token in inside], dtype=np.int64)
-        columns = {"scope": [scope] * len(inside), "token": inside, "idf": words.rarity[at]}
-        idf = pl.DataFrame(columns, schema=parts[0].schema)
-        parts.append(idf.filter(pl.Series(words.frequency[at] >= 2)))
-    return pl.concat(parts)
+    distinct = words["written"].unique(maintain_order=True)
+    split = pl.Series("word", tokenize(distinct.to_list(), language=language), dtype=pl.List(pl.String))
+    return words.join(pl.DataFrame([distinct, split.list.first()]).drop_nulls(), on="written", maintain_order="left")
 
 
 def _built(run: Run, bench: Bench, reads: int, n_mentions: int, asked: pl.DataFrame) -> pl.DataFrame:

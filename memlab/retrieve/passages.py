@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -13,10 +12,7 @@ import polars as pl
 from memlab.embed.text import turn_texts
 from memlab.language.sentences import spans
 from memlab.language.tokens import PIECE
-from memlab.retrieve.index import Documents
-
-if TYPE_CHECKING:
-    from memlab.retrieve.bench import Bench
+from memlab.retrieve.bench import Bench, once
 
 LONG = 220
 """Words and signs of a turn up to which it is read as one: about what MiniLM reads, 256 tokens."""
@@ -88,43 +84,40 @@ def split(text: str, size: int = SIZE) -> list[str]:
     return [text[start:end].rstrip() for start, end in parts]
 
 
+@once
 def passages(bench: Bench) -> Passages:
     """Cut the long turns of a bench into passages, once for all stages that read with an encoder."""
-    return bench.documents("turn").made(_passages, turns=bench.turns)
-
-
-def passage_vectors(bench: Bench) -> tuple[np.ndarray, np.ndarray]:
-    """Embed the passages of long turns; the other turns are embedded already.
-
-    :returns: (m, d) float32 unit rows, and (p,) which of them is that of each passage.
-    :raises DataError: when the bench was made without an encoder.
-    """
-    return bench.documents("turn").made(_vectors, bench.header, bench=bench)
-
-
-def _passages(documents: Documents, *, turns: pl.DataFrame) -> Passages:
+    documents = bench.documents("turn")
     if not (documents.n_tokens > LONG).any():
         return Passages(documents.texts, np.arange(len(documents.texts) + 1))
-    rows = _rows(documents, turns)
+    rows = _rows(bench)
     counts = np.bincount(rows["at"].to_numpy(), minlength=len(documents.texts))
     return Passages(turn_texts(rows.drop("at")), np.r_[0, np.cumsum(counts)])
 
 
-def _rows(documents: Documents, turns: pl.DataFrame) -> pl.DataFrame:
+def _rows(bench: Bench) -> pl.DataFrame:
     """Give the passages as turns, with ``at``, the place of the turn that each is of; a caption is with the last."""
+    documents = bench.documents("turn")
     long = documents.n_tokens > LONG
-    placed = documents.place.join(turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left")
+    placed = documents.place.join(bench.turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left")
     texts = [split(text) or [text] if cut else [text] for text, cut in zip(placed["text"], long, strict=True)]
     rows = placed.rename({"doc_id": "turn_id"}).with_columns(text=pl.Series(texts, dtype=pl.List(pl.String)))
     last = pl.col("at") != pl.col("at").shift(-1)
     return rows.explode("text").with_columns(caption=pl.when(last.fill_null(True)).then("caption"))
 
 
-def _vectors(documents: Documents, header: tuple[str, ...], *, bench: Bench) -> tuple[np.ndarray, np.ndarray]:
-    embedded, cut = documents.vectors(), passages(bench)
-    if len(cut.texts) == len(documents.texts):
+@once
+def passage_vectors(bench: Bench, header: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Embed the passages of long turns; the other turns are embedded already.
+
+    :param header: the bench's.
+    :returns: (m, d) float32 unit rows, and (p,) which of them is that of each passage.
+    :raises DataError: when the bench was made without an encoder.
+    """
+    embedded, cut = bench.documents("turn").vectors(), passages(bench)
+    if len(cut.texts) == len(embedded):
         return embedded, np.arange(len(embedded))
-    texts = turn_texts(_rows(documents, bench.turns).drop("at"), header=header) if header else cut.texts
+    texts = turn_texts(_rows(bench).drop("at"), header=header) if header else cut.texts
     of = cut.of
     part = (np.diff(cut.start) > 1)[of]
     number: dict[str, int] = {}

@@ -24,27 +24,46 @@ def rank(bench: Bench, scored: Iterable[tuple[np.ndarray, slice, np.ndarray]], *
     :raises DataError: when ``k`` is not positive.
     """
     at_least(1, k=k)
-    rows, documents, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
-    for queries, span, scores in scored:
+    found = []
+    for rows, span, scores in scored:
         row, column = top(scores, k)
-        rows.append(queries[row])
-        documents.append(span.start + column)
-        values.append(scores[row, column])
-    row = np.concatenate(rows)
-    order = np.argsort(row, kind="stable")
-    query_ids = bench.queries["query_id"].to_numpy()[row[order]]
-    doc_ids = bench.documents(level).ids[np.concatenate(documents)[order]]
-    return bench.show(
-        run_from_scores(query_ids, doc_ids, np.concatenate(values)[order].astype(np.float64), level=level, k=k)
-    )
+        found.append((rows[row], span.start + column, scores[row, column]))
+    return placed(bench, found, level=level, k=k)
 
 
-def from_store(bench: Bench, search: Callable[[Bench, MemoryStore, int], pl.DataFrame], *, level: Level, k: int) -> Run:
-    """Rank through the store's indexes; ties are put in the scope's order of time, as on the exact path.
+def placed(bench: Bench, found: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]], *, level: Level, k: int) -> Run:
+    """Rank what was found for some queries and others; ties stay as they stand.
+
+    :param found: rows of queries, places of documents and scores, (m,) each.
+    """
+    none = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    rows, places, scores = (np.concatenate(parts) for parts in zip(none, *found, strict=True))
+    order = np.argsort(rows, kind="stable")
+    query_ids = bench.queries["query_id"].to_numpy()[rows[order]]
+    doc_ids = bench.documents(level).ids[places[order]]
+    return bench.show(run_from_scores(query_ids, doc_ids, scores[order], level=level, k=k))
+
+
+def by_path(
+    path: str,
+    bench: Bench,
+    scored: Iterable[tuple[np.ndarray, slice, np.ndarray]],
+    search: Callable[[Bench, MemoryStore, int], pl.DataFrame],
+    *,
+    level: Level,
+    k: int,
+) -> Run:
+    """Rank by scores (``exact``), see :func:`rank`, or through the store's indexes (``indexed``).
+
+    Ties are in the scope's order of time on both paths.
 
     :param search: gives ``query`` (row of the query), ``doc_id`` and ``score``.
-    :raises DataError: without a store, or for sessions, which have no index of their own.
+    :raises DataError: for another path; through indexes without a store, or for sessions, which have none of their own.
     """
+    if path == "exact":
+        return rank(bench, scored, level=level, k=k)
+    if path != "indexed":
+        raise DataError(f"path is {path!r}; choose 'exact' or 'indexed'")
     if bench.store is None:
         raise DataError("path='indexed' needs a store: make the bench with store=…")
     if level != "turn":
@@ -64,6 +83,30 @@ def reranked(run: Run, bench: Bench, scores: pl.DataFrame, *, k: int | None = No
     columns = (scores[name].to_numpy() for name in ("query_id", "doc_id", "score"))
     ranked = run_from_scores(*columns, level=run.level, k=max(1, scores.height) if k is None else k)
     return replace(bench.show(ranked), name=run.name, provenance=run.provenance)
+
+
+def in_order(run: Run, bench: Bench, order: pl.DataFrame, *, k: int | None = None) -> Run:
+    """Rank in a given order, under the run's name; the score is 1 / rank.
+
+    :param order: ``query_id``, ``at`` (place among the bench's documents).
+    :param k: as in :func:`reranked`.
+    """
+    scores = order.select(
+        "query_id",
+        doc_id=pl.Series(bench.documents(run.level).ids[order["at"].to_numpy()], dtype=pl.String),
+        score=1 / pl.int_range(1, pl.len() + 1).over("query_id"),
+    )
+    return reranked(run, bench, scores, k=k)
+
+
+def added(parts: Iterable[pl.DataFrame], *, level: Level, k: int) -> Run:
+    """Rank by sums over lists.
+
+    :param parts: ``query_id``, ``doc_id``, ``gain`` each.
+    """
+    total = pl.concat(parts).group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("gain").sum())
+    columns = (total[name].to_numpy() for name in ("query_id", "doc_id", "gain"))
+    return run_from_scores(*columns, level=level, k=k)
 
 
 def depth(run: Run) -> int:

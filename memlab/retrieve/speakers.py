@@ -7,24 +7,20 @@ about what the assistant said itself, :func:`lowered_by` holds its turns back.
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
 from memlab.language.cues import OF_ASSISTANT
-from memlab.retrieve.bench import Bench
-from memlab.retrieve.index import Documents
+from memlab.retrieve.bench import Bench, once
 
 ASSISTANT = 1.0
 """Standard deviations: of 0, .5, 1, 1.5 and 2 on chats of ``data/talk`` and the sample, see ``docs/results.md``."""
 
 
+@once
 def by_assistant(bench: Bench) -> np.ndarray:
     """Say of each turn of a bench, in the order of its documents, whether an assistant speaks it: (n,)."""
-    return bench.documents("turn").made(_by_assistant, turns=bench.turns)
-
-
-def _by_assistant(documents: Documents, *, turns: pl.DataFrame) -> np.ndarray:
+    documents = bench.documents("turn")
     spoken = np.zeros(len(documents.ids), bool)
-    spoken[documents.at(turns.filter(role="assistant")["turn_id"])] = True
+    spoken[documents.at(bench.turns.filter(role="assistant")["turn_id"])] = True
     return spoken
 
 

@@ -93,5 +93,5 @@ def texts_of(run: Run, bench: Bench, k: int) -> pl.DataFrame:
     documents = bench.documents("turn")
     first = run.frame.filter(pl.col("rank") <= k)
     at = documents.at(first["doc_id"])
-    texts = pl.Series("text", np.array(documents.texts, dtype=object)[at].tolist(), dtype=pl.String)
-    return first.with_columns(pl.Series("at", at), texts)
+    texts = pl.Series([documents.texts[place] for place in at], dtype=pl.String)
+    return first.with_columns(at=at, text=texts)

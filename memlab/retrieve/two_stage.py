@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
 
 import numpy as np
 import polars as pl
@@ -12,10 +13,9 @@ from memlab.errors import DataError, at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.arrays import best_of, cosines, places, places_within, standardised
-from memlab.retrieve.bench import Bench
+from memlab.retrieve.bench import Bench, once
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.dense import dense_scores
-from memlab.retrieve.index import Documents
 from memlab.retrieve.ranking import rank
 
 KEYS = ("summary", "document", "turn", "fused")
@@ -61,68 +61,55 @@ def two_stage(
     at_least(1, sessions=sessions, turns=turns)
     if by not in KEYS:
         raise DataError(f"by is {by!r}; choose from {', '.join(KEYS)}")
-    scored = _scored(bench, by)
-    if level == "session":
-        return rank(bench, ((scope.queries, scope.sessions, scope.of_sessions) for scope in scored), level=level, k=k)
-    staged = ((scope.queries, scope.turns, _staged(scope, sessions, turns, rerank)) for scope in scored)
-    return rank(bench, staged, level=level, k=k)
+    staged = partial(_staged, sessions=sessions, turns=turns, rerank=rerank)
+    return rank(bench, _scored(bench, by, level, staged), level=level, k=k)
 
 
-class _Scored(NamedTuple):
-    """The scores of one scope.
-
-    :param queries: (q,) rows of the scope's queries.
-    :param turns: place of the scope's n turns.
-    :param sessions: place of the scope's m sessions.
-    :param group: (n,) number of each turn's session within the scope.
-    :param of_turns: (q, n).
-    :param of_sessions: (q, m).
-    """
-
-    queries: np.ndarray
-    turns: slice
-    sessions: slice
-    group: np.ndarray
-    of_turns: np.ndarray
-    of_sessions: np.ndarray
-
-
-def _scored(bench: Bench, by: str) -> Iterator[_Scored]:
+def _scored(
+    bench: Bench, by: str, level: Level, staged: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+) -> Iterator[tuple[np.ndarray, slice, np.ndarray]]:
+    """Give the scores of each scope: rows of the queries, place of the documents, scores (q, n)."""
     summaries = summary_vectors(bench) if by in ("summary", "fused") else None
     if by == "summary" and summaries is None:
         raise DataError(f"no session of {bench.name!r} has a summary; choose by='fused', 'document' or 'turn'")
-    documents = bm25_scores(bench, level="session")
-    by_session = bench.by_scope("session")
-    session_of = bench.documents("turn").session
-    for (rows, turns, dense), (_, _, words) in zip(
-        dense_scores(bench, level="turn"), bm25_scores(bench, level="turn"), strict=True
+    for (rows, turns, dense), (_, _, words), (_, sessions, documents) in zip(
+        dense_scores(bench, level="turn"),
+        bm25_scores(bench, level="turn"),
+        bm25_scores(bench, level="session"),
+        strict=True,
     ):
-        _, sessions = next(by_session)
-        group, n_sessions = session_of[turns] - sessions.start, sessions.stop - sessions.start
-        keys = []
-        if by in ("turn", "fused"):
-            keys += [best_of(dense, group, n_sessions), best_of(words, group, n_sessions)]
-        if by in ("document", "fused"):
-            keys.append(next(documents)[2])
-        if summaries is not None and bench.query_vectors is not None:
-            keys.append(cosines(bench.query_vectors[rows], summaries[sessions]))
-        of_turns = standardised(dense) + standardised(words)
-        yield _Scored(rows, turns, sessions, group, of_turns, np.sum([standardised(key) for key in keys], axis=0))
+        group, n_sessions = bench.documents("turn").session[turns] - sessions.start, sessions.stop - sessions.start
+        keys = {"turn": [best_of(dense, group, n_sessions), best_of(words, group, n_sessions)], "document": [documents]}
+        if summaries is not None:
+            keys["summary"] = [cosines(bench.query_vectors[rows], summaries[sessions])]
+        used = chain(*keys.values()) if by == "fused" else keys[by]
+        of_sessions = np.sum([standardised(key) for key in used], axis=0)
+        if level == "session":
+            yield rows, sessions, of_sessions
+        else:
+            yield rows, turns, staged(group, standardised(dense) + standardised(words), of_sessions)
 
 
-def _staged(scope: _Scored, sessions: int, turns: int, rerank: bool) -> np.ndarray:
-    """Give the scores of the ranking (q, n): the turns that both stages chose before the others."""
+def _staged(
+    group: np.ndarray, of_turns: np.ndarray, of_sessions: np.ndarray, *, sessions: int, turns: int, rerank: bool
+) -> np.ndarray:
+    """Give the scores of the ranking (q, n): the turns that both stages chose before the others.
+
+    :param group: (n,) number of each turn's session within the scope.
+    :param of_turns: (q, n); ``of_sessions``: (q, m).
+    """
     # A session without turns has nothing to give to the second stage.
-    occupied = np.isin(np.arange(scope.of_sessions.shape[1]), scope.group)
-    session_place = places(np.where(occupied, scope.of_sessions, -np.inf))[:, scope.group]
-    turn_place = places_within(scope.of_turns, scope.group)
+    occupied = np.isin(np.arange(of_sessions.shape[1]), group)
+    session_place = places(np.where(occupied, of_sessions, -np.inf))[:, group]
+    turn_place = places_within(of_turns, group)
     chosen = (session_place < sessions) & (turn_place < turns)
-    fused = standardised(scope.of_turns) + standardised(scope.of_sessions)[:, scope.group]
+    fused = standardised(of_turns) + standardised(of_sessions)[:, group]
     value = fused if rerank else -(session_place * fused.shape[1] + turn_place).astype(np.float64)
     lowest = np.where(chosen, value, np.inf).min(axis=1, keepdims=True)
     return np.where(chosen, value - lowest + fused.max(axis=1, keepdims=True) + 1, fused)
 
 
+@once
 def summary_vectors(bench: Bench) -> np.ndarray | None:
     """Embed the sessions' summaries, once for a bench; a session without one has the vector of its document.
 
@@ -130,15 +117,11 @@ def summary_vectors(bench: Bench) -> np.ndarray | None:
         summary.
     :raises DataError: when the bench was made without an encoder.
     """
-    return bench.documents("session").made(_summary_vectors, bench=bench)
-
-
-def _summary_vectors(documents: Documents, *, bench: Bench) -> np.ndarray | None:
     texts = _summaries(bench)
     present = texts != ""
     if not present.any():
         return None
-    vectors = documents.vectors().copy()
+    vectors = bench.documents("session").vectors().copy()
     vectors[present.to_numpy()] = bench.embedder().encode(texts.filter(present).to_list())
     return vectors
 

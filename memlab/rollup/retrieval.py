@@ -9,11 +9,12 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.records import Level, Node, Run, frame, run_from_scores
+from memlab.records import Level, Node, Run, frame
 from memlab.registry import stage
 from memlab.retrieve import Bench, sessions_from_turns
 from memlab.retrieve.arrays import cosines, places_within
-from memlab.retrieve.index import Documents
+from memlab.retrieve.bench import once
+from memlab.retrieve.ranking import placed
 from memlab.rollup.given import Given
 from memlab.rollup.periods import rollup
 from memlab.rollup.trees import Tree, grow
@@ -147,14 +148,15 @@ def trees_of(
     return joined
 
 
-def _forest(documents: Documents, design: _Design) -> dict[str, Tree]:
+@once
+def _forest(bench: Bench, design: _Design) -> dict[str, Tree]:
     """Give where the trees of a design are kept, scope by scope."""
     return {}
 
 
 def _built(bench: Bench, scopes: list[str], design: _Design) -> dict[str, Tree]:
     documents = bench.documents("turn")
-    made = documents.made(_forest, design)
+    made = _forest(bench, design)
     missing = [scope for scope in scopes if scope not in made]
     if not missing:
         return made
@@ -211,9 +213,5 @@ def _reached(scope: _Scope, beam: int) -> np.ndarray:
 
 
 def _run(bench: Bench, ranked: list[tuple[np.ndarray, ...]]) -> Run:
-    none = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
-    rows, places, scores = (np.concatenate([a.ravel() for a in column]) for column in zip(none, *ranked, strict=True))
-    order = np.argsort(rows, kind="stable")
-    query_ids, ids = bench.queries["query_id"].to_numpy()[rows[order]], bench.documents("turn").ids[places[order]]
     k = max((part.shape[1] for _, part, _ in ranked), default=1)
-    return bench.show(run_from_scores(query_ids, ids, scores[order], level="turn", k=k))
+    return placed(bench, [(rows.ravel(), at.ravel(), scores.ravel()) for rows, at, scores in ranked], level="turn", k=k)

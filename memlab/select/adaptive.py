@@ -47,29 +47,17 @@ def adaptive(
     >>> shorter.group_by("query_id").len()["len"].n_unique() > 1
     True
     """
-    sizes = budgets(run, bench, k=k, several=several, typical=typical, candidates=candidates)
-    frame = run.frame.join(sizes.select("query_id", "k"), on="query_id", how="left", maintain_order="left")
-    return replace(run, frame=frame.filter(pl.col("rank") <= pl.col("k")).drop("k"))
-
-
-def budgets(
-    run: Run, bench: Bench, *, k: int = 10, several: float = 1.5, typical: int = 10, candidates: int = 200
-) -> pl.DataFrame:
-    """Give each question's k, and what it was read from.
-
-    :returns: ``query_id``, ``aggregation`` (its form asks for several pieces), ``contenders`` (candidates that score
-        at least half-way from the last to the first), ``k``; a row for each question of the run.
-    """
     at_least(1, k=k, typical=typical)
     if not 1 <= several < float("inf"):
         raise DataError(f"several is {several}; expected at least 1, which gives no form of question more")
     strong = [np.where(some.mask, some.relevance, -1.0) >= STRONG for _, some in chunks(run, bench, candidates)]
     contenders = np.concatenate([rows.sum(axis=1) for rows in strong]) if strong else np.zeros(0, np.int64)
     wanted = k * (pl.col("contenders") / typical).sqrt() * pl.when("aggregation").then(several).otherwise(1.0)
-    return (
+    sizes = (
         run.frame.select(pl.col("query_id").unique(maintain_order=True))
         .with_columns(contenders=pl.Series(contenders))
         .join(bench.queries.select("query_id", aggregation()), on="query_id", how="left", maintain_order="left")
-        .with_columns(k=wanted.round().clip(1, candidates).cast(pl.Int32))
-        .select("query_id", "aggregation", "contenders", "k")
+        .select("query_id", k=wanted.round().clip(1, candidates).cast(pl.Int32))
     )
+    frame = run.frame.join(sizes, on="query_id", how="left", maintain_order="left")
+    return replace(run, frame=frame.filter(pl.col("rank") <= pl.col("k")).drop("k"))

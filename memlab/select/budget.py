@@ -18,7 +18,6 @@ from memlab.retrieve.bench import Bench
 from memlab.retrieve.index import Documents
 
 CONTENTS = ("whole", "head", "sentences")
-_RARE = {"scope": pl.String(), "word": pl.String(), "weight": pl.Float64()}
 
 
 @stage
@@ -76,8 +75,8 @@ def kept_text(run: Run, bench: Bench, *, content: str = "whole", limit: int = 20
     _check(content, limit)
     documents = bench.documents(run.level)
     at = documents.at(run.frame["doc_id"])
-    text = pl.Series("text", np.array(documents.texts, dtype=object)[at].tolist(), dtype=pl.String)
-    rows = run.frame.select("query_id", "doc_id", "rank").with_columns(text)
+    text = pl.Series([documents.texts[place] for place in at], dtype=pl.String)
+    rows = run.frame.select("query_id", "doc_id", "rank", text=text)
     if content == "head":
         rows = rows.with_columns(pl.col("text").str.slice(0, limit))
     elif content == "sentences":
@@ -108,13 +107,14 @@ def _best_sentences(long: pl.DataFrame, bench: Bench, documents: Documents, limi
     words = shown.select("at", "place").with_row_index("row").join(words, on="row").drop("row")
     asked = _flat("row", "word", bench.query_words).unique()
     asked = bench.queries.select("query_id", "scope").with_row_index("row").join(asked, on="row")
-    asked = asked.join(documents.made(_rarity), on=["scope", "word"])
+    asked = asked.join(long, on="query_id", how="semi")
+    asked = asked.join(documents.rarities(asked), on=["scope", "word"])
     overlap = (
-        long.join(asked.select("query_id", "word", "weight"), on="query_id")
+        long.join(asked.select("query_id", "word", "rarity"), on="query_id")
         .join(words, on=["at", "word"])
         .group_by("row", "place")
         # Sums of floats depend on their order, and that of a join is not promised.
-        .agg(score=pl.col("weight").sort().sum())
+        .agg(score=pl.col("rarity").sort().sum())
     )
     return (
         long.join(shown, on="at")
@@ -126,16 +126,6 @@ def _best_sentences(long: pl.DataFrame, bench: Bench, documents: Documents, limi
         .group_by("row", maintain_order=True)
         .agg(best=pl.col("sentence").str.join(" ").str.slice(0, limit))
     )
-
-
-def _rarity(documents: Documents) -> pl.DataFrame:
-    """Give the inverse document frequency of each word in each scope: ``scope``, ``word``, ``weight``."""
-    rare = []
-    for scope, span in documents.spans.items():
-        words = documents.words_in(slice(*span))
-        weights = {"scope": [scope] * len(words.number), "word": list(words.number), "weight": words.rarity}
-        rare.append(pl.DataFrame(weights, schema=_RARE))
-    return pl.concat(rare)
 
 
 def _flat(at: str, value: str, lists: list[list[str]]) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.index import Documents
-from memlab.retrieve.ranking import reranked
+from memlab.retrieve.ranking import in_order
 from memlab.select.candidates import each
 
 CLUSTERINGS = ("kmeans", "hdbscan")
@@ -111,12 +111,7 @@ def expand_cluster(
     ordered = both.join(query, on="query_id", maintain_order="left").sort(
         "query", tier, "rank", -likeness, "at", maintain_order=True
     )
-    scores = ordered.select(
-        "query_id",
-        doc_id=pl.Series(documents.ids[ordered["at"].to_numpy()], dtype=pl.String),
-        score=1 / pl.int_range(1, pl.len() + 1).over("query"),
-    )
-    return reranked(run, bench, scores)
+    return in_order(run, bench, ordered)
 
 
 def _clusters(documents: Documents, used: np.ndarray, cluster_size: int, clustering: str, seed: int) -> np.ndarray:

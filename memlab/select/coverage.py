@@ -32,7 +32,7 @@ def coverage(
     """Take, ``k`` times, the candidate of best λ · relevance + (1 − λ) · what it adds to the coverage of the question.
 
     The parts of a question are its words, weighted by their idf in the scope, and, where it compares or lists, its
-    facets, each searched on its own (:func:`parts` shows them). A part is covered by the best match among what is
+    facets, each searched on its own (:func:`parts_and_matches`). A part is covered by the best match among what is
     taken; with ``repeat``, the second match counts that much of its own beside it, the third that much again. Once all
     parts are covered, relevance alone goes on choosing: "how many doctors did I see?" needs every turn that matches
     its only part.
@@ -80,38 +80,11 @@ def coverage(
     return reordered(run, bench, choices)
 
 
-def parts(run: Run, bench: Bench, *, candidates: int = 100, retriever: str = "hybrid") -> pl.DataFrame:
-    """Show the parts that :func:`coverage` covers.
-
-    :returns: ``query_id``, ``part``, ``text``, ``kind`` (``word``, stemmed, or ``facet``), ``weight`` (sums to 1
-        within the question) and ``best``, the best match among the candidates; questions without parts have no rows.
-    """
-    weights, matches = parts_and_matches(run, bench, candidates, retriever=retriever)
-    best = matches.group_by("query_id", "part").agg(best=pl.col("match").max())
-    return weights.join(best, on=["query_id", "part"], how="left", maintain_order="left").with_columns(
-        pl.col("best").fill_null(0.0)
-    )
-
-
-def covered(matches: np.ndarray, repeat: float) -> np.ndarray:
-    """Say how well documents cover parts: the best match, plus ``repeat`` times the second, ``repeat``² the third …
-
-    :param matches: (…, documents, parts) not negative.
-    :returns: (…, parts).
-
-    >>> import numpy as np
-    >>> from memlab.select.coverage import covered
-    >>> covered(np.array([[0.5], [1.0], [0.2]]), 0.5).tolist()
-    [1.3]
-    """
-    ordered = -np.sort(-matches, axis=-2)
-    return np.einsum("...dp,d->...p", ordered, float(repeat) ** np.arange(ordered.shape[-2]))
-
-
 def gains(matches: np.ndarray, taken: np.ndarray, repeat: float) -> np.ndarray:
     """Say what each candidate would add to the coverage of all parts by what is taken.
 
-    A match takes its place in order; those below move down by one, and lose 1 − ``repeat`` of what they count.
+    A part is covered by its best match, plus ``repeat`` times the second, ``repeat``² the third … A new match takes its
+    place in order; those below move down by one, and lose 1 − ``repeat`` of what they count.
 
     :param matches: (q, candidates, parts).
     :param taken: (q, n taken, parts), each part's matches in decreasing order.
@@ -169,25 +142,24 @@ def _words(queries: pl.DataFrame, first: pl.DataFrame, bench: Bench) -> tuple[pl
     rows = bench.queries.select("query_id", "scope", text=pl.Series(bench.query_words, dtype=pl.List(pl.String)))
     asked = rows.join(queries.select("query_id"), on="query_id", maintain_order="right").explode("text")
     asked = asked.drop_nulls("text").unique(["query_id", "text"], keep="first", maintain_order=True)
-    matches, rare = _scope_words(bench, asked)
-    words = asked.join(rare, on=["scope", "text"], maintain_order="left").with_columns(kind=pl.lit("word"))
+    rare = bench.documents("turn").rarities(asked.select("scope", word="text"))
+    words = asked.join(rare.select("scope", text="word", weight="rarity"), on=["scope", "text"], maintain_order="left")
+    words = words.with_columns(kind=pl.lit("word"))
     matched = (
         first.select("query_id", "rank", "at")
-        .join(matches, on="at", maintain_order="left")
+        .join(_held(bench, asked), on="at", maintain_order="left")
         .join(words.select("query_id", "text", "kind"), on=["query_id", "text"], maintain_order="left")
     )
     of_words = pl.col("weight") / pl.col("weight").sum().over("query_id")
     return words.select("query_id", "text", "kind", weight=of_words), matched.select(*_MATCH)
 
 
-def _scope_words(bench: Bench, asked: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Look words up in their scopes: ``at``, ``text``, ``match`` by turn; ``scope``, ``text``, ``weight`` (idf)."""
+def _held(bench: Bench, asked: pl.DataFrame) -> pl.DataFrame:
+    """Look words up in the turns of their scopes: ``at``, ``text``, ``match``."""
     documents = bench.documents("turn")
     matches = [pl.DataFrame(schema={"at": pl.Int64, "text": pl.String, "match": pl.Float64})]
-    rare = [pl.DataFrame(schema={"scope": pl.String, "text": pl.String, "weight": pl.Float64})]
-    for scope, texts in (
-        asked.group_by("scope", maintain_order=True).agg(pl.col("text").unique(maintain_order=True)).rows()
-    ):
+    by_scope = asked.group_by("scope", maintain_order=True).agg(pl.col("text").unique(maintain_order=True))
+    for scope, texts in by_scope.iter_rows():
         span = slice(*documents.spans[scope])
         words = documents.words_in(span)
         inside = [text for text in texts if text in words.number]
@@ -197,9 +169,7 @@ def _scope_words(bench: Bench, asked: pl.DataFrame) -> tuple[pl.DataFrame, pl.Da
         at = span.start + np.repeat(np.arange(postings.shape[0]), np.diff(postings.indptr))
         text = pl.Series(inside, dtype=pl.String).gather(postings.indices)
         matches.append(pl.DataFrame({"at": at, "text": text, "match": postings.data}, schema=matches[0].schema))
-        weights = {"scope": [scope] * len(inside), "text": inside, "weight": words.rarity[rows]}
-        rare.append(pl.DataFrame(weights, schema=rare[0].schema))
-    return pl.concat(matches), pl.concat(rare)
+    return pl.concat(matches)
 
 
 def _facets(

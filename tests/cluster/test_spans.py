@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab.cluster import NOISE, concentration, evidence_spans, pair_similarity, permuted_spread
+from memlab.cluster import NOISE, concentration, pair_similarity, permuted_spread
 from memlab.cluster.spans import PAIR_KINDS
 from memlab.errors import DataError
 
@@ -29,51 +29,22 @@ def spread_by_hand(labels: list[int]) -> tuple[int, float, float | None]:
     return len(set(groups)), max(map(groups.count, groups)) / len(groups), float(np.mean(pairs)) if pairs else None
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.data(), st.lists(st.integers(-1, 3), min_size=1, max_size=9))
-def test_spans_and_chance_agree_with_counting_every_set(data, labels):
-    frame = turns(labels)
-    chosen = data.draw(st.lists(st.sampled_from(range(len(labels))), min_size=1, unique=True))
-    row = evidence_spans(questions(q=frame["turn_id"][chosen].to_list()), frame).row(0, named=True)
-    n_clusters, largest, pairs = spread_by_hand([labels[i] for i in chosen])
-    assert (row["n_clusters"], row["n_evidence"], row["n_unlabelled"]) == (n_clusters, len(chosen), 0)
-    assert row["largest_share"] == pytest.approx(largest)
-    assert row["pair_share"] == (None if pairs is None else pytest.approx(pairs))
-    assert row["noise_share"] == pytest.approx(np.mean([labels[i] == NOISE for i in chosen]))
-    assert row["same_cluster"] == (len({labels[i] for i in chosen}) == 1 and labels[chosen[0]] != NOISE)
-    every = [spread_by_hand([labels[i] for i in s]) for s in combinations(range(len(labels)), len(chosen))]
-    assert row["expected_n_clusters"] == pytest.approx(np.mean([e[0] for e in every]))
-    assert row["expected_largest_share"] == pytest.approx(np.mean([e[1] for e in every]), abs=0.05)
-    if pairs is not None:
-        assert row["expected_pair_share"] == pytest.approx(np.mean([e[2] for e in every]))
-
-
-def test_evidence_that_is_no_turn_is_counted_and_left_out():
-    frame = turns([0, 0, 1, 1])
-    spans = evidence_spans(questions(q=["a/s0/1", "a/s1/1", "a/s9/9"], none=["a/s9/9"], empty=[]), frame)
-    assert spans.select("query_id", "n_evidence", "n_unlabelled", "n_sessions", "n_clusters").rows() == [
-        ("q", 2, 1, 2, 2)
-    ]
-
-
-def test_scopes_do_not_mix():
-    """Label 0 of one scope is not label 0 of another: chance is worked out in the question's own scope."""
-    frame = pl.concat([turns([0] * 10, "a"), turns([0, 1] * 5, "b")])
-    spans = evidence_spans(questions(x=["a/s0/1", "a/s1/1"], y=["b/s0/1", "b/s1/1"]), frame)
-    assert spans["scope"].to_list() == ["a", "b"]
-    assert spans["expected_n_clusters"].to_list() == pytest.approx([1, 1 + 5 / 9])
-    assert spans["same_cluster"].to_list() == [True, True]
-
-
-def test_spans_repeat_and_ignore_the_order_of_turns():
-    frame = turns([0, 0, 1, 1, NOISE, 2, 2, 0], per_session=1)
-    asked = questions(q=["a/s0/1", "a/s2/1", "a/s4/1"])
-    assert evidence_spans(asked, frame, seed=5).equals(evidence_spans(asked, frame.reverse(), seed=5))
-
-
 def ranking(**docs: list[str]) -> pl.DataFrame:
     rows = [(q, d, rank) for q, ids in docs.items() for rank, d in enumerate(ids, 1)]
     return pl.DataFrame(rows, schema={"query_id": pl.String, "doc_id": pl.String, "rank": pl.Int32}, orient="row")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data(), st.lists(st.integers(-1, 3), min_size=1, max_size=9))
+def test_concentration_agrees_with_counting(data, labels):
+    frame = turns(labels)
+    chosen = data.draw(st.lists(st.sampled_from(range(len(labels))), min_size=1, unique=True))
+    row = concentration(ranking(q=frame["turn_id"][chosen].to_list()), frame).row(0, named=True)
+    n_clusters, largest, pairs = spread_by_hand([labels[i] for i in chosen])
+    assert (row["n_clusters"], row["n_top"]) == (n_clusters, len(chosen))
+    assert row["largest_share"] == pytest.approx(largest)
+    assert row["pair_share"] == (None if pairs is None else pytest.approx(pairs))
+    assert row["noise_share"] == pytest.approx(np.mean([labels[i] == NOISE for i in chosen]))
 
 
 def test_concentration_of_the_top_and_whether_evidence_lies_there():
@@ -88,30 +59,21 @@ def test_concentration_of_the_top_and_whether_evidence_lies_there():
     # Of the top, two turns share cluster 0 and one cluster 1 with evidence; the noise turn is not the noise evidence.
     assert q["evidence_cluster_share"] == pytest.approx(3 / 4)
     assert q["evidence_clusters_reached"] == pytest.approx(2 / 3)
-    assert q["expected_pair_share"] == pytest.approx((3 * 2 + 2 * 1) / (8 * 7))
     assert (r["n_top"], r["evidence_cluster_share"], r["evidence_clusters_reached"]) == (1, None, None)
     assert "evidence_cluster_share" not in concentration(run, frame, k=4).columns
-
-
-def test_taking_everything_is_what_chance_takes():
-    frame = turns([0, 0, 0, 1, 1, NOISE])
-    row = concentration(ranking(q=frame["turn_id"].to_list()), frame, k=50).row(0, named=True)
-    for name in ("n_clusters", "largest_share", "pair_share"):
-        assert row[name] == pytest.approx(row[f"expected_{name}"])
 
 
 def test_wrong_frames_are_refused():
     frame = turns([0, 1])
     with pytest.raises(DataError, match="questions has no column 'evidence'"):
-        evidence_spans(pl.DataFrame({"query_id": ["q"]}), frame)
+        concentration(ranking(), frame, questions=pl.DataFrame({"query_id": ["q"]}))
     with pytest.raises(DataError, match="turn 'a/s0/1' has more than one label"):
-        evidence_spans(questions(q=["a/s0/1"]), pl.concat([frame, frame]))
+        concentration(ranking(q=["a/s0/1"]), pl.concat([frame, frame]))
     with pytest.raises(DataError, match="query 'q' ranks 'a/s0', which has no label"):
         concentration(ranking(q=["a/s0"]), frame)
 
 
 def test_empty_inputs_give_empty_frames():
-    assert evidence_spans(questions(), turns([0, 1])).height == 0
     assert concentration(ranking(), turns([0, 1]), questions=questions()).height == 0
     none = pair_similarity(np.eye(2), ["a/s0/1", "a/s0/2"], questions(), question_embeddings=np.zeros((0, 2)))
     assert none.schema == {"query_id": pl.String, "kind": pl.String, "similarity": pl.Float64}
@@ -161,20 +123,21 @@ def test_no_other_turn_gives_no_best_other():
 
 
 def test_permuted_labels_are_what_random_sets_show() -> None:
-    """The mean of the permutations is the exact expectation of evidence_spans."""
-    labels = pl.DataFrame({"turn_id": [f"a/s/{n}" for n in range(12)], "label": [0] * 5 + [1] * 4 + [-1] * 3})
-    evidence = ["a/s/0", "a/s/1", "a/s/5", "a/s/10"]
-    questions = pl.DataFrame({"query_id": ["q", "r"], "evidence": [evidence, ["a/s/9"]]})
-    expected = evidence_spans(questions, labels)
-    sets = questions.explode("evidence").rename({"evidence": "turn_id"})
-    observed, null = permuted_spread(sets, labels, draws=4000)
-    kinds = ["n_clusters", "largest_share", "pair_share"]
-    for i, kind in enumerate(kinds):
-        assert expected[kind].fill_null(np.nan).to_list() == pytest.approx(observed[:, i].tolist(), nan_ok=True)
-    assert null[:, 0].mean(axis=0) == pytest.approx(
-        expected.select(f"expected_{kind}" for kind in kinds).row(0), abs=0.03
+    """The mean of the permutations is the mean over every set of as many turns of the scope; scopes do not mix."""
+    own, others = [0] * 5 + [1] * 4 + [NOISE] * 3, turns([0] * 10, "b")
+    labels = pl.concat([turns(own), others])
+    chosen = {"q": [0, 1, 5, 10], "r": [9], "s": [12, 14]}
+    sets = pl.DataFrame(
+        [(q, labels["turn_id"][i]) for q, at in chosen.items() for i in at], ["query_id", "turn_id"], orient="row"
     )
+    observed, null = permuted_spread(sets, labels, draws=4000)
+    for i, at in enumerate(chosen.values()):
+        scope = own if max(at) < len(own) else others["label"].to_list()
+        by_hand = spread_by_hand(labels["label"][at].to_list())
+        assert observed[i].tolist() == pytest.approx([np.nan if x is None else x for x in by_hand], nan_ok=True)
+        every = np.array([spread_by_hand(list(s)) for s in combinations(scope, len(at))], float)
+        assert null[:, i].mean(axis=0).tolist() == pytest.approx(every.mean(axis=0).tolist(), abs=0.03, nan_ok=True)
     both = pl.concat([labels.with_columns(draw=0), labels.with_columns(draw=1, label=pl.lit(0, pl.Int64))])
     assert permuted_spread(sets, both)[0][0].tolist() == pytest.approx(((observed[0] + 1) / 2).tolist())
-    with pytest.raises(DataError, match="'b/s/1' has no label"):
-        permuted_spread(sets.with_columns(turn_id=pl.lit("b/s/1")), labels)
+    with pytest.raises(DataError, match="'c/s/1' has no label"):
+        permuted_spread(sets.with_columns(turn_id=pl.lit("c/s/1")), labels)

@@ -53,14 +53,15 @@ def test_a_hit_leads_to_the_next(trip: Bench, ranking: Ranking) -> None:
 
 def test_mentions_are_rare_new_and_lead_somewhere(trip: Bench) -> None:
     run = retrieve.bm25(trip)
-    first = mentions(run, trip, reads=1, n_mentions=9)
+    first = mentions(run, trip, reads=1, n_mentions=9, asked=trip.queries)
     # "sister" is in the question, "moved" and "spring" stand in no other turn.
     assert first["mention"].to_list() == ["Lisbon", "Sam"]
     assert first["worth"].is_sorted(descending=True)
     known = pl.DataFrame({"query_id": ["q", "q"], "text": ["Where does my sister live?", "Lisbon's trams"]})
     assert mentions(run, trip, reads=1, n_mentions=9, asked=known)["mention"].to_list() == ["Sam"]
-    assert mentions(run, trip, reads=1, n_mentions=1)["mention"].to_list() == ["Lisbon"]
-    assert mentions(replace(run, frame=run.frame.head(0)), trip).height == 0
+    assert mentions(run, trip, reads=1, n_mentions=1, asked=trip.queries)["mention"].to_list() == ["Lisbon"]
+    none = replace(run, frame=run.frame.head(0))
+    assert mentions(none, trip, reads=5, n_mentions=10, asked=trip.queries).height == 0
 
 
 @pytest.mark.parametrize("k", [1, 3, 200])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memlab.errors import DataError
 from memlab.records import Run, run_from_scores
 from memlab.retrieve import Bench
-from memlab.select.adaptive import adaptive, budgets
+from memlab.select.adaptive import adaptive
 
 Make = Callable[..., tuple[Run, Bench]]
 
@@ -33,6 +33,11 @@ def scored(run: Run, *scores: list[float]) -> Run:
     )
 
 
+def kept(run: Run, bench: Bench, **given_: float) -> list[int]:
+    """Give how many documents of each query are kept."""
+    return adaptive(run, bench, **given_).frame.group_by("query_id", maintain_order=True).len()["len"].to_list()
+
+
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 1000),
@@ -48,12 +53,11 @@ def test_the_beginning_of_each_ranking_is_kept(
     run, bench = random_run(40, 3, seed=seed, levels=levels)
     bench = asked(bench, ["How many doctors did I see?", "Where do I live?", ""])
     given_ = {"k": k, "several": several, "typical": typical, "candidates": candidates}
-    sizes = dict(budgets(run, bench, **given_).select("query_id", "k").iter_rows())
     got = adaptive(run, bench, **given_).frame
-    for query, size in sizes.items():
-        before = run.frame.filter(pl.col("query_id") == query)
-        assert 1 <= size <= candidates
-        assert got.filter(pl.col("query_id") == query).equals(before.head(size))
+    for query in bench.queries["query_id"]:
+        before, kept = (frame.filter(pl.col("query_id") == query) for frame in (run.frame, got))
+        assert 1 <= kept.height <= candidates
+        assert kept.equals(before.head(kept.height))
 
 
 def test_form_and_contenders_make_the_budget(random_run: Make) -> None:
@@ -61,18 +65,15 @@ def test_form_and_contenders_make_the_budget(random_run: Make) -> None:
     bench = asked(bench, ["How many doctors did I see?", "Where do I live?", "Which pets do I have?"])
     # Half-way between the last and the first, and at it: 4, 4 and 1 contenders.
     run = scored(run, [10, 9, 8, 6, 3, 2], [4, 3, 3, 2.5, 1, 1], [9, 1, 1, 1, 1, 0])
-    got = budgets(run, bench, k=4, several=1.5, typical=4)
-    assert got.columns == ["query_id", "aggregation", "contenders", "k"]
-    assert got.rows() == [("q0", True, 4, 6), ("q1", False, 4, 4), ("q2", True, 1, 3)]
-    assert budgets(run, bench, k=4, several=1.0, typical=1)["k"].to_list() == [8, 8, 4]
-    kept = adaptive(run, bench, k=4, several=1.0, typical=16).frame
-    assert kept.group_by("query_id", maintain_order=True).len()["len"].to_list() == [2, 2, 1]
+    assert kept(run, bench, k=4, several=1.5, typical=4) == [6, 4, 3]
+    assert kept(run, bench, k=2, several=1.0, typical=1) == [4, 4, 2]
+    assert kept(run, bench, k=4, several=1.0, typical=16) == [2, 2, 1]
 
 
 def test_scores_of_another_scale_give_the_same_cut(random_run: Make) -> None:
     run, bench = random_run(40, 3)
     other = replace(run, frame=run.frame.with_columns(score=pl.col("score") * 100 - 7))
-    assert budgets(run, bench).equals(budgets(other, bench))
+    assert kept(run, bench) == kept(other, bench)
 
 
 def test_a_query_is_cut_alone_as_among_many(random_run: Make) -> None:
@@ -85,7 +86,6 @@ def test_a_query_is_cut_alone_as_among_many(random_run: Make) -> None:
 
 def test_equal_scores_one_candidate_and_none(random_run: Make) -> None:
     run, bench = random_run(40, 2, levels=1)
-    assert budgets(run.top(1), bench)["contenders"].to_list() == [1, 1]
     assert adaptive(run.top(1), bench).frame.equals(run.top(1).frame)
     none = replace(run, frame=run.frame.head(0))
     assert adaptive(none, bench).frame.equals(none.frame)

@@ -16,10 +16,15 @@ from memlab.datasets import synthetic
 from memlab.errors import DataError
 from memlab.records import Dataset, Question, Run, Session, Turn, frame, run_from_scores
 from memlab.retrieve import Bench
-from memlab.select.coverage import coverage, covered, gains, parts, parts_and_matches
+from memlab.select.coverage import coverage, gains, parts_and_matches
 
 MATCHES = arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(1, 4)), elements=st.integers(0, 4).map(float))
 REPEAT = st.sampled_from([0.0, 0.3, 0.5, 1.0])
+
+
+def covered(matches: np.ndarray, repeat: float) -> np.ndarray:
+    """Say how well documents (d, parts) cover parts: the best match, ``repeat`` times the second, and so on."""
+    return repeat ** np.arange(len(matches)) @ -np.sort(-matches, axis=0)
 
 
 def small(said: list[str], asked: list[str], scores: list[float] | None = None) -> tuple[Run, Bench]:
@@ -123,8 +128,8 @@ def test_the_greedy_choice_is_the_formula() -> None:
 def test_parts_of_a_question() -> None:
     said = ["Ann likes tennis", "Bob likes chess", "Bob saw Ann", "rain"]
     run, bench = small(said, ["What do Ann and Bob both like?", "zyzzyva?", "Bob?"])
-    shown = parts(run, bench, retriever="bm25")
-    assert shown.columns == ["query_id", "part", "text", "kind", "weight", "best"]
+    shown, matches = parts_and_matches(run, bench, 100, retriever="bm25")
+    assert shown.columns == ["query_id", "part", "text", "kind", "weight"]
     both = shown.filter(pl.col("query_id") == "q0")
     assert both.filter(pl.col("kind") == "word")["text"].to_list() == ["ann", "bob", "like"]
     facets = both.filter(pl.col("kind") == "facet")["text"].to_list()
@@ -134,14 +139,18 @@ def test_parts_of_a_question() -> None:
     assert both["part"].to_list() == list(range(5))
     assert "q1" not in shown["query_id"]
     assert shown.filter(pl.col("query_id") == "q2").select("text", "weight").rows() == [("bob", 1.0)]
-    assert shown["best"].is_between(0, 1).all()
+    assert matches["match"].is_between(0, 1).all()
 
 
 def test_words_count_as_bm25_counts_them() -> None:
     """With nothing saturated and no relevance, a question without facets ranks as BM25 does."""
     bench = Bench.of(synthetic.generate(200, seed=4, turns_per_scope=100), encoder="hashing:32")
     run = retrieve.bm25(bench, k=40)
-    plain = parts(run, bench).group_by("query_id").agg(pl.col("kind").is_in(["word"]).all())
+    plain = (
+        parts_and_matches(run, bench, 40, retriever="hybrid")[0]
+        .group_by("query_id")
+        .agg(pl.col("kind").is_in(["word"]).all())
+    )
     plain = plain.filter("kind")["query_id"]
     assert len(plain) > 5
     got = coverage(run, bench, k=40, lambda_=0.0, repeat=1.0)
