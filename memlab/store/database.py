@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -13,7 +13,7 @@ import polars as pl
 
 from memlab.errors import MemlabError, StoreError
 from memlab.files import locked
-from memlab.store.registry import TABLES
+from memlab.store.registry import TABLES, matching
 
 T = TypeVar("T")
 
@@ -128,15 +128,12 @@ class Database:
 
     def table(self, name: str) -> Any:
         """Give the LanceDB table of a name, at the version of this view; it is made where it is not there yet."""
-        table = self._tables.get(name)
-        return self._opened(name, create=True) if table is None else table
-
-    def _opened(self, name: str, *, create: bool = False) -> Any:
-        table = _open_table(self.connection, name, TABLES[name].arrow()) if create else self.connection.open_table(name)
-        if self.pinned is not None and name in self.pinned:
-            table.checkout(self.pinned[name])
-        self._tables[name] = table
-        return table
+        if name not in self._tables:
+            table = _open_table(self.connection, name, TABLES[name].arrow())
+            if self.pinned is not None and name in self.pinned:
+                table.checkout(self.pinned[name])
+            self._tables[name] = table
+        return self._tables[name]
 
     def cache(self, family: str, key: str, *, width: int = 0, about: Mapping[str, str] | None = None) -> Any:
         """Give the table of a cache for one encoder; ``None`` in a view where there is none yet.
@@ -148,23 +145,19 @@ class Database:
             return None
         return _open_table(self.connection, name, TABLES[family].arrow(width=width).with_metadata(about or {}))
 
-    def read(self, name: str, columns: Sequence[str], *, where: Any = None) -> pl.DataFrame:
-        """Read columns of the rows for which an expression holds (all rows without one), in the database's order.
+    def read(self, name: str, columns: Sequence[str], /, **where: str | Iterable[str] | None) -> pl.DataFrame:
+        """Read columns of the rows that :func:`matching` gives, in the database's order.
 
         A table that nothing was written to has no rows; a column that came after the version of a view is null there.
         """
         types = TABLES[name].columns
-        try:
-            # Not ``or``: whether a table is true is a count of its rows.
-            table = self._opened(name) if (opened := self._tables.get(name)) is None else opened
-        except (OSError, RuntimeError, ValueError) as error:
-            if not _absent(error):
-                raise
+        if name not in self._tables and name not in self.names():
             return pl.DataFrame(schema={column: types[column] for column in columns})
+        table, wanted = self.table(name), matching(**where)
         there = set(table.schema.names) if self.read_only else types
         later = [c for c in columns if c in types and c not in there]
         query = table.search().select([c for c in columns if c not in later])
-        rows = cast(pl.DataFrame, pl.from_arrow((query if where is None else query.where(where)).to_arrow()))
+        rows = cast(pl.DataFrame, pl.from_arrow((query if wanted is None else query.where(wanted)).to_arrow()))
         return rows.with_columns(pl.lit(None, types[c]).alias(c) for c in later).select(columns) if later else rows
 
     def write_row(self, table: str, key: str, /, **values: Any) -> None:
@@ -190,9 +183,10 @@ class Database:
         # "null", since a null vector is a bad one by default.
         retried(lambda: builder.execute(source, on_bad_vectors="null"))
 
-    def delete(self, name: str, where: Any) -> None:
-        """Delete the rows for which an expression holds."""
-        retried(lambda: self.table(name).delete(where))
+    def delete(self, name: str, /, **where: str | Collection[str] | pl.Series) -> None:
+        """Delete the rows that :func:`matching` gives; without a value for a column there are none."""
+        if all(len(values) for values in where.values()):
+            retried(lambda: self.table(name).delete(matching(**where)))
 
 
 def to_arrow(rows: pl.DataFrame, target: Any, *, chunk: int = 50_000) -> Any:

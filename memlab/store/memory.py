@@ -24,7 +24,7 @@ from memlab.store.versions import Versions
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
-    from memlab.embed.base import EncoderIdentity, Kind
+    from memlab.embed.base import Kind
 
 
 class MemoryStore(Conversations, Versions):
@@ -152,18 +152,8 @@ class CachedEncoder:
     """
 
     def __init__(self, store: MemoryStore, encoder: Encoder) -> None:
-        self.store = store
-        self.encoder = encoder
-
-    @property
-    def identity(self) -> EncoderIdentity:
-        """That of the encoder."""
-        return self.encoder.identity
-
-    @property
-    def dim(self) -> int:
-        """Number of dimensions."""
-        return self.encoder.dim
+        self.store, self.encoder = store, encoder
+        self.identity, self.dim = encoder.identity, encoder.dim
 
     def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
         """Encode texts: (n, dim) float32, rows of length 1."""

@@ -12,7 +12,7 @@ import polars as pl
 from memlab.embed.base import check_texts
 from memlab.embed.tokens import TokenVectors, compressed, joined
 from memlab.store.database import Part, retried
-from memlab.store.registry import TABLES, among, text_hashes
+from memlab.store.registry import TABLES, matching, text_hashes
 
 if TYPE_CHECKING:
     from memlab.embed.base import Kind
@@ -23,7 +23,6 @@ CHUNK = 512
 
 _LOOKUP = 4000
 _VERSION = 2  # of what is kept of a text
-_COLUMNS = tuple(TABLES["tokens"].columns)
 
 
 class Tokens(Part):
@@ -74,15 +73,14 @@ class Tokens(Part):
 
 def _read(cache: Any, keys: list[str], kind: Kind) -> tuple[list[str], list[TokenVectors]]:
     """Read what the cache has of some keys: which, and their tokens, as columns."""
-    query = cache.search().select(list(_COLUMNS))
+    query = cache.search().select(list(TABLES["tokens"].columns))
     if len(keys) <= _LOOKUP:
-        query = query.where(among("key", keys))
-    wanted = pl.Series("key", keys, pl.String)
-    read = [cast(pl.DataFrame, pl.from_arrow(batch)) for batch in query.to_batches()]
-    rows = pl.concat(part.filter(pl.col("key").is_in(wanted.implode())) for part in read) if read else pl.DataFrame()
-    if not rows.height:
+        query = query.where(matching(key=keys))
+    wanted = pl.col("key").is_in(pl.Series(keys, dtype=pl.String).implode())
+    read = [cast(pl.DataFrame, pl.from_arrow(batch)).filter(wanted) for batch in query.to_batches()]
+    if not any(part.height for part in read):
         return [], []
-    rows = rows.unique("key", maintain_order=True)
+    rows = pl.concat(read).unique("key", maintain_order=True)
     ids, vectors = (np.frombuffer(b"".join(rows[name]), np.uint8) for name in ("ids", "vectors"))
     ids = ids.view(np.int32)
     stored = vectors if kind == "document" else vectors.view(np.float16)
