@@ -6,17 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import polars as pl
 
+from memlab.embed import Encoder
 from memlab.knowledge import Resolved, resolve, undo
 from memlab.knowledge.search import candidates, summary_texts
 from memlab.records import Dataset
 from memlab.store import CachedEncoder, MemoryStore
-
-if TYPE_CHECKING:
-    from memlab.embed import Encoder
 
 
 def resolved(

@@ -6,12 +6,12 @@ import hashlib
 import json
 from datetime import UTC, datetime, timedelta
 from itertools import tee
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from memlab.config import IndexSettings
 from memlab.distributed import spread
+from memlab.embed import Encoder
 from memlab.indexing.batch import EXTRACTIVE, Work, commit, make, read
 from memlab.indexing.known import remember
 from memlab.knowledge import by_model as knowledge_prompts
@@ -21,9 +21,6 @@ from memlab.records import IndexEvent, frame
 from memlab.sessions import GAP
 from memlab.store import MemoryStore
 from memlab.summarize import by_model as summary_prompts
-
-if TYPE_CHECKING:
-    from memlab.embed import Encoder
 
 # Raised by whoever changes what the same turns give.
 CODE_VERSION = 3

@@ -1,8 +1,9 @@
-"""Rows of the caches that are of no use: written twice, or of texts that the store no longer holds."""
+"""The rows of caches: read by key, appended, and found to be of no use: written twice, or of texts that are gone."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import polars as pl
@@ -11,9 +12,28 @@ from memlab.embed.base import KINDS
 from memlab.embed.text import query_texts, session_texts, turn_texts
 from memlab.records import Question, Session, Turn, schema
 from memlab.store.database import Database, retried
-from memlab.store.registry import TABLES, text_hashes
+from memlab.store.registry import TABLES, matching, text_hashes
+
+LOOKUP = 4000
+"""Keys up to which the database looks for each; for more, every row of a cache is read."""
 
 _STEP = 10_000
+
+
+def read(cache: Any, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """Give the rows of a cache that have one of some keys, part by part."""
+    query = cache.search()
+    if len(keys) <= LOOKUP:
+        query = query.where(matching(key=keys))
+    wanted = pl.col("key").is_in(pl.Series(keys, dtype=pl.String).implode())
+    return (cast(pl.DataFrame, pl.from_arrow(batch)).filter(wanted) for batch in query.to_batches())
+
+
+def remember(cache: Any, *columns: Any) -> None:
+    """Append to a cache. Two writers may append the same text twice: what it gives is the same, so no harm."""
+    import pyarrow as pa
+
+    retried(lambda: cache.add(pa.table(list(columns), schema=cache.schema)))
 
 
 def referenced(database: Database) -> pl.Series:
@@ -47,11 +67,12 @@ def unused(table: Any, wanted: pl.Series | None) -> list[int]:
 
     :param wanted: the keys that are held; ``None`` looks for repeated rows alone.
     """
-    rows = cast(pl.DataFrame, pl.from_arrow(table.search().select(["key"]).with_row_id(True).to_arrow()))
+    rows = table.search().select(["key"]).with_row_id(True).to_polars()
     kept = pl.col("key").is_first_distinct()
     if wanted is not None:
         kept &= pl.col("key").is_in(wanted.implode())
-    return rows.sort("_rowid").filter(~kept)["_rowid"].to_list()
+    doomed: list[int] = rows.sort("_rowid").filter(~kept)["_rowid"].to_list()
+    return doomed
 
 
 def drop(table: Any, rows: list[int]) -> None:

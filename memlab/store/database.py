@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -157,7 +157,7 @@ class Database:
         there = set(table.schema.names) if self.read_only else types
         later = [c for c in columns if c in types and c not in there]
         query = table.search().select([c for c in columns if c not in later])
-        rows = cast(pl.DataFrame, pl.from_arrow((query if wanted is None else query.where(wanted)).to_arrow()))
+        rows: pl.DataFrame = (query if wanted is None else query.where(wanted)).to_polars()
         return rows.with_columns(pl.lit(None, types[c]).alias(c) for c in later).select(columns) if later else rows
 
     def write_row(self, table: str, key: str, /, **values: Any) -> None:

@@ -6,10 +6,11 @@ import html
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from memlab.embed.base import Encoder, Kind
 from memlab.embed.tokens import TokenEncoder, TokenVectors
 from memlab.store.conversations import Conversations
 from memlab.store.database import Database
@@ -21,10 +22,6 @@ from memlab.store.search import Search
 from memlab.store.tokens import Tokens
 from memlab.store.vectors import Vectors, encode
 from memlab.store.versions import Versions
-
-if TYPE_CHECKING:
-    from memlab.embed import Encoder
-    from memlab.embed.base import Kind
 
 
 class MemoryStore(Conversations, Versions):

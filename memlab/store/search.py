@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from memlab.embed.base import Encoder
 from memlab.errors import StoreError
 from memlab.store.conversations import require
 from memlab.store.database import Database, Part
 from memlab.store.registry import matching, row_columns
 from memlab.store.vectors import check_vectors, column_name
-
-if TYPE_CHECKING:
-    from memlab.embed import Encoder
 
 INDEXED_SCOPE = 100_000
 """Turns of one scope from which a vector index pays. Below it, comparing every vector of the scope is as fast (75,000
@@ -99,8 +97,7 @@ class Search(Part):
                 query = query.distance_type("cosine").where(matching(dataset=dataset, scope=str(scope)))
                 if indexed and self.size(dataset, str(scope)) < INDEXED_SCOPE:
                     query = query.bypass_vector_index()
-                query = query.limit(OVER_FETCH * k).select([*_FOUND, "_distance"])
-                near = cast(pl.DataFrame, pl.from_arrow(query.to_arrow()))
+                near = query.limit(OVER_FETCH * k).select([*_FOUND, "_distance"]).to_polars()
                 if "query_index" not in near.columns:  # one query alone has none
                     near = near.with_columns(query_index=pl.lit(0, pl.Int32))
                 place = rows["row"].gather(near["query_index"])
@@ -131,7 +128,7 @@ class Search(Part):
                 query = table.search(MatchQuery(text, "content"), query_type="fts")  # type: ignore[call-arg]
                 query = query.where(matching(dataset=dataset, scope=scope)).limit(OVER_FETCH * k + 50)
                 query = query.select([*_FOUND, "_score"])
-                near = cast(pl.DataFrame, pl.from_arrow(query.to_arrow()))
+                near = query.to_polars()
                 hits.append(near.select("session_id", "position", query=pl.lit(row), doc_id="turn_id", score="_score"))
         return _best(hits, k)
 

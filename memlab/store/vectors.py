@@ -5,27 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from memlab.embed.base import check_texts
+from memlab.embed.base import Encoder, check_texts
 from memlab.embed.text import turn_texts
 from memlab.errors import StoreError
 from memlab.records import Turn, schema
+from memlab.store import caches
 from memlab.store.conversations import read_rows, require
 from memlab.store.database import Database, Part, retried
 from memlab.store.opening import add_columns
-from memlab.store.registry import matching, text_hashes
-
-if TYPE_CHECKING:
-    from memlab.embed import Encoder
+from memlab.store.registry import text_hashes
 
 CACHE_CHUNK = 1024
 """Texts that an interruption can lose: about ten seconds of a small model on two cores."""
 
-_LOOKUP = 4000
 _FILL_BYTES = 1 << 28
 
 
@@ -87,7 +84,8 @@ def encode(
             if len(vectors) != len(asked):
                 raise StoreError(f"encoder {encoder.identity.key} gave {len(vectors)} vectors for {len(asked)} texts")
             if cache is not None and not database.read_only:
-                _remember(database, cache, chunk["key"], vectors)
+                with database.guarded("remembering vectors"):
+                    caches.remember(cache, _strings(chunk["key"]), _vector_array(vectors))
             places = chunk.with_row_index("made").explode("row")
             out[places["row"].to_numpy()] = vectors[places["made"].to_numpy()]
             bar.update(len(asked))
@@ -119,30 +117,23 @@ def _check_width(database: Database, encoder: Encoder, table: Any, column: str) 
 def _fill(cache: Any, wanted: pl.DataFrame, out: np.ndarray) -> np.ndarray:
     """Copy the cached vectors of wanted keys into their rows; say which rows were there."""
     present = np.zeros(len(out), dtype=bool)
-    query = cache.search().select(["key", "vector"])
-    distinct = wanted["key"].unique().to_list()
-    if len(distinct) <= _LOOKUP:
-        query = query.where(matching(key=distinct))
-    for batch in query.to_batches():
-        pairs = wanted.join(cast(pl.DataFrame, pl.from_arrow(batch)), on="key")
-        out[pairs["row"].to_numpy()] = pairs["vector"].to_numpy()
-        present[pairs["row"].to_numpy()] = True
+    for found in caches.read(cache, wanted["key"].unique().to_list()):
+        pairs = wanted.join(found, on="key")
+        rows = pairs["row"].to_numpy()
+        out[rows], present[rows] = pairs["vector"].to_numpy(), True
     return present
+
+
+def _strings(texts: pl.Series) -> Any:
+    import pyarrow as pa
+
+    return texts.to_arrow().cast(pa.string())
 
 
 def _vector_array(vectors: np.ndarray) -> Any:
     import pyarrow as pa
 
     return pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
-
-
-def _remember(database: Database, cache: Any, keys: pl.Series, vectors: np.ndarray) -> None:
-    """Append vectors to the cache. Two writers may append the same text twice: the same vector, so no harm."""
-    import pyarrow as pa
-
-    rows = pa.table([keys.to_arrow().cast(pa.string()), _vector_array(vectors)], schema=cache.schema)
-    with database.guarded("remembering vectors"):
-        retried(lambda: cache.add(rows))
 
 
 class Vectors(Part):
@@ -251,7 +242,7 @@ def _current(
 def _write_column(table: Any, column: str, rows: pl.DataFrame, vectors: np.ndarray) -> None:
     import pyarrow as pa
 
-    key, content, text = (rows[name].to_arrow().cast(pa.string()) for name in ("key", "content_hash", "hash"))
+    key, content, text = (_strings(rows[name]) for name in ("key", "content_hash", "hash"))
     fields = [table.schema.field(name) for name in ("key", "content_hash", column, _embedded(column))]
     source = pa.table([key, content, _vector_array(vectors), text], schema=pa.schema(fields))
     builder = table.merge_insert("key").use_index(False)
