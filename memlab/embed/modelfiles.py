@@ -37,9 +37,6 @@ class ModelConfig:
     :param pooling: modes of :data:`memlab.embed.pooling.MODES`, in the order in which they are concatenated.
     :param pooling_found: false where the files do not say and mean pooling is assumed.
     :param include_prompt: whether the prompt's own tokens are pooled.
-    :param normalize: whether the model ends in a normalisation.
-    :param query_prompt: text put before a query.
-    :param document_prompt: text put before a document.
     :param max_length: in tokens; ``None`` leaves it to the tokenizer.
     :param lower_case: whether texts are lower-cased before the tokenizer.
     """

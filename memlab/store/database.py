@@ -17,6 +17,10 @@ from memlab.store.registry import TABLES, matching
 
 T = TypeVar("T")
 
+_ATTEMPTS = 5
+_PATIENCE = 5.0  # seconds
+_ROWS = 50_000  # of an Arrow string array, which holds at most 2 GB
+
 _ADVICE = (
     (("no space left", "os error 28", "storage full"), "the disk is full: free some space, then run it again"),
     (("file too large", "os error 27"), "the largest allowed file size is reached: raise the limit, then run it again"),
@@ -48,9 +52,9 @@ def guarded(doing: str, uri: str) -> Iterator[None]:
         ) from error
 
 
-def retried(write: Callable[[], T], *, attempts: int = 5) -> T:
+def retried(write: Callable[[], T]) -> T:
     """Do a write again when another writer was faster; the database itself retries only for half a minute."""
-    for _ in range(attempts - 1):
+    for _ in range(_ATTEMPTS - 1):
         try:
             return write()
         except (OSError, RuntimeError) as error:
@@ -104,23 +108,14 @@ class Database:
         with locked(Path(self.uri)), guarded(doing, self.uri):
             yield
 
-    def sweep(self) -> int:
-        """Remove what killed processes left of unfinished indexes, unless a process is writing; say how many bytes."""
-        tables = Path(self.uri)
-        left = (
-            []
-            if "://" in self.uri
-            else [*tables.glob("*.lance/_indices/.tmp*"), *tables.glob("*.lance/_indices/*/.tmp*")]
-        )
-        if not left:
-            return 0
-        with locked(Path(self.uri), alone=True) as held:
-            if not held:
-                return 0
-            size = sum(f.stat().st_size for place in left for f in (place, *place.rglob("*")) if f.is_file())
-            for place in left:
+    def sweep(self) -> None:
+        """Remove what killed processes left of unfinished indexes, unless a process is writing."""
+        folder = Path(self.uri)
+        if "://" in self.uri or not (left := [*folder.glob("*.lance/_indices/**/.tmp*")]):
+            return
+        with locked(folder, alone=True) as held:
+            for place in left if held else ():
                 shutil.rmtree(place, ignore_errors=True) if place.is_dir() else place.unlink(missing_ok=True)
-        return size
 
     def names(self) -> list[str]:
         """Give the names of all tables that are there."""
@@ -174,7 +169,9 @@ class Database:
         """
         import pyarrow as pa
 
-        table, source = self.table(name), to_arrow(rows, TABLES[name].arrow())
+        table, schema = self.table(name), TABLES[name].arrow()
+        parts = [part.to_arrow().cast(schema) for part in rows.select(schema.names).iter_slices(_ROWS)]
+        source = pa.concat_tables(parts) if parts else schema.empty_table()
         if clear_vectors:
             for column in table.schema:
                 if column.name.startswith(("vector_", "embedded_")):
@@ -189,21 +186,12 @@ class Database:
             retried(lambda: self.table(name).delete(matching(**where)))
 
 
-def to_arrow(rows: pl.DataFrame, target: Any, *, chunk: int = 50_000) -> Any:
-    """Convert a frame to an Arrow table of a schema, in chunks: one Arrow string array holds at most 2 GB."""
-    import pyarrow as pa
-
-    ordered = rows.select(target.names)
-    parts = [part.to_arrow().cast(target) for part in ordered.iter_slices(chunk)]
-    return pa.concat_tables(parts) if parts else target.empty_table()
-
-
-def _open_table(connection: Any, name: str, schema: Any, *, patience: float = 5.0) -> Any:
+def _open_table(connection: Any, name: str, schema: Any) -> Any:
     """Open a table or make it, also when another process makes it at the same time.
 
     A table that is being made is listed before it can be opened: so try to open, then to make, until one succeeds.
     """
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + _PATIENCE
     while True:
         try:
             return connection.open_table(name)

@@ -127,8 +127,7 @@ class Search(Part):
             for row, (text, scope) in enumerate(zip(queries, scopes, strict=True)):
                 query = table.search(MatchQuery(text, "content"), query_type="fts")  # type: ignore[call-arg]
                 query = query.where(matching(dataset=dataset, scope=scope)).limit(OVER_FETCH * k + 50)
-                query = query.select([*_FOUND, "_score"])
-                near = query.to_polars()
+                near = query.select([*_FOUND, "_score"]).to_polars()
                 hits.append(near.select("session_id", "position", query=pl.lit(row), doc_id="turn_id", score="_score"))
         return _best(hits, k)
 
