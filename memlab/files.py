@@ -121,14 +121,15 @@ def digest(path: Path) -> str:
     '7692c3ad3540bb80'
     """
     if not path.is_dir():
-        return _digest_of(path)[:16]
+        return sha256(path)[:16]
     whole = hashlib.sha256()
     for file in sorted(inner for inner in path.rglob("*") if inner.is_file()):
-        whole.update(f"{file.relative_to(path)}\0{_digest_of(file)}\n".encode())
+        whole.update(f"{file.relative_to(path)}\0{sha256(file)}\n".encode())
     return whole.hexdigest()[:16]
 
 
-def _digest_of(path: Path) -> str:
+def sha256(path: Path) -> str:
+    """Give the sha256 of a file; one that has not changed is read once in a process."""
     state = path.stat()
     return _read_digest(str(path.resolve()), state.st_mtime_ns, state.st_ctime_ns, state.st_size)
 

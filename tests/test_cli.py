@@ -195,7 +195,7 @@ def test_search_reads_one_memory_and_writes_nothing(
         raise AssertionError("search ingests")
 
     monkeypatch.setattr(Database, "read", counted)
-    monkeypatch.setattr("memlab.store.conversations.ingest", refused)
+    monkeypatch.setattr("memlab.store.MemoryStore.ingest", refused)
     arguments = ("--pipeline", "hybrid", "--scope", "small", *HASHING, "--store", ingested)
     assert memlab_cli("search", "dentist", *arguments, cwd=folder).code == 0
     assert max(heights) == 7

@@ -100,22 +100,29 @@ def hashing(argument: str | None) -> Encoder:
 @encoders.register
 def endpoint(argument: str | None, *, services: Mapping[str, Service]) -> Encoder:
     """Give an OpenAI-compatible embeddings service of that name."""
-    from memlab.embed.endpoint import load_endpoint
+    from memlab.embed.endpoint import EndpointEncoder
 
-    return load_endpoint(argument or "", services)
-
-
-def _known() -> str:
-    return f"{', '.join(encoders)}, hashing:DIM, endpoint:NAME, a directory, or a hub id (owner/name@revision)"
+    name = argument or ""
+    if name not in services:
+        known = ", ".join(sorted(services)) or "none"
+        raise ModelError(
+            f"encoder 'endpoint:{name}': no service {name!r} is known (known: {known}); name it in the settings, or "
+            "pass services={name: Service(name, base_url, model)}"
+        )
+    return EndpointEncoder(services[name])
 
 
 def _load_model(spec: str) -> Encoder:
-    from memlab.embed.modelfiles import HUB_ID
-    from memlab.embed.transformer import load_directory, load_hub
+    """Load a model from a directory, whose base name and weights name it, or from the hub."""
+    from memlab.embed.modelfiles import HUB_ID, fetch, read_config, weights_digest
+    from memlab.embed.transformer import TransformerEncoder
 
     path = Path(spec).expanduser()
     if spec and path.is_dir():
-        return load_directory(path)
+        config = read_config(path)
+        return TransformerEncoder(path, config, name=path.resolve().name, revision=weights_digest(path)[:12])
     if HUB_ID.fullmatch(spec):
-        return load_hub(spec)
-    raise ModelError(f"no encoder {spec!r}: there is no such directory, and no such name; expected {_known()}")
+        path = fetch(spec)
+        return TransformerEncoder(path, read_config(path), name=spec.partition("@")[0], revision=path.name[:12])
+    known = f"{', '.join(encoders)}, hashing:DIM, endpoint:NAME, a directory, or a hub id (owner/name@revision)"
+    raise ModelError(f"no encoder {spec!r}: there is no such directory, and no such name; expected {known}")

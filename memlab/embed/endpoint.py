@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -58,17 +58,3 @@ class EndpointEncoder(Identified):
                 parts.append(vectors.astype(np.float32))
                 bar.update(len(batch))
         return unit_rows(np.concatenate(parts), of=name)
-
-
-def load_endpoint(name: str, services: Mapping[str, llm.Service]) -> EndpointEncoder:
-    """Open the endpoint of a known service.
-
-    :raises ModelError: when no service has that name, or it cannot be used.
-    """
-    if name not in services:
-        known = ", ".join(sorted(services)) or "none"
-        raise ModelError(
-            f"encoder 'endpoint:{name}': no service {name!r} is known (known: {known}); name it in the settings, or "
-            "pass services={name: Service(name, base_url, model)}"
-        )
-    return EndpointEncoder(services[name])

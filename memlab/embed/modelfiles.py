@@ -7,12 +7,12 @@ import json
 import logging
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from memlab.embed.pooling import MODES
 from memlab.errors import ModelError
+from memlab.files import sha256
 
 logger = logging.getLogger(__name__)
 
@@ -37,9 +37,6 @@ class ModelConfig:
     :param pooling: modes of :data:`memlab.embed.pooling.MODES`, in the order in which they are concatenated.
     :param pooling_found: false where the files do not say and mean pooling is assumed.
     :param include_prompt: whether the prompt's own tokens are pooled.
-    :param normalize: whether the model ends in a normalisation.
-    :param query_prompt: text put before a query.
-    :param document_prompt: text put before a document.
     :param max_length: in tokens; ``None`` leaves it to the tokenizer.
     :param lower_case: whether texts are lower-cased before the tokenizer.
     """
@@ -155,16 +152,9 @@ def weights_digest(path: Path) -> str:
     for pattern in _WEIGHTS:
         files = sorted(path.glob(pattern))
         if files:
-            stats = [(p, p.stat()) for p in files]
-            digests = [_digest(str(p), s.st_size, s.st_mtime_ns) for p, s in stats]
+            digests = [sha256(path) for path in files]
             return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
     raise ModelError(f"{path} holds no weights; expected {' or '.join(_WEIGHTS)}")
-
-
-@lru_cache(maxsize=64)
-def _digest(path: str, size: int, mtime_ns: int) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def fetch(spec: str, *, what: str = "encoder") -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,14 +41,18 @@ class SpreadEncoder(Identified):
         checked = check_texts(texts, kind)
         if len(checked) < TEXTS:
             return self.encoder.encode(checked, kind=kind, progress=progress)
-        with self.bar(len(checked), progress=progress) as bar:
-            return np.concatenate([_counted(bar, part, len(part)) for part in self._spread(_vectors, checked, kind)])
+        return np.concatenate(list(self._spread(_vectors, checked, None, kind, progress)))
 
-    def _spread(self, function: Any, texts: Sequence[str], kind: Kind, before: Sequence[str] | None = None) -> Any:
+    def _spread(
+        self, function: Any, texts: Sequence[str], before: Sequence[str] | None, kind: Kind, progress: bool
+    ) -> Iterator[Any]:
         starts = range(0, len(texts), TEXTS)
         parts = ((texts[i : i + TEXTS], None if before is None else before[i : i + TEXTS]) for i in starts)
         shared = (self.spec, self.services, self.identity, kind)
-        return distributed.spread(function, parts, *shared, engine="ray")
+        with self.bar(len(texts), progress=progress) as bar:
+            for part in distributed.spread(function, parts, *shared, engine="ray"):
+                bar.update(len(part))
+                yield part
 
 
 class SpreadTokenEncoder(SpreadEncoder):
@@ -68,9 +72,7 @@ class SpreadTokenEncoder(SpreadEncoder):
         checked = check_texts(texts, kind)
         if len(checked) < TEXTS:
             return self.encoder.encode_tokens(checked, before=before, kind=kind, progress=progress)
-        with self.bar(len(checked), progress=progress) as bar:
-            parts = self._spread(_tokens, checked, kind, before)
-            return joined([_counted(bar, part, len(part)) for part in parts], self.dim)
+        return joined(list(self._spread(_tokens, checked, before, kind, progress)), self.dim)
 
 
 def spread(spec: str, *, services: Services = None) -> SpreadEncoder:
@@ -86,11 +88,6 @@ def spread(spec: str, *, services: Services = None) -> SpreadEncoder:
     """
     encoder = load(spec, services=services)
     return (SpreadTokenEncoder if isinstance(encoder, TokenEncoder) else SpreadEncoder)(spec, encoder, services)
-
-
-def _counted(bar: Any, part: Any, n: int) -> Any:
-    bar.update(n)
-    return part
 
 
 def _vectors(part: Part, spec: str, services: Services, identity: EncoderIdentity, kind: Kind) -> np.ndarray:

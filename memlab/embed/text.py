@@ -132,8 +132,8 @@ def _participants(turns: pl.DataFrame, by: str) -> pl.DataFrame:
     )
 
 
-def _topics(turns: pl.DataFrame, n_topics: int = 3) -> pl.DataFrame:
-    """Name each session's words of highest tf-idf among the sessions of its scope."""
+def _topics(turns: pl.DataFrame) -> pl.DataFrame:
+    """Name each session's three words of highest tf-idf among the sessions of its scope."""
     words = (
         turns.select("scope", "session_id", word=pl.col("text").str.to_lowercase().str.extract_all(r"[\p{L}]{4,}"))
         .explode("word")
@@ -149,7 +149,7 @@ def _topics(turns: pl.DataFrame, n_topics: int = 3) -> pl.DataFrame:
         .with_columns(weight=pl.col("tf") * (((pl.col("total") + 1) / (pl.col("df") + 1)).log() + 1e-9))
         .sort("session_id", "weight", "word", descending=[False, True, False])
         .group_by("session_id", maintain_order=True)
-        .agg(topics=pl.col("word").head(n_topics).str.join(", "))
+        .agg(topics=pl.col("word").head(3).str.join(", "))
     )
 
 

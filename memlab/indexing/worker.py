@@ -6,14 +6,14 @@ import hashlib
 import json
 from datetime import UTC, datetime, timedelta
 from itertools import tee
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from memlab.config import IndexSettings
 from memlab.distributed import spread
+from memlab.embed import Encoder
 from memlab.indexing.batch import EXTRACTIVE, Work, commit, make, read
-from memlab.indexing.known import embedded, remembered
+from memlab.indexing.known import remember
 from memlab.knowledge import by_model as knowledge_prompts
 from memlab.language import gazetteers
 from memlab.llm import Service, client
@@ -21,9 +21,6 @@ from memlab.records import IndexEvent, frame
 from memlab.sessions import GAP
 from memlab.store import MemoryStore
 from memlab.summarize import by_model as summary_prompts
-
-if TYPE_CHECKING:
-    from memlab.embed import Encoder
 
 # Raised by whoever changes what the same turns give.
 CODE_VERSION = 3
@@ -103,7 +100,7 @@ def index(
     :param now: the present, by which sessions are open or closed; the clock where none is given.
     :param gap: the silence after which a session is closed.
     :param engine: ``ray``: the sessions are read by the workers of a cluster, see :func:`memlab.distributed.spread`.
-    :returns: what happened: rows of :class:`memlab.records.IndexEvent`; see :func:`memlab.indexing.counters`.
+    :returns: what happened: rows of :class:`memlab.records.IndexEvent`.
     :raises ModelError: when the service cannot be asked at all (no client, no key): nothing was done.
     :raises StoreError: when the store cannot be read or written: what was committed before stays.
 
@@ -139,8 +136,6 @@ def index(
         for batch, made in zip(own, spread(make, reads, work, engine=engine), strict=True):
             events.append(commit(store, work, batch, made))
             bar.update(batch.height)
-    if encoder is not None and chosen.summaries and store.knowledge.rows("summaries", dataset).height:
-        embedded(store, dataset, encoder, progress=progress)
-    if encoder is not None and len(events) > 1:
-        remembered(store, dataset, encoder, progress=progress)
+    if encoder is not None:
+        remember(store, dataset, encoder, summaries=chosen.summaries, facts=len(events) > 1, progress=progress)
     return pl.concat(events)

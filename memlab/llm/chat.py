@@ -114,7 +114,8 @@ def answers(
 def _outcomes(
     service: Service, prompts: Sequence[str], schema: type[Answer], system: str, *, most: int, stops: tuple[str, ...]
 ) -> list[Outcome[Answer]]:
-    asked = {_key(service, prompt, schema, system): prompt[: service.max_input] for prompt in prompts}
+    keys = [_key(service, prompt, schema, system) for prompt in prompts]
+    asked = {key: prompt[: service.max_input] for key, prompt in zip(keys, prompts, strict=True)}
     known = _remembered(service.cache, schema) if service.cache and asked else {}
     outcomes = {key: known[key] for key in asked if key in known}
     new = {key: prompt for key, prompt in asked.items() if key not in known}
@@ -127,7 +128,7 @@ def _outcomes(
             for key, outcome in zip(new, threads.map(request.answer, new, new.values()), strict=True):
                 outcomes[key] = outcome
                 bar.update()
-    return [outcomes[_key(service, prompt, schema, system)] for prompt in prompts]
+    return [outcomes[key] for key in keys]
 
 
 @dataclass
@@ -152,8 +153,7 @@ class _Request(Generic[Answer]):
             failed = outcome.kind in self.stops
             self.failures = self.failures + 1 if failed else 0
             self.last = outcome if failed else self.last
-        if outcome.answer is not None:
-            _remember(self.service, key, prompt, outcome)
+        _remember(self.service, key, prompt, outcome)
         return outcome
 
     def _attempts(self, prompt: str) -> Outcome[Answer]:
@@ -297,6 +297,7 @@ def _remembered(file: str, schema: type[Answer]) -> dict[str, Outcome[Answer]]:
 
 
 def _remember(service: Service, key: str, prompt: str, outcome: Outcome[Answer]) -> None:
+    """Keep a good answer, where the service has a file for them."""
     if not service.cache or outcome.answer is None:
         return
     answer, cost = outcome.answer.model_dump_json(), asdict(outcome.cost)

@@ -1,19 +1,39 @@
-"""Rows of the caches that are of no use: written twice, or of texts that the store no longer holds."""
+"""The rows of caches: read by key, appended, and found to be of no use: written twice, or of texts that are gone."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import polars as pl
 
+from memlab.embed.base import KINDS
 from memlab.embed.text import query_texts, session_texts, turn_texts
 from memlab.records import Question, Session, Turn, schema
 from memlab.store.database import Database, retried
-from memlab.store.registry import TABLES, text_hashes
+from memlab.store.registry import TABLES, matching, text_hashes
+
+LOOKUP = 4000
+"""Keys up to which the database looks for each; for more, every row of a cache is read."""
 
 _STEP = 10_000
-_KINDS = ("document", "query")
+
+
+def read(cache: Any, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """Give the rows of a cache that have one of some keys, part by part."""
+    query = cache.search()
+    if len(keys) <= LOOKUP:
+        query = query.where(matching(key=keys))
+    wanted = pl.col("key").is_in(pl.Series(keys, dtype=pl.String).implode())
+    return (cast(pl.DataFrame, pl.from_arrow(batch)).filter(wanted) for batch in query.to_batches())
+
+
+def remember(cache: Any, *columns: Any) -> None:
+    """Append to a cache. Two writers may append the same text twice: what it gives is the same, so no harm."""
+    import pyarrow as pa
+
+    retried(lambda: cache.add(pa.table(list(columns), schema=cache.schema)))
 
 
 def referenced(database: Database) -> pl.Series:
@@ -27,7 +47,7 @@ def referenced(database: Database) -> pl.Series:
         database.read(name, ["dataset", *schema(row)])
         for name, row in (("turns", Turn), ("sessions", Session), ("questions", Question))
     )
-    parts = [pl.Series([], dtype=pl.String)]
+    parts = [pl.Series(dtype=pl.String)]
     for (dataset,), own in turns.group_by("dataset"):
         of, asked = (table.filter(dataset=dataset) for table in (sessions, questions))
         for header in headers:
@@ -39,9 +59,7 @@ def referenced(database: Database) -> pl.Series:
         rows = database.read(name, columns) if columns else pl.DataFrame()
         parts += [column.explode() if column.dtype == pl.List else column for column in rows]
     whole = pl.concat(parts).drop_nulls().unique()
-    return pl.Series(
-        [key for kind in _KINDS for key in text_hashes(f"{kind}:{text}" for text in whole)], dtype=pl.String
-    )
+    return pl.Series(text_hashes(f"{kind}:{text}" for kind in KINDS for text in whole), dtype=pl.String)
 
 
 def unused(table: Any, wanted: pl.Series | None) -> list[int]:
@@ -49,11 +67,12 @@ def unused(table: Any, wanted: pl.Series | None) -> list[int]:
 
     :param wanted: the keys that are held; ``None`` looks for repeated rows alone.
     """
-    rows = cast(pl.DataFrame, pl.from_arrow(table.search().select(["key"]).with_row_id(True).to_arrow()))
-    kept = rows.sort("_rowid").unique("key", keep="first")
+    rows = table.search().select(["key"]).with_row_id(True).to_polars()
+    kept = pl.col("key").is_first_distinct()
     if wanted is not None:
-        kept = kept.join(wanted.to_frame("key"), on="key", how="semi")
-    return rows.join(kept, on="_rowid", how="anti")["_rowid"].to_list()
+        kept &= pl.col("key").is_in(wanted.implode())
+    doomed: list[int] = rows.sort("_rowid").filter(~kept)["_rowid"].to_list()
+    return doomed
 
 
 def drop(table: Any, rows: list[int]) -> None:

@@ -12,7 +12,7 @@ from memlab.errors import StoreError
 from memlab.records import Dataset, concat
 from memlab.store.database import Database, Part
 from memlab.store.places import STEP, between
-from memlab.store.registry import DATASET_TABLES, TABLES, among, equal, in_dataset, keys, row_columns, text_hashes
+from memlab.store.registry import DATASET_TABLES, TABLES, keys, row_columns, text_hashes
 
 Names = Iterable[str] | None
 BATCH_TURNS = 50_000
@@ -38,29 +38,6 @@ def batches(parts: Iterable[Dataset]) -> Iterator[Dataset]:
         yield concat(batch)
 
 
-def ingest(
-    database: Database, parts: Dataset | Iterable[Dataset], *, now: datetime, progress: bool = False
-) -> pl.DataFrame:
-    """Write datasets; see :meth:`memlab.store.MemoryStore.ingest`."""
-    from tqdm import tqdm
-
-    database.writable("ingest")
-    writings: dict[str, _Writing] = {}
-    stream = batches([parts] if isinstance(parts, Dataset) else parts)
-    with tqdm(desc="ingest", unit=" turns", disable=not progress, delay=2) as bar:
-        for batch in stream:
-            writing = writings.setdefault(batch.name, _Writing(database, batch))
-            with database.guarded(f"ingesting {batch.name!r}"):
-                writing.add(batch)
-            bar.update(batch.turns.height)
-    for name, writing in writings.items():
-        with database.guarded(f"ingesting {name!r}"):
-            writing.finish(now)
-    report = [(name, table, *n) for name, writing in writings.items() for table, n in writing.counts.items()]
-    numbers = dict.fromkeys(("inserted", "updated", "unchanged", "removed"), pl.Int64())
-    return pl.DataFrame(report, schema={"dataset": pl.String(), "table": pl.String(), **numbers}, orient="row")
-
-
 class _Writing:
     """The writing of one dataset, batch by batch; a batch holds whole scopes."""
 
@@ -76,7 +53,7 @@ class _Writing:
         moved = self._moved(batch)
         for table in DATASET_TABLES:
             rows = _keyed(batch, table)
-            there = self._there(table, ["key", "position", *_SCOPE[table]])
+            there = self._there(table, [c for c in ("key", "position", "scope") if c in TABLES[table].columns])
             rows = rows.with_columns(position=self._places(table, rows, there))
             new = rows.join(there, on="key", how="anti", maintain_order="left")
             changed = rows.clear() if new.height == rows.height else self._changed(table, rows)
@@ -86,7 +63,7 @@ class _Writing:
             if new.height or changed.height:
                 self.database.write(table, pl.concat([new, changed]), clear_vectors=changed.height > 0)
             for some in gone.to_frame().iter_slices(1_000):
-                self.database.delete(table, in_dataset(self.name) & among("key", some["key"]))
+                self.database.delete(table, dataset=self.name, key=some["key"])
             counts = new.height, changed.height, rows.height - new.height - changed.height, gone.len()
             self.counts[table] = [before + more for before, more in zip(self.counts[table], counts, strict=True)]
         if moved.height:
@@ -95,9 +72,8 @@ class _Writing:
 
     def finish(self, now: datetime) -> None:
         """Note that the dataset is whole, and what it came to."""
-        where = equal("name", self.name)
-        listed = self.database.read("datasets", ["complete", "format", "language"], where=where).with_columns(LANGUAGE)
-        if listed.rows() != [(True, self.kind, self.language)]:
+        listed = self.database.read("datasets", ["complete", "format", "language"], name=self.name)
+        if listed.with_columns(LANGUAGE).rows() != [(True, self.kind, self.language)]:
             stored = read_dataset(self.database, self.name, self.kind, self.language)
             sizes = {table: getattr(stored, table).height for table in ("turns", "sessions", "questions")}
             # The fingerprint is that of what was stored, not of what was meant to be.
@@ -114,7 +90,7 @@ class _Writing:
         self.database.write_row("datasets", self.name, **about, **columns)
 
     def _there(self, table: str, columns: list[str], scopes: Names = None) -> pl.DataFrame:
-        return self.database.read(table, columns, where=in_dataset(self.name, scopes))
+        return self.database.read(table, columns, dataset=self.name, scope=scopes)
 
     def _places(self, table: str, rows: pl.DataFrame, there: pl.DataFrame) -> pl.Series:
         """Give each row its place in the dataset; what is there in this order keeps its place.
@@ -177,7 +153,6 @@ class _Writing:
         return stay.filter(differs).with_columns(evidence_sessions="now").select(columns)
 
 
-_SCOPE = {table: ["scope"] if "scope" in TABLES[table].columns else [] for table in DATASET_TABLES}
 _GROUP = {"turns": "session_id", "sessions": "scope"}
 """The column within which ``n`` counts: it is stored only where it does not simply count."""
 
@@ -283,7 +258,7 @@ def read_rows(
         return pl.DataFrame(schema={column: TABLES[table].columns.get(column, pl.String()) for column in wanted})
     counted = [_GROUP[table]] if table in _GROUP and "n" in wanted else []
     ordered = list(dict.fromkeys([*wanted, "position", "key", *counted]))
-    rows = database.read(table, ordered, where=in_dataset(dataset, only)).sort("position", "key")
+    rows = database.read(table, ordered, dataset=dataset, scope=only).sort("position", "key")
     if counted:
         rows = rows.with_columns(pl.col("n").fill_null(_counted(table)))
     return rows.select(wanted)
@@ -306,7 +281,22 @@ class Conversations(Part):
         :returns: ``dataset``, ``table`` and the counts ``inserted``, ``updated``, ``unchanged``, ``removed``.
         :raises StoreError: when an id stands for two rows, or the store cannot be written.
         """
-        return ingest(self.database, parts, progress=progress, now=now or datetime.now(UTC))
+        from tqdm import tqdm
+
+        database, writings = self.database, dict[str, _Writing]()
+        database.writable("ingest")
+        with tqdm(desc="ingest", unit=" turns", disable=not progress, delay=2) as bar:
+            for batch in batches([parts] if isinstance(parts, Dataset) else parts):
+                writing = writings.setdefault(batch.name, _Writing(database, batch))
+                with database.guarded(f"ingesting {batch.name!r}"):
+                    writing.add(batch)
+                bar.update(batch.turns.height)
+        for name, writing in writings.items():
+            with database.guarded(f"ingesting {name!r}"):
+                writing.finish(now or datetime.now(UTC))
+        report = [(name, table, *n) for name, writing in writings.items() for table, n in writing.counts.items()]
+        numbers = dict.fromkeys(("inserted", "updated", "unchanged", "removed"), pl.Int64())
+        return pl.DataFrame(report, schema={"dataset": pl.String(), "table": pl.String(), **numbers}, orient="row")
 
     def datasets(self) -> pl.DataFrame:
         """Give what is stored: a row for each dataset; ``complete`` is false where an ingest was interrupted."""

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import polars as pl
 
 from memlab.errors import MemlabError, StoreError
 from memlab.files import locked
-from memlab.store.registry import TABLES
+from memlab.store.registry import TABLES, matching
 
 T = TypeVar("T")
+
+_ATTEMPTS = 5
+_PATIENCE = 5.0  # seconds
+_ROWS = 50_000  # of an Arrow string array, which holds at most 2 GB
 
 _ADVICE = (
     (("no space left", "os error 28", "storage full"), "the disk is full: free some space, then run it again"),
@@ -48,9 +52,9 @@ def guarded(doing: str, uri: str) -> Iterator[None]:
         ) from error
 
 
-def retried(write: Callable[[], T], *, attempts: int = 5) -> T:
+def retried(write: Callable[[], T]) -> T:
     """Do a write again when another writer was faster; the database itself retries only for half a minute."""
-    for _ in range(attempts - 1):
+    for _ in range(_ATTEMPTS - 1):
         try:
             return write()
         except (OSError, RuntimeError) as error:
@@ -104,23 +108,14 @@ class Database:
         with locked(Path(self.uri)), guarded(doing, self.uri):
             yield
 
-    def sweep(self) -> int:
-        """Remove what killed processes left of unfinished indexes, unless a process is writing; say how many bytes."""
-        tables = Path(self.uri)
-        left = (
-            []
-            if "://" in self.uri
-            else [*tables.glob("*.lance/_indices/.tmp*"), *tables.glob("*.lance/_indices/*/.tmp*")]
-        )
-        if not left:
-            return 0
-        with locked(Path(self.uri), alone=True) as held:
-            if not held:
-                return 0
-            size = sum(f.stat().st_size for place in left for f in (place, *place.rglob("*")) if f.is_file())
-            for place in left:
+    def sweep(self) -> None:
+        """Remove what killed processes left of unfinished indexes, unless a process is writing."""
+        folder = Path(self.uri)
+        if "://" in self.uri or not (left := [*folder.glob("*.lance/_indices/**/.tmp*")]):
+            return
+        with locked(folder, alone=True) as held:
+            for place in left if held else ():
                 shutil.rmtree(place, ignore_errors=True) if place.is_dir() else place.unlink(missing_ok=True)
-        return size
 
     def names(self) -> list[str]:
         """Give the names of all tables that are there."""
@@ -128,15 +123,12 @@ class Database:
 
     def table(self, name: str) -> Any:
         """Give the LanceDB table of a name, at the version of this view; it is made where it is not there yet."""
-        table = self._tables.get(name)
-        return self._opened(name, create=True) if table is None else table
-
-    def _opened(self, name: str, *, create: bool = False) -> Any:
-        table = _open_table(self.connection, name, TABLES[name].arrow()) if create else self.connection.open_table(name)
-        if self.pinned is not None and name in self.pinned:
-            table.checkout(self.pinned[name])
-        self._tables[name] = table
-        return table
+        if name not in self._tables:
+            table = _open_table(self.connection, name, TABLES[name].arrow())
+            if self.pinned is not None and name in self.pinned:
+                table.checkout(self.pinned[name])
+            self._tables[name] = table
+        return self._tables[name]
 
     def cache(self, family: str, key: str, *, width: int = 0, about: Mapping[str, str] | None = None) -> Any:
         """Give the table of a cache for one encoder; ``None`` in a view where there is none yet.
@@ -148,23 +140,19 @@ class Database:
             return None
         return _open_table(self.connection, name, TABLES[family].arrow(width=width).with_metadata(about or {}))
 
-    def read(self, name: str, columns: Sequence[str], *, where: Any = None) -> pl.DataFrame:
-        """Read columns of the rows for which an expression holds (all rows without one), in the database's order.
+    def read(self, name: str, columns: Sequence[str], /, **where: str | Iterable[str] | None) -> pl.DataFrame:
+        """Read columns of the rows that :func:`matching` gives, in the database's order.
 
         A table that nothing was written to has no rows; a column that came after the version of a view is null there.
         """
         types = TABLES[name].columns
-        try:
-            # Not ``or``: whether a table is true is a count of its rows.
-            table = self._opened(name) if (opened := self._tables.get(name)) is None else opened
-        except (OSError, RuntimeError, ValueError) as error:
-            if not _absent(error):
-                raise
+        if name not in self._tables and name not in self.names():
             return pl.DataFrame(schema={column: types[column] for column in columns})
+        table, wanted = self.table(name), matching(**where)
         there = set(table.schema.names) if self.read_only else types
         later = [c for c in columns if c in types and c not in there]
         query = table.search().select([c for c in columns if c not in later])
-        rows = cast(pl.DataFrame, pl.from_arrow((query if where is None else query.where(where)).to_arrow()))
+        rows: pl.DataFrame = (query if wanted is None else query.where(wanted)).to_polars()
         return rows.with_columns(pl.lit(None, types[c]).alias(c) for c in later).select(columns) if later else rows
 
     def write_row(self, table: str, key: str, /, **values: Any) -> None:
@@ -181,7 +169,9 @@ class Database:
         """
         import pyarrow as pa
 
-        table, source = self.table(name), to_arrow(rows, TABLES[name].arrow())
+        table, schema = self.table(name), TABLES[name].arrow()
+        parts = [part.to_arrow().cast(schema) for part in rows.select(schema.names).iter_slices(_ROWS)]
+        source = pa.concat_tables(parts) if parts else schema.empty_table()
         if clear_vectors:
             for column in table.schema:
                 if column.name.startswith(("vector_", "embedded_")):
@@ -190,26 +180,18 @@ class Database:
         # "null", since a null vector is a bad one by default.
         retried(lambda: builder.execute(source, on_bad_vectors="null"))
 
-    def delete(self, name: str, where: Any) -> None:
-        """Delete the rows for which an expression holds."""
-        retried(lambda: self.table(name).delete(where))
+    def delete(self, name: str, /, **where: str | Collection[str] | pl.Series) -> None:
+        """Delete the rows that :func:`matching` gives; without a value for a column there are none."""
+        if all(len(values) for values in where.values()):
+            retried(lambda: self.table(name).delete(matching(**where)))
 
 
-def to_arrow(rows: pl.DataFrame, target: Any, *, chunk: int = 50_000) -> Any:
-    """Convert a frame to an Arrow table of a schema, in chunks: one Arrow string array holds at most 2 GB."""
-    import pyarrow as pa
-
-    ordered = rows.select(target.names)
-    parts = [part.to_arrow().cast(target) for part in ordered.iter_slices(chunk)]
-    return pa.concat_tables(parts) if parts else target.empty_table()
-
-
-def _open_table(connection: Any, name: str, schema: Any, *, patience: float = 5.0) -> Any:
+def _open_table(connection: Any, name: str, schema: Any) -> Any:
     """Open a table or make it, also when another process makes it at the same time.
 
     A table that is being made is listed before it can be opened: so try to open, then to make, until one succeeds.
     """
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + _PATIENCE
     while True:
         try:
             return connection.open_table(name)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 import polars as pl
 
@@ -16,7 +15,7 @@ from memlab.errors import StoreError
 from memlab.records import TIMESTAMP
 from memlab.store.conversations import read_rows, require
 from memlab.store.database import Part
-from memlab.store.registry import INDEX_TABLES, TABLES, in_dataset, keys, row_columns, text_hashes
+from memlab.store.registry import INDEX_TABLES, TABLES, keys, row_columns, text_hashes
 
 UNDONE = {column: dtype for column, dtype in TABLES["undone"].columns.items() if column not in ("key", "dataset")}
 ORPHANS_AFTER = timedelta(days=1)
@@ -87,7 +86,8 @@ class Knowledge(Part):
             both = before.join(mine, on="session_id", suffix="_new")
             old = both.filter(pl.col("generation") != pl.col("generation_new").fill_null(""))
             for table in INDEX_TABLES:
-                self._delete(table, in_dataset(dataset), generation=old["generation"], session_id=old["session_id"])
+                doomed = {column: old[column] for column in ("generation", "session_id")}
+                self.database.delete(table, dataset=dataset, **doomed)
 
     def sweep(self, dataset: str, *, now: datetime) -> int:
         """Remove the rows of sessions that are gone, and of attempts that were cut off more than :data:`ORPHANS_AFTER`
@@ -97,12 +97,12 @@ class Knowledge(Part):
             there = read_rows(self.database, "sessions", dataset, columns=["session_id"])
             gone = self._generations(dataset).join(there, on="session_id", how="anti")
             for table in (*INDEX_TABLES, "index_states"):
-                self._delete(table, in_dataset(dataset), session_id=gone["session_id"])
+                self.database.delete(table, dataset=dataset, session_id=gone["session_id"])
             counted = self._generations(dataset)
             for table in INDEX_TABLES:
                 orphans = self._read(table, dataset).join(counted, on=["session_id", "generation"], how="anti")
                 orphans = orphans.filter(pl.col("written_at") < now - ORPHANS_AFTER)
-                self._delete(table, in_dataset(dataset), key=orphans["key"])
+                self.database.delete(table, dataset=dataset, key=orphans["key"])
                 removed += orphans.height
         return removed
 
@@ -117,7 +117,7 @@ class Knowledge(Part):
             pair = pl.concat_str("old", pl.lit(" "), "new")
             self._write("undone", dataset, rows.with_columns(scope=pl.lit(scope)), pair)
             gone = before.join(rows, on=["old", "new"], how="anti")["key"]
-            self._delete("undone", in_dataset(dataset, [scope]), key=gone)
+            self.database.delete("undone", dataset=dataset, scope=scope, key=gone)
 
     def _generations(self, dataset: str, scopes: Sequence[str] | None = None) -> pl.DataFrame:
         """Give the generation that counts of each session."""
@@ -126,7 +126,7 @@ class Knowledge(Part):
     def _read(self, table: str, dataset: str, scopes: Sequence[str] | None = None) -> pl.DataFrame:
         with self.database.guarded(f"reading {table} of {dataset!r}"):
             require(self.database, dataset)
-            return self.database.read(table, list(TABLES[table].columns), where=in_dataset(dataset, scopes))
+            return self.database.read(table, list(TABLES[table].columns), dataset=dataset, scope=scopes)
 
     def _write(self, table: str, dataset: str, rows: pl.DataFrame, key: pl.Expr) -> None:
         if rows.height:
@@ -135,13 +135,3 @@ class Knowledge(Part):
             for twice, n in keyed["key"].value_counts(sort=True).filter(pl.col("count") > 1).iter_rows():
                 raise StoreError(f"table {table}: {twice!r} stands for {n} rows; give each its own id")
             self.database.write(table, keyed)
-
-    def _delete(self, table: str, where: Any, **values: pl.Series) -> None:
-        """Delete the rows that have any of the values in each of some columns."""
-        from lancedb.expr import col
-
-        for column, doomed in values.items():
-            if doomed.is_empty():
-                return
-            where &= col(column).isin(doomed.unique().to_list())
-        self.database.delete(table, where)

@@ -6,10 +6,11 @@ import html
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from memlab.embed.base import Encoder, Kind
 from memlab.embed.tokens import TokenEncoder, TokenVectors
 from memlab.store.conversations import Conversations
 from memlab.store.database import Database
@@ -21,10 +22,6 @@ from memlab.store.search import Search
 from memlab.store.tokens import Tokens
 from memlab.store.vectors import Vectors, encode
 from memlab.store.versions import Versions
-
-if TYPE_CHECKING:
-    from memlab.embed import Encoder
-    from memlab.embed.base import EncoderIdentity, Kind
 
 
 class MemoryStore(Conversations, Versions):
@@ -152,18 +149,8 @@ class CachedEncoder:
     """
 
     def __init__(self, store: MemoryStore, encoder: Encoder) -> None:
-        self.store = store
-        self.encoder = encoder
-
-    @property
-    def identity(self) -> EncoderIdentity:
-        """That of the encoder."""
-        return self.encoder.identity
-
-    @property
-    def dim(self) -> int:
-        """Number of dimensions."""
-        return self.encoder.dim
+        self.store, self.encoder = store, encoder
+        self.identity, self.dim = encoder.identity, encoder.dim
 
     def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
         """Encode texts: (n, dim) float32, rows of length 1."""

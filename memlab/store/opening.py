@@ -21,7 +21,7 @@ import polars as pl
 from memlab import __version__
 from memlab.errors import StoreError
 from memlab.store.database import Database, guarded
-from memlab.store.registry import SCHEMA_VERSION, TABLES, VERSIONED, equal
+from memlab.store.registry import SCHEMA_VERSION, TABLES, VERSIONED
 
 _importing = threading.Lock()
 _CLIENT = "lance_namespace_urllib3_client"
@@ -69,7 +69,7 @@ def note(database: Database, **values: str) -> None:
 
 def noted(database: Database, key: str) -> str | None:
     """Read what was noted about the store."""
-    rows = database.read("store", ["value"], where=equal("key", key))
+    rows = database.read("store", ["value"], key=key)
     return rows.item() if rows.height else None
 
 

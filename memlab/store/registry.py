@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import polars as pl
@@ -182,28 +184,15 @@ def keys(dataset: str, id_: str | pl.Expr) -> pl.Expr:
     return pl.concat_str(pl.lit(id_part(dataset) + "/"), pl.col(id_) if isinstance(id_, str) else id_)
 
 
-def in_dataset(dataset: str, scopes: Iterable[str] | None = None) -> Any:
-    """Give the expression for the rows of a dataset, or of some of its scopes.
+def matching(**columns: str | Iterable[str] | None) -> Any:
+    """Give the expression for the rows whose columns have a value, or one of several; ``None`` asks for nothing.
 
-    >>> from memlab.store.registry import in_dataset
-    >>> in_dataset("it's", ["'; --"])
+    >>> from memlab.store.registry import matching
+    >>> matching(dataset="it's", scope=["'; --"], key=None)
     Expr(((dataset = 'it''s') AND `scope` IN ('''; --')))
     """
     from lancedb.expr import col, lit
 
-    rows = col("dataset") == lit(dataset)
-    return rows if scopes is None else rows & col("scope").isin(list(scopes))
-
-
-def among(column: str, values: Iterable[str]) -> Any:
-    """Give the expression for the rows whose column has one of some values."""
-    from lancedb.expr import col
-
-    return col(column).isin(list(values))
-
-
-def equal(column: str, value: str) -> Any:
-    """Give the expression for the rows whose column has a value."""
-    from lancedb.expr import col, lit
-
-    return col(column) == lit(value)
+    asked = [(col(name), wanted) for name, wanted in columns.items() if wanted is not None]
+    each = (of == lit(w) if isinstance(w, str) else of.isin(list(dict.fromkeys(w))) for of, w in asked)
+    return reduce(and_, each) if asked else None

@@ -14,7 +14,7 @@ import polars as pl
 from memlab.errors import StoreError
 from memlab.records import RUN_SCHEMA, Run
 from memlab.store.database import Part
-from memlab.store.registry import equal, row_columns
+from memlab.store.registry import row_columns
 from memlab.store.versions import pin_run
 
 
@@ -57,7 +57,7 @@ class Runs(Part):
         """
         database, id_, provenance = self.database, run_id(run), _json(run.provenance)
         with database.guarded("saving a run", writes="save a run"):
-            before = database.read("runs", ["measures", "saved_at"], where=equal("run_id", id_)).rows(named=True)
+            before = database.read("runs", ["measures", "saved_at"], run_id=id_).rows(named=True)
             if before and (measures is None or before[0]["measures"] == _json(measures)):
                 return id_
             queries = run.frame.group_by("query_id", maintain_order=True).agg("doc_id", "rank", "score")
@@ -95,10 +95,10 @@ class Runs(Part):
         """
         database = self.database
         with database.guarded("reading"):
-            rows = database.read("runs", ["level", "name", "provenance"], where=equal("run_id", run_id)).rows()
+            rows = database.read("runs", ["level", "name", "provenance"], run_id=run_id).rows()
             if not rows:
                 raise StoreError(f"store {database.uri} has no run {run_id!r}; store.runs.listing() gives its runs")
-            ranked = database.read("rankings", ["position", *RUN_SCHEMA], where=equal("run_id", run_id))
+            ranked = database.read("rankings", ["position", *RUN_SCHEMA], run_id=run_id)
         frame = ranked.sort("position").explode("doc_id", "rank", "score").select(*RUN_SCHEMA)
         level, name, provenance = rows[0]
         return Run(frame, level, name, json.loads(provenance))

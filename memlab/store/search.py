@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from memlab.embed.base import Encoder
 from memlab.errors import StoreError
 from memlab.store.conversations import require
 from memlab.store.database import Database, Part
-from memlab.store.registry import among, in_dataset, row_columns
+from memlab.store.registry import matching, row_columns
 from memlab.store.vectors import check_vectors, column_name
-
-if TYPE_CHECKING:
-    from memlab.embed import Encoder
 
 INDEXED_SCOPE = 100_000
 """Turns of one scope from which a vector index pays. Below it, comparing every vector of the scope is as fast (75,000
@@ -96,10 +94,10 @@ class Search(Part):
             asked = pl.DataFrame({"scope": list(scopes)}, schema={"scope": pl.String()}).with_row_index("row")
             for (scope,), rows in asked.group_by("scope", maintain_order=True):
                 query = table.search(queries[rows["row"].to_numpy()], vector_column_name=column)
-                query = query.distance_type("cosine").where(in_dataset(dataset, [str(scope)])).limit(OVER_FETCH * k)
+                query = query.distance_type("cosine").where(matching(dataset=dataset, scope=str(scope)))
                 if indexed and self.size(dataset, str(scope)) < INDEXED_SCOPE:
                     query = query.bypass_vector_index()
-                near = cast(pl.DataFrame, pl.from_arrow(query.select([*_FOUND, "_distance"]).to_arrow()))
+                near = query.limit(OVER_FETCH * k).select([*_FOUND, "_distance"]).to_polars()
                 if "query_index" not in near.columns:  # one query alone has none
                     near = near.with_columns(query_index=pl.lit(0, pl.Int32))
                 place = rows["row"].gather(near["query_index"])
@@ -128,9 +126,8 @@ class Search(Part):
             hits = []
             for row, (text, scope) in enumerate(zip(queries, scopes, strict=True)):
                 query = table.search(MatchQuery(text, "content"), query_type="fts")  # type: ignore[call-arg]
-                query = query.where(in_dataset(dataset, [scope]))
-                query = query.limit(OVER_FETCH * k + 50).select([*_FOUND, "_score"])
-                near = cast(pl.DataFrame, pl.from_arrow(query.to_arrow()))
+                query = query.where(matching(dataset=dataset, scope=scope)).limit(OVER_FETCH * k + 50)
+                near = query.select([*_FOUND, "_score"]).to_polars()
                 hits.append(near.select("session_id", "position", query=pl.lit(row), doc_id="turn_id", score="_score"))
         return _best(hits, k)
 
@@ -153,8 +150,8 @@ class Search(Part):
         """List the sessions of a scope in order of time: ``session_id``, ``n_turns``."""
 
         def look(_: Any) -> pl.DataFrame:
-            where = in_dataset(dataset, [scope])
-            return self.database.read("sessions", ["session_id", "n_turns", "n"], where=where).sort("n").drop("n")
+            found = self.database.read("sessions", ["session_id", "n_turns", "n"], dataset=dataset, scope=scope)
+            return found.sort("n").drop("n")
 
         listed: pl.DataFrame = self._once(look, "sessions", dataset, scope)
         return listed
@@ -164,13 +161,13 @@ class Search(Part):
 
         :raises StoreError: for a turn without a vector.
         """
-        database, some = self.database, in_dataset(dataset) & among("session_id", sessions)
+        some = {"dataset": dataset, "session_id": sessions}
         names = [*row_columns("turns"), *([column] if column else [])]
-        with database.guarded("reading sessions"):
-            turns = database.read("turns", names, where=some)
+        with self.database.guarded("reading sessions"):
+            turns = self.database.read("turns", names, **some)
             if column and turns[column].null_count():
                 raise StoreError(f"turns of {dataset!r} have no vectors in {column}; run store.vectors.backfill")
-            return turns, database.read("sessions", list(row_columns("sessions")), where=some)
+            return turns, self.database.read("sessions", list(row_columns("sessions")), **some)
 
     def _about(self, dataset: str, column: str = "") -> tuple[int, list[list[str]]]:
         """Give the width of a vector column, and what is indexed; a dataset that is not there is an error."""

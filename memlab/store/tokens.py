@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from memlab.embed.base import check_texts
-from memlab.embed.tokens import TokenVectors, compressed, joined
-from memlab.store.database import Part, retried
-from memlab.store.registry import TABLES, among, text_hashes
-
-if TYPE_CHECKING:
-    from memlab.embed.base import Kind
-    from memlab.embed.tokens import TokenEncoder
+from memlab.embed.base import Kind, check_texts
+from memlab.embed.tokens import TokenEncoder, TokenVectors, compressed, joined
+from memlab.store import caches
+from memlab.store.database import Part
+from memlab.store.registry import text_hashes
 
 CHUNK = 512
 """Texts that an interruption can lose: about ten seconds of a small model on two cores."""
 
-_LOOKUP = 4000
 _VERSION = 2  # of what is kept of a text
-_COLUMNS = tuple(TABLES["tokens"].columns)
 
 
 class Tokens(Part):
@@ -65,7 +60,7 @@ class Tokens(Part):
                 made = compressed(made) if kind == "document" else made
                 if cache is not None and not database.read_only:
                     with database.guarded("remembering tokens"):
-                        _remember(cache, chunk, made)
+                        caches.remember(cache, chunk, *(_bytes(rows, made.start) for rows in (made.ids, made.vectors)))
                 parts.append(made)
                 bar.update(len(chunk))
         place = {key: i for i, key in enumerate((*order, *missing))}
@@ -74,15 +69,10 @@ class Tokens(Part):
 
 def _read(cache: Any, keys: list[str], kind: Kind) -> tuple[list[str], list[TokenVectors]]:
     """Read what the cache has of some keys: which, and their tokens, as columns."""
-    query = cache.search().select(list(_COLUMNS))
-    if len(keys) <= _LOOKUP:
-        query = query.where(among("key", keys))
-    wanted = pl.Series("key", keys, pl.String)
-    read = [cast(pl.DataFrame, pl.from_arrow(batch)) for batch in query.to_batches()]
-    rows = pl.concat(part.filter(pl.col("key").is_in(wanted.implode())) for part in read) if read else pl.DataFrame()
-    if not rows.height:
+    read = [part for part in caches.read(cache, keys) if part.height]
+    if not read:
         return [], []
-    rows = rows.unique("key", maintain_order=True)
+    rows = pl.concat(read).unique("key", maintain_order=True)
     ids, vectors = (np.frombuffer(b"".join(rows[name]), np.uint8) for name in ("ids", "vectors"))
     ids = ids.view(np.int32)
     stored = vectors if kind == "document" else vectors.view(np.float16)
@@ -90,10 +80,6 @@ def _read(cache: Any, keys: list[str], kind: Kind) -> tuple[list[str], list[Toke
     return rows["key"].to_list(), [TokenVectors(ids, stored.reshape(len(ids), -1 if len(ids) else 0), start)]
 
 
-def _remember(cache: Any, keys: list[str], made: TokenVectors) -> None:
-    """Append to the cache. Two writers may append the same text twice: the same vectors, so no harm."""
-    import pyarrow as pa
-
-    texts = [slice(*ends) for ends in pairwise(made.start.tolist())]
-    columns = {"key": keys, **{n: [getattr(made, n)[text].tobytes() for text in texts] for n in ("ids", "vectors")}}
-    retried(lambda: cache.add(pa.table(columns, schema=cache.schema)))
+def _bytes(rows: np.ndarray, start: np.ndarray) -> list[bytes]:
+    """Give the rows of each text as bytes."""
+    return [rows[slice(*ends)].tobytes() for ends in pairwise(start.tolist())]

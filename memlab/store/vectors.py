@@ -5,32 +5,29 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from memlab.embed.base import check_texts
+from memlab.embed.base import Encoder, check_texts
 from memlab.embed.text import turn_texts
 from memlab.errors import StoreError
 from memlab.records import Turn, schema
+from memlab.store import caches
 from memlab.store.conversations import read_rows, require
 from memlab.store.database import Database, Part, retried
 from memlab.store.opening import add_columns
 from memlab.store.registry import text_hashes
 
-if TYPE_CHECKING:
-    from memlab.embed import Encoder
-
 CACHE_CHUNK = 1024
 """Texts that an interruption can lose: about ten seconds of a small model on two cores."""
 
-_LOOKUP = 4000
 _FILL_BYTES = 1 << 28
 
 
 def column_name(encoder: Encoder, header: Sequence[str] = ()) -> str:
-    """Give the name of the vector column of an encoder, and of a header where one is put before the text.
+    """Name the column of ``turns`` that holds the vectors of an encoder, and of a header if one stands before the text.
 
     >>> from memlab.embed import load
     >>> from memlab.store.vectors import column_name
@@ -87,7 +84,8 @@ def encode(
             if len(vectors) != len(asked):
                 raise StoreError(f"encoder {encoder.identity.key} gave {len(vectors)} vectors for {len(asked)} texts")
             if cache is not None and not database.read_only:
-                _remember(database, cache, chunk["key"], vectors)
+                with database.guarded("remembering vectors"):
+                    caches.remember(cache, _strings(chunk["key"]), _vector_array(vectors))
             places = chunk.with_row_index("made").explode("row")
             out[places["row"].to_numpy()] = vectors[places["made"].to_numpy()]
             bar.update(len(asked))
@@ -100,35 +98,36 @@ def _cache(database: Database, encoder: Encoder) -> Any:
     with database.guarded("opening the vector cache"):
         table = database.cache("embeddings", encoder.identity.key, width=encoder.dim, about=about)
     if table is not None:
-        _check_width(database, encoder, table.schema.field("vector"), f"table {table.name}", table.schema.metadata)
+        _check_width(database, encoder, table, "vector")
     return table
 
 
-def _check_width(
-    database: Database, encoder: Encoder, field: Any, place: str, about: dict[bytes, bytes] | None
-) -> None:
+def _check_width(database: Database, encoder: Encoder, table: Any, column: str) -> None:
+    field = table.schema.field(column)
     if field.type.list_size != encoder.dim:
-        made_by = (about or {}).get(b"memlab.encoder", b"another encoder").decode()
+        about = (table.schema.metadata or {}) | (field.metadata or {})
+        made_by = about.get(b"memlab.encoder", b"another encoder").decode()
         raise StoreError(
-            f"{place} of store {database.uri} holds {field.type.list_size}-d vectors of {made_by}; encoder "
-            f"{encoder.identity} gives {encoder.dim}-d: use the encoder that made it, or another store"
+            f"column {column} of table {table.name} in store {database.uri} holds {field.type.list_size}-d vectors of "
+            f"{made_by}; encoder {encoder.identity} gives {encoder.dim}-d: use the encoder that made them, or another "
+            "store"
         )
 
 
 def _fill(cache: Any, wanted: pl.DataFrame, out: np.ndarray) -> np.ndarray:
     """Copy the cached vectors of wanted keys into their rows; say which rows were there."""
-    from lancedb.expr import col
-
     present = np.zeros(len(out), dtype=bool)
-    query = cache.search().select(["key", "vector"])
-    distinct = wanted["key"].unique().to_list()
-    if len(distinct) <= _LOOKUP:
-        query = query.where(col("key").isin(distinct))
-    for batch in query.to_batches():
-        pairs = wanted.join(cast(pl.DataFrame, pl.from_arrow(batch)), on="key")
-        out[pairs["row"].to_numpy()] = pairs["vector"].to_numpy()
-        present[pairs["row"].to_numpy()] = True
+    for found in caches.read(cache, wanted["key"].unique().to_list()):
+        pairs = wanted.join(found, on="key")
+        rows = pairs["row"].to_numpy()
+        out[rows], present[rows] = pairs["vector"].to_numpy(), True
     return present
+
+
+def _strings(texts: pl.Series) -> Any:
+    import pyarrow as pa
+
+    return texts.to_arrow().cast(pa.string())
 
 
 def _vector_array(vectors: np.ndarray) -> Any:
@@ -137,21 +136,10 @@ def _vector_array(vectors: np.ndarray) -> Any:
     return pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
 
 
-def _remember(database: Database, cache: Any, keys: pl.Series, vectors: np.ndarray) -> None:
-    """Append vectors to the cache. Two writers may append the same text twice: the same vector, so no harm."""
-    import pyarrow as pa
-
-    rows = pa.table([keys.to_arrow().cast(pa.string()), _vector_array(vectors)], schema=cache.schema)
-    with database.guarded("remembering vectors"):
-        retried(lambda: cache.add(rows))
-
-
 class Vectors(Part):
     """The vectors of a store's turns: ``store.vectors``."""
 
-    def column(self, encoder: Encoder, *, header: Sequence[str] = ()) -> str:
-        """Give the name of the column of ``turns`` that holds the vectors of an encoder."""
-        return column_name(encoder, header)
+    column = staticmethod(column_name)
 
     def backfill(
         self,
@@ -173,7 +161,7 @@ class Vectors(Part):
         require(database, dataset)
         scopes = None if scopes is None else list(scopes)
         column = _make_column(database, encoder, header)
-        missing = _current(database, dataset, header, scopes, embedded=_embedded(column)).filter(~pl.col("current"))
+        missing = _current(database, dataset, header, scopes, column).filter(~pl.col("current"))
         if not header and missing.height:
             content = read_rows(database, "turns", dataset, scopes=scopes, columns=["key", "content"])
             missing = missing.join(content.rename({"content": "text"}), on="key", maintain_order="left")
@@ -197,11 +185,12 @@ class Vectors(Part):
         database, column = self.database, column_name(encoder, header)
         require(database, dataset)
         call = f"store.vectors.backfill(encoder, {dataset!r}" + (f", header={tuple(header)!r})" if header else ")")
-        if column not in database.table("turns").schema.names:
+        table = database.table("turns")
+        if column not in table.schema.names:
             raise StoreError(f"store {database.uri} has no vectors of {encoder.identity.key}; run {call}")
-        _check_column(database, encoder, column)
+        _check_width(database, encoder, table, column)
         with database.guarded(f"reading {column}"):
-            rows = _current(database, dataset, header, scopes, embedded=_embedded(column), vector=column)
+            rows = _current(database, dataset, header, scopes, column, with_vectors=True)
         if stale := rows.height - rows["current"].sum():
             raise StoreError(
                 f"{stale:,} of {rows.height:,} turns of {dataset!r} have no current vector of "
@@ -217,31 +206,29 @@ def _embedded(column: str) -> str:
 
 
 def _make_column(database: Database, encoder: Encoder, header: Sequence[str]) -> str:
+    import pyarrow as pa
+
     column = column_name(encoder, header)
     about = {"memlab.encoder": str(encoder.identity), "memlab.header": json.dumps(list(header))}
-    vector, text = _fields(column, encoder.dim)
+    vector = pa.field(column, pa.list_(pa.float32(), encoder.dim), metadata=about)
     with database.guarded(f"adding column {column}"):
-        add_columns(database, "turns", [vector.with_metadata(about), text])
-    _check_column(database, encoder, column)
+        add_columns(database, "turns", [vector, pa.field(_embedded(column), pa.string())])
+    _check_width(database, encoder, database.table("turns"), column)
     return column
 
 
-def _fields(column: str, width: int) -> tuple[Any, Any]:
-    import pyarrow as pa
-
-    return pa.field(column, pa.list_(pa.float32(), width)), pa.field(_embedded(column), pa.string())
-
-
-def _check_column(database: Database, encoder: Encoder, column: str) -> None:
-    field = database.table("turns").schema.field(column)
-    _check_width(database, encoder, field, f"column {column}", field.metadata)
-
-
 def _current(
-    database: Database, dataset: str, header: Sequence[str], scopes: Iterable[str] | None, **columns: str
+    database: Database,
+    dataset: str,
+    header: Sequence[str],
+    scopes: Iterable[str] | None,
+    column: str,
+    *,
+    with_vectors: bool = False,
 ) -> pl.DataFrame:
     """Give, for each turn, ``hash`` of its text with the header, and ``current``, whether its vector is of that."""
-    wanted = ["key", "content_hash", *columns.values(), *(schema(Turn) if header else ())]
+    wanted = ["key", "content_hash", _embedded(column), *([column] if with_vectors else ())]
+    wanted += schema(Turn) if header else ()
     rows = read_rows(database, "turns", dataset, scopes=scopes, columns=wanted)
     if header:
         texts = turn_texts(rows.select(*schema(Turn)), header=tuple(header))
@@ -249,14 +236,14 @@ def _current(
         rows = rows.with_columns(**made)
     else:
         rows = rows.with_columns(hash="content_hash")
-    return rows.with_columns(current=pl.col(columns["embedded"]).eq_missing(pl.col("hash")))
+    return rows.with_columns(current=pl.col(_embedded(column)).eq_missing(pl.col("hash")))
 
 
 def _write_column(table: Any, column: str, rows: pl.DataFrame, vectors: np.ndarray) -> None:
     import pyarrow as pa
 
-    key, content, text = (rows[name].to_arrow().cast(pa.string()) for name in ("key", "content_hash", "hash"))
-    fields = [table.schema.field("key"), pa.field("content_hash", pa.string()), *_fields(column, vectors.shape[1])]
+    key, content, text = (_strings(rows[name]) for name in ("key", "content_hash", "hash"))
+    fields = [table.schema.field(name) for name in ("key", "content_hash", column, _embedded(column))]
     source = pa.table([key, content, _vector_array(vectors), text], schema=pa.schema(fields))
     builder = table.merge_insert("key").use_index(False)
     # Not onto a turn that was rewritten since its text was read.

@@ -10,7 +10,7 @@ import pytest
 from store_data import Words, build
 
 from memlab.embed.tokens import TokenVectors, compressed
-from memlab.store import MemoryStore, tokens
+from memlab.store import MemoryStore, caches, tokens
 
 TEXTS = ["we met old friends", "", "hi", "we met old friends", "x \x1e y", "no"]
 
@@ -91,7 +91,7 @@ def test_a_view_is_read_and_not_written(store: MemoryStore) -> None:
 
 def test_many_texts_are_read_without_a_list_of_keys(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.tokens.encode(Words(), TEXTS)
-    monkeypatch.setattr(tokens, "_LOOKUP", 2)
+    monkeypatch.setattr(caches, "LOOKUP", 2)
     encoder = Words()
     assert_equal(store.tokens.encode(encoder, TEXTS[::-1]), compressed(Words().encode_tokens(TEXTS[::-1])))
     assert encoder.asked == []

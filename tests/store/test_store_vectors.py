@@ -13,7 +13,7 @@ from memlab.embed import load
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError, StoreError
 from memlab.records import Dataset
-from memlab.store import CachedEncoder, MemoryStore, vectors
+from memlab.store import CachedEncoder, MemoryStore, caches, vectors
 
 
 def edited(data: Dataset, turn_id: str, **columns: str) -> Dataset:
@@ -49,7 +49,7 @@ def test_no_texts_are_no_vectors(store: MemoryStore) -> None:
 
 
 def test_the_cache_is_read_in_parts_when_much_is_wanted(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "_LOOKUP", 3)
+    monkeypatch.setattr(caches, "LOOKUP", 3)
     texts = [f"text {i}" for i in range(40)]
     encoder = FakeEncoder()
     first = store.encode(encoder, texts[:30])
