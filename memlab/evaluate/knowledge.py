@@ -121,17 +121,14 @@ def measure_chat(sheet: Sheet, data: Dataset, known: Callable[..., Resolved]) ->
     return pl.DataFrame(rows, schema=_OUTCOMES, orient="row")
 
 
-def totals(outcomes: pl.DataFrame, *, by: str | None = None) -> pl.DataFrame:
+def totals(outcomes: pl.DataFrame) -> pl.DataFrame:
     """Put shares with Wilson's 95 % intervals beside each measure, in its order.
 
     :param outcomes: of :func:`measure_folder`.
-    :param by: ``style`` or ``kind`` for a row each; ``None`` for one row.
-    :returns: ``measure``, the group, ``n``, ``share``, ``low`` and ``high`` (null where ``n`` is 0).
+    :returns: ``measure``, ``n``, ``share``, ``low`` and ``high`` (null where ``n`` is 0).
     """
-    keys = ["measure", *([by] if by else [])]
-    order = pl.DataFrame({"measure": MEASURES})
-    table = outcomes.group_by(keys, maintain_order=True).agg(n=pl.len().cast(pl.Int64), hits=pl.col("hit").sum())
-    table = order.join(table, on="measure", how="inner" if by else "left", maintain_order="left")
+    table = outcomes.group_by("measure").agg(n=pl.len().cast(pl.Int64), hits=pl.col("hit").sum())
+    table = pl.DataFrame({"measure": MEASURES}).join(table, on="measure", how="left", maintain_order="left")
     table = table.with_columns(pl.col("n", "hits").fill_null(0))
     n = table["n"].to_numpy()
     low, high = wilson(table["hits"].to_numpy(), np.maximum(n, 1), confidence=0.95)
