@@ -36,7 +36,7 @@ def score_signals(scored: pl.DataFrame) -> pl.DataFrame:
     """Read off each question's scores how sure a ranking is.
 
     :param scored: ``query_id``, ``rank`` and ``score``, such as ``Run.frame``.
-    :returns: ``query_id``, the ``top score``, and its ``margin to @k``, k of :data:`DEPTHS` (the last score, where there
+    :returns: ``query_id``, the ``top score``, and its ``margin to @2``, ``@5`` and ``@10`` (the last score, where there
         are fewer).
 
     >>> import polars as pl
