@@ -49,6 +49,11 @@ def to_markdown(frame: pl.DataFrame) -> str:
     return "\n".join([head, rule, *rows])
 
 
+def titled(tables: Mapping[str, pl.DataFrame]) -> str:
+    """Write frames as Markdown tables, each under its title."""
+    return "\n\n".join(f"**{title}**\n\n{to_markdown(table)}" for title, table in tables.items())
+
+
 def to_latex(frame: pl.DataFrame, *, caption: str, label: str, wide: bool = False) -> str:
     """Write a frame as a LaTeX table for the packages ``booktabs`` and, for accented letters, ``inputenc`` utf8.
 

@@ -14,7 +14,7 @@ from memlab.errors import DataError
 from memlab.evaluate.comparison import compare, groups_table, results_table
 from memlab.evaluate.groups import MULTI_SESSION, SEVERAL
 from memlab.evaluate.measures import Measure
-from memlab.evaluate.printing import Table, to_latex, to_markdown
+from memlab.evaluate.printing import Table, titled, to_latex
 from memlab.evaluate.report import Report
 from memlab.files import atomic
 from memlab.records import LEVELS, Level
@@ -173,7 +173,7 @@ def _markdown(
     for level, systems in levels.items():
         parts.append(f"## {level.title()}s as documents (n = {systems[0].per_query.height:,} questions with evidence)")
         parts.append(_BOUNDS_NOTE)
-        parts.extend(f"**{t.caption}**\n\n{to_markdown(t.frame)}" for t in tables[level])
+        parts.append(titled({t.caption: t.frame for t in tables[level]}))
     parts.append("## Where this comes from")
     reports = [r for systems in levels.values() for r in systems]
     common = {k: v for k, v in reports[0].provenance.items() if all(r.provenance.get(k) == v for r in reports)}

@@ -16,7 +16,7 @@ from memlab.context.by_model import PROMPTS_VERSION, prompts, rubrics
 from memlab.context.rules import RULES, contains
 from memlab.errors import DataError
 from memlab.evaluate import abstention
-from memlab.evaluate.printing import to_markdown
+from memlab.evaluate.printing import titled
 from memlab.evaluate.publish import write_files
 from memlab.experiments.contexts import SystemContexts, system_contexts
 from memlab.knowledge.calibration import wilson
@@ -61,8 +61,8 @@ class Answers:
             "Which questions to leave, by the scores alone": self.abstaining,
         }
         # Of no system is any number best for being the largest.
-        shown = {name: each.rename({"system": "contexts of"}, strict=False) for name, each in tables.items()}
-        return "\n\n".join(f"**{name}**\n\n{to_markdown(each)}" for name, each in shown.items() if each.height)
+        shown = {name: each for name, each in tables.items() if each.height}
+        return titled({name: each.rename({"system": "contexts of"}, strict=False) for name, each in shown.items()})
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_() + self.kinds._repr_html_()

@@ -28,7 +28,6 @@ from memlab.evaluate import (
 from memlab.evaluate.groups import SEVERAL
 from memlab.evaluate.printing import to_html
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
-from memlab.store import MemoryStore
 
 _BESIDE = ["dataset", "level", "group", "system", "measure"]
 CELLS = {**dict.fromkeys(("dataset", "pipeline", "level", "run_id"), pl.String()), "read": pl.Boolean()}
@@ -151,12 +150,6 @@ class Experiment:
                 write_qrels(qrels(data.questions, level), folder / f"qrels.{level}.trec")
             write_reports(part.reports, folder, provenance={"data": data.describe()})
 
-    def save(self, store: MemoryStore) -> list[str]:
-        """Keep the runs in a store's runs table; gives their ids."""
-        return [
-            store.runs.save(run, measures=means(report)) for run, report in zip(self.runs, self.reports, strict=True)
-        ]
-
     def to_markdown(self) -> str:
         """Give the tables over all questions and over those with evidence in several sessions, for both levels."""
         parts = []
@@ -198,8 +191,3 @@ def _tables(part: Experiment) -> Sequence[tuple[str, pl.DataFrame]]:
                 table = results_table(reports, by="evidence_sessions", group=MULTI_SESSION)
                 tables.append((f"{level}s, evidence in two or more sessions (n = {several:,})", table))
     return tables
-
-
-def means(report: Report) -> dict[str, float]:
-    """Give the mean of each measure over all questions."""
-    return dict(report.summary().select("measure", "mean").iter_rows())

@@ -15,7 +15,7 @@ from memlab.embed import Encoder
 from memlab.errors import DataError
 from memlab.evaluate import stale_table
 from memlab.evaluate.misses import CAUSES
-from memlab.evaluate.printing import to_markdown
+from memlab.evaluate.printing import titled
 from memlab.evaluate.publish import write_files
 from memlab.experiments.outcomes import ANSWER_BUDGET, BUDGETS, clock, missed_by, outcome, paired_tests
 from memlab.experiments.returns import DEPTH, from_file, named_systems, returned
@@ -77,7 +77,7 @@ class Systems:
         return tables | ({f"Against {self.about['baseline']}": self.tests} if self.tests.height else {})
 
     def __str__(self) -> str:
-        return "\n\n".join(f"**{title}**\n\n{to_markdown(each)}" for title, each in self.tables().items())
+        return titled(self.tables())
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_() + self.tests._repr_html_()
@@ -239,8 +239,8 @@ def explain_memory(
         "Missed": missed.select("missed", "rank", "cause", "nearest_text"),
         "Problems": done.problems.select("problem"),
     }
-    parts = [f"**{title}**\n\n{to_markdown(table)}" for title, table in tables.items() if table.height]
-    return "\n\n".join([f"{asked['text'][0]} → {asked['answer'][0]}", *parts])
+    told = titled({title: table for title, table in tables.items() if table.height})
+    return f"{asked['text'][0]} → {asked['answer'][0]}\n\n{told}"
 
 
 def _evidence(turns: Sequence[str]) -> pl.Expr:
