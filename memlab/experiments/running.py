@@ -104,9 +104,8 @@ def run(
     known = isinstance(encoder, (str, NoneType)) or hasattr(encoder, "spec")
     if checked(engine) == "ray" and (store is None or bench is not None or not known):
         raise DataError("engine 'ray' takes a store that its workers reach, and an encoder by its name; no bench")
-    if isinstance(encoder, str) and bench is None:
-        encoder = load_encoder(encoder) if engine == "local" else over_workers(encoder)
-    model = bench.encoder if bench else encoder
+    load = load_encoder if engine == "local" else over_workers
+    model = bench.encoder if bench else load(encoder) if isinstance(encoder, str) else encoder
     if pipelines is None:
         pipelines, cross_validate = _defaults(data, model, tuple(header), cross_validate)
     stages = distinct(pipelines)
