@@ -129,7 +129,8 @@ def _values(
 def _aligned(asked: pl.DataFrame, tables: Iterable[pl.DataFrame], column: str) -> np.ndarray:
     """Give what each table says of the questions: (questions, tables)."""
     key = asked.select("query_id")
-    rows = [key.join(table, on="query_id", how="left", maintain_order="left") for table in tables]
+    values = (table.select("query_id", column) for table in tables)
+    rows = [key.join(each, on="query_id", how="left", maintain_order="left") for each in values]
     return np.stack([each[column].to_numpy() for each in rows], axis=1)
 
 
