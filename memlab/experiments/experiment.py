@@ -191,3 +191,8 @@ def _tables(part: Experiment) -> Sequence[tuple[str, pl.DataFrame]]:
                 table = results_table(reports, by="evidence_sessions", group=MULTI_SESSION)
                 tables.append((f"{level}s, evidence in two or more sessions (n = {several:,})", table))
     return tables
+
+
+def means(report: Report) -> dict[str, float]:
+    """Give the mean of each measure over all questions."""
+    return dict(report.summary().select("measure", "mean").iter_rows())

@@ -24,7 +24,7 @@ from memlab.embed.spread import spread as over_workers
 from memlab.embed.tokens import TokenEncoder
 from memlab.errors import DataError
 from memlab.evaluate import Measure, describe_questions, evaluate
-from memlab.experiments.experiment import CELLS, Experiment
+from memlab.experiments.experiment import CELLS, Experiment, means
 from memlab.experiments.folds import train_folds, untrained, with_models
 from memlab.experiments.identity import code, key
 from memlab.experiments.replaying import seen_dataset
@@ -135,8 +135,7 @@ def run(
             for (each, level), run_id in zip(cells_here, keys, strict=True):
                 ranked = memory.runs.load(run_id) if memory and run_id else next(new)
                 report = evaluate(ranked, part, measures=measures, seed=seed)
-                means = dict(report.summary().select("measure", "mean").iter_rows())
-                saved_as = memory.runs.save(ranked, measures=means) if memory else None
+                saved_as = memory.runs.save(ranked, measures=means(report)) if memory else None
                 cells.append((part.name, str(each), level, saved_as, run_id is not None))
                 runs.append(ranked)
                 reports.append(report)
