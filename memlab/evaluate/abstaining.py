@@ -12,7 +12,7 @@ from memlab.errors import DataError
 DEPTHS = (2, 5, 10)
 LEARNED = "all, learned"
 BEST = "best order"
-_RESAMPLES = 1_000
+_RESAMPLES, _FOLDS = 1_000, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,20 +32,21 @@ class Abstention:
     per_query: pl.DataFrame
 
 
-def score_signals(scored: pl.DataFrame, depths: tuple[int, ...] = DEPTHS) -> pl.DataFrame:
+def score_signals(scored: pl.DataFrame) -> pl.DataFrame:
     """Read off each question's scores how sure a ranking is.
 
     :param scored: ``query_id``, ``rank`` and ``score``, such as ``Run.frame``.
-    :returns: ``query_id``, the ``top score``, and its ``margin to @k`` (the last score, where there are fewer).
+    :returns: ``query_id``, the ``top score``, and its ``margin to @2``, ``@5`` and ``@10`` (the last score, where there
+        are fewer).
 
     >>> import polars as pl
     >>> from memlab.evaluate import score_signals
     >>> scored = pl.DataFrame({"query_id": "q", "rank": [1, 2, 3], "score": [0.9, 0.5, 0.4]})
-    >>> score_signals(scored, depths=(2,)).row(0)
-    ('q', 0.9, 0.4)
+    >>> score_signals(scored).row(0)
+    ('q', 0.9, 0.4, 0.5, 0.5)
     """
     best = pl.col("score").first()
-    margins = [(best - pl.col("score").head(k).last()).alias(f"margin to @{k}") for k in depths]
+    margins = [(best - pl.col("score").head(k).last()).alias(f"margin to @{k}") for k in DEPTHS]
     ordered = scored.drop_nulls("score").sort("query_id", "rank", maintain_order=True)
     return ordered.group_by("query_id", maintain_order=True).agg(best.alias("top score"), *margins)
 
@@ -80,7 +81,6 @@ def abstention(
     questions: pl.DataFrame,
     *,
     errors: pl.DataFrame | None = None,
-    folds: int = 5,
     seed: int = 0,
 ) -> Abstention:
     """Measure how well the scores of a ranking tell which questions had better not be answered.
@@ -111,7 +111,7 @@ def abstention(
     least = rows.select(pl.col(signals).min().fill_null(0.0)).row(0, named=True)
     rows = rows.with_columns(pl.col(name).fill_null(least[name]) for name in signals)
     error, features = rows["error"].cast(pl.Float64).to_numpy(), rows.select(signals).to_numpy()
-    parts = _folds(rows["scope"], error, folds)
+    parts = _folds(rows["scope"].to_numpy(), error)
     learned = _learned(features, error, parts)
     confidence = {**{name: rows[name].to_numpy() for name in signals}, LEARNED: np.full(len(rows), np.nan)}
     for (_, test), (own, _) in zip(parts, learned, strict=True):
@@ -146,15 +146,13 @@ def abstention(
     return Abstention(pl.DataFrame(table), pl.concat(curves), per_query)
 
 
-def _folds(scopes: pl.Series, error: np.ndarray, folds: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def _folds(scopes: np.ndarray, error: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     from sklearn.model_selection import GroupKFold
 
-    if folds < 2 or scopes.n_unique() < 2:
-        raise DataError(
-            f"abstention is cross-validated over scopes: {scopes.n_unique()} scopes, {folds} folds; two or more"
-        )
-    groups = scopes.to_numpy()
-    parts = list(GroupKFold(min(folds, scopes.n_unique())).split(error, groups=groups))
+    n_scopes = len(np.unique(scopes))
+    if n_scopes < 2:
+        raise DataError(f"abstention is cross-validated over scopes: {n_scopes} scopes; two or more")
+    parts = list(GroupKFold(min(_FOLDS, n_scopes)).split(error, groups=scopes))
     if any(len(np.unique(error[train])) < 2 for train, _ in parts):
         raise DataError(
             f"{int(error.sum())} of {len(error)} questions had better not be answered; to learn from, each part of the "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,8 +79,7 @@ def compare(
     """
     names, base = comparable(reports, baseline)
     asked, values = _values(reports, measure, where)
-    tested = _paired(values, np.full(len(names), base), asked["scope"].to_numpy(), unit, seed)
-    return Comparison({**_means(names, values), **tested})
+    return _paired(names, values, np.full(len(names), base), asked["scope"].to_numpy(), unit, seed)
 
 
 def climb(
@@ -100,15 +99,9 @@ def climb(
     """
     names, _ = comparable(reports)
     asked, values = _values(reports, measure, where)
-    scopes = asked["scope"].to_numpy()
-    tested = _paired(values, np.maximum(np.arange(len(names)) - 1, 0), scopes, unit, seed)
-    bounds = bootstrap_interval(*by_unit(values, scopes, unit), seed=seed)
-    intervals = pl.DataFrame(dict(zip(("mean_low", "mean_high"), bounds, strict=True))).fill_nan(None)
-    return Comparison({**_means(names, values), **intervals.to_dict(), **tested})
-
-
-def _means(names: list[str], values: np.ndarray) -> dict[str, Any]:
-    return {"system": names, "n": [len(values)] * len(names), "mean": values.mean(axis=0)}
+    scopes, before = asked["scope"].to_numpy(), np.maximum(np.arange(len(names)) - 1, 0)
+    low, high = bootstrap_interval(*by_unit(values, scopes, unit), seed=seed)
+    return _paired(names, values, before, scopes, unit, seed, mean_low=low, mean_high=high)
 
 
 def _values(
@@ -128,18 +121,29 @@ def _values(
             ) from None
     if not asked.height:
         raise DataError("no question passes `where`; nothing to compare: loosen it")
-    columns = []
     for report in reports:
         report.pick(wanted)
-        values = report.per_query.select("query_id", value=str(wanted))
-        columns.append(asked.select("query_id").join(values, on="query_id", how="left", maintain_order="left")["value"])
-    return asked, np.stack([column.to_numpy() for column in columns], axis=1)
+    return asked, _aligned(asked, [report.per_query for report in reports], str(wanted))
+
+
+def _aligned(asked: pl.DataFrame, tables: Iterable[pl.DataFrame], column: str) -> np.ndarray:
+    """Give what each table says of the questions: (questions, tables)."""
+    key = asked.select("query_id")
+    values = (table.select("query_id", column) for table in tables)
+    rows = [key.join(each, on="query_id", how="left", maintain_order="left") for each in values]
+    return np.stack([each[column].to_numpy() for each in rows], axis=1)
 
 
 def _paired(
-    values: np.ndarray, reference: np.ndarray, scopes: np.ndarray, unit: Unit, seed: int
-) -> dict[str, pl.Series]:
-    """Test each column against its reference column; null for a column that is its own."""
+    names: list[str],
+    values: np.ndarray,
+    reference: np.ndarray,
+    scopes: np.ndarray,
+    unit: Unit,
+    seed: int,
+    **intervals: np.ndarray,
+) -> Comparison:
+    """Test each column of values against its reference column; null for a column that is its own."""
     differences = values - values[:, reference]
     differences[np.abs(differences) < 1e-12] = 0.0
     sums, sizes = by_unit(differences, scopes, unit)
@@ -148,7 +152,7 @@ def _paired(
     p = np.array([randomisation_test(column, seed=seed) for column in sums.T])
     p_holm = np.full(len(p), np.nan)
     p_holm[others] = holm(p[others])
-    table = pl.DataFrame(
+    tests = pl.DataFrame(
         {
             "difference": differences.mean(axis=0),
             "low": low,
@@ -160,7 +164,9 @@ def _paired(
             "loss": (differences < 0).sum(0),
         }
     )
-    return table.with_columns(pl.when(pl.Series(others)).then(pl.all())).fill_nan(None).to_dict()
+    tests = tests.with_columns(pl.when(pl.Series(others)).then(pl.all()))
+    means = {"system": names, "n": [len(values)] * len(names), "mean": values.mean(axis=0), **intervals}
+    return Comparison(pl.DataFrame(means).hstack(tests).fill_nan(None))
 
 
 def comparable(reports: Sequence[Report], baseline: str | None = None) -> tuple[list[str], int]:
@@ -193,41 +199,26 @@ def results_table(
     *,
     measures: str | Measure | Iterable[str | Measure] | None = None,
     by: str = "all",
-    group: str | None = None,
-    intervals: bool = False,
-    unit: Unit = "query",
+    group: str = "all",
 ) -> Table:
     """Give systems × measures over one group of questions, with rows for the ceiling and chance.
 
     :param reports: of one level and one set of questions.
     :param by: what the group is a group of, as in :meth:`Report.summary`.
     :param group: which group, such as ``"≥ 2"`` by ``evidence_sessions``; not needed for ``all``.
-    :param intervals: cells become ``{mean, low, high}``.
     :returns: ``system (n = …)`` and a column a measure; full precision. Printed, a system is bold where it is shown to
         be the best: against each other one a paired randomisation test, corrected by Holm, with p < .05.
     :raises DataError: when there is no such group, or the reports do not belong in one table.
     """
     comparable(reports)
-    wanted = "all" if group is None else group
-    rows = {r.name: r.summary(by, measures=measures, unit=unit).filter(pl.col("group") == wanted) for r in reports}
-    for report in reports:
-        if not rows[report.name].height:
-            groups = report.summary(by)["group"].unique(maintain_order=True).to_list()
-            raise DataError(f"no group {wanted!r} by {by!r}; there are {', '.join(groups)}")
-    n = rows[reports[0].name]["n"][0]
-    parts = [split_by(report.per_query, by)[wanted] for report in reports]
-    shown = {measure: _shown_best(reports, parts, measure, unit) for measure in rows[reports[0].name]["measure"]}
-    return _wide(rows, f"system (n = {n:,})", "measure", "{measure}", intervals, shown)
+    groups = split_by(reports[0].per_query, by)
+    if group not in groups:
+        raise DataError(f"no group {group!r} by {by!r}; there are {', '.join(groups)}")
+    columns = {str(measure): (measure, group) for measure in reports[0].pick(measures)}
+    return _wide(reports, by, f"system (n = {groups[group].height:,})", columns)
 
 
-def groups_table(
-    reports: Sequence[Report],
-    measure: str | Measure,
-    *,
-    by: str = "question_type",
-    intervals: bool = False,
-    unit: Unit = "query",
-) -> Table:
+def groups_table(reports: Sequence[Report], measure: str | Measure, *, by: str = "question_type") -> Table:
     """Give systems × groups of questions on one measure, with rows for the ceiling and chance.
 
     :param reports: of one level and one set of questions.
@@ -235,38 +226,34 @@ def groups_table(
     :returns: ``system`` and a column a group, ``name (n = …)``; full precision; bold as in :func:`results_table`.
     """
     comparable(reports)
-    rows = {r.name: r.summary(by, measures=measure, unit=unit) for r in reports}
-    split = [split_by(report.per_query, by) for report in reports]
-    named = str(reports[0].pick(measure)[0])
-    shown = {group: _shown_best(reports, [parts[group] for parts in split], named, unit) for group in split[0]}
-    return _wide(rows, "system", "group", "{group} (n = {n:,})", intervals, shown)
+    (wanted,) = reports[0].pick(measure)
+    groups = split_by(reports[0].per_query, by)
+    columns = {f"{group} (n = {part.height:,})": (wanted, group) for group, part in groups.items()}
+    return _wide(reports, by, "system", columns)
 
 
-def _shown_best(reports: Sequence[Report], parts: Sequence[pl.DataFrame], measure: str, unit: Unit) -> str | None:
+def _wide(reports: Sequence[Report], by: str, label: str, columns: Mapping[str, tuple[Measure, str]]) -> Table:
+    """Give a column a measure and group of questions, and note which system is shown to be best in it."""
+    parts = [split_by(report.per_query, by) for report in reports]
+    shown: dict[str, str] = {}
+    cells: dict[str, list[Any]] = {label: [*(report.name for report in reports), *BOUNDS]}
+    for name, (measure, group) in columns.items():
+        of_group = pl.col("group") == group
+        rows = [r.summary(by, measures=measure).row(by_predicate=of_group, named=True) for r in reports]
+        cells[name] = [*(row["mean"] for row in rows), *(rows[0][bound] for bound in BOUNDS)]
+        best = _shown_best(reports, [part[group] for part in parts], str(measure))
+        if best is not None:
+            shown[name] = best
+    return Table(cells, shown=shown, strict=False)
+
+
+def _shown_best(reports: Sequence[Report], parts: Sequence[pl.DataFrame], measure: str) -> str | None:
     """Name the system that tests show to be better than every other on these questions, if one is."""
-    asked = parts[0].select("query_id")
-    same = [part.select("query_id", measure).join(asked, on="query_id", maintain_order="right") for part in parts]
-    values = np.stack([part[measure].to_numpy() for part in same], axis=1)
+    values = _aligned(parts[0], parts, measure)
     first, *others = np.argsort(-values.mean(axis=0), kind="stable")
     p: list[float] = []
     for other in others:  # the nearest first: most columns are a tie with it, which is all that need be tested
-        sums, _ = by_unit(values[:, [first]] - values[:, [other]], parts[0]["scope"].to_numpy(), unit)
-        p.append(randomisation_test(sums[:, 0], seed=reports[0].seed))
+        p.append(randomisation_test(values[:, first] - values[:, other], seed=reports[0].seed))
         if p[-1] >= 0.05:
             return None
     return reports[first].name if p and holm(np.array(p)).max() < 0.05 else None
-
-
-def _wide(
-    rows: dict[str, pl.DataFrame], label: str, key: str, header: str, intervals: bool, shown: dict[str, str | None]
-) -> Table:
-    best: dict[str, str] = {}
-    columns: dict[str, Any] = {label: [*rows, *BOUNDS]}
-    for first in next(iter(rows.values())).iter_rows(named=True):
-        cells = [frame.row(by_predicate=pl.col(key) == first[key], named=True) for frame in rows.values()]
-        cells += [{"mean": first[bound], "low": None, "high": None} for bound in BOUNDS]
-        name = header.format(**first)
-        columns[name] = [{k: cell[k] for k in ("mean", "low", "high")} if intervals else cell["mean"] for cell in cells]
-        if (system := shown[first[key]]) is not None:
-            best[name] = system
-    return Table(columns, shown=best, strict=False)

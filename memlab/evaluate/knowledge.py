@@ -8,24 +8,22 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from memlab import datasets, indexing
 from memlab.config import IndexSettings
+from memlab.embed import Encoder
 from memlab.errors import DataError
 from memlab.evaluate.printing import to_markdown
 from memlab.evaluate.sheets import Entry, Sheet, agrees, meant, mentions, names_somebody, same_words, sheets, wording
 from memlab.knowledge import Resolved, believed
 from memlab.knowledge.calibration import wilson
+from memlab.llm import Service
+from memlab.records import Dataset
 from memlab.store import MemoryStore
-
-if TYPE_CHECKING:
-    from memlab.embed import Encoder
-    from memlab.llm import Service
-    from memlab.records import Dataset
 
 MEASURES = (
     "current precision", "current recall", "as-of precision", "as-of recall", "closings precision", "closings recall",
@@ -121,17 +119,14 @@ def measure_chat(sheet: Sheet, data: Dataset, known: Callable[..., Resolved]) ->
     return pl.DataFrame(rows, schema=_OUTCOMES, orient="row")
 
 
-def totals(outcomes: pl.DataFrame, *, by: str | None = None) -> pl.DataFrame:
+def totals(outcomes: pl.DataFrame) -> pl.DataFrame:
     """Put shares with Wilson's 95 % intervals beside each measure, in its order.
 
     :param outcomes: of :func:`measure_folder`.
-    :param by: ``style`` or ``kind`` for a row each; ``None`` for one row.
-    :returns: ``measure``, the group, ``n``, ``share``, ``low`` and ``high`` (null where ``n`` is 0).
+    :returns: ``measure``, ``n``, ``share``, ``low`` and ``high`` (null where ``n`` is 0).
     """
-    keys = ["measure", *([by] if by else [])]
-    order = pl.DataFrame({"measure": MEASURES})
-    table = outcomes.group_by(keys, maintain_order=True).agg(n=pl.len().cast(pl.Int64), hits=pl.col("hit").sum())
-    table = order.join(table, on="measure", how="inner" if by else "left", maintain_order="left")
+    table = outcomes.group_by("measure").agg(n=pl.len().cast(pl.Int64), hits=pl.col("hit").sum())
+    table = pl.DataFrame({"measure": MEASURES}).join(table, on="measure", how="left", maintain_order="left")
     table = table.with_columns(pl.col("n", "hits").fill_null(0))
     n = table["n"].to_numpy()
     low, high = wilson(table["hits"].to_numpy(), np.maximum(n, 1), confidence=0.95)
@@ -205,14 +200,11 @@ def _verdict(row: Mapping[str, Any], reading: _Reading, when: datetime | None) -
     traps = [entry for entry in sheet.of("trap") if _from(cited, entry) and same_words(row, entry)]
     if any(agrees(row, entry) for entry in traps):
         return "trap", []
-    if facts and all(entry.mode == "is" and sheet.holds(entry, when) for entry in facts) and _denied(row, facts):
+    denied = any(meant(row, entry) == "not" for entry in facts)
+    if denied and all(entry.mode == "is" and sheet.holds(entry, when) for entry in facts):
         return "wrong", []
     near = any(_from(cited, entry) and mentions(row, entry) for entry in sheet.of("neutral"))
     return ("neutral" if traps or facts or near or names_somebody(row, sheet) else "unlisted"), []
-
-
-def _denied(row: Mapping[str, Any], facts: list[Entry]) -> bool:
-    return any(meant(row, entry) == "not" for entry in facts)
 
 
 def _from(cited: set[str], entry: Entry) -> bool:

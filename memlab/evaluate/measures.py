@@ -138,58 +138,55 @@ def longmemeval_discount(rank: np.ndarray) -> np.ndarray:
     return 1.0 / np.maximum(1.0, np.log2(rank))
 
 
-@registered.register(name="recall_any")
-def _recall_any(judged: Judged, k: int | None) -> np.ndarray:
+def _own(function: Callable[[Judged, int | None], np.ndarray]) -> Measure:
+    """Register one of memlab's own measures; its name is then the measure, as in ``recall_all @ 10``."""
+    registered.register(function)
+    return Measure(function.__name__)
+
+
+@_own
+def recall_any(judged: Judged, k: int | None) -> np.ndarray:
     return (judged.total(k) > 0).astype(np.float64)
 
 
-@registered.register(name="recall_all")
-def _recall_all(judged: Judged, k: int | None) -> np.ndarray:
+@_own
+def recall_all(judged: Judged, k: int | None) -> np.ndarray:
     return (judged.total(k) == judged.n_relevant).astype(np.float64)
 
 
-@registered.register(name="recall")
-def _recall(judged: Judged, k: int | None) -> np.ndarray:
+@_own
+def recall(judged: Judged, k: int | None) -> np.ndarray:
     return judged.total(k) / judged.n_relevant
 
 
-@registered.register(name="precision")
-def _precision(judged: Judged, k: int | None) -> np.ndarray:
+@_own
+def precision(judged: Judged, k: int | None) -> np.ndarray:
     if k is None:
         raise DataError("precision needs a cutoff; write precision@10")
     return judged.total(k) / k
 
 
-@registered.register(name="ndcg")
-def _ndcg(judged: Judged, k: int | None) -> np.ndarray:
+@_own
+def ndcg(judged: Judged, k: int | None) -> np.ndarray:
     return judged.normalised(k, judged.hit_gain, judged.ideal_gain, log_discount)
 
 
-@registered.register(name="ndcg_longmemeval")
-def _ndcg_longmemeval(judged: Judged, k: int | None) -> np.ndarray:
+@_own
+def ndcg_longmemeval(judged: Judged, k: int | None) -> np.ndarray:
     return judged.normalised(k, np.ones_like(judged.hit_gain), np.ones_like(judged.ideal_gain), longmemeval_discount)
 
 
-@registered.register(name="mrr")
-def _mrr(judged: Judged, k: int | None) -> np.ndarray:
+@_own
+def mrr(judged: Judged, k: int | None) -> np.ndarray:
     first = np.full(len(judged.n_relevant), np.inf)
     np.minimum.at(first, judged.hit_query, judged.hit_rank)
     return np.where(first <= (np.inf if k is None else k), 1.0 / first, 0.0)
 
 
-@registered.register(name="alpha_ndcg")
-def _alpha_ndcg(judged: Judged, k: int | None) -> np.ndarray:
+@_own
+def alpha_ndcg(judged: Judged, k: int | None) -> np.ndarray:
     return judged.normalised(k, (1 - ALPHA) ** judged.hit_earlier, judged.ideal_novelty, log_discount)
 
-
-recall_any = Measure("recall_any")
-recall_all = Measure("recall_all")
-recall = Measure("recall")
-precision = Measure("precision")
-ndcg = Measure("ndcg")
-ndcg_longmemeval = Measure("ndcg_longmemeval")
-mrr = Measure("mrr")
-alpha_ndcg = Measure("alpha_ndcg")
 
 DEFAULT_MEASURES: dict[Level, tuple[Measure, ...]] = {
     "turn": (

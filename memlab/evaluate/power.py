@@ -17,15 +17,16 @@ from memlab.errors import DataError
 from memlab.evaluate.comparison import Comparison
 from memlab.evaluate.significance import holm
 
+ALPHA, POWER = 0.05, 0.8
 MARGIN = 0.05
 """A difference in the share of questions that is too small to matter, where no other margin is stated."""
 
 
-def detectable(n: int, discordant: float, *, tests: int = 1, alpha: float = 0.05, power: float = 0.8) -> float | None:
-    """Give the smallest difference that a paired test of ``n`` questions would show with some power.
+def detectable(n: int, discordant: float, *, tests: int = 1) -> float | None:
+    """Give the smallest difference that a paired test of ``n`` questions would show in four of five cases.
 
     The test is McNemar's exact one, which a randomisation test of answers right or wrong equals, at
-    ``alpha / tests``: what the smallest p of a family must pass under Holm's correction.
+    ``.05 / tests``: what the smallest p of a family must pass under Holm's correction.
 
     :param discordant: share of questions on which the two systems differ; a larger difference raises it to itself.
     :returns: a difference of shares, in steps of .005; null where even a difference of all is not shown.
@@ -37,18 +38,18 @@ def detectable(n: int, discordant: float, *, tests: int = 1, alpha: float = 0.05
     """
     from scipy.stats import binom
 
-    if n < 1 or tests < 1 or not (0 <= discordant <= 1 and 0 < alpha < 1 and 0 < power < 1):
+    if n < 1 or tests < 1 or not 0 <= discordant <= 1:
         raise DataError(
-            f"n = {n}, tests = {tests}, discordant = {discordant}; expected counts of 1 and more, and shares"
+            f"n = {n}, tests = {tests}, discordant = {discordant}; expected counts of 1 and more, and a share"
         )
     pairs = np.arange(n + 1)
-    # The most losses with which so many discordant pairs are shown: 2 · P(X ≤ losses) ≤ alpha.
-    most = binom.ppf(alpha / tests / 2, pairs, 0.5)
-    most = np.where(2 * binom.cdf(most, pairs, 0.5) <= alpha / tests, most, most - 1)
+    # The most losses with which so many discordant pairs are shown: 2 · P(X ≤ losses) ≤ alpha / tests.
+    most = binom.ppf(ALPHA / tests / 2, pairs, 0.5)
+    most = np.where(2 * binom.cdf(most, pairs, 0.5) <= ALPHA / tests, most, most - 1)
     for difference in np.arange(0.005, 1.0025, 0.005):
         share = max(discordant, difference)
         shown = binom.cdf(most, pairs, (1 - difference / share) / 2)
-        if float(binom.pmf(pairs, n, share) @ shown) >= power:
+        if float(binom.pmf(pairs, n, share) @ shown) >= POWER:
             return round(float(difference), 3)
     return None
 
@@ -78,17 +79,17 @@ def equivalence(difference: float, n: int, win: int, loss: int, *, margin: float
     return float(norm.sf((margin - abs(mean)) / np.sqrt(variance)))
 
 
-def least_agreeing(tests: int, *, alpha: float = 0.05) -> int:
+def least_agreeing(tests: int) -> int:
     """Give how many questions must change, all to one side, to be shown by the strictest of several tests.
 
     >>> from memlab.evaluate import least_agreeing
     >>> least_agreeing(1), least_agreeing(64)
     (6, 12)
     """
-    return int(np.floor(np.log2(2 * tests / alpha))) + 1
+    return int(np.floor(np.log2(2 * tests / ALPHA))) + 1
 
 
-def verdicts(tables: Comparison | Iterable[pl.DataFrame], *, margin: float = MARGIN, alpha: float = 0.05) -> Comparison:
+def verdicts(tables: Comparison | Iterable[pl.DataFrame], *, margin: float = MARGIN) -> Comparison:
     """Judge all the comparisons behind one claim as one family: what is shown, what is shown to be none, what is open.
 
     :param tables: what :func:`compare` gave, one or several, of measures that are shares of questions.
@@ -106,14 +107,13 @@ def verdicts(tables: Comparison | Iterable[pl.DataFrame], *, margin: float = MAR
     p[tested] = holm(frame["p"].drop_nulls().to_numpy())
     equal[tested] = holm(np.array([equivalence(**row, margin=margin) for row in rows]))
     seen[tested] = [
-        detectable(row["n"], (row["win"] + row["loss"]) / row["n"], tests=len(rows), alpha=alpha) or np.nan
-        for row in rows
+        detectable(row["n"], (row["win"] + row["loss"]) / row["n"], tests=len(rows)) or np.nan for row in rows
     ]
     verdict = (
         pl.when(pl.col("p").is_null()).then(None)
-        .when((pl.col("p_holm") < alpha) & (pl.col("difference") > 0)).then(pl.lit("better"))
-        .when(pl.col("p_holm") < alpha).then(pl.lit("worse"))
-        .when(pl.col("p_equal") < alpha).then(pl.lit("as good"))
+        .when((pl.col("p_holm") < ALPHA) & (pl.col("difference") > 0)).then(pl.lit("better"))
+        .when(pl.col("p_holm") < ALPHA).then(pl.lit("worse"))
+        .when(pl.col("p_equal") < ALPHA).then(pl.lit("as good"))
         .otherwise(pl.lit("open"))
     )  # fmt: skip
     added = {"p_holm": p, "detectable": seen, "p_equal": equal}

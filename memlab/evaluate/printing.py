@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+MOST_ROWS = 20
 BOUNDS = ("ceiling", "chance")
 """The rows of a table of systems that are no systems."""
 
@@ -32,7 +33,7 @@ class Table(pl.DataFrame):
         self.shown = shown
 
 
-def to_markdown(frame: pl.DataFrame, *, digits: int = 3) -> str:
+def to_markdown(frame: pl.DataFrame) -> str:
     """Write a frame as a Markdown table; what a :class:`Table` shows to be best is bold.
 
     >>> import polars as pl
@@ -43,12 +44,17 @@ def to_markdown(frame: pl.DataFrame, *, digits: int = 3) -> str:
     | a \\| b | 0.500 |
     | c | 0.250 |
     """
-    head, *rows = ("| " + " | ".join(row) + " |" for row in _rows(frame, digits, "**{}**".format, _markdown_escape))
+    head, *rows = ("| " + " | ".join(row) + " |" for row in _rows(frame, "**{}**".format, _markdown_escape))
     rule = "|" + "|".join("---:" if _is_number(t) else ":---" for t in frame.dtypes) + "|"
     return "\n".join([head, rule, *rows])
 
 
-def to_latex(frame: pl.DataFrame, *, caption: str, label: str, digits: int = 3, wide: bool = False) -> str:
+def titled(tables: Mapping[str, pl.DataFrame]) -> str:
+    """Write frames as Markdown tables, each under its title."""
+    return "\n\n".join(f"**{title}**\n\n{to_markdown(table)}" for title, table in tables.items())
+
+
+def to_latex(frame: pl.DataFrame, *, caption: str, label: str, wide: bool = False) -> str:
     """Write a frame as a LaTeX table for the packages ``booktabs`` and, for accented letters, ``inputenc`` utf8.
 
     :param caption: plain text; escaped here.
@@ -71,13 +77,12 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str, digits: int = 3, 
       \\end{tabular}
     \\end{table}
     """
-    _, *body = _rows(frame, digits, r"\textbf{{{}}}".format, latex_escape)
-    names = _names(frame)
+    _, *body = _rows(frame, r"\textbf{{{}}}".format, latex_escape)
     # A pipeline's name breaks nowhere by itself.
     body = [(r"\raggedright " + re.sub(r"(\\_|[(,=/])", r"\1\\allowbreak{}", first), *rest) for first, *rest in body]
-    head = [latex_escape(frame.columns[0]), *map(_stacked, frame.columns[1:])] if frame.width else []
+    head = [latex_escape(frame.columns[0]), *map(_stacked, frame.columns[1:])]
     rows = [" & ".join(row) + r" \\" for row in body]
-    first_bound = next((i for i, name in enumerate(names) if name in BOUNDS), None)
+    first_bound = next((i for i, name in enumerate(frame.to_series(0)) if name in BOUNDS), None)
     if first_bound:
         rows.insert(first_bound, r"\midrule")
     kind = "table*" if wide else "table"
@@ -100,27 +105,25 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str, digits: int = 3, 
     return "\n".join(lines)
 
 
-def to_html(frame: pl.DataFrame, *, digits: int = 3) -> str:
+def to_html(frame: pl.DataFrame) -> str:
     """Write a frame as an HTML table with everything escaped."""
-    head, *body = _rows(frame, digits, "<b>{}</b>".format, html.escape)
+    head, *body = _rows(frame, "<b>{}</b>".format, html.escape)
     tags = [f"<td style='text-align:{'right' if _is_number(t) else 'left'}'>{{}}</td>" for t in frame.dtypes]
     rows = "".join(f"<tr>{''.join(tags).format(*row)}</tr>" for row in body)
     return f"<table><thead><tr>{''.join(f'<th>{c}</th>' for c in head)}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def styled(frame: pl.DataFrame, *, most: int = 20) -> str:
+def styled(frame: pl.DataFrame) -> str:
     """Write a frame as HTML for a notebook: no types, no quotes, and an interval in the cell of what it is around.
 
     An interval is ``low`` and ``high`` right behind a column, or its name with ``_low`` and ``_high``.
-
-    :param most: rows that are shown.
 
     >>> import polars as pl
     >>> from memlab.evaluate.printing import styled
     >>> "0.500 [0.400, 0.600]" in styled(pl.DataFrame({"mean": [0.5], "low": [0.4], "high": [0.6]}))
     True
     """
-    shown, names = pl.DataFrame(frame.head(most)), frame.columns
+    shown, names = pl.DataFrame(frame.head(MOST_ROWS)), frame.columns
     for i, name in enumerate(names):
         ends = [f"{name}_low", f"{name}_high"]
         ends = ["low", "high"] if names[i + 1 : i + 3] == ["low", "high"] else ends
@@ -131,7 +134,7 @@ def styled(frame: pl.DataFrame, *, most: int = 20) -> str:
             )
     lists = [name for name, dtype in shown.schema.items() if dtype == pl.List]
     shown = shown.with_columns(pl.col(lists).list.eval(pl.element().cast(pl.String)).list.join(", "))
-    rest = f"<p>… and {frame.height - most:,} more rows</p>" if frame.height > most else ""
+    rest = f"<p>… and {frame.height - MOST_ROWS:,} more rows</p>" if frame.height > MOST_ROWS else ""
     return to_html(shown.rename({name: name.replace("_", " ") for name in shown.columns})) + rest
 
 
@@ -143,7 +146,7 @@ def show_tables() -> None:
         shell.display_formatter.formatters["text/html"].for_type(pl.DataFrame, styled)
 
 
-def number(value: float | None, digits: int = 3) -> str:
+def number(value: float | None) -> str:
     """Print a number without flattering it.
 
     >>> from memlab.evaluate.printing import number
@@ -152,46 +155,35 @@ def number(value: float | None, digits: int = 3) -> str:
     """
     if value is None:
         return "–"
-    text = f"{value:.{digits}f}"
-    step = 10.0**-digits
+    text = f"{value:.3f}"
     if value != 0 and float(text) == 0:
-        return f"<{step:.{digits}f}" if value > 0 else f">-{step:.{digits}f}"
-    if 0 < value < 1 and float(text) == 1:
-        return f">{1 - step:.{digits}f}"
-    return text
+        return "<0.001" if value > 0 else ">-0.001"
+    return ">0.999" if 0 < value < 1 and float(text) == 1 else text
 
 
-def _rows(
-    frame: pl.DataFrame, digits: int, bold: Callable[[str], str], escape: Callable[[str], str]
-) -> list[tuple[str, ...]]:
+def _rows(frame: pl.DataFrame, bold: Callable[[str], str], escape: Callable[[str], str]) -> list[tuple[str, ...]]:
     """Print the names of the columns and each row, escaped; what a :class:`Table` shows to be best in bold."""
-    names, shown = _names(frame), frame.shown if isinstance(frame, Table) else {}
+    shown = frame.shown if isinstance(frame, Table) else {}
     columns = []
     for series in frame:
         best = shown.get(series.name)
-        texts = [escape(_text(v, digits)) for v in series.to_list()]
-        texts = [bold(text) if name == best else text for name, text in zip(names, texts, strict=True)]
+        texts = [escape(_text(v)) for v in series.to_list()]
+        texts = [bold(text) if name == best else text for name, text in zip(frame.to_series(0), texts, strict=True)]
         columns.append([escape(series.name), *texts])
     return list(zip(*columns, strict=True))
 
 
-def _text(value: Any, digits: int) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, dict):
-        if value["mean"] is None:
-            return "–"
-        mean = number(value["mean"], digits)
-        if value["low"] is None:
+        mean = number(value["mean"])
+        if value["mean"] is None or value["low"] is None:
             return mean
-        return f"{mean} [{number(value['low'], digits)}, {number(value['high'], digits)}]"
+        return f"{mean} [{number(value['low'])}, {number(value['high'])}]"
     if value is None or isinstance(value, float):
-        return number(value, digits)
+        return number(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return str(value)
-
-
-def _names(frame: pl.DataFrame) -> list[str]:
-    return [str(v) for v in frame.to_series(0).to_list()] if frame.width else []
 
 
 def _is_number(dtype: pl.DataType) -> bool:

@@ -14,7 +14,7 @@ from memlab.errors import DataError
 from memlab.evaluate.comparison import compare, groups_table, results_table
 from memlab.evaluate.groups import MULTI_SESSION, SEVERAL
 from memlab.evaluate.measures import Measure
-from memlab.evaluate.printing import Table, to_latex, to_markdown
+from memlab.evaluate.printing import Table, titled, to_latex
 from memlab.evaluate.report import Report
 from memlab.files import atomic
 from memlab.records import LEVELS, Level
@@ -54,22 +54,25 @@ def write_reports(
     names, shared = file_names([r.name for r in reports]), dict(provenance or {})
     levels = {level: systems for level in LEVELS if (systems := [r for r in reports if r.level == level])}
     tables = {level: list(_tables(level, systems)) for level, systems in levels.items()}
-    texts = {
+    files: dict[str, str | pl.DataFrame] = {
+        **{f"{names[report.name]}.{report.level}.parquet": report.per_query for report in reports},
         "report.json": _json(reports, levels, shared),
         "report.md": _markdown(levels, tables, shared),
         "report.tex": _latex(tables),
     }
-    written = {}
-    for report in reports:
-        path = Path(directory) / f"{names[report.name]}.{report.level}.parquet"
-        with atomic(path) as stream:
-            report.per_query.write_parquet(stream)
-        written[path.name] = path
-    for name, text in texts.items():
-        written[name] = Path(directory) / name
-        with atomic(written[name]) as stream:
-            stream.write(text.encode("utf-8", "backslashreplace"))
-    return written
+    return write_files(directory, files)
+
+
+def write_files(directory: str | Path, contents: Mapping[str, str | pl.DataFrame]) -> dict[str, Path]:
+    """Write texts, and frames as Parquet, each file whole or not at all; gives the path of each by its name."""
+    paths = {name: Path(directory) / name for name in contents}
+    for name, content in contents.items():
+        with atomic(paths[name]) as stream:
+            if isinstance(content, str):
+                stream.write(content.encode("utf-8", "backslashreplace"))
+            else:
+                content.write_parquet(stream)
+    return paths
 
 
 def file_names(names: Sequence[str]) -> dict[str, str]:
@@ -170,7 +173,7 @@ def _markdown(
     for level, systems in levels.items():
         parts.append(f"## {level.title()}s as documents (n = {systems[0].per_query.height:,} questions with evidence)")
         parts.append(_BOUNDS_NOTE)
-        parts.extend(f"**{t.caption}**\n\n{to_markdown(t.frame)}" for t in tables[level])
+        parts.append(titled({t.caption: t.frame for t in tables[level]}))
     parts.append("## Where this comes from")
     reports = [r for systems in levels.values() for r in systems]
     common = {k: v for k, v in reports[0].provenance.items() if all(r.provenance.get(k) == v for r in reports)}

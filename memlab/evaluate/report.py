@@ -16,7 +16,7 @@ from memlab.evaluate.bounds import ceiling, chance
 from memlab.evaluate.groups import MULTI_SESSION, describe_questions, split_by
 from memlab.evaluate.measures import DEFAULT_MEASURES, Measure, measures_of, score
 from memlab.evaluate.printing import to_html
-from memlab.evaluate.significance import RESAMPLES, Unit, bootstrap_interval, by_unit
+from memlab.evaluate.significance import Unit, bootstrap_interval, by_unit
 from memlab.records import Dataset, Level, Run, qrels
 
 GROUPS: tuple[str, ...] = ("all", "question_type", "evidence_sessions", "form")
@@ -38,7 +38,7 @@ class Report:
     per_query: pl.DataFrame
     provenance: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
-    _means: dict[tuple[str, str, int], pl.DataFrame] = field(default_factory=dict, init=False, repr=False)
+    _means: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, init=False, repr=False)
 
     def summary(
         self,
@@ -46,7 +46,6 @@ class Report:
         *,
         measures: str | Measure | Iterable[str | Measure] | None = None,
         unit: Unit = "query",
-        resamples: int = RESAMPLES,
     ) -> pl.DataFrame:
         """Give means with bootstrap intervals, the ceiling and the level of chance.
 
@@ -59,12 +58,10 @@ class Report:
         :raises DataError: when there is no such column or measure.
         """
         wanted = [str(m) for m in self.pick(measures)]
-        key = (by, unit, resamples)
-        if key not in self._means:
+        if (by, unit) not in self._means:
             groups = split_by(self.per_query.with_row_index("_row"), by)
-            rows = [self._row(group, part, unit, resamples) for group, part in groups.items()]
-            self._means[key] = pl.concat(rows).fill_nan(None)
-        return self._means[key].filter(pl.col("measure").is_in(wanted))
+            self._means[by, unit] = pl.concat([self._row(*each, unit) for each in groups.items()]).fill_nan(None)
+        return self._means[by, unit].filter(pl.col("measure").is_in(wanted))
 
     def pick(self, measures: str | Measure | Iterable[str | Measure] | None) -> tuple[Measure, ...]:
         """Give the named measures, all of them by default; a measure that was not taken is an error."""
@@ -77,11 +74,10 @@ class Report:
             )
         return wanted
 
-    def _row(self, group: str, part: pl.DataFrame, unit: Unit, resamples: int) -> pl.DataFrame:
+    def _row(self, group: str, part: pl.DataFrame, unit: Unit) -> pl.DataFrame:
         names = [str(m) for m in self.measures]
         values = part.select(names).to_numpy()
-        sums, sizes = by_unit(values, part["scope"].to_numpy(), unit)
-        low, high = bootstrap_interval(sums, sizes, resamples=resamples, seed=self.seed)
+        low, high = bootstrap_interval(*by_unit(values, part["scope"].to_numpy(), unit), seed=self.seed)
         columns = {"measure": names, "n": [part.height] * len(names), "mean": values.mean(axis=0)}
         asked = part["_row"].to_numpy()
         bounds = {name: [float(each[asked].mean()) for each in values] for name, values in self._bounds.items()}

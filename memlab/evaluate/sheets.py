@@ -167,13 +167,12 @@ def same_words(fact: Mapping[str, Any], entry: Entry) -> bool:
     :param fact: ``subject``, ``predicate``, ``object`` and ``speaker``.
     """
     subject, tail = _subject(fact), f"{fact['predicate']} {told(fact['object'])}"
-    for owner in entry.owners:
-        if subject[: len(owner)] == owner:
-            rest = set(subject[len(owner) :])
-            return rest <= entry.relation | _FREE and _told(tail, entry, rest)
-    if subject and set(subject) <= entry.relation | _FREE:
-        return _told(tail, entry, set(subject))
     words = set(bases(tail))
+    owner = next((name for name in entry.owners if subject[: len(name)] == name), None)
+    rest = set(subject[len(owner or ()) :])
+    related = rest <= entry.relation | _FREE
+    if owner is not None or (subject and related):
+        return related and _about(words | rest, entry) and _has(tail, entry)
     named = any(words.issuperset(owner) for owner in entry.owners)
     return named and _has(str(fact["subject"]), entry) and _about(words, entry)
 
@@ -236,10 +235,6 @@ def _subject(fact: Mapping[str, Any]) -> tuple[str, ...]:
     text, speaker = str(fact["subject"]), fact.get("speaker") or "user"
     words = [speaker if word.lower() in FIRST_PERSON | {"user"} else word for word in text.split()]
     return bases(" ".join(word for word in words if word.lower() not in OWNED))
-
-
-def _told(tail: str, entry: Entry, rest: set[str]) -> bool:
-    return _about(set(bases(tail)) | rest, entry) and _has(tail, entry)
 
 
 def _about(words: set[str], entry: Entry) -> bool:

@@ -26,15 +26,8 @@ narrow (Cameron, Gelbach & Miller 2008), and over four or fewer a sign-flip test
 CELLS = 4_000_000
 
 
-def bootstrap_interval(
-    sums: np.ndarray,
-    sizes: np.ndarray,
-    *,
-    resamples: int = RESAMPLES,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Give percentile intervals of means by resampling units with replacement.
+def bootstrap_interval(sums: np.ndarray, sizes: np.ndarray, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Give 95 % percentile intervals of means by resampling units with replacement.
 
     The mean of a resample is the sum of its values over the number of its queries, so units may differ in size.
 
@@ -51,24 +44,24 @@ def bootstrap_interval(
     units, columns = sums.shape
     if units < 2:
         return np.full(columns, np.nan), np.full(columns, np.nan)
-    drawn = _drawn if resamples * units <= CELLS else _drawn.__wrapped__
+    drawn = _drawn if RESAMPLES * units <= CELLS else _drawn.__wrapped__
     means = []
-    for counts in drawn(units, resamples, seed):
+    for counts in drawn(units, seed):
         weights = counts.astype(np.float64)
         means.append((weights @ sums) / (weights @ sizes)[:, None])
-    tail = (1.0 - confidence) / 2.0
-    low, high = np.quantile(np.concatenate(means), [tail, 1.0 - tail], axis=0)
+    tail = (1 - 0.95) / 2
+    low, high = np.quantile(np.concatenate(means), [tail, 1 - tail], axis=0)
     return low, high
 
 
 @lru_cache(maxsize=32)
-def _drawn(units: int, resamples: int, seed: int) -> list[np.ndarray]:
+def _drawn(units: int, seed: int) -> list[np.ndarray]:
     """Count how often each unit stands in each resample; the same for every run on the same questions."""
     rng = np.random.default_rng(seed)
     step = max(1, CELLS // units)
     counts = []
-    for start in range(0, resamples, step):
-        rows = min(step, resamples - start)
+    for start in range(0, RESAMPLES, step):
+        rows = min(step, RESAMPLES - start)
         drawn = rng.integers(0, units, size=(rows, units)) + units * np.arange(rows)[:, None]
         counts.append(np.bincount(drawn.ravel(), minlength=rows * units).reshape(rows, units).astype(np.uint16))
     return counts

@@ -89,7 +89,7 @@ def read_qrels(path: str | Path, level: Level, turns: pl.DataFrame | None = None
 
 def _check_ids(rows: pl.DataFrame, what: str) -> None:
     for column in ("query_id", "doc_id"):
-        bad = rows[column].filter(rows.select(pl.col(column).fill_null("").str.contains(rf"^$|{_BLANK}")).to_series())
+        bad = rows.filter(pl.col(column).fill_null("").str.contains(rf"^$|{_BLANK}"))[column]
         if len(bad):
             raise DataError(
                 f"{what}: {column} {bad[0]!r} is empty or holds white space, which a TREC file cannot carry; encode it "

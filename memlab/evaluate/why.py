@@ -9,7 +9,7 @@ import polars as pl
 
 from memlab.embed.tokens import TokenEncoder, token_cosines
 from memlab.errors import DataError
-from memlab.evaluate.printing import to_markdown
+from memlab.evaluate.printing import titled
 from memlab.language.analysis import tokenize
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset
@@ -19,7 +19,7 @@ from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.late import query_tokens, scope_tokens
 from memlab.terminal import short
 
-_ALONE = ("bm25", "dense", "late")
+_PAIRS = 5
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Explanation:
         parts = {"Rank after each stage": wide, "Evidence": self.evidence, "Above it": self.above}
         parts |= {"Best token pairs": self.tokens} if self.tokens.height else {}
         parts |= {"Rank with a group of features silent": self.features} if self.features.height else {}
-        tables = "\n\n".join(f"**{title}**\n\n{to_markdown(_cut(table))}" for title, table in parts.items())
+        tables = titled({title: _cut(table) for title, table in parts.items()})
         return f"{self.question['text']} → {self.question['answer']}\n\n{tables}"
 
     def _repr_markdown_(self) -> str:
@@ -91,7 +91,7 @@ def explain(query_id: str, stages: str | Pipeline, bench: Bench, data: Dataset, 
         raise DataError(f"question {query_id!r} has no evidence among the turns; there is nothing to follow")
     alone, read = bench.with_rows(rows), pipeline(stages)
     tokens = isinstance(getattr(bench.encoder, "encoder", bench.encoder), TokenEncoder)
-    simple = [name for name in _ALONE if name == "bm25" or (bench.encoder and (tokens or name != "late"))]
+    simple = ["bm25", *(["dense"] if bench.encoder else []), *(["late"] if tokens else [])]
     steps = [(name, pipeline(name)) for name in simple if str(read.stages[0]) != name]
     for n, each in enumerate(read.stages, 1):
         steps.append((str(each) if n == 1 else f"… | {each}", Pipeline(read.stages[:n])))
@@ -127,7 +127,7 @@ def explain(query_id: str, stages: str | Pipeline, bench: Bench, data: Dataset, 
     )
 
 
-def _token_pairs(bench: Bench, turns: list[str], n: int = 5) -> pl.DataFrame:
+def _token_pairs(bench: Bench, turns: list[str]) -> pl.DataFrame:
     """Give the pairs that a late score is mostly made of, for each turn."""
     documents, encoder = bench.documents("turn"), getattr(bench.encoder, "encoder", bench.encoder)
     ((_, span),) = bench.by_scope("turn")
@@ -143,7 +143,7 @@ def _token_pairs(bench: Bench, turns: list[str], n: int = 5) -> pl.DataFrame:
         # Of a long turn the passage that matches best, as late interaction scores it.
         text = max(read, key=lambda text: float(weights @ cosines[:, text].max(1)))
         best, value = cosines[:, text].argmax(1) + text.start, cosines[:, text].max(1)
-        top = np.argsort(-value * weights, kind="stable")[:n]
+        top = np.argsort(-value * weights, kind="stable")[:_PAIRS]
         words = name(asked.ids[top]), name(scope.texts.ids[best[top]])
         rows += list(zip([turn] * len(top), *words, value[top].tolist(), weights[top].tolist(), strict=True))
     return pl.DataFrame(rows, schema=["turn_id", "asked", "matched", "cosine", "weight"], orient="row")
@@ -177,11 +177,9 @@ def _matched(bench: Bench, question: str) -> pl.DataFrame:
     texts = documents.texts[span]
     asked, *words = tokenize([question, *texts], language=bench.language)
     shared = [", ".join(word for word in dict.fromkeys(asked) if word in each) for each in words]
-    table = pl.DataFrame({"turn_id": documents.ids[span], "text": texts, "words": shared}, schema_overrides=_TEXTS)
+    schema = dict.fromkeys(("turn_id", "text", "words"), pl.String())
+    table = pl.DataFrame({"turn_id": documents.ids[span], "text": texts, "words": shared}, schema_overrides=schema)
     if bench.query_vectors is None:
         return table.with_columns(cosine=pl.lit(None, pl.Float64))
     ((_, _, cosines),) = dense_scores(bench, level="turn")
     return table.with_columns(cosine=pl.Series(cosines[0], dtype=pl.Float64))
-
-
-_TEXTS = {"turn_id": pl.String(), "text": pl.String(), "words": pl.String()}

@@ -16,9 +16,9 @@ from memlab.context.by_model import PROMPTS_VERSION, prompts, rubrics
 from memlab.context.rules import RULES, contains
 from memlab.errors import DataError
 from memlab.evaluate import abstention
-from memlab.evaluate.printing import to_markdown
+from memlab.evaluate.printing import titled
+from memlab.evaluate.publish import write_files
 from memlab.experiments.contexts import SystemContexts, system_contexts
-from memlab.files import atomic
 from memlab.knowledge.calibration import wilson
 from memlab.llm import Service, client, configured
 from memlab.records import Dataset
@@ -61,27 +61,26 @@ class Answers:
             "Which questions to leave, by the scores alone": self.abstaining,
         }
         # Of no system is any number best for being the largest.
-        shown = {name: each.rename({"system": "contexts of"}, strict=False) for name, each in tables.items()}
-        return "\n\n".join(f"**{name}**\n\n{to_markdown(each)}" for name, each in shown.items() if each.height)
+        shown = {name: each for name, each in tables.items() if each.height}
+        return titled({name: each.rename({"system": "contexts of"}, strict=False) for name, each in shown.items()})
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_() + self.kinds._repr_html_()
 
     def write(self, folder: str | Path) -> Path:
         """Write ``answers.json`` (schema in ``docs/contexts.md``), ``answers.md`` and ``answers.parquet``."""
-        place = Path(folder)
         frames = {"systems": self.table, "kinds": self.kinds, "costs": self.costs, "abstaining": self.abstaining}
         content = {"schema_version": SCHEMA_VERSION, "about": dict(self.about)}
         content |= {name: each.to_dicts() for name, each in frames.items()}
         used = "\n\n".join(f"`{name}`: {text}" for name, text in self.about["prompts"].items() if text)
         report = f"{self}\n\n**Prompts, version {self.about['prompts_version']}**\n\n{used}\n"
-        with atomic(place / "answers.json") as stream:
-            stream.write(json.dumps(content, indent=1, default=str, ensure_ascii=False).encode())
-        with atomic(place / "answers.md") as stream:
-            stream.write((report if self.about["service"] else f"{self}\n").encode())
-        with atomic(place / "answers.parquet") as stream:
-            self.per_query.write_parquet(stream)
-        return place
+        files: dict[str, str | pl.DataFrame] = {
+            "answers.json": json.dumps(content, indent=1, default=str, ensure_ascii=False),
+            "answers.md": report if self.about["service"] else f"{self}\n",
+            "answers.parquet": self.per_query,
+        }
+        write_files(folder, files)
+        return Path(folder)
 
 
 def answer_questions(
@@ -136,12 +135,7 @@ def answer_questions(
 
 def _described(service: Service) -> dict[str, Any]:
     """Say what a service is, without its address."""
-    return {
-        "name": service.name,
-        "model": service.model,
-        "max_input": service.max_input,
-        "max_output": service.max_output,
-    }
+    return {name: getattr(service, name) for name in ("name", "model", "max_input", "max_output")}
 
 
 def _about(name: str, texts: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
@@ -182,25 +176,22 @@ def _answered(
 
 def _table(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
     """Give shares by system, and by what else is named."""
-    shares = [name for name in ("correct", "score", *RULES) if name in rows.columns]
+    served = "correct" in rows.columns
+    # Yes or no, and what is told in one's own words, cannot be looked for; nor what is not there.
+    n = pl.len() if served else pl.col("values").count()
+    tokens = [] if by else [pl.col("context_tokens").mean().alias("context tokens")]
+    counts = {"hits": pl.col("correct").sum(), "judged": pl.col("correct").count()} if served else {}
+    shares = ["correct", "score", *RULES] if served else ["contains", "values"]
     table = rows.group_by("system", *by, maintain_order=True).agg(
-        pl.len().alias("n"),
-        pl.col(shares).mean(),
-        *([] if by else [pl.col("context_tokens").mean().alias("context tokens")]),
-        hits=pl.col("correct").sum() if "correct" in shares else pl.lit(0),
-        judged=pl.col("correct").count() if "correct" in shares else pl.lit(0),
+        n.alias("n"), pl.col(shares).mean(), *tokens, **counts
     )
-    if "correct" not in shares:
-        # Yes or no, and what is told in one's own words, cannot be looked for; nor what is not there.
-        counted = rows.group_by("system", *by, maintain_order=True).agg(measured=pl.col("values").count())
-        return table.with_columns(counted["measured"].alias("n")).drop("hits", "judged")
-    low, high = wilson(table["hits"].to_numpy(), np.maximum(table["judged"].to_numpy(), 1), confidence=0.95)
-    some = pl.col("judged") > 0
-    table = table.with_columns(low=pl.when(some).then(pl.Series(low)), high=pl.when(some).then(pl.Series(high)))
-    rest = [name for name in table.columns if name not in ("hits", "low", "high", "correct")]
-    order = [*rest[: rest.index("score")], "correct", "low", "high", *rest[rest.index("score") :]]
+    if not served:
+        return table
+    ends = wilson(table["hits"].to_numpy(), np.maximum(table["judged"].to_numpy(), 1), confidence=0.95)
+    for place, (name, end) in enumerate(zip(("low", "high"), ends, strict=True), table.columns.index("score")):
+        table.insert_column(place, pl.when(pl.col("judged") > 0).then(pl.Series(name, end)).alias(name))
     same = table["score"].equals(table["correct"])
-    return table.select(name for name in order if not (same and name == "score"))
+    return table.drop("hits", "score") if same else table.drop("hits")
 
 
 def _costs(rows: pl.DataFrame) -> pl.DataFrame:

@@ -11,10 +11,10 @@ import polars as pl
 
 from memlab.context import evidence_only, of_another, whole_history
 from memlab.context.by_model import PROMPTS_VERSION, answer_prompts, prompts
-from memlab.embed import Encoder, load
+from memlab.embed import Encoder
 from memlab.errors import DataError
 from memlab.experiments.outcomes import ANSWER_BUDGET
-from memlab.experiments.returns import DEPTH, from_file, named_systems, returned_by, trained
+from memlab.experiments.returns import DEPTH, from_file, named_systems, returned
 from memlab.experiments.running import MODELS
 from memlab.memories import within, written
 from memlab.records import Dataset
@@ -86,13 +86,9 @@ def system_contexts(
     questions = data.questions.filter(pl.col("abstention") | pl.col("answer").is_not_null() | pointed)
     if questions.is_empty():
         raise DataError(f"no question of {data.name!r} has an answer; answers are compared with it")
-    model = load(encoder) if isinstance(encoder, str) else encoder
-    bench = Bench.of(data, encoder=model, store=str(store) if isinstance(store, Path) else store)
-    parts = [
-        returned_by(system, name, bench, data, folder=folder, timeout=timeout)
-        for name, system in trained(named, bench, data, cross_validate, models, seed)
-    ]
-    parts += ranked
+    bench = Bench.of(data, encoder=encoder, store=str(store) if isinstance(store, Path) else store)
+    asked = returned(named, bench, data, cross_validate, models, folder=folder, timeout=timeout, seed=seed)
+    parts = [*(found for _, found in asked), *ranked]
     texts = {each.name: within(written(each), questions, budget) for each in parts}
     if bounds:
         first = next(iter(texts.values()), None)

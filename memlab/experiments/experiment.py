@@ -28,7 +28,6 @@ from memlab.evaluate import (
 from memlab.evaluate.groups import SEVERAL
 from memlab.evaluate.printing import to_html
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
-from memlab.store import MemoryStore
 
 _BESIDE = ["dataset", "level", "group", "system", "measure"]
 CELLS = {**dict.fromkeys(("dataset", "pipeline", "level", "run_id"), pl.String()), "read": pl.Boolean()}
@@ -150,12 +149,6 @@ class Experiment:
             for level in LEVELS:
                 write_qrels(qrels(data.questions, level), folder / f"qrels.{level}.trec")
             write_reports(part.reports, folder, provenance={"data": data.describe()})
-
-    def save(self, store: MemoryStore) -> list[str]:
-        """Keep the runs in a store's runs table; gives their ids."""
-        return [
-            store.runs.save(run, measures=means(report)) for run, report in zip(self.runs, self.reports, strict=True)
-        ]
 
     def to_markdown(self) -> str:
         """Give the tables over all questions and over those with evidence in several sessions, for both levels."""

@@ -54,20 +54,17 @@ def outcome(found: Returned, times: np.ndarray, data: Dataset, encoder: Encoder 
     unique = turns.unique(["query_id", "turn_ids"], keep="first", maintain_order=True).with_columns(
         place=pl.int_range(1, pl.len() + 1).over("query_id")
     )
-    values = asked
-    cuts = {"@10": unique.filter(pl.col("place") <= 10)}
-    cuts |= {f"@{budget} tokens": unique.filter(pl.col("after") <= budget) for budget in BUDGETS}
+    cuts = {"@10": pl.col("place") <= 10, **{f"@{budget} tokens": pl.col("after") <= budget for budget in BUDGETS}}
+    measured = []
+    for cut, within_cut in cuts.items():
+        hit = within_cut.fill_null(False)
+        measured += [hit.all().cast(pl.Float64).alias(f"recall_all{cut}")]
+        measured += [hit.any().cast(pl.Float64).alias(f"recall_any{cut}")]
     evidence = asked.select("query_id", turn_ids=pl.col("evidence").list.unique()).explode("turn_ids")
-    for cut, part in cuts.items():
-        hits = evidence.join(part.select("query_id", "turn_ids", hit=True), on=["query_id", "turn_ids"], how="left")
-        shares = hits.group_by("query_id").agg(share=pl.col("hit").fill_null(False).mean())
-        values = values.join(shares, on="query_id", how="left", maintain_order="left").with_columns(
-            (pl.col("share") == 1).cast(pl.Float64).alias(f"recall_all{cut}"),
-            (pl.col("share") > 0).cast(pl.Float64).alias(f"recall_any{cut}"),
-        )
-        values = values.drop("share")
-    there = holding({found.name: within(rows, asked, ANSWER_BUDGET)}, questions)["holds"]
-    values = values.with_columns(there.cast(pl.Float64).alias(f"answer@{ANSWER_BUDGET} tokens"))
+    hits = evidence.join(unique, on=["query_id", "turn_ids"], how="left").group_by("query_id").agg(measured)
+    values = asked.join(hits, on="query_id", how="left", maintain_order="left")
+    holds = holding({found.name: within(rows, asked, ANSWER_BUDGET)}, questions)["holds"]
+    values = values.with_columns(holds.cast(pl.Float64).alias(f"answer@{ANSWER_BUDGET} tokens"))
     measures = [column for column in values.columns if "@" in column]
     means = values.select(pl.col(measures).mean()).row(0, named=True)
     several = values.filter(pl.col("n_sessions") >= 2)["recall_all@10"].mean()

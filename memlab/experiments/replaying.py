@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from memlab.embed import Encoder, load
 from memlab.errors import PipelineError, StoreError
 from memlab.pipelines import pipeline
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
-
-if TYPE_CHECKING:
-    from memlab.embed import Encoder
 
 _ENCODER = re.compile(r"(?P<kind>\w+) (?P<model>.+?)(?: \([^()]*\))?, (?P<dim>\d+)-d, ")
 
@@ -93,8 +91,6 @@ def _encoder(provenance: Mapping[str, Any], named: Encoder | str | None) -> Enco
 
     :raises StoreError: when it cannot be told from its description, or its files have changed.
     """
-    from memlab.embed import load
-
     described = provenance.get("encoder")
     if described is None:
         return None

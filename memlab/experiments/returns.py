@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,38 +48,33 @@ def _system(system: Any) -> Pipeline | Memory:
     return memory(system)
 
 
-def trained(
+def returned(
     named: list[tuple[str, Pipeline | Memory]],
     bench: Bench,
     data: Dataset,
     cross_validate: str | None,
     models: str | Path,
-    seed: int,
-) -> list[tuple[str, Pipeline | Memory]]:
-    """Give each ``learned`` without a model those of the other conversations, where that is asked for."""
-    learning = [system for _, system in named if isinstance(system, Pipeline) and untrained([system])]
-    if not learning or cross_validate != "scope":
-        return named
-    train_folds(bench, data, models, seed=seed)
-    return [
-        (name, with_models([system], models)[0] if isinstance(system, Pipeline) else system) for name, system in named
-    ]
-
-
-def returned_by(
-    system: Pipeline | Memory,
-    name: str,
-    bench: Bench,
-    data: Dataset,
     *,
     k: int = DEPTH,
-    folder: str | Path | None = None,
-    timeout: float = 600.0,
-) -> Returned:
-    """Ask a system all questions; ``folder`` and ``timeout`` are for memories, see :func:`memlab.memories.collect`."""
-    if isinstance(system, Pipeline):
-        return as_returned(system.run(bench).top(k), data, name)
-    return collect(system, data, name=name, k=k, folder=folder, timeout=timeout)
+    folder: str | Path | None,
+    timeout: float,
+    seed: int,
+) -> Iterator[tuple[Pipeline | Memory, Returned]]:
+    """Ask one system after the other all questions.
+
+    :param cross_validate: ``"scope"``: a ``learned`` without a model gets those of the other conversations.
+    :param folder: for memories, as ``timeout``; see :func:`memlab.memories.collect`.
+    """
+    pipelines = [system for _, system in named if isinstance(system, Pipeline)]
+    crossed = cross_validate == "scope" and untrained(pipelines)
+    if crossed:
+        train_folds(bench, data, models, seed=seed)
+    for name, system in named:
+        if isinstance(system, Pipeline):
+            (stages,) = with_models([system], models) if crossed else [system]
+            yield stages, as_returned(stages.run(bench).top(k), data, name)
+        else:
+            yield system, collect(system, data, name=name, k=k, folder=folder, timeout=timeout)
 
 
 def from_file(path: Path, data: Dataset, k: int) -> Returned:

@@ -10,14 +10,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from memlab.datasets import load as load_dataset
 from memlab.distributed import checked, spread
+from memlab.embed import Encoder
+from memlab.embed import load as load_encoder
 from memlab.embed.finetuning import learned_from
 from memlab.embed.spread import loaded
+from memlab.embed.spread import spread as over_workers
+from memlab.embed.tokens import TokenEncoder
 from memlab.errors import DataError
 from memlab.evaluate import Measure, describe_questions, evaluate
 from memlab.experiments.experiment import CELLS, Experiment, means
@@ -30,9 +34,6 @@ from memlab.rerank import box_fits
 from memlab.rerank.model import scope_fingerprints
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
-
-if TYPE_CHECKING:
-    from memlab.embed import Encoder
 
 _log = logging.getLogger("memlab")
 
@@ -103,7 +104,8 @@ def run(
     known = isinstance(encoder, (str, NoneType)) or hasattr(encoder, "spec")
     if checked(engine) == "ray" and (store is None or bench is not None or not known):
         raise DataError("engine 'ray' takes a store that its workers reach, and an encoder by its name; no bench")
-    model = bench.encoder if bench else _loaded(encoder, engine)
+    load = load_encoder if engine == "local" else over_workers
+    model = bench.encoder if bench else load(encoder) if isinstance(encoder, str) else encoder
     if pipelines is None:
         pipelines, cross_validate = _defaults(data, model, tuple(header), cross_validate)
     stages = distinct(pipelines)
@@ -218,8 +220,6 @@ def _defaults(
     data: Sequence[Dataset], encoder: Encoder | None, header: tuple[str, ...], cross_validate: str | None
 ) -> tuple[list[str], str | None]:
     """Give what is compared where nothing is named, and whether models are trained for it."""
-    from memlab.embed.tokens import TokenEncoder
-
     plain = ["bm25", "best"] if encoder is None else [*CONTROLS, "best"]
     cited = [part.questions.filter(pl.col("evidence").list.len() > 0)["scope"].n_unique() for part in data]
     if isinstance(encoder, TokenEncoder) and min(cited, default=0) > 1:
@@ -298,15 +298,6 @@ def _ranked_there(
 
 
 _there: dict[tuple[Any, ...], Bench] = {}  # of a worker: the last
-
-
-def _loaded(encoder: Encoder | str | None, engine: str = "local") -> Encoder | None:
-    from memlab.embed import load
-    from memlab.embed.spread import spread as over_workers
-
-    if not isinstance(encoder, str):
-        return encoder
-    return (load if engine == "local" else over_workers)(encoder)
 
 
 def _name_the_known(encoder: Encoder | None, data: Sequence[Dataset]) -> None:

@@ -62,16 +62,9 @@ def _against(baseline: Report, reports: Sequence[Report], measure: str) -> pl.Da
     where = SEVERAL if by != "all" else None
     compared = compare([baseline, *reports], measure=measure, where=where, seed=baseline.seed)
     plain, *means = (r.summary(by, measures=measure).filter(pl.col("group") == group) for r in (baseline, *reports))
-    return pl.concat(means).select(
-        *("measure", "mean", "low", "high"),
-        baseline=pl.lit(plain["mean"].item()),
-        difference=compared["difference"][1:],
-        difference_low=compared["low"][1:],
-        difference_high=compared["high"][1:],
-        p=compared["p"][1:],
-        win=compared["win"][1:],
-        loss=compared["loss"][1:],
-    )
+    tests = compared[1:].select("difference", "p", "win", "loss", difference_low="low", difference_high="high")
+    about = pl.concat(means).select("measure", "mean", "low", "high", baseline=pl.lit(plain["mean"].item()))
+    return about.hstack(tests)
 
 
 def latency(pipelines: Sequence[str | Pipeline], bench: Bench, *, queries: int = 50, seed: int = 0) -> pl.DataFrame:

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.embed import Encoder, load
+from memlab.embed import Encoder
 from memlab.errors import DataError
 from memlab.evaluate import stale_table
 from memlab.evaluate.misses import CAUSES
-from memlab.evaluate.printing import to_markdown
+from memlab.evaluate.printing import titled
+from memlab.evaluate.publish import write_files
 from memlab.experiments.outcomes import ANSWER_BUDGET, BUDGETS, clock, missed_by, outcome, paired_tests
-from memlab.experiments.returns import DEPTH, from_file, named_systems, returned_by, trained
+from memlab.experiments.returns import DEPTH, from_file, named_systems, returned
 from memlab.experiments.running import MODELS, measurable
 from memlab.experiments.systems_page import page
-from memlab.files import atomic
 from memlab.pipelines import Pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
@@ -77,7 +77,7 @@ class Systems:
         return tables | ({f"Against {self.about['baseline']}": self.tests} if self.tests.height else {})
 
     def __str__(self) -> str:
-        return "\n\n".join(f"**{title}**\n\n{to_markdown(each)}" for title, each in self.tables().items())
+        return titled(self.tables())
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_() + self.tests._repr_html_()
@@ -87,7 +87,6 @@ class Systems:
 
         ``per-query.parquet`` and ``returned.parquet`` hold :attr:`per_query` and :attr:`returned`.
         """
-        place = Path(folder)
         content = {
             "schema_version": SCHEMA_VERSION,
             "about": dict(self.about),
@@ -95,17 +94,15 @@ class Systems:
             "tests": self.tests.to_dicts(),
             "problems": self.problems.to_dicts(),
         }
-        with atomic(place / "systems.json") as stream:
-            stream.write(json.dumps(content, indent=1, default=str, ensure_ascii=False).encode())
-        with atomic(place / "systems.md") as stream:
-            stream.write(f"{self}\n".encode())
-        with atomic(place / "report.html") as stream:
-            stream.write(page(self).encode("utf-8", "backslashreplace"))
-        with atomic(place / "per-query.parquet") as stream:
-            self.per_query.write_parquet(stream)
-        with atomic(place / "returned.parquet") as stream:
-            self.returned.write_parquet(stream)
-        return place
+        files: dict[str, str | pl.DataFrame] = {
+            "systems.json": json.dumps(content, indent=1, default=str, ensure_ascii=False),
+            "systems.md": f"{self}\n",
+            "report.html": page(self),
+            "per-query.parquet": self.per_query,
+            "returned.parquet": self.returned,
+        }
+        write_files(folder, files)
+        return Path(folder)
 
 
 def compare_systems(
@@ -159,12 +156,11 @@ def compare_systems(
         raise DataError(f"systems are {names}, the baseline {first!r}; give at least one, each its own name")
     if "turn" not in measurable(data):
         raise DataError(f"no question of {data.name!r} cites turns; systems are compared by the turns that they find")
-    model = load(encoder) if isinstance(encoder, str) else encoder
-    bench = Bench.of(data, encoder=model, store=str(store) if isinstance(store, Path) else store)
-    named = trained(named, bench, data, cross_validate, models, seed)
+    bench = Bench.of(data, encoder=encoder, store=str(store) if isinstance(store, Path) else store)
     parts = []
-    for name, system in named:
-        found = returned_by(system, name, bench, data, k=k, folder=folder, timeout=timeout)
+    for system, found in returned(
+        named, bench, data, cross_validate, models, k=k, folder=folder, timeout=timeout, seed=seed
+    ):
         asked = found.costs.explode("query_ms")["query_ms"].drop_nulls().to_numpy()
         parts.append((found, clock(system, bench, seed) if isinstance(system, Pipeline) else asked))
     parts += [(found, np.array([])) for found in from_files]
@@ -188,7 +184,7 @@ def compare_systems(
             "k": k,
             "budgets": [*BUDGETS],
             "seed": seed,
-            "encoder": None if model is None else model.identity.describe(),
+            "encoder": bench.provenance.get("encoder"),
             "store MB": _on_disk(bench.store),
             "systems": {found.name: dict(found.provenance) for found, _ in parts},
         },
@@ -243,8 +239,8 @@ def explain_memory(
         "Missed": missed.select("missed", "rank", "cause", "nearest_text"),
         "Problems": done.problems.select("problem"),
     }
-    parts = [f"**{title}**\n\n{to_markdown(table)}" for title, table in tables.items() if table.height]
-    return "\n\n".join([f"{asked['text'][0]} → {asked['answer'][0]}", *parts])
+    told = titled({title: table for title, table in tables.items() if table.height})
+    return f"{asked['text'][0]} → {asked['answer'][0]}\n\n{told}"
 
 
 def _evidence(turns: Sequence[str]) -> pl.Expr:

@@ -93,5 +93,5 @@ def test_what_cannot_be_learned_from_is_named(change: pl.Expr, message: str) -> 
 
 def test_margins() -> None:
     scored = pl.DataFrame({"query_id": ["a"] * 3 + ["b"], "rank": [2, 1, 3, 1], "score": [2.0, 5.0, 1.0, 7.0]})
-    rows = score_signals(scored, depths=(2, 10))
-    assert rows.sort("query_id").rows() == [("a", 5.0, 3.0, 4.0), ("b", 7.0, 0.0, 0.0)]
+    rows = score_signals(scored)
+    assert rows.sort("query_id").rows() == [("a", 5.0, 3.0, 4.0, 4.0), ("b", 7.0, 0.0, 0.0, 0.0)]

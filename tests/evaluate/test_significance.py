@@ -119,7 +119,7 @@ def test_interval_like_scipy():
 def test_interval_covers_the_truth():
     rng = np.random.default_rng(4)
     # The columns of one call are as many sets.
-    low, high = bootstrap_interval((rng.random((200, 100)) < 0.3) * 1.0, np.ones(200), resamples=1_000)
+    low, high = bootstrap_interval((rng.random((200, 100)) < 0.3) * 1.0, np.ones(200))
     covered = int(((low <= 0.3) & (high >= 0.3)).sum())
     assert stats.binomtest(covered, len(low), 0.95).pvalue > 0.01
 

@@ -85,8 +85,8 @@ def test_another_dataset_than_the_benchs(bench: Bench) -> None:
 
 def test_saved_runs_come_back_and_are_kept_once(data: Dataset, done: Experiment, tmp_path: Path) -> None:
     store = MemoryStore.open(tmp_path / "store")
-    ids = done.save(store)
-    assert done.save(store) == ids
+    ids = [store.runs.save(run) for run in done.runs]
+    assert [store.runs.save(run) for run in done.runs] == ids
     assert store.runs.listing().height == len(set(ids)) == len(done.runs)
     for run_id, run in zip(ids, done.runs, strict=True):
         back = store.runs.load(run_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,12 @@ import pytest
 
 from memlab import DataError, pipeline
 from memlab.evaluate import MULTI_SESSION, evaluate
+from memlab.experiments import learning
 from memlab.experiments.learning import UNTRAINED, curve
 from memlab.records import Dataset
 from memlab.rerank import Model
 from memlab.rerank.training import Lists
 from memlab.retrieve import Bench
-
-module = importlib.import_module("memlab.experiments.learning.curve")
 
 
 @pytest.fixture
@@ -29,7 +27,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         made.append(tuple(sorted(one.scope for one in lists)))
         return Model({}, {}, {"scopes": list(made[-1]), "seed": seed})
 
-    measured = module.complete
+    measured = learning._complete
 
     def complete(model: Model | None, of: Lists, *, k: int) -> np.ndarray:
         if model is None:
@@ -37,8 +35,8 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         assert of.scope not in model.about["scopes"]
         return np.full(len(of.turns), len(model.about["scopes"]) / 10)
 
-    monkeypatch.setattr(module, "train", train)
-    monkeypatch.setattr(module, "complete", complete)
+    monkeypatch.setattr(learning, "train", train)
+    monkeypatch.setattr(learning, "_complete", complete)
     return made
 
 

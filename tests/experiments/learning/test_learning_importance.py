@@ -11,8 +11,7 @@ import pytest
 
 from memlab import DataError, pipeline
 from memlab.evaluate import MULTI_SESSION, evaluate
-from memlab.experiments.learning import UNTRAINED, group_of, importance
-from memlab.experiments.learning.importance import _permuted
+from memlab.experiments.learning import UNTRAINED, _permuted, group_of, importance
 from memlab.records import Dataset
 from memlab.rerank import Model, train
 from memlab.rerank.training import Lists
