@@ -9,7 +9,7 @@ from typing import NamedTuple
 from memlab.knowledge._patterns import P, W
 from memlab.language.clauses import normal
 from memlab.language.lexicon import lexicon
-from memlab.language.verbs import forms
+from memlab.language.verbs import conjugated, forms
 
 _MORE_VERBS = """
 sleep:slept:slept keep:kept:kept split:split:split date conduct resign report cycle separate wear:wore:worn want plan
@@ -18,6 +18,12 @@ lay:laid:laid appoint promote prepare share crash adore enjoy merge hand put:put
 let:let:let:letting handle turn quit:quit:quit:quitting call name retire feed:fed:fed park visit hire enroll enrol
 migrate hunt search argue cry:cried:cried tell:told:told ask flood snore smell become:became:become
 """
+_AUXILIARIES = {
+    "be": "am:present is:present are:present was:past were:past be:present been:participle being:ing",
+    "have": "has:third have:present had:past having:ing",
+    "do": "does:third do:present did:past doing:ing done:participle",
+    "cancel": "canceled:past+participle cancelled:past+participle",
+}
 PRESENT, PROGRESSIVE, PAST, PERFECT, PLAN, FORMER = "present", "progressive", "past", "perfect", "plan", "former"
 
 
@@ -52,31 +58,15 @@ def lemmas() -> dict[str, tuple[str, frozenset[str]]]:
     """Give base and tenses of every verb form that is known here."""
     table = {word: (form.base, form.tense) for word, form in forms().items()}
     for entry in _MORE_VERBS.split():
-        base, *irregular = entry.split(":")
-        past = irregular[0] if irregular else base + ("d" if base.endswith("e") else "ed")
-        if base.endswith("y") and base[-2] not in "aeiou" and not irregular:
-            past = base[:-1] + "ied"
-        participle = irregular[1] if len(irregular) > 1 else past
-        ing = irregular[2] if len(irregular) > 2 else (base[:-1] if base.endswith("e") else base) + "ing"
-        third = base[:-1] + "ies" if past.endswith("ied") else base + ("es" if base[-1] in "sxho" else "s")
-        for tense, word in (
-            ("present", base),
-            ("third", third),
-            ("past", past),
-            ("participle", participle),
-            ("ing", ing),
-        ):
-            old = table.get(word)
-            if old is None or old[0] == base:
-                table[word] = (base, (old[1] if old else frozenset()) | {tense})
-    for word, base, *tenses in (
-        ("am", "be", "present"), ("is", "be", "present"), ("are", "be", "present"), ("was", "be", "past"), ("were",
-        "be", "past"), ("be", "be", "present"), ("been", "be", "participle"), ("being", "be", "ing"), ("has",
-        "have", "third"), ("have", "have", "present"), ("had", "have", "past"), ("having", "have", "ing"), ("does",
-        "do", "third"), ("do", "do", "present"), ("did", "do", "past"), ("doing", "do", "ing"), ("done", "do",
-        "participle"), ("canceled", "cancel", "past", "participle"), ("cancelled", "cancel", "past", "participle"),
-    ):  # fmt: skip
-        table[word] = (base, frozenset(tenses))
+        base, tenses_of = conjugated(entry)
+        for tense, word in tenses_of.items():
+            known = table.get(word, (base, frozenset()))
+            if known[0] == base:
+                table[word] = (base, known[1] | {tense})
+    for base, known_forms in _AUXILIARIES.items():
+        for form in known_forms.split():
+            word, tense = form.split(":")
+            table[word] = (base, frozenset(tense.split("+")))
     return table
 
 
@@ -103,8 +93,9 @@ def verb_phrase(text: str) -> Verb | None:
         first, _, tail = _strip(rest[plan.end() :]).partition(" ")
         base = _base(first)
         return Verb(f"{base} {tail}".strip(), PLAN, "", now) if base and first.lower() not in ("not", "never") else None
-    if find := re.match(r"(?:have|has|need|needs) to find (.+)$", rest, re.I):
-        return Verb(f"look for {find[1]}", PROGRESSIVE, "", now)
+    if given := P["given_up"].match(rest):
+        first, _, tail = rest[given.end() :].partition(" ")
+        return Verb(f"{_base(first)} {tail}".strip(), PRESENT, "no longer", now)
     if P["hedged"].match(rest):
         return None
     words = rest.split()
@@ -133,8 +124,8 @@ def verb_phrase(text: str) -> Verb | None:
         words = _strip(" ".join(words)).split()
     if not words or P["hedged"].match(" ".join(words)):
         return None
-    if words[0].lower() == "can" and len(words) > 2 and words[1].lower() in ("speak", "read", "play"):
-        return Verb(f"can {' '.join(words[1:])}", PRESENT, negated, now)
+    if words[0].lower() == "can" and len(words) > 2 and words[1].lower() in ("speak", "play"):
+        return Verb(" ".join(words[1:]), PRESENT, negated, now)
     known = lemmas().get(words[0].lower().strip(","))
     if known is None:
         return None
@@ -167,10 +158,14 @@ def verb_phrase(text: str) -> Verb | None:
 
 
 def _cannot(words: list[str]) -> Verb | None:
-    if words and words[0].lower() in ("eat", "drink", "have", "stand", "bear"):
-        text = f"can not {' '.join(words)}" if words[0].lower() in ("stand", "bear") else " ".join(words)
-        return Verb(text, PRESENT, "" if text.startswith("can") else "not", False)
-    return None
+    first, rest = (words[0].lower(), words[1:]) if words else ("", [])
+    if first in ("stand", "bear"):
+        return Verb(" ".join(["can not", first, *rest]), PRESENT, "", False)
+    # Who cannot have or touch something does not eat it.
+    eaten = first in ("eat", "have", "touch")
+    return (
+        Verb(" ".join(["eat" if eaten else first, *rest]), PRESENT, "not", False) if eaten or first == "drink" else None
+    )
 
 
 def _strip(text: str) -> str:
