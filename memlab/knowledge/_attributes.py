@@ -1,4 +1,4 @@
-"""Attributes that a message names with their values, and other wordings that no verb tells: codes, roles, days, pairs, counts."""
+"""Wordings that no verb tells: attributes with their values, roles, days, pairs, counts, corrections."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ def _noun(text: str) -> tuple[str, str]:
         word, last = words[at].lower().strip(","), words[at - 1]
         tenses = lemmas().get(word, ("", frozenset()))[1]
         finite = tenses & {"third", "past"} or ("present" in tenses and last.endswith("s")) or word in W["finite"]
-        if last.lower() in KIN and "ing" in tenses or (finite and not last.endswith(",")):
+        if (last.lower() in KIN and "ing" in tenses) or (finite and not last.endswith(",")):
             return " ".join(word.strip(",") for word in words[:at]), " ".join(words[at:])
     return "", text
 
