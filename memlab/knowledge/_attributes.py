@@ -44,8 +44,8 @@ def read(plain: str, talk: Talk) -> Iterator[Statement]:
         if P["apart"].match(pair["rest"]):
             yield Statement(me, "broke up with", who)
             return
-        if state := P["together"].match(pair["rest"]):
-            state = state["state"].lower()
+        if together := P["together"].match(pair["rest"]):
+            state = together["state"].lower()
             yield Statement(me, f"is {state} to" if state in ("engaged", "married") else "is dating", who)
             return
     if talk.role and (name := P["it_is"].match(plain)) and name["who"].lower() not in _NOBODY:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from memlab.knowledge import _attributes
 from memlab.knowledge._attributes import Talk
 from memlab.knowledge._patterns import KIN, P, W
-from memlab.knowledge._phrase import IT, Statement, lemmas, verb_phrase
+from memlab.knowledge._phrase import IT, Statement, lemma, verb_phrase
 from memlab.knowledge._relations import told
 from memlab.language.casual import written
 from memlab.language.clauses import normal
@@ -106,20 +106,12 @@ def _clauses(plain: str, talk: Talk, ago: bool) -> Iterator[Statement]:
 
 def _left_out(tail: str, hinge: str, before: str | None, talk: Talk) -> str | None:
     """Say who does what a clause without a subject tells: who was spoken of before "and", else who speaks."""
-    word = _verb(tail)
-    tenses = lemmas().get(word, ("", frozenset()))[1]
-    if not tenses and word not in ("might", "may", "will"):
-        return None
-    if word in ("might", "may", "will", "planning", "going", "thinking") and not hinge:
-        return talk.speaker
-    if before and hinge in ("and", "then", "but", "and then", ","):
+    tenses = lemma(_verb(tail))[1]
+    if before and tenses and hinge in ("and", "then", "but", "and then", ","):
         return before
-    bare = (
-        tenses & {"present", "third"} and "past" not in tenses and word not in ("report", "start", "starting", "begin")
-    )
     # "Looking for a flat is hard" is about looking.
-    about = "ing" in tenses and P["predicated"].search(tail)
-    return None if bare or about or not tenses else talk.speaker
+    told = tenses & {"past", "ing"} and not ("ing" in tenses and P["predicated"].search(tail))
+    return talk.speaker if told else None
 
 
 def _verb(text: str) -> str:
@@ -156,7 +148,7 @@ def _begins(text: str, talk: Talk, *, joined: bool, both: bool) -> bool:
         return True
     subject, tail = _subject(rest, talk)
     word = _verb(tail)
-    tenses = lemmas().get(word, ("", frozenset()))[1]
+    tenses = lemma(word)[1]
     if subject is not None:
         return bool(tenses) or word in W["auxiliary"]
     # "dinner and drinks": a noun, unless its form is a verb's alone.
@@ -204,14 +196,14 @@ def _subject(text: str, talk: Talk) -> tuple[str | None, str]:
 def _named(text: str, first: str, talk: Talk) -> tuple[str | None, str]:
     """Read a clause that begins with the name of somebody who was not named before: "Anna moved to Oslo"."""
     named = P["named_first"].match(text)
-    if not named or first in _NO_NAME or first in lemmas():
+    if not named or first in _NO_NAME or lemma(first)[0]:
         return None, text
     name = named[1]
-    if name.split()[-1].lower() in lemmas():
+    if lemma(name.split()[-1])[0]:
         name = name.split()[0]
     rest = text[len(name) :].strip()
     word = _verb(rest)
-    finite = lemmas().get(word, ("", frozenset()))[1] & {"third", "past"} or word in W["finite"]
+    finite = lemma(word)[1] & {"third", "past"} or word in W["finite"]
     known = name.lower() in talk.names or name.split()[0].lower() not in lexicon()
     return (name, rest) if finite and known else (None, text)
 
@@ -221,7 +213,7 @@ def _noun(text: str) -> tuple[str, str]:
     words = text.split()
     for at in range(1, min(len(words), 6)):
         word, last = words[at].lower().strip(","), words[at - 1]
-        tenses = lemmas().get(word, ("", frozenset()))[1]
+        tenses = lemma(word)[1]
         finite = tenses & {"third", "past"} or ("present" in tenses and last.endswith("s")) or word in W["finite"]
         if (last.lower() in KIN and "ing" in tenses) or (finite and not last.endswith(",")):
             return " ".join(word.strip(",") for word in words[:at]), " ".join(words[at:])
@@ -256,6 +248,6 @@ def _mention(plain: str, talk: Talk) -> None:
         if addressed or unknown or low in _NO_NAME | KIN or low == talk.speaker.lower():
             continue
         placed = lead.lower().split()[-1:] and lead.lower().split()[-1] in W["places"]
-        verb = "third" in lemmas().get(following, ("", frozenset()))[1] or following in W["finite"]
+        verb = "third" in lemma(following)[1] or following in W["finite"]
         if not placed and (verb or lead):
             talk.he = talk.she = talk.names.get(low, name)

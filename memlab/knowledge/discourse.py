@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 
 import polars as pl
@@ -27,9 +27,7 @@ _VALUE_ONLY = frozenset(
     for verb in ("is", "are", "runs", "starts", "opens", "closes", "meets")
     for place in ("", "on", "at")
 ) | {"is now", "moved to"}
-_SCHEDULES = frozenset(
-    {"is on", "are on", "is at", "are at", "moved to", "runs at", "runs on", "starts at", "meets on"}
-)
+_SCHEDULES = frozenset(predicate for predicate in _VALUE_ONLY if predicate.endswith((" on", " at", " to")))
 _TIMED = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d[:.]\d\d|\b\d ?[ap]m\b", re.I)
 _LIKING = frozenset({"like", "love", "prefer", "eat", "drink", "smoke", "take"})
 _COUNTING = frozenset({"have", "teach", "take"})
@@ -44,7 +42,11 @@ _RECENT = 6
 
 @dataclass
 class _Told:
-    """A statement that may still hold."""
+    """A statement that may still hold.
+
+    :param attribute: what of its owner the subject is: "gym code" of "Nora's gym code".
+    :param fresh: whether the message says that it is so from now on.
+    """
 
     id: str
     subject: str
@@ -54,15 +56,11 @@ class _Told:
     predicate: str
     object: str
     words: frozenset[str]
+    attribute: frozenset[str]
     speaker: str | None
     context: frozenset[str]
     fresh: bool
     closed: bool = False
-
-    @property
-    def attribute(self) -> frozenset[str]:
-        """What of its owner the subject is: "gym code" of "Nora's gym code"."""
-        return frozenset(bases(_attribute(self.subject)))
 
     def same(self, other: _Told) -> bool:
         """Whether the values are one, or one is a part of the other."""
@@ -71,15 +69,9 @@ class _Told:
         )
 
 
-@dataclass
-class _Memory:
-    """What was told in a scope."""
-
-    told: list[_Told] = field(default_factory=list)
-
-    def open(self) -> Iterator[_Told]:
-        """Give what may still hold, the latest first."""
-        return (one for one in reversed(self.told) if not one.closed)
+def _open(memory: list[_Told]) -> Iterator[_Told]:
+    """Give what was told in a scope and may still hold, the latest first."""
+    return (one for one in reversed(memory) if not one.closed)
 
 
 def completed(facts: pl.DataFrame) -> pl.DataFrame:
@@ -101,10 +93,10 @@ def completed(facts: pl.DataFrame) -> pl.DataFrame:
     closes: dict[int, list[str]] = {}
     lasts: dict[int, int] = {}
     tense: dict[str, list[str]] = {}
-    scope, memory = None, _Memory()
+    scope, memory = None, list[_Told]()
     for row, fact_id, place, subject, predicate, obj, speaker, text in order.select(columns).iter_rows():
         if place != scope:
-            scope, memory = place, _Memory()
+            scope, memory = place, []
         if subject == IT and predicate in (CHANGED, "is off"):
             ended = _doubted(memory, speaker, obj) if predicate == CHANGED else _called_off(memory, obj)
             over = "tells that it is no longer so" if predicate == CHANGED else "no longer counts on"
@@ -128,7 +120,7 @@ def completed(facts: pl.DataFrame) -> pl.DataFrame:
         if days := _days(told):
             lasts[row] = days
         if told.manner not in ("end", "was"):
-            memory.told.append(told)
+            memory.append(told)
     return _with(facts, changed, closes, lasts, tense)
 
 
@@ -138,13 +130,13 @@ def _close(ended: list[_Told]) -> list[str]:
     return [one.id for one in ended]
 
 
-def _doubted(memory: _Memory, speaker: str | None, sentence: str) -> list[_Told]:
+def _doubted(memory: list[_Told], speaker: str | None, sentence: str) -> list[_Told]:
     """Find what a sentence that is not understood seems to have ended: it names the value as gone, or what the value is
     of as new."""
     words = frozenset(bases(sentence)) - _PLAIN
     gone, new = bool(P["gone"].search(sentence)), bool(P["renewed"].search(sentence))
     out = []
-    for one in memory.open():
+    for one in _open(memory):
         of_speaker = one.subject == speaker or one.subject.startswith(f"{speaker}'s ")
         if not of_speaker and not frozenset(bases(one.subject)) & words:
             continue
@@ -154,9 +146,9 @@ def _doubted(memory: _Memory, speaker: str | None, sentence: str) -> list[_Told]
     return out
 
 
-def _called_off(memory: _Memory, value: str) -> list[_Told]:
+def _called_off(memory: list[_Told], value: str) -> list[_Told]:
     """Find whatever has a value: "Lisbon is off"."""
-    return [one for one in memory.open() if one.manner in ("is", "plan") and _shares(one, value)]
+    return [one for one in _open(memory) if one.manner in ("is", "plan") and _shares(one, value)]
 
 
 def _days(told: _Told) -> int | None:
@@ -166,11 +158,11 @@ def _days(told: _Told) -> int | None:
     return next((r.days for r in relations() if r.days and r.says == told.predicate), None)
 
 
-def _against(memory: _Memory, new: _Told) -> Iterator[_Told]:
+def _against(memory: list[_Told], new: _Told) -> Iterator[_Told]:
     """Find what stands in tension with a statement: "does not eat meat", "loves steak"."""
     if new.relation not in _LIKING or new.manner not in ("is", "not"):
         return
-    for one in memory.open():
+    for one in _open(memory):
         if one.subject == new.subject and one.relation in _LIKING and {one.manner, new.manner} == {"is", "not"}:
             general, particular = (one, new) if one.manner == "not" else (new, one)
             if _covers(general, particular) or (general.words & particular.words and one.relation != new.relation):
@@ -215,8 +207,8 @@ def _read(fact_id: str, subject: str, predicate: str, obj: str, speaker: str | N
         return None
     # "Living in the city, I miss the woods" carries out no plan.
     fresh = bool(P["renewed"].search(text) or P["begun"].search(text))
-    words, context = frozenset(bases(obj)), frozenset(bases(text))
-    return _Told(fact_id, subject, manner, base, one, predicate, obj, words, speaker, context, fresh)
+    words, attribute, context = (frozenset(bases(said)) for said in (obj, _attribute(subject), text))
+    return _Told(fact_id, subject, manner, base, one, predicate, obj, words, attribute, speaker, context, fresh)
 
 
 def _attribute(subject: str) -> str:
@@ -242,16 +234,16 @@ def _shape(value: str) -> str:
     return "code" if re.search(r"\d", value) else "word"
 
 
-def _replaced(memory: _Memory, obj: str, speaker: str | None, text: str) -> tuple[str, str, str] | None:
+def _replaced(memory: list[_Told], obj: str, speaker: str | None, text: str) -> tuple[str, str, str] | None:
     """Find of what "it's Henrik now", "4417, not 4471" is the new value."""
     if both := re.match(r"not (?P<old>.+?) but (?P<new>.+)$", obj):
         old = re.compile(rf"(?<![\w.]){re.escape(both['old'])}(?![\w.])")
-        for one in memory.open():
+        for one in _open(memory):
             if one.manner == "is" and old.search(one.object):
                 return one.subject, one.predicate, old.sub(both["new"], one.object, count=1)
         return None
     shape, context = _shape(obj), frozenset(bases(text))
-    for rank, one in enumerate(memory.open()):
+    for rank, one in enumerate(_open(memory)):
         if one.manner != "is" or one.relation not in ("is", "report to") or _shape(one.object) != shape:
             continue
         boss = one.relation == "report to"
@@ -263,11 +255,11 @@ def _replaced(memory: _Memory, obj: str, speaker: str | None, text: str) -> tupl
     return None
 
 
-def _recounted(memory: _Memory, obj: str, speaker: str | None, _: str) -> tuple[str, str, str] | None:
+def _recounted(memory: list[_Told], obj: str, speaker: str | None, _: str) -> tuple[str, str, str] | None:
     """Find of what "so three", "three cats", "+1 cat" is the new number."""
     number, _, noun = obj.partition(" ")
     wanted = bases(noun)[-1:]
-    for one in memory.open():
+    for one in _open(memory):
         _, counts, kind = (one.one or "").partition("number of ")
         if one.manner != "is" or not counts:
             continue
@@ -290,21 +282,21 @@ def _shares(one: _Told, value: str) -> bool:
     return bool(words) and (words <= one.words | frozenset(bases(one.subject)) or (bool(told) and told <= words))
 
 
-def _ended(memory: _Memory, new: _Told) -> list[_Told]:
+def _ended(memory: list[_Told], new: _Told) -> list[_Told]:
     """Find what a statement ends."""
     if new.predicate in _WILD:
-        of = [one for one in memory.open() if one.subject == new.subject and one.manner in ("is", "plan")]
+        of = [one for one in _open(memory) if one.subject == new.subject and one.manner in ("is", "plan")]
         if new.predicate == _PARTED:
             # By a name that is not known here too: one parts from whom one is with.
             known = [one for one in of if one.one in ("partner", "company", "home") and _shares(one, new.object)]
             return known or [one for one in of if one.one == "partner" and one.manner == "is"]
         out = [one for one in of if _shares(one, new.object)]
     else:
-        out = [one for one in memory.open() if _ends(new, one)]
+        out = [one for one in _open(memory) if _ends(new, one)]
     left = new.predicate == "has left" and any(one.one == "job" for one in out)
     if left or (new.manner == "end" and new.one == "job"):
         # Who leaves a job leaves its boss.
-        out += [one for one in memory.open() if one.manner == "is" and one not in out and _boss(one, new.subject)]
+        out += [one for one in _open(memory) if one.manner == "is" and one not in out and _boss(one, new.subject)]
     return out
 
 
