@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from memlab.knowledge._patterns import CLAUSES, KIN, SENTENCES, Form, P, W
@@ -31,43 +31,39 @@ class Talk:
     about: str | None = None
 
 
-def read(plain: str, talk: Talk) -> Iterator[Statement]:
+def sentence(plain: str, talk: Talk) -> Statement | None:
     """Read what a whole sentence says: of a pair, by what it corrects, counts, or only points to.
 
-    >>> from memlab.knowledge._attributes import Talk, read
-    >>> list(read("me and Bram broke up", Talk("Nora"))), list(read("it's 9021 now", Talk("Nora")))[0].object
-    ([Statement(subject='Nora', predicate='broke up with', object='Bram')], '9021')
+    >>> from memlab.knowledge._attributes import Talk, sentence
+    >>> sentence("me and Bram broke up", Talk("Nora")), sentence("it's 9021 now", Talk("Nora")).object
+    (Statement(subject='Nora', predicate='broke up with', object='Bram'), '9021')
     """
     me, names = talk.speaker, talk.names
     if (pair := P["pair"].match(plain)) and (who := pair["who"] or pair["other"]).lower() not in _NOBODY:
         who = names.get(who.lower(), who.capitalize())
         if P["apart"].match(pair["rest"]):
-            yield Statement(me, "broke up with", who)
-            return
+            return Statement(me, "broke up with", who)
         if together := P["together"].match(pair["rest"]):
             state = together["state"].lower()
-            yield Statement(me, f"is {state} to" if state in ("engaged", "married") else "is dating", who)
-            return
-    if talk.role and (name := P["it_is"].match(plain)) and name["who"].lower() not in _NOBODY:
-        yield Statement(talk.role, "is", name["who"])
-        talk.role = None
-        return
-    talk.role = f"{me}'s {_plain(wrong['role'])}" if (wrong := P["is_not"].search(plain)) else talk.role
-    if whole := _formed(SENTENCES, plain, me, talk):
-        yield whole
+            return Statement(me, f"is {state} to" if state in ("engaged", "married") else "is dating", who)
+    role, talk.role = talk.role, None
+    if role and (name := P["it_is"].match(plain)) and name["who"].lower() not in _NOBODY:
+        return Statement(role, "is", name["who"])
+    wrong = P["is_not"].search(plain)
+    talk.role = f"{me}'s {_plain(wrong['role'])}" if wrong else role
+    return _formed(SENTENCES, plain, me, talk)
 
 
-def fragment(plain: str, holder: str, talk: Talk) -> Iterator[Statement]:
+def clause(plain: str, holder: str, talk: Talk) -> Statement | None:
     """Read a clause that is led by a noun: "gym code 4417", "new boss: a Joris", "bins are on Tuesday".
 
     :param holder: whose an attribute is that names nobody: who was just spoken of, else who speaks.
 
-    >>> from memlab.knowledge._attributes import Talk, fragment
-    >>> list(fragment("my gym code is 4417", "Nora", Talk("Nora")))
-    [Statement(subject="Nora's gym code", predicate='is', object='4417')]
+    >>> from memlab.knowledge._attributes import Talk, clause
+    >>> clause("my gym code is 4417", "Nora", Talk("Nora"))
+    Statement(subject="Nora's gym code", predicate='is', object='4417')
     """
-    if whole := attributed(plain, talk, holder) or _scheduled(plain) or _formed(CLAUSES, plain, holder, talk):
-        yield whole
+    return attributed(plain, talk, holder) or _scheduled(plain) or _formed(CLAUSES, plain, holder, talk)
 
 
 def attributed(plain: str, talk: Talk, holder: str) -> Statement | None:

@@ -68,7 +68,8 @@ def read(sentence: str, talk: Talk) -> Iterator[Statement]:
         if whole := _attributes.attributed(plain, talk, talk.about or talk.speaker):
             yield whole
             return
-        yield from _attributes.read(plain, talk)
+        if whole := _attributes.sentence(plain, talk):
+            yield whole
     yield from _clauses(plain, talk, ago)
 
 
@@ -81,10 +82,10 @@ def _clauses(plain: str, talk: Talk, ago: bool) -> Iterator[Statement]:
     before: str | None = None
     for hinge, piece in _pieces(plain, talk):
         rest = P["no_subject"].sub("I am not ", P["be_after_s"].sub(r"\1 is", _led(piece)))
-        nouns = [] if ago else list(_attributes.fragment(rest, before or talk.about or talk.speaker, talk))
-        if nouns:
-            yield from nouns
-            holder = nouns[-1].subject
+        whole = None if ago else _attributes.clause(rest, before or talk.about or talk.speaker, talk)
+        if whole:
+            yield whole
+            holder = whole.subject
             if holder not in (IT, talk.speaker) and not holder.startswith(f"{talk.speaker}'s"):
                 talk.about = holder.split("'s ")[0]
             continue
@@ -110,7 +111,7 @@ def _left_out(tail: str, hinge: str, before: str | None, talk: Talk) -> str | No
     if before and tenses and hinge in ("and", "then", "but", "and then", ","):
         return before
     # "Looking for a flat is hard" is about looking.
-    told = tenses & {"past", "ing"} and not ("ing" in tenses and P["predicated"].search(tail))
+    told = tenses & {"past", "ing", "participle"} and not ("ing" in tenses and P["predicated"].search(tail))
     return talk.speaker if told else None
 
 
@@ -144,7 +145,7 @@ def _pieces(plain: str, talk: Talk) -> list[tuple[str, str]]:
 
 def _begins(text: str, talk: Talk, *, joined: bool, both: bool) -> bool:
     rest = _led(text)
-    if next(iter(_attributes.fragment(rest, talk.speaker, talk)), None):
+    if _attributes.clause(rest, talk.speaker, talk):
         return True
     subject, tail = _subject(rest, talk)
     word = _verb(tail)

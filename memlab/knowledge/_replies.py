@@ -29,8 +29,8 @@ def replied(question: str, answer: str, talk: Talk) -> Iterator[Statement]:
         return
     yes, no = P["yes"].match(answer), P["no"].match(answer)
     content = P["no"].sub("", P["yes"].sub("", answer))
-    for name, predicate in (("where_home", "lives in"), ("where_work", "works at"), ("subject", "studies")):
-        if P[name].search(question):
+    for asked, predicate in (("where_home", "lives in"), ("where_work", "works at"), ("subject", "studies")):
+        if P[asked].search(question):
             value = re.sub(r"^(?:in|at|near|on)\s+", "", nominal(content, most=5), flags=re.I)
             if value and not P["no_place"].match(value):
                 yield Statement(me, predicate, value)
