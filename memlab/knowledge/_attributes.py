@@ -88,7 +88,8 @@ def _scheduled(plain: str) -> Statement | None:
         return Statement(name, "moved to", value)
     verb = re.match(r"\s*(run|start|open|close|meet)s?\b", day["verb"], re.I)
     says = f"{verb[1].lower()}s" if verb else "are" if re.search(r"[^\Ws]s$", name) else "is"
-    return Statement(name, f"{says} {'at' if re.match(r'[0-9]|noon|midnight|half', value, re.I) else 'on'}", value)
+    at = re.match(r"(?:\d[\d:.]*(?: ?[ap]m)?|noon|midnight|half .*)$", value, re.I)
+    return Statement(name, f"{says} {'at' if at else 'on'}", value)
 
 
 def _formed(forms: tuple[Form, ...], plain: str, holder: str, talk: Talk) -> Statement | None:

@@ -111,8 +111,8 @@ def _left_out(tail: str, hinge: str, before: str | None, talk: Talk) -> str | No
     if before and tenses and hinge in ("and", "then", "but", "and then", ","):
         return before
     # "Looking for a flat is hard" is about looking.
-    told = tenses & {"past", "ing", "participle"} and not ("ing" in tenses and P["predicated"].search(tail))
-    return talk.speaker if told else None
+    about = "ing" in tenses and P["predicated"].search(tail)
+    return talk.speaker if tenses & {"past", "ing", "participle"} and not about else None
 
 
 def _verb(text: str) -> str:

@@ -4,74 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
 
 import polars as pl
 
 from memlab.knowledge._patterns import P, W
 from memlab.knowledge._phrase import CHANGED, IT
 from memlab.knowledge._relations import kinds, relations
+from memlab.knowledge._told import PARTED, PLAIN, SCHEDULES, WILD, Told, attribute_of, read, shape, shares, still_open
 from memlab.language.manner import bases
 from memlab.language.people import PERSONS, PLURAL_PERSONS
 
-_MANNERS = {
-    "no longer ": "end", "is no longer ": "end", "used to ": "was", "plans to ": "plan", "does not ": "not",
-    "is not ": "not",
-}  # fmt: skip
-_PARTED = "broke up with"
-_WILD = frozenset({"gave up", "has left", "is off", _PARTED})
-"""Predicates that end whatever has their value."""
-_VALUE_ONLY = frozenset(
-    f"{verb} {place}".strip()
-    for verb in ("is", "are", "runs", "starts", "opens", "closes", "meets")
-    for place in ("", "on", "at")
-) | {"is now", "moved to"}
-_SCHEDULES = frozenset(predicate for predicate in _VALUE_ONLY if predicate.endswith((" on", " at", " to")))
 _TIMED = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d[:.]\d\d|\b\d ?[ap]m\b", re.I)
 _LIKING = frozenset({"like", "love", "prefer", "eat", "drink", "smoke", "take"})
-_COUNTING = frozenset({"have", "teach", "take"})
 _ROLES = frozenset(bases("boss manager supervisor coach landlord head lead chief director captain dentist therapist"))
 _AT_WORK = frozenset(bases("boss manager supervisor lead head chief department line"))
-_PLAIN = frozenset(
-    bases("it is now the a an to and i my you me we be been have has new not that this of in on for from so they all")
-)
 _PLANNED_DAYS = 120
 _RECENT = 6
-
-
-@dataclass
-class _Told:
-    """A statement that may still hold.
-
-    :param attribute: what of its owner the subject is: "gym code" of "Nora's gym code".
-    :param fresh: whether the message says that it is so from now on.
-    """
-
-    id: str
-    subject: str
-    manner: str
-    relation: str
-    one: str | None
-    predicate: str
-    object: str
-    words: frozenset[str]
-    attribute: frozenset[str]
-    speaker: str | None
-    context: frozenset[str]
-    fresh: bool
-    closed: bool = False
-
-    def same(self, other: _Told) -> bool:
-        """Whether the values are one, or one is a part of the other."""
-        return self.words == other.words or bool(
-            self.words and other.words and (self.words <= other.words or other.words <= self.words)
-        )
-
-
-def _open(memory: list[_Told]) -> Iterator[_Told]:
-    """Give what was told in a scope and may still hold, the latest first."""
-    return (one for one in reversed(memory) if not one.closed)
 
 
 def completed(facts: pl.DataFrame) -> pl.DataFrame:
@@ -93,7 +41,7 @@ def completed(facts: pl.DataFrame) -> pl.DataFrame:
     closes: dict[int, list[str]] = {}
     lasts: dict[int, int] = {}
     tense: dict[str, list[str]] = {}
-    scope, memory = None, list[_Told]()
+    scope, memory = None, list[Told]()
     for row, fact_id, place, subject, predicate, obj, speaker, text in order.select(columns).iter_rows():
         if place != scope:
             scope, memory = place, []
@@ -109,7 +57,7 @@ def completed(facts: pl.DataFrame) -> pl.DataFrame:
             if whole is None:
                 continue
             subject, predicate, obj = whole
-        told = _read(fact_id, subject, predicate, obj, speaker, text or "")
+        told = read(fact_id, subject, predicate, obj, speaker, text or "")
         if told is None:
             continue
         if ended := _ended(memory, told):
@@ -124,142 +72,82 @@ def completed(facts: pl.DataFrame) -> pl.DataFrame:
     return _with(facts, changed, closes, lasts, tense)
 
 
-def _close(ended: list[_Told]) -> list[str]:
+def _close(ended: list[Told]) -> list[str]:
     for one in ended:
         one.closed = True
     return [one.id for one in ended]
 
 
-def _doubted(memory: list[_Told], speaker: str | None, sentence: str) -> list[_Told]:
+def _doubted(memory: list[Told], speaker: str | None, sentence: str) -> list[Told]:
     """Find what a sentence that is not understood seems to have ended: it names the value as gone, or what the value is
     of as new."""
-    words = frozenset(bases(sentence)) - _PLAIN
+    words = frozenset(bases(sentence)) - PLAIN
     gone, new = bool(P["gone"].search(sentence)), bool(P["renewed"].search(sentence))
     out = []
-    for one in _open(memory):
+    for one in still_open(memory):
         of_speaker = one.subject == speaker or one.subject.startswith(f"{speaker}'s ")
         if not of_speaker and not frozenset(bases(one.subject)) & words:
             continue
-        attribute, value = one.attribute - _PLAIN, one.words - _PLAIN
+        attribute, value = one.attribute - PLAIN, one.words - PLAIN
         if (gone and value and value <= words) or (new and attribute and attribute <= words):
             out.append(one)
     return out
 
 
-def _called_off(memory: list[_Told], value: str) -> list[_Told]:
+def _called_off(memory: list[Told], value: str) -> list[Told]:
     """Find whatever has a value: "Lisbon is off"."""
-    return [one for one in _open(memory) if one.manner in ("is", "plan") and _shares(one, value)]
+    return [one for one in still_open(memory) if one.manner in ("is", "plan") and shares(one, value)]
 
 
-def _days(told: _Told) -> int | None:
+def _days(told: Told) -> int | None:
     """Say for how long a statement is taken to hold when it is not told again: what is planned is done or dropped."""
     if told.manner == "plan":
         return _PLANNED_DAYS
     return next((r.days for r in relations() if r.days and r.says == told.predicate), None)
 
 
-def _against(memory: list[_Told], new: _Told) -> Iterator[_Told]:
+def _against(memory: list[Told], new: Told) -> Iterator[Told]:
     """Find what stands in tension with a statement: "does not eat meat", "loves steak"."""
     if new.relation not in _LIKING or new.manner not in ("is", "not"):
         return
-    for one in _open(memory):
+    for one in still_open(memory):
         if one.subject == new.subject and one.relation in _LIKING and {one.manner, new.manner} == {"is", "not"}:
             general, particular = (one, new) if one.manner == "not" else (new, one)
             if _covers(general, particular) or (general.words & particular.words and one.relation != new.relation):
                 yield one
 
 
-def _covers(general: _Told, particular: _Told) -> bool:
+def _covers(general: Told, particular: Told) -> bool:
     """Whether what one names is of the kind that the other names: steak is meat."""
     return any(kinds().get(word, frozenset()) & particular.words for word in general.words)
 
 
-@cache
-def _table() -> dict[str, tuple[str, str | None]]:
-    """Give the base and the group of each predicate of the table of relations, in every manner."""
-    return {form: (row.base, row.one) for row in relations() for form in (row.says, row.base)}
-
-
-def _known(predicate: str) -> tuple[str, str, str | None] | None:
-    """Give manner, base and group of a predicate of the table."""
-    lead = next((lead for lead in _MANNERS if predicate.startswith(lead)), "")
-    rest = predicate.removeprefix(lead)
-    hit = _table().get(rest) or (_table().get(f"is {rest}".strip()) if lead else None)
-    return (_MANNERS.get(lead, "is"), *hit) if hit else None
-
-
-def _read(fact_id: str, subject: str, predicate: str, obj: str, speaker: str | None, text: str) -> _Told | None:
-    """Read a statement; nothing where its predicate is not one of the rules'."""
-    known = _known(predicate)
-    if predicate in _WILD:
-        manner, base, one = "is" if predicate == _PARTED else "end", predicate, None
-    elif (predicate in _VALUE_ONLY and known is None) or (predicate == "is" and _attribute(subject)):
-        manner, base, one = "is", "is", "value"
-    elif known:
-        manner, base, one = known
-        if base == "be":
-            # "Is vegan" and "is married" are told by one verb, and are two kinds of thing.
-            told = (r.one for r in relations() if r.says == "is" and any(p.match(f"be {obj}") for p in r.read))
-            one = next(told, None)
-        if base in _COUNTING:
-            one = _counted(obj) or one
-    else:
-        return None
-    # "Living in the city, I miss the woods" carries out no plan.
-    fresh = bool(P["renewed"].search(text) or P["begun"].search(text))
-    words, attribute, context = (frozenset(bases(said)) for said in (obj, _attribute(subject), text))
-    return _Told(fact_id, subject, manner, base, one, predicate, obj, words, attribute, speaker, context, fresh)
-
-
-def _attribute(subject: str) -> str:
-    _, found, rest = subject.rpartition("'s ")
-    return rest if found else ""
-
-
-def _counted(obj: str) -> str | None:
-    """Name what is counted: "two grey cats" and "3 cats" count cats."""
-    words = list(bases(re.split(r"\s+(?:named|called|for|with|of|in|at|from|left|on|by)\b", obj)[0]))
-    return f"number of {words[-1]}" if len(words) > 1 and any(word.isdigit() for word in words[:2]) else None
-
-
-def _shape(value: str) -> str:
-    """Write a value as a pattern: digits, words, names, mixtures."""
-    value = value.strip()
-    if re.fullmatch(r"[A-ZÀ-Þ][\w'-]+(?:\s+[A-ZÀ-Þ][\w'-]+)*", value):
-        return "name"
-    if re.fullmatch(r"[\d ()+-]{7,}", value) and sum(c.isdigit() for c in value) > 6:
-        return "phone"
-    if value.isdigit():
-        return f"digits{len(value)}"
-    return "code" if re.search(r"\d", value) else "word"
-
-
-def _replaced(memory: list[_Told], obj: str, speaker: str | None, text: str) -> tuple[str, str, str] | None:
+def _replaced(memory: list[Told], obj: str, speaker: str | None, text: str) -> tuple[str, str, str] | None:
     """Find of what "it's Henrik now", "4417, not 4471" is the new value."""
     if both := re.match(r"not (?P<old>.+?) but (?P<new>.+)$", obj):
         old = re.compile(rf"(?<![\w.]){re.escape(both['old'])}(?![\w.])")
-        for one in _open(memory):
+        for one in still_open(memory):
             if one.manner == "is" and old.search(one.object):
                 return one.subject, one.predicate, old.sub(both["new"], one.object, count=1)
         return None
-    shape, context = _shape(obj), frozenset(bases(text))
-    for rank, one in enumerate(_open(memory)):
-        if one.manner != "is" or one.relation not in ("is", "report to") or _shape(one.object) != shape:
+    wanted, context = shape(obj), frozenset(bases(text))
+    for rank, one in enumerate(still_open(memory)):
+        if one.manner != "is" or one.relation not in ("is", "report to") or shape(one.object) != wanted:
             continue
         boss = one.relation == "report to"
         attribute = one.attribute or frozenset(bases(one.subject))
-        near = context & (attribute | (one.context - one.words)) - _PLAIN
+        near = context & (attribute | (one.context - one.words)) - PLAIN
         role = boss or attribute & _ROLES or rank < _RECENT
-        if near or (one.speaker == speaker and shape == "name" and role):
+        if near or (one.speaker == speaker and wanted == "name" and role):
             return one.subject, "reports to" if boss else "is", obj
     return None
 
 
-def _recounted(memory: list[_Told], obj: str, speaker: str | None, _: str) -> tuple[str, str, str] | None:
+def _recounted(memory: list[Told], obj: str, speaker: str | None, _: str) -> tuple[str, str, str] | None:
     """Find of what "so three", "three cats", "+1 cat" is the new number."""
     number, _, noun = obj.partition(" ")
     wanted = bases(noun)[-1:]
-    for one in _open(memory):
+    for one in still_open(memory):
         _, counts, kind = (one.one or "").partition("number of ")
         if one.manner != "is" or not counts:
             continue
@@ -277,38 +165,33 @@ def _number(text: str) -> int:
     return next((int(word) for word in bases(text) if word.isdigit()), 0)
 
 
-def _shares(one: _Told, value: str) -> bool:
-    words, told = frozenset(bases(value)) - _PLAIN, one.words - _PLAIN
-    return bool(words) and (words <= one.words | frozenset(bases(one.subject)) or (bool(told) and told <= words))
-
-
-def _ended(memory: list[_Told], new: _Told) -> list[_Told]:
+def _ended(memory: list[Told], new: Told) -> list[Told]:
     """Find what a statement ends."""
-    if new.predicate in _WILD:
-        of = [one for one in _open(memory) if one.subject == new.subject and one.manner in ("is", "plan")]
-        if new.predicate == _PARTED:
+    if new.predicate in WILD:
+        of = [one for one in still_open(memory) if one.subject == new.subject and one.manner in ("is", "plan")]
+        if new.predicate == PARTED:
             # By a name that is not known here too: one parts from whom one is with.
-            known = [one for one in of if one.one in ("partner", "company", "home") and _shares(one, new.object)]
+            known = [one for one in of if one.one in ("partner", "company", "home") and shares(one, new.object)]
             return known or [one for one in of if one.one == "partner" and one.manner == "is"]
-        out = [one for one in of if _shares(one, new.object)]
+        out = [one for one in of if shares(one, new.object)]
     else:
-        out = [one for one in _open(memory) if _ends(new, one)]
+        out = [one for one in still_open(memory) if _ends(new, one)]
     left = new.predicate == "has left" and any(one.one == "job" for one in out)
     if left or (new.manner == "end" and new.one == "job"):
         # Who leaves a job leaves its boss.
-        out += [one for one in _open(memory) if one.manner == "is" and one not in out and _boss(one, new.subject)]
+        out += [one for one in still_open(memory) if one.manner == "is" and one not in out and _boss(one, new.subject)]
     return out
 
 
-def _boss(one: _Told, subject: str) -> bool:
+def _boss(one: Told, subject: str) -> bool:
     return (one.subject == subject and one.one == "boss") or (
         one.subject.startswith(f"{subject}'s ") and bool(one.attribute & _AT_WORK)
     )
 
 
-def _ends(new: _Told, one: _Told) -> bool:
+def _ends(new: Told, one: Told) -> bool:
     """Whether a statement ends one before it."""
-    if new.predicate in _SCHEDULES and _TIMED.search(one.object) and frozenset(bases(new.subject)) <= one.words:
+    if new.predicate in SCHEDULES and _TIMED.search(one.object) and frozenset(bases(new.subject)) <= one.words:
         return one.manner == "is" and one.words != new.words
     if one.subject != new.subject and not (new.one == one.one == "value" and _same_attribute(one, new)):
         return False
@@ -318,7 +201,7 @@ def _ends(new: _Told, one: _Told) -> bool:
         return one.manner == "is" and (all_of_it or (alike and same))
     if new.manner == "not":
         liked = one.relation in _LIKING and new.relation in ("eat", "drink") and _covers(new, one)
-        return (one.manner in ("is", "plan") and alike and _shares(one, new.object)) or (one.manner == "is" and liked)
+        return (one.manner in ("is", "plan") and alike and shares(one, new.object)) or (one.manner == "is" and liked)
     if new.manner == "plan":
         return one.manner == "plan" and bool(one.one) and one.one == new.one and not same
     if new.manner != "is" or one.manner == "not":
@@ -330,24 +213,24 @@ def _ends(new: _Told, one: _Told) -> bool:
     return one.manner == "is" and (retired or (group and not _beside(one, new, same)))
 
 
-def _beside(one: _Told, new: _Told, same: bool) -> bool:
+def _beside(one: Told, new: Told, same: bool) -> bool:
     """Whether two values of one group stand beside each other: of sisters one has several, of bosses one."""
-    last = _attribute(new.subject).rpartition(" ")[2].lower()
+    last = attribute_of(new.subject).rpartition(" ")[2].lower()
     return same or (one.one == "value" and last in (PERSONS | PLURAL_PERSONS) - W["single_roles"])
 
 
-def _same_attribute(one: _Told, new: _Told) -> bool:
+def _same_attribute(one: Told, new: Told) -> bool:
     """Whether "code" and "door code" are one thing: one names the other, and values are alike."""
     first, second = one.attribute, new.attribute
     if bool(first) != bool(second):
         return False
     if first:
-        owners = [frozenset(bases(told.subject.removesuffix(_attribute(told.subject)))) for told in (one, new)]
+        owners = [frozenset(bases(told.subject.removesuffix(attribute_of(told.subject)))) for told in (one, new)]
         if not (owners[0] <= owners[1] or owners[1] <= owners[0]):
             return False
     else:
         first, second = frozenset(bases(one.subject)), frozenset(bases(new.subject))
-    return (first <= second or second <= first) and _shape(one.object)[:5] == _shape(new.object)[:5]
+    return (first <= second or second <= first) and shape(one.object)[:5] == shape(new.object)[:5]
 
 
 def _with(
