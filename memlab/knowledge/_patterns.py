@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from importlib.resources import files
+from typing import NamedTuple
 
 from memlab.language.people import PERSONS, PETS
 from memlab.language.words import MONTHS, WEEKDAYS
@@ -13,26 +14,49 @@ _FILE = tomllib.loads(files("memlab.knowledge").joinpath("reading.toml").read_te
 W: dict[str, frozenset[str]] = {name: frozenset(text.split()) for name, text in _FILE["words"].items()}
 """Lists of words by name."""
 KIN = PERSONS | W["kin"]
-PART: dict[str, str] = {
-    "PET": "|".join(sorted(PETS)),
-    "MONTH": "|".join(MONTHS),
-    "DAY": "(?:" + "|".join(f"{day}s?" for day in WEEKDAYS) + "|weekends|weekdays)",
-    "KINFOLK": "|".join(sorted(W["he"] | W["she"])),
-}
-"""Parts of patterns by name."""
+_PARTS: dict[str, str] = {
+    name.upper(): "|".join(sorted(words, key=lambda word: (-len(word), word)))
+    for name, words in {
+        **W,
+        "kin": KIN,
+        "pet": PETS,
+        "month": MONTHS,
+        "weekday": WEEKDAYS,
+        "kinfolk": W["he"] | W["she"],
+    }.items()
+} | {"DAY": "(?:" + "|".join(f"{day}s?" for day in WEEKDAYS) + "|weekends|weekdays)"}
 
 
-def _whole(pattern: str) -> str:
-    return re.sub(r"\{([A-Z_]+)\}", lambda match: PART[match[1]], pattern)
+def whole(pattern: str) -> str:
+    """Write the parts of a pattern out: a list of words or a row of ``[parts]`` by its name in capitals."""
+    return re.sub(r"\{([A-Z_]+)\}", lambda match: _PARTS[match[1]], pattern)
 
 
 for _name, _part in _FILE["parts"].items():
-    PART[_name] = _whole(_part)
+    _PARTS[_name] = whole(_part)
 P: dict[str, re.Pattern[str]] = {
-    name: re.compile(_whole(pattern))
-    for section in ("phrase", "attributes", "reading", "replies")
+    name: re.compile(whole(pattern))
+    for section in ("phrase", "attributes", "reading", "discourse", "replies")
     for name, pattern in _FILE[section].items()
 }
 """Patterns by name."""
-CHANGES: dict[str, re.Pattern[str]] = {name: re.compile(pattern) for name, pattern in _FILE["changes"].items()}
-"""What tells that a group of relations has changed."""
+
+
+class Form(NamedTuple):
+    """A wording of a whole clause, and the statement that it makes; the groups of the pattern stand in it by name."""
+
+    read: re.Pattern[str]
+    subject: str
+    predicate: str
+    object: str
+
+
+def _forms(kind: str) -> tuple[Form, ...]:
+    return tuple(
+        Form(re.compile(whole(row["read"])), *(row.get(part, usual) for part, usual in _USUAL.items()))
+        for row in _FILE[kind]
+    )
+
+
+_USUAL = {"subject": "{me}", "predicate": "is", "object": "{value}"}
+SENTENCES, CLAUSES = _forms("sentence"), _forms("clause")

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from memlab.knowledge._patterns import P, W
 from memlab.language.clauses import normal
 from memlab.language.lexicon import lexicon
-from memlab.language.verbs import forms
+from memlab.language.verbs import conjugated, forms
+from memlab.language.words import BE, HAVE
 
 _MORE_VERBS = """
 sleep:slept:slept keep:kept:kept split:split:split date conduct resign report cycle separate wear:wore:worn want plan
@@ -18,6 +19,12 @@ lay:laid:laid appoint promote prepare share crash adore enjoy merge hand put:put
 let:let:let:letting handle turn quit:quit:quit:quitting call name retire feed:fed:fed park visit hire enroll enrol
 migrate hunt search argue cry:cried:cried tell:told:told ask flood snore smell become:became:become
 """
+_AUXILIARIES = {
+    "be": "am:present is:present are:present was:past were:past be:present been:participle being:ing",
+    "have": "has:third have:present had:past having:ing",
+    "do": "does:third do:present did:past doing:ing done:participle",
+    "cancel": "canceled:past+participle cancelled:past+participle",
+}
 PRESENT, PROGRESSIVE, PAST, PERFECT, PLAN, FORMER = "present", "progressive", "past", "perfect", "plan", "former"
 
 
@@ -52,31 +59,15 @@ def lemmas() -> dict[str, tuple[str, frozenset[str]]]:
     """Give base and tenses of every verb form that is known here."""
     table = {word: (form.base, form.tense) for word, form in forms().items()}
     for entry in _MORE_VERBS.split():
-        base, *irregular = entry.split(":")
-        past = irregular[0] if irregular else base + ("d" if base.endswith("e") else "ed")
-        if base.endswith("y") and base[-2] not in "aeiou" and not irregular:
-            past = base[:-1] + "ied"
-        participle = irregular[1] if len(irregular) > 1 else past
-        ing = irregular[2] if len(irregular) > 2 else (base[:-1] if base.endswith("e") else base) + "ing"
-        third = base[:-1] + "ies" if past.endswith("ied") else base + ("es" if base[-1] in "sxho" else "s")
-        for tense, word in (
-            ("present", base),
-            ("third", third),
-            ("past", past),
-            ("participle", participle),
-            ("ing", ing),
-        ):
-            old = table.get(word)
-            if old is None or old[0] == base:
-                table[word] = (base, (old[1] if old else frozenset()) | {tense})
-    for word, base, *tenses in (
-        ("am", "be", "present"), ("is", "be", "present"), ("are", "be", "present"), ("was", "be", "past"), ("were",
-        "be", "past"), ("be", "be", "present"), ("been", "be", "participle"), ("being", "be", "ing"), ("has",
-        "have", "third"), ("have", "have", "present"), ("had", "have", "past"), ("having", "have", "ing"), ("does",
-        "do", "third"), ("do", "do", "present"), ("did", "do", "past"), ("doing", "do", "ing"), ("done", "do",
-        "participle"), ("canceled", "cancel", "past", "participle"), ("cancelled", "cancel", "past", "participle"),
-    ):  # fmt: skip
-        table[word] = (base, frozenset(tenses))
+        base, tenses_of = conjugated(entry)
+        for tense, word in tenses_of.items():
+            known = table.get(word, (base, frozenset()))
+            if known[0] == base:
+                table[word] = (base, known[1] | {tense})
+    for base, known_forms in _AUXILIARIES.items():
+        for form in known_forms.split():
+            word, tense = form.split(":")
+            table[word] = (base, frozenset(tense.split("+")))
     return table
 
 
@@ -90,114 +81,71 @@ def verb_phrase(text: str) -> Verb | None:
     ('plan', 'live in Oslo since May')
     >>> verb_phrase("would love a dog")
     """
-    rest, negated = " ".join(normal(text).split()), ""
+    rest = " ".join(normal(text).split())
     now = bool(P["now"].search(rest))
-    rest = _strip(rest)
-    if re.match(r"used to\b", rest, re.I):
-        first, _, tail = rest[8:].partition(" ")
-        base = _base(first)
-        return Verb(f"{base} {tail}".strip(), FORMER, "", False) if base else None
-    rest = P["be_adverb"].sub(r"\1 ", rest)
-    plan = P["planning"].match(rest)
-    if plan:
-        first, _, tail = _strip(rest[plan.end() :]).partition(" ")
-        base = _base(first)
-        return Verb(f"{base} {tail}".strip(), PLAN, "", now) if base and first.lower() not in ("not", "never") else None
-    if find := re.match(r"(?:have|has|need|needs) to find (.+)$", rest, re.I):
-        return Verb(f"look for {find[1]}", PROGRESSIVE, "", now)
-    if P["hedged"].match(rest):
-        return None
-    words = rest.split()
-    tense = ""
-    for _ in range(6):
-        if not words:
+    rest = P["be_adverb"].sub(r"\1 ", _strip(rest))
+    for lead, tense, negated in (("former", FORMER, ""), ("planning", PLAN, ""), ("given_up", PRESENT, "no longer")):
+        if match := P[lead].match(rest):
+            first, _, tail = _strip(rest[match.end() :]).partition(" ")
+            base = lemma(first)[0]
+            return Verb(f"{base} {tail}".strip(), tense, negated, now) if base else None
+    tense = negated = ""
+    while True:
+        rest = _strip(rest)
+        if P["hedged"].match(rest):
             return None
-        low = words[0].lower().strip(",")
-        two = f"{low} {words[1].lower()}" if len(words) > 1 else low
-        if two in ("do not", "does not", "did not", "can not", "no longer", "not any") or low in ("never", "not"):
-            if two.startswith(("can ", "did ")):
-                return None if two.startswith("did ") else _cannot(words[2:])
-            negated = "no longer" if two == "no longer" else "not"
-            words = words[2:] if two.split()[0] in ("do", "does", "no") else words[1:]
-        elif low in ("have", "has") and len(words) > 1 and _participle(words[1:]):
-            tense, words = PERFECT, words[1:]
-        elif low == "had" and len(words) > 1 and _participle(words[1:]):
-            return None
-        elif low in ("am", "is", "are", "was", "were", "been") and len(words) > 1 and _is_ing(words[1:]):
-            past = low in ("was", "were")
-            tense, words = (PAST if past else tense or PROGRESSIVE), words[1:]
-        elif P["adverb"].fullmatch(low):
-            words = words[1:]
+        first, _, tail = rest.partition(" ")
+        following = lemma(_strip(tail).partition(" ")[0])[1]
+        if no := P["negation"].match(rest):
+            if no["did"] or no["can"]:
+                return _cannot(rest[no.end() :]) if no["can"] else None
+            negated, rest = "no longer" if no["over"] else "not", rest[no.end() :]
+        elif first.lower() in HAVE and "participle" in following:
+            tense, rest = PERFECT, tail
+            if first.lower() == "had":
+                return None
+        elif first.lower() in BE and "ing" in following:
+            tense, rest = PAST if first.lower() in ("was", "were") else tense or PROGRESSIVE, tail
         else:
             break
-        words = _strip(" ".join(words)).split()
-    if not words or P["hedged"].match(" ".join(words)):
+    if first.lower() == "can" and tail.lower().startswith(("speak ", "play ")):
+        return Verb(tail, PRESENT, negated, now)
+    base, tenses = lemma(first)
+    if not base:
         return None
-    if words[0].lower() == "can" and len(words) > 2 and words[1].lower() in ("speak", "read", "play"):
-        return Verb(f"can {' '.join(words[1:])}", PRESENT, negated, now)
-    known = lemmas().get(words[0].lower().strip(","))
-    if known is None:
-        return None
-    base, tenses = known
     if not tense:
-        if tenses & {"ing"}:
-            tense = PROGRESSIVE
-        elif {"present", "past"} <= tenses and words[0].lower() not in ("read",):
-            tense = PAST
-        elif "present" in tenses or "third" in tenses:
-            tense = PRESENT
-        else:
-            tense = PAST
-        if base == "be" and words[0].lower() in ("was", "were"):
-            tense = PAST
-    tail = " ".join(words[1:])
+        present = tenses & {"present", "third"} and ("past" not in tenses or first.lower() == "read")
+        tense = PROGRESSIVE if "ing" in tenses else PRESENT if present else PAST
     if base == "be":
         tail = _strip(tail)
-        if re.match(r"(?:not|never)\b", tail, re.I):
-            negated, tail = "not", _strip(tail[tail.find(" ") + 1 :] if " " in tail else "")
-        elif re.match(r"no longer\b", tail, re.I):
-            negated, tail = "no longer", _strip(tail[10:].strip())
-    elif base == "have" and re.match(r"(?:no|not any|not got|never any)\b", tail, re.I):
-        negated, tail = "not", re.sub(r"^(?:no|not any|not got|never any)\s*", "", tail, flags=re.I)
-    elif base == "have" and re.match(r"(?:not)\b", tail, re.I):
-        return None
+        if no := re.match(r"(?:not|never|(?P<over>no longer))\b\s*", tail, re.I):
+            negated, tail = "no longer" if no["over"] else "not", _strip(tail[no.end() :])
+    elif base == "have":
+        if no := re.match(r"(?:no|not any|not got|never any)\b\s*", tail, re.I):
+            negated, tail = "not", tail[no.end() :]
+        elif re.match(r"not\b", tail, re.I):
+            return None
     if P["over"].search(tail):
         negated, tail = "no longer", " ".join(P["over"].sub("", tail).split())
     return Verb(f"{base} {tail}".strip(), tense, negated, now)
 
 
-def _cannot(words: list[str]) -> Verb | None:
-    if words and words[0].lower() in ("eat", "drink", "have", "stand", "bear"):
-        text = f"can not {' '.join(words)}" if words[0].lower() in ("stand", "bear") else " ".join(words)
-        return Verb(text, PRESENT, "" if text.startswith("can") else "not", False)
-    return None
+def lemma(word: str) -> tuple[str, frozenset[str]]:
+    """Give base and tenses of a word; no base and no tenses where it is no verb that is known here."""
+    return lemmas().get(word.lower().strip(",."), ("", frozenset()))
+
+
+def _cannot(text: str) -> Verb | None:
+    first, _, tail = text.partition(" ")
+    if first.lower() in ("stand", "bear"):
+        return Verb(f"can not {text}", PRESENT, "", False)
+    # Who cannot have or touch something does not eat it.
+    does = {"eat": "eat", "have": "eat", "touch": "eat", "drink": "drink"}.get(first.lower())
+    return Verb(f"{does} {tail}", PRESENT, "not", False) if does else None
 
 
 def _strip(text: str) -> str:
-    while match := P["leading"].match(text):
-        text = text[match.end() :]
-    return text
-
-
-def _base(word: str) -> str | None:
-    known = lemmas().get(word.lower())
-    return known[0] if known else None
-
-
-def _participle(words: list[str]) -> bool:
-    words = _strip(" ".join(words)).split()
-    known = lemmas().get(words[0].lower()) if words else None
-    return bool(known and "participle" in known[1])
-
-
-def _is_ing(words: list[str]) -> bool:
-    words = _strip(" ".join(words)).split()
-    word = words[0].lower() if words else ""
-    known = lemmas().get(word)
-    return bool(known and "ing" in known[1])
-
-
-_PLAIN_VERBS = W["plain_verbs"]
+    return P["leading"].sub("", text)
 
 
 def nominal(text: str, *, most: int = 6) -> str:
@@ -212,13 +160,9 @@ def nominal(text: str, *, most: int = 6) -> str:
     if cut and cut.start() < len(text):
         text = text[: cut.start()]
     for joint in P["joined"].finditer(text):
-        base, tenses = lemmas().get(joint["next"].lower(), ("", frozenset()))
-        finite = "past" in tenses and not tenses & {"present"}
-        if (
-            finite
-            or (joint["word"] and ("third" in tenses or base in _PLAIN_VERBS))
-            or (not joint["word"] and base in ("move", "start", "begin", "leave", "live", "go") and "ing" in tenses)
-        ):
+        base, tenses = lemma(joint["next"])
+        verb = "third" in tenses or base in W["plain_verbs"]
+        if ("past" in tenses and "present" not in tenses) or (joint["word"] and verb):
             text = text[: joint.start()]
             break
     text = trimmed(text)

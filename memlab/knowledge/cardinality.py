@@ -8,15 +8,16 @@ from collections.abc import Mapping
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.knowledge._text import ASSERT, END, UPDATE, relation
+from memlab.knowledge._text import ASSERT, UPDATE, relation
 
 ONE, MANY, UNKNOWN = "one", "many", "unknown"
+_PRIOR, _SURE = 0.1, 0.9
 _LATEST_IF_ONE, _LATEST_IF_MANY = 0.9, 0.5
 _NEW_IF_ONE, _NEW_IF_MANY = 0.3, 0.05
 _SAME_DAY_IF_ONE, _SAME_DAY_IF_MANY = 0.02, 0.2
 
 
-def learn(keyed: pl.DataFrame, *, prior: float = 0.1, sure: float = 0.9) -> pl.DataFrame:
+def learn(keyed: pl.DataFrame) -> pl.DataFrame:
     """Learn, for each predicate of a scope, whether a subject has one value of it at a time, or many.
 
     Naive Bayes over what tells the two apart, in the order in which things were said of one subject. When a value that
@@ -24,17 +25,13 @@ def learn(keyed: pl.DataFrame, *, prior: float = 0.1, sure: float = 0.9) -> pl.D
     and .5 if there are many (A, B, A, B; people do come back to what is recent). Another value on the same day has
     probability .02 and .2. Another value said to be new ("is now") has probability .3 and .05. Without such evidence
     a predicate stays unknown: mere sequences of different values (A, B, C) say nothing, and nothing is invalidated.
-    The three pairs of probabilities are assumptions, not fits.
+    A tenth of predicates are taken to have one value before anything is seen; a probability of .9 is sure enough. All
+    of these are assumptions, not fits.
 
     :param keyed: the result of :func:`memlab.knowledge.matching.match`.
-    :param prior: probability that a predicate has one value, before anything is seen.
-    :param sure: a probability of at least this is ``one``, of at most one minus this (with some evidence) ``many``.
     :returns: ``scope``, ``predicate_key``, ``n_latest``, ``n_earlier`` (values said again), ``n_same_day``, ``n_new``,
         ``probability`` (of one value) and ``cardinality``.
-    :raises DataError: for probabilities outside (0, 1).
     """
-    if not 0 < prior < 1 or not 0.5 < sure < 1:
-        raise DataError(f"prior is {prior} and sure is {sure}; prior lies in (0, 1) and sure in (0.5, 1)")
     group = ["scope", "subject_key", "predicate_key"]
     told = keyed.filter(pl.col("kind").is_in([ASSERT, UPDATE])).sort("said_at", maintain_order=True)
     told = told.with_columns(
@@ -63,9 +60,9 @@ def learn(keyed: pl.DataFrame, *, prior: float = 0.1, sure: float = 0.9) -> pl.D
         n_new=said_new.sum(),
         score=score.sum(),
     )
-    odds = pl.col("score") + math.log(prior / (1 - prior))
-    single = pl.col("probability") >= sure
-    many = (pl.col("probability") <= 1 - sure) & (pl.col("score") < 0)
+    odds = pl.col("score") + math.log(_PRIOR / (1 - _PRIOR))
+    single = pl.col("probability") >= _SURE
+    many = (pl.col("probability") <= 1 - _SURE) & (pl.col("score") < 0)
     return (
         counts.with_columns(probability=1 / (1 + (-odds).exp()))
         .with_columns(
@@ -96,6 +93,3 @@ def assign(keyed: pl.DataFrame, declared: Mapping[str, str] | None, *, learned: 
     else:
         keyed = keyed.with_columns(guess=pl.lit(None, pl.String))
     return keyed.with_columns(cardinality=pl.coalesce("declared", "guess", pl.lit(UNKNOWN))).drop("declared", "guess")
-
-
-__all__ = ["END", "MANY", "ONE", "UNKNOWN", "assign", "learn"]

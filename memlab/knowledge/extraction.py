@@ -11,8 +11,9 @@ import polars as pl
 from memlab.knowledge import entities as names
 from memlab.knowledge._attributes import Talk
 from memlab.knowledge._namings import namings
+from memlab.knowledge._patterns import KIN
 from memlab.knowledge._phrase import CHANGED, IT, Statement
-from memlab.knowledge._reading import KIN, asked, read, split, tells_of_change
+from memlab.knowledge._reading import asked, read, split, tells_of_change
 from memlab.knowledge._replies import replied
 from memlab.knowledge.by_model import OUTCOME, RULES, Extracted, ask
 from memlab.knowledge.facts import fact_id
@@ -109,44 +110,33 @@ def _statements(
     turns: pl.DataFrame, users: dict[str, str], people: dict[str, dict[str, str]]
 ) -> Iterator[tuple[dict[str, Any], Statement, str]]:
     """Read the turns of each session in their order, each answer with the question before it."""
-    talk, session, questions = Talk(""), None, list[tuple[str, str, bool]]()
+    talk, session, question = Talk(""), None, ("", "")
     for row in turns.iter_rows(named=True):
         if row["session_id"] != session:
-            session, questions = row["session_id"], []
+            session, question = row["session_id"], ("", "")
             talk = Talk("", people.get(session, {}))
-        system, told = row["role"] == "system", list(split(row["text"]))
+        system, whole = row["role"] == "system", row["text"]
         speaker = (users.get(row["scope"]) if system else row["speaker"]) or "user"
-        talk.speaker, talk.about, talk.role, talk.ended, talk.wanted = speaker, None, None, None, None
-        talk.topic = None
+        talk.speaker, talk.about, talk.role = speaker, None, None
+        told = list(split(_of_user(whole, speaker) if system else whole))
         if row["role"] != "assistant":
-            text = _of_user(row["text"], speaker) if system else row["text"]
             said: list[tuple[Statement, str]] = []
-            if questions and told:
-                said = [(statement, told[0]) for statement in replied(questions, told[0], talk)]
-            for sentence in split(text):
-                wanted = talk.wanted
+            if question[1] and question[0] != speaker and told:
+                said = [(statement, told[0]) for statement in replied(question[1], told[0], talk)]
+            for sentence in told:
                 new = [(statement, sentence) for statement in (*read(sentence, talk), *namings(sentence, speaker))]
-                if wanted and new and new[0][0][:2] == wanted:
-                    # "The practice! Kouter Kine": the name takes the place of the noun.
-                    said = [(statement, where) for statement, where in said if statement[:2] != wanted]
-                said += new
                 if not new and tells_of_change(sentence) and not asked(sentence):
                     # Not understood, it may still end what was: rather nothing is said than what was so once.
-                    said.append((Statement(IT, CHANGED, sentence), sentence))
+                    new = [(Statement(IT, CHANGED, sentence), sentence)]
+                said += new
             for statement, sentence in said:
-                if statement.subject.casefold().partition(" ")[0] in _NOBODY:
-                    continue
-                # What "it" is may stand anywhere in the message.
-                yield (
-                    row,
-                    statement,
-                    row["text"] if statement.subject == IT and statement.predicate != CHANGED else sentence,
-                )
-        # A question waits for the next message of another; whoever asked it remembers it.
-        waiting = [(asker, sentence, fresh and asker == speaker) for asker, sentence, fresh in questions[-3:]]
-        questions = waiting + [
-            (speaker, sentence, True) for sentence in told if asked(sentence) or _ASKED_SHORT.match(sentence)
-        ]
+                if statement.subject.casefold().partition(" ")[0] not in _NOBODY:
+                    # What "it" is may stand anywhere in the message.
+                    anywhere = statement.subject == IT and statement.predicate != CHANGED
+                    yield row, statement, whole if anywhere else sentence
+        # A question waits for the next message of another.
+        asking = [sentence for sentence in told if asked(sentence) or _ASKED_SHORT.match(sentence)]
+        question = (speaker, asking[-1] if asking else question[1] if question[0] == speaker else "")
 
 
 # "Please come on Sunday" says nothing of somebody called Please.

@@ -22,7 +22,7 @@ from memlab.records import Dataset, Fact, schema
 
 NO_DECAY = ConfidenceSettings(decay=PlateauLinear(floor=1.0))
 WEIGHTS = RecallSettings(graph=0)
-_DRAWS = 2_000
+_DRAWS, _CONFIDENCE = 2_000, 0.9
 
 
 class Condition(NamedTuple):
@@ -101,7 +101,7 @@ def turn_facts(turns: pl.DataFrame) -> pl.DataFrame:
     return rows.select(pl.col(name).cast(kind) for name, kind in schema(Fact).items())
 
 
-def dataset_updates(data: Dataset, facts: pl.DataFrame, *, question_type: str = "knowledge-update") -> Updates:
+def dataset_updates(data: Dataset, facts: pl.DataFrame) -> Updates:
     """Ask a dataset's questions about updates: current is the value of the latest evidence session.
 
     Sessions of one time stand in the order of the dataset. It is for questions that ask what holds now; those that ask
@@ -110,7 +110,9 @@ def dataset_updates(data: Dataset, facts: pl.DataFrame, *, question_type: str = 
     :param facts: rows of :class:`memlab.records.Fact` from the dataset's turns; a fact belongs to the value of its
         evidence. Questions without a fact of both kinds are left out.
     """
-    asked = data.questions.filter(pl.col("question_type") == question_type, pl.col("evidence_sessions").list.len() > 1)
+    asked = data.questions.filter(
+        pl.col("question_type") == "knowledge-update", pl.col("evidence_sessions").list.len() > 1
+    )
     turns = data.turns.select("turn_id", "session_id").join(data.sessions.select("session_id", at="n"), on="session_id")
     pieces = asked.select("query_id", "scope", turn_id="evidence").explode("turn_id").join(turns, on="turn_id")
     pieces = pieces.with_columns(current=pl.col("at") == pl.col("at").max().over("query_id"))
@@ -193,17 +195,15 @@ def outranked(scores: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(outranked=pl.col("current").is_not_null() & above.fill_null(False))
 
 
-def summary(
-    table: pl.DataFrame, *, baseline: str | None = None, confidence: float = 0.9, seed: int = 0
-) -> pl.DataFrame:
+def summary(table: pl.DataFrame, *, baseline: str | None = None, seed: int = 0) -> pl.DataFrame:
     """Count how often the current value outranks the stale ones, and compare the conditions in pairs.
 
     :param table: what :func:`outranked` gives, with the same questions in every condition.
     :param baseline: the condition that the others are compared with; the first where not given.
-    :param confidence: of Wilson's intervals of the shares and of the bootstrap intervals of the differences.
-    :returns: ``condition``, ``n``, ``hits``, ``share``, ``low``, ``high``; against the baseline ``wins`` (questions
-        where only this condition is right), ``losses`` (only the baseline), ``difference``, ``difference_low``,
-        ``difference_high`` and ``p`` (McNemar's exact test). It takes questions as independent.
+    :returns: ``condition``, ``n``, ``hits``, ``share`` with Wilson's 90 % interval ``low``, ``high``; against the
+        baseline ``wins`` (questions where only this condition is right), ``losses`` (only the baseline),
+        ``difference`` with its 90 % bootstrap interval ``difference_low``, ``difference_high``, and ``p`` (McNemar's
+        exact test). It takes questions as independent.
     :raises DataError: for a condition that is not there, or other questions than the baseline's.
 
     >>> import polars as pl
@@ -228,10 +228,10 @@ def summary(
         n, hits = pairs.height, int(pairs["outranked"].sum())
         wins = pairs.filter(pl.col("outranked") & ~pl.col("base")).height
         losses = pairs.filter(~pl.col("outranked") & pl.col("base")).height
-        (low,), (high,) = wilson(np.array([hits]), np.array([n]), confidence=confidence)
+        (low,), (high,) = wilson(np.array([hits]), np.array([n]), confidence=_CONFIDENCE)
         # To draw questions anew is to draw how many are won and lost.
         drawn = np.random.default_rng(seed).multinomial(n, np.array([wins, losses, n - wins - losses]) / n, size=_DRAWS)
-        below, above = np.quantile((drawn[:, 0] - drawn[:, 1]) / n, [(1 - confidence) / 2, (1 + confidence) / 2])
+        below, above = np.quantile((drawn[:, 0] - drawn[:, 1]) / n, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
         p = float(binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
         rows.append(
             {"condition": name, "n": n, "hits": hits, "share": hits / n, "low": float(low), "high": float(high),

