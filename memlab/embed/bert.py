@@ -43,6 +43,10 @@ class Bert:
         self._weights = {
             name.removeprefix("bert."): array.astype(np.float32, copy=False) for name, array in weights.items()
         }
+        # As the products read them: with so few rows, turning the weights would be half of the work.
+        for name, array in self._weights.items():
+            if name.startswith("encoder.") and array.ndim == 2:
+                self._weights[name] = np.ascontiguousarray(array.T)
         self.tokenizer: Any = Tokenizer.from_file(str(path / "tokenizer.json"))
         self.tokenizer.no_padding()
         self.tokenizer.enable_truncation(max_length)
@@ -79,7 +83,7 @@ class Bert:
         return self._norm(self._linear(inner, f"{name}.output.dense") + attended, f"{name}.output.LayerNorm")
 
     def _linear(self, x: np.ndarray, name: str) -> np.ndarray:
-        return x @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
+        return x @ self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
 
     def _norm(self, x: np.ndarray, name: str) -> np.ndarray:
         spread = np.sqrt(x.var(-1, keepdims=True) + self._epsilon)
