@@ -186,15 +186,15 @@ def _summaries(world: World) -> Iterator[Draft]:
     """What became of an attribute, or what there was of a collection, over the whole time."""
     for entry, events in _courses(world):
         text = world.say("ask summary", label=entry.values.get("label", entry.name))
-        yield Draft("summarization", text, summary(events), "summary", events)
+        yield Draft("summarization", text, _summary(events), "summary", events)
     for entry, true, _ in _histories(world):
         told = [f for f in true if f.evidence]
         if len(told) > 2:
             text = world.say("ask course", label=entry.values["label"])
-            yield Draft("summarization", text, summary(told), "summary", told)
+            yield Draft("summarization", text, _summary(told), "summary", told)
 
 
-def summary(facts: list[Fact]) -> str:
+def _summary(facts: list[Fact]) -> str:
     """Say what there was when, in order of time."""
     return "; ".join(
         f"{f.valid_from:%-d} {MONTHS[f.valid_from.month - 1]} {f.valid_from.year}: {f.object}" for f in facts

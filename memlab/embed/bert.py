@@ -43,7 +43,7 @@ class Bert:
         self._weights = {
             name.removeprefix("bert."): array.astype(np.float32, copy=False) for name, array in weights.items()
         }
-        # As the products read them: with so few rows, turning the weights would be half of the work.
+        # As the products read them: with so few rows, turning the weights took a third of the time.
         for name, array in self._weights.items():
             if name.startswith("encoder.") and array.ndim == 2:
                 self._weights[name] = np.ascontiguousarray(array.T)

@@ -17,7 +17,7 @@ def aliases(people: People, scope: str | None = None) -> dict[str, str]:
     """Give the other names of people in lower case, each with the name that stands for all.
 
     :param scope: the memory whose own table counts too.
-    :raises DataError: where a name stands for two people.
+    :raises DataError: where a name stands for two people, or is empty.
 
     >>> from memlab.knowledge.people import aliases
     >>> people = {"Katharina": ["Kate", "Emi"], "user-7": {"Rafael": ["dad"]}}
@@ -26,12 +26,14 @@ def aliases(people: People, scope: str | None = None) -> dict[str, str]:
     """
     names: dict[str, str] = {}
     for name, others in _tables(people, scope):
-        for other in map(str.casefold, others):
+        for other in map(str.lower, others):
+            if not other.strip():
+                raise DataError(f"[people] gives {name!r} an empty name; take it out")
             if names.setdefault(other, name) != name:
                 raise DataError(f"[people] gives {other!r} to {names[other]!r} and to {name!r}; a name is one person's")
     for name in names.values():
-        if name.casefold() in names and names[name.casefold()] != name:
-            whose = names[name.casefold()]
+        whose = names.get(name.lower(), name)
+        if whose != name:
             raise DataError(f"[people] has {name!r} as a person and as a name of {whose!r}; put all names in one row")
     return names
 
@@ -60,10 +62,9 @@ def join_people(rows: pl.DataFrame, people: People) -> pl.DataFrame:
     parts = []
     for (scope,), part in rows.group_by("scope", maintain_order=True):
         names = aliases(people, str(scope))
-        known = [*names, *map(str.casefold, names.values())]
         columns = [name for name in ("subject", "object", "speaker", "name") if name in rows.columns]
-        if {"name", "type"} <= set(rows.columns):
-            person = pl.col("name").str.to_lowercase().is_in(known)
+        if "type" in rows.columns:
+            person = pl.col("name").str.to_lowercase().is_in([*names, *map(str.lower, names.values())])
             part = part.with_columns(type=pl.when(person).then(pl.lit("person")).otherwise("type"))
         own = {name: pl.col(name).str.to_lowercase().replace_strict(names, default=None) for name in columns}
         parts.append(part.with_columns(pl.coalesce(joined, name).alias(name) for name, joined in own.items()))
@@ -81,4 +82,4 @@ def name_people(text: str, people: People, scope: str) -> str:
     if not names:
         return text
     longest = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    return re.sub(rf"(?<!\w)(?:{longest})(?!\w)", lambda match: names[match[0].casefold()], text, flags=re.I)
+    return re.sub(rf"(?<!\w)(?:{longest})(?!\w)", lambda match: names.get(match[0].lower(), match[0]), text, flags=re.I)

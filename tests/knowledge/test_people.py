@@ -39,6 +39,13 @@ def test_two_names_of_a_person_are_one_subject_and_one_object() -> None:
     assert joined.drop("subject", "object").equals(rows.drop("subject", "object"))
 
 
+def test_names_of_any_letters_are_joined() -> None:
+    people = {"Jörg": ["WEIß", "Σοφός"]}
+    rows = facts(("a", "Weiß", "has", "a cat"), ("a", "σοφός", "has", "a dog"))
+    assert join_people(rows, people)["subject"].to_list() == ["Jörg", "Jörg"]
+    assert name_people("Is Weiß here, or a Weißling?", people, "a") == "Is Jörg here, or a Weißling?"
+
+
 def test_a_scope_has_names_of_its_own() -> None:
     rows = facts(("a", "Emi's dad", "works at", "the mill"), ("b", "Emi's dad", "works at", "the mill"))
     assert join_people(rows, PEOPLE)["subject"].to_list() == ["Emi's dad", "Rafael"]
@@ -56,6 +63,7 @@ def test_entities_of_declared_names_are_persons() -> None:
     [
         ({"Kate": ["Emi"], "Ann": ["emi"]}, "gives 'emi' to 'Kate' and to 'Ann'"),
         ({"Kate": ["Emi"], "Ann": ["Kate"]}, "has 'Kate' as a person and as a name of 'Ann'"),
+        ({"Kate": ["Emi", " "]}, "gives 'Kate' an empty name"),
     ],
 )
 def test_a_name_is_one_persons(people: dict[str, list[str]], says: str) -> None:
