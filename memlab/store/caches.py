@@ -11,7 +11,7 @@ import polars as pl
 from memlab.embed.base import KINDS
 from memlab.embed.text import query_texts, session_texts, turn_texts
 from memlab.records import Question, Session, Turn, schema
-from memlab.store.database import Database, retried
+from memlab.store.database import Database, in_parts, retried
 from memlab.store.registry import TABLES, matching, text_hashes
 
 LOOKUP = 4000
@@ -33,7 +33,8 @@ def remember(cache: Any, *columns: Any) -> None:
     """Append to a cache. Two writers may append the same text twice: what it gives is the same, so no harm."""
     import pyarrow as pa
 
-    retried(lambda: cache.add(pa.table(list(columns), schema=cache.schema)))
+    rows = in_parts(pa.table(list(columns), schema=cache.schema))
+    retried(lambda: cache.add(rows))
 
 
 def referenced(database: Database) -> pl.Series:

@@ -20,6 +20,7 @@ T = TypeVar("T")
 _ATTEMPTS = 5
 _PATIENCE = 5.0  # seconds
 _ROWS = 50_000  # of an Arrow string array, which holds at most 2 GB
+_VECTORS = 4_096
 
 _ADVICE = (
     (("no space left", "os error 28", "storage full"), "the disk is full: free some space, then run it again"),
@@ -61,6 +62,16 @@ def retried(write: Callable[[], T]) -> T:
             if not any(word in str(error).lower() for word in ("conflict", "concurrent")):
                 raise
     return write()
+
+
+def in_parts(table: Any) -> Any:
+    """Give an Arrow table in parts of some thousand rows.
+
+    LanceDB looks for NaN part by part, and numbers every number of a vector for that: twice the memory of the vectors.
+    """
+    import pyarrow as pa
+
+    return pa.Table.from_batches(table.to_batches(max_chunksize=_VECTORS), schema=table.schema)
 
 
 class Part:

@@ -116,7 +116,7 @@ class MemoryStore(Conversations, Versions):
     ) -> np.ndarray:
         """Encode texts; what this encoder encoded before, in any dataset or notebook, is read from the cache.
 
-        New vectors are remembered chunk by chunk, so an interrupted run goes on where it stopped.
+        New vectors are remembered every few seconds, so an interrupted run goes on where it stopped.
 
         :returns: (n, dim) float32, rows of length 1.
         """

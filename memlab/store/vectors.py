@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -16,12 +17,15 @@ from memlab.errors import StoreError
 from memlab.records import Turn, schema
 from memlab.store import caches
 from memlab.store.conversations import read_rows, require
-from memlab.store.database import Database, Part, retried
+from memlab.store.database import Database, Part, in_parts, retried
 from memlab.store.opening import add_columns
 from memlab.store.registry import text_hashes
 
 CACHE_CHUNK = 1024
-"""Texts that an interruption can lose: about ten seconds of a small model on two cores."""
+"""Texts that an encoder is asked for at a time: about ten seconds of a small model on two cores."""
+
+_KEEP_SECONDS, _KEEP_TEXTS = 5.0, 16_384
+"""When what was encoded is written, between two chunks: every write is a version and a file. A kill can lose that."""
 
 _FILL_BYTES = 1 << 28
 
@@ -75,20 +79,36 @@ def encode(
         with database.guarded("reading the vector cache"):
             present = _fill(cache, wanted, out)
     missing = wanted.filter(~pl.Series(present)).group_by("key", maintain_order=True).agg("row")
+    first = missing["row"].list.first().to_numpy()
     label = f"encode {encoder.identity.key}"
+    kept = done = 0
+    began = time.monotonic()
+
+    def keep() -> None:
+        nonlocal kept, began
+        new, kept = slice(kept, done), done
+        if new.stop > new.start and cache is not None and not database.read_only:
+            with database.guarded("remembering vectors"):
+                caches.remember(cache, _strings(missing["key"][new]), _vector_array(out[first[new]]))
+        began = time.monotonic()
+
     with tqdm(total=missing.height, desc=label, unit=" texts", disable=not progress or missing.height < 256) as bar:
-        for chunk in missing.iter_slices(getattr(encoder, "together", CACHE_CHUNK)) if missing.height else ():
-            asked = [checked[rows[0]] for rows in chunk["row"]]
-            made = encoder.encode(asked, kind=kind, progress=False)  # type: ignore[arg-type]
-            vectors = check_vectors(made, dim=encoder.dim, what=f"encoder {encoder.identity.key}")
-            if len(vectors) != len(asked):
-                raise StoreError(f"encoder {encoder.identity.key} gave {len(vectors)} vectors for {len(asked)} texts")
-            if cache is not None and not database.read_only:
-                with database.guarded("remembering vectors"):
-                    caches.remember(cache, _strings(chunk["key"]), _vector_array(vectors))
-            places = chunk.with_row_index("made").explode("row")
-            out[places["row"].to_numpy()] = vectors[places["made"].to_numpy()]
-            bar.update(len(asked))
+        try:
+            for chunk in missing.iter_slices(getattr(encoder, "together", CACHE_CHUNK)) if missing.height else ():
+                asked = [checked[row] for row in first[done : done + chunk.height].tolist()]
+                made = encoder.encode(asked, kind=kind, progress=False)  # type: ignore[arg-type]
+                vectors = check_vectors(made, dim=encoder.dim, what=f"encoder {encoder.identity.key}")
+                if len(vectors) != len(asked):
+                    what = f"{len(vectors)} vectors for {len(asked)} texts"
+                    raise StoreError(f"encoder {encoder.identity.key} gave {what}")
+                places = chunk.with_row_index("made").explode("row")
+                out[places["row"].to_numpy()] = vectors[places["made"].to_numpy()]
+                done += len(asked)
+                bar.update(len(asked))
+                if done - kept >= _KEEP_TEXTS or time.monotonic() - began >= _KEEP_SECONDS:
+                    keep()
+        finally:
+            keep()
     return out, missing.height
 
 
@@ -167,7 +187,7 @@ class Vectors(Part):
             missing = missing.join(content.rename({"content": "text"}), on="key", maintain_order="left")
         asked = 0
         for chunk in missing.iter_slices(max(1, _FILL_BYTES // (4 * encoder.dim))):
-            vectors, new = encode(database, encoder, chunk["text"], kind="document", progress=progress)
+            vectors, new = encode(database, encoder, chunk["text"].to_list(), kind="document", progress=progress)
             asked += new
             with database.guarded(f"filling {column} of {dataset!r}"):
                 _write_column(database.table("turns"), column, chunk, vectors)
@@ -244,7 +264,7 @@ def _write_column(table: Any, column: str, rows: pl.DataFrame, vectors: np.ndarr
 
     key, content, text = (_strings(rows[name]) for name in ("key", "content_hash", "hash"))
     fields = [table.schema.field(name) for name in ("key", "content_hash", column, _embedded(column))]
-    source = pa.table([key, content, _vector_array(vectors), text], schema=pa.schema(fields))
+    source = in_parts(pa.table([key, content, _vector_array(vectors), text], schema=pa.schema(fields)))
     builder = table.merge_insert("key").use_index(False)
     # Not onto a turn that was rewritten since its text was read.
     builder = builder.when_matched_update_all(where="target.content_hash = source.content_hash")

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 from store_data import FakeEncoder, awkward, build
 
@@ -14,6 +15,7 @@ from memlab.embed.text import turn_texts
 from memlab.errors import DataError, StoreError
 from memlab.records import Dataset
 from memlab.store import CachedEncoder, MemoryStore, caches, vectors
+from memlab.store.database import in_parts
 
 
 def edited(data: Dataset, turn_id: str, **columns: str) -> Dataset:
@@ -69,6 +71,29 @@ def test_an_interrupted_encoding_goes_on_where_it_stopped(store: MemoryStore, mo
     encoder.fail_after = None
     assert store.vectors.backfill(encoder, "small", progress=False) == 14
     assert len(set(encoder.asked)) == len(encoder.asked) == 24
+
+
+@pytest.mark.parametrize(("seconds", "texts", "writes"), [(5.0, 100, 1), (0.0, 100, 5), (5.0, 9, 3)])
+def test_what_is_encoded_is_written_now_and_then(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, seconds: float, texts: int, writes: int
+) -> None:
+    for name, value in (("CACHE_CHUNK", 5), ("_KEEP_SECONDS", seconds), ("_KEEP_TEXTS", texts)):
+        monkeypatch.setattr(vectors, name, value)
+    encoder = FakeEncoder()
+    asked = [f"text {i // 2}" for i in range(48)]
+    made = store.encode(encoder, asked)
+    cache = store.database.cache("embeddings", encoder.identity.key, width=encoder.dim)
+    assert len(cache.list_versions()) == 1 + writes
+    np.testing.assert_array_equal(made, FakeEncoder().encode(asked))
+    np.testing.assert_array_equal(store.encode(encoder, asked[::-1]), made[::-1])
+    assert len(encoder.asked) == 24
+
+
+def test_vectors_are_handed_to_the_database_in_small_parts() -> None:
+    rows = pa.table({"row": list(range(10_000))})
+    assert in_parts(rows).equals(rows)
+    assert max(len(part) for part in in_parts(rows).to_batches()) < 5_000
+    assert in_parts(rows[:0]).equals(rows[:0])
 
 
 @pytest.mark.parametrize("header", [(), ("time", "participants")])
