@@ -239,7 +239,7 @@ def _candidates(n: int, depth: int) -> tuple[memlab.Run, memlab.Bench]:
     ids = np.repeat(asked["query_id"].to_numpy(), depth), np.tile(data.turns["turn_id"].to_numpy(), n)
     run = run_from_scores(*ids, scores.ravel(), level="turn", k=depth)
     # pyversity cuts cosines off at 0: of rows without a negative number none is cut.
-    return run, replace(bench, turn_vectors=np.abs(RandomEncoder().encode(range(depth))))
+    return run, replace(bench, turn_vectors=np.abs(_random_rows(depth)))
 
 
 def measures(at: Place) -> Iterator[Row]:
@@ -308,7 +308,7 @@ def store(at: Place) -> Iterator[Row]:
     import lancedb
 
     data, encoder = _talk(LARGE), RandomEncoder()
-    vectors = encoder.encode(range(LARGE))
+    vectors = encoder.rows
     places = iter(range(100))
 
     def ours() -> memlab.MemoryStore:
@@ -332,7 +332,7 @@ def store(at: Place) -> Iterator[Row]:
     made.search.create_indexes(encoder)
     table, column = made.table("turns"), made.vectors.column(encoder)
     spent: tuple[list[float], list[float]] = ([], [])
-    for query in encoder.encode(range(101)):
+    for query in _random_rows(101):
         start = time.perf_counter()
         made.search.by_vector(query[None], column=column, dataset=data.name, scopes=["everything"], k=10)
         spent[0].append(time.perf_counter() - start)
@@ -418,9 +418,18 @@ class RandomEncoder:
     identity = EncoderIdentity("random", "random", "1", "none", "", "", None, True, DIM)
     dim = DIM
 
+    def __init__(self) -> None:
+        self.rows, self.at = _random_rows(LARGE), 0
+
     def encode(self, texts: Any, *, kind: str = "document", progress: bool = True) -> np.ndarray:
-        vectors = np.random.default_rng(len(texts)).standard_normal((len(texts), DIM), dtype=np.float32)
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        start = self.at if self.at + len(texts) <= LARGE else 0
+        self.at = start + len(texts)
+        return self.rows[start : self.at]
+
+
+def _random_rows(n: int) -> np.ndarray:
+    vectors = np.random.default_rng(n).standard_normal((n, DIM), dtype=np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def _talk(n: int) -> memlab.Dataset:
