@@ -84,25 +84,26 @@ class Search(Part):
         :raises StoreError: for a wrong width, a NaN, or an unknown column.
         """
         database = self.database
-        width, there = self._about(dataset, column)
+        width, there, sizes = self._about(dataset, column)
         with database.guarded("searching"):
             queries = check_vectors(vectors, dim=width, what=f"queries on {column}")
             _check(len(queries), scopes, k)
             table = database.table("turns")
             indexed = not exact and [column] in there
             hits = []
-            asked = pl.DataFrame({"scope": list(scopes)}, schema={"scope": pl.String()}).with_row_index("row")
-            for (scope,), rows in asked.group_by("scope", maintain_order=True):
-                query = table.search(queries[rows["row"].to_numpy()], vector_column_name=column)
-                query = query.distance_type("cosine").where(matching(dataset=dataset, scope=str(scope)))
-                if indexed and self.size(dataset, str(scope)) < INDEXED_SCOPE:
+            asked: dict[str, list[int]] = {}
+            for row, scope in enumerate(scopes):
+                asked.setdefault(scope, []).append(row)
+            for scope, some in asked.items():
+                rows = np.array(some)
+                query = table.search(queries[rows], vector_column_name=column)
+                query = query.distance_type("cosine").where(matching(dataset=dataset, scope=scope))
+                if indexed and sizes.get((dataset, scope), 0) < INDEXED_SCOPE:
                     query = query.bypass_vector_index()
                 near = query.limit(OVER_FETCH * k).select([*_FOUND, "_distance"]).to_polars()
-                if "query_index" not in near.columns:  # one query alone has none
-                    near = near.with_columns(query_index=pl.lit(0, pl.Int32))
-                place = rows["row"].gather(near["query_index"])
-                score = 1.0 - pl.col("_distance")
-                hits.append(near.select(place.alias("query"), "session_id", "position", doc_id="turn_id", score=score))
+                # One query alone has no index.
+                place = near["query_index"].to_numpy() if "query_index" in near.columns else np.zeros(len(near), int)
+                hits.append(_hits(near, rows[place], 1.0 - near["_distance"]))
         return _best(hits, k)
 
     def by_text(self, texts: Iterable[str], *, dataset: str, scopes: Sequence[str], k: int) -> pl.DataFrame:
@@ -117,7 +118,7 @@ class Search(Part):
         from lancedb.query import MatchQuery
 
         database, queries = self.database, list(texts)
-        _, there = self._about(dataset)
+        there = self._about(dataset)[1]
         with database.guarded("searching"):
             _check(len(queries), scopes, k)
             table = database.table("turns")
@@ -128,7 +129,7 @@ class Search(Part):
                 query = table.search(MatchQuery(text, "content"), query_type="fts")  # type: ignore[call-arg]
                 query = query.where(matching(dataset=dataset, scope=scope)).limit(OVER_FETCH * k + 50)
                 near = query.select([*_FOUND, "_score"]).to_polars()
-                hits.append(near.select("session_id", "position", query=pl.lit(row), doc_id="turn_id", score="_score"))
+                hits.append(_hits(near, np.full(len(near), row), near["_score"]))
         return _best(hits, k)
 
     def searchable(self, encoder: Encoder) -> bool:
@@ -169,14 +170,18 @@ class Search(Part):
                 raise StoreError(f"turns of {dataset!r} have no vectors in {column}; run store.vectors.backfill")
             return turns, self.database.read("sessions", list(row_columns("sessions")), **some)
 
-    def _about(self, dataset: str, column: str = "") -> tuple[int, list[list[str]]]:
-        """Give the width of a vector column, and what is indexed; a dataset that is not there is an error."""
+    def _about(self, dataset: str, column: str = "") -> tuple[int, list[list[str]], dict[tuple[str, str], int]]:
+        """Give the width of a vector column, what is indexed, and the sizes of all scopes.
 
-        def look(table: Any) -> tuple[int, list[list[str]]]:
+        A dataset that is not there is an error.
+        """
+
+        def look(table: Any) -> tuple[int, list[list[str]], dict[tuple[str, str], int]]:
             require(self.database, dataset)
-            return _width(self.database, column) if column else 0, _indexed(table)
+            width = _width(self.database, column) if column else 0
+            return width, _indexed(table), _scope_sizes(self.database)
 
-        about: tuple[int, list[list[str]]] = self._once(look, dataset, column)
+        about: tuple[int, list[list[str]], dict[tuple[str, str], int]] = self._once(look, dataset, column)
         return about
 
     def _once(self, look: Callable[[Any], Any], *key: Any) -> Any:
@@ -225,12 +230,18 @@ def _check(queries: int, scopes: Sequence[str], k: int) -> None:
         raise StoreError(f"k is {k}; expected at least 1")
 
 
+def _hits(near: pl.DataFrame, query: np.ndarray, score: pl.Series) -> pl.DataFrame:
+    """Put what the database found into the shape of all hits."""
+    found = {"query": query, "doc_id": near["turn_id"], "session_id": near["session_id"], "score": score}
+    return pl.DataFrame(found | {"position": near["position"]}, schema=_HITS)
+
+
 def _best(hits: list[pl.DataFrame], k: int) -> pl.DataFrame:
     """Keep the first k of each query: best score first, ties in the dataset's order, whatever the database's order.
 
     Never by id: in some benchmarks an id gives the label away.
     """
-    parts = (near.lazy().select(list(_HITS)).cast(pl.Schema(_HITS)) for near in hits)
-    rows = pl.concat([pl.LazyFrame(schema=_HITS), *parts]).drop_nulls("score")
+    rows = pl.concat([pl.DataFrame(schema=_HITS), *hits]).drop_nulls("score")
     ordered = rows.sort("query", "score", "position", descending=[False, True, False])
-    return ordered.filter(pl.int_range(pl.len()).over("query") < k).drop("position").collect()
+    query = ordered["query"].to_numpy()
+    return ordered.filter(np.arange(len(query)) - np.searchsorted(query, query) < k).drop("position")
