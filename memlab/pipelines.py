@@ -48,12 +48,12 @@ class Stage:
     @property
     def ranks_sessions(self) -> bool:
         """Whether it can give sessions: whether it has a parameter ``level``."""
-        return "level" in inspect.signature(stages[self.name]).parameters
+        return "level" in _parameters(stages[self.name])
 
     def nested(self) -> list[Stage]:
         """Give the stage and those that stand in its parameters, with their defaults."""
         function = stages[self.name]
-        parameters = inspect.signature(function).parameters
+        parameters = _parameters(function)
         taking = [name for name, hint in _hints(function).items() if hint is Transforms]
         texts = [self.parameters.get(name, parameters[name].default) for name in taking]
         return [self, *(inner for text in texts for each in _stages_after(text) for inner in each.nested())]
@@ -238,7 +238,7 @@ def _stage(node: ast.expr, *, first: bool) -> Stage:
         raise PipelineError(_misplaced(name, first=first))
     if call.args:
         raise PipelineError(f"stage {name!r}: write {_source(call.args[0])!r} as key=value")
-    named = inspect.signature(function).parameters
+    named = _parameters(function)
     allowed = [p for p in named if p not in STAGE_INPUTS]
     parameters: dict[str, Any] = {}
     for keyword in call.keywords:
@@ -271,17 +271,22 @@ def _fitting(value: Any, function: Callable[..., Run], parameter: str, where: st
     try:
         TypeAdapter(hint).validate_python(value, strict=True)
     except ValidationError:
-        written = inspect.signature(function).parameters[parameter].annotation
+        written = _parameters(function)[parameter].annotation
         expected = "str" if get_origin(hint) is Annotated else inspect.formatannotation(written).strip("'")
         raise PipelineError(f"{where} is {_cut(repr(value))}; expected {expected}") from None
     return value
 
 
 @lru_cache(maxsize=1024)
+def _parameters(function: Callable[..., Run]) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(function).parameters
+
+
+@lru_cache(maxsize=1024)
 def _hints(function: Callable[..., Run]) -> Mapping[str, Any]:
     """Give the types of a stage's parameters; one whose name means nothing at run time takes any value."""
     hints: dict[str, Any] = {}
-    for name, parameter in inspect.signature(function).parameters.items():
+    for name, parameter in _parameters(function).items():
         hint = parameter.annotation
         try:
             hints[name] = eval(hint, function.__globals__) if isinstance(hint, str) else hint

@@ -80,12 +80,11 @@ def query_texts(questions: pl.DataFrame, turns: pl.DataFrame, *, header: Sequenc
     :param questions: ``scope``, ``text`` and ``timestamp`` are read, never the evidence.
     """
     fields = {
-        "scope": _scopes(questions),
-        "time": questions["timestamp"].dt.strftime(_DAY),
-        "participants": _beside(questions, _participants(turns, "scope")),
-        "topics": None,
+        "scope": lambda: _scopes(questions),
+        "time": lambda: questions["timestamp"].dt.strftime(_DAY),
+        "participants": lambda: _beside(questions, _participants(turns, "scope")),
     }
-    written = {name: field for name in _checked(header) if (field := fields[name]) is not None}
+    written = {name: fields[name]() for name in _checked(header) if name in fields}
     return (headers(written, questions.height) + questions["text"]).to_list()
 
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.language.statements import table
-from memlab.language.tokens import stems
+from memlab.language.tokens import stemmer
 from memlab.language.words import (
     ARTICLES,
     AUXILIARIES,
@@ -96,18 +96,24 @@ def tokenize(texts: Sequence[str], *, language: str = "en", stem: bool = True) -
     >>> tokenize(["Wie viele Ärzte habe ich besucht?"], language="de")
     [['viel', 'arzt', 'besucht']]
     """
-    drop = pl.Series(sorted(stop_words(language)), dtype=pl.String).implode()
     split = pl.col("word").str.to_lowercase().str.extract_all(TOKEN)
     flat = (
         pl.LazyFrame({"word": texts}, schema={"word": pl.String})
         .select(text=pl.int_range(pl.len()), word=split)
         .explode("word")
-        .filter(pl.col("word").is_not_null() & ~pl.col("word").is_in(drop))
+        .filter(pl.col("word").is_not_null() & ~pl.col("word").is_in(_dropped(language)))
         .collect()
     )
-    words = (stems(flat["word"], language) if stem else flat["word"]).to_list()
+    words = flat["word"].to_list()
+    if stem:
+        words = stemmer(language).stemWords(words)
     ends = np.searchsorted(flat["text"].to_numpy(), np.arange(len(texts) + 1)).tolist()
     return [words[start:end] for start, end in pairwise(ends)]
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def _dropped(language: str) -> pl.Series:
+    return pl.Series(sorted(stop_words(language)), dtype=pl.String).implode()
 
 
 @lru_cache(maxsize=len(LANGUAGES))

@@ -116,7 +116,9 @@ def top(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     return np.divmod(np.flatnonzero(scores >= threshold), n)
 
 
-def run_from_scores(query_ids: np.ndarray, doc_ids: np.ndarray, scores: np.ndarray, *, level: Level, k: int) -> Run:
+def run_from_scores(
+    query_ids: np.ndarray | pl.Series, doc_ids: np.ndarray | pl.Series, scores: np.ndarray, *, level: Level, k: int
+) -> Run:
     """Rank scored (query, document) pairs: best score first, ties as they are given, ``k`` kept for each query.
 
     Ties are never broken by id: in some benchmarks an id gives the label away. Equal scores are lowered by the
@@ -137,17 +139,18 @@ def run_from_scores(query_ids: np.ndarray, doc_ids: np.ndarray, scores: np.ndarr
         raise DataError(f"score {int(np.flatnonzero(~np.isfinite(scores))[0])} is not a finite number")
     if k < 1:
         raise DataError(f"k is {k}; a ranking needs at least one place")
+    columns = zip(("query_id", "doc_id", "score"), (query_ids, doc_ids, scores), strict=True)
+    given = pl.DataFrame([pl.Series(name, values, dtype=RUN_SCHEMA[name]) for name, values in columns])
     ranked = (
-        pl.DataFrame({"query_id": pl.Series(query_ids, dtype=pl.String), "doc_id": pl.Series(doc_ids, dtype=pl.String)})
-        .with_columns(score=pl.Series(scores, dtype=pl.Float64))
-        .with_row_index("row")
+        given.with_row_index("row")
         .with_columns(first=pl.col("row").min().over("query_id"))
         .sort("first", "score", descending=[False, True], maintain_order=True)
-        .with_columns(rank=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("first"))
-        .filter(pl.col("rank") <= k)
     )
-    strict = strictly_decreasing(ranked["score"].to_numpy(), ranked["first"].to_numpy())
-    return Run(ranked.with_columns(score=strict).select(*RUN_SCHEMA), level)
+    first = ranked["first"].to_numpy()
+    place = np.arange(len(first)) - np.searchsorted(first, first)
+    strict = strictly_decreasing(ranked["score"].to_numpy(), first)
+    made = {"query_id": ranked["query_id"], "doc_id": ranked["doc_id"], "rank": place + 1, "score": strict}
+    return Run(pl.DataFrame(made, schema=RUN_SCHEMA).filter(place < k), level)
 
 
 _LOWEST, _LARGEST = -(2.0**127), float(np.finfo(np.float32).max)
@@ -159,11 +162,14 @@ def strictly_decreasing(scores: np.ndarray, group: np.ndarray) -> np.ndarray:
     float32, because trec_eval holds scores so. Floats of one sign order like their bit patterns, so "one step lower"
     is integer arithmetic: y[i] = min over j ≤ i of x[j] − (i − j). Numbers that float32 cannot hold are taken as its
     largest; below −2^127 there is room for eight million more steps.
+
+    :param group: (n,) the rows of a group are neighbours.
     """
     bits = np.clip(scores, _LOWEST, _LARGEST).astype(np.float32).view(np.int32).astype(np.int64)
     ordered = np.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
     place = np.arange(len(ordered))
-    offset = pl.DataFrame({"x": ordered + place, "g": group}).select(pl.col("x").cum_min().over("g"))["x"].to_numpy()
-    lowered = offset - place
+    # So far apart that no number of a group is below one of the next.
+    apart = np.cumsum(np.diff(group, prepend=group[:1]) != 0) << 33
+    lowered = np.minimum.accumulate(ordered + place - apart) + apart - place
     back = np.where(lowered < 0, -lowered | 0x80000000, lowered).astype(np.uint32)
     return back.view(np.float32).astype(np.float64)

@@ -188,8 +188,10 @@ class Bench:
 
     @cached_property
     def _rows(self) -> dict[str, np.ndarray]:
-        rows = self.queries.with_row_index("row").group_by("scope", maintain_order=True).agg("row")
-        return {scope: np.array(members) for scope, members in rows.iter_rows()}
+        rows: dict[str, list[int]] = {}
+        for row, scope in enumerate(self.queries["scope"].to_list()):
+            rows.setdefault(scope, []).append(row)
+        return {scope: np.array(members) for scope, members in rows.items()}
 
     def __repr__(self) -> str:
         encoder = self.provenance.get("encoder", "no encoder")
@@ -228,13 +230,14 @@ class Bench:
                 f"queries have no column {missing[0]!r}; they need scope and text, and have {queries.columns}"
             )
         absent = {
-            "query_id": pl.format("query-{}", pl.int_range(pl.len())),
-            "timestamp": pl.lit(None, self.queries.schema["timestamp"]),
+            "query_id": pl.format("query-{}", pl.int_range(pl.len())).alias("query_id"),
+            "timestamp": pl.lit(None, self.queries.schema["timestamp"]).alias("timestamp"),
         }
-        filled = queries.with_columns(**{name: made for name, made in absent.items() if name not in queries.columns})
-        filled = filled.select("query_id", "scope", "text", "timestamp")
-        repeated = filled.filter(pl.col("query_id").is_duplicated())["query_id"]
-        if len(repeated):
+        columns = ("query_id", "scope", "text", "timestamp")
+        filled = queries.select(name if name in queries.columns else absent[name] for name in columns)
+        ids = filled["query_id"]
+        if ids.n_unique() < len(ids):
+            repeated = ids.filter(ids.is_duplicated())
             raise DataError(f"query id {repeated[0]!r} stands for several questions; give each its own")
         texts = query_texts(filled, self.turns, header=self.header)
         encoder = self.encoder

@@ -39,8 +39,8 @@ def placed(bench: Bench, found: Iterable[tuple[np.ndarray, np.ndarray, np.ndarra
     none = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
     rows, places, scores = (np.concatenate(parts) for parts in zip(none, *found, strict=True))
     order = np.argsort(rows, kind="stable")
-    query_ids = bench.queries["query_id"].to_numpy()[rows[order]]
-    doc_ids = bench.documents(level).ids[places[order]]
+    query_ids = bench.queries["query_id"].gather(rows[order])
+    doc_ids = bench.documents(level).place["doc_id"].gather(places[order])
     return bench.show(run_from_scores(query_ids, doc_ids, scores[order], level=level, k=k))
 
 

@@ -88,6 +88,14 @@ def test_distinct_scores_stay_as_they_are() -> None:
     assert again[0] == 1.0
 
 
+def test_a_group_is_lowered_as_if_it_stood_alone() -> None:
+    each = [np.full(3, value) for value in (-3.4e38, 3.4e38, 0.0, -1.0, -(2.0**127), 1e-45)]
+    together = strictly_decreasing(np.concatenate(each), np.repeat([7, 3, 9, 4, 2, 0], 3))
+    alone = [strictly_decreasing(scores, np.zeros(3)) for scores in each]
+    assert together.tolist() == np.concatenate(alone).tolist()
+    assert strictly_decreasing(np.zeros(0), np.zeros(0)).tolist() == []
+
+
 def test_a_long_tie_far_from_zero_and_at_zero() -> None:
     for value in (1.0, 0.0, -1e30, -3.4e38):
         scores = strictly_decreasing(np.full(100_000, value), np.zeros(100_000))
