@@ -111,7 +111,7 @@ def around(
     listed = search.sessions_of(dataset, scope)
     sample = _sample(listed)
     wanted = pl.concat([hits["session_id"], sample]).unique().to_list()
-    read, sessions = search.turns_of(dataset, wanted, column=column)
+    read, sessions = search.turns_of(dataset, scope, wanted, column=column)
     near = _cut(read, hits)
     taken = near["session_id"].unique().implode()
     turns = pl.concat(
@@ -173,7 +173,7 @@ def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool =
             listed = store.search.sessions_of(dataset, scope)
             block = listed["n_turns"].cum_sum() // BLOCK
             for (_,), part in listed.group_by(block, maintain_order=True):
-                turns, sessions = store.search.turns_of(dataset, part["session_id"].to_list())
+                turns, sessions = store.search.turns_of(dataset, scope, part["session_id"].to_list())
                 bench = Bench(dataset, turns, sessions, _NONE, store=store, encoder=cached(store, encoder))
                 scope_tokens(bench, slice(0, turns.height))
                 bar.update(turns.height)

@@ -256,12 +256,18 @@ def read_rows(
     only = None if scopes is None else list(scopes)
     if only is not None and not only:
         return pl.DataFrame(schema={column: TABLES[table].columns.get(column, pl.String()) for column in wanted})
-    counted = [_GROUP[table]] if table in _GROUP and "n" in wanted else []
-    ordered = list(dict.fromkeys([*wanted, "position", "key", *counted]))
-    rows = database.read(table, ordered, dataset=dataset, scope=only).sort("position", "key")
-    if counted:
-        rows = rows.with_columns(pl.col("n").fill_null(_counted(table)))
-    return rows.select(wanted)
+    group = [_GROUP[table]] if table in _GROUP and "n" in wanted else []
+    ordered = list(dict.fromkeys([*wanted, "position", "key", *group]))
+    rows = database.read(table, ordered, dataset=dataset, scope=only)
+    return (counted(table, rows) if group else rows.sort("position", "key")).select(wanted)
+
+
+def counted(table: str, rows: pl.DataFrame) -> pl.DataFrame:
+    """Put rows in the order in which they went in, and give ``n`` where it was left out because it simply counts.
+
+    :param rows: whole groups, with ``n``, ``position``, ``key`` and the column within which ``n`` counts.
+    """
+    return rows.sort("position", "key").with_columns(pl.col("n").fill_null(_counted(table)))
 
 
 class Conversations(Part):

@@ -10,7 +10,7 @@ import polars as pl
 
 from memlab.embed.base import Encoder
 from memlab.errors import StoreError
-from memlab.store.conversations import require
+from memlab.store.conversations import counted, read_rows, require
 from memlab.store.database import Database, Part
 from memlab.store.registry import matching, row_columns
 from memlab.store.vectors import check_vectors, column_name
@@ -148,27 +148,31 @@ class Search(Part):
         return sizes.get((dataset, scope), 0)
 
     def sessions_of(self, dataset: str, scope: str) -> pl.DataFrame:
-        """List the sessions of a scope in order of time: ``session_id``, ``n_turns``."""
+        """List the sessions of a scope in order of time: ``session_id``, ``n``, ``n_turns``."""
 
         def look(_: Any) -> pl.DataFrame:
-            found = self.database.read("sessions", ["session_id", "n_turns", "n"], dataset=dataset, scope=scope)
-            return found.sort("n").drop("n")
+            wanted = ("session_id", "n", "n_turns")
+            return read_rows(self.database, "sessions", dataset, scopes=[scope], columns=wanted).sort("n")
 
         listed: pl.DataFrame = self._once(look, "sessions", dataset, scope)
         return listed
 
-    def turns_of(self, dataset: str, sessions: Sequence[str], *, column: str = "") -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Read some sessions: their turns, with the vectors of a column, and the sessions.
+    def turns_of(
+        self, dataset: str, scope: str, sessions: Sequence[str], *, column: str = ""
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Read some sessions of a scope: their turns, with the vectors of a column, and the sessions.
 
         :raises StoreError: for a turn without a vector.
         """
         some = {"dataset": dataset, "session_id": sessions}
         names = [*row_columns("turns"), *([column] if column else [])]
+        place = self.sessions_of(dataset, scope).select("session_id", "n")
         with self.database.guarded("reading sessions"):
-            turns = self.database.read("turns", names, **some)
+            turns = counted("turns", self.database.read("turns", [*names, "position", "key"], **some)).select(names)
             if column and turns[column].null_count():
                 raise StoreError(f"turns of {dataset!r} have no vectors in {column}; run store.vectors.backfill")
-            return turns, self.database.read("sessions", list(row_columns("sessions")), **some)
+            found = self.database.read("sessions", list(row_columns("sessions")), **some)
+            return turns, found.drop("n").join(place, on="session_id").select(found.columns)
 
     def _about(self, dataset: str, column: str = "") -> tuple[int, list[list[str]], dict[tuple[str, str], int]]:
         """Give the width of a vector column, what is indexed, and the sizes of all scopes.

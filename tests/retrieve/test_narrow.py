@@ -150,3 +150,25 @@ def test_tokens_of_large_scopes_are_embedded_beforehand(data: Dataset, tmp_path:
     row = int(np.flatnonzero(bench.queries["scope"].replace_strict(sizes(data)).to_numpy() >= 450)[0])
     pipeline("best").run(bench.with_rows(np.array([row])))
     assert read == [1]  # the question alone
+
+
+@pytest.mark.usefixtures("small")
+def test_sessions_are_read_in_their_order_however_the_database_keeps_them(data: Dataset, tmp_path: Path) -> None:
+    store, encoder = MemoryStore.open(tmp_path / "store"), StandIn()
+    store.ingest(data)
+    store.vectors.backfill(encoder, data.name, progress=False)
+    for name in ("turns", "sessions"):
+        table = store.database.table(name)
+        rows = table.to_arrow()
+        table.delete("true")
+        table.add(rows.take(list(range(len(rows)))[::-1]))
+    store.search.create_indexes(encoder)
+    row = int(np.flatnonzero(data.questions["scope"].replace_strict(sizes(data)).to_numpy() >= 450)[0])
+    cut = narrow.around(store, data.name, data.questions[row].select("scope", "text"), encoder=encoder)
+    turns, sessions = cut.turns.select("turn_id", "n"), cut.sessions.select("session_id", "n")
+    assert turns.height > 100
+    assert turns.join(data.turns, on=["turn_id", "n"], how="semi").height == turns.height
+    assert sessions.join(data.sessions, on=["session_id", "n"], how="semi").height == sessions.height
+    first = cut.documents("turn").ids.tolist()
+    in_order = data.turns.join(turns, on="turn_id", how="semi")["turn_id"].to_list()
+    assert first == in_order
