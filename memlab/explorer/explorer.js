@@ -16,6 +16,23 @@ const draw = (tag, attributes, text) => {
   if (text !== undefined) node.textContent = text;
   return node;
 };
+/* Names of clusters: the pixels of a cell that is tried, and the distances from a cluster's middle. */
+const CELL = 4, FAR = [...Array(15)].map((_, i) => 8 * i);
+const ink = document.createElement("canvas").getContext("2d");
+const wide = text => { ink.font = '11px "Liberation Sans", Arial, Helvetica, "DejaVu Sans", sans-serif'; return ink.measureText(text).width; };
+/* Boxes of a half width and height around a place, the nearest first, each beside the place where it is not on it. */
+const around = (x, y, w, h) => FAR.flatMap(far => [...Array(far ? 16 : 1)].map((_, i) => {
+  const [a, b] = far ? [Math.cos(i * Math.PI / 8), Math.sin(i * Math.PI / 8)] : [0, 0];
+  const [cx, cy] = [x + far * a + w * (Math.abs(a) > 0.3) * Math.sign(a), y + far * b + h * (Math.abs(b) > 0.3) * Math.sign(b)];
+  return [cx - w, cy - h, cx + w, cy + h];
+}));
+const crosses = ([x1, y1, x2, y2], [l, t, r, b]) => {
+  const steps = Math.ceil(Math.hypot(x2 - x1, y2 - y1) / CELL);
+  return [...Array(steps + 1)].some((_, i) => {
+    const f = steps ? i / steps : 0, [px, py] = [x1 + f * (x2 - x1), y1 + f * (y2 - y1)];
+    return px > l && px < r && py > t && py < b;
+  });
+};
 /* What regl-scatterplot needs of a scale of d3. */
 const scale = () => {
   let domain = [-1, 1], range = [0, 1];
@@ -88,7 +105,7 @@ function render({ model, el }) {
     return v => v === v ? (high > low ? (v - low) / (high - low) : 1) : NaN;
   };
 
-  let painting = false, shown = [null, RAMP];
+  let painting = false, shown = [null, RAMP], dot = 2.5;
   async function paint() {
     if (!scene) return;
     painting = true;  // drawing forgets what is picked
@@ -110,6 +127,7 @@ function render({ model, el }) {
     const size = spread(ranked);
     for (let i = 0; i < n; i++) { const v = size(ranked[i]); weight[i] = v === v ? Math.round(v * 4) : 0; }
     const base = n > 20000 ? 2 : n > 3000 ? 3 : 5;
+    dot = (sized.checked ? base + 8 : base) / 2;
     plot.set({ colorBy: "valueA", pointColor: palette, sizeBy: sized.checked ? "valueB" : null,
       pointSize: sized.checked ? [base - 1, base + 1, base + 3, base + 5, base + 8] : base });
     await plot.draw({ x, y, valueA: category, valueB: weight }, { zDataType: "categorical", wDataType: "categorical" });
@@ -132,20 +150,56 @@ function render({ model, el }) {
   const seen = i => !times || times[i] <= shownUntil;
   const at = (a, b) => [xScale(a), yScale(b)];
 
+  /* Tells whether a box of the screen holds a point, or a mark of the question: by sums over cells that move with the map. */
+  function crowd(width, height, view) {
+    const [x0, y0] = at(0, 0), [x1, y1] = at(1, 1), mod = v => (v % CELL + CELL) % CELL - CELL;
+    const [left, top] = [mod(x0), mod(y0)], cols = Math.ceil((width - left) / CELL) + 1, rows = Math.ceil((height - top) / CELL) + 1;
+    const sums = new Uint32Array((cols + 1) * (rows + 1));
+    const add = (px, py) => {
+      const c = Math.floor((px - left) / CELL), r = Math.floor((py - top) / CELL);
+      if (c >= 0 && c < cols && r >= 0 && r < rows) sums[(r + 1) * (cols + 1) + c + 1]++;
+    };
+    for (let i = 0; i < scene.n; i++) if (seen(i)) add(x0 + x[i] * (x1 - x0), y0 + y[i] * (y1 - y0));
+    const marked = [...(view.evidence ?? []), ...(view.systems ?? []).flatMap(system => system.rows.map(row => row.i))].map(i => at(x[i], y[i]));
+    if (view.text) marked.push(at(view.x, view.y));
+    for (const [px, py] of marked) for (const dx of [-6, 0, 6]) for (const dy of [-6, 0, 6]) add(px + dx, py + dy);
+    for (let r = 1; r <= rows; r++) for (let c = 1; c <= cols; c++) {
+      const i = r * (cols + 1) + c;
+      sums[i] += sums[i - 1] + sums[i - cols - 1] - sums[i - cols - 2];
+    }
+    // A point grows as the plot's do, when one zooms in.
+    const half = 1 + dot * Math.asinh(Math.max(1, plot.get("camera").scaling[0])) / Math.asinh(1);
+    const cell = (v, start, most) => Math.max(0, Math.min(most, Math.floor((v - start) / CELL)));
+    return (l, t, r, b) => {
+      const c0 = cell(l - half, left, cols - 1), c1 = cell(r + half, left, cols - 1) + 1, r0 = cell(t - half, top, rows - 1), r1 = cell(b + half, top, rows - 1) + 1;
+      return sums[r1 * (cols + 1) + c1] - sums[r0 * (cols + 1) + c1] - sums[r1 * (cols + 1) + c0] + sums[r0 * (cols + 1) + c0];
+    };
+  }
   function lay() {
     if (!scene) return;
     const parts = [], view = model.get("_view"), { width, height } = map.getBoundingClientRect();
     if (labelled.checked) {
-      const taken = [];
-      // The largest first; names that would lie on one another wait until one zooms in.
+      const taken = [], leaders = [], points = crowd(width, height, view), lines = [], names = [];
+      // The largest first, each in the nearest free place; names that find none wait until one zooms in.
       for (const label of scene.labels) {
-        const [cx, cy] = at(label.x, label.y), w = label.text.length * 6.1, box = [cx - w / 2, cy - 8, cx + w / 2, cy + 8];
-        if (box[0] < 2 || box[2] > width - 2 || box[1] < 2 || box[3] > height - 2) continue;
-        if (taken.some(t => box[0] < t[2] && t[0] < box[2] && box[1] < t[3] && t[1] < box[3])) continue;
+        const [cx, cy] = at(label.x, label.y), w = label.width ??= wide(label.text) / 2 + 3, h = 8;
+        if (cx < 0 || cx > width || cy < 0 || cy > height) continue;
+        const leader = ([l, t, r, b]) => [cx, cy, Math.max(l, Math.min(r, cx)), Math.max(t, Math.min(b, cy))];
+        const box = around(cx, cy, w, h).find(box => {
+          const [l, t, r, b] = box;
+          return l > 1 && t > 1 && r < width - 1 && b < height - 1 && !points(l, t, r, b)
+            && !taken.some(o => l < o[2] && o[0] < r && t < o[3] && o[1] < b || crosses(leader(box), o)) && !leaders.some(o => crosses(o, box));
+        });
+        if (!box) continue;
+        const [l, t, r, b] = box, [x1, y1, x2, y2] = leader(box);
         taken.push(box);
-        parts.push(draw("text", { x: cx, y: cy + 4, "text-anchor": "middle", "font-size": 11, fill: "#333", stroke: "#fff",
+        leaders.push([x1, y1, x2, y2]);
+        if (Math.hypot(x2 - x1, y2 - y1) > 12) lines.push(draw("line", { x1, y1, x2, y2, stroke: "#555", "stroke-width": 0.7 }),
+          draw("circle", { cx, cy, r: 1.8, fill: "#222", stroke: "#fff", "stroke-width": 0.5 }));
+        names.push(draw("text", { x: (l + r) / 2, y: (t + b) / 2 + 4, "text-anchor": "middle", "font-size": 11, fill: "#222", stroke: "#fff",
           "stroke-width": 3, "paint-order": "stroke", class: "name" }, label.text));
       }
+      parts.push(...lines, ...names);
     }
     if (view.text) {
       const q = at(view.x, view.y), marks = [];

@@ -1,14 +1,17 @@
-"""Rows of marks with intervals, each row under its own name: forests, ladders, tables of means."""
+"""Rows of marks with intervals, each row with its own name: forests, ladders, tables of means."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from memlab.figures import style
 from memlab.figures._plotly import go
 from memlab.figures._text import clean, plain, text_px, wrap
 
-_ROW_PX, _SECOND_LINE_PX, _FURTHER_PX, _LANE_PX, _LIFT_PX, _TEXT_PX = 32, 13, 10, 12, 6, 8
+_ROW_PX, _SECOND_LINE_PX, _FURTHER_PX, _LANE_PX, _LIFT_PX = 32, 13, 10, 15, 5
+_NAMES_PX = 160
+_PART = re.compile(r"\S.*?(?:; |, (?=[●■◆▲✚])|$)")
 
 
 def verdict(difference: float | None, p: float | None, alpha: float) -> dict[str, str]:
@@ -54,7 +57,7 @@ def marked_rows(
     between: str = "",
     **layout: Any,
 ) -> go.Figure:
-    """Draw rows of marks, each row under its name, its numbers on the right.
+    """Draw rows of marks, each row beside its name (in a column under it), its numbers on the right.
 
     :param marks: as :func:`mark` takes them, with ``numbers``; ``series`` where several stand in a row.
     :param span: of the axis; where not given, that of the intervals and 0.
@@ -107,47 +110,62 @@ def rows_layout(
     :param most: rows that a column shows, where there are more; ``rest`` then says below what the others are like.
     """
     pad = (span[1] - span[0] or 0.01) * 0.05
-    numbers_px = max(text_px(numbers, style.SMALL) for label in labels for numbers in label["numbers"]) + 6
+    numbers_px = max(text_px(numbers, style.SMALL) for label in labels for numbers in label["numbers"]) + 8
     lines = max(len(label["numbers"]) for label in labels)
 
     def layout_for(px: int) -> dict[str, Any]:
         column = px <= style.WIDTHS["column"]
         drawn, more = (labels[:most], [rest]) if column and rest else (labels, [])
-        # Where rows are tight, several numbers of one stand beside its marks, and the axis ends before them.
-        aside = numbers_px if column and lines > 1 else 0
-        below = _even(xlabel, px - 20 - aside, style.TEXT, lines=3)
-        keys = wrap(key, px - 20, 8, lines=4) + more
+        longest = max(text_px(label["name"], style.SMALL) for label in drawn)
+        before = 0 if column else min(longest, _NAMES_PX) + 8  # a column has no room for names beside the plot
+        below = _even(xlabel, px - 20 - before - numbers_px, style.TEXT, lines=3)
+        keys = [*_key(key, px - 20), *more]
         bottom = 26 + 12 * len(below) + 10 * len(keys)
         room = style.TALLEST - bottom - 20 - 28 * bool(title)
+        lanes = _LANE_PX * (deep - 1)
 
         def least(second: bool) -> float:
-            """Give the height of a row in which a name, of two lines or one, ends above the first mark."""
-            whole = _row_px(deep, max(lines, 1 + second))
-            lanes = (deep > 1) * (_LIFT_PX + _LANE_PX * (deep - 1))
-            return (16 + 12 * second) / (1 - (lanes + _TEXT_PX) / whole)
+            """Give the height of a row with room for a name, of two lines or one, between its marks and the last."""
+            return (22 + 12 * second) / (1 - lanes / _row_px(deep, max(lines, 1 + second)))
 
         second = not column or least(True) * len(drawn) <= room
-        names = [wrap(label["name"], px - 20 - numbers_px * (not aside), style.SMALL, lines=1 + second)
+        names = [wrap(label["name"], px - 20 if column else before - 8, style.SMALL, lines=1 + second)
                  for label in drawn]  # fmt: skip
         whole = row = float(_row_px(deep, max(lines, *map(len, names))))
+        middle = ((deep > 1) * _LIFT_PX + lanes / 2) / whole  # of the marks, above the end of their row
+        ends = [len(labels) - len(drawn) + middle - 0.5, len(labels) + middle - 0.5]
         if column:
             row = max(min(row, room / len(drawn)), least(max(map(len, names)) > 1))
+            ends = [len(labels) - len(drawn) - 10 / row, len(labels)]
+        else:
+            row = max(0.7 * _row_px(deep, lines), 12 * max(map(len, names)) + 6)
         texts, small = [], {"size": 8, "color": style.GREY}
         for label, own_lines in zip(drawn, names, strict=True):
-            at = {"y": label["y"] - _TEXT_PX / whole, "yref": "y", "bgcolor": "white"}
-            texts.append(style.note(style.broken(own_lines), 0, align="left", **at))
-            corner = "right top"
-            if aside:
-                corner, at["y"] = "right middle", label["y"] - 1 + (_LIFT_PX + _LANE_PX * (deep - 1) / 2) / whole
-            texts.append(style.note(style.broken(label["numbers"]), 1, anchor=corner, align="right", xshift=aside,
-                                    font={"color": style.GREY}, **at))  # fmt: skip
-        texts.append(style.note(style.broken(keys), 1, 0, "right bottom", align="right", xshift=aside,
+            beside = {"y": label["y"] - 1 + middle, "yref": "y", "align": "left"}
+            above = beside | {"y": beside["y"] + lanes / 2 / whole, "yshift": 6, "bgcolor": "white"}
+            corner, at = ("left bottom", above) if column else ("left middle", beside)
+            texts.append(style.note(style.broken(own_lines), 0, anchor=corner, xshift=-before, **at))
+            texts.append(style.note(style.broken(label["numbers"]), 1, anchor="left middle", xshift=8,
+                                    font={"color": style.GREY}, **beside))  # fmt: skip
+        texts.append(style.note(style.broken(keys), 0, 0, "left bottom", align="left", xshift=-before,
                                 yshift=3 - bottom, font=small))  # fmt: skip
         return style.layout(
-            px, title=title, plot_px=row * len(drawn) + 10, left=10, right=10 + aside, bottom=bottom, annotations=texts,
+            px, title=title, plot_px=row * len(drawn) + 10 * column, left=10 + before, right=10 + numbers_px,
+            bottom=bottom, annotations=texts,
             xaxis={"title": {"text": style.broken(below)}, "range": [span[0] - pad, span[1] + pad],
                    "zeroline": True, "zerolinecolor": style.INK, "zerolinewidth": 1, **(xaxis or {})},
-            yaxis={"visible": False, "range": [len(labels) - len(drawn) - 10 / row, len(labels)]}, **own,
+            yaxis={"visible": False, "range": ends}, **own,
         )  # fmt: skip
 
     return layout_for
+
+
+def _key(key: str, px: float) -> list[str]:
+    """Break a key between its shapes and statements, and within one only where it is longer than a line."""
+    lines = [""]
+    for part in map(str.strip, _PART.findall(key)):
+        if lines[-1] and text_px(f"{lines[-1]} {part}", 8) <= px:
+            lines[-1] += f" {part}"
+        else:
+            lines += _even(part, px, 8, lines=3)
+    return [line.rstrip(";,") for line in lines[1:]]

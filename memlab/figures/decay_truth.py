@@ -74,4 +74,5 @@ def outranked(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") 
     n = " · ".join(f"{rows['n'][0]:,}" for rows in frame.partition_by("data", maintain_order=True))
     xlabel = f"share of questions where the current value outranks the stale ones, {confidence:.0%} intervals (n = {n})"
     key = style.key(several) or "ties count as not outranked"
-    return marked_rows(marks, span=(0, 1), between=" · ", xlabel=xlabel, key=key, title=title)
+    return marked_rows(marks, span=(0, 1), between=" · ", xlabel=xlabel, key=key, title=title,
+                       xaxis={"zeroline": False})  # fmt: skip

@@ -37,7 +37,8 @@ def recall(frame: pl.DataFrame, *, measure: str = "recall_all@10", title: str = 
             marks.append({**row, "name": name, "x": row["mean"], "tint": style.colour(i), "fill": style.colour(i),
                           "symbol": style.SYMBOLS[i], "numbers": f"{row['mean']:.0%}", "series": row["form"],
                           "hover": f"{plain(row['form'])}: {row['mean']:.1%}"})  # fmt: skip
-    return marked_rows(marks, span=(0, 1), between=" → ", xlabel=measure, key=style.key(forms), title=title)
+    return marked_rows(marks, span=(0, 1), between=" → ", xlabel=measure, key=style.key(forms), title=title,
+                       xaxis={"zeroline": False})  # fmt: skip
 
 
 def ranks(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:

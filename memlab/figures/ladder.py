@@ -10,18 +10,18 @@ import polars as pl
 from memlab.evaluate.printing import number
 from memlab.figures import style
 from memlab.figures._plotly import go
-from memlab.figures._rows import mark, verdict
-from memlab.figures._text import clean, escape, p_text, plain, signed, text_px, wrap
+from memlab.figures._rows import marked_rows, verdict
+from memlab.figures._text import clean, p_text, plain, signed, text_px
 
-_LINE, _MARK, _LEAST_MARK, _TOP, _AXIS, _NEXT = 12, 18, 12, 26, 36, 38
 _CAUSES_AXIS = "share of missed pieces (bars), of lost answers<br>that miss pieces for this cause only (marks)"
 
 
 def climb(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float = 0.05, title: str = "") -> go.Figure:
-    """Draw how a measure climbs from step to step, a panel for each group of questions.
+    """Draw how a measure climbs from step to step, in each group of questions.
 
-    A mark is the mean of a step with its interval. Beside its name stands what it gains on the step before, with the
-    paired interval and p. Filled: significant after Holm's correction; blue better, vermilion worse, grey neither.
+    A mark is the mean of a step with its interval; each group has a mark of its own shape. On the right stand the mean
+    and what it gains on the step before, with the paired interval and p. Filled: significant after Holm's correction;
+    blue better, vermilion worse, grey neither.
 
     :param frame: a row a step and group, in the order to draw from the top: ``group``, ``system``, ``n``, ``mean``,
         ``mean_low``, ``mean_high``, ``difference``, ``low``, ``high``, ``p_holm`` (null in the first row), ``chance``
@@ -32,70 +32,26 @@ def climb(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float =
     >>> step = {"group": ["all"], "system": ["bm25"], "n": [10], "mean": [0.5], "mean_low": [0.3], "mean_high": [0.7]}
     >>> test = dict.fromkeys(("difference", "low", "high", "p_holm"), [None])
     >>> len(ladder.climb(pl.DataFrame({**step, **test, "chance": [0.1], "ceiling": [1.0], "ms": [2.0]})).data)
-    2
+    1
     """
     columns = ("group", "system", "n", "mean", "mean_low", "mean_high", "difference", "low", "high", "p_holm", "chance")
     style.need(frame, (*columns, "ceiling", "ms"), "climb")
-    traces, panels = list[Any](), list[dict[str, Any]]()
     frame = frame.with_columns(pl.col("mean_low", "mean_high").fill_null(pl.col("mean")))
-    for i, (group, of_group) in enumerate(style.parts(frame, "group")):
-        rows, axes = of_group.to_dicts(), style.axes(i)
-        heights = [float(at) for at in reversed(range(len(rows)))]
-        traces.append(style.line(of_group["mean"], heights, "", style.NOISE, width=1, hoverinfo="skip",
-                                 showlegend=False, **axes))  # fmt: skip
-        for row, height in zip(rows, heights, strict=True):
-            row |= {"at": height, "gain": _gain(row)}
-            shown = {"name": row["system"], "x": row["mean"], "low": row["mean_low"], "high": row["mean_high"],
-                     "hover": "{mean:.3f} [{mean_low:.3f}, {mean_high:.3f}]".format(**row)}  # fmt: skip
-            traces.append(mark(shown | verdict(row["difference"], row["p_holm"], alpha), height, **axes))
-        panels.append({"name": f"{clean(group)} ({_about(rows[0])})", "rows": rows})
-    keys = [
-        f"filled: p < {alpha:g} against the step before, after Holm's correction",
-        "ms: median time of one question",
-    ]
-    deepest_panel = max(len(panel["rows"]) for panel in panels)
-
-    def layout_for(px: int) -> dict[str, Any]:
-        beside = px > style.WIDTHS["column"] and len(panels) > 1
-        across = (px - 36) // 2 if beside else px - 20
-        names = [
-            [wrap(f"{clean(row['system'])}, {_ms(row['ms'])}", across - text_px(row["gain"], style.SMALL) - 8,
-                  style.SMALL) for row in panel["rows"]]
-            for panel in panels
-        ]  # fmt: skip
-        deepest = max(len(lines) for of_panel in names for lines in of_panel)
-        row_px, bottom = float(_MARK + _LINE * deepest), _AXIS + 12 * (1 if beside else 2)
-        if px <= style.WIDTHS["column"]:
-            room = (style.TALLEST - _TOP - 28 * bool(title) - bottom - _NEXT * (len(panels) - 1)) / len(panels) - 6
-            row_px = max(min(row_px, room / deepest_panel), _LEAST_MARK + _LINE * deepest)
-        plot = row_px * deepest_panel + 6
-        facets, texts = list[dict[str, Any]](), list[dict[str, Any]]()
-        for i, (panel, of_panel) in enumerate(zip(panels, names, strict=True)):
-            most = max(row["mean_high"] for row in panel["rows"])
-            facets.append({
-                "px": plot, "head": f"<b>{escape(panel['name'])}</b>",
-                "xaxis": {"range": [0, most * 1.16], "nticks": 6,
-                          "title": {"text": plain(measure) if beside or i + 1 == len(panels) else ""}},
-                "yaxis": {"visible": False, "range": [-12 / row_px, plot / row_px - 12 / row_px]},
-            })  # fmt: skip
-            x, y = style.axes(i).values()
-            for row, lines in zip(panel["rows"], of_panel, strict=True):
-                above = {"y": row["at"] + (6 + _LINE * deepest) / row_px, "yref": y, "xref": f"{x} domain",
-                         "bgcolor": "white"}  # fmt: skip
-                texts += [
-                    style.note(style.broken(lines), 0, align="left", **above),
-                    style.note(row["gain"], 1, anchor="right top", font={"color": style.GREY}, **above),
-                    style.note(f"{row['mean']:.3f}".lstrip("0"), row["mean_high"], row["at"],
-                               "left middle", xref=x, yref=y, xshift=5),
-                ]  # fmt: skip
-        key = escape("; ".join(keys)) if beside else style.broken(keys)
-        texts.append(style.note(key, 0, 0, yshift=-32, align="left", font={"size": 8, "color": style.GREY}))
-        return style.panels(
-            px, facets, columns=2 if beside else 1, gap=(16, 52 if beside else _NEXT), title=title, head_px=16,
-            left=10, right=10, bottom=bottom, annotations=texts,
-        )  # fmt: skip
-
-    return style.finish(traces, layout_for)
+    groups, steps = style.series(frame, "group"), style.series(frame, "system")
+    marks = []
+    for row in sorted(frame.to_dicts(), key=lambda row: (steps.index(row["system"]), groups.index(row["group"]))):
+        mean = f"{row['mean']:.3f}".lstrip("0")
+        marks.append({
+            "name": f"{clean(row['system'])}, {_ms(row['ms'])}".removesuffix(", "), "series": row["group"],
+            "x": row["mean"], "low": row["mean_low"], "high": row["mean_high"],
+            "symbol": style.SYMBOLS[groups.index(row["group"])], "numbers": f"{mean}  {_gain(row)}".rstrip(),
+            "hover": "{mean:.3f} [{mean_low:.3f}, {mean_high:.3f}]".format(**row),
+            **verdict(row["difference"], row["p_holm"], alpha),
+        })  # fmt: skip
+    about = [f"{group} ({_about(rows.row(0, named=True))})" for group, rows in style.parts(frame, "group")]
+    key = f"{style.key(about)}; right: mean, and gain on the step before; ms: median time of one question; "
+    key += f"filled: p < {alpha:g} against the step before, after Holm's correction"
+    return marked_rows(marks, xlabel=measure, key=key, title=title, xaxis={"zeroline": False})
 
 
 def _about(row: dict[str, Any]) -> str:

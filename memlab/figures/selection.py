@@ -83,7 +83,7 @@ def exchange(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
             ticks.append({"name": name, "x": row["expected"], "nth": 0 if out else 1})
     xlabel = f"evidence among turns out of and into the first {k}"
     key = "○ out, ● in; | what the ranks that they come from hold on average"
-    return marked_rows(marks, xlabel=xlabel, key=key, title=title, ticks=ticks)
+    return marked_rows(marks, xlabel=xlabel, key=key, title=title, ticks=ticks, xaxis={"zeroline": False})
 
 
 def spans(frame: pl.DataFrame, *, title: str = "") -> go.Figure:

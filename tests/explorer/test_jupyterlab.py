@@ -14,13 +14,13 @@ from memlab.errors import ExportError
 from memlab.explorer import answer, lay_out, snippet
 from memlab.figures import _browser
 
-# Turns lie on a grid, so that a lasso is known to hold some and no others.
+# Turns lie on a grid, so that a lasso is known to hold some and no others; the middle of a cluster lies in a row of it.
 ACROSS = 12
 GRID = f"""
 import polars as pl
 from explored import BENCH, DATA, SCOPE
 at = pl.int_range(pl.len()).over("scope")
-places = DATA.turns.select("turn_id", x=at % {ACROSS}, y=at // {ACROSS}, label=at % 3)
+places = DATA.turns.select("turn_id", x=at % {ACROSS}, y=at // {ACROSS}, label=at // {ACROSS} % 3)
 """
 CELLS = (
     f"{GRID}\nimport memlab\nexplorer = memlab.explore(BENCH, ['bm25', 'dense'], scope=SCOPE, places=places)\nexplorer",
@@ -30,6 +30,13 @@ TYPED = "When did I call the plumber?"
 # Rows of the scene that the map marks as evidence, that it marks as returned, and that the table lists.
 SHOWN = """[".over .evidence, .over .missed", ".over .hit, .over .false", "tr[data-i]"].map(kind =>
     [...document.querySelectorAll(`.memlab-explorer :is(${kind})`)].map(node => +node.dataset.i))"""
+
+# How many turns lie under each name of a cluster.
+COVERED = """(n => { const at = document.querySelector("canvas.points").getBoundingClientRect();
+    const turns = [...Array(n).keys()].map(i => document.querySelector(".memlab-explorer").plot.getScreenPosition(i));
+    return [...document.querySelectorAll(".over .name")].map(name => { const b = name.getBoundingClientRect();
+        return turns.filter(([x, y]) => b.left < at.left + x && at.left + x < b.right
+            && b.top < at.top + y && at.top + y < b.bottom).length; }); })"""
 
 
 def drawn(page: Page, expected: dict[str, Any]) -> None:
@@ -68,6 +75,10 @@ def test_ask_hover_lasso_and_read_the_frame_back(tmp_path: Path) -> None:
         of_bench = answer(scene, BENCH, asked["text"], systems, query_id=chosen, evidence=asked["evidence"])
         assert of_bench["evidence"]
         drawn(page, of_bench)
+
+        covered = page.js(f"{COVERED}({scene.turns.height})")
+        assert covered
+        assert set(covered) == {0}
 
         page.js("document.querySelector('.memlab-explorer input[type=range]').focus()")
         page.key("Home")

@@ -5,6 +5,7 @@ No font is installed but what the machine happens to have.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import plotly.graph_objects as go
@@ -73,7 +74,8 @@ def swept(measures: list[str], parameters: list[str], *, log_x: bool) -> go.Figu
 
 def climbed() -> go.Figure:
     steps = ["BM25", "+ dense, ranks fused", "scores instead of ranks", "+ evidence of the session",
-             "+ late interaction", "+ assistant held back", "+ learned reranker"]  # fmt: skip
+             "+ late interaction", "+ assistant held back", "+ learned reranker", "+ question rewritten by a model",
+             "+ neighbours of the session, reranked", "+ time"]  # fmt: skip
     groups = ["all questions", "evidence in ≥ 2 sessions"]
     frame = crossed(pl.Series("mean", [0.4, 0.5, 0.6]), group=groups, system=steps)
     frame = frame.with_columns(n=137, mean_low="low", mean_high="high", chance=0.011, ceiling=1.0, ms=660.0)
@@ -129,6 +131,24 @@ def test_a_column_shows_the_groups_that_lose_most_and_what_the_others_are_within
     assert rest not in shown["full"]
     assert sum(group in shown["full"] for group in GROUPS) == len(GROUPS)
     assert sum(f"{group} " in shown["column"] for group in GROUPS) == 8
+
+
+@pytest.mark.parametrize("name", ["forest", "exchange", "climb", "importance", "ranks"])
+@pytest.mark.parametrize("width", list(style.WIDTHS))
+def test_numbers_of_rows_stand_right_of_the_plot_and_its_zero_line(name: str, width: style.Width) -> None:
+    fig = CHARTS[name]()
+    margin = style.for_width(fig, width).layout.margin
+    end = style.WIDTHS[width] - margin.r
+    numbers = [
+        text for text in read(svg(fig, width))["texts"] if re.match(r"[+−]?\.\d|\d+ (out|in)|\d+ → ", text["words"])
+    ]
+    assert len(numbers) >= 8
+    assert min(text["left"] for text in numbers) > end
+
+
+def test_a_key_is_broken_between_its_statements() -> None:
+    words = [text["words"] for text in read(svg(CHARTS["importance"]()))["texts"]]
+    assert "filled: the interval leaves out 0" in words
 
 
 def test_what_is_cut_or_covered_is_named() -> None:
