@@ -37,7 +37,7 @@ HITS = 200
 NEAR, LONG = 10, 60
 """Of a session of more turns than ``LONG``, those that stand so many turns from a hit."""
 
-TURNS, SAMPLE = 1_500, 500
+TURNS, SAMPLE = 1_500, 2_000
 """Turns around the hits, and of the sample."""
 
 BLOCK = 3_000
@@ -94,7 +94,7 @@ def around(
     """Cut a small bench out of a store's scope, around one question.
 
     :param asked: one row: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where absent.
-    :returns: a bench of that question and at most some 2,000 turns; ``weight`` of its sessions says how many each
+    :returns: a bench of that question and at most some 3,500 turns; ``weight`` of its sessions says how many each
         stands for.
     """
     from memlab.store import cached
@@ -109,18 +109,16 @@ def around(
     ranked = pl.concat(part.select("session_id", turn_id="doc_id", rank=pl.int_range(pl.len())) for part in parts)
     hits = ranked.sort("rank", maintain_order=True).with_columns(rank=pl.int_range(pl.len()))
     listed = search.sessions_of(dataset, scope)
-    sample = _sample(listed)
-    wanted = pl.concat([hits["session_id"], sample]).unique().to_list()
-    read, sessions = search.turns_of(dataset, scope, wanted, column=column)
+    read, around_hits = search.turns_of(dataset, scope, hits["session_id"].unique().to_list(), column=column)
     near = _cut(read, hits)
     taken = near["session_id"].unique().implode()
-    turns = pl.concat(
-        [near, read.filter(pl.col("session_id").is_in(sample.implode()) & ~pl.col("session_id").is_in(taken))]
-    )
-    sessions = sessions.filter(pl.col("session_id").is_in(turns["session_id"].unique().implode()))
+    sample, of_sample = search.sample_of(dataset, scope, _sample(listed).to_list(), column=column)
+    others = ~pl.col("session_id").is_in(taken)
+    turns = pl.concat([near, sample.filter(others)])
+    sessions = pl.concat([around_hits.filter(~others), of_sample.filter(others)])
     n_near = len(taken[0])
-    others = (listed.height - n_near) / max(1, sessions.height - n_near)
-    weight = pl.when(pl.col("session_id").is_in(taken)).then(1.0).otherwise(others)
+    each = (listed.height - n_near) / max(1, sessions.height - n_near)
+    weight = pl.when(others).then(each).otherwise(1.0)
     return Bench(
         dataset,
         turns.select(*schema(Turn)),

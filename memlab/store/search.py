@@ -174,6 +174,17 @@ class Search(Part):
             found = self.database.read("sessions", list(row_columns("sessions")), **some)
             return turns, found.drop("n").join(place, on="session_id").select(found.columns)
 
+    def sample_of(
+        self, dataset: str, scope: str, sessions: Sequence[str], *, column: str = ""
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Read sessions as :meth:`turns_of` does, once for a version of the turns: some that every question needs."""
+
+        def look(_: Any) -> tuple[pl.DataFrame, pl.DataFrame]:
+            return self.turns_of(dataset, scope, sessions, column=column)
+
+        read: tuple[pl.DataFrame, pl.DataFrame] = self._once(look, dataset, scope, tuple(sessions), column)
+        return read
+
     def _about(self, dataset: str, column: str = "") -> tuple[int, list[list[str]], dict[tuple[str, str], int]]:
         """Give the width of a vector column, what is indexed, and the sizes of all scopes.
 
