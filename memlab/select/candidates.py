@@ -10,7 +10,6 @@ import polars as pl
 
 from memlab.errors import at_least
 from memlab.records import Run, strictly_decreasing
-from memlab.retrieve.arrays import starts
 from memlab.retrieve.bench import Bench
 
 CHUNK = 128
@@ -37,20 +36,19 @@ def chunks(run: Run, bench: Bench, n: int) -> Iterator[tuple[np.ndarray, Candida
     """
     at_least(1, candidates=n)
     first = run.frame.filter(pl.col("rank") <= n)
-    places = bench.documents(run.level).at(first["doc_id"])
-    query = first["query_id"].rle_id().to_numpy()
-    scores = first["score"].to_numpy()
-    rank = first["rank"].to_numpy() - 1
-    for start in range(0, int(query[-1]) + 1 if len(query) else 0, CHUNK):
-        inside = (query >= start) & (query < start + CHUNK)
-        cell = query[inside] - start, rank[inside]
-        shape = (int(cell[0].max()) + 1, int(cell[1].max()) + 1)
-        at, mask, relevance = np.zeros(shape, np.int64), np.zeros(shape, bool), np.full(shape, np.nan)
-        at[cell], mask[cell], relevance[cell] = places[inside], True, scores[inside]
-        low = np.nanmin(relevance, axis=1, keepdims=True)
-        spread = np.nanmax(relevance, axis=1, keepdims=True) - low
-        scaled = np.divide(relevance - low, spread, out=np.ones(shape), where=spread > 0)
-        yield start + np.arange(shape[0]), Candidates(at, mask, np.where(mask, scaled, 0.0))
+    places, scores = bench.documents(run.level).at(first["doc_id"]), first["score"].to_numpy()
+    begins = np.flatnonzero(first["rank"].to_numpy() == 1)
+    lengths = np.diff(begins, append=len(scores))
+    if len(begins):
+        low, high = (np.repeat(way.reduceat(scores, begins), lengths) for way in (np.minimum, np.maximum))
+        scores = np.divide(scores - low, high - low, out=np.ones(len(scores)), where=high > low)
+    for start in range(0, len(begins), CHUNK):
+        some = lengths[start : start + CHUNK]
+        inside = slice(begins[start], begins[start] + some.sum())
+        mask = np.arange(some.max()) < some[:, None]
+        at, relevance = np.zeros(mask.shape, np.int64), np.zeros(mask.shape)
+        at[mask], relevance[mask] = places[inside], scores[inside]
+        yield start + np.arange(len(some)), Candidates(at, mask, relevance)
 
 
 def each(run: Run, bench: Bench, n: int, choose: Callable[[np.ndarray, np.ndarray], np.ndarray], *, task: str) -> Run:
@@ -79,12 +77,14 @@ def reordered(run: Run, bench: Bench, choices: list[np.ndarray]) -> Run:
 
     :param choices: for each query of the run, the ranks (from 0) of its choice in their new order.
     """
-    query = run.frame["query_id"].rle_id().to_numpy().astype(np.int64)
-    key = np.arange(len(query)) + 2 * len(query) * query
-    first = starts(query) if len(query) else np.zeros(0, np.int64)
-    for begin, choice in zip(first, choices, strict=True):
-        key[begin + choice] = len(query) * (2 * int(query[begin]) - 1) + np.arange(len(choice))
-    # Nearly in order as it is, which a stable sort makes use of.
-    documents = run.frame["doc_id"].gather(np.argsort(key, kind="stable"))
-    scores = strictly_decreasing(1.0 / run.frame["rank"].to_numpy(), query)
-    return bench.show(replace(run, frame=run.frame.with_columns(documents, score=scores)))
+    rank = run.frame["rank"].to_numpy() - 1
+    begins = np.flatnonzero(rank == 0)
+    taken = np.concatenate([begins[:0], *(begin + choice for begin, choice in zip(begins, choices, strict=True))])
+    left = np.ones(len(rank), bool)
+    left[taken] = False
+    front = rank < np.repeat([len(choice) for choice in choices], np.diff(begins, append=len(rank)))
+    order = np.empty(len(rank), np.int64)
+    order[front], order[~front] = taken, np.flatnonzero(left)
+    longest = int(rank.max(initial=-1)) + 1
+    scores = strictly_decreasing(1.0 / np.arange(1, longest + 1), np.zeros(longest))[rank]
+    return bench.show(replace(run, frame=run.frame.with_columns(run.frame["doc_id"].gather(order), score=scores)))

@@ -10,12 +10,13 @@ import numpy as np
 from memlab.errors import DataError, at_least
 from memlab.records import Run
 from memlab.registry import stage
-from memlab.retrieve.arrays import cosines
 from memlab.retrieve.bench import Bench
 from memlab.select.candidates import Candidates, chunks, each, reordered
 
 NO_VOLUME = 1e-5
 """The share of a candidate's own variance below which float32 cannot tell it from none."""
+MOST_SHARED = 4_000
+"""So many documents are compared with each other at once at most, for memory: 64 MB."""
 _ROUNDING = 1e-6
 _Taken = tuple[np.ndarray, np.ndarray]
 _Near = Callable[[np.ndarray, np.ndarray], Callable[[np.ndarray], np.ndarray]]
@@ -77,32 +78,35 @@ def _lazily(
         sure = (left == -np.inf) | (values[:, -1] > left + _ROUNDING)
         for row, places, value in zip(rows[sure], taken[sure], values[sure], strict=True):
             choices[row] = places[(value > -np.inf) & some.mask[row, places]]
-        rows, few = rows[~sure], min(4 * few, width)
+        # As many as the values found let compete, most often enough.
+        rivals = (bounds[rows] >= values[:, -1:] - _ROUNDING).sum(axis=1).max(where=~sure, initial=few)
+        rows, few = rows[~sure], min(int(rivals) + 8, width)
     return choices
 
 
 def _likeness(some: Candidates, vectors: np.ndarray) -> tuple[np.ndarray, _Near]:
     """Give the cosines (q, c) with the first candidate of each query, and what gives those among some candidates.
 
-    Documents that many queries share are compared once.
+    Documents that many queries share are compared once, where that is less than comparing each query's own.
     """
-    documents, place = np.unique(some.at, return_inverse=True)
-    place = place.reshape(some.at.shape)
-    shared = 2 * len(documents) <= some.at.size
-    cosine = cosines(vectors[documents], vectors[documents] if shared else vectors[some.at[:, 0]])
+    here = np.zeros(len(vectors), bool)
+    here[some.at] = True
+    documents, place = np.flatnonzero(here), (np.cumsum(here) - 1)[some.at]
+    shared = 2 * len(documents) ** 2 <= min(place.size * place.shape[1], 2 * MOST_SHARED**2)
+    # float64, then rounded: equal texts are equally similar only so, whatever the shape of the batch.
+    embedded = vectors[documents].astype(np.float64)
+    cosine = (embedded @ (embedded if shared else embedded[place[:, 0]]).T).astype(np.float32)
 
     def near(rows: np.ndarray, front: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        each = np.arange(len(rows))
+        at, each = place[rows, front], np.arange(len(rows))
         if shared:
-            at = place[rows, front]
             return lambda best: cosine[at[each, best][:, None], at]
-        # float64, then rounded: equal texts are equally similar only so, whatever the shape of the batch.
-        embedded = vectors[some.at[rows, front]].astype(np.float64)
-        similarity = (embedded @ embedded.transpose(0, 2, 1)).astype(np.float32)
+        own = embedded[at]
+        similarity = (own @ own.transpose(0, 2, 1)).astype(np.float32)
         return lambda best: similarity[each, best]
 
-    first = place[:, :1] if shared else np.arange(len(place))[:, None]
-    return cosine[place, first], near
+    first = cosine[:, place[:, 0]] if shared else cosine
+    return np.take_along_axis(first.T, place, axis=1), near
 
 
 def _marginal(
