@@ -126,7 +126,7 @@ def rows_layout(
 
         def least(second: bool) -> float:
             """Give the height of a row with room for a name, of two lines or one, between its marks and the last."""
-            return (22 + 12 * second) / (1 - lanes / _row_px(deep, max(lines, 1 + second)))
+            return (21 + 12 * second) / (1 - lanes / _row_px(deep, max(lines, 1 + second)))
 
         second = not column or least(True) * len(drawn) <= room
         names = [wrap(label["name"], px - 20 if column else before - 8, style.SMALL, lines=1 + second)
