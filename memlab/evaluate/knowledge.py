@@ -71,13 +71,14 @@ def measure_folder(
         wrong), ``what`` (in words; null where ``closed``) and ``closed``: see :func:`totals`.
     :raises DataError: when the folder has no sheets, or one is bad.
     """
+    facts_alone = (settings or IndexSettings()).model_copy(update={"summaries": False})
     parts = []
     with tempfile.TemporaryDirectory(prefix="memlab-knowledge-") as place:
         store = MemoryStore.open(place)
         for sheet in sheets(folder):
             data = datasets.load(sheet.log)
             store.ingest(data)
-            failed = indexing.index(store, data.name, settings=settings, service=service).filter(kind="failed")
+            failed = indexing.index(store, data.name, settings=facts_alone, service=service).filter(kind="failed")
             if failed.height:
                 raise DataError(
                     f"{failed.height} sessions of {data.name} were not indexed ({failed['reason'][0]}), so nothing is "

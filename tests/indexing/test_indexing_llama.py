@@ -50,7 +50,7 @@ def test_sessions_are_indexed_by_a_real_model(llama: str, tmp_path: Path) -> Non
     # Whatever it answers, each session has a summary and it is said who made it.
     assert set(events["kind"]) <= {"created", "fallback"}, events["reason"].to_list()
     summaries = store.knowledge.rows("summaries", "talk")
-    assert set(store.knowledge.states("talk")["version"].str.slice(0, 12)) == {"1-smol-p1.1-"}
+    assert set(store.knowledge.states("talk")["version"].str.slice(0, 12)) == {"1-smol-p2.1-"}
     assert summaries["session_id"].to_list() == ["u/s0"]
     assert set(summaries["service"]) <= {"smol", "extractive"}
     turns = set(talk().turns["turn_id"])

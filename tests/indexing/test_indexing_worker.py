@@ -278,6 +278,22 @@ def test_the_command_ends_with_what_failed(server: ChatServer, tmp_path: Path, m
     assert "talk: nothing was made: 3 of 3 sessions failed, the first (u0/s0): " in done.messages[-1]
 
 
+@pytest.mark.parametrize("batch", [32, 1])
+def test_a_model_sees_the_turns_and_the_statements_before_a_session(
+    store: MemoryStore, server: ChatServer, batch: int
+) -> None:
+    server.answers = [fitting]
+    settings = IndexSettings(service="lab", summaries=False, batch=batch)
+    index(store, NAME, settings=settings, service=server.service())
+    sent = [request["messages"][-1]["content"] for request in server.requests]
+    first = f"Ann: {SAID[0]} That was 2 of 7."
+    [read] = [text for text in sent if text.startswith("Earlier turns:") and f"[1] (2025-03-02) {first}" in text]
+    assert f"{SAID[4]} That was 1 of 7.\n\nThe session:\n" in read
+    [ends] = [text for text in sent if text.startswith("Statements:") and text.endswith(read)]
+    assert "\n(1) 2025-03-01: Anna bought tea. Anna bought tea. " in ends
+    assert not any(text.startswith("Statements:") and "Earlier turns:" not in text for text in sent)
+
+
 def test_a_changed_prompt_has_a_new_version() -> None:
     for version, asked, answer, pinned in (
         (
