@@ -20,6 +20,7 @@ from memlab.knowledge._phrase import (
     PROGRESSIVE,
     Statement,
     Verb,
+    lemma,
     nominal,
     proper,
     trimmed,
@@ -171,8 +172,8 @@ def in_manner(relation: str, manner: str) -> str:
     >>> from memlab.knowledge._relations import in_manner
     >>> [in_manner("keeps", manner) for manner in ("is", "not", "plan", "was", "ended")]
     ['keeps', 'does not keep', 'plans to keep', 'used to keep', 'no longer keeps']
-    >>> in_manner("is afraid of", "not"), in_manner("is", "ended")
-    ('is not afraid of', 'is no longer')
+    >>> in_manner("is afraid of", "not"), in_manner("has been to", "not"), in_manner("is", "ended")
+    ('is not afraid of', 'has not been to', 'is no longer')
     """
     if manner == "is":
         return relation
@@ -181,7 +182,8 @@ def in_manner(relation: str, manner: str) -> str:
     first, _, tail = relation.partition(" ")
     plain = next((row.base for row in relations() if row.says == relation), f"{infinitive(first)} {tail}".strip())
     if manner == "not":
-        return f"is not {tail}".strip() if first == "is" else f"does not {plain}"
+        perfect = first == "has" and "participle" in lemma(tail.partition(" ")[0])[1]
+        return f"{first} not {tail}".strip() if first == "is" or perfect else f"does not {plain}"
     return f"plans to {plain}" if manner == "plan" else f"used to {plain}"
 
 

@@ -10,6 +10,7 @@ from functools import cache
 from memlab.knowledge._patterns import P
 from memlab.knowledge._relations import relations
 from memlab.language.manner import bases
+from memlab.language.manner import told as alone
 
 PLANNED = "plans to "
 _MANNERS = {
@@ -25,6 +26,8 @@ _VALUE_ONLY = frozenset(
     for place in ("", "on", "at")
 ) | {"is now", "moved to"}
 SCHEDULES = frozenset(predicate for predicate in _VALUE_ONLY if predicate.endswith((" on", " at", " to")))
+_DESCRIBED = re.compile(r"(?:like|so|very|too|to|\w+ly)\s", re.I)
+"""What describes is no value that another takes the place of: "really nice", "like a family"."""
 _COUNTING = frozenset({"have", "teach", "take"})
 PLAIN = frozenset(
     bases("it is now the a an to and i my you me we be been have has new not that this of in on for from so they all")
@@ -85,7 +88,7 @@ def read(fact_id: str, subject: str, predicate: str, obj: str, speaker: str | No
     if predicate in WILD:
         manner, base, one = "is" if predicate == PARTED else "end", predicate, None
     elif (predicate in _VALUE_ONLY and known is None) or (predicate == "is" and attribute_of(subject)):
-        manner, base, one = "is", "is", "value"
+        manner, base, one = "is", "is", None if _DESCRIBED.match(obj) else "value"
     elif known:
         manner, base, one = known
         if base == "be":
@@ -98,7 +101,7 @@ def read(fact_id: str, subject: str, predicate: str, obj: str, speaker: str | No
         return None
     # "Living in the city, I miss the woods" carries out no plan.
     fresh = bool(P["renewed"].search(text) or P["begun"].search(text))
-    words, attribute, context = (frozenset(bases(said)) for said in (obj, attribute_of(subject), text))
+    words, attribute, context = (frozenset(bases(said)) for said in (alone(obj), attribute_of(subject), text))
     return Told(fact_id, subject, manner, base, one, predicate, obj, words, attribute, speaker, context, fresh)
 
 

@@ -9,6 +9,7 @@ from memlab.embed import Encoder
 from memlab.errors import DataError
 from memlab.knowledge import _text
 from memlab.knowledge.discourse import completed
+from memlab.language.manner import manner
 from memlab.records import Fact, schema
 
 SAME_TEXT, SAME_IF_INITIALS = 0.85, 0.5
@@ -151,12 +152,15 @@ def _predicates(read: pl.DataFrame, encoder: Encoder) -> pl.DataFrame:
     nodes = read.select("scope", text="relation", raw="predicate_raw").unique(
         ["scope", "text"], keep="first", maintain_order=True
     )
-    nodes = nodes.with_columns(raw=pl.format(_CLAUSE, "raw"))
+    planned = pl.Series([manner(predicate, "") == "plan" for predicate in nodes["raw"]], dtype=pl.Boolean)
+    nodes = nodes.with_columns(planned=planned, raw=pl.format(_CLAUSE, "raw"))
     texts = nodes["raw"].unique(maintain_order=True)
     pairs = _near(texts, encoder, np.full(len(texts), RELATED))
     numbered = nodes.with_row_index("i")
-    left = numbered.select("scope", "raw", "i").join(pairs, left_on="raw", right_on="a")
-    near = left.join(numbered.select("scope", "raw", j="i"), left_on=["scope", "b"], right_on=["scope", "raw"])
+    left = numbered.select("scope", "planned", "raw", "i").join(pairs, left_on="raw", right_on="a")
+    # To plan something is not to do it.
+    within = ["scope", "planned"]
+    near = left.join(numbered.select(*within, "raw", j="i"), left_on=[*within, "b"], right_on=[*within, "raw"])
     told = read.select("scope", "subject_merged", "object_merged", text="relation").unique()
     told = told.join(numbered.select("scope", "text", "i"), on=["scope", "text"])
     both = told.join(
