@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from memlab.figures import style
@@ -11,6 +12,7 @@ from memlab.figures._text import clean, plain, text_px, wrap
 
 _ROW_PX, _SECOND_LINE_PX, _FURTHER_PX, _LANE_PX, _LIFT_PX = 32, 13, 10, 15, 5
 _NAMES_PX = 160
+_GAP = {"type": "rect", "layer": "between", "fillcolor": "white", "line": {"width": 0}}
 _PART = re.compile(r"\S.*?(?:; |, (?=[●■◆▲✚])|$)")
 
 
@@ -101,7 +103,7 @@ def rows_layout(
     xaxis: dict[str, Any] | None = None,
     most: int | None = None,
     rest: str = "",
-    **own: Any,
+    shapes: Sequence[dict[str, Any]] = (),
 ) -> Any:
     """Lay rows out: ``name`` (left), ``numbers`` (right, a line each) and ``y`` of each, ``deep`` lanes of marks in it.
 
@@ -139,10 +141,14 @@ def rows_layout(
             ends = [len(labels) - len(drawn) - 10 / row, len(labels)]
         else:
             row = max(0.7 * _row_px(deep, lines), 12 * max(map(len, names)) + 6)
-        texts, small = [], {"size": 8, "color": style.GREY}
+        texts, bands, small = [], [], {"size": 8, "color": style.GREY}
         for label, own_lines in zip(drawn, names, strict=True):
             beside = {"y": label["y"] - 1 + middle, "yref": "y", "align": "left"}
-            above = beside | {"y": beside["y"] + lanes / 2 / whole, "yshift": 6, "bgcolor": "white"}
+            above = beside | {"y": beside["y"] + lanes / 2 / whole, "yshift": 6}
+            # A name stands in a gap of the grid as wide as the plot: a line that it alone broke would look cut off.
+            foot = above["y"] + 6 / row
+            head = foot + (12 * len(own_lines) + 2) / row if bands else ends[1]
+            bands.append(_GAP | {"x0": span[0] - pad, "x1": span[1] + pad, "y0": foot, "y1": head})
             corner, at = ("left bottom", above) if column else ("left middle", beside)
             texts.append(style.note(style.broken(own_lines), 0, anchor=corner, xshift=-before, **at))
             texts.append(style.note(style.broken(label["numbers"]), 1, anchor="left middle", xshift=8,
@@ -151,10 +157,10 @@ def rows_layout(
                                 yshift=3 - bottom, font=small))  # fmt: skip
         return style.layout(
             px, title=title, plot_px=row * len(drawn) + 10 * column, left=10 + before, right=10 + numbers_px,
-            bottom=bottom, annotations=texts,
+            bottom=bottom, annotations=texts, shapes=[*shapes, *(bands if column else ())],
             xaxis={"title": {"text": style.broken(below)}, "range": [span[0] - pad, span[1] + pad],
                    "zeroline": True, "zerolinecolor": style.INK, "zerolinewidth": 1, **(xaxis or {})},
-            yaxis={"visible": False, "range": ends}, **own,
+            yaxis={"visible": False, "range": ends},
         )  # fmt: skip
 
     return layout_for

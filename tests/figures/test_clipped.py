@@ -146,6 +146,19 @@ def test_numbers_of_rows_stand_right_of_the_plot_and_its_zero_line(name: str, wi
     assert min(text["left"] for text in numbers) > end
 
 
+def test_the_names_of_a_columns_rows_break_its_lines_evenly() -> None:
+    """A name that covered its own length of the zero line alone would make it look cut off."""
+    layout = style.for_width(CHARTS["forest"](), "column").layout
+    gaps = sorted((gap.y0, gap.y1) for gap in layout.shapes if gap.layer == "between")
+    assert len(gaps) == len(SELECTORS)
+    assert {(gap.x0, gap.x1) for gap in layout.shapes} == {tuple(layout.xaxis.range)}, "as wide as the plot"
+    assert len({round(high - low, 6) for low, high in gaps[:-1]}) == 1
+    assert gaps[-1][1] == layout.yaxis.range[1], "no stub of a line above the first name"
+    assert not any(text.bgcolor for text in layout.annotations)
+    names = sorted(text.y for text in layout.annotations if text.text.startswith(tuple(SELECTORS)))
+    assert all(low - 0.3 < y < high for (low, high), y in zip(gaps, names, strict=True))
+
+
 def test_a_key_is_broken_between_its_statements() -> None:
     words = [text["words"] for text in read(svg(CHARTS["importance"]()))["texts"]]
     assert "filled: the interval leaves out 0" in words
