@@ -141,7 +141,7 @@ def rows_layout(
             ends = [len(labels) - len(drawn) - 10 / row, len(labels)]
         else:
             row = max(0.7 * _row_px(deep, lines), 12 * max(map(len, names)) + 6)
-        texts, bands, small = [], [], {"size": 8, "color": style.GREY}
+        texts, bands = list[dict[str, Any]](), list[dict[str, Any]]()
         for label, own_lines in zip(drawn, names, strict=True):
             beside = {"y": label["y"] - 1 + middle, "yref": "y", "align": "left"}
             above = beside | {"y": beside["y"] + lanes / 2 / whole, "yshift": 6}
@@ -154,7 +154,7 @@ def rows_layout(
             texts.append(style.note(style.broken(label["numbers"]), 1, anchor="left middle", xshift=8,
                                     font={"color": style.GREY}, **beside))  # fmt: skip
         texts.append(style.note(style.broken(keys), 0, 0, "left bottom", align="left", xshift=-before,
-                                yshift=3 - bottom, font=small))  # fmt: skip
+                                yshift=3 - bottom, font={"size": 8, "color": style.GREY}))  # fmt: skip
         return style.layout(
             px, title=title, plot_px=row * len(drawn) + 10 * column, left=10 + before, right=10 + numbers_px,
             bottom=bottom, annotations=texts, shapes=[*shapes, *(bands if column else ())],

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from clipped import clipped, read
 
-from memlab.figures import decay, follow_ups, ladder, learning, selection, style, sweeps, systems
+from memlab.figures import anatomy, decay, follow_ups, ladder, learning, selection, style, sweeps, systems
 from memlab.figures._font import advances
 from memlab.figures._text import text_px
 from memlab.figures.export import pictures
@@ -157,6 +157,18 @@ def test_the_names_of_a_columns_rows_break_its_lines_evenly() -> None:
     assert not any(text.bgcolor for text in layout.annotations)
     names = sorted(text.y for text in layout.annotations if text.text.startswith(tuple(SELECTORS)))
     assert all(low - 0.3 < y < high for (low, high), y in zip(gaps, names, strict=True))
+
+
+@pytest.mark.parametrize("width", list(style.WIDTHS))
+def test_ranks_of_missed_evidence_stand_in_the_column_of_ranks_and_on_no_line(width: style.Width) -> None:
+    hits = pl.DataFrame({"rank": [1, 2, 3], "score": [0.5, 0.4, 0.3], "session": "s1", "evidence": False, "text": "no"})
+    missed = pl.DataFrame({"rank": [18, 1105, None], "session": "s2", "text": "yes"})
+    fig = anatomy.question_anatomy(hits, misses=missed, question="Which?")
+    drawn, margin = svg(fig, width), style.for_width(fig, width).layout.margin
+    assert clipped(drawn) == []
+    ranks = [text for text in read(drawn)["texts"] if text["words"] in {"1", "2", "3", "18", "1105", "—"}]
+    assert len(ranks) == 6
+    assert max(text["right"] for text in ranks) < margin.l
 
 
 def test_a_key_is_broken_between_its_statements() -> None:
