@@ -42,7 +42,7 @@ def _row_px(deep: int, lines: int) -> int:
     return _ROW_PX + _SECOND_LINE_PX * max(lines - 1, deep > 1) + _FURTHER_PX * (deep - 1)
 
 
-def _even(text: str, px: float, size: float, *, lines: int) -> list[str]:
+def even(text: str, px: float, size: float, *, lines: int) -> list[str]:
     """Wrap a text so that its last line is not a single word."""
     done = wrap(text, px, size, lines=lines)
     if len(done) < 2:
@@ -120,8 +120,8 @@ def rows_layout(
         drawn, more = (labels[:most], [rest]) if column and rest else (labels, [])
         longest = max(text_px(label["name"], style.SMALL) for label in drawn)
         before = 0 if column else min(longest, _NAMES_PX) + 8  # a column has no room for names beside the plot
-        below = _even(xlabel, px - 20 - before - numbers_px, style.TEXT, lines=3)
-        keys = [*_key(key, px - 20), *more]
+        below = even(xlabel, px - 20 - before - numbers_px, style.TEXT, lines=3)
+        keys = [*key_lines(key, px - 20), *more]
         bottom = 26 + 12 * len(below) + 10 * len(keys)
         room = style.TALLEST - bottom - 20 - 28 * bool(title)
         lanes = _LANE_PX * (deep - 1)
@@ -166,12 +166,12 @@ def rows_layout(
     return layout_for
 
 
-def _key(key: str, px: float) -> list[str]:
+def key_lines(key: str, px: float) -> list[str]:
     """Break a key between its shapes and statements, and within one only where it is longer than a line."""
     lines = [""]
     for part in map(str.strip, _PART.findall(key)):
         if lines[-1] and text_px(f"{lines[-1]} {part}", 8) <= px:
             lines[-1] += f" {part}"
         else:
-            lines += _even(part, px, 8, lines=3)
+            lines += even(part, px, 8, lines=3)
     return [line.rstrip(";,") for line in lines[1:]]
