@@ -111,12 +111,13 @@ of_groups.select("name", "questions", "n", "plain", "loss", "low", "high", "p_ho
 
 # %% jupyter={"source_hidden": true}
 measure = f"recall_all@{k}"
-fig = drawn.importance(worth, measure=measure)
+fig = drawn.importance(of_groups, measure=measure)
 n = worth["n"].max()
 caption = (
     f"Permutation importance of the learned reranker: what {measure} of turns loses when a group of features or a single "
     f"one is permuted over a conversation's candidates ({subject}, n = {n:,} questions, each conversation ranked by a "
-    f"model that did not learn from it; {repeats} permutation(s); 95 % bootstrap intervals over questions)."
+    f"model that did not learn from it; {repeats} permutation(s); 95 % bootstrap intervals over questions; filled: p < .05 "
+    "after Holm's correction over all groups)."
 )
 export(fig, "reranker-importance", data=worth, caption=caption, provenance=about, directory=figures)
 

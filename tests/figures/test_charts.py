@@ -288,9 +288,7 @@ def test_lengths_begin_at_the_shortest_and_labels_at_what_matters() -> None:
     lengths = corpus.token_lengths(pl.DataFrame({"tokens": [30, 40, 50, 90]})).layout
     assert lengths.xaxis.range[0] == pytest.approx(np.log10(29.5))
     assert min(lengths.xaxis.tickvals) > 29
-    named = similarity.evidence_matrix(
-        np.eye(2), ["Me again. My doctor is Lee.", "no"], title="Which doctor?"
-    ).layout
+    named = similarity.evidence_matrix(np.eye(2), ["Me again. My doctor is Lee.", "no"], title="Which doctor?").layout
     assert named.yaxis.ticktext[0] == "1 … My doctor is Lee."
 
 

@@ -133,6 +133,18 @@ def test_a_column_shows_the_groups_that_lose_most_and_what_the_others_are_within
     assert sum(f"{group} " in shown["column"] for group in GROUPS) == 8
 
 
+def test_what_is_not_significant_after_correction_is_open() -> None:
+    groups = crossed(pl.Series("loss", [0.2, 0.1]), kind=["group"], name=["a", "b"], questions=["all"])
+    groups = groups.with_columns(n=137)
+    fills = [
+        [mark.marker.color == "white" for mark in learning.importance(frame).data]
+        for frame in (groups, groups.with_columns(p_holm=pl.Series([0.01, 0.051])))
+    ]
+    assert fills == [[False, False], [False, True]]
+    shown = read(svg(learning.importance(groups.with_columns(p_holm=0.01))))["texts"]
+    assert any("filled: p < 0.05 after Holm's correction" in text["words"] for text in shown)
+
+
 @pytest.mark.parametrize("name", ["forest", "exchange", "climb", "importance", "ranks"])
 @pytest.mark.parametrize("width", list(style.WIDTHS))
 def test_numbers_of_rows_stand_right_of_the_plot_and_its_zero_line(name: str, width: style.Width) -> None:
