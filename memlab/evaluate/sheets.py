@@ -13,6 +13,7 @@ from typing import Any
 
 from memlab.errors import DataError
 from memlab.language.manner import MANNERS, OWNED, bases, ending, manner, told
+from memlab.language.tokens import plain
 from memlab.language.words import FIRST_PERSON
 
 SUFFIX = ".sheet.jsonl"
@@ -158,18 +159,20 @@ def _lines(file: Path) -> list[dict[str, Any]]:
 def same_words(fact: Mapping[str, Any], entry: Entry) -> bool:
     """Say whether a fact speaks of an entry's subject, relation and value, however it is meant.
 
-    The fact's subject must begin with a name of the entry's subject, and what else it holds belong to the relation
-    ("Nora's boss"); or hold nothing but the relation ("gym code"); or hold the value, and the object the name
-    ("Ingrid | is boss of | Nora"). A word of the relation must occur, and all words of one wording of the value, in
-    predicate and object, without what a value is set against. Words are compared by base form and stem, numbers by
-    their value, codes and telephone numbers without their signs.
+    The fact's subject, or what in it belongs to somebody ("Nora's flat's code"), must begin with a name of the entry's
+    subject, and what else it holds belong to the relation ("Nora's boss"); or hold nothing but the relation ("gym
+    code"); or hold the value, and the object the name ("Ingrid | is boss of | Nora"). A word of the
+    relation must occur, and all words of one wording of the value, in predicate and object, without what a value is set
+    against. Words are compared by base form and stem, numbers by their value, codes and telephone numbers without
+    their signs.
 
     :param fact: ``subject``, ``predicate``, ``object`` and ``speaker``.
     """
-    subject, tail = _subject(fact), f"{fact['predicate']} {told(fact['object'])}"
-    words = set(bases(tail))
-    owner = next((name for name in entry.owners if subject[: len(name)] == name), None)
-    rest = set(subject[len(owner or ()) :])
+    subjects, tail = _subjects(fact), f"{fact['predicate']} {told(fact['object'])}"
+    words, subject = set(bases(tail)), subjects[0]
+    owned = ((part, name) for part in subjects for name in entry.owners if part[: len(name)] == name)
+    part, owner = next(owned, (subject, None))
+    rest = set(part[len(owner or ()) :])
     related = rest <= entry.relation | _FREE
     if owner is not None or (subject and related):
         return related and _about(words | rest, entry) and _has(tail, entry)
@@ -215,7 +218,7 @@ def wording(fact: Mapping[str, Any], entry: Entry) -> frozenset[str]:
 
 def mentions(fact: Mapping[str, Any], entry: Entry) -> bool:
     """Say whether a fact names an entry's subject and value at all: enough for what counts neither way."""
-    whole = f"{' '.join(_subject(fact))} {fact['predicate']} {fact['object']}"
+    whole = f"{' '.join(_subjects(fact)[0])} {fact['predicate']} {fact['object']}"
     words = set(bases(whole))
     return any(words.issuperset(owner) for owner in entry.owners) and _has(whole, entry)
 
@@ -230,11 +233,13 @@ def names_somebody(fact: Mapping[str, Any], sheet: Sheet) -> bool:
     return False
 
 
-def _subject(fact: Mapping[str, Any]) -> tuple[str, ...]:
-    """Give the words of a fact's subject; "I", "my" and "the user" are who speaks."""
-    text, speaker = str(fact["subject"]), fact.get("speaker") or "user"
+def _subjects(fact: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Give the words of a fact's subject, then those without each owner; "I", "my", "the user" are who speaks."""
+    text, speaker = plain(str(fact["subject"])), fact.get("speaker") or "user"
     words = [speaker if word.lower() in FIRST_PERSON | {"user"} else word for word in text.split()]
-    return bases(" ".join(word for word in words if word.lower() not in OWNED))
+    words = [word for word in words if word.lower() not in OWNED]
+    starts = [0, *(n for n, word in enumerate(words, 1) if word.endswith("'s") and n < len(words))]
+    return [bases(" ".join(words[start:])) for start in starts]
 
 
 def _about(words: set[str], entry: Entry) -> bool:

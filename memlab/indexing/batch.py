@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from collections import deque
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
@@ -11,6 +12,7 @@ from uuid import uuid4
 import polars as pl
 
 from memlab.config import IndexSettings
+from memlab.knowledge.by_model import Before
 from memlab.knowledge.extraction import extract
 from memlab.knowledge.facts import from_observations
 from memlab.language.analysis import english
@@ -21,6 +23,8 @@ from memlab.store.registry import INDEX_TABLES, text_hashes
 from memlab.summarize import summarize
 
 EXTRACTIVE = "extractive"
+EARLIER, EARLIER_CHARS = 8, 300
+"""Turns before a session that a model sees, to understand it by, and characters of each."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Work:
 
     :param language: of the conversations; rules read facts in English alone.
     :param version: the recipe.
+    :param before: what came before the sessions of a batch.
     """
 
     dataset: str
@@ -37,6 +42,7 @@ class Work:
     service: Service | None
     version: str
     now: datetime
+    before: Before = field(default_factory=Before)
 
 
 @dataclass(frozen=True)
@@ -53,8 +59,8 @@ class Made:
     seconds: float = 0.0
 
 
-def read(store: MemoryStore, work: Work, batch: pl.DataFrame) -> Dataset:
-    """Read what a batch of due sessions needs: its sessions of its scopes.
+def read(store: MemoryStore, work: Work, batch: pl.DataFrame) -> tuple[Dataset, Before]:
+    """Read what a batch of due sessions needs: its sessions of its scopes, and for a model what came before them.
 
     :param batch: rows of :func:`memlab.indexing.pending`.
     :raises StoreError: when the store cannot be read.
@@ -62,38 +68,53 @@ def read(store: MemoryStore, work: Work, batch: pl.DataFrame) -> Dataset:
     scopes = batch["scope"].unique(maintain_order=True).to_list()
     parts = {"turns": store.turns, "sessions": store.sessions, "annotations": store.annotations}
     rows: dict[str, Any] = {table: read(work.dataset, scopes=scopes) for table, read in parts.items()}
-    return _of(Dataset(work.dataset, "stored", **rows, language=work.language), batch)
+    before = Before()
+    if work.service and work.settings.facts:
+        facts = store.knowledge.rows("facts", work.dataset, scopes=scopes)
+        before = Before(_earlier(rows["turns"], batch["session_id"].to_list()), facts)
+    return _of(Dataset(work.dataset, "stored", **rows, language=work.language), batch), before
 
 
-def make(read: tuple[pl.DataFrame, Dataset], work: Work) -> Made:
+def _earlier(turns: pl.DataFrame, sessions: list[str]) -> dict[str, list[dict[str, Any]]]:
+    """Give of each session the last turns of its scope before it, with no more text than is read at a glance."""
+    wanted, out = set(sessions), dict[str, list[dict[str, Any]]]()
+    last: deque[dict[str, Any]] = deque(maxlen=EARLIER)
+    columns = ("scope", "session_id", "speaker", "text", "timestamp")
+    scope = session = None
+    for row in turns.select(*columns).with_columns(pl.col("text").str.slice(0, EARLIER_CHARS)).iter_rows(named=True):
+        if row["scope"] != scope:
+            last.clear()
+        if row["session_id"] != session and row["session_id"] in wanted and last:
+            out[row["session_id"]] = list(last)
+        scope, session = row["scope"], row["session_id"]
+        last.append(row)
+    return out
+
+
+def make(read: tuple[pl.DataFrame, tuple[Dataset, Before]], work: Work) -> Made:
     """Make the index of a batch of due sessions, which needs no store.
 
-    :param read: the batch, and its conversations.
+    :param read: the batch, its conversations, and what came before.
     """
     begun = time.perf_counter()
-    batch, data = read
-    few = pl.col("n_turns") < work.settings.min_turns
-    made = [*_tried(work, batch.filter(~few), data), *_brief(work, batch.filter(few), data)]
+    batch, (data, before) = read
+    work = replace(work, before=before)
+    made = []
+    if not (work.settings.facts or work.settings.observations):
+        few = _few(work, batch)
+        made = [Made({}, few.select("session_id", status=pl.lit("skipped"), reason="why"))]
+        batch = batch.join(few, on="session_id", how="anti")
+    made = [*_tried(work, batch, data), *made]
     tables = [table for table in INDEX_TABLES if any(table in part.parts for part in made)]
     parts = {table: pl.concat([part.parts[table] for part in made if table in part.parts]) for table in tables}
     outcomes = pl.concat([part.outcomes for part in made])
-    return Made(parts, outcomes, (time.perf_counter() - begun) / batch.height)
+    return Made(parts, outcomes, (time.perf_counter() - begun) / outcomes.height)
 
 
-def _brief(work: Work, batch: pl.DataFrame, data: Dataset) -> list[Made]:
-    """Read the facts of sessions that are too short for a summary: "gym code is 4417" is a session of its own."""
+def _few(work: Work, batch: pl.DataFrame) -> pl.DataFrame:
+    """List the sessions that are too short for a summary, with ``why``: "gym code is 4417" is a session of its own."""
     why = pl.format("{} turns; min_turns is {}", "n_turns", pl.lit(work.settings.min_turns))
-    if not (work.settings.facts or work.settings.observations):
-        return [Made({}, batch.select("session_id", status=pl.lit("skipped"), reason=why))]
-    facts_alone = replace(work, settings=work.settings.model_copy(update={"summaries": False}))
-    reasons = batch.select("session_id", why=pl.concat_str(why, pl.lit(", so no summary")))
-    both = pl.concat_str("reason", "why", separator="; ", ignore_nulls=True)
-
-    def told(outcomes: pl.DataFrame) -> pl.DataFrame:
-        with_reason = outcomes.join(reasons, on="session_id", maintain_order="left")
-        return with_reason.select("session_id", "status", reason=both)
-
-    return [replace(part, outcomes=told(part.outcomes)) for part in _tried(facts_alone, batch, data)]
+    return batch.filter(pl.col("n_turns") < work.settings.min_turns).select("session_id", why=why)
 
 
 def _tried(work: Work, batch: pl.DataFrame, data: Dataset) -> list[Made]:
@@ -118,7 +139,7 @@ def _make(work: Work, batch: pl.DataFrame, data: Dataset) -> Made:
     told = [batch.select("session_id", status=pl.lit("ok")).join(cut, on="session_id", how="left")]
     entities: dict[str, list[str]] | None = None
     if work.settings.facts and (work.service or english(work.language, "the reading of facts")):
-        extracted = extract(turns, service=work.service, ner=work.settings.ner)
+        extracted = extract(turns, service=work.service, ner=work.settings.ner, before=work.before)
         told.append(extracted.outcomes)
         parts |= {"entities": extracted.entities, "relations": extracted.relations, "facts": extracted.facts}
         most = extracted.entities.sort(pl.col("evidence").list.len(), descending=True, maintain_order=True)
@@ -127,8 +148,12 @@ def _make(work: Work, batch: pl.DataFrame, data: Dataset) -> Made:
     if work.settings.observations and data.annotations.filter(pl.col("kind") == "observation").height:
         observed = from_observations(data)
         parts["facts"] = pl.concat([parts["facts"], observed]) if "facts" in parts else observed
+    few = _few(work, batch)
     if work.settings.summaries:
-        summaries = summarize(turns, service=work.service, entities=entities, version=work.version, now=work.now)
+        short = few.select("session_id", status=pl.lit("ok"), reason=pl.concat_str("why", pl.lit(", so no summary")))
+        told.append(short)
+        long = turns.join(few, on="session_id", how="anti", maintain_order="left")
+        summaries = summarize(long, service=work.service, entities=entities, version=work.version, now=work.now)
         told.append(summaries.outcomes)
         # What the session is, not what of it was read.
         whole = data.sessions.select("session_id", "start", "end", "participants", "n_turns")

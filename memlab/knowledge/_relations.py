@@ -26,6 +26,7 @@ from memlab.knowledge._phrase import (
 )  # fmt: skip
 from memlab.language.manner import bases
 from memlab.language.people import PERSONS, PETS
+from memlab.language.verbs import infinitive, third
 
 _HOLDS = {
     "state": {PRESENT, PROGRESSIVE, PERFECT},
@@ -148,16 +149,52 @@ def _statement(subject: str, relation: Relation, verb: Verb, rest: str | None, p
     if tense not in _HOLDS[relation.told]:
         return None
     if relation.told == "end":
-        return None if verb.negated else Statement(subject, _over(relation.says), obj)
+        return None if verb.negated else Statement(subject, over(relation.says), obj)
     if verb.negated == "no longer":
-        return Statement(subject, _over(relation.says), obj)
+        return Statement(subject, over(relation.says), obj)
     if verb.negated:
         return None if relation.told == "event" else Statement(subject, _denied(relation), obj)
     return Statement(subject, relation.says, obj)
 
 
-def _over(says: str) -> str:
-    return re.sub(r"^is\b", "is no longer", says) if says.startswith("is") else f"no longer {says}"
+@cache
+def listed() -> tuple[str, ...]:
+    """List the relations of the table, as they are told of what is so."""
+    return tuple(dict.fromkeys(row.says for row in relations() if row.says not in ("is", "has", "does not eat")))
+
+
+def in_manner(relation: str, manner: str) -> str:
+    """Put a relation, in the third person present, in the manner of a statement.
+
+    :param manner: ``is``, ``not``, ``plan``, ``was`` or ``ended``.
+
+    >>> from memlab.knowledge._relations import in_manner
+    >>> [in_manner("keeps", manner) for manner in ("is", "not", "plan", "was", "ended")]
+    ['keeps', 'does not keep', 'plans to keep', 'used to keep', 'no longer keeps']
+    >>> in_manner("is afraid of", "not"), in_manner("is", "ended")
+    ('is not afraid of', 'is no longer')
+    """
+    if manner == "is":
+        return relation
+    if manner == "ended":
+        return over(relation)
+    first, _, tail = relation.partition(" ")
+    plain = next((row.base for row in relations() if row.says == relation), f"{infinitive(first)} {tail}".strip())
+    if manner == "not":
+        return f"is not {tail}".strip() if first == "is" else f"does not {plain}"
+    return f"plans to {plain}" if manner == "plan" else f"used to {plain}"
+
+
+def over(says: str) -> str:
+    """Give the predicate that says that a statement is over; what is not so is over when it is so.
+
+    >>> from memlab.knowledge._relations import over
+    >>> over("works at"), over("is on"), over("plans to move to"), over("does not eat")
+    ('no longer works at', 'is no longer on', 'no longer plans to move to', 'eats')
+    """
+    if denied := re.match(r"(?:does not (?P<does>\S+)|is not\b)(?P<tail>.*)", says):
+        return f"{third(denied['does']) if denied['does'] else 'is'}{denied['tail']}"
+    return re.sub(r"^is\b", "is no longer", says) if re.match(r"is\b", says) else f"no longer {says}"
 
 
 def _denied(relation: Relation) -> str:

@@ -11,8 +11,9 @@ from memlab.knowledge._patterns import P
 from memlab.knowledge._relations import relations
 from memlab.language.manner import bases
 
+PLANNED = "plans to "
 _MANNERS = {
-    "no longer ": "end", "is no longer ": "end", "used to ": "was", "plans to ": "plan", "does not ": "not",
+    "no longer ": "end", "is no longer ": "end", "used to ": "was", PLANNED: "plan", "does not ": "not",
     "is not ": "not",
 }  # fmt: skip
 PARTED = "broke up with"

@@ -1,18 +1,24 @@
-"""Extraction by a language model: one prompt for each session, an answer of a bounded shape; and its result."""
+"""Extraction by a language model: what a session says, then what that ends; prompts, and answers of bounded shape."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
+from memlab.knowledge._relations import in_manner, listed, over
+from memlab.knowledge.entities import relate
 from memlab.knowledge.facts import fact_id
+from memlab.knowledge.supersession import believed, resolve
+from memlab.language.manner import bases
+from memlab.language.manner import told as alone
+from memlab.language.sentences import sentences
 from memlab.llm import Service, answers
-from memlab.records import Entity, Fact, Relation, frame
+from memlab.records import Entity, Fact, frame
 
 RULES = "rules"
 OUTCOME: dict[str, Any] = {"session_id": pl.String, "status": pl.String, "reason": pl.String, "service": pl.String}
@@ -36,22 +42,60 @@ class Extracted:
     outcomes: pl.DataFrame
 
 
+@dataclass(frozen=True)
+class Before:
+    """What came before some sessions.
+
+    :param turns: of each session that has any, the last turns of its scope before it, in order.
+    :param facts: what is known of the scopes: rows of :class:`memlab.records.Fact`.
+    """
+
+    turns: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
+    facts: pl.DataFrame = field(default_factory=lambda: frame(Fact))
+
+
 _Short = Annotated[str, Field(min_length=1, max_length=120)]
 _Value = Annotated[str, Field(min_length=1, max_length=300)]
 _Turns = Annotated[list[Annotated[int, Field(ge=0, le=100_000)]], Field(max_length=20)]
 _Type = Literal["person", "organization", "place", "date", "event", "product", "work", "other"]
+Manner = Literal["is", "not", "plan", "was", "ended"]
 
-PROMPTS_VERSION = 1
-"""Raised with every change of what is asked: of the prompt, or of the shape of the answer."""
+PROMPTS_VERSION = 2
+"""Raised with every change of what is asked: of the prompts, or of the shape of the answers."""
 
-SYSTEM = """You read a conversation with numbered turns and write down what is worth remembering, as JSON.
-- facts: what people say about themselves or others. subject: a name, or "Name's sister". predicate: the relation as it
-  was said ("works at", "no longer works at", "plans to visit"). object: the value, short. source: "stated" when
-  somebody speaks of themselves, "observed" when somebody speaks of somebody else, "inferred" when it only follows.
-- entities: names of people, organizations, places, dates, events, products and works that come up.
-- relations: how two of these entities belong together: subject, predicate, object.
-- turns: the numbers of the turns that say so. Each fact, entity and relation needs at least one.
-Leave out questions, wishes, what is only supposed, small talk and advice. Write nothing that the turns do not say."""
+SHOWN = 60
+"""Statements of a scope that are shown, at most, to ask which of them are over."""
+
+SYSTEM = f"""You keep the memory of a chat. You read one session of it, its turns numbered, and write down as JSON what
+will still be worth knowing weeks later.
+facts: one statement each, in the words of the chat.
+- subject: a name ("Mel", never "I", "we" or "she"), or what belongs to one ("Mel's sister", "Mel's door code"). What
+  speakers share is said of the one who tells it.
+- relation: one of these where it fits: {", ".join(listed())}; "is" for a name, number, code, time or role ("Mel's boss"
+  is "Ida"; "Mel's gym code" is "4417"); "has" for what is owned or counted ("two cats"); else a short verb phrase
+  ("keeps", "is afraid of").
+- object: the value alone, short: "Acme", "two cats", "4417".
+- manner: "is" for what is so now, or has happened and stays true; "not" for what is not so, a food or habit given up
+  too; "plan" for what is decided but has not happened yet; "was" for what was over before this session; "ended" for a
+  job, home, bond, thing, number or plan that this session says is over now.
+- corrects: the wrong value that is taken back ("not Oslo, I meant Bergen": "Oslo"), else "".
+- source: "stated" when somebody speaks of themselves or theirs, "observed" when of somebody else, "inferred" when it
+  only follows.
+A change is two facts: the old value, "ended", where it can be told, and the new one.
+Each person told of is worth a fact: who they are to whom ("Mel's sister" is "Anna"), where they live and work, when
+that is said.
+Leave out questions, wishes, offers, suppositions, rumours, jokes, sarcasm and exaggeration; what is quoted or read
+aloud (labels, recipes, songs, signs); what is over in hours or days (moods, meals, errands, being tired, ill or on the
+way); advice and small talk. Rather nothing than a guess.
+entities: names of people, organizations, places, dates, events, products and works that come up.
+turns: the numbers of the turns that say so; each fact and entity needs one. Earlier turns, where some are shown, are
+for understanding alone."""
+
+SYSTEM_ENDED = """You keep the memory of a chat. You are shown numbered statements that it holds, and one later session.
+Say as JSON which of the statements are no longer so after that session: its new value takes the place of the old one
+(a new job, home, code, number, boss, count), it has ended or was cancelled, a plan has come about or was dropped, or it
+is taken back as wrong. Give the number of each such statement, and the numbers of the turns that tell it. What merely
+stands beside it, or may change some day, ends nothing. Most sessions end nothing: then the list is empty."""
 
 
 class _Strict(BaseModel):
@@ -62,8 +106,10 @@ class SaidFact(_Strict):
     """A fact, with the numbers of its turns."""
 
     subject: _Short
-    predicate: _Short
+    relation: _Short
     object: _Value
+    manner: Manner
+    corrects: Annotated[str, Field(max_length=120)]
     source: Literal["stated", "observed", "inferred"]
     turns: _Turns
 
@@ -76,68 +122,80 @@ class SaidEntity(_Strict):
     turns: _Turns
 
 
-class SaidRelation(_Strict):
-    """A relation between two entities."""
-
-    subject: _Short
-    predicate: _Short
-    object: _Short
-    turns: _Turns
-
-
 class Knowledge(_Strict):
     """What a session says."""
 
     facts: Annotated[list[SaidFact], Field(max_length=60)]
     entities: Annotated[list[SaidEntity], Field(max_length=60)]
-    relations: Annotated[list[SaidRelation], Field(max_length=60)]
 
 
-def prompt(turns: Iterable[dict[str, Any]]) -> str:
-    """Write the turns of a session, numbered from 1.
+class SaidEnd(_Strict):
+    """A statement that is over, with the numbers of the turns that tell it."""
+
+    statement: Annotated[int, Field(ge=0, le=100_000)]
+    turns: _Turns
+
+
+class Ended(_Strict):
+    """What a session ends."""
+
+    ended: Annotated[list[SaidEnd], Field(max_length=SHOWN)]
+
+
+def prompt(turns: Iterable[dict[str, Any]], earlier: Iterable[dict[str, Any]] = ()) -> str:
+    """Write the turns of a session, numbered from 1, after those before it.
 
     >>> from memlab.knowledge.by_model import prompt
     >>> prompt([{"speaker": "Mel", "text": "I moved to Oslo.", "timestamp": None}])
     '[1] Mel: I moved to Oslo.'
     """
-    lines = []
-    for n, turn in enumerate(turns, 1):
-        date = f" ({turn['timestamp']:%Y-%m-%d})" if turn["timestamp"] else ""
-        lines.append(f"[{n}]{date} {turn['speaker']}: {' '.join(turn['text'].split())}")
-    return "\n".join(lines)
+    before = [_line(turn) for turn in earlier]
+    head = ["Earlier turns:", *before, "", "The session:"] if before else []
+    return "\n".join([*head, *(f"[{n}] {_line(turn)}" for n, turn in enumerate(turns, 1))])
 
 
-def ask(turns: pl.DataFrame, service: Service) -> Extracted:
-    """Extract each session by a language model.
+def _line(turn: dict[str, Any]) -> str:
+    date = f"({turn['timestamp']:%Y-%m-%d}) " if turn["timestamp"] else ""
+    return f"{date}{turn['speaker']}: {' '.join(turn['text'].split())}"
+
+
+def ask(turns: pl.DataFrame, service: Service, before: Before | None = None) -> Extracted:
+    """Extract each session by a language model, then ask which of the statements before it are over.
 
     A session that the model answers badly has status ``fallback`` and no rows here; one without an answer ``failed``.
-    Turn numbers that do not exist are dropped, and what has no turn left; an entity's turns have to name it, and a
-    relation joins two of the session's entities.
+    Turn numbers that do not exist are dropped, and what has no turn left; an entity's turns have to name it. What is
+    over becomes a fact of its own, with the words of the old one ("no longer works at"), so that resolving finds it.
+    Relations are read from the facts, by :func:`memlab.knowledge.entities.relate`.
 
+    :param before: what came before; of sessions given here together, each knows the facts of those before it.
     :raises ModelError: when the service cannot be asked at all.
     """
+    before = before or Before()
     sessions = {str(key[0]): part.to_dicts() for key, part in turns.group_by("session_id", maintain_order=True)}
-    outcomes = answers(service, [prompt(rows) for rows in sessions.values()], Knowledge, system=SYSTEM)
+    texts = {session: prompt(rows, before.turns.get(session, ())) for session, rows in sessions.items()}
+    outcomes = answers(service, list(texts.values()), Knowledge, system=SYSTEM)
     facts: list[Fact] = []
     entities: list[Entity] = []
-    relations: list[Relation] = []
-    told: list[tuple[str, str, str | None, str | None]] = []
+    told: dict[str, tuple[str, str | None, str | None]] = {}
     for (session, rows), outcome in zip(sessions.items(), outcomes, strict=True):
         if outcome.answer is None:
             fallback = outcome.kind == "content"
-            told.append((session, "fallback" if fallback else "failed", outcome.failure, RULES if fallback else None))
+            told[session] = ("fallback" if fallback else "failed", outcome.failure, RULES if fallback else None)
             continue
-        told.append((session, "ok", None, service.name))
-        named = _entities(outcome.answer.entities, rows)
+        told[session] = ("ok", None, service.name)
+        entities.extend(_entities(outcome.answer.entities, rows))
         facts.extend(_facts(outcome.answer.facts, rows))
-        entities.extend(named)
-        relations.extend(_relations(outcome.answer.relations, rows, named))
-    return Extracted(
-        frame(Fact, facts),
-        frame(Entity, entities),
-        frame(Relation, relations),
-        pl.DataFrame(told, schema=OUTCOME, orient="row"),
-    )
+    read = {session: rows for session, rows in sessions.items() if told[session][0] == "ok"}
+    ends, failed = _ends(read, texts, pl.concat([before.facts, frame(Fact, facts)]), service)
+    told |= {session: ("failed", failure, None) for session, failure in failed.items()}
+    kept = pl.DataFrame([(session, *how) for session, how in told.items()], schema=OUTCOME, orient="row")
+    # What a session says is over, and what it ends of what was known, may be told in the same words.
+    own = {fact.fact_id for fact in facts}
+    facts += [end for end in ends if end.fact_id not in own]
+    parts = {"facts": frame(Fact, facts), "entities": frame(Entity, entities)}
+    good = kept.filter(status="ok").select("session_id")
+    parts = {name: rows.join(good, on="session_id", how="semi") for name, rows in parts.items()}
+    return Extracted(**parts, relations=relate(**parts), outcomes=kept)
 
 
 def _facts(answered: list[SaidFact], rows: list[dict[str, Any]]) -> list[Fact]:
@@ -146,17 +204,75 @@ def _facts(answered: list[SaidFact], rows: list[dict[str, Any]]) -> list[Fact]:
         turns = _cited(fact.turns, rows)
         if not turns:
             continue
-        first = turns[0]
-        named = fact_id(first["turn_id"], fact.subject, fact.predicate, fact.object)
-        if named in facts:
-            continue
-        system = all(turn["role"] == "system" for turn in turns)
-        facts[named] = Fact(
-            named, first["scope"], fact.subject, fact.predicate, fact.object,
-            "system" if system else fact.source, [turn["turn_id"] for turn in turns], first["timestamp"], None,
-            None if system else first["speaker"], first["text"], first["session_id"],
-        )  # fmt: skip
+        predicate = in_manner(fact.relation, fact.manner)
+        value = f"not {fact.corrects} but {fact.object}" if fact.corrects else fact.object
+        said = _fact(turns, fact.subject, predicate, value, fact.source, fact.object)
+        facts.setdefault(said.fact_id, said)
     return list(facts.values())
+
+
+def _fact(turns: list[dict[str, Any]], subject: str, predicate: str, value: str, source: str, near: str) -> Fact:
+    first = turns[0]
+    system = all(turn["role"] == "system" for turn in turns)
+    return Fact(
+        fact_id(first["turn_id"], subject, predicate, value), first["scope"], subject, predicate, value,
+        "system" if system else source, [turn["turn_id"] for turn in turns], first["timestamp"], None,
+        None if system else first["speaker"], _sentence(first["text"], near), first["session_id"],
+    )  # fmt: skip
+
+
+def _sentence(text: str, value: str) -> str:
+    """Give the sentence that holds most words of a value."""
+    words = set(bases(value))
+    return max(sentences(text) or [text], key=lambda sentence: len(words.intersection(bases(sentence))))
+
+
+def _ends(
+    sessions: dict[str, list[dict[str, Any]]], texts: dict[str, str], known: pl.DataFrame, service: Service
+) -> tuple[list[Fact], dict[str, str]]:
+    """Ask what each session ends of what was known before it; also give why sessions were not answered."""
+    shown = {session: _shown(rows, known) for session, rows in sessions.items()}
+    shown = {session: rows for session, rows in shown.items() if rows}
+    prompts = [
+        "\n".join(
+            ["Statements:", *(f"({n}) {_statement(fact)}" for n, fact in enumerate(facts, 1)), "", texts[session]]
+        )
+        for session, facts in shown.items()
+    ]
+    outcomes = answers(service, prompts, Ended, system=SYSTEM_ENDED)
+    facts: dict[str, Fact] = {}
+    failed: dict[str, str] = {}
+    for (session, held), outcome in zip(shown.items(), outcomes, strict=True):
+        if outcome.answer is None:
+            # A bad answer ends nothing; without one, the session is asked again.
+            failed |= {session: outcome.failure} if outcome.kind != "content" else {}
+            continue
+        for end in outcome.answer.ended:
+            turns = _cited(end.turns, sessions[session])
+            if turns and 1 <= end.statement <= len(held):
+                old = held[end.statement - 1]
+                value = alone(old["object"]).strip()
+                said = _fact(turns, old["subject"], over(old["predicate"]), value, "observed", value)
+                facts.setdefault(said.fact_id, said)
+    return list(facts.values()), failed
+
+
+def _shown(rows: list[dict[str, Any]], known: pl.DataFrame) -> list[dict[str, Any]]:
+    """Give what was believed before a session: of much, what shares most words with it, else the latest."""
+    first = rows[0]
+    said = pl.coalesce("asserted_at", "recorded_at")
+    mine = known.filter(pl.col("scope") == first["scope"], pl.col("session_id").ne_missing(first["session_id"]))
+    mine = mine.filter(said < first["timestamp"] if first["timestamp"] else said.is_not_null())
+    held = believed(resolve(mine)).with_columns(said=said)
+    words = frozenset(bases(" ".join(f"{row['speaker']} {row['text']}" for row in rows)))
+    texts = held.select(text=pl.concat_str("subject", "object", separator=" "))["text"]
+    shared = [len(words.intersection(bases(text))) for text in texts]
+    held = held.with_columns(shared=pl.Series(shared, dtype=pl.Int32))
+    return held.sort("shared", "said", descending=True, maintain_order=True).head(SHOWN).sort("said").to_dicts()
+
+
+def _statement(fact: dict[str, Any]) -> str:
+    return f"{fact['said']:%Y-%m-%d}: {fact['subject']} {fact['predicate']} {fact['object']}"
 
 
 def _entities(answered: list[SaidEntity], rows: list[dict[str, Any]]) -> list[Entity]:
@@ -173,23 +289,6 @@ def _entities(answered: list[SaidEntity], rows: list[dict[str, Any]]) -> list[En
                 entity.type, first["text"], [turn["turn_id"] for turn in turns],
             )  # fmt: skip
     return list(entities.values())
-
-
-def _relations(answered: list[SaidRelation], rows: list[dict[str, Any]], entities: list[Entity]) -> list[Relation]:
-    spelling = {entity.name.casefold(): entity.name for entity in entities}
-    relations: list[Relation] = []
-    for relation in answered:
-        subject, to = spelling.get(relation.subject.casefold()), spelling.get(relation.object.casefold())
-        turns = _cited(relation.turns, rows)
-        if subject and to and subject != to and turns:
-            first = turns[0]
-            relations.append(
-                Relation(
-                    f"{first['session_id']}/r{len(relations) + 1}", first["scope"], first["session_id"], subject,
-                    relation.predicate, to, [turn["turn_id"] for turn in turns],
-                )
-            )  # fmt: skip
-    return relations
 
 
 def _cited(numbers: list[int], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

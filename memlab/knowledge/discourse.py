@@ -10,9 +10,21 @@ import polars as pl
 from memlab.knowledge._patterns import P, W
 from memlab.knowledge._phrase import CHANGED, IT
 from memlab.knowledge._relations import kinds, relations
-from memlab.knowledge._told import PARTED, PLAIN, SCHEDULES, WILD, Told, attribute_of, read, shape, shares, still_open
+from memlab.knowledge._told import (
+    PARTED,
+    PLAIN,
+    PLANNED,
+    SCHEDULES,
+    WILD,
+    Told,
+    attribute_of,
+    read,
+    shape,
+    shares,
+    still_open,
+)
 from memlab.language.manner import bases
-from memlab.language.people import PERSONS, PLURAL_PERSONS
+from memlab.language.people import PERSONS, PETS, PLURAL_PERSONS
 
 _TIMED = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d[:.]\d\d|\b\d ?[ap]m\b", re.I)
 _LIKING = frozenset({"like", "love", "prefer", "eat", "drink", "smoke", "take"})
@@ -59,6 +71,7 @@ def completed(facts: pl.DataFrame) -> pl.DataFrame:
             subject, predicate, obj = whole
         told = read(fact_id, subject, predicate, obj, speaker, text or "")
         if told is None:
+            lasts |= {row: _PLANNED_DAYS} if predicate.startswith(PLANNED) else {}
             continue
         if ended := _ended(memory, told):
             closes[row] = _close(ended)
@@ -216,7 +229,8 @@ def _ends(new: Told, one: Told) -> bool:
 def _beside(one: Told, new: Told, same: bool) -> bool:
     """Whether two values of one group stand beside each other: of sisters one has several, of bosses one."""
     last = attribute_of(new.subject).rpartition(" ")[2].lower()
-    return same or (one.one == "value" and last in (PERSONS | PLURAL_PERSONS) - W["single_roles"])
+    several = (PERSONS | PLURAL_PERSONS | PETS) - W["single_roles"]
+    return same or (one.one == "value" and last in several)
 
 
 def _same_attribute(one: Told, new: Told) -> bool:

@@ -15,7 +15,7 @@ from memlab.knowledge._patterns import KIN
 from memlab.knowledge._phrase import CHANGED, IT, Statement
 from memlab.knowledge._reading import asked, read, split, tells_of_change
 from memlab.knowledge._replies import replied
-from memlab.knowledge.by_model import OUTCOME, RULES, Extracted, ask
+from memlab.knowledge.by_model import OUTCOME, RULES, Before, Extracted, ask
 from memlab.knowledge.facts import fact_id
 from memlab.language.people import PETS
 from memlab.language.words import NEGATIONS
@@ -24,7 +24,9 @@ from memlab.records import Fact, frame
 from memlab.summarize import sentences
 
 
-def extract(turns: pl.DataFrame, *, service: Service | None = None, ner: str | None = None) -> Extracted:
+def extract(
+    turns: pl.DataFrame, *, service: Service | None = None, ner: str | None = None, before: Before | None = None
+) -> Extracted:
     """Read facts, entities and relations out of sessions: by a language model where a service is given, else by rule.
 
     The rules read the relations of ``relations.toml`` (home, work, family, pets, food, codes …) in what people say of
@@ -36,6 +38,7 @@ def extract(turns: pl.DataFrame, *, service: Service | None = None, ner: str | N
     :param turns: rows of :class:`memlab.records.Turn`, whole sessions.
     :param service: a language-model service; a session that it answers badly is read by rule.
     :param ner: directory of a token-classification model that finds names instead of the rules.
+    :param before: what came before these sessions, for the language model to understand them by.
     :raises ModelError: when ``ner`` is no such model, or the service cannot be asked at all.
 
     >>> from datetime import UTC, datetime
@@ -51,7 +54,7 @@ def extract(turns: pl.DataFrame, *, service: Service | None = None, ner: str | N
     """
     if service is None:
         return by_rule(turns, ner=ner)
-    answered = ask(turns, service)
+    answered = ask(turns, service, before)
     fallen = answered.outcomes.filter(pl.col("status") == "fallback")
     if fallen.is_empty():
         return answered

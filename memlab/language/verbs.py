@@ -65,6 +65,20 @@ def third(base: str) -> str:
     return base + ("es" if base.endswith(("s", "x", "ch", "sh", "o")) else "s")
 
 
+def infinitive(verb: str) -> str:
+    """Give the infinitive of a verb in the third person.
+
+    >>> from memlab.language.verbs import infinitive
+    >>> infinitive("teaches"), infinitive("studies"), infinitive("keeps"), infinitive("is")
+    ('teach', 'study', 'keep', 'be')
+    """
+    if verb in ("is", "has", "does"):
+        return {"is": "be", "has": "have", "does": "do"}[verb]
+    known = forms().get(verb)
+    guesses = (verb[:-3] + "y", verb[:-2], verb[:-1])
+    return known.base if known else next((guess for guess in guesses if guess and third(guess) == verb), verb)
+
+
 def _past(base: str) -> str:
     if base.endswith("y") and base[-2:-1] not in "aeiou":
         return base[:-1] + "ied"

@@ -89,6 +89,8 @@ PAIRS = [
     ("Una | lived in | Lima", LIMA, True),
     ("Una | lives in | Lima", LIMA, False),
     ("Una's mum | lives in | Odda", MUM, True),
+    ("Ask's mum | lives in | Odda", MUM, True),
+    ("Una's mum's cat | lives in | Odda", MUM, False),
     ("Una | lives in | Odda", MUM, False),
     ("Una | loved | steak", STEAK, False),
     ("Una | loves | a good steak", STEAK, True),

@@ -246,7 +246,7 @@ def test_no_fault_of_a_service_leaves_a_session_half_done(
     assert events["reason"].null_count() == 0
     assert all(reason and len(reason) < 2_000 for reason in events["reason"])
     whole(store)
-    assert {"1-lab-p1.1"} == set(store.knowledge.states(NAME)["version"].str.slice(0, 10))
+    assert {"1-lab-p2.1"} == set(store.knowledge.states(NAME)["version"].str.slice(0, 10))
     if fault in UNANSWERED:
         told = str(nothing_made(NAME, events))
         assert told.startswith("talk: nothing was made: 2 of 2 sessions failed, the first (u0/s0): ")
@@ -279,13 +279,24 @@ def test_the_command_ends_with_what_failed(server: ChatServer, tmp_path: Path, m
 
 
 def test_a_changed_prompt_has_a_new_version() -> None:
-    for asked, answer, pinned in (
-        (knowledge_prompts, knowledge_prompts.Knowledge, (1, "8862e4995251964e")),
-        (summary_prompts, summary_prompts.Answer, (1, "9eaf5c859b98e599")),
+    for version, asked, answer, pinned in (
+        (
+            knowledge_prompts.PROMPTS_VERSION,
+            knowledge_prompts.SYSTEM,
+            knowledge_prompts.Knowledge,
+            (2, "c49fa62e59daad11"),
+        ),
+        (
+            knowledge_prompts.PROMPTS_VERSION,
+            knowledge_prompts.SYSTEM_ENDED,
+            knowledge_prompts.Ended,
+            (2, "08ad2d8234374f01"),
+        ),
+        (summary_prompts.PROMPTS_VERSION, summary_prompts.SYSTEM, summary_prompts.Answer, (1, "9eaf5c859b98e599")),
     ):
-        whole_prompt = asked.SYSTEM + json.dumps(answer.model_json_schema(), sort_keys=True)
+        whole_prompt = asked + json.dumps(answer.model_json_schema(), sort_keys=True)
         digest = hashlib.sha256(whole_prompt.encode()).hexdigest()[:16]
-        assert (asked.PROMPTS_VERSION, digest) == pinned, "raise PROMPTS_VERSION with every change"
+        assert (version, digest) == pinned, "raise PROMPTS_VERSION with every change"
 
 
 def test_what_a_failing_service_cannot_redo_stays_as_it_was(store: MemoryStore, server: ChatServer) -> None:

@@ -229,11 +229,14 @@ def test_sessions_are_read_alone() -> None:
     assert extract(data.turns).facts.equals(whole.facts)
 
 
-def _answering(monkeypatch: pytest.MonkeyPatch, *outcomes: Outcome) -> list[str]:
+def _answering(monkeypatch: pytest.MonkeyPatch, *outcomes: Outcome, ends: list[Outcome] | None = None) -> list[str]:
     asked: list[str] = []
+    over = list(ends or [])
 
     def answers(service: Service, prompts: list[str], shape: type, *, system: str = "") -> list[Outcome]:
         asked.extend(prompts)
+        if shape is by_model.Ended:
+            return [over.pop(0) if over else Outcome(by_model.Ended(ended=[])) for _ in prompts]
         return list(outcomes)
 
     monkeypatch.setattr(by_model, "answers", answers)
@@ -241,34 +244,78 @@ def _answering(monkeypatch: pytest.MonkeyPatch, *outcomes: Outcome) -> list[str]
 
 
 def _knowledge(**parts: list[dict]) -> Outcome:
-    return Outcome(by_model.Knowledge.model_validate({"facts": [], "entities": [], "relations": []} | parts))
+    return Outcome(by_model.Knowledge.model_validate({"facts": [], "entities": []} | parts))
+
+
+def _fact(subject: str, relation: str, value: str, *turns: int, manner: str = "is", corrects: str = "") -> dict:
+    said = {"subject": subject, "relation": relation, "object": value, "turns": list(turns)}
+    return said | {"manner": manner, "corrects": corrects, "source": "stated"}
 
 
 def test_a_model_reads_what_the_turns_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    fact = {"subject": "Mel", "predicate": "works at", "object": "Acme", "source": "stated"}
     asked = _answering(
         monkeypatch,
         _knowledge(
-            facts=[fact | {"turns": [2, 9]}, fact | {"turns": [7]}, fact | {"turns": []}],
+            facts=[_fact("Mel", "works at", "Acme", *turns) for turns in ((2, 9), (7,), ())],
             entities=[
                 {"name": "Acme", "type": "organization", "turns": [1, 2]},
                 {"name": "Mel", "type": "person", "turns": [2]},
                 {"name": "Globex", "type": "organization", "turns": [2]},
             ],
-            relations=[
-                {"subject": "mel", "predicate": "works at", "object": "Acme", "turns": [2]},
-                {"subject": "Mel", "predicate": "works at", "object": "Globex", "turns": [2]},
-            ],
         ),
     )
-    found = extract(_turns("Hi!", "I work at Acme."), service=SERVICE)
-    assert asked == ["[1] (2026-01-01) Mel: Hi!\n[2] (2026-01-01) Mel: I work at Acme."]
+    found = extract(_turns("Hi!", "It rains. I work at Acme."), service=SERVICE)
+    assert asked == ["[1] (2026-01-01) Mel: Hi!\n[2] (2026-01-01) Mel: It rains. I work at Acme."]
     assert found.facts.select("fact_id", "evidence", "speaker", "text").rows() == [
         (fact_id("u/s/2", "Mel", "works at", "Acme"), ["u/s/2"], "Mel", "I work at Acme.")
     ]
     assert found.entities.select("name", "evidence").rows() == [("Acme", ["u/s/2"]), ("Mel", ["u/s/2"])]
     assert found.relations.select("subject", "object").rows() == [("Mel", "Acme")]
     assert found.outcomes.rows() == [("u/s", "ok", None, "local")]
+
+
+def test_a_model_tells_the_manner_and_what_it_corrects(monkeypatch: pytest.MonkeyPatch) -> None:
+    manners = ("is", "not", "plan", "was", "ended")
+    said = [_fact("Mel", "keeps", f"bees{n}", 1, manner=manner) for n, manner in enumerate(manners)]
+    _answering(monkeypatch, _knowledge(facts=[*said, _fact("Mel's boss", "is", "Ida", 1, corrects="Eda")]))
+    facts = extract(_turns("…"), service=SERVICE).facts
+    assert facts["predicate"].to_list() == [
+        "keeps", "does not keep", "plans to keep", "used to keep", "no longer keeps", "is",
+    ]  # fmt: skip
+    assert facts["object"].to_list()[-1] == "not Eda but Ida"
+
+
+def test_a_model_is_shown_what_came_before_and_says_what_of_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (
+        _turns("The code is 4417.", session="u/s0"),
+        _turns("New panel. Code's 2093.", session="u/s1", day=9),
+    )
+    over = Outcome(by_model.Ended.model_validate({"ended": [{"statement": n, "turns": [1]} for n in (1, 1, 5)]}))
+    asked = _answering(
+        monkeypatch,
+        _knowledge(facts=[_fact("the alarm code", "is", "4417", 1)]),
+        _knowledge(facts=[_fact("the panel's code", "is", "2093", 1)]),
+        ends=[over],
+    )
+    before = by_model.Before({"u/s1": first.to_dicts()})
+    found = extract(pl.concat([first, second]), service=SERVICE, before=before)
+    session = "The session:\n[1] (2026-01-10) Mel: New panel. Code's 2093."
+    shown = f"Earlier turns:\n(2026-01-01) Mel: The code is 4417.\n\n{session}"
+    assert asked[1:] == [shown, f"Statements:\n(1) 2026-01-01: the alarm code is 4417\n\n{shown}"]
+    assert found.facts.select("subject", "predicate", "object", "session_id").rows()[2:] == [
+        ("the alarm code", "is no longer", "4417", "u/s1")
+    ]
+    assert believed(resolve(found.facts))["object"].to_list() == ["2093"]
+
+
+def test_what_is_over_without_an_answer_leaves_the_session_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = _turns("I keep bees.", session="u/s0"), _turns("No more.", session="u/s1", day=9)
+    known = [_knowledge(facts=[_fact("Mel", "keeps", "bees", 1)]), _knowledge(facts=[_fact("Mel", "is", "sad", 1)])]
+    for kind, status in (("service", "failed"), ("content", "ok")):
+        _answering(monkeypatch, *known, ends=[Outcome(None, "429", kind)])
+        found = extract(pl.concat([first, second]), service=SERVICE)
+        assert found.outcomes["status"].to_list() == ["ok", status]
+        assert found.facts["object"].to_list() == ["bees", "sad"][: 1 + (status == "ok")]
 
 
 def test_a_bad_answer_falls_back_to_the_rules_and_no_answer_leaves_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,12 +343,12 @@ def test_a_bad_answer_falls_back_to_the_rules_and_no_answer_leaves_the_session(m
     ],
 )
 def test_an_answer_is_bounded(fact: dict) -> None:
-    good = {"subject": "Mel", "predicate": "is", "object": "a nurse", "source": "stated", "turns": [1]}
+    good = _fact("Mel", "is", "a nurse", 1)
     by_model.SaidFact.model_validate(good)
     with pytest.raises(ValidationError):
         by_model.SaidFact.model_validate(good | fact)
     with pytest.raises(ValidationError):
-        by_model.Knowledge.model_validate({"facts": [good] * 61, "entities": [], "relations": []})
+        by_model.Knowledge.model_validate({"facts": [good] * 61, "entities": []})
 
 
 @pytest.mark.slow
