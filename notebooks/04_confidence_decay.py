@@ -338,7 +338,8 @@ Markdown(
 # %% [markdown]
 # Then on questions of a dataset about what has changed. The value of the latest evidence session is current, those of
 # earlier sessions are stale. Questions that ask for the value *before* are left out by their words. The facts are the
-# user's turns as they are, and, where extraction reads a fact from the current and from the stale turns, those.
+# user's turns as they are, and, where extraction reads a fact from the current and from the stale turns of ten questions,
+# those.
 # (The dates of LongMemEval's development file come from an ordering that was stretched: which comes first is right, how
 # far apart they are is not, and some questions are dated before their evidence. What decay does there shows little.)
 
@@ -376,6 +377,8 @@ if n_asked:
         if name != "turns":
             n_read = its.questions.height
             dates += f" Supersession closes {kept.log.height:,} of the {read.height:,} extracted facts."
+        if its.questions.height < 10:  # a share of so few says nothing
+            continue
         scores = outranking.ranked(its, kept, conditions=ways, encoder=model)
         measured[f"{source.name}, {name}"] = outranking.outranked(scores)
 Markdown(
