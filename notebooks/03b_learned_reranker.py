@@ -20,7 +20,7 @@
 # questions):
 #
 # - Of 14 groups of features the most is lost without late interaction, about a tenth of the complete answers. Whether 28
-#   tests show that hangs on one question, and so on the machine that trains; in the picture they do.
+#   tests show that hangs on one question, and so on the machine that trains; in the picture they do not.
 # - The model that comes with memlab, which learned from invented talk and from no label of theirs, is shown to be better than
 #   the untrained sum over the 67 questions with evidence in several sessions: +11.9 % [+4.5 %, +19.4 %], p = 0.016; over all 137
 #   it stays open: +5.1 % [+0.7 %, +9.5 %], p = 0.065.
