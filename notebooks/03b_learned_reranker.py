@@ -20,7 +20,7 @@
 # questions):
 #
 # - Of 14 groups of features the most is lost without late interaction, about a tenth of the complete answers. Whether 28
-#   tests show that hangs on one question, and so on the machine that trains; in the picture they do.
+#   tests show that hangs on one question, and so on the machine that trains; in the picture they do not.
 # - The model that comes with memlab, which learned from invented talk and from no label of theirs, is shown to be better than
 #   the untrained sum over the 67 questions with evidence in several sessions: +11.9 % [+4.5 %, +19.4 %], p = 0.016; over all 137
 #   it stays open: +5.1 % [+0.7 %, +9.5 %], p = 0.065.
@@ -111,12 +111,13 @@ of_groups.select("name", "questions", "n", "plain", "loss", "low", "high", "p_ho
 
 # %% jupyter={"source_hidden": true}
 measure = f"recall_all@{k}"
-fig = drawn.importance(worth, measure=measure)
+fig = drawn.importance(of_groups, measure=measure)
 n = worth["n"].max()
 caption = (
     f"Permutation importance of the learned reranker: what {measure} of turns loses when a group of features or a single "
     f"one is permuted over a conversation's candidates ({subject}, n = {n:,} questions, each conversation ranked by a "
-    f"model that did not learn from it; {repeats} permutation(s); 95 % bootstrap intervals over questions)."
+    f"model that did not learn from it; {repeats} permutation(s); 95 % bootstrap intervals over questions; filled: p < .05 "
+    "after Holm's correction over all groups)."
 )
 export(fig, "reranker-importance", data=worth, caption=caption, provenance=about, directory=figures)
 

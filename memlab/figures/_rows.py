@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from memlab.figures import style
@@ -11,6 +12,7 @@ from memlab.figures._text import clean, plain, text_px, wrap
 
 _ROW_PX, _SECOND_LINE_PX, _FURTHER_PX, _LANE_PX, _LIFT_PX = 32, 13, 10, 15, 5
 _NAMES_PX = 160
+_GAP = {"type": "rect", "layer": "between", "fillcolor": "white", "line": {"width": 0}}
 _PART = re.compile(r"\S.*?(?:; |, (?=[●■◆▲✚])|$)")
 
 
@@ -40,7 +42,7 @@ def _row_px(deep: int, lines: int) -> int:
     return _ROW_PX + _SECOND_LINE_PX * max(lines - 1, deep > 1) + _FURTHER_PX * (deep - 1)
 
 
-def _even(text: str, px: float, size: float, *, lines: int) -> list[str]:
+def even(text: str, px: float, size: float, *, lines: int) -> list[str]:
     """Wrap a text so that its last line is not a single word."""
     done = wrap(text, px, size, lines=lines)
     if len(done) < 2:
@@ -101,7 +103,7 @@ def rows_layout(
     xaxis: dict[str, Any] | None = None,
     most: int | None = None,
     rest: str = "",
-    **own: Any,
+    shapes: Sequence[dict[str, Any]] = (),
 ) -> Any:
     """Lay rows out: ``name`` (left), ``numbers`` (right, a line each) and ``y`` of each, ``deep`` lanes of marks in it.
 
@@ -118,8 +120,8 @@ def rows_layout(
         drawn, more = (labels[:most], [rest]) if column and rest else (labels, [])
         longest = max(text_px(label["name"], style.SMALL) for label in drawn)
         before = 0 if column else min(longest, _NAMES_PX) + 8  # a column has no room for names beside the plot
-        below = _even(xlabel, px - 20 - before - numbers_px, style.TEXT, lines=3)
-        keys = [*_key(key, px - 20), *more]
+        below = even(xlabel, px - 20 - before - numbers_px, style.TEXT, lines=3)
+        keys = [*key_lines(key, px - 20), *more]
         bottom = 26 + 12 * len(below) + 10 * len(keys)
         room = style.TALLEST - bottom - 20 - 28 * bool(title)
         lanes = _LANE_PX * (deep - 1)
@@ -139,33 +141,37 @@ def rows_layout(
             ends = [len(labels) - len(drawn) - 10 / row, len(labels)]
         else:
             row = max(0.7 * _row_px(deep, lines), 12 * max(map(len, names)) + 6)
-        texts, small = [], {"size": 8, "color": style.GREY}
+        texts, bands = list[dict[str, Any]](), list[dict[str, Any]]()
         for label, own_lines in zip(drawn, names, strict=True):
             beside = {"y": label["y"] - 1 + middle, "yref": "y", "align": "left"}
-            above = beside | {"y": beside["y"] + lanes / 2 / whole, "yshift": 6, "bgcolor": "white"}
+            above = beside | {"y": beside["y"] + lanes / 2 / whole, "yshift": 6}
+            # A name stands in a gap of the grid as wide as the plot: a line that it alone broke would look cut off.
+            foot = above["y"] + 6 / row
+            head = foot + (12 * len(own_lines) + 2) / row if bands else ends[1]
+            bands.append(_GAP | {"x0": span[0] - pad, "x1": span[1] + pad, "y0": foot, "y1": head})
             corner, at = ("left bottom", above) if column else ("left middle", beside)
             texts.append(style.note(style.broken(own_lines), 0, anchor=corner, xshift=-before, **at))
             texts.append(style.note(style.broken(label["numbers"]), 1, anchor="left middle", xshift=8,
                                     font={"color": style.GREY}, **beside))  # fmt: skip
         texts.append(style.note(style.broken(keys), 0, 0, "left bottom", align="left", xshift=-before,
-                                yshift=3 - bottom, font=small))  # fmt: skip
+                                yshift=3 - bottom, font={"size": 8, "color": style.GREY}))  # fmt: skip
         return style.layout(
             px, title=title, plot_px=row * len(drawn) + 10 * column, left=10 + before, right=10 + numbers_px,
-            bottom=bottom, annotations=texts,
+            bottom=bottom, annotations=texts, shapes=[*shapes, *(bands if column else ())],
             xaxis={"title": {"text": style.broken(below)}, "range": [span[0] - pad, span[1] + pad],
                    "zeroline": True, "zerolinecolor": style.INK, "zerolinewidth": 1, **(xaxis or {})},
-            yaxis={"visible": False, "range": ends}, **own,
+            yaxis={"visible": False, "range": ends},
         )  # fmt: skip
 
     return layout_for
 
 
-def _key(key: str, px: float) -> list[str]:
+def key_lines(key: str, px: float) -> list[str]:
     """Break a key between its shapes and statements, and within one only where it is longer than a line."""
     lines = [""]
     for part in map(str.strip, _PART.findall(key)):
         if lines[-1] and text_px(f"{lines[-1]} {part}", 8) <= px:
             lines[-1] += f" {part}"
         else:
-            lines += _even(part, px, 8, lines=3)
+            lines += even(part, px, 8, lines=3)
     return [line.rstrip(";,") for line in lines[1:]]

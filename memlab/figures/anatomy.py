@@ -12,7 +12,7 @@ from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, from_what_matters, plain, text_px, wrap
 
 _ROW_PX = 15
-_RANK_PX, _GAP_PX = 22, 8
+_GAP_PX, _AXIS_PX, _HEAD_PX = 8, 34, 18
 _STRIP = {"column": 0.185, "full": 0.2}
 _ABSENT = "—"
 
@@ -63,53 +63,52 @@ def question_anatomy(
     summary += f" of {clean(system)}" if system else ""
     low, high = min(x), max(x)
     pad = (high - low or abs(high) or 1.0) * 0.12
-    # The list of what was missed stands under a line of its own.
-    first_lost = len(rows) + 1.3
-    n_rows = len(rows) + (len(lost) + 1.4 if lost else 0)
+    ranks = [_ABSENT if row["rank"] is None else str(row["rank"]) for row in [*rows, *lost]]
+    rank_px = max(text_px(rank, style.SMALL) for rank in ranks) + 10
+    # What was missed has no score: it stands under the axis, beside whose title there is room.
+    below = max(_AXIS_PX, _HEAD_PX + _ROW_PX * len(lost) + 4 if lost else 0)
 
     def layout_for(px: int) -> dict[str, Any]:
         strip = int(px * _STRIP["column" if px <= style.WIDTHS["column"] else "full"])
         sessions = [clean(row["session"]) for row in [*rows, *lost]]
         session_px = min(max(text_px(s, style.SMALL) for s in sessions), px * 0.2) + 4
         # Pixels from the left edge of the picture, whose plot begins at the rank column.
-        session_at = _RANK_PX + strip + _GAP_PX
+        session_at = rank_px + strip + _GAP_PX
         text_at = session_at + _GAP_PX + session_px
 
-        def written(text: str, y: float, at: float, color: str, side: str = "left") -> dict[str, Any]:
+        def written(text: str, down: float, at: float, color: str, side: str = "left") -> dict[str, Any]:
             font = {"size": style.SMALL, "color": color}
-            return style.note(text, 0, y, f"{side} middle", yref="y", xshift=at - _RANK_PX, font=font, borderpad=1)
+            return style.note(text, 0, 1, f"{side} middle", xshift=at - rank_px, yshift=-down, font=font, borderpad=1)
 
-        def row_texts(row: dict[str, Any], y: float, rank_at: float) -> list[dict[str, Any]]:
+        texts = list[dict[str, Any]]()
+        for i, (row, rank) in enumerate(zip([*rows, *lost], ranks, strict=True)):
             proof, tint = bool(row["evidence"]), colours.get(str(row["session"]))
             ink = style.INK if proof else style.GREY
             session = escape(fit(row["session"], session_px, style.SMALL))
-            return [
-                written(_ABSENT if row["rank"] is None else str(row["rank"]), y, rank_at, ink, "right"),
-                written(f"<b>{session}</b>" if proof else session, y, session_at,
+            down = _ROW_PX * (i + 0.5) + _HEAD_PX * (i >= len(rows))
+            texts += [
+                written(rank, down, rank_px - 4, ink, "right"),
+                written(f"<b>{session}</b>" if proof else session, down, session_at,
                         style.darker(tint) if tint else style.GREY),
-                written(escape(fit(row["text"], px - text_at - 6, style.SMALL)), y, text_at, ink),
+                written(escape(fit(row["text"], px - text_at - 6, style.SMALL)), down, text_at, ink),
             ]  # fmt: skip
-
-        texts = [text for i, row in enumerate(rows) for text in row_texts(row, i, _RANK_PX - 4)]
         if lost:
             heading = f"<b>missed</b> (rank, or {_ABSENT} where not retrieved)"
-            texts.append(written(heading, first_lost - 1, session_at, style.PALETTE[1]))
-        # A missed piece has no place on the score axis: its rank stands beside its session instead.
-        texts += [text for i, row in enumerate(lost) for text in row_texts(row, first_lost + i, session_at - 6)]
+            texts.append(written(heading, _ROW_PX * len(rows) + _HEAD_PX / 2 + 1, session_at, style.PALETTE[1]))
         lines = wrap(question, px - 16, style.TEXT + 1, lines=3, bold=True)
         header = [f"<b>{escape(line)}</b>" for line in lines]
         header.append(f"<span style='font-size:{style.SMALL}px;color:{style.GREY}'>{escape(summary)}</span>")
-        texts.append(style.note("<br>".join(header), 0, 1, "left bottom", xshift=8 - _RANK_PX, yshift=5, align="left",
+        texts.append(style.note("<br>".join(header), 0, 1, "left bottom", xshift=8 - rank_px, yshift=5, align="left",
                                 font={"size": style.TEXT + 1}))  # fmt: skip
         look = {"type": "rect", "layer": "below", "fillcolor": style.EVIDENCE, "opacity": 0.28, "line": {"width": 0},
-                "xref": "paper", "x0": -_RANK_PX / strip, "x1": (px - _RANK_PX) / strip}  # fmt: skip
+                "xref": "paper", "x0": -rank_px / strip, "x1": (px - rank_px) / strip}  # fmt: skip
         bands = [{**look, "y0": i - 0.5, "y1": i + 0.5} for i, proof in enumerate(proofs) if proof]
         return style.layout(
-            px, plot_px=_ROW_PX * n_rows, head_px=20 + 14 * len(lines), left=_RANK_PX, right=px - _RANK_PX - strip,
-            bottom=34, annotations=texts, shapes=bands,
-            xaxis={"range": [low - pad, high + pad], "nticks": 3, "anchor": "free", "position": 0,
+            px, plot_px=_ROW_PX * len(rows), head_px=20 + 14 * len(lines), left=rank_px, right=px - rank_px - strip,
+            bottom=below, annotations=texts, shapes=bands,
+            xaxis={"range": [low - pad, high + pad], "nticks": 3,
                    "title": {"text": "score", "font": {"size": style.SMALL}}},
-            yaxis={"visible": False, "range": [n_rows - 0.5, -0.5]},
+            yaxis={"visible": False, "range": [len(rows) - 0.5, -0.5]},
         )  # fmt: skip
 
     return style.finish(traces, layout_for)

@@ -135,8 +135,8 @@ def token_lengths(frame: pl.DataFrame, *, unit: str = "turn", title: str = "") -
     texts = frame if "role" in frame.columns else frame.with_columns(role=pl.lit(f"{unit}s"))
     texts = texts.drop_nulls(["tokens", "role"]).with_columns(tokens=pl.max_horizontal("tokens", pl.lit(1)))
     style.need(texts, (), "token_lengths")
-    longest = float(texts["tokens"].max())  # type: ignore[arg-type]
-    edges = np.unique(np.round(np.geomspace(1, longest + 1, 40))) - 0.5
+    shortest, longest = texts.select(pl.col("tokens").min(), longest=pl.col("tokens").max().cast(pl.Float64)).row(0)
+    edges = np.unique(np.round(np.geomspace(shortest, longest + 1, 40))) - 0.5
     edges = np.append(edges, longest + 0.5) if edges[-1] <= longest else edges
     traces, names, rules = list[Any](), list[str](), list[dict[str, Any]]()
     for i, (role, of_role) in enumerate(style.parts(texts, "role")):
@@ -154,12 +154,12 @@ def token_lengths(frame: pl.DataFrame, *, unit: str = "turn", title: str = "") -
                       "line": {"color": tint, "width": 1, "dash": "dot"}})  # fmt: skip
     decades = [10.0**e for e in range(int(np.ceil(np.log10(longest))) + 1)]
     steps = (1, 2, 5) if len(decades) <= 3 else (1, 3) if len(decades) <= 5 else (1,)
-    ticks = [v * m for v in decades for m in steps if v * m <= longest * 1.05]
+    ticks = [v * m for v in decades for m in steps if edges[0] <= v * m <= longest * 1.05]
 
     return style.plot(
         traces, title=title, names=names, plot_px=150, shapes=rules,
         xaxis={"type": "log", "title": {"text": f"tokens in a {plain(unit)} (log scale)"}, "tickangle": 0,
                "tickvals": ticks, "ticktext": [f"{t:,.0f}" for t in ticks],
-               "range": [float(np.log10(0.5)), float(np.log10(longest * 1.1))]},
+               "range": [float(np.log10(edges[0])), float(np.log10(longest * 1.1))]},
         yaxis={"title": {"text": f"density of {plain(unit)}s"}, "rangemode": "tozero", "nticks": 5},
     )  # fmt: skip

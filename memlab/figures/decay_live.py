@@ -93,7 +93,10 @@ class Live:
         self.ranking = pl.concat([table.head(self._top - answer.height), answer])
         curves = {"curve at the start": self._first.decay, "curve now": curve}
         self.figure = curve_and_ranking(self.ranking, curves, title=self._question)
-        shown = {"application/vnd.plotly.v1+json": json.loads(style.for_width(self.figure, "full").to_json())}
+        # As drawn, at the width of a page: a copy for it would take as long as all the rest of a move.
+        drawn = json.loads(self.figure.to_json())
+        drawn["layout"].pop("meta")
+        shown = {"application/vnd.plotly.v1+json": drawn}
         # Set, not captured: capturing takes messages both ways, which a notebook that is run without a screen may lose.
         self._shown.outputs = ({"output_type": "display_data", "data": shown, "metadata": {}},)
 

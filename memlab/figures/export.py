@@ -269,7 +269,12 @@ def put(target: Path, files: Mapping[str, bytes], *, stale: Collection[str] = ()
 
 
 def _same_svg(drawn: bytes, key: str) -> bytes:
-    """Replace plotly's random id, which names every clip path, by one of the figure and its width."""
+    """Replace plotly's random id, which names every clip path, by one of the figure and its width.
+
+    The empty style of the outermost element goes: it stands before or behind ``viewBox``, by which of two callbacks of
+    the browser came first.
+    """
+    drawn = re.sub(rb'^(<svg [^>]*?) style=""', rb"\1", drawn)
     clip = re.search(rb'id="defs-([0-9a-f]{6})"', drawn)
     return drawn.replace(clip[1], hashlib.sha256(key.encode()).hexdigest()[:6].encode()) if clip else drawn
 

@@ -13,7 +13,9 @@ from memlab.figures._plotly import go
 from memlab.figures._rows import marked_rows, verdict
 from memlab.figures._text import clean, p_text, plain, signed, text_px
 
-_CAUSES_AXIS = "share of missed pieces (bars), of lost answers<br>that miss pieces for this cause only (marks)"
+_CAUSES_AXIS = (
+    "share of missed pieces (bars; right: how many), of lost<br>answers that miss pieces for this cause only (marks)"
+)
 
 
 def climb(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float = 0.05, title: str = "") -> go.Figure:

@@ -20,12 +20,13 @@ _LEARNED = "learned, on other conversations"
 def importance(frame: pl.DataFrame, *, measure: str = "recall_all@10", title: str = "") -> go.Figure:
     """Draw what is lost when a group of features says nothing any more, with intervals.
 
-    Filled where the interval leaves out 0. Single features are not drawn: alike ones stand in for each other. A column
-    has room for the eight groups that lose most, and says within which range the others lie.
+    Filled where ``p_holm`` is below .05, or, without it, where the interval leaves out 0. Single features are not
+    drawn: alike ones stand in for each other. A column has room for the eight groups that lose most, and says within
+    which range the others lie.
 
     :param frame: what :func:`memlab.learning.importance` gives: ``kind`` (``group`` or ``feature``), ``name``,
-        ``questions``, ``n``, ``loss``, ``low``, ``high``. Groups are in the order of their loss over the questions that
-        come first.
+        ``questions``, ``n``, ``loss``, ``low``, ``high``, and ``p_holm`` where it was corrected. Groups are in the
+        order of their loss over the questions that come first.
 
     >>> import polars as pl
     >>> from memlab.figures import learning
@@ -37,18 +38,21 @@ def importance(frame: pl.DataFrame, *, measure: str = "recall_all@10", title: st
     style.need(frame, ("kind", "name", "questions", "n", "loss", "low", "high"), "importance")
     groups = frame.filter(pl.col("kind") == "group").with_columns(pl.col("low", "high").fill_null(pl.col("loss")))
     style.need(groups, (), "importance (of groups of features)")
-    subsets = style.series(groups, "questions")
+    corrected = "p_holm" in groups.columns
+    shown = pl.col("p_holm") < 0.05 if corrected else ~pl.lit(0.0).is_between("low", "high")
+    groups, subsets = groups.with_columns(shown=shown), style.series(groups, "questions")
     order = groups.filter(pl.col("questions") == subsets[0]).sort("loss", descending=True)["name"].to_list()
     marks = []
     for row in sorted(groups.to_dicts(), key=lambda row: (order.index(row["name"]), subsets.index(row["questions"]))):
         nth = subsets.index(row["questions"])
         loss, low, high, tint = row["loss"], row["low"], row["high"], style.colour(nth)
-        marks.append({**row, "x": loss, "tint": tint, "fill": "white" if low <= 0 <= high else tint,
+        marks.append({**row, "x": loss, "tint": tint, "fill": tint if row["shown"] else "white",
                       "symbol": style.SYMBOLS[nth], "series": _subset_name(row["questions"]),
                       "numbers": f"{signed(loss)} [{signed(low)}, {signed(high)}]"})  # fmt: skip
     sizes = dict(groups.select("questions", "n").iter_rows())
     names = style.key(f"{_subset_name(subset)} (n = {sizes[subset]:,})" for subset in subsets)
-    key = f"{names}; filled: the interval leaves out 0"
+    means = "p < 0.05 after Holm's correction" if corrected else "the interval leaves out 0"
+    key = f"{names}; filled: {means}"
     others, rest = groups.filter(pl.col("name").is_in(order[_MOST:])), ""
     if others.height:
         within = f"[{signed(min(others['low']))}, {signed(max(others['high']))}]"

@@ -11,7 +11,7 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.figures import style
 from memlab.figures._plotly import go
-from memlab.figures._text import clean, escape, fit, plain, text_px, wrap
+from memlab.figures._text import clean, escape, fit, from_what_matters, plain, text_px, wrap
 
 _ROW_PX, _SECOND_LINE_PX = 48, 12
 _RIDGE_SHARE = 0.55
@@ -112,8 +112,9 @@ def evidence_matrix(
     stand on the diagonal. Beside the cells stands the mean of each kind of pair.
 
     :param matrix: (n, n) similarities, n ≤ 60; written into the cells up to n = 12.
-    :param names: n texts, in the order of the matrix.
+    :param names: n texts, in the order of the matrix; each begins at the sentence that tells most of the title.
     :param evidence: which rows are evidence: marked ★ and set off by a line where the kind changes.
+    :param title: the question.
     :raises DataError: when the shapes differ or the matrix is too large to read.
     """
     values = np.asarray(matrix, dtype=float)
@@ -157,7 +158,7 @@ def evidence_matrix(
             for row, text in enumerate(means) if text_px(text, style.SMALL) < side * (n - 2 - 12 * row / side) - 4
         ]  # fmt: skip
         rows = [
-            escape(fit(f"{'★ ' if m else ''}{i + 1} {clean(t)}", left - 14, letters))
+            escape(fit(f"{'★ ' if m else ''}{i + 1} {from_what_matters(t, title)}", left - 14, letters))
             for i, (t, m) in enumerate(zip(names, marks, strict=True))
         ]
         ticks = {"showgrid": False, "showline": False, "ticks": ""}

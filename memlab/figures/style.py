@@ -287,8 +287,8 @@ def finish(traces: Sequence[Any], layout_for: Callable[[int], dict[str, Any]]) -
         if "legendgroup" in trace and not trace.legendgroup:
             trace.legendgroup = trace.name  # in the legend, and when it is clicked on, a name is one thing
     layouts = {width: {**layout_for(px), "width": px} for width, px in WIDTHS.items()}
-    fig = go.Figure(data=list(traces), layout={"template": template(), "meta": {_WIDTHS_KEY: layouts}})
-    return fig.update_layout(layouts["full"])
+    about = {"template": template(), "meta": {_WIDTHS_KEY: layouts}}
+    return go.Figure(data=list(traces), layout=about | layouts["full"])
 
 
 def for_width(fig: go.Figure, width: Width) -> go.Figure:

@@ -11,7 +11,7 @@ import polars as pl
 
 from memlab.figures import style
 from memlab.figures._plotly import go
-from memlab.figures._text import plain
+from memlab.figures._text import clean, escape, fit, plain
 from memlab.knowledge.calibration import wilson
 
 _BUDGET = re.compile(r"recall_all@(\d+) tokens")
@@ -57,7 +57,8 @@ def trade_off(table: pl.DataFrame, *, title: str = "") -> go.Figure:
             marker={"color": tint, "size": 8, "symbol": style.SYMBOLS[row["i"] % len(style.SYMBOLS)]},
             error_y=style.interval(share, low, high, color=tint), hoverinfo="text", text=[told], **style.axes(1),
         ))  # fmt: skip
-    n = max(table["n"].to_list())
+    n, untimed = max(table["n"].to_list()), table.filter(pl.col("p50 ms").is_null())["system"].to_list()
+    timeless = f"(no time: {', '.join(map(clean, untimed))})" if untimed else ""
     ends = np.log10(timed["p50 ms"].to_numpy()) if timed.height else np.array([0.0, 3.0])
     lowest, highest = math.floor(ends.min() - 0.15), math.ceil(ends.max() + 0.15)
     decades = [10.0**power for power in range(lowest, highest + 1)]
@@ -74,7 +75,7 @@ def trade_off(table: pl.DataFrame, *, title: str = "") -> go.Figure:
                 "yaxis": {**recall, "title": {"text": "all evidence there"}},
             },
             {
-                "px": plot, "head": "<b>in the first ten turns</b>",
+                "px": plot, "head": f"<b>in the first ten turns</b> {escape(fit(timeless, 150, style.SMALL))}",
                 "xaxis": {"type": "log", "range": [lowest, highest], "tickvals": decades,
                           "ticktext": [f"{t:,g}" for t in decades], "title": {"text": "median time of a search, ms"}},
                 "yaxis": {**recall, "title": {"text": "" if beside else "recall_all@10"}},

@@ -284,6 +284,14 @@ def test_map_tells_hits_misses_and_false_ones_apart_by_shape() -> None:
     }
 
 
+def test_lengths_begin_at_the_shortest_and_labels_at_what_matters() -> None:
+    lengths = corpus.token_lengths(pl.DataFrame({"tokens": [30, 40, 50, 90]})).layout
+    assert lengths.xaxis.range[0] == pytest.approx(np.log10(29.5))
+    assert min(lengths.xaxis.tickvals) > 29
+    named = similarity.evidence_matrix(np.eye(2), ["Me again. My doctor is Lee.", "no"], title="Which doctor?").layout
+    assert named.yaxis.ticktext[0] == "1 … My doctor is Lee."
+
+
 def test_anatomy_marks_evidence_by_shape_and_fill() -> None:
     marks = anatomy.question_anatomy(hits(), misses=misses()).data[1].marker
     assert list(marks.symbol) == ["star", "circle", "circle", "star"]

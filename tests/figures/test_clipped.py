@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from clipped import clipped, read
 
-from memlab.figures import decay, follow_ups, ladder, learning, selection, style, sweeps, systems
+from memlab.figures import anatomy, decay, follow_ups, ladder, learning, selection, style, sweeps, systems
 from memlab.figures._font import advances
 from memlab.figures._text import text_px
 from memlab.figures.export import pictures
@@ -133,6 +133,18 @@ def test_a_column_shows_the_groups_that_lose_most_and_what_the_others_are_within
     assert sum(f"{group} " in shown["column"] for group in GROUPS) == 8
 
 
+def test_what_is_not_significant_after_correction_is_open() -> None:
+    groups = crossed(pl.Series("loss", [0.2, 0.1]), kind=["group"], name=["a", "b"], questions=["all"])
+    groups = groups.with_columns(n=137)
+    fills = [
+        [mark.marker.color == "white" for mark in learning.importance(frame).data]
+        for frame in (groups, groups.with_columns(p_holm=pl.Series([0.01, 0.051])))
+    ]
+    assert fills == [[False, False], [False, True]]
+    shown = read(svg(learning.importance(groups.with_columns(p_holm=0.01))))["texts"]
+    assert any("filled: p < 0.05 after Holm's correction" in text["words"] for text in shown)
+
+
 @pytest.mark.parametrize("name", ["forest", "exchange", "climb", "importance", "ranks"])
 @pytest.mark.parametrize("width", list(style.WIDTHS))
 def test_numbers_of_rows_stand_right_of_the_plot_and_its_zero_line(name: str, width: style.Width) -> None:
@@ -144,6 +156,31 @@ def test_numbers_of_rows_stand_right_of_the_plot_and_its_zero_line(name: str, wi
     ]
     assert len(numbers) >= 8
     assert min(text["left"] for text in numbers) > end
+
+
+def test_the_names_of_a_columns_rows_break_its_lines_evenly() -> None:
+    """A name that covered its own length of the zero line alone would make it look cut off."""
+    layout = style.for_width(CHARTS["forest"](), "column").layout
+    gaps = sorted((gap.y0, gap.y1) for gap in layout.shapes if gap.layer == "between")
+    assert len(gaps) == len(SELECTORS)
+    assert {(gap.x0, gap.x1) for gap in layout.shapes} == {tuple(layout.xaxis.range)}, "as wide as the plot"
+    assert len({round(high - low, 6) for low, high in gaps[:-1]}) == 1
+    assert gaps[-1][1] == layout.yaxis.range[1], "no stub of a line above the first name"
+    assert not any(text.bgcolor for text in layout.annotations)
+    names = sorted(text.y for text in layout.annotations if text.text.startswith(tuple(SELECTORS)))
+    assert all(low - 0.3 < y < high for (low, high), y in zip(gaps, names, strict=True))
+
+
+@pytest.mark.parametrize("width", list(style.WIDTHS))
+def test_ranks_of_missed_evidence_stand_in_the_column_of_ranks_and_on_no_line(width: style.Width) -> None:
+    hits = pl.DataFrame({"rank": [1, 2, 3], "score": [0.5, 0.4, 0.3], "session": "s1", "evidence": False, "text": "no"})
+    missed = pl.DataFrame({"rank": [18, 1105, None], "session": "s2", "text": "yes"})
+    fig = anatomy.question_anatomy(hits, misses=missed, question="Which?")
+    drawn, margin = svg(fig, width), style.for_width(fig, width).layout.margin
+    assert clipped(drawn) == []
+    ranks = [text for text in read(drawn)["texts"] if text["words"] in {"1", "2", "3", "18", "1105", "—"}]
+    assert len(ranks) == 6
+    assert max(text["right"] for text in ranks) < margin.l
 
 
 def test_a_key_is_broken_between_its_statements() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 import pytest
@@ -168,9 +169,23 @@ def test_an_interval_that_misses_the_truth_has_another_colour_and_none_leaves_th
     assert covered.marker.color != missed.marker.color
     assert 2 ** covered.x[0] == pytest.approx(1.4 / 1.5)
     assert 2 ** (missed.x[0] - missed.error_x.arrayminus[0]) == pytest.approx(1.6 / 1.5)
-    for mark in marks:
+    drawn = [mark for mark in marks if mark.error_x.array is not None]
+    for mark in drawn:
         for x, up, down in zip(mark.x, mark.error_x.array, mark.error_x.arrayminus, strict=True):
             assert -2 <= x - down <= x <= x + up <= 2
+    arrows = [(mark.x[0], mark.marker.symbol) for mark in marks if mark not in drawn]
+    assert arrows == [(-2, "triangle-left"), (2, "triangle-right")], "of the interval from 0 to 18 times"
+
+
+def test_the_sets_of_a_parameter_do_not_cover_each_other() -> None:
+    """Twelve on a page, and four of eleven parameters in a column, are more than a mark apart."""
+    for width, n_sets, apart in (("full", 12, 4.5), ("column", 4, 5.0)):
+        rows = [("family", f"p{i}", 1.0, 1 + j / 50, 0.9, 1.2) for i in range(11) for j in reversed(range(n_sets))]
+        frame = pl.DataFrame(rows, schema=sets().columns, orient="row")
+        fig = style.for_width(decay_truth.recovery(frame), width)
+        plot_px = fig.layout.height - fig.layout.margin.t - fig.layout.margin.b
+        assert (np.diff(fig.data[0].x) > 0).all(), "least first"
+        assert -np.diff(fig.data[0].y).max() * plot_px / 11 >= apart
 
 
 def test_each_data_has_its_shape_and_conditions_keep_their_order() -> None:

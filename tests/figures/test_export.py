@@ -19,7 +19,7 @@ import pytest
 
 from memlab.errors import ExportError
 from memlab.figures import Exported, corpus, export, style
-from memlab.figures.export import PNG_SCALE, plotted, put
+from memlab.figures.export import PNG_SCALE, _same_svg, plotted, put
 
 DATA = pl.DataFrame({"n_evidence": [1, 1, 2, 4]})
 CAPTION = "All <script>alert(1)</script> of it: 5 % & λ ≥ .7"
@@ -124,6 +124,15 @@ def test_second_export_writes_the_same_bytes(exported: Exported, tmp_path: Path)
     again = export(chart(), "evidence", data=DATA, caption=CAPTION, provenance=provenance, directory=tmp_path)
     for name in again.files:
         assert (tmp_path / name).read_bytes() == (exported.directory / name).read_bytes(), name
+
+
+def test_the_order_in_which_the_browser_ends_its_work_is_not_in_the_picture() -> None:
+    head = b'<svg class="main-svg" width="336" height="220" %s><defs id="defs-0a1b2c"/><path style=""/></svg>'
+    one, other = (
+        _same_svg(head % a, "x") for a in (b'style="" viewBox="0 0 336 220"', b'viewBox="0 0 336 220" style=""')
+    )
+    assert one == other
+    assert b'<path style=""/>' in one
 
 
 def test_pictures_of_a_width_that_is_no_longer_wanted_go(tmp_path: Path) -> None:

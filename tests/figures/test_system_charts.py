@@ -25,7 +25,7 @@ TABLE = pl.DataFrame(
 def test_every_system_has_a_line_and_every_timed_one_a_mark(width: style.Width) -> None:
     fig = style.for_width(systems.trade_off(TABLE, title="Trade-off"), width)
     words = drawn(fig, rendered=False)
-    for text in ("Trade-off", "in so many tokens", "n = 137", "read from a file", "&lt;b&gt;mine"):
+    for text in ("Trade-off", "in so many tokens", "n = 137", "(no time: read from a file)", "&lt;b&gt;mine"):
         assert text in words or text.replace("&lt;", "<").replace("&gt;", ">") in words
     lines = [trace for trace in fig.data if trace.showlegend]
     assert [list(line.y) for line in lines] == [[0.3, 0.5], [0.0, 0.1], [0.4, 0.7]]
