@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 
+from memlab.embed import load
 from memlab.knowledge import believed, resolve, score
 from memlab.knowledge.extraction import by_rule
 from memlab.knowledge.supersession import Resolved
-from memlab.records import Turn, frame
+from memlab.records import Fact, Turn, frame
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -50,6 +51,51 @@ def _held(resolved: Resolved) -> set[str]:
 )  # fmt: skip
 def test_what_holds_after_what_was_said(texts: list[str], held: set[str]) -> None:
     assert _held(_after(*texts)) == held
+
+
+def _told(*facts: tuple[str, str, str], encoder: str | None = None) -> Resolved:
+    """Statements as a language model gives them, a week apart."""
+    rows = [
+        Fact(f"f{n}", "u", *fact, "stated", [f"u/{n}"], START + timedelta(days=7 * n), None, "Mel")
+        for n, fact in enumerate(facts)
+    ]
+    return resolve(frame(Fact, rows), encoder=load(encoder) if encoder else None)
+
+
+@pytest.mark.parametrize(
+    ("facts", "held"),
+    [
+        # What ends the wrong value does not end the right one.
+        (
+            [("Mel", "earns", "not 15 but 16 an hour"), ("Mel", "no longer earns", "15 an hour")],
+            {"Mel | earns | not 15 but 16 an hour"},
+        ),
+        (
+            [("Mel's boss", "is", "not Ida but Eda"), ("Mel's boss", "is no longer", "Eda")],
+            set(),
+        ),
+        # What describes is no value that another takes the place of.
+        ([("Mel's team", "is", "really nice"), ("Mel's team", "is", "like a family")], {
+            "Mel's team | is | really nice", "Mel's team | is | like a family",
+        }),
+        ([("Mel's cat", "is", "Pim"), ("Mel's cat", "is", "Kobe")], {"Mel's cat | is | Pim", "Mel's cat | is | Kobe"}),
+        ([("Mel's boss", "is", "Pim"), ("Mel's boss", "is", "Kobe")], {"Mel's boss | is | Kobe"}),
+        # A plan of any kind is dropped, comes about, or is told again.
+        ([("Mel", "plans to let", "the field"), ("Mel", "no longer plans to let", "the field")], set()),
+        ([("Mel", "plans to let", "the field"), *[("Mel", "keeps", f"cat {n}") for n in range(18)]], {
+            f"Mel | keeps | cat {n}" for n in range(18)
+        }),
+    ],
+)  # fmt: skip
+def test_what_holds_of_statements_in_any_words(facts: list[tuple[str, str, str]], held: set[str]) -> None:
+    assert _held(_told(*facts)) == held
+
+
+def test_what_was_planned_and_is_done_is_no_repetition_of_the_plan() -> None:
+    people = [("Mel", "Monzo"), ("Ida", "King's"), ("Bo", "Greggs")]
+    verbs = ("plans to work at", "works at", "no longer plans to work at")
+    facts = [(who, verb, where) for who, where in people for verb in verbs]
+    assert _held(_told(*facts, encoder="minilm")) == {f"{who} | works at | {where}" for who, where in people}
 
 
 def test_what_nothing_completes_is_left_out() -> None:
