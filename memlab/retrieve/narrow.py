@@ -175,6 +175,8 @@ def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool =
                 bench = Bench(dataset, turns, sessions, _NONE, store=store, encoder=cached(store, encoder))
                 scope_tokens(bench, slice(0, turns.height))
                 bar.update(turns.height)
+    if large:
+        store.tokens.arrange(encoder)
     return total
 
 
