@@ -93,10 +93,12 @@ def _turn_words(bench: Bench) -> tuple[csr_array, dict[str, int]]:
 
 
 def _counted(texts: list[list[str]], number: dict[str, int]) -> csr_array:
-    rows = [np.unique([number.setdefault(word, len(number)) for word in words]).astype(np.int64) for words in texts]
-    start = np.r_[0, np.cumsum([len(row) for row in rows])]
-    columns = np.concatenate([*rows, np.zeros(0, np.int64)])
-    return csr_array((np.ones(len(columns), np.float32), columns, start), shape=(len(texts), max(1, len(number))))
+    numbers = np.array([number.setdefault(word, len(number)) for words in texts for word in words], np.int64)
+    width = max(1, len(number))
+    text = np.repeat(np.arange(len(texts)), [len(words) for words in texts])
+    rows, columns = np.divmod(np.unique(text * width + numbers), width)
+    start = np.searchsorted(rows, np.arange(len(texts) + 1))
+    return csr_array((np.ones(len(columns), np.float32), columns, start), shape=(len(texts), width))
 
 
 def neighbour(values: np.ndarray, session: np.ndarray, step: int, *, absent: float) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -84,12 +84,19 @@ class ScopeTokens:
     inverse: np.ndarray
     start: np.ndarray
     rarity: np.ndarray
+    _matched: dict[Hashable, np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
     def best(self, asked: TokenVectors) -> np.ndarray:
         """Give the best cosine of each token of some questions with a token of each turn: (t, n) float32.
 
-        Of a long turn, with a token of the one passage that matches the question best.
+        Of a long turn, with a token of the one passage that matches the question best. What one question found is
+        remembered, for the stage after.
         """
+        if len(asked) > 1:
+            return self._best(asked)
+        return _recent(self._matched, (asked.ids.tobytes(), asked.vectors.tobytes()), lambda: self._best(asked))
+
+    def _best(self, asked: TokenVectors) -> np.ndarray:
         best = np.zeros((len(asked.ids), len(self.texts)), np.float32)
         for first in range(0, len(self.texts), TEXTS):
             texts = slice(first, min(first + TEXTS, len(self.texts)))
