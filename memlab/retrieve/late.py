@@ -145,15 +145,25 @@ def scope_tokens(bench: Bench, turns: slice, *, context: int = 2) -> ScopeTokens
         place, start = passages(bench).within(turns)
         distinct, inverse = np.unique(of[place], return_inverse=True)
         texts = documents.take(distinct)
-        turn = np.repeat(np.arange(len(start)), np.diff(start, append=len(inverse)))
-        weight = bench.documents("turn").weight_in(turns)
-        return ScopeTokens(texts, inverse, start, _rarity(texts, inverse, turn, weight))
+        frequency, n = token_frequency(texts, inverse, start, bench.documents("turn").weight_in(turns))
+        if bench.whole is not None and len(bench.whole.tokens):
+            whole, n = bench.whole.tokens, bench.whole.words["turn"].n
+            frequency = np.pad(whole, (0, max(1, len(frequency) - len(whole))))
+        return ScopeTokens(texts, inverse, start, rarity(frequency, n).astype(np.float32))
 
     return _recent(_scopes(bench), (turns.start, turns.stop, context), scope)
 
 
-def _rarity(documents: TokenVectors, inverse: np.ndarray, turn: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """Weigh each token of the vocabulary by its rarity among turns: (v + 1,), the last for those of no turn."""
+def token_frequency(
+    documents: TokenVectors, inverse: np.ndarray, start: np.ndarray, weight: np.ndarray | None = None
+) -> tuple[np.ndarray, float]:
+    """Say in how many turns each token of the vocabulary stands, and how many turns there are.
+
+    :param inverse: and ``start`` as :class:`ScopeTokens` has them.
+    :param weight: (n,) how many turns each stands for.
+    :returns: (v + 1,), the last for tokens of no turn, and n.
+    """
+    turn = np.repeat(np.arange(len(start)), np.diff(start, append=len(inverse)))
     size = 2 + int(documents.ids.max(initial=-1))
     lengths = np.diff(documents.start)[inverse]
     begin = documents.start[inverse] - np.cumsum(lengths) + lengths
@@ -161,7 +171,7 @@ def _rarity(documents: TokenVectors, inverse: np.ndarray, turn: np.ndarray, weig
     pairs = np.unique(np.repeat(turn, lengths) * size + ids)
     each = np.ones(1 + turn.max(initial=-1)) if weight is None else weight
     frequency = np.bincount(pairs % size, each[pairs // size], minlength=size)
-    return rarity(frequency, each.sum()).astype(np.float32)
+    return frequency, each.sum()
 
 
 @once

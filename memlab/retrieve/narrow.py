@@ -11,17 +11,20 @@ Thompson (JASA 1952).
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from memlab.embed.tokens import TokenEncoder
 from memlab.language.analysis import tokenize
-from memlab.records import Session, Turn, schema
+from memlab.records import LEVELS, Level, Session, Turn, schema
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.late import scope_tokens
+from memlab.retrieve.index import Counted, Whole
+from memlab.retrieve.late import scope_tokens, token_frequency
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
@@ -37,7 +40,7 @@ HITS = 200
 NEAR, LONG = 10, 60
 """Of a session of more turns than ``LONG``, those that stand so many turns from a hit."""
 
-TURNS, SAMPLE = 1_500, 2_000
+TURNS, SAMPLE = 2_500, 500
 """Turns around the hits, and of the sample."""
 
 BLOCK = 3_000
@@ -103,13 +106,11 @@ def around(
     scope, text = asked["scope"][0], asked["text"][0]
     search, vector = store.search, encoder.encode([text], kind="query")
     column = store.vectors.column(encoder)
-    parts = [search.by_vector(vector, column=column, dataset=dataset, scopes=[scope], k=HITS)]
+    found = [search.by_vector(vector, column=column, dataset=dataset, scopes=[scope], k=HITS)]
     if words := tokenize([text], language=language, stem=False)[0]:
-        parts.append(search.by_text([" ".join(words)], dataset=dataset, scopes=[scope], k=HITS))
-    ranked = pl.concat(part.select("session_id", turn_id="doc_id", rank=pl.int_range(pl.len())) for part in parts)
-    hits = ranked.sort("rank", maintain_order=True).with_columns(rank=pl.int_range(pl.len()))
-    listed = search.sessions_of(dataset, scope)
-    read, around_hits = search.turns_of(dataset, scope, hits["session_id"].unique().to_list(), column=column)
+        found.append(search.by_text([" ".join(words)], dataset=dataset, scopes=[scope], k=HITS))
+    listed, hits = search.sessions_of(dataset, scope), _ranked(*found)
+    read, around_hits = search.turns_of(dataset, scope, _room(hits, listed), column=column)
     near = _cut(read, hits)
     taken = near["session_id"].unique().implode()
     sample, of_sample = search.sample_of(dataset, scope, _sample(listed).to_list(), column=column)
@@ -129,6 +130,7 @@ def around(
         store=store,
         encoder=encoder,
         language=language,
+        whole=_whole(store, dataset, scope, encoder, language),
     ).with_queries(asked)
 
 
@@ -137,6 +139,32 @@ def _sample(listed: pl.DataFrame) -> pl.Series:
     order = np.random.default_rng(0).permutation(listed.height)
     before = np.cumsum(listed["n_turns"].to_numpy()[order]) - listed["n_turns"].to_numpy()[order]
     return listed["session_id"].gather(order[before < SAMPLE])
+
+
+def _ranked(by_meaning: pl.DataFrame, by_words: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Rank the sessions of what was found, by their best turn and what they have of both kinds: roughly ``combsum``.
+
+    :returns: ``turn_id``, ``session_id``, and ``rank``, that of the session.
+    """
+    # What meaning does not find is at most as near as the last that it finds; what words do not find mostly has none.
+    score, lowest = pl.col("score"), pl.col("score").min()
+    meaning, words = (score - lowest) / (score.max() - lowest).clip(1e-9), score / score.max()
+    parts = [by_meaning.select("session_id", turn_id="doc_id", meaning=meaning, words=0.0)]
+    if by_words is not None:
+        parts.append(by_words.select("session_id", turn_id="doc_id", meaning=0.0, words=words))
+    turns = pl.concat(parts).group_by("session_id", "turn_id", maintain_order=True).sum()
+    best = (pl.col("meaning") + pl.col("words")).max() + pl.col("meaning").max() + pl.col("words").max()
+    rank = best.over("session_id").rank("dense", descending=True)
+    return turns.select("turn_id", "session_id", rank=rank)
+
+
+def _room(hits: pl.DataFrame, listed: pl.DataFrame) -> list[str]:
+    """Give the first sessions that there is room for, as many turns as :func:`_cut` may keep of each."""
+    sessions = hits.group_by("session_id").agg(pl.len(), pl.col("rank").first())
+    sessions = sessions.join(listed, on="session_id").sort("rank", "n")
+    of_long = pl.min_horizontal("n_turns", pl.col("len") * (2 * NEAR + 1))
+    kept = pl.when(pl.col("n_turns") > LONG).then(of_long).otherwise("n_turns").cum_sum()
+    return sessions.filter(kept.shift(1, fill_value=0) < TURNS)["session_id"].to_list()
 
 
 def _cut(turns: pl.DataFrame, hits: pl.DataFrame) -> pl.DataFrame:
@@ -154,30 +182,80 @@ def _cut(turns: pl.DataFrame, hits: pl.DataFrame) -> pl.DataFrame:
 
 
 def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = True) -> int:
-    """Embed the tokens of large scopes, so that no question waits for it; what is there already is not embedded again.
+    """Count the words of large scopes and embed their tokens, so that no question waits for it.
 
-    :returns: how many turns the large scopes have.
+    What is embedded already is not embedded again.
+
+    :returns: of how many turns there are tokens now, those of the large scopes.
     """
     from tqdm.auto import tqdm
 
     from memlab.store import cached
 
-    if not isinstance(encoder, TokenEncoder):
-        return 0
     large = [scope for scope in store.scopes(dataset) if store.search.size(dataset, scope) >= LARGE]
     total = sum(store.search.size(dataset, scope) for scope in large)
-    with tqdm(total=total, desc="tokens for late interaction", unit=" turns", disable=not progress or not total) as bar:
+    language = store.datasets().filter(name=dataset)["language"][0] if large else ""
+    with tqdm(total=total, desc="words and tokens", unit=" turns", disable=not progress or not total) as bar:
         for scope in large:
-            listed = store.search.sessions_of(dataset, scope)
+            listed, counted = store.search.sessions_of(dataset, scope), _Counting()
             block = listed["n_turns"].cum_sum() // BLOCK
             for (_,), part in listed.group_by(block, maintain_order=True):
                 turns, sessions = store.search.turns_of(dataset, scope, part["session_id"].to_list())
-                bench = Bench(dataset, turns, sessions, _NONE, store=store, encoder=cached(store, encoder))
-                scope_tokens(bench, slice(0, turns.height))
+                counted.add(
+                    Bench(
+                        dataset, turns, sessions, _NONE, store=store, encoder=cached(store, encoder), language=language
+                    )
+                )
                 bar.update(turns.height)
-    if large:
-        store.tokens.arrange(encoder)
+            store.search.keep_counts(encoder, dataset, scope, language, counted.columns())
+    if not large or not isinstance(encoder, TokenEncoder):
+        return 0
+    store.tokens.arrange(encoder)
     return total
+
+
+class _Counting:
+    """The counting of a scope's words and tokens, some sessions at a time."""
+
+    def __init__(self) -> None:
+        self.words: dict[Level, Counter[str]] = {"turn": Counter(), "session": Counter()}
+        self.sizes: dict[Level, np.ndarray] = {"turn": np.zeros(3, np.int64), "session": np.zeros(3, np.int64)}
+        self.tokens = np.zeros(0)
+
+    def add(self, bench: Bench) -> None:
+        for level, counter in self.words.items():
+            texts = bench.documents(level).words
+            counter.update(chain.from_iterable(map(set, texts)))
+            lengths = np.array([len(words) for words in texts], np.int64)
+            self.sizes[level] += len(lengths), lengths.sum(), lengths @ lengths
+        if isinstance(bench.encoder, TokenEncoder) and bench.turns.height:
+            read = scope_tokens(bench, slice(0, bench.turns.height))
+            more = token_frequency(read.texts, read.inverse, read.start)[0]
+            few, many = sorted((self.tokens, more), key=len)
+            self.tokens = many + np.pad(few, (0, len(many) - len(few)))
+
+    def columns(self) -> dict[str, list[Any]]:
+        words = list(self.words["session"] | self.words["turn"])
+        return {
+            "words": words,
+            **{f"of_{level}s": [counter[word] for word in words] for level, counter in self.words.items()},
+            "tokens": self.tokens.astype(np.int64).tolist(),
+            **{f"{level}s": sizes.tolist() for level, sizes in self.sizes.items()},
+        }
+
+
+def _whole(store: MemoryStore, dataset: str, scope: str, encoder: Encoder, language: str) -> Whole | None:
+    """Give what :func:`fill` counted in a scope."""
+
+    def whole(counts: dict[str, Any]) -> Whole:
+        def counted(level: Level) -> Counted:
+            n, length, squares = counts[f"{level}s"].tolist()
+            frequency = dict(zip(counts["words"], counts[f"of_{level}s"].tolist(), strict=True))
+            return Counted(n, length, squares, frequency)
+
+        return Whole({level: counted(level) for level in LEVELS}, counts["tokens"])
+
+    return store.search.counts(encoder, dataset, scope, language, whole)
 
 
 _NONE = pl.DataFrame(

@@ -95,7 +95,7 @@ class Tokens(Part):
         if len(keys) > caches.LOOKUP:
             read = [part for part in caches.read(cache, keys) if part.height]
             rows = pl.concat(read).unique("key", maintain_order=True) if read else pl.DataFrame()
-            return _columns(*rows.select("key", "ids", "vectors").get_columns(), kind) if read else ([], [])
+            return _columns(rows["key"], rows["ids"], rows["vectors"], kind) if read else ([], [])
         recent, of = self._recent, encoder.identity.key
         found = {key: recent.pop((of, key)) for key in keys if (of, key) in recent}
         if len(found) < len(keys):
@@ -111,7 +111,7 @@ class Tokens(Part):
 
 
 def _columns(
-    keys: Iterable[str], ids: Sequence[bytes], vectors: Sequence[bytes], kind: Kind
+    keys: Iterable[str], ids: Iterable[bytes], vectors: Iterable[bytes], kind: Kind
 ) -> tuple[list[str], list[TokenVectors]]:
     """Put the tokens of texts behind each other."""
     numbers, stored = np.frombuffer(b"".join(ids), np.int32), np.frombuffer(b"".join(vectors), np.uint8)
