@@ -145,10 +145,10 @@ def scope_tokens(bench: Bench, turns: slice, *, context: int = 2) -> ScopeTokens
         place, start = passages(bench).within(turns)
         distinct, inverse = np.unique(of[place], return_inverse=True)
         texts = documents.take(distinct)
-        frequency, n = token_frequency(texts, inverse, start, bench.documents("turn").weight_in(turns))
         if bench.whole is not None and len(bench.whole.tokens):
-            whole, n = bench.whole.tokens, bench.whole.words["turn"].n
-            frequency = np.pad(whole, (0, max(1, len(frequency) - len(whole))))
+            frequency, n = np.append(bench.whole.tokens, 0), float(bench.whole.words["turn"].n)
+        else:
+            frequency, n = token_frequency(texts, inverse, start, bench.documents("turn").weight_in(turns))
         return ScopeTokens(texts, inverse, start, rarity(frequency, n).astype(np.float32))
 
     return _recent(_scopes(bench), (turns.start, turns.stop, context), scope)

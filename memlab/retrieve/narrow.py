@@ -22,6 +22,7 @@ import polars as pl
 from memlab.embed.tokens import TokenEncoder
 from memlab.language.analysis import tokenize
 from memlab.records import LEVELS, Level, Session, Turn, schema
+from memlab.retrieve.arrays import cosines
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.index import Counted, Whole
 from memlab.retrieve.late import scope_tokens, token_frequency
@@ -106,14 +107,16 @@ def around(
     scope, text = asked["scope"][0], asked["text"][0]
     search, vector = store.search, encoder.encode([text], kind="query")
     column = store.vectors.column(encoder)
-    found = [search.by_vector(vector, column=column, dataset=dataset, scopes=[scope], k=HITS)]
+    listed = search.sessions_of(dataset, scope)
+    sample, of_sample = search.sample_of(dataset, scope, _sample(listed).to_list(), column=column)
+    by_meaning = search.by_vector(vector, column=column, dataset=dataset, scopes=[scope], k=HITS)
+    by_words = None
     if words := tokenize([text], language=language, stem=False)[0]:
-        found.append(search.by_text([" ".join(words)], dataset=dataset, scopes=[scope], k=HITS))
-    listed, hits = search.sessions_of(dataset, scope), _ranked(*found)
+        by_words = search.by_text([" ".join(words)], dataset=dataset, scopes=[scope], k=HITS)
+    hits = _ranked(by_meaning, by_words, cosines(vector, sample[column].to_numpy()), listed["n_turns"].sum())
     read, around_hits = search.turns_of(dataset, scope, _room(hits, listed), column=column)
     near = _cut(read, hits)
     taken = near["session_id"].unique().implode()
-    sample, of_sample = search.sample_of(dataset, scope, _sample(listed).to_list(), column=column)
     others = ~pl.col("session_id").is_in(taken)
     turns = pl.concat([near, sample.filter(others)])
     sessions = pl.concat([around_hits.filter(~others), of_sample.filter(others)])
@@ -141,16 +144,17 @@ def _sample(listed: pl.DataFrame) -> pl.Series:
     return listed["session_id"].gather(order[before < SAMPLE])
 
 
-def _ranked(by_meaning: pl.DataFrame, by_words: pl.DataFrame | None = None) -> pl.DataFrame:
+def _ranked(by_meaning: pl.DataFrame, by_words: pl.DataFrame | None, usual: np.ndarray, n: int) -> pl.DataFrame:
     """Rank the sessions of what was found, by their best turn and what they have of both kinds: roughly ``combsum``.
 
+    :param usual: cosines of the question with turns drawn at random.
+    :param n: turns of the scope, most of which hold no word of the question.
     :returns: ``turn_id``, ``session_id``, and ``rank``, that of the session.
     """
-    # What meaning does not find is at most as near as the last that it finds; what words do not find mostly has none.
-    score, lowest = pl.col("score"), pl.col("score").min()
-    meaning, words = (score - lowest) / (score.max() - lowest).clip(1e-9), score / score.max()
+    meaning = (pl.col("score") - usual.mean()) / max(usual.std(), 1e-9)
     parts = [by_meaning.select("session_id", turn_id="doc_id", meaning=meaning, words=0.0)]
     if by_words is not None:
+        words = pl.col("score") / ((pl.col("score") ** 2).sum() / n).sqrt()
         parts.append(by_words.select("session_id", turn_id="doc_id", meaning=0.0, words=words))
     turns = pl.concat(parts).group_by("session_id", "turn_id", maintain_order=True).sum()
     best = (pl.col("meaning") + pl.col("words")).max() + pl.col("meaning").max() + pl.col("words").max()
