@@ -24,7 +24,7 @@ from memlab.language.analysis import tokenize
 from memlab.records import LEVELS, Level, Session, Turn, schema
 from memlab.retrieve.arrays import cosines
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.index import Counted, Whole
+from memlab.retrieve.index import Counted, ScopeWords, Whole
 from memlab.retrieve.late import scope_tokens, token_frequency
 
 if TYPE_CHECKING:
@@ -38,10 +38,13 @@ that is what finds most."""
 HITS = 200
 """Nearest turns by meaning, and as many by words, whose sessions are looked at."""
 
+WORD_HITS = 600
+"""Those by words that the index gives, of which the ``HITS`` best are taken by the scope's own BM25."""
+
 NEAR, LONG = 10, 60
 """Of a session of more turns than ``LONG``, those that stand so many turns from a hit."""
 
-TURNS, SAMPLE = 2_500, 500
+TURNS, SAMPLE = 2_000, 500
 """Turns around the hits, and of the sample."""
 
 BLOCK = 3_000
@@ -107,12 +110,16 @@ def around(
     scope, text = asked["scope"][0], asked["text"][0]
     search, vector = store.search, encoder.encode([text], kind="query")
     column = store.vectors.column(encoder)
-    listed = search.sessions_of(dataset, scope)
+    whole, listed = _whole(store, dataset, scope, encoder, language), search.sessions_of(dataset, scope)
     sample, of_sample = search.sample_of(dataset, scope, _sample(listed).to_list(), column=column)
     by_meaning = search.by_vector(vector, column=column, dataset=dataset, scopes=[scope], k=HITS)
     by_words = None
     if words := tokenize([text], language=language, stem=False)[0]:
-        by_words = search.by_text([" ".join(words)], dataset=dataset, scopes=[scope], k=HITS)
+        by_words = search.by_text([" ".join(words)], dataset=dataset, scopes=[scope], k=WORD_HITS, content=True)
+        if whole is not None:
+            of = ScopeWords.of(tokenize(by_words["content"].to_list(), language=language), whole=whole.words["turn"])
+            scores = of.scores(tokenize([text], language=language), *of.normalisation)[0]
+            by_words = by_words.with_columns(score=pl.Series(scores, dtype=pl.Float64)).top_k(HITS, by="score")
     hits = _ranked(by_meaning, by_words, cosines(vector, sample[column].to_numpy()), listed["n_turns"].sum())
     read, around_hits = search.turns_of(dataset, scope, _room(hits, listed), column=column)
     near = _cut(read, hits)
@@ -133,7 +140,7 @@ def around(
         store=store,
         encoder=encoder,
         language=language,
-        whole=_whole(store, dataset, scope, encoder, language),
+        whole=whole,
     ).with_queries(asked)
 
 

@@ -112,19 +112,22 @@ class Search(Part):
                 hits.append(_hits(near, rows[place], 1.0 - near["_distance"]))
         return _best(hits, k)
 
-    def by_text(self, texts: Iterable[str], *, dataset: str, scopes: Sequence[str], k: int) -> pl.DataFrame:
+    def by_text(
+        self, texts: Iterable[str], *, dataset: str, scopes: Sequence[str], k: int, content: bool = False
+    ) -> pl.DataFrame:
         """Find turns by their words (BM25 over ``content``), for each query within its scope.
 
         Every sign in a query is text, never an operator. Word weights are those of the whole table, so scores
         differ from BM25 over one scope alone.
 
+        :param content: give the ``content`` of what is found too.
         :returns: ``query``, ``doc_id``, ``session_id``, ``score``; by query, best first, ties in the dataset's order.
         :raises StoreError: when there is no full-text index: see :meth:`create_indexes`.
         """
         from lancedb.query import MatchQuery
 
         database, queries = self.database, list(texts)
-        there = self._about(dataset)[1]
+        there, more = self._about(dataset)[1], ["content"] if content else []
         with database.guarded("searching"):
             _check(len(queries), scopes, k)
             table = database.table("turns")
@@ -134,8 +137,8 @@ class Search(Part):
             for row, (text, scope) in enumerate(zip(queries, scopes, strict=True)):
                 query = table.search(MatchQuery(text, "content"), query_type="fts")  # type: ignore[call-arg]
                 query = query.where(matching(dataset=dataset, scope=scope)).limit(OVER_FETCH * k + 50)
-                near = query.select([*_FOUND, "_score"]).to_polars()
-                hits.append(_hits(near, np.full(len(near), row), near["_score"]))
+                near = query.select([*_FOUND, "_score", *more]).to_polars()
+                hits.append(_hits(near, np.full(len(near), row), near["_score"]).with_columns(near[more]))
         return _best(hits, k)
 
     def searchable(self, encoder: Encoder) -> bool:
@@ -300,7 +303,7 @@ def _best(hits: list[pl.DataFrame], k: int) -> pl.DataFrame:
 
     Never by id: in some benchmarks an id gives the label away.
     """
-    rows = pl.concat([pl.DataFrame(schema=_HITS), *hits]).drop_nulls("score")
+    rows = pl.concat([pl.DataFrame(schema=_HITS), *hits], how="diagonal").drop_nulls("score")
     ordered = rows.sort("query", "score", "position", descending=[False, True, False])
     query = ordered["query"].to_numpy()
     return ordered.filter(np.arange(len(query)) - np.searchsorted(query, query) < k).drop("position")
