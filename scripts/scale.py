@@ -147,7 +147,7 @@ def fill(work: Path, turns: int) -> dict[str, Any]:
         do()
         row[f"{name} s"] = round(time.perf_counter() - start, 1)
 
-    step("ingest", lambda: store.ingest(parts(work, turns)))
+    step("ingest", lambda: store.ingest(joined(work, turns)))
     step("vectors", lambda: store.vectors.backfill(encoder, "talk", progress=False))
     step("index", lambda: store.search.create_indexes(encoder))
     step("words and tokens", lambda: narrow.fill(store, "talk", encoder, progress=False))

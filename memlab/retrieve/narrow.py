@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ from memlab.retrieve.late import scope_tokens, token_frequency
 if TYPE_CHECKING:
     from memlab.embed import Encoder
     from memlab.store import MemoryStore
+    from memlab.store.search import Search
 
 LARGE = 200_000
 """Turns of a scope from which a question is compared with some of them: below, all are compared in a second or two, and
@@ -112,15 +114,10 @@ def around(
     column = store.vectors.column(encoder)
     whole, listed = _whole(store, dataset, scope, encoder, language), search.sessions_of(dataset, scope)
     sample, of_sample = search.sample_of(dataset, scope, _sample(listed).to_list(), column=column)
-    by_meaning = search.by_vector(vector, column=column, dataset=dataset, scopes=[scope], k=HITS)
-    by_words = None
-    if words := tokenize([text], language=language, stem=False)[0]:
-        by_words = search.by_text([" ".join(words)], dataset=dataset, scopes=[scope], k=WORD_HITS, content=True)
-        if whole is not None:
-            of = ScopeWords.of(tokenize(by_words["content"].to_list(), language=language), whole=whole.words["turn"])
-            scores = of.scores(tokenize([text], language=language), *of.normalisation)[0]
-            by_words = by_words.with_columns(score=pl.Series(scores, dtype=pl.Float64)).top_k(HITS, by="score")
-    hits = _ranked(by_meaning, by_words, cosines(vector, sample[column].to_numpy()), listed["n_turns"].sum())
+    with ThreadPoolExecutor(1) as beside:
+        nearest = beside.submit(search.by_vector, vector, column=column, dataset=dataset, scopes=[scope], k=HITS)
+        by_words = _by_words(search, dataset, scope, text, language, whole)
+    hits = _ranked(nearest.result(), by_words, cosines(vector, sample[column].to_numpy()), listed["n_turns"].to_numpy().sum())
     read, around_hits = search.turns_of(dataset, scope, _room(hits, listed), column=column)
     near = _cut(read, hits)
     taken = near["session_id"].unique().implode()
@@ -149,6 +146,22 @@ def _sample(listed: pl.DataFrame) -> pl.Series:
     order = np.random.default_rng(0).permutation(listed.height)
     before = np.cumsum(listed["n_turns"].to_numpy()[order]) - listed["n_turns"].to_numpy()[order]
     return listed["session_id"].gather(order[before < SAMPLE])
+
+
+def _by_words(
+    search: Search, dataset: str, scope: str, text: str, language: str, whole: Whole | None
+) -> pl.DataFrame | None:
+    """Find turns by the words of a question; ``None`` where it has none."""
+    words = tokenize([text], language=language, stem=False)[0]
+    if not words:
+        return None
+    k = HITS if whole is None else WORD_HITS
+    found = search.by_text([" ".join(words)], dataset=dataset, scopes=[scope], k=k, content=True)
+    if whole is None:
+        return found
+    of = ScopeWords.of(tokenize(found["content"].to_list(), language=language), whole=whole.words["turn"])
+    scores = of.scores(tokenize([text], language=language), *of.normalisation)[0]
+    return found.with_columns(score=pl.Series(scores, dtype=pl.Float64)).top_k(HITS, by="score")
 
 
 def _ranked(by_meaning: pl.DataFrame, by_words: pl.DataFrame | None, usual: np.ndarray, n: int) -> pl.DataFrame:
