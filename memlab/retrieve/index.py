@@ -76,7 +76,8 @@ class Whole:
     """What was counted in a scope of which some documents are here, see :mod:`memlab.retrieve.narrow`.
 
     :param words: of turns and of sessions.
-    :param tokens: (v,) in how many turns each token of the encoder's vocabulary stands.
+    :param tokens: (v + 1,) in how many turns each token of the encoder's vocabulary stands, the last for those of none;
+        empty where no tokens were read.
     """
 
     words: Mapping[Level, Counted]

@@ -146,7 +146,7 @@ def scope_tokens(bench: Bench, turns: slice, *, context: int = 2) -> ScopeTokens
         distinct, inverse = np.unique(of[place], return_inverse=True)
         texts = documents.take(distinct)
         if bench.whole is not None and len(bench.whole.tokens):
-            frequency, n = np.append(bench.whole.tokens, 0), float(bench.whole.words["turn"].n)
+            frequency, n = bench.whole.tokens, float(bench.whole.words["turn"].n)
         else:
             frequency, n = token_frequency(texts, inverse, start, bench.documents("turn").weight_in(turns))
         return ScopeTokens(texts, inverse, start, rarity(frequency, n).astype(np.float32))

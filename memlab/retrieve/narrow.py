@@ -117,7 +117,9 @@ def around(
     with ThreadPoolExecutor(1) as beside:
         nearest = beside.submit(search.by_vector, vector, column=column, dataset=dataset, scopes=[scope], k=HITS)
         by_words = _by_words(search, dataset, scope, text, language, whole)
-    hits = _ranked(nearest.result(), by_words, cosines(vector, sample[column].to_numpy()), listed["n_turns"].to_numpy().sum())
+    hits = _ranked(
+        nearest.result(), by_words, cosines(vector, sample[column].to_numpy()), listed["n_turns"].to_numpy().sum()
+    )
     read, around_hits = search.turns_of(dataset, scope, _room(hits, listed), column=column)
     near = _cut(read, hits)
     taken = near["session_id"].unique().implode()
@@ -157,7 +159,7 @@ def _by_words(
         return None
     k = HITS if whole is None else WORD_HITS
     found = search.by_text([" ".join(words)], dataset=dataset, scopes=[scope], k=k, content=True)
-    if whole is None:
+    if whole is None or found.is_empty():
         return found
     of = ScopeWords.of(tokenize(found["content"].to_list(), language=language), whole=whole.words["turn"])
     scores = of.scores(tokenize([text], language=language), *of.normalisation)[0]
@@ -174,7 +176,8 @@ def _ranked(by_meaning: pl.DataFrame, by_words: pl.DataFrame | None, usual: np.n
     meaning = (pl.col("score") - usual.mean()) / max(usual.std(), 1e-9)
     parts = [by_meaning.select("session_id", turn_id="doc_id", meaning=meaning, words=0.0)]
     if by_words is not None:
-        words = pl.col("score") / ((pl.col("score") ** 2).sum() / n).sqrt()
+        scores = by_words["score"].to_numpy()
+        words = pl.col("score") / max(float(np.sqrt(scores @ scores / n)), 1e-9)
         parts.append(by_words.select("session_id", turn_id="doc_id", meaning=0.0, words=words))
     turns = pl.concat(parts).group_by("session_id", "turn_id", maintain_order=True).sum()
     best = (pl.col("meaning") + pl.col("words")).max() + pl.col("meaning").max() + pl.col("words").max()

@@ -138,7 +138,7 @@ class Search(Part):
                 query = table.search(MatchQuery(text, "content"), query_type="fts")  # type: ignore[call-arg]
                 query = query.where(matching(dataset=dataset, scope=scope)).limit(OVER_FETCH * k + 50)
                 near = query.select([*_FOUND, "_score", *more]).to_polars()
-                hits.append(_hits(near, np.full(len(near), row), near["_score"]).with_columns(near[more]))
+                hits.append(_hits(near, np.full(len(near), row), near["_score"]).with_columns(near[c] for c in more))
         return _best(hits, k)
 
     def searchable(self, encoder: Encoder) -> bool:
