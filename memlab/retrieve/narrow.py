@@ -1,8 +1,9 @@
 """A memory too large to compare a question with all of it: a small one, cut out around each question.
 
-The store's indexes give the turns that are nearest by meaning and by words; their sessions are the small memory,
-and every stage works on it as on any other. What the stages know of the whole scope, such as how rare a word is and how
-well turns match on average, they know from a sample: some sessions drawn at random come along, each for many.
+The store's indexes give the turns that are nearest by meaning and by words; the sessions that have most of both are the
+small memory, and every stage works on it as on any other. How rare words and tokens are in the whole scope was counted by
+:func:`fill`; how well turns match on average, stages know from a sample: some sessions drawn at random come along, each
+for many. Where nothing was counted, the sample stands for that too.
 
 Source: candidates first: Wang, Lin and Metzler, A Cascade Ranking Model (SIGIR 2011); weights of a sample: Horvitz and
 Thompson (JASA 1952).
@@ -51,6 +52,9 @@ TURNS, SAMPLE = 2_000, 500
 
 BLOCK = 3_000
 """Turns whose tokens are looked up together."""
+
+TIDY = 50
+"""Such blocks, after which the files of the tokens are joined."""
 
 PATH = "narrowed"
 """What the provenance of such a run says; see :func:`around`."""
@@ -103,7 +107,7 @@ def around(
     """Cut a small bench out of a store's scope, around one question.
 
     :param asked: one row: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where absent.
-    :returns: a bench of that question and at most some 3,500 turns; ``weight`` of its sessions says how many each
+    :returns: a bench of that question and at most some 2,500 turns; ``weight`` of its sessions says how many each
         stands for.
     """
     from memlab.store import cached
@@ -226,7 +230,9 @@ def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool =
         for scope in large:
             listed, counted = store.search.sessions_of(dataset, scope), _Counting()
             block = listed["n_turns"].cum_sum() // BLOCK
-            for (_,), part in listed.group_by(block, maintain_order=True):
+            for (at,), part in listed.group_by(block, maintain_order=True):
+                if at % TIDY == TIDY - 1 and isinstance(encoder, TokenEncoder):
+                    store.tokens.arrange(encoder)  # what is looked up among ever more files takes ever longer
                 turns, sessions = store.search.turns_of(dataset, scope, part["session_id"].to_list())
                 counted.add(
                     Bench(
