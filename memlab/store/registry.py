@@ -28,7 +28,7 @@ from memlab.records import (
     schema,
 )
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Raised by whoever changes the columns of a table. Columns that an older store lacks are added, empty, when it is
 opened; see :mod:`memlab.store.opening`. Stores without a number are version 0."""
 
