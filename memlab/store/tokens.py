@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +22,7 @@ CHUNK = 512
 RECENT = 16_384
 """Texts whose tokens are kept in memory, those that were asked for last: 1.5 kB each for a turn of LoCoMo."""
 
+_READING = timedelta(minutes=10)  # that somebody may still read an earlier version
 _VERSION = 2  # of what is kept of a text
 
 
@@ -83,7 +85,7 @@ class Tokens(Part):
             if cache.count_rows():
                 if not cache.list_indices():
                     cache.create_index("key", config=BTree())
-                cache.optimize()
+                cache.optimize(cleanup_older_than=_READING)
 
     def _read(
         self, cache: Any, encoder: TokenEncoder, keys: list[str], kind: Kind
