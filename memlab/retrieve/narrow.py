@@ -1,9 +1,9 @@
 """A memory too large to compare a question with all of it: a small one, cut out around each question.
 
 The store's indexes give the turns that are nearest by meaning and by words; the sessions that have most of both are the
-small memory, and every stage works on it as on any other. How rare words and tokens are in the whole scope, :func:`fill`
-counted; how well turns match on average, stages know from a sample: some sessions drawn at random come along, each
-for many. Where nothing was counted, the sample stands for that too.
+small memory, and every stage works on it as on any other. How rare words and tokens are in the whole scope,
+:func:`fill` counted; how well turns match on average, stages know from a sample: some sessions drawn at random come
+along, each for many. Where nothing was counted, the sample stands for that too.
 
 Source: candidates first: Wang, Lin and Metzler, A Cascade Ranking Model (SIGIR 2011); weights of a sample: Horvitz and
 Thompson (JASA 1952).
