@@ -2,7 +2,8 @@
 
 `python scripts/scale.py WORK --turns 1000 10000 100000` prints one table and writes it as JSON. Texts are synthetic
 talk; the encoder is MiniLM's table of words without its layers, since the layers take 25 ms a turn on two cores, at
-10⁶ turns seven hours that grow as the turns do and say nothing about memlab.
+10⁶ turns seven hours that grow as the turns do and say nothing about memlab. Filling a store, searching it and
+comparing everything are a process each, so that the memory of one is not that of another.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from memlab.embed.tokens import TokenVectors
 from memlab.retrieve import narrow
 
 PART = 100_000
+MODEL = "model.safetensors"
 PIPELINES = ("combsum", "best", "best | learned")
 
 
@@ -51,7 +53,7 @@ class WordTable:
         self.tokenizer.no_padding()
         self.tokenizer.enable_truncation(256)
         self.dim = table.shape[1]
-        self.identity = EncoderIdentity("table", "minilm-words", dim=self.dim)
+        self.identity = EncoderIdentity("transformer", "minilm-words", dim=self.dim)  # read, not looked up
 
     def encode(self, texts: Any, *, kind: str = "document", progress: bool = True) -> np.ndarray:
         parts = [self._means(self._ids(chunk)) for chunk in _chunks(list(texts))]
@@ -126,64 +128,79 @@ def joined(work: Path, turns: int) -> memlab.Dataset:
     )  # fmt: skip
 
 
-def measured(work: Path, turns: int, questions: int, exact: int) -> dict[str, Any]:
-    """Do everything once for one size, in a process of its own."""
+def fill(work: Path, turns: int) -> dict[str, Any]:
+    """Fill a store of one size, and train the model that ``learned`` takes, once for all sizes."""
     from memlab.rerank import train, training_lists
-    from memlab.store import MemoryStore, cached
+    from memlab.store import MemoryStore
 
-    encoder, row = WordTable(), {"turns": turns}
-    model = work / "model.safetensors"
-    if not model.exists():
+    encoder, row = WordTable(), dict[str, Any]()
+    if not (work / MODEL).exists():
         small = memlab.datasets.synthetic.generate(4_000, seed=99, turns_per_scope=1_000)
-        train(training_lists(memlab.Bench.of(small, encoder=encoder, progress=False), small)).save(model)
+        train(training_lists(memlab.Bench.of(small, encoder=encoder, progress=False), small)).save(work / MODEL)
     for _ in parts(work, turns):
         pass  # made before the clock runs
     place = work / f"store-{turns}"
     store = MemoryStore.open(place)
 
-    def step(name: str, do: Any) -> Any:
+    def step(name: str, do: Any) -> None:
         start = time.perf_counter()
-        made = do()
-        row[f"{name} s"] = round(time.perf_counter() - start, 2)
-        return made
+        do()
+        row[f"{name} s"] = round(time.perf_counter() - start, 1)
 
-    step("ingest", lambda: store.ingest(parts(work, turns)))
+    step("ingest", lambda: store.ingest(joined(work, turns)))
     step("vectors", lambda: store.vectors.backfill(encoder, "talk", progress=False))
-    step("tokens", lambda: narrow.fill(store, "talk", encoder, progress=False))
     step("index", lambda: store.search.create_indexes(encoder))
-    row["disk GB"] = round(sum(f.stat().st_size for f in place.rglob("*") if f.is_file()) / 1e9, 3)
-    row["peak GB after indexing"] = _peak()
-    asked = pl.concat(part.questions for part in parts(work, turns)).sample(questions, seed=0, shuffle=True)
-    asked = asked.select("query_id", "scope", "text", "timestamp")
-    runs: dict[str, pl.DataFrame] = {}
-    if turns >= narrow.LARGE:
-        narrow.around(store, "talk", asked[0], encoder=cached(store, encoder))  # opens tables
-        for text in PIPELINES:
-            pipeline = memlab.pipeline(text.replace("learned", f"learned(model={str(model)!r})"))
-            times, found = [], []
-            for i in range(questions):
-                start = time.perf_counter()
-                bench = narrow.around(store, "talk", asked[i], encoder=cached(store, encoder))
-                found.append(pipeline.run(bench).top(10).frame)
-                times.append(1000 * (time.perf_counter() - start))
-            row[f"{text} p50 ms"], row[f"{text} p99 ms"] = (round(float(np.percentile(times, p))) for p in (50, 99))
-            runs[text] = pl.concat(found)
-        row["peak GB with search"] = _peak()
-    if exact or turns < narrow.LARGE:
-        data = joined(work, turns)
-        bench = memlab.Bench.of(data, encoder=encoder, progress=False).with_queries(asked[: exact or questions])
-        for text in PIPELINES:
-            pipeline = memlab.pipeline(text.replace("learned", f"learned(model={str(model)!r})"))
+    step("words and tokens", lambda: narrow.fill(store, "talk", encoder, progress=False))
+    disk = sum(f.stat().st_size for f in place.rglob("*") if f.is_file())
+    return row | {"disk GB": round(disk / 1e9, 2), "peak GB filling": _peak()}
+
+
+def asked(work: Path, turns: int, questions: int) -> pl.DataFrame:
+    every = pl.concat(part.questions for part in parts(work, turns)).sample(questions, seed=0, shuffle=True)
+    return every.select("query_id", "scope", "text", "timestamp")
+
+
+def search(work: Path, turns: int, questions: int) -> dict[str, Any]:
+    """Ask each question once, of what is cut out around it."""
+    from memlab.store import MemoryStore, cached
+
+    store, row = MemoryStore.open(work / f"store-{turns}"), dict[str, Any]()
+    encoder, wanted = cached(store, WordTable()), asked(work, turns, questions)
+    runs = []
+    other = wanted[0].with_columns(text=pl.lit("What did I buy, and when?"))
+    for text, pipeline in pipelines(work):
+        times, start = [], time.perf_counter()
+        pipeline.run(narrow.around(store, "talk", other, encoder=encoder))  # opens tables, imports, reads the sample
+        row[f"{text} first question s"] = round(time.perf_counter() - start, 1)
+        for i in range(questions):
             start = time.perf_counter()
-            frame = pipeline.run(bench).top(10).frame
-            row[f"{text} all compared, ms a question"] = round(
-                1000 * (time.perf_counter() - start) / bench.queries.height
-            )
-            if text in runs:
-                same = frame.join(runs[text], on=["query_id", "doc_id"], how="semi").height
-                row[f"{text} recall@10 of all compared"] = round(same / frame.height, 3)
-        row["n compared"] = bench.queries.height
-    return row
+            bench = narrow.around(store, "talk", wanted[i], encoder=encoder)
+            runs.append(pipeline.run(bench).top(10).frame.with_columns(pipeline=pl.lit(text)))
+            times.append(1000 * (time.perf_counter() - start))
+        row[f"{text} p50 ms"], row[f"{text} p99 ms"] = (round(float(np.percentile(times, p))) for p in (50, 99))
+    pl.concat(runs).write_parquet(work / f"found-{turns}.parquet")
+    return row | {"questions": questions, "peak GB searching": _peak()}
+
+
+def compare(work: Path, turns: int, questions: int, n: int) -> dict[str, Any]:
+    """Compare some questions with everything, and the first ten with those of what was cut out."""
+    bench, row = memlab.Bench.of(joined(work, turns), encoder=WordTable(), progress=False), dict[str, Any]()
+    found = work / f"found-{turns}.parquet"
+    bench = bench.with_queries(asked(work, turns, questions)[:n])
+    cut = pl.read_parquet(found) if found.exists() else None
+    for text, pipeline in pipelines(work):
+        start = time.perf_counter()
+        frame = pipeline.run(bench).top(10).frame
+        row[f"{text} all compared, ms a question"] = round(1000 * (time.perf_counter() - start) / n)
+        if cut is not None:
+            same = frame.join(cut.filter(pipeline=text), on=["query_id", "doc_id"], how="semi").height
+            row[f"{text} recall@10 of all compared"] = round(same / frame.height, 3)
+    return row | {"questions compared": n, "peak GB comparing": _peak()}
+
+
+def pipelines(work: Path) -> Iterator[tuple[str, memlab.Pipeline]]:
+    for text in PIPELINES:
+        yield text, memlab.pipeline(text.replace("learned", f"learned(model={str(work / MODEL)!r})"))
 
 
 def _peak() -> float:
@@ -194,26 +211,37 @@ def main() -> None:
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("work", type=Path, help="folder for logs and stores")
     reader.add_argument("--turns", type=int, nargs="+", default=[1_000, 10_000, 100_000])
-    reader.add_argument("--questions", type=int, default=100, help="for the times of search")
-    reader.add_argument("--exact", type=int, default=20, help="questions compared with everything; 0 for none")
-    reader.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    reader.add_argument("--questions", type=int, default=40, help="for the times of search")
+    reader.add_argument("--exact", type=int, default=15, help="of them, compared with everything; 0 for none")
+    reader.add_argument("--large", type=int, default=narrow.LARGE, help="turns from which a memory is cut out")
+    reader.add_argument("--step", choices=("fill", "search", "compare"), help="one step of one size alone")
     chosen = reader.parse_args()
-    if chosen.one:
-        row = measured(chosen.work, chosen.turns[0], chosen.questions, chosen.exact)
-        (chosen.work / f"row-{chosen.turns[0]}.json").write_text(json.dumps(row))
-        return
-    rows = []
+    narrow.LARGE = chosen.large
+    work, rows = chosen.work, []
     for turns in chosen.turns:
-        same = ["--questions", str(chosen.questions), "--exact", str(chosen.exact)]
-        command = [sys.executable, __file__, str(chosen.work), "--turns", str(turns), *same, "--one"]
-        subprocess.run(command, check=True)
-        rows.append(json.loads((chosen.work / f"row-{turns}.json").read_text()))
+        row = work / f"row-{turns}.json"
+        steps = {
+            "fill": lambda turns=turns: fill(work, turns),
+            "search": lambda turns=turns: search(work, turns, chosen.questions) if turns >= narrow.LARGE else {},
+            "compare": lambda turns=turns: compare(work, turns, chosen.questions, chosen.exact) if chosen.exact else {},
+        }
+        if chosen.step:
+            before = json.loads(row.read_text()) if row.exists() else {"turns": turns}
+            row.write_text(json.dumps(before | steps[chosen.step]()))
+            continue
+        for step in steps:
+            same = ["--questions", str(chosen.questions), "--exact", str(chosen.exact), "--large", str(chosen.large)]
+            command = [sys.executable, __file__, str(work), "--turns", str(turns), *same, "--step", step]
+            subprocess.run(command, check=True)
+        rows.append(json.loads(row.read_text()))
+    if chosen.step:
+        return
     names = list(dict.fromkeys(name for row in rows for name in row))
     print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
     print("| | " + " | ".join(f"{row['turns']:,}" for row in rows) + " |\n|:--|" + "--:|" * len(rows))
     for name in names[1:]:
         print(f"| {name} | " + " | ".join(str(row.get(name, "")) for row in rows) + " |")
-    (chosen.work / "scale.json").write_text(json.dumps(rows, indent=1))
+    (work / "scale.json").write_text(json.dumps(rows, indent=1))
 
 
 if __name__ == "__main__":

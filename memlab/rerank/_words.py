@@ -19,7 +19,7 @@ from memlab.language.shapes import QUESTION_SHAPES, TURN_SHAPES
 from memlab.retrieve import Bench
 from memlab.retrieve.arrays import starts
 from memlab.retrieve.bench import once
-from memlab.retrieve.index import rarity
+from memlab.retrieve.index import frequency_of, rarity
 from memlab.retrieve.speakers import by_assistant
 
 
@@ -29,10 +29,12 @@ class Words:
 
     :param turns: (n turns, v) 1 where the turn holds the word.
     :param questions: (n queries, v) 1 where the question holds it, names of speakers left out.
+    :param frequency: (v,) in how many turns of the scope each word stands, where that was counted, and of how many.
     """
 
     turns: csr_array
     questions: csr_array
+    frequency: tuple[np.ndarray, float] | None = None
 
     def overlaps(
         self, rows: np.ndarray, turns: slice, session: np.ndarray, weight: np.ndarray | None = None
@@ -49,8 +51,10 @@ class Words:
         asked = asked[:, used].toarray().astype(np.float32)
         n = len(here)
         each = np.ones(n) if weight is None else weight
-        frequency = each @ here
-        weights = asked * rarity(frequency, each.sum()).astype(np.float32)
+        frequency, of = each @ here, each.sum()
+        if self.frequency is not None:
+            frequency, of = self.frequency[0][used], self.frequency[1]
+        weights = asked * rarity(frequency, of).astype(np.float32)
         total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-6)
         near = {step: neighbour(here.T, session, step, absent=False).T for step in (1, -1, 2, -2)}
         first = starts(session)
@@ -77,7 +81,11 @@ def words_of(bench: Bench) -> Words:
     questions = _counted([[w for w in words if w not in names.get(scope, ())] for words, scope in asked], number)
     wider = turns.copy()
     wider.resize((turns.shape[0], questions.shape[1]))
-    return Words(wider, questions)
+    whole = bench.documents("turn").whole
+    if whole is None:
+        return Words(wider, questions)
+    least = np.bincount(wider.indices, minlength=wider.shape[1])
+    return Words(wider, questions, (frequency_of(number, whole, least), whole.n))
 
 
 @once
@@ -93,10 +101,12 @@ def _turn_words(bench: Bench) -> tuple[csr_array, dict[str, int]]:
 
 
 def _counted(texts: list[list[str]], number: dict[str, int]) -> csr_array:
-    rows = [np.unique([number.setdefault(word, len(number)) for word in words]).astype(np.int64) for words in texts]
-    start = np.r_[0, np.cumsum([len(row) for row in rows])]
-    columns = np.concatenate([*rows, np.zeros(0, np.int64)])
-    return csr_array((np.ones(len(columns), np.float32), columns, start), shape=(len(texts), max(1, len(number))))
+    numbers = np.array([number.setdefault(word, len(number)) for words in texts for word in words], np.int64)
+    width = max(1, len(number))
+    text = np.repeat(np.arange(len(texts)), [len(words) for words in texts])
+    rows, columns = np.divmod(np.unique(text * width + numbers), width)
+    start = np.searchsorted(rows, np.arange(len(texts) + 1))
+    return csr_array((np.ones(len(columns), np.float32), columns, start), shape=(len(texts), width))
 
 
 def neighbour(values: np.ndarray, session: np.ndarray, step: int, *, absent: float) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -84,12 +84,19 @@ class ScopeTokens:
     inverse: np.ndarray
     start: np.ndarray
     rarity: np.ndarray
+    _matched: dict[Hashable, np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
     def best(self, asked: TokenVectors) -> np.ndarray:
         """Give the best cosine of each token of some questions with a token of each turn: (t, n) float32.
 
-        Of a long turn, with a token of the one passage that matches the question best.
+        Of a long turn, with a token of the one passage that matches the question best. What one question found is
+        remembered, for the stage after.
         """
+        if len(asked) > 1:
+            return self._best(asked)
+        return _recent(self._matched, (asked.ids.tobytes(), asked.vectors.tobytes()), lambda: self._best(asked))
+
+    def _best(self, asked: TokenVectors) -> np.ndarray:
         best = np.zeros((len(asked.ids), len(self.texts)), np.float32)
         for first in range(0, len(self.texts), TEXTS):
             texts = slice(first, min(first + TEXTS, len(self.texts)))
@@ -138,15 +145,25 @@ def scope_tokens(bench: Bench, turns: slice, *, context: int = 2) -> ScopeTokens
         place, start = passages(bench).within(turns)
         distinct, inverse = np.unique(of[place], return_inverse=True)
         texts = documents.take(distinct)
-        turn = np.repeat(np.arange(len(start)), np.diff(start, append=len(inverse)))
-        weight = bench.documents("turn").weight_in(turns)
-        return ScopeTokens(texts, inverse, start, _rarity(texts, inverse, turn, weight))
+        if bench.whole is not None and len(bench.whole.tokens):
+            frequency, n = bench.whole.tokens, float(bench.whole.words["turn"].n)
+        else:
+            frequency, n = token_frequency(texts, inverse, start, bench.documents("turn").weight_in(turns))
+        return ScopeTokens(texts, inverse, start, rarity(frequency, n).astype(np.float32))
 
     return _recent(_scopes(bench), (turns.start, turns.stop, context), scope)
 
 
-def _rarity(documents: TokenVectors, inverse: np.ndarray, turn: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """Weigh each token of the vocabulary by its rarity among turns: (v + 1,), the last for those of no turn."""
+def token_frequency(
+    documents: TokenVectors, inverse: np.ndarray, start: np.ndarray, weight: np.ndarray | None = None
+) -> tuple[np.ndarray, float]:
+    """Say in how many turns each token of the vocabulary stands, and how many turns there are.
+
+    :param inverse: and ``start`` as :class:`ScopeTokens` has them.
+    :param weight: (n,) how many turns each stands for.
+    :returns: (v + 1,), the last for tokens of no turn, and n.
+    """
+    turn = np.repeat(np.arange(len(start)), np.diff(start, append=len(inverse)))
     size = 2 + int(documents.ids.max(initial=-1))
     lengths = np.diff(documents.start)[inverse]
     begin = documents.start[inverse] - np.cumsum(lengths) + lengths
@@ -154,7 +171,7 @@ def _rarity(documents: TokenVectors, inverse: np.ndarray, turn: np.ndarray, weig
     pairs = np.unique(np.repeat(turn, lengths) * size + ids)
     each = np.ones(1 + turn.max(initial=-1)) if weight is None else weight
     frequency = np.bincount(pairs % size, each[pairs // size], minlength=size)
-    return rarity(frequency, each.sum()).astype(np.float32)
+    return frequency, each.sum()
 
 
 @once

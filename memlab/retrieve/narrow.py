@@ -1,8 +1,9 @@
 """A memory too large to compare a question with all of it: a small one, cut out around each question.
 
-The store's indexes give the turns that are nearest by meaning and by words; their sessions are the small memory,
-and every stage works on it as on any other. What the stages know of the whole scope, such as how rare a word is and how
-well turns match on average, they know from a sample: some sessions drawn at random come along, each for many.
+The store's indexes give the turns that are nearest by meaning and by words; the sessions that have most of both are the
+small memory, and every stage works on it as on any other. How rare words and tokens are in the whole scope,
+:func:`fill` counted; how well turns match on average, stages know from a sample: some sessions drawn at random come
+along, each for many. Where nothing was counted, the sample stands for that too.
 
 Source: candidates first: Wang, Lin and Metzler, A Cascade Ranking Model (SIGIR 2011); weights of a sample: Horvitz and
 Thompson (JASA 1952).
@@ -11,21 +12,27 @@ Thompson (JASA 1952).
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from memlab.embed.tokens import TokenEncoder
 from memlab.language.analysis import tokenize
-from memlab.records import Session, Turn, schema
+from memlab.records import LEVELS, Level, Session, Turn, schema
+from memlab.retrieve.arrays import cosines
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.late import scope_tokens
+from memlab.retrieve.index import Counted, ScopeWords, Whole
+from memlab.retrieve.late import scope_tokens, token_frequency
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
     from memlab.store import MemoryStore
+    from memlab.store.search import Search
 
 LARGE = 200_000
 """Turns of a scope from which a question is compared with some of them: below, all are compared in a second or two, and
@@ -34,14 +41,20 @@ that is what finds most."""
 HITS = 200
 """Nearest turns by meaning, and as many by words, whose sessions are looked at."""
 
+WORD_HITS = 600
+"""Those by words that the index gives, of which the ``HITS`` best are taken by the scope's own BM25."""
+
 NEAR, LONG = 10, 60
 """Of a session of more turns than ``LONG``, those that stand so many turns from a hit."""
 
-TURNS, SAMPLE = 1_500, 2_000
+TURNS, SAMPLE = 2_000, 500
 """Turns around the hits, and of the sample."""
 
 BLOCK = 3_000
 """Turns whose tokens are looked up together."""
+
+TIDY = 50
+"""Such blocks, after which the files of the tokens are joined."""
 
 PATH = "narrowed"
 """What the provenance of such a run says; see :func:`around`."""
@@ -94,7 +107,7 @@ def around(
     """Cut a small bench out of a store's scope, around one question.
 
     :param asked: one row: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where absent.
-    :returns: a bench of that question and at most some 3,500 turns; ``weight`` of its sessions says how many each
+    :returns: a bench of that question and at most some 2,500 turns; ``weight`` of its sessions says how many each
         stands for.
     """
     from memlab.store import cached
@@ -103,16 +116,17 @@ def around(
     scope, text = asked["scope"][0], asked["text"][0]
     search, vector = store.search, encoder.encode([text], kind="query")
     column = store.vectors.column(encoder)
-    parts = [search.by_vector(vector, column=column, dataset=dataset, scopes=[scope], k=HITS)]
-    if words := tokenize([text], language=language, stem=False)[0]:
-        parts.append(search.by_text([" ".join(words)], dataset=dataset, scopes=[scope], k=HITS))
-    ranked = pl.concat(part.select("session_id", turn_id="doc_id", rank=pl.int_range(pl.len())) for part in parts)
-    hits = ranked.sort("rank", maintain_order=True).with_columns(rank=pl.int_range(pl.len()))
-    listed = search.sessions_of(dataset, scope)
-    read, around_hits = search.turns_of(dataset, scope, hits["session_id"].unique().to_list(), column=column)
+    whole, listed = _whole(store, dataset, scope, encoder, language), search.sessions_of(dataset, scope)
+    sample, of_sample = search.sample_of(dataset, scope, _sample(listed).to_list(), column=column)
+    with ThreadPoolExecutor(1) as beside:
+        nearest = beside.submit(search.by_vector, vector, column=column, dataset=dataset, scopes=[scope], k=HITS)
+        by_words = _by_words(search, dataset, scope, text, language, whole)
+    hits = _ranked(
+        nearest.result(), by_words, cosines(vector, sample[column].to_numpy()), listed["n_turns"].to_numpy().sum()
+    )
+    read, around_hits = search.turns_of(dataset, scope, _room(hits, listed), column=column)
     near = _cut(read, hits)
     taken = near["session_id"].unique().implode()
-    sample, of_sample = search.sample_of(dataset, scope, _sample(listed).to_list(), column=column)
     others = ~pl.col("session_id").is_in(taken)
     turns = pl.concat([near, sample.filter(others)])
     sessions = pl.concat([around_hits.filter(~others), of_sample.filter(others)])
@@ -129,6 +143,7 @@ def around(
         store=store,
         encoder=encoder,
         language=language,
+        whole=whole,
     ).with_queries(asked)
 
 
@@ -137,6 +152,50 @@ def _sample(listed: pl.DataFrame) -> pl.Series:
     order = np.random.default_rng(0).permutation(listed.height)
     before = np.cumsum(listed["n_turns"].to_numpy()[order]) - listed["n_turns"].to_numpy()[order]
     return listed["session_id"].gather(order[before < SAMPLE])
+
+
+def _by_words(
+    search: Search, dataset: str, scope: str, text: str, language: str, whole: Whole | None
+) -> pl.DataFrame | None:
+    """Find turns by the words of a question; ``None`` where it has none."""
+    words = tokenize([text], language=language, stem=False)[0]
+    if not words:
+        return None
+    k = HITS if whole is None else WORD_HITS
+    found = search.by_text([" ".join(words)], dataset=dataset, scopes=[scope], k=k, content=True)
+    if whole is None or found.is_empty():
+        return found
+    of = ScopeWords.of(tokenize(found["content"].to_list(), language=language), whole=whole.words["turn"])
+    scores = of.scores(tokenize([text], language=language), *of.normalisation)[0]
+    return found.with_columns(score=pl.Series(scores, dtype=pl.Float64)).top_k(HITS, by="score")
+
+
+def _ranked(by_meaning: pl.DataFrame, by_words: pl.DataFrame | None, usual: np.ndarray, n: int) -> pl.DataFrame:
+    """Rank the sessions of what was found, by their best turn and what they have of both kinds: roughly ``combsum``.
+
+    :param usual: cosines of the question with turns drawn at random.
+    :param n: turns of the scope, most of which hold no word of the question.
+    :returns: ``turn_id``, ``session_id``, and ``rank``, that of the session.
+    """
+    meaning = (pl.col("score") - usual.mean()) / max(usual.std(), 1e-9)
+    parts = [by_meaning.select("session_id", turn_id="doc_id", meaning=meaning, words=0.0)]
+    if by_words is not None:
+        scores = by_words["score"].to_numpy()
+        words = pl.col("score") / max(float(np.sqrt(scores @ scores / n)), 1e-9)
+        parts.append(by_words.select("session_id", turn_id="doc_id", meaning=0.0, words=words))
+    turns = pl.concat(parts).group_by("session_id", "turn_id", maintain_order=True).sum()
+    best = (pl.col("meaning") + pl.col("words")).max() + pl.col("meaning").max() + pl.col("words").max()
+    rank = best.over("session_id").rank("dense", descending=True)
+    return turns.select("turn_id", "session_id", rank=rank)
+
+
+def _room(hits: pl.DataFrame, listed: pl.DataFrame) -> list[str]:
+    """Give the first sessions that there is room for, as many turns as :func:`_cut` may keep of each."""
+    sessions = hits.group_by("session_id").agg(pl.len(), pl.col("rank").first())
+    sessions = sessions.join(listed, on="session_id").sort("rank", "n")
+    of_long = pl.min_horizontal("n_turns", pl.col("len") * (2 * NEAR + 1))
+    kept = pl.when(pl.col("n_turns") > LONG).then(of_long).otherwise("n_turns").cum_sum()
+    return sessions.filter(kept.shift(1, fill_value=0) < TURNS)["session_id"].to_list()
 
 
 def _cut(turns: pl.DataFrame, hits: pl.DataFrame) -> pl.DataFrame:
@@ -154,28 +213,82 @@ def _cut(turns: pl.DataFrame, hits: pl.DataFrame) -> pl.DataFrame:
 
 
 def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = True) -> int:
-    """Embed the tokens of large scopes, so that no question waits for it; what is there already is not embedded again.
+    """Count the words of large scopes and embed their tokens, so that no question waits for it.
 
-    :returns: how many turns the large scopes have.
+    What is embedded already is not embedded again.
+
+    :returns: of how many turns there are tokens now, those of the large scopes.
     """
     from tqdm.auto import tqdm
 
     from memlab.store import cached
 
-    if not isinstance(encoder, TokenEncoder):
-        return 0
     large = [scope for scope in store.scopes(dataset) if store.search.size(dataset, scope) >= LARGE]
     total = sum(store.search.size(dataset, scope) for scope in large)
-    with tqdm(total=total, desc="tokens for late interaction", unit=" turns", disable=not progress or not total) as bar:
+    language = store.datasets().filter(name=dataset)["language"][0] if large else ""
+    with tqdm(total=total, desc="words and tokens", unit=" turns", disable=not progress or not total) as bar:
         for scope in large:
-            listed = store.search.sessions_of(dataset, scope)
+            listed, counted = store.search.sessions_of(dataset, scope), _Counting()
             block = listed["n_turns"].cum_sum() // BLOCK
-            for (_,), part in listed.group_by(block, maintain_order=True):
+            for (at,), part in listed.group_by(block, maintain_order=True):
+                if at % TIDY == TIDY - 1 and isinstance(encoder, TokenEncoder):
+                    store.tokens.arrange(encoder)  # what is looked up among ever more files takes ever longer
                 turns, sessions = store.search.turns_of(dataset, scope, part["session_id"].to_list())
-                bench = Bench(dataset, turns, sessions, _NONE, store=store, encoder=cached(store, encoder))
-                scope_tokens(bench, slice(0, turns.height))
+                counted.add(
+                    Bench(
+                        dataset, turns, sessions, _NONE, store=store, encoder=cached(store, encoder), language=language
+                    )
+                )
                 bar.update(turns.height)
+            store.search.keep_counts(encoder, dataset, scope, language, counted.columns())
+    if not large or not isinstance(encoder, TokenEncoder):
+        return 0
+    store.tokens.arrange(encoder)
     return total
+
+
+class _Counting:
+    """The counting of a scope's words and tokens, some sessions at a time."""
+
+    def __init__(self) -> None:
+        self.words: dict[Level, Counter[str]] = {"turn": Counter(), "session": Counter()}
+        self.sizes: dict[Level, np.ndarray] = {"turn": np.zeros(3, np.int64), "session": np.zeros(3, np.int64)}
+        self.tokens = np.zeros(0)
+
+    def add(self, bench: Bench) -> None:
+        for level, counter in self.words.items():
+            texts = bench.documents(level).words
+            counter.update(chain.from_iterable(map(set, texts)))
+            lengths = np.array([len(words) for words in texts], np.int64)
+            self.sizes[level] += len(lengths), lengths.sum(), lengths @ lengths
+        if isinstance(bench.encoder, TokenEncoder) and bench.turns.height:
+            read = scope_tokens(bench, slice(0, bench.turns.height))
+            more = token_frequency(read.texts, read.inverse, read.start)[0]
+            few, many = sorted((self.tokens, more), key=len)
+            self.tokens = many + np.pad(few, (0, len(many) - len(few)))
+
+    def columns(self) -> dict[str, list[Any]]:
+        words = list(self.words["session"] | self.words["turn"])
+        return {
+            "words": words,
+            **{f"of_{level}s": [counter[word] for word in words] for level, counter in self.words.items()},
+            "tokens": self.tokens.astype(np.int64).tolist(),
+            **{f"{level}s": sizes.tolist() for level, sizes in self.sizes.items()},
+        }
+
+
+def _whole(store: MemoryStore, dataset: str, scope: str, encoder: Encoder, language: str) -> Whole | None:
+    """Give what :func:`fill` counted in a scope."""
+
+    def whole(counts: dict[str, Any]) -> Whole:
+        def counted(level: Level) -> Counted:
+            n, length, squares = counts[f"{level}s"].tolist()
+            frequency = dict(zip(counts["words"], counts[f"of_{level}s"].tolist(), strict=True))
+            return Counted(n, length, squares, frequency)
+
+        return Whole({level: counted(level) for level in LEVELS}, counts["tokens"])
+
+    return store.search.counts(encoder, dataset, scope, language, whole)
 
 
 _NONE = pl.DataFrame(

@@ -147,9 +147,12 @@ class Database:
         :param about: noted with a table that is made now.
         """
         name = f"{family}_{key}"
-        if self.read_only and name not in self.names():
-            return None
-        return _open_table(self.connection, name, TABLES[family].arrow(width=width).with_metadata(about or {}))
+        if name not in self._tables:
+            if self.read_only and name not in self.names():
+                return None
+            schema = TABLES[family].arrow(width=width).with_metadata(about or {})
+            self._tables[name] = _open_table(self.connection, name, schema)
+        return self._tables[name]
 
     def read(self, name: str, columns: Sequence[str], /, **where: str | Iterable[str] | None) -> pl.DataFrame:
         """Read columns of the rows that :func:`matching` gives, in the database's order.

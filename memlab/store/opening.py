@@ -25,6 +25,7 @@ from memlab.store.registry import SCHEMA_VERSION, TABLES, VERSIONED
 
 _importing = threading.Lock()
 _CLIENT = "lance_namespace_urllib3_client"
+_INDEX_CACHE = 1 << 28  # bytes; by default LanceDB keeps up to 6 GB of indexes in memory
 _MARKS = ("store", "datasets")
 """One of these tables makes a database a store; the first is younger than the oldest stores."""
 
@@ -151,4 +152,9 @@ def _connect(place: str, *, storage_options: Mapping[str, str] | None, create: b
     options = dict(storage_options) if storage_options else None
     with guarded("opening", place):
         # A handle without this does not see what other processes write.
-        return lancedb.connect(place, storage_options=options, read_consistency_interval=timedelta(0))
+        return lancedb.connect(
+            place,
+            storage_options=options,
+            read_consistency_interval=timedelta(0),
+            session=lancedb.Session(index_cache_size_bytes=_INDEX_CACHE),
+        )

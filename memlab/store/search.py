@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -11,9 +11,11 @@ import polars as pl
 from memlab.embed.base import Encoder
 from memlab.errors import StoreError
 from memlab.store.conversations import counted, read_rows, require
-from memlab.store.database import Database, Part
-from memlab.store.registry import matching, row_columns
+from memlab.store.database import Database, Part, retried
+from memlab.store.registry import matching, row_columns, text_hashes
 from memlab.store.vectors import check_vectors, column_name
+
+T = TypeVar("T")
 
 INDEXED_SCOPE = 100_000
 """Turns of one scope from which a vector index pays. Below it, comparing every vector of the scope is as fast (75,000
@@ -50,7 +52,11 @@ class Search(Part):
             table = database.table("turns")
             there = {index.columns[0] for index in table.list_indices()}
             rows = []
-            wanted: list[tuple[str, Any]] = [("content", FTS()), ("scope", BTree()), ("dataset", Bitmap())]
+            wanted: list[tuple[str, Any]] = [
+                ("content", FTS(remove_stop_words=False)),
+                ("scope", BTree()),
+                ("dataset", Bitmap()),
+            ]
             wanted += [("session_id", BTree())]
             for name, config in wanted:
                 if name not in there:
@@ -106,19 +112,22 @@ class Search(Part):
                 hits.append(_hits(near, rows[place], 1.0 - near["_distance"]))
         return _best(hits, k)
 
-    def by_text(self, texts: Iterable[str], *, dataset: str, scopes: Sequence[str], k: int) -> pl.DataFrame:
+    def by_text(
+        self, texts: Iterable[str], *, dataset: str, scopes: Sequence[str], k: int, content: bool = False
+    ) -> pl.DataFrame:
         """Find turns by their words (BM25 over ``content``), for each query within its scope.
 
         Every sign in a query is text, never an operator. Word weights are those of the whole table, so scores
         differ from BM25 over one scope alone.
 
+        :param content: give the ``content`` of what is found too.
         :returns: ``query``, ``doc_id``, ``session_id``, ``score``; by query, best first, ties in the dataset's order.
         :raises StoreError: when there is no full-text index: see :meth:`create_indexes`.
         """
         from lancedb.query import MatchQuery
 
         database, queries = self.database, list(texts)
-        there = self._about(dataset)[1]
+        there, more = self._about(dataset)[1], ["content"] if content else []
         with database.guarded("searching"):
             _check(len(queries), scopes, k)
             table = database.table("turns")
@@ -128,8 +137,8 @@ class Search(Part):
             for row, (text, scope) in enumerate(zip(queries, scopes, strict=True)):
                 query = table.search(MatchQuery(text, "content"), query_type="fts")  # type: ignore[call-arg]
                 query = query.where(matching(dataset=dataset, scope=scope)).limit(OVER_FETCH * k + 50)
-                near = query.select([*_FOUND, "_score"]).to_polars()
-                hits.append(_hits(near, np.full(len(near), row), near["_score"]))
+                near = query.select([*_FOUND, "_score", *more]).to_polars()
+                hits.append(_hits(near, np.full(len(near), row), near["_score"]).with_columns(near[c] for c in more))
         return _best(hits, k)
 
     def searchable(self, encoder: Encoder) -> bool:
@@ -185,6 +194,40 @@ class Search(Part):
         read: tuple[pl.DataFrame, pl.DataFrame] = self._once(look, dataset, scope, tuple(sessions), column)
         return read
 
+    def keep_counts(self, encoder: Encoder, dataset: str, scope: str, language: str, counts: Mapping[str, Any]) -> None:
+        """Keep what was counted in all turns and sessions of a scope; see :func:`memlab.retrieve.narrow.fill`.
+
+        :param counts: the columns of the table ``counts`` but its key.
+        """
+        import pyarrow as pa
+
+        with self.database.guarded("keeping counts", writes="keeping counts"):
+            table = self.database.cache("counts", encoder.identity.key)
+            row = {"key": _of_counts(dataset, scope, language), **counts}
+            builder = table.merge_insert("key").when_matched_update_all().when_not_matched_insert_all()
+            retried(lambda: builder.execute(pa.Table.from_pylist([row], schema=table.schema)))
+        self._known.clear()
+
+    def counts(
+        self, encoder: Encoder, dataset: str, scope: str, language: str, make: Callable[[dict[str, Any]], T]
+    ) -> T | None:
+        """Give what is made of what :meth:`keep_counts` kept, arrays by column, once for a version of the turns."""
+
+        def look(_: Any) -> T | None:
+            name, key = f"counts_{encoder.identity.key}", _of_counts(dataset, scope, language)
+            if name not in self.database.names():
+                return None
+            table = self.database.cache("counts", encoder.identity.key)
+            rows = table.search().where(matching(key=key)).to_polars()
+            return (
+                make({column: rows[column][0].to_numpy() for column in rows.columns if column != "key"})
+                if len(rows)
+                else None
+            )
+
+        kept: T | None = self._once(look, encoder.identity.key, dataset, scope, language)
+        return kept
+
     def _about(self, dataset: str, column: str = "") -> tuple[int, list[list[str]], dict[tuple[str, str], int]]:
         """Give the width of a vector column, what is indexed, and the sizes of all scopes.
 
@@ -210,6 +253,10 @@ class Search(Part):
             if place not in self._known:
                 self._known[place] = look(table)
             return self._known[place]
+
+
+def _of_counts(dataset: str, scope: str, language: str) -> str:
+    return text_hashes(["\x1f".join((dataset, scope, language))])[0]
 
 
 def _indexed(table: Any) -> list[list[str]]:
@@ -256,7 +303,7 @@ def _best(hits: list[pl.DataFrame], k: int) -> pl.DataFrame:
 
     Never by id: in some benchmarks an id gives the label away.
     """
-    rows = pl.concat([pl.DataFrame(schema=_HITS), *hits]).drop_nulls("score")
+    rows = pl.concat([pl.DataFrame(schema=_HITS), *hits], how="diagonal").drop_nulls("score")
     ordered = rows.sort("query", "score", "position", descending=[False, True, False])
     query = ordered["query"].to_numpy()
     return ordered.filter(np.arange(len(query)) - np.searchsorted(query, query) < k).drop("position")

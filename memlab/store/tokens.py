@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -12,17 +13,25 @@ import polars as pl
 from memlab.embed.base import Kind, check_texts
 from memlab.embed.tokens import TokenEncoder, TokenVectors, compressed, joined
 from memlab.store import caches
-from memlab.store.database import Part
+from memlab.store.database import Database, Part
 from memlab.store.registry import text_hashes
 
 CHUNK = 512
 """Texts that an interruption can lose: about ten seconds of a small model on two cores."""
 
+RECENT = 16_384
+"""Texts whose tokens are kept in memory, those that were asked for last: 1.5 kB each for a turn of LoCoMo."""
+
+_READING = timedelta(minutes=10)  # that somebody may still read an earlier version
 _VERSION = 2  # of what is kept of a text
 
 
 class Tokens(Part):
     """Token embeddings through the cache of a store: ``store.tokens``."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._recent: dict[tuple[str, str], tuple[bytes, bytes]] = {}
 
     def encode(
         self,
@@ -47,7 +56,7 @@ class Tokens(Part):
         first = {key: row for row, key in reversed(list(enumerate(keys)))}
         with database.guarded("reading the token cache"):
             cache = database.cache("tokens", encoder.identity.key)
-            order, parts = _read(cache, list(first), kind) if cache is not None else ([], [])
+            order, parts = self._read(cache, encoder, list(first), kind) if cache is not None else ([], [])
         present = set(order)
         missing = [key for key in dict.fromkeys(keys) if key not in present]
         label = f"tokens {encoder.identity.key}"
@@ -66,18 +75,51 @@ class Tokens(Part):
         place = {key: i for i, key in enumerate((*order, *missing))}
         return joined(parts, encoder.dim).take(np.array([place[key] for key in keys], np.int64))
 
+    def arrange(self, encoder: TokenEncoder) -> None:
+        """Join the small files that tokens were written to and index them, so that a lookup opens few."""
+        from lancedb.index import BTree
 
-def _read(cache: Any, keys: list[str], kind: Kind) -> tuple[list[str], list[TokenVectors]]:
-    """Read what the cache has of some keys: which, and their tokens, as columns."""
-    read = [part for part in caches.read(cache, keys) if part.height]
-    if not read:
-        return [], []
-    rows = pl.concat(read).unique("key", maintain_order=True)
-    ids, vectors = (np.frombuffer(b"".join(rows[name]), np.uint8) for name in ("ids", "vectors"))
-    ids = ids.view(np.int32)
-    stored = vectors if kind == "document" else vectors.view(np.float16)
-    start = np.r_[0, np.cumsum(rows["ids"].bin.size().to_numpy().astype(np.int64) // ids.itemsize)]
-    return rows["key"].to_list(), [TokenVectors(ids, stored.reshape(len(ids), -1 if len(ids) else 0), start)]
+        database = self.database
+        with database.guarded("arranging the token cache", writes="arranging tokens"):
+            cache = database.cache("tokens", encoder.identity.key)
+            if cache.count_rows():
+                if not cache.list_indices():
+                    cache.create_index("key", config=BTree())
+                cache.optimize(cleanup_older_than=_READING)
+
+    def _read(
+        self, cache: Any, encoder: TokenEncoder, keys: list[str], kind: Kind
+    ) -> tuple[list[str], list[TokenVectors]]:
+        """Read what the cache has of some keys: which, and their tokens, as columns.
+
+        Of a few, what was read lately is not read again: what stands under a key never changes.
+        """
+        if len(keys) > caches.LOOKUP:
+            read = [part for part in caches.read(cache, keys) if part.height]
+            rows = pl.concat(read).unique("key", maintain_order=True) if read else pl.DataFrame()
+            return _columns(rows["key"], rows["ids"], rows["vectors"], kind) if read else ([], [])
+        recent, of = self._recent, encoder.identity.key
+        found = {key: recent.pop((of, key)) for key in keys if (of, key) in recent}
+        if len(found) < len(keys):
+            for part in caches.read(cache, [key for key in keys if key not in found]):
+                found |= {key: (ids, vectors) for key, ids, vectors in part.iter_rows()}
+        recent |= {(of, key): row for key, row in found.items()}
+        while len(recent) > RECENT:
+            del recent[next(iter(recent))]
+        if not found:
+            return [], []
+        ids, vectors = zip(*found.values(), strict=True)
+        return _columns(list(found), ids, vectors, kind)
+
+
+def _columns(
+    keys: Iterable[str], ids: Iterable[bytes], vectors: Iterable[bytes], kind: Kind
+) -> tuple[list[str], list[TokenVectors]]:
+    """Put the tokens of texts behind each other."""
+    numbers, stored = np.frombuffer(b"".join(ids), np.int32), np.frombuffer(b"".join(vectors), np.uint8)
+    stored = stored if kind == "document" else stored.view(np.float16)
+    start = np.r_[0, np.cumsum([len(row) // numbers.itemsize for row in ids], dtype=np.int64)]
+    return list(keys), [TokenVectors(numbers, stored.reshape(len(numbers), -1 if len(numbers) else 0), start)]
 
 
 def _bytes(rows: np.ndarray, start: np.ndarray) -> list[bytes]:

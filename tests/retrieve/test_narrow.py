@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 from pathlib import Path
 
@@ -12,9 +13,13 @@ from stand_in import StandIn
 
 import memlab
 from memlab import Bench, Dataset, MemoryStore, pipeline
+from memlab.records import LEVELS
 from memlab.retrieve import narrow
 from memlab.retrieve.arrays import standardised
 from memlab.retrieve.index import ScopeWords
+from memlab.retrieve.late import query_tokens, scope_tokens
+
+late_module = importlib.import_module("memlab.retrieve.late")
 
 PIPELINES = ("bm25", "dense", "combsum", "best", "best | mmr")
 
@@ -172,3 +177,66 @@ def test_sessions_are_read_in_their_order_however_the_database_keeps_them(data: 
     first = cut.documents("turn").ids.tolist()
     in_order = data.turns.join(turns, on="turn_id", how="semi")["turn_id"].to_list()
     assert first == in_order
+
+
+@pytest.mark.usefixtures("small")
+def test_words_and_tokens_are_those_of_the_whole_scope(data: Dataset, tmp_path: Path) -> None:
+    store, encoder = MemoryStore.open(tmp_path / "store"), StandIn()
+    store.ingest(data)
+    store.vectors.backfill(encoder, data.name, progress=False)
+    store.search.create_indexes(encoder)
+    asked = data.questions.filter(pl.col("scope").replace_strict(sizes(data)) >= 450)[0].select("scope", "text")
+    assert narrow.around(store, data.name, asked, encoder=encoder).whole is None
+    narrow.fill(store, data.name, encoder, progress=False)
+    cut = narrow.around(store, data.name, asked, encoder=encoder)
+    scope = asked["scope"][0]
+    all_ = Bench.of(store.dataset(data.name, scopes=[scope]), encoder=encoder, progress=False)
+    for level in LEVELS:
+        some, every = (bench.documents(level) for bench in (cut, all_))
+        whole = every.words_in(slice(0, len(every.ids)))
+        part = some.words_in(slice(0, len(some.ids)))
+        assert (part.n, part.mean_length) == (whole.n, whole.mean_length)
+        assert part.normalisation == pytest.approx(whole.normalisation)
+        known = dict(zip(whole.number, whole.rarity, strict=True))
+        assert dict(zip(part.number, part.rarity, strict=True)).items() <= known.items()
+    nothing = asked.with_columns(text=pl.lit("Qwxyz?"))
+    assert narrow.around(store, data.name, nothing, encoder=encoder).turns.height
+    tokens = [scope_tokens(bench, slice(0, bench.turns.height)).rarity for bench in (cut, all_)]
+    np.testing.assert_array_equal(*tokens)
+
+
+def test_sessions_rank_by_all_that_was_found_in_them() -> None:
+    def found(*rows: tuple[str, float]) -> pl.DataFrame:
+        turns = [(f"{session}-{n}", session, score) for n, (session, score) in enumerate(rows)]
+        return pl.DataFrame(turns, schema=["doc_id", "session_id", "score"], orient="row")
+
+    by_meaning, by_words = found(("nearest", 0.6), ("both", 0.55), ("far", 0.5)), found(("both", 4.0), ("word", 3.0))
+    ranked = narrow._ranked(by_meaning, by_words, np.array([0.1, 0.3]), 1_000)
+    order = ranked.sort("rank")["session_id"].unique(maintain_order=True)
+    assert order.to_list() == ["both", "word", "nearest", "far"]
+    alone = narrow._ranked(by_meaning, None, np.array([0.1, 0.3]), 1_000)
+    assert alone.sort("rank")["session_id"].to_list() == ["nearest", "both", "far"]
+
+
+def test_no_more_sessions_are_read_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(narrow, "TURNS", 50)
+    monkeypatch.setattr(narrow, "LONG", 20)
+    monkeypatch.setattr(narrow, "NEAR", 2)
+    listed = pl.DataFrame({"session_id": list("abcd"), "n": [1, 2, 3, 4], "n_turns": [40, 300, 20, 45]})
+    hits = pl.DataFrame({"turn_id": list("1234"), "session_id": list("bcda"), "rank": [1, 2, 3, 4]})
+    assert narrow._room(hits, listed) == ["b", "c", "d", "a"]  # 5 of the long one, then 20, 5 and 5
+    monkeypatch.setattr(narrow, "TURNS", 25)
+    assert narrow._room(hits, listed) == ["b", "c"]
+
+
+def test_what_one_question_found_is_kept_for_the_stage_after(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    plain = late_module.token_cosines
+    monkeypatch.setattr(late_module, "token_cosines", lambda *a: (asked.append(len(a[0])), plain(*a))[1])
+    one = bench.with_rows(np.array([0]))
+    scope = bench.documents("turn").spans[one.queries["scope"][0]]
+    tokens = scope_tokens(one, slice(*scope))
+    tokens._matched.clear()
+    first, second = (tokens.best(query_tokens(one)) for _ in range(2))
+    assert first is second
+    assert len(asked) == -(-len(tokens.texts) // late_module.TEXTS)

@@ -130,6 +130,15 @@ def test_text_search_finds_words_in_their_scope(filled: MemoryStore) -> None:
     assert placed.equals(placed.sort("query", "score", "at", descending=[False, True, False]))
 
 
+def test_text_search_leaves_no_word_out_that_the_exact_path_counts(filled: MemoryStore) -> None:
+    data = filled.dataset("small")
+    turns = data.turns.with_columns(text=pl.when(pl.int_range(pl.len()) == 3).then(pl.lit("between")).otherwise("text"))
+    filled.ingest(replace(data, turns=turns))
+    filled.search.create_indexes()
+    found = filled.search.by_text(["between"], dataset="small", scopes=[turns["scope"][3]], k=9, content=True)
+    assert found.select("doc_id", "content").rows() == [(turns["turn_id"][3], turn_texts(turns[3])[0])]
+
+
 def test_the_order_of_text_search_does_not_depend_on_k(filled: MemoryStore) -> None:
     filled.search.create_indexes()
     whole = filled.search.by_text(["violin piano"], dataset="small", scopes=["scope-0"], k=1000)

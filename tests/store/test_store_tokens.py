@@ -97,6 +97,32 @@ def test_many_texts_are_read_without_a_list_of_keys(store: MemoryStore, monkeypa
     assert encoder.asked == []
 
 
+def test_what_was_read_lately_is_not_read_again(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = store.tokens.encode(Words(), TEXTS)
+    again, asked = MemoryStore.open(store.uri), list[int]()
+    plain = caches.read
+    monkeypatch.setattr(caches, "read", lambda cache, keys: (asked.append(len(keys)), plain(cache, keys))[1])
+    monkeypatch.setattr(tokens, "RECENT", len(TEXTS))
+    for texts in (TEXTS[:2], TEXTS, TEXTS[::-1]):
+        made = again.tokens.encode(Words(), texts)
+    assert asked == [2, 3]  # one text stands twice
+    assert_equal(made, expected.take(np.arange(len(TEXTS))[::-1]))
+
+
+def test_arranged_tokens_are_indexed_and_in_one_piece(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "CHUNK", 1)
+    store.tokens.arrange(Words())  # nothing yet
+    store.tokens.encode(Words(), TEXTS)
+    store.tokens.arrange(Words())
+    table = store.database.cache("tokens", Words().identity.key)
+    assert table.stats()["fragment_stats"]["num_fragments"] == 1
+    assert [index.columns for index in table.list_indices()] == [["key"]]
+    encoder = Words()
+    made = MemoryStore.open(store.uri).tokens.encode(encoder, TEXTS)
+    assert encoder.asked == []
+    assert_equal(made, compressed(Words().encode_tokens(TEXTS)))
+
+
 def test_lone_surrogates_are_read_as_the_replacement_character(store: MemoryStore) -> None:
     encoder = Words()
     one, two = (store.tokens.encode(encoder, [text], before=[text]) for text in ("it \ud83d", "it \ufffd"))
