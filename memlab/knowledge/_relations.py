@@ -38,6 +38,7 @@ _HOLDS = {
     "trip": set(),
 }
 """In which tenses a relation holds, by how it is told."""
+_IN_MANNER = re.compile(r"(?:is )?(?:no longer|not)\b\s*|(?:plans|used) to |does(?: not|n't) ", re.I)
 _ESTATE = PETS | PERSONS | W["vehicle"] | W["estate"]
 
 
@@ -174,9 +175,13 @@ def in_manner(relation: str, manner: str) -> str:
     ['keeps', 'does not keep', 'plans to keep', 'used to keep', 'no longer keeps']
     >>> in_manner("is afraid of", "not"), in_manner("has been to", "not"), in_manner("is", "ended")
     ('is not afraid of', 'has not been to', 'is no longer')
+    >>> in_manner("no longer works at", "ended"), in_manner("is not", "not")
+    ('no longer works at', 'is not')
     """
     if manner == "is":
         return relation
+    # Whoever is asked for both may put one into the other.
+    relation = _IN_MANNER.sub(lambda lead: "is " if lead[0].lower().startswith("is") else "", relation).strip()
     if manner == "ended":
         return over(relation)
     first, _, tail = relation.partition(" ")

@@ -60,6 +60,8 @@ _Turns = Annotated[list[Annotated[int, Field(ge=0, le=100_000)]], Field(max_leng
 _Type = Literal["person", "organization", "place", "date", "event", "product", "work", "other"]
 Manner = Literal["is", "not", "plan", "was", "ended"]
 
+_HEADS = 40  # characters of what stands above turns and statements
+
 PROMPTS_VERSION = 2
 """Raised with every change of what is asked: of the prompts, or of the shape of the answers."""
 
@@ -142,16 +144,26 @@ class Ended(_Strict):
     ended: Annotated[list[SaidEnd], Field(max_length=SHOWN)]
 
 
-def prompt(turns: Iterable[dict[str, Any]], earlier: Iterable[dict[str, Any]] = ()) -> str:
+def prompt(turns: Iterable[dict[str, Any]], earlier: Iterable[dict[str, Any]] = (), most: int | None = None) -> str:
     """Write the turns of a session, numbered from 1, after those before it.
+
+    :param most: characters; of what came earlier, what does not fit is left out.
 
     >>> from memlab.knowledge.by_model import prompt
     >>> prompt([{"speaker": "Mel", "text": "I moved to Oslo.", "timestamp": None}])
     '[1] Mel: I moved to Oslo.'
     """
-    before = [_line(turn) for turn in earlier]
-    head = ["Earlier turns:", *before, "", "The session:"] if before else []
-    return "\n".join([*head, *(f"[{n}] {_line(turn)}" for n, turn in enumerate(turns, 1))])
+    session = "\n".join(f"[{n}] {_line(turn)}" for n, turn in enumerate(turns, 1))
+    before = _fitting([_line(turn) for turn in earlier], session, most)
+    return "\n".join(["Earlier turns:", *before, "", "The session:", session]) if before else session
+
+
+def _fitting(lines: list[str], rest: str, most: int | None) -> list[str]:
+    """Leave out the first lines until the others fit before a text: a service cuts what it is sent at the end."""
+    room = None if most is None else most - len(rest) - _HEADS
+    while lines and room is not None and sum(len(line) + 1 for line in lines) > room:
+        lines = lines[1:]
+    return lines
 
 
 def _line(turn: dict[str, Any]) -> str:
@@ -172,7 +184,8 @@ def ask(turns: pl.DataFrame, service: Service, before: Before | None = None) -> 
     """
     before = before or Before()
     sessions = {str(key[0]): part.to_dicts() for key, part in turns.group_by("session_id", maintain_order=True)}
-    texts = {session: prompt(rows, before.turns.get(session, ())) for session, rows in sessions.items()}
+    most = service.max_input
+    texts = {session: prompt(rows, before.turns.get(session, ()), most) for session, rows in sessions.items()}
     outcomes = answers(service, list(texts.values()), Knowledge, system=SYSTEM)
     facts: list[Fact] = []
     entities: list[Entity] = []
@@ -231,14 +244,14 @@ def _ends(
     sessions: dict[str, list[dict[str, Any]]], texts: dict[str, str], known: pl.DataFrame, service: Service
 ) -> tuple[list[Fact], dict[str, str]]:
     """Ask what each session ends of what was known before it; also give why sessions were not answered."""
-    shown = {session: _shown(rows, known) for session, rows in sessions.items()}
-    shown = {session: rows for session, rows in shown.items() if rows}
-    prompts = [
-        "\n".join(
-            ["Statements:", *(f"({n}) {_statement(fact)}" for n, fact in enumerate(facts, 1)), "", texts[session]]
-        )
-        for session, facts in shown.items()
-    ]
+    shown: dict[str, list[dict[str, Any]]] = {}
+    prompts = []
+    for session, rows in sessions.items():
+        held = _shown(rows, known)
+        lines = [f"({n}) {_statement(fact)}" for n, fact in enumerate(held, 1)]
+        if lines := _fitting(lines, texts[session], service.max_input):
+            shown[session] = held
+            prompts.append("\n".join(["Statements:", *lines, "", texts[session]]))
     outcomes = answers(service, prompts, Ended, system=SYSTEM_ENDED)
     facts: dict[str, Fact] = {}
     failed: dict[str, str] = {}

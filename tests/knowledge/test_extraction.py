@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -306,6 +307,18 @@ def test_a_model_is_shown_what_came_before_and_says_what_of_it_is_over(monkeypat
         ("the alarm code", "is no longer", "4417", "u/s1")
     ]
     assert believed(resolve(found.facts))["object"].to_list() == ["2093"]
+
+
+def test_what_came_before_makes_way_where_a_service_takes_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = _turns("The code is 4417.", "Bye.", session="u/s0"), _turns("Code's 2093.", session="u/s1", day=9)
+    before = by_model.Before({"u/s1": first.to_dicts()})
+    session = "[1] (2026-01-10) Mel: Code's 2093."
+    for most, said in ((None, 5), (105, 4), (60, 1)):
+        asked = _answering(monkeypatch, _knowledge(facts=[_fact("the code", "is", "4417", 1)]), _knowledge(facts=[]))
+        extract(pl.concat([first, second]), service=replace(SERVICE, max_input=most), before=before)
+        assert asked[1].splitlines()[-1] == session
+        assert len([line for line in asked[1].splitlines() if line]) == said
+        assert all(text.endswith(session) and (most is None or len(text) <= most) for text in asked[1:])
 
 
 def test_what_is_over_without_an_answer_leaves_the_session_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
