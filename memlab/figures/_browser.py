@@ -38,6 +38,7 @@ _PAGE = """<!DOCTYPE html>
 <script src="{plotly}" charset="utf-8"></script></head>
 <body><img id="picture"></body></html>
 """
+_THERE = "document.readyState === 'complete' && 'Plotly' in window"
 # The fonts must be there before plotly measures text, and stay in the SVG, which sees no font of a page that shows it.
 _SVG = """async function(text, faces) {
   const figure = JSON.parse(text), {width, height} = figure.layout;
@@ -90,10 +91,10 @@ class _Chromium:
         with tempfile.TemporaryDirectory(prefix="memlab-page-") as folder:
             page = Path(folder) / "page.html"
             page.write_text(_PAGE.format(plotly=plotly_js.as_uri()), encoding="utf-8")
-            await _sent(tab, "Page.enable")
-            loaded = tab.subscribe_once("Page.loadEventFired")
             await _sent(tab, "Page.navigate", url=page.as_uri())
-            await loaded
+            # A load event may still be that of the page the tab was opened with.
+            while not (await _sent(tab, "Runtime.evaluate", expression=_THERE))["result"].get("value"):
+                await asyncio.sleep(0.01)
         window = await _sent(tab, "Runtime.evaluate", expression="window")
         return browser, tab, window["result"]["objectId"]
 
