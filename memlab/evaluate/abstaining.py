@@ -23,7 +23,8 @@ class Abstention:
         ``low`` and ``high`` (bootstrap over questions, 95 %), of an order by chance (``aurc_chance``) and of the best
         order (``aurc_best``); and at the threshold that the other scopes chose: ``coverage``, ``risk``, ``refused``
         (share of the errors that are refused) and ``lost`` (share of the rest that are).
-    :param curves: ``signal``, ``coverage`` and ``risk``; with the :data:`BEST` order, which knows the errors.
+    :param curves: ``signal``, ``coverage``, ``risk`` and its ``low`` and ``high`` (the same bootstrap, point by point);
+        with the :data:`BEST` order, which knows the errors and has no interval.
     :param per_query: ``query_id``, ``error``, and each signal's confidence.
     """
 
@@ -117,14 +118,17 @@ def abstention(
     for (_, test), (own, _) in zip(parts, learned, strict=True):
         confidence[LEARNED][test] = own
     best = risk_coverage(-error, error)
-    table, curves = [], [best.select(pl.lit(BEST).alias("signal"), "coverage", "risk")]
+    none = pl.lit(None, pl.Float64)
+    table, curves = [], [best.select(pl.lit(BEST).alias("signal"), "coverage", "risk", low=none, high=none)]
     for name, values in confidence.items():
         training = [values[train] for train, _ in parts] if name != LEARNED else [own for _, own in learned]
         answered = np.zeros(len(rows), bool)
         for (train, test), seen in zip(parts, training, strict=True):
             answered[test] = values[test] >= _threshold(seen, error[train])
         curve = risk_coverage(values, error)
-        low, high = _interval(values, error, seed)
+        resampled = _resampled(values, error, seed)
+        low, high = np.quantile(resampled.mean(1), [0.025, 0.975]).tolist()
+        lows, highs = np.quantile(resampled, [0.025, 0.975], axis=0)
         table.append(
             {
                 "signal": name,
@@ -141,7 +145,7 @@ def abstention(
                 "lost": float((~answered[error == 0]).mean()),
             }
         )
-        curves.append(curve.select(pl.lit(name).alias("signal"), "coverage", "risk"))
+        curves.append(curve.select(pl.lit(name).alias("signal"), "coverage", "risk", low=lows, high=highs))
     per_query = rows.select("query_id", "error").with_columns(pl.Series(name, v) for name, v in confidence.items())
     return Abstention(pl.DataFrame(table), pl.concat(curves), per_query)
 
@@ -189,11 +193,11 @@ def _threshold(confidence: np.ndarray, error: np.ndarray) -> float:
     return float(values[max(at - 1, 0) : at + 1].mean())
 
 
-def _interval(confidence: np.ndarray, error: np.ndarray, seed: int) -> tuple[float, float]:
+def _resampled(confidence: np.ndarray, error: np.ndarray, seed: int) -> np.ndarray:
+    """Give the risk at each coverage, (n resamples, n questions)."""
     n = len(error)
     drawn = np.random.default_rng(seed).integers(n, size=(_RESAMPLES, n))
     order = np.argsort(-confidence[drawn], axis=1, kind="stable")
     sorted_errors = np.take_along_axis(error[drawn], order, axis=1)
-    areas = (sorted_errors.cumsum(1) / np.arange(1, n + 1)).mean(1)
-    low, high = np.quantile(areas, [0.025, 0.975])
-    return float(low), float(high)
+    risks: np.ndarray = sorted_errors.cumsum(1) / np.arange(1, n + 1)
+    return risks

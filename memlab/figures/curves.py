@@ -96,36 +96,44 @@ def end_labels(ends: list[tuple[str, float, str]], *, plot_px: int, y_top: float
     ]  # fmt: skip
 
 
-def risk_coverage(frame: pl.DataFrame, *, risk: str = "share of wrong answers", title: str = "") -> go.Figure:
-    """Draw what answering only the surest questions risks: a line a signal, from the surest tenth to all.
+def risk_coverage(
+    frame: pl.DataFrame, *, signal: str = "top score", risk: str = "share of wrong answers", title: str = ""
+) -> go.Figure:
+    """Draw what answering only the surest questions risks, by one signal, from the surest tenth to all.
 
     A line that stays low until far right knows what not to answer; one along ``any order`` knows nothing, and the
     ``best order`` knows the errors. Of fewer than a tenth of the questions a share says little; it is not drawn.
 
-    :param frame: ``signal``, ``coverage`` and ``risk``, as :attr:`memlab.evaluate.Abstention.curves`.
+    :param frame: ``signal``, ``coverage``, ``risk``, ``low``, ``high``, as :attr:`memlab.evaluate.Abstention.curves`.
+    :param signal: which one is drawn; signals whose intervals are alike are told in a table.
     :param risk: what the errors are, on the y axis.
 
     >>> import polars as pl
     >>> from memlab.figures import curves
-    >>> points = {"signal": "top score", "coverage": [0.5, 1.0], "risk": [0.0, 0.2]}
-    >>> [trace.name for trace in curves.risk_coverage(pl.DataFrame(points)).data]
-    ['top score', 'any order']
+    >>> points = {"signal": "top score", "coverage": [0.5, 1.0], "risk": [0.0, 0.2], "low": 0.0, "high": [0.0, 0.4]}
+    >>> [trace.name for trace in curves.risk_coverage(pl.DataFrame(points)).data if trace.name]
+    ['top score, 95 %', 'any order']
     """
-    style.need(frame, ("signal", "coverage", "risk"), "risk_coverage")
-    shown = frame.filter(pl.col("coverage") >= _STEADY).sort("coverage")
-    best = shown.filter(pl.col("signal") == BEST)
-    traces = [
-        style.line(rows["coverage"], rows["risk"], plain(name), style.colour(i), dash=style.dash(i), showlegend=True)
-        for i, (name, rows) in enumerate(style.parts(shown.filter(pl.col("signal") != BEST), "signal"))
+    style.need(frame, ("signal", "coverage", "risk", "low", "high"), "risk_coverage")
+    whole = frame.filter(pl.col("signal") == signal)
+    style.need(whole, (), "risk_coverage")
+    shown, best = (
+        rows.filter(pl.col("coverage") >= _STEADY).sort("coverage")
+        for rows in (whole, frame.filter(pl.col("signal") == BEST))
+    )
+    lines = [
+        style.line(
+            shown["coverage"], shown["risk"], f"{plain(signal)}, 95 %", style.colour(0), width=2, showlegend=True
+        ),
+        style.line([0, 1], [float(shown["risk"][-1])] * 2, "any order", width=1, dash="dot", showlegend=True),
     ]
-    traces.append(style.line([0, 1], [float(shown["risk"][-1])] * 2, "any order", width=1, dash="dot", showlegend=True))
     if best.height:
-        traces.append(style.line(best["coverage"], best["risk"], BEST, width=1, dash="dashdot", showlegend=True))
-    top = min(1.02, float(shown["risk"].max()) * 1.1 or 0.1)  # type: ignore[arg-type]
+        lines.append(style.line(best["coverage"], best["risk"], BEST, width=1, dash="dashdot", showlegend=True))
     return style.plot(
-        traces, title=title, names=[t.name for t in traces], plot_px=190, left=48,
-        xaxis={"title": {"text": "coverage: share of questions answered"}, "range": [0, 1.01]},
-        yaxis={"title": {"text": plain(risk)}, "range": [0, top]},
+        [style.band(shown["coverage"], shown["low"], shown["high"], style.faded(style.colour(0), 0.18)), *lines],
+        title=title, names=[t.name for t in lines], plot_px=190, left=48,
+        xaxis={"title": {"text": f"coverage: share answered of {whole.height:,} questions"}, "range": [0, 1.01]},
+        yaxis={"title": {"text": plain(risk)}, "range": [0, min(1.02, float(shown["high"].max()) * 1.05 or 0.1)]},  # type: ignore[arg-type]
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from memlab.errors import DataError
 from memlab.evaluate import abstention, risk_coverage, score_signals
-from memlab.evaluate.abstaining import LEARNED
+from memlab.evaluate.abstaining import BEST, LEARNED
 
 
 @given(
@@ -95,3 +95,13 @@ def test_margins() -> None:
     scored = pl.DataFrame({"query_id": ["a"] * 3 + ["b"], "rank": [2, 1, 3, 1], "score": [2.0, 5.0, 1.0, 7.0]})
     rows = score_signals(scored)
     assert rows.sort("query_id").rows() == [("a", 5.0, 3.0, 4.0, 4.0), ("b", 7.0, 0.0, 0.0, 0.0)]
+
+
+def test_each_curve_lies_in_its_interval_and_the_best_order_has_none() -> None:
+    asked = questions()
+    done = abstention(scores(asked, telling=True), asked)
+    drawn = done.curves.filter(pl.col("signal") == "top score")
+    assert drawn["low"][-1] < 0.2 < drawn["high"][-1]  # of all 60 questions a fifth: .2 ± .1
+    assert (drawn["low"] <= drawn["risk"]).all()
+    assert (drawn["risk"] <= drawn["high"]).all()
+    assert done.curves.filter(pl.col("signal") == BEST)["low"].null_count() == 60
