@@ -6,8 +6,10 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -107,6 +109,9 @@ def _widget_class() -> Any:
             self.observe(self._moved, ["question", "systems", "k"])
             self.observe(self._went, "scope")
             self._open()
+            # A question of the bench is embedded already: without this the first typed one would wait for the model.
+            self._warming = Thread(target=_warm, args=(bench,), daemon=True)
+            self._warming.start()
 
         @property
         def scene(self) -> Scene:
@@ -269,6 +274,13 @@ def _widget_class() -> Any:
 def _evidence(bench: Bench) -> dict[str, list[str]]:
     shown = bench.evidence("turn")
     return {} if shown is None else dict(shown.frame.group_by("query_id").agg("doc_id").iter_rows())
+
+
+def _warm(bench: Bench) -> None:
+    """Load what embeds a typed question; a service that embeds has nothing to load, and is not called."""
+    if bench.encoder is not None and bench.encoder.identity.kind == "transformer":
+        with suppress(MemlabError):  # whoever asks is told
+            bench.encoder.encode(["?"], kind="query", progress=False)
 
 
 def _drawn(scene: Scene, bench: Bench, superseded: set[str]) -> dict[str, Any]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock, call
 
 import numpy as np
 import polars as pl
@@ -16,6 +18,8 @@ from memlab import pipelines
 from memlab.errors import DataError
 from memlab.explorer import answer
 from memlab.figures.origin import RUNNING
+
+LOADED = call(["?"], kind="query", progress=False)
 
 
 @pytest.fixture
@@ -30,6 +34,16 @@ def test_it_opens_on_the_question_with_most_evidence(explorer: Any) -> None:
     explorer.question, explorer.k = ASKED["query_id"], 3
     assert explorer.answer["text"] == ASKED["text"]
     assert all(len(system["rows"]) == 3 for system in explorer.answer["systems"])
+
+
+@pytest.mark.parametrize(("kind", "loaded"), [("transformer", [LOADED]), ("endpoint", [])])
+def test_the_model_is_loaded_for_the_first_typed_question_when_it_opens(kind: str, loaded: list[Any]) -> None:
+    encode = Mock()
+    encoder = SimpleNamespace(identity=SimpleNamespace(kind=kind), encode=encode)
+    explorer = memlab.explore(BENCH.but(encoder=encoder), "bm25", scope=SCOPE, places=PLACES)
+    explorer._warming.join()
+    assert explorer.problem == ""
+    assert encode.mock_calls == loaded
 
 
 def test_a_question_is_ranked_once_for_each_system(explorer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
