@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -77,18 +76,16 @@ def read(store: MemoryStore, work: Work, batch: pl.DataFrame) -> tuple[Dataset, 
 
 def _earlier(turns: pl.DataFrame, sessions: list[str]) -> dict[str, list[dict[str, Any]]]:
     """Give of each session the last turns of its scope before it, with no more text than is read at a glance."""
-    wanted, out = set(sessions), dict[str, list[dict[str, Any]]]()
-    last: deque[dict[str, Any]] = deque(maxlen=EARLIER)
     columns = ("scope", "session_id", "speaker", "text", "timestamp")
-    scope = session = None
-    for row in turns.select(*columns).with_columns(pl.col("text").str.slice(0, EARLIER_CHARS)).iter_rows(named=True):
-        if row["scope"] != scope:
-            last.clear()
-        if row["session_id"] != session and row["session_id"] in wanted and last:
-            out[row["session_id"]] = list(last)
-        scope, session = row["scope"], row["session_id"]
-        last.append(row)
-    return out
+    glance = turns.select(*columns).with_columns(pl.col("text").str.slice(0, EARLIER_CHARS)).with_row_index("at")
+    begins = glance.select("session_id", "at", begin=pl.col("at").first().over("scope")).unique(
+        "session_id", keep="first"
+    )
+    begins = begins.filter(pl.col("session_id").is_in(sessions), pl.col("at") > pl.col("begin"))
+    return {
+        session: glance.slice(start := max(begin, at - EARLIER), at - start).drop("at").to_dicts()
+        for session, at, begin in begins.iter_rows()
+    }
 
 
 def make(read: tuple[pl.DataFrame, tuple[Dataset, Before]], work: Work) -> Made:
