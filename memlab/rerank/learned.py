@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from memlab.embed.base import Encoder
+from memlab.embed.base import HALF, Encoder
 from memlab.errors import DataError, ModelError, at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
@@ -149,7 +149,7 @@ def _fitting(path: Path, bench: Bench) -> Model:
     """Load a model and see that it was trained with the bench's encoder and header."""
     state = path.stat() if path.is_file() else None
     model = _load(str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0)
-    for name, own in (("encoder", bench.provenance.get("encoder")), ("header", list(bench.header))):
+    for name, own in (("encoder", _exact(bench.provenance.get("encoder"))), ("header", list(bench.header))):
         if model.about[name] != own:
             whose = "the model that comes with memlab" if path == BOX else f"model {str(path)!r}"
             raise ModelError(
@@ -168,7 +168,13 @@ def box_fits(encoder: Encoder | None, header: Sequence[str]) -> bool:
     (False, False)
     """
     about = _load(str(BOX), 0, 0).about
-    return encoder is not None and about["encoder"] == encoder.identity.describe() and about["header"] == list(header)
+    same = encoder is not None and about["encoder"] == _exact(encoder.identity.describe())
+    return same and about["header"] == list(header)
+
+
+def _exact(encoder: str | None) -> str | None:
+    """Name the encoder whose vectors those in half precision are, near enough for a reranker."""
+    return encoder and encoder.replace(HALF, "")
 
 
 @lru_cache(maxsize=32)

@@ -170,7 +170,7 @@ def _weights(some: Candidates, beta: float) -> np.ndarray:
 def _volume(near: _Near, weight: np.ndarray, rows: np.ndarray, front: np.ndarray, k: int) -> _Taken:
     cosine, heavy, each = near(rows, front), weight[rows, front], np.arange(len(rows))
     own = np.where(heavy > 0, heavy**2, -np.inf)
-    left, volume = own.copy(), np.zeros((*own.shape, k))
+    left, volume = own.copy(), np.zeros((len(rows), k, own.shape[1]))
     taken, values = np.zeros((len(rows), k), np.int64), np.zeros((len(rows), k))
     for step in range(k):
         best = left.argmax(axis=1)
@@ -179,12 +179,12 @@ def _volume(near: _Near, weight: np.ndarray, rows: np.ndarray, front: np.ndarray
         adds = value > NO_VOLUME * np.maximum(own[each, best], 0.0)
         taken[:, step], values[:, step] = front[each, best], np.where(adds, value, -np.inf)
         kernel = heavy * cosine(best) * heavy[each, best][:, None]
-        spanned = (volume[:, :, :step] @ volume[each, best, :step, None])[:, :, 0]
+        spanned = (volume[each, :step, best][:, None] @ volume[:, :step])[:, 0]
         share = np.divide(
             1.0, np.sqrt(value, where=adds, out=np.ones_like(value)), where=adds, out=np.zeros_like(value)
         )
-        volume[:, :, step] = (kernel - spanned) * share[:, None]
-        left = np.where(left > -np.inf, np.maximum(left - volume[:, :, step] ** 2, 0.0), left)
+        volume[:, step] = added = (kernel - spanned) * share[:, None]
+        left = np.where(left > -np.inf, np.maximum(left - added**2, 0.0), left)
         left[each, best] = -np.inf
     return taken, values
 

@@ -126,6 +126,19 @@ def test_minilm_identity_is_portable(minilm: Encoder, minilm_files: Path) -> Non
     assert isinstance(minilm, Encoder)
 
 
+def test_half_precision_is_another_encoder_of_nearly_the_same_vectors(minilm: Encoder) -> None:
+    half = load("minilm:bf16")
+    texts = [f"{word} {number}" for word in ("I saw the dentist on", "paint the shed", "löffel") for number in range(9)]
+    assert (half.encode(texts) * minilm.encode(texts)).sum(1).min() > 0.999
+    assert (
+        half.encode_tokens(texts, before=texts).ids.tolist() == minilm.encode_tokens(texts, before=texts).ids.tolist()
+    )
+    assert half.identity.key != minilm.identity.key
+    assert "+bf16" in half.identity.describe()
+    with pytest.raises(ModelError, match="behind the colon stands bf16 or nothing"):
+        load("minilm:fp8")
+
+
 def test_no_texts(minilm: Encoder) -> None:
     assert minilm.encode([]).shape == (0, 384)
 

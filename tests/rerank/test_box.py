@@ -93,6 +93,7 @@ def test_it_completes_more_answers_than_the_untrained_sum() -> None:
 def test_it_is_compared_where_nothing_can_be_trained(small: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     header = Bench.of(small, encoder=StandIn()).header
     assert box_fits(memlab.embed.load("minilm"), header)
+    assert box_fits(memlab.embed.load("minilm:bf16"), header)
     one = small.take(small.scopes[:1])
     monkeypatch.setattr("memlab.experiments.running.box_fits", lambda encoder, header: True)
     monkeypatch.setattr(sys.modules["memlab.rerank.learned"], "_fitting", lambda path, bench: Model.load(BOX))
