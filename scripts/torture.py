@@ -371,10 +371,11 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
     return faults
 
 
-LOAD = """
-import json, resource, sys
+LOAD = r"""
+import json, re, sys
 from memlab import datasets
-def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+# Not that of getrusage, which begins with what the process that started this one takes.
+def peak(): return int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1]) * 1024
 datasets.load(sys.argv[1], format=sys.argv[3])
 before = peak()
 datasets.load(sys.argv[2], format=sys.argv[3])
