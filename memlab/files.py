@@ -64,28 +64,30 @@ def _partial(path: Path) -> Iterator[Path]:
             "another folder"
         ) from error
     finally:
-        _remove(partial)
+        remove(partial)
 
 
 @contextmanager
 def locked(path: Path, *, alone: bool = False) -> Iterator[bool]:
-    """Hold a file or folder, which the system lets go of when the process ends, however it ends.
+    """Hold a folder, or a file, which is made, together with others; the system lets go of it when the process ends.
 
-    :param alone: hold it only where no other process does.
+    :param alone: hold it only where nobody else does.
     :returns: whether it is held; never where the file system has no locks.
     """
-    handle = -1
-    try:
+    handle, held = -1, False
+    with suppress(ImportError, OSError):
         import fcntl
 
-        handle = os.open(path, os.O_RDONLY)
-        fcntl.flock(handle, fcntl.LOCK_NB | (fcntl.LOCK_EX if alone else fcntl.LOCK_SH))
+        # Network file systems lock files, not folders, and alone only what can be written.
+        as_file = os.O_CREAT | (os.O_RDWR if alone else os.O_RDONLY)
+        handle = os.open(path, os.O_RDONLY if path.is_dir() else as_file, 0o666)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB if alone else fcntl.LOCK_SH)
         held = True
-    except (ImportError, OSError):
-        held = False
     try:
         yield held
     finally:
+        if held:  # A process that was forked meanwhile has the handle too.
+            fcntl.flock(handle, fcntl.LOCK_UN)
         if handle >= 0:
             os.close(handle)
 
@@ -97,10 +99,10 @@ def sweep(folder: Path) -> None:
         if process.isdecimal() and not Path(f"/proc/{process}").exists() and Path("/proc/self").exists():
             with locked(path, alone=True) as held:
                 if held:
-                    _remove(path)
+                    remove(path)
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
     """Remove a file or a folder, as far as that can be done."""
     with suppress(OSError):
         if path.is_dir():

@@ -36,6 +36,7 @@ from memlab.errors import MemlabError
 from memlab.memories.collecting import Failure, read_rows
 from memlab.rerank.model import Model
 from memlab.store import MemoryStore
+from memlab.store.database import UNFINISHED
 from memlab.store.registry import INDEX_TABLES, TABLES
 
 MEMLAB = (sys.executable, "-c", "from memlab.cli import main; main()")
@@ -93,7 +94,8 @@ def state(folder: Path) -> dict[str, Any]:
 
 
 def leftovers(folder: Path) -> list[Path]:
-    return [p for p in folder.rglob("*") if p.name.startswith(".tmp") or p.name.endswith((".partial", ".part"))]
+    own = (".partial", ".part")
+    return [p for p in folder.rglob("*") if p.name.endswith(own) or UNFINISHED.search(p.name)]
 
 
 def _verb(folder: str, arguments: tuple[str, ...]) -> None:
@@ -369,10 +371,11 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
     return faults
 
 
-LOAD = """
-import json, resource, sys
+LOAD = r"""
+import json, re, sys
 from memlab import datasets
-def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+# Not that of getrusage, which begins with what the process that started this one takes.
+def peak(): return int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1]) * 1024
 datasets.load(sys.argv[1], format=sys.argv[3])
 before = peak()
 datasets.load(sys.argv[2], format=sys.argv[3])

@@ -11,7 +11,7 @@ import polars as pl
 from memlab.embed.base import KINDS
 from memlab.embed.text import query_texts, session_texts, turn_texts
 from memlab.records import Question, Session, Turn, schema
-from memlab.store.database import Database, in_parts, retried
+from memlab.store.database import Database, in_parts
 from memlab.store.registry import TABLES, matching, text_hashes
 
 LOOKUP = 4000
@@ -29,12 +29,12 @@ def read(cache: Any, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
     return (cast(pl.DataFrame, pl.from_arrow(batch)).filter(wanted) for batch in query.to_batches())
 
 
-def remember(cache: Any, *columns: Any) -> None:
+def remember(database: Database, cache: Any, *columns: Any) -> None:
     """Append to a cache. Two writers may append the same text twice: what it gives is the same, so no harm."""
     import pyarrow as pa
 
     rows = in_parts(pa.table(list(columns), schema=cache.schema))
-    retried(lambda: cache.add(rows))
+    database.retried(lambda: cache.add(rows))
 
 
 def referenced(database: Database) -> pl.Series:
@@ -76,8 +76,8 @@ def unused(table: Any, wanted: pl.Series | None) -> list[int]:
     return doomed
 
 
-def drop(table: Any, rows: list[int]) -> None:
+def drop(database: Database, table: Any, rows: list[int]) -> None:
     """Delete rows of a cache."""
     for at in range(0, len(rows), _STEP):
         some = ", ".join(map(str, rows[at : at + _STEP]))
-        retried(lambda some=some: table.delete(f"_rowid IN ({some})"))  # type: ignore[misc]
+        database.retried(lambda some=some: table.delete(f"_rowid IN ({some})"))  # type: ignore[misc]

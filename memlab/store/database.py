@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import shutil
+import os
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
 
 from memlab.errors import MemlabError, StoreError
-from memlab.files import locked
+from memlab.files import locked, remove
 from memlab.store.registry import TABLES, matching
 
 T = TypeVar("T")
+
+_WRITERS = ".memlab.lock"
+"""The file of a store that every writer holds together with the others, as long as it writes."""
+
+UNFINISHED = re.compile(r"^\.tmp|\.json\.tmp\.[^.]+$|#\d+$")
+"""How LanceDB calls what it will rename when it is whole."""
 
 _ATTEMPTS = 5
 _PATIENCE = 5.0  # seconds
@@ -53,17 +60,6 @@ def guarded(doing: str, uri: str) -> Iterator[None]:
         ) from error
 
 
-def retried(write: Callable[[], T]) -> T:
-    """Do a write again when another writer was faster; the database itself retries only for half a minute."""
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            return write()
-        except (OSError, RuntimeError) as error:
-            if not any(word in str(error).lower() for word in ("conflict", "concurrent")):
-                raise
-    return write()
-
-
 def in_parts(table: Any) -> Any:
     """Give an Arrow table in parts of some thousand rows.
 
@@ -92,6 +88,7 @@ class Database:
         self.uri = uri
         self.pinned = dict(pinned) if pinned is not None else None
         self._tables: dict[str, Any] = {}
+        self._swept = False
 
     @property
     def read_only(self) -> bool:
@@ -106,27 +103,49 @@ class Database:
                 "open the store itself to write"
             )
 
-    def guarded(self, doing: str, *, writes: str = "") -> AbstractContextManager[None]:
+    @contextmanager
+    def guarded(self, doing: str, *, writes: str = "") -> Iterator[None]:
         """Turn errors of the database into a :class:`StoreError`; what ``writes`` is refused in a view."""
         if writes:
             self.writable(writes)
-            return self._writing(doing)
-        return guarded(doing, self.uri)
+        with self.writing() if writes else nullcontext(), guarded(doing, self.uri):
+            yield
 
     @contextmanager
-    def _writing(self, doing: str) -> Iterator[None]:
-        """Hold the folder of the store while indexes may be built, so that nobody sweeps what is unfinished."""
-        with locked(Path(self.uri)), guarded(doing, self.uri):
+    def writing(self) -> Iterator[None]:
+        """Hold the store while something is written, so that nobody sweeps what is unfinished; sweep it the first time.
+
+        Every write holds it, within others too; a read does not.
+        """
+        if not self._swept:
+            self._swept = True
+            self.sweep()
+        with locked(Path(self.uri) / _WRITERS):
             yield
 
     def sweep(self) -> None:
-        """Remove what killed processes left of unfinished indexes, unless a process is writing."""
-        folder = Path(self.uri)
-        if "://" in self.uri or not (left := [*folder.glob("*.lance/_indices/**/.tmp*")]):
-            return
-        with locked(folder, alone=True) as held:
-            for place in left if held else ():
-                shutil.rmtree(place, ignore_errors=True) if place.is_dir() else place.unlink(missing_ok=True)
+        """Remove what killed processes left unfinished in the folders of tables, unless somebody is writing.
+
+        What is removed was there before the store was held alone, so it is of nobody who waits for it meanwhile.
+        """
+        tables = () if "://" in self.uri else Path(self.uri).glob("*.lance")
+        walks = (step for table in tables for step in os.walk(table))
+        left = [Path(at, n) for at, inner, files in walks for n in (*inner, *files) if UNFINISHED.search(n)]
+        if left:
+            with locked(Path(self.uri) / _WRITERS, alone=True) as held:
+                for place in left if held else ():
+                    remove(place)
+
+    def retried(self, write: Callable[[], T]) -> T:
+        """Write, again when another writer was faster; the database itself retries only for half a minute."""
+        with self.writing():
+            for _ in range(_ATTEMPTS - 1):
+                try:
+                    return write()
+                except (OSError, RuntimeError) as error:
+                    if not any(word in str(error).lower() for word in ("conflict", "concurrent")):
+                        raise
+            return write()
 
     def names(self) -> list[str]:
         """Give the names of all tables that are there."""
@@ -135,7 +154,7 @@ class Database:
     def table(self, name: str) -> Any:
         """Give the LanceDB table of a name, at the version of this view; it is made where it is not there yet."""
         if name not in self._tables:
-            table = _open_table(self.connection, name, TABLES[name].arrow())
+            table = self._open(name, TABLES[name].arrow())
             if self.pinned is not None and name in self.pinned:
                 table.checkout(self.pinned[name])
             self._tables[name] = table
@@ -151,8 +170,28 @@ class Database:
             if self.read_only and name not in self.names():
                 return None
             schema = TABLES[family].arrow(width=width).with_metadata(about or {})
-            self._tables[name] = _open_table(self.connection, name, schema)
+            self._tables[name] = self._open(name, schema)
         return self._tables[name]
+
+    def _open(self, name: str, schema: Any) -> Any:
+        """Open a table or make it, also when another process makes it at the same time.
+
+        One that is being made is listed before it can be opened: so try to open, then to make, until one succeeds.
+        """
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                return self.connection.open_table(name)
+            except (OSError, RuntimeError, ValueError) as error:
+                if "not found" not in str(error):
+                    raise
+            try:
+                with self.writing():
+                    return self.connection.create_table(name, schema=schema)
+            except (OSError, RuntimeError, ValueError):
+                if name not in self.names() or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
 
     def read(self, name: str, columns: Sequence[str], /, **where: str | Iterable[str] | None) -> pl.DataFrame:
         """Read columns of the rows that :func:`matching` gives, in the database's order.
@@ -192,33 +231,9 @@ class Database:
                     source = source.append_column(column, pa.nulls(len(source), column.type))
         builder = table.merge_insert("key").use_index(False).when_matched_update_all().when_not_matched_insert_all()
         # "null", since a null vector is a bad one by default.
-        retried(lambda: builder.execute(source, on_bad_vectors="null"))
+        self.retried(lambda: builder.execute(source, on_bad_vectors="null"))
 
     def delete(self, name: str, /, **where: str | Collection[str] | pl.Series) -> None:
         """Delete the rows that :func:`matching` gives; without a value for a column there are none."""
         if all(len(values) for values in where.values()):
-            retried(lambda: self.table(name).delete(matching(**where)))
-
-
-def _open_table(connection: Any, name: str, schema: Any) -> Any:
-    """Open a table or make it, also when another process makes it at the same time.
-
-    A table that is being made is listed before it can be opened: so try to open, then to make, until one succeeds.
-    """
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            return connection.open_table(name)
-        except (OSError, RuntimeError, ValueError) as error:
-            if not _absent(error):
-                raise
-        try:
-            return connection.create_table(name, schema=schema)
-        except (OSError, RuntimeError, ValueError):
-            if name not in connection.list_tables(limit=10_000).tables or time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
-
-
-def _absent(error: Exception) -> bool:
-    return "not found" in str(error)
+            self.retried(lambda: self.table(name).delete(matching(**where)))

@@ -93,7 +93,10 @@ class MemoryStore(Conversations, Versions):
         return self.database.read_only
 
     def table(self, name: str) -> Any:
-        """Give the LanceDB table of a name, at the version of this view; for what the methods here do not cover."""
+        """Give the LanceDB table of a name, at the version of this view; for what the methods here do not cover.
+
+        Write to it within ``store.database.writing()``, lest another process sweeps what is unfinished.
+        """
         return self.database.table(name)
 
     def size(self) -> int | None:

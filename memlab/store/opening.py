@@ -59,7 +59,6 @@ def open_database(
     elif number < SCHEMA_VERSION:
         with database.guarded(f"bringing schema version {number} to {SCHEMA_VERSION}"):
             _migrate(database)
-    database.sweep()
     return database
 
 
@@ -92,7 +91,8 @@ def add_columns(database: Database, name: str, fields: list[Any]) -> None:
 
     if lacking():
         try:
-            database.table(name).add_columns(lacking())
+            with database.writing():
+                database.table(name).add_columns(lacking())
         except (OSError, RuntimeError, ValueError):
             if lacking():  # else another process added them
                 raise

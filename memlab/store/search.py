@@ -11,7 +11,7 @@ import polars as pl
 from memlab.embed.base import Encoder
 from memlab.errors import StoreError
 from memlab.store.conversations import counted, read_rows, require
-from memlab.store.database import Database, Part, retried
+from memlab.store.database import Database, Part
 from memlab.store.registry import matching, row_columns, text_hashes
 from memlab.store.vectors import check_vectors, column_name
 
@@ -205,7 +205,7 @@ class Search(Part):
             table = self.database.cache("counts", encoder.identity.key)
             row = {"key": _of_counts(dataset, scope, language), **counts}
             builder = table.merge_insert("key").when_matched_update_all().when_not_matched_insert_all()
-            retried(lambda: builder.execute(pa.Table.from_pylist([row], schema=table.schema)))
+            self.database.retried(lambda: builder.execute(pa.Table.from_pylist([row], schema=table.schema)))
         self._known.clear()
 
     def counts(

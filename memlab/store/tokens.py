@@ -69,7 +69,8 @@ class Tokens(Part):
                 made = compressed(made) if kind == "document" else made
                 if cache is not None and not database.read_only:
                     with database.guarded("remembering tokens"):
-                        caches.remember(cache, chunk, *(_bytes(rows, made.start) for rows in (made.ids, made.vectors)))
+                        columns = (_bytes(rows, made.start) for rows in (made.ids, made.vectors))
+                        caches.remember(database, cache, chunk, *columns)
                 parts.append(made)
                 bar.update(len(chunk))
         place = {key: i for i, key in enumerate((*order, *missing))}

@@ -17,7 +17,7 @@ from memlab.errors import StoreError
 from memlab.records import Turn, schema
 from memlab.store import caches
 from memlab.store.conversations import read_rows, require
-from memlab.store.database import Database, Part, in_parts, retried
+from memlab.store.database import Database, Part, in_parts
 from memlab.store.opening import add_columns
 from memlab.store.registry import text_hashes
 
@@ -89,7 +89,8 @@ def encode(
         new, kept = slice(kept, done), done
         if new.stop > new.start and cache is not None and not database.read_only:
             with database.guarded("remembering vectors"):
-                caches.remember(cache, _strings(missing["key"][new]), _vector_array(out[first[new]]))
+                keys, vectors = _strings(missing["key"][new]), _vector_array(out[first[new]])
+                caches.remember(database, cache, keys, vectors)
         began = time.monotonic()
 
     with tqdm(total=missing.height, desc=label, unit=" texts", disable=not progress or missing.height < 256) as bar:
@@ -190,7 +191,7 @@ class Vectors(Part):
             vectors, new = encode(database, encoder, chunk["text"].to_list(), kind="document", progress=progress)
             asked += new
             with database.guarded(f"filling {column} of {dataset!r}"):
-                _write_column(database.table("turns"), column, chunk, vectors)
+                _write_column(database, column, chunk, vectors)
         return asked
 
     def read(
@@ -259,13 +260,14 @@ def _current(
     return rows.with_columns(current=pl.col(_embedded(column)).eq_missing(pl.col("hash")))
 
 
-def _write_column(table: Any, column: str, rows: pl.DataFrame, vectors: np.ndarray) -> None:
+def _write_column(database: Database, column: str, rows: pl.DataFrame, vectors: np.ndarray) -> None:
     import pyarrow as pa
 
+    table = database.table("turns")
     key, content, text = (_strings(rows[name]) for name in ("key", "content_hash", "hash"))
     fields = [table.schema.field(name) for name in ("key", "content_hash", column, _embedded(column))]
     source = in_parts(pa.table([key, content, _vector_array(vectors), text], schema=pa.schema(fields)))
     builder = table.merge_insert("key").use_index(False)
     # Not onto a turn that was rewritten since its text was read.
     builder = builder.when_matched_update_all(where="target.content_hash = source.content_hash")
-    retried(lambda: builder.execute(source))
+    database.retried(lambda: builder.execute(source))

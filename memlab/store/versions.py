@@ -132,15 +132,19 @@ class Versions(Part):
     def optimize(self, *, dry_run: bool = False) -> pl.DataFrame:
         """Join small files, bring indexes up to date, and remove the versions before the oldest that is needed.
 
-        All tables take part. Of the caches go the rows that are there twice, and vectors of texts that the store no
-        longer holds; tokens are kept, for what they were read after is not known from the tables. What a tag or a
-        saved run names stays readable. No other process may be using the store.
+        All tables take part, and what killed processes left unfinished goes. Of the caches go the rows that are there
+        twice, and vectors of texts that the store no longer holds; tokens are kept, for what they were read after is
+        not known from the tables. What a tag or a saved run names stays readable. No other process may be using the
+        store.
 
         :param dry_run: say what would go, and change nothing.
         :returns: ``table``, ``versions_before``, ``versions_after``, ``rows_removed``.
         """
         database, rows = self.database, []
-        with database.guarded("optimizing", writes="optimize"):
+        database.writable("optimize")
+        if not dry_run:
+            database.sweep()
+        with database.guarded("optimizing", writes="" if dry_run else "optimize"):
             # The versions of saved runs whose saving was interrupted before it came to that.
             runs = database.read("runs", ["run_id", "provenance"])
             for run_id, provenance in runs.clear().iter_rows() if dry_run else runs.iter_rows():
@@ -151,7 +155,7 @@ class Versions(Part):
                 before, family = len(table.list_versions()), name.partition("_")[0]
                 gone = caches.unused(table, wanted if family == "embeddings" else None) if family in CACHES else []
                 if not dry_run:
-                    caches.drop(table, gone)
+                    caches.drop(database, table, gone)
                     table.optimize(cleanup_older_than=timedelta(days=36_500))
                     _clean(table)
                 rows.append((name, before, len(table.list_versions()), len(gone)))

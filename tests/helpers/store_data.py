@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 
@@ -34,6 +37,12 @@ def build(n_scopes: int = 3, n_sessions: int = 2, n_turns: int = 4, *, name: str
         found_in = [f"{scope}/session_{s}" for s in range(n_sessions)]
         questions.append(Question(f"{scope}/q0", scope, "How many?", "2", "multi-session", None, evidence, found_in))
     return Dataset(name, "chatlog", frame(Turn, turns), frame(Session, sessions), frame(Question, questions))
+
+
+def work(*arguments: str) -> subprocess.Popen[str]:
+    """Start a job of ``store_worker.py``."""
+    worker = str(Path(__file__).with_name("store_worker.py"))
+    return subprocess.Popen([sys.executable, worker, *arguments], stdout=subprocess.PIPE, text=True)
 
 
 AWKWARD = ["'; --", "50%25", 'say "hi"', "it's", "emoji 🦊", "naïve-Ωmega", "a\\b", "null", "*", "_"]

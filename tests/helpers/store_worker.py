@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from store_data import build
+from store_data import FakeEncoder, build
 
 from memlab.errors import StoreError
 from memlab.store import MemoryStore, conversations
@@ -56,7 +56,28 @@ def ingest_with_small_files(place: str) -> None:
     print("whole")
 
 
+def hold(place: str) -> None:
+    """Hold a store as a writer does, to be killed."""
+    with MemoryStore.open(place).database.writing():
+        print("holding", flush=True)
+        time.sleep(600)
+
+
+def ingest_steadily(place: str, number: str) -> None:
+    """Write small datasets with their vectors, one after the other, as often as another process is met."""
+    store, encoder = MemoryStore.open(place), FakeEncoder()
+    for part in range(3):
+        for _ in range(20):
+            try:
+                data = build(name=f"w{number}-{part}", seed=part)
+                store.ingest(data)
+                store.vectors.backfill(encoder, data.name, progress=False)
+                break
+            except StoreError as error:
+                if "another process" not in str(error):
+                    raise
+
+
 if __name__ == "__main__":
-    {"together": ingest_together, "slowly": ingest_slowly, "small_files": ingest_with_small_files}[sys.argv[1]](
-        *sys.argv[2:]
-    )
+    jobs = {"together": ingest_together, "slowly": ingest_slowly, "small_files": ingest_with_small_files}
+    (jobs | {"holding": hold, "steadily": ingest_steadily})[sys.argv[1]](*sys.argv[2:])

@@ -10,20 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import store_data
 from polars.testing import assert_frame_equal
-from store_data import FakeEncoder, build
+from store_data import FakeEncoder, build, work
 
 from memlab.errors import StoreError
 from memlab.store import MemoryStore
-from memlab.store.database import Database, guarded, retried
+from memlab.store.database import Database, guarded
 from memlab.store.registry import DATASET_TABLES
-
-WORKER = Path(store_data.__file__).with_name("store_worker.py")
-
-
-def work(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, str(WORKER), *arguments], stdout=subprocess.PIPE, text=True)
 
 
 @pytest.mark.slow
@@ -151,8 +144,8 @@ def test_errors_from_below_say_what_to_do(found: Exception, advice: str) -> None
     assert caught.value.__cause__ is found
 
 
-def test_a_write_that_lost_a_race_is_done_again() -> None:
-    tries: list[int] = []
+def test_a_write_that_lost_a_race_is_done_again(tmp_path: Path) -> None:
+    retried, tries = Database(None, str(tmp_path)).retried, list[int]()
 
     def write() -> str:
         tries.append(1)

@@ -192,16 +192,6 @@ def test_optimizing_drops_what_the_caches_hold_twice_or_for_nothing(store: Memor
 
 
 def test_what_a_killed_process_left_is_swept_and_nothing_of_a_live_one(tmp_path: Path) -> None:
-    place = tmp_path / "store"
-    MemoryStore.open(place).ingest(build())
-    left = place / "turns.lance" / "_indices" / ".tmpAbC"
-    (left / "part").mkdir(parents=True)
-    (left / "part" / "0").write_text("x" * 9)
-    with locked(place):
-        MemoryStore.open(place)
-        assert left.exists()
-    MemoryStore.open(place)
-    assert not left.exists()
     # A process that is gone, one that lives, and one of another machine, which holds its file.
     gone, alive, held = (tmp_path / f".m.json.{pid}.partial" for pid in (4_194_305, os.getpid(), 4_194_306))
     for path in (gone, alive, held):
