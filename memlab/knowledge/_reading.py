@@ -190,7 +190,7 @@ def _spoken_of(text: str, talk: Talk) -> tuple[str | None, str]:
         if len(words) > length and name.lower() in talk.names and name.lower() not in _NO_NAME:
             return talk.names[name.lower()], " ".join(words[length:])
     if first in W["others"]:
-        return "?", text
+        return "?", _noun(text)[1]
     return _named(text, first, talk)
 
 
