@@ -101,8 +101,8 @@ def _formed(forms: tuple[Form, ...], plain: str, talk: Talk) -> Statement | None
         match = form.read.search(plain)
         groups = _filled(match, talk) if match else None
         if groups:
-            parts = (part.format(**groups, me=talk.speaker).strip() for part in (form.subject, form.predicate, form.object))
-            return Statement(*parts)
+            groups["me"] = talk.speaker
+            return Statement(*(part.format(**groups).strip() for part in (form.subject, form.predicate, form.object)))
     return None
 
 

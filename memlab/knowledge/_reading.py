@@ -65,9 +65,8 @@ def read(sentence: str, talk: Talk) -> Iterator[Statement]:
         return
     ago = bool(P["long_ago"].search(plain))
     plain = normal(_led(plain))
-    if not ago:
-        if whole := _attributes.attributed(plain, talk) or _attributes.sentence(plain, talk):
-            yield whole
+    if not ago and (whole := _attributes.attributed(plain, talk) or _attributes.sentence(plain, talk)):
+        yield whole
     yield from _clauses(plain, talk, ago)
 
 
