@@ -156,9 +156,8 @@ def _subject(text: str, talk: Talk) -> tuple[str | None, str]:
     subject, rest = _spoken_of(text, talk)
     if subject is None or subject in (IT, talk.speaker) or subject.casefold() in talk.names:
         return subject, rest
-    last = re.split(r"[ -]", subject)[-1]
-    someone = last.lower() in _SOMEBODY or (subject.isalpha() and subject.lower() not in lexicon())
-    return subject if someone else "?", rest
+    named = subject.isalpha() and subject[1:].islower() and subject.lower() not in lexicon()
+    return subject if named or set(re.split(r"[ -]", subject.lower())) & _SOMEBODY else "?", rest
 
 
 def _spoken_of(text: str, talk: Talk) -> tuple[str | None, str]:

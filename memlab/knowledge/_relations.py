@@ -246,4 +246,4 @@ def _owned(obj: str, bare: str, relation: Relation, verb: Verb) -> str:
         return ""
     if verb.negated:
         return re.sub(r"^(?:any|no)\s+", "", obj)
-    return obj if P["counted"].match(obj) or obj[:1].isupper() else ""
+    return obj if P["counted"].match(obj) else ""
