@@ -73,7 +73,7 @@ def attributed(plain: str, talk: Talk) -> Statement | None:
     if re.search(r"\bnumber\b", match["name"], re.I) and not P["long_number"].search(match["value"]):
         return None
     # "Mum is in Elmwood, room 6" tells of her room, if of anybody's.
-    other = None if talk.he or talk.she else talk.speaker
+    other = None if (talk.he or talk.she) and "'s " not in match["name"] else talk.speaker
     owner = {"his": talk.he, "her": talk.she, "": other, "the": other}.get((match["own"] or "").lower(), talk.speaker)
     return Statement(_owned(match["name"], owner, talk.names), "is", match["value"].strip(" .")) if owner else None
 
