@@ -77,7 +77,7 @@ def verb_phrase(text: str) -> Verb | None:
     >>> from memlab.knowledge._phrase import verb_phrase
     >>> verb_phrase("don't eat meat any more")
     Verb(text='eat meat', tense='present', negated='no longer', now=False)
-    >>> verb_phrase("might move to Bruges").tense, verb_phrase("have been living in Oslo since May").text
+    >>> verb_phrase("will move to Bruges").tense, verb_phrase("have been living in Oslo since May").text
     ('plan', 'live in Oslo since May')
     >>> verb_phrase("would love a dog")
     """
