@@ -23,7 +23,7 @@ from memlab.store import MemoryStore
 from memlab.summarize import by_model as summary_prompts
 
 # Raised by whoever changes what the same turns give.
-CODE_VERSION = 4
+CODE_VERSION = 5
 
 
 def recipe(settings: IndexSettings, service: Service | None = None) -> str:

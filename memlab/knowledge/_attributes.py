@@ -20,7 +20,6 @@ class Talk:
     :param names: names in lower case → as they are written.
     :param he: the person whom "he" would mean; ``she`` likewise.
     :param role: what a name is still wanted for: "my boss isn't Ingrid."
-    :param about: who the message is about, other than who speaks.
     """
 
     speaker: str
@@ -28,7 +27,6 @@ class Talk:
     he: str | None = None
     she: str | None = None
     role: str | None = None
-    about: str | None = None
 
 
 def sentence(plain: str, talk: Talk) -> Statement | None:
@@ -51,30 +49,32 @@ def sentence(plain: str, talk: Talk) -> Statement | None:
         return Statement(role, "is", name["who"])
     wrong = P["is_not"].search(plain)
     talk.role = f"{me}'s {_plain(wrong['role'])}" if wrong else role
-    return _formed(SENTENCES, plain, me, talk)
+    return _formed(SENTENCES, plain, talk)
 
 
-def clause(plain: str, holder: str, talk: Talk) -> Statement | None:
-    """Read a clause that is led by a noun: "gym code 4417", "new boss: a Joris", "bins are on Tuesday".
-
-    :param holder: whose an attribute is that names nobody: who was just spoken of, else who speaks.
+def clause(plain: str, talk: Talk) -> Statement | None:
+    """Read a clause that is led by a noun: "gym code 4417", "new boss: a Joris", "bins go out on Tuesday".
 
     >>> from memlab.knowledge._attributes import Talk, clause
-    >>> clause("my gym code is 4417", "Nora", Talk("Nora"))
+    >>> clause("my gym code is 4417", Talk("Nora"))
     Statement(subject="Nora's gym code", predicate='is', object='4417')
     """
-    return attributed(plain, talk, holder) or _scheduled(plain) or _formed(CLAUSES, plain, holder, talk)
+    return attributed(plain, talk) or _scheduled(plain) or _formed(CLAUSES, plain, talk)
 
 
-def attributed(plain: str, talk: Talk, holder: str) -> Statement | None:
+def attributed(plain: str, talk: Talk) -> Statement | None:
     """Read a number or a code with what it is of: "Mother's number changed, it is 040 70215"."""
     match = P["attributed"].match(plain)
     if not match or P["no_attribute"].search(match["fill"]):
         return None
     if P["no_code"].fullmatch(match["value"]) or P["no_value"].match(plain[match.end() :]):
         return None
-    own = (match["own"] or "").lower()
-    owner = {"his": talk.he, "her": talk.she}.get(own, talk.speaker if re.match(r"my|our|a\b|new", own) else holder)
+    # "We have number 14" is a house.
+    if re.search(r"\bnumber\b", match["name"], re.I) and not P["long_number"].search(match["value"]):
+        return None
+    # "Mum is in Elmwood, room 6" tells of her room, if of anybody's.
+    other = None if (talk.he or talk.she) and "'s " not in match["name"] else talk.speaker
+    owner = {"his": talk.he, "her": talk.she, "": other, "the": other}.get((match["own"] or "").lower(), talk.speaker)
     return Statement(_owned(match["name"], owner, talk.names), "is", match["value"].strip(" .")) if owner else None
 
 
@@ -82,6 +82,9 @@ def _scheduled(plain: str) -> Statement | None:
     """Read on which day something is, again and again, or when it begins."""
     day = P["scheduled"].match(plain)
     if not day or P["once_only"].search(plain[day.end() :]) or P["no_schedule"].search(day["name"]):
+        return None
+    # "The exam is on Tuesday" is over on Wednesday.
+    if P["one_day"].search(day[0]):
         return None
     name, value = _plain(day["name"]), re.sub(r"^on ", "", day["value"])
     if re.match(r"\s*(?:has |got |was )?mov", day["verb"], re.I):
@@ -92,15 +95,14 @@ def _scheduled(plain: str) -> Statement | None:
     return Statement(name, f"{says} {'at' if at else 'on'}", value)
 
 
-def _formed(forms: tuple[Form, ...], plain: str, holder: str, talk: Talk) -> Statement | None:
+def _formed(forms: tuple[Form, ...], plain: str, talk: Talk) -> Statement | None:
     """Give the statement of the first form that fits."""
     for form in forms:
         match = form.read.search(plain)
         groups = _filled(match, talk) if match else None
         if groups:
-            groups |= {"me": talk.speaker, "holder": holder}
-            parts = (part.format(**groups).strip() for part in (form.subject, form.predicate, form.object))
-            return Statement(*parts)
+            groups["me"] = talk.speaker
+            return Statement(*(part.format(**groups).strip() for part in (form.subject, form.predicate, form.object)))
     return None
 
 

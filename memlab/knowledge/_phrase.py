@@ -77,7 +77,7 @@ def verb_phrase(text: str) -> Verb | None:
     >>> from memlab.knowledge._phrase import verb_phrase
     >>> verb_phrase("don't eat meat any more")
     Verb(text='eat meat', tense='present', negated='no longer', now=False)
-    >>> verb_phrase("might move to Bruges").tense, verb_phrase("have been living in Oslo since May").text
+    >>> verb_phrase("will move to Bruges").tense, verb_phrase("have been living in Oslo since May").text
     ('plan', 'live in Oslo since May')
     >>> verb_phrase("would love a dog")
     """
@@ -116,6 +116,9 @@ def verb_phrase(text: str) -> Verb | None:
     if not tense:
         present = tenses & {"present", "third"} and ("past" not in tenses or first.lower() == "read")
         tense = PROGRESSIVE if "ing" in tenses else PRESENT if present else PAST
+    # "I have done yoga" and "we have played chess" are no habits.
+    if tense == PERFECT and "ing" not in tenses and base in W["once"] - {"have", "get"}:
+        tense = PAST
     if base == "be":
         tail = _strip(tail)
         if no := re.match(r"(?:not|never|(?P<over>no longer))\b\s*", tail, re.I):

@@ -13,11 +13,12 @@ from memlab.knowledge._relations import told
 from memlab.language.casual import written
 from memlab.language.clauses import normal
 from memlab.language.lexicon import lexicon
-from memlab.language.people import PETS
+from memlab.language.people import PETS, PLURAL_PERSONS
 from memlab.language.sentences import sentences
 from memlab.language.words import MONTHS, WEEKDAYS
 
 _NO_NAME = W["no_name"] | set(MONTHS) | set(WEEKDAYS)
+_SOMEBODY = KIN | PETS | PLURAL_PERSONS
 _LONGEST_CHANGE = 16
 
 
@@ -64,12 +65,8 @@ def read(sentence: str, talk: Talk) -> Iterator[Statement]:
         return
     ago = bool(P["long_ago"].search(plain))
     plain = normal(_led(plain))
-    if not ago:
-        if whole := _attributes.attributed(plain, talk, talk.about or talk.speaker):
-            yield whole
-            return
-        if whole := _attributes.sentence(plain, talk):
-            yield whole
+    if not ago and (whole := _attributes.attributed(plain, talk) or _attributes.sentence(plain, talk)):
+        yield whole
     yield from _clauses(plain, talk, ago)
 
 
@@ -82,12 +79,8 @@ def _clauses(plain: str, talk: Talk, ago: bool) -> Iterator[Statement]:
     before: str | None = None
     for hinge, piece in _pieces(plain, talk):
         rest = P["no_subject"].sub("I am not ", P["be_after_s"].sub(r"\1 is", _led(piece)))
-        whole = None if ago else _attributes.clause(rest, before or talk.about or talk.speaker, talk)
-        if whole:
+        if whole := None if ago else _attributes.clause(rest, talk):
             yield whole
-            holder = whole.subject
-            if holder not in (IT, talk.speaker) and not holder.startswith(f"{talk.speaker}'s"):
-                talk.about = holder.split("'s ")[0]
             continue
         subject, tail = _subject(rest, talk)
         if subject is None:
@@ -97,7 +90,6 @@ def _clauses(plain: str, talk: Talk, ago: bool) -> Iterator[Statement]:
                 continue
         before = subject
         if subject not in ("?", IT, talk.speaker):
-            talk.about = subject
             kin = subject.rsplit(" ", 1)[-1].lower()
             talk.he, talk.she = (talk.he if kin in W["she"] else subject), (talk.she if kin in W["he"] else subject)
         if verb := verb_phrase(tail):
@@ -108,11 +100,12 @@ def _clauses(plain: str, talk: Talk, ago: bool) -> Iterator[Statement]:
 def _left_out(tail: str, hinge: str, before: str | None, talk: Talk) -> str | None:
     """Say who does what a clause without a subject tells: who was spoken of before "and", else who speaks."""
     tenses = lemma(_verb(tail))[1]
-    if before and tenses and hinge in ("and", "then", "but", "and then", ","):
-        return before
-    # "Looking for a flat is hard" is about looking.
+    if before and hinge in ("and", "then", "but", "and then", ","):
+        return before if tenses - {"present"} or (tenses and before == talk.speaker) else None
+    # "Looking for a flat is hard" is about looking, and what follows a word about somebody may be about them.
     about = "ing" in tenses and P["predicated"].search(tail)
-    return talk.speaker if tenses & {"past", "ing", "participle"} and not about else None
+    others = talk.he or talk.she or hinge in ("who", "which")
+    return talk.speaker if tenses & {"past", "ing", "participle"} and not about and not others else None
 
 
 def _verb(text: str) -> str:
@@ -145,7 +138,7 @@ def _pieces(plain: str, talk: Talk) -> list[tuple[str, str]]:
 
 def _begins(text: str, talk: Talk, *, joined: bool, both: bool) -> bool:
     rest = _led(text)
-    if _attributes.clause(rest, talk.speaker, talk):
+    if _attributes.clause(rest, talk):
         return True
     subject, tail = _subject(rest, talk)
     word = _verb(tail)
@@ -159,7 +152,15 @@ def _begins(text: str, talk: Talk, *, joined: bool, both: bool) -> bool:
 
 
 def _subject(text: str, talk: Talk) -> tuple[str | None, str]:
-    """Give who or what a clause is about, and the rest; nobody where it leaves that out, "?" for what is not known."""
+    """Give who a clause is about, and the rest; nobody where it leaves that out, "?" for things and for the unknown."""
+    subject, rest = _spoken_of(text, talk)
+    if subject is None or subject in (IT, talk.speaker) or subject.casefold() in talk.names:
+        return subject, rest
+    named = subject.isalpha() and subject[1:].islower() and subject.lower() not in lexicon()
+    return subject if named or set(re.split(r"[ -]", subject.lower())) & _SOMEBODY else "?", rest
+
+
+def _spoken_of(text: str, talk: Talk) -> tuple[str | None, str]:
     text = P["be_after_s"].sub(r"\1 is", text)
     if match := P["first"].match(text):
         return talk.speaker, text[match.end() :]
@@ -186,11 +187,8 @@ def _subject(text: str, talk: Talk) -> tuple[str | None, str]:
         name = " ".join(words[:length]).strip(",")
         if len(words) > length and name.lower() in talk.names and name.lower() not in _NO_NAME:
             return talk.names[name.lower()], " ".join(words[length:])
-    if first == "the" and not words[1][0].isdigit():
-        noun, rest = _noun(" ".join(words[1:]))
-        return (noun, rest) if noun else ("?", text)
     if first in W["others"]:
-        return "?", text
+        return "?", _noun(text)[1]
     return _named(text, first, talk)
 
 

@@ -142,7 +142,7 @@ def _statement(subject: str, relation: Relation, verb: Verb, rest: str | None, p
             return None
         return None if verb.negated else Statement(subject, f"used to {relation.base}", obj)
     if tense == PLAN:
-        if verb.negated or relation.kind in ("liked", "state", "age", "role") or relation.told == "end":
+        if verb.negated or relation.kind in ("liked", "food", "state", "age", "role") or relation.told == "end":
             return None
         return Statement(subject, f"plans to {relation.base}", obj)
     if past and tense != PERFECT and relation.told != "once":
@@ -215,7 +215,7 @@ def _object(text: str | None, relation: Relation, verb: Verb) -> str:
     """Cut the object of a relation, and refuse what does not fit it."""
     if text is None:
         return relation.whole
-    obj = nominal(text, most=5 if relation.kind in ("liked", "food") else 7)
+    obj = nominal(text, most={"liked": 5, "food": 3}.get(relation.kind, 7))
     bare = P["article"].sub("", obj)
     if not bare or bare.lower() in ("the", "a", "an", "my", "our", "some"):
         return ""
@@ -246,4 +246,4 @@ def _owned(obj: str, bare: str, relation: Relation, verb: Verb) -> str:
         return ""
     if verb.negated:
         return re.sub(r"^(?:any|no)\s+", "", obj)
-    return obj if P["counted"].match(obj) or obj[:1].isupper() else ""
+    return obj if P["counted"].match(obj) else ""

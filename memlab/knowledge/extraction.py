@@ -120,7 +120,7 @@ def _statements(
             talk = Talk("", people.get(session, {}))
         system, whole = row["role"] == "system", row["text"]
         speaker = (users.get(row["scope"]) if system else row["speaker"]) or "user"
-        talk.speaker, talk.about, talk.role = speaker, None, None
+        talk.speaker, talk.he, talk.she, talk.role = speaker, None, None, None
         told = list(split(_of_user(whole, speaker) if system else whole))
         if row["role"] != "assistant":
             said: list[tuple[Statement, str]] = []

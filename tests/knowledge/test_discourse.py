@@ -107,7 +107,7 @@ def test_a_new_city_erases_no_employer() -> None:
 
 
 def test_a_plan_expires_and_is_believed_until_then() -> None:
-    resolved = _after("I might move to Bruges", "hello", "I like cheese", days=100)
+    resolved = _after("I hope to move to Bruges", "hello", "I like cheese", days=100)
     assert "expired" in resolved.facts["status"].to_list()
     assert _held(resolved) == {"Mel | likes | cheese"}
     assert believed(resolved, as_of=START + timedelta(days=100))["object"].to_list() == ["Bruges"]

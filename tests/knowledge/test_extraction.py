@@ -110,7 +110,7 @@ def test_what_is_no_statement_gives_no_fact(text: str) -> None:
 
 
 def test_a_plan_says_that_it_is_one() -> None:
-    plans = _said("I'm planning to move to Oslo.", "I might adopt a cat.", "I hope to visit Rome.")
+    plans = _said("I'm planning to move to Oslo.", "I'm going to adopt a cat.", "I hope to visit Rome.")
     assert [predicate for _, predicate, _ in plans] == ["plans to live in", "plans to have", "plans to go to"]
 
 
@@ -142,6 +142,15 @@ def test_an_answer_is_read_with_its_question(question: str, answer: str, fact: t
     assert fact in _said(("Tess", question), ("Mel", answer))
     # Another one's answer, or no question at all, says nothing of the kind.
     assert fact not in _said(("Mel", answer))
+
+
+def test_what_somebody_did_once_answers_nothing_of_now() -> None:
+    assert _said(("Tess", "what did u study"), ("Mel", "Geography, I left after a year")) == []
+
+
+def test_he_and_she_are_of_the_same_message() -> None:
+    assert _said("My brother came, he's a paramedic.") == [("Mel's brother", "works as", "a paramedic")]
+    assert _said("My brother rang.", "He's a paramedic.") == []
 
 
 def test_how_it_was_established() -> None:
