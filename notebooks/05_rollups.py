@@ -25,7 +25,7 @@
 #   worse, 39 are open (in 1,000 tokens the turns alone complete 57.5 %).
 # - Picked sentences invent nothing: 0 of 684 and 0 of 759 hold a value that their turns do not.
 #
-# UMAP gives other clusters on another machine, and gave others in a second run here: these numbers move by some points.
+# UMAP makes other clusters of vectors that another machine or number of threads encoded: numbers of clusters move by some points.
 #
 # ![Evidence that each layer still stands on](../figures/gallery/sample-rollups-kept.png)
 #
@@ -247,9 +247,11 @@ line = pl.DataFrame({"compression": shorter, "evidence_kept": [chance[times] for
 line = line.with_columns(series=pl.lit(at_random), layer=pl.lit(""))
 shown = pl.concat([layers, line], how="diagonal")
 fig = drawn.compression(shown, reference=at_random)
+fewest = layers["evidence"].min()
+of_few = f"; at least {fewest:,} where a layer is not in every scope" if fewest < wanted.height else ""
 caption = (
     f"Evidence that each layer still stands on, over how much shorter it is ({data.name}, {len(data.scopes):,} scopes, n = "
-    f"{wanted.height:,} turns that are evidence; 95 % Wilson intervals).{of_given}"
+    f"{wanted.height:,} turns that are evidence{of_few}; 95 % Wilson intervals).{of_given}"
 )
 export(fig, "rollups-kept", data=shown, caption=caption, provenance=dict(bench.provenance), directory=figures)
 
