@@ -274,13 +274,19 @@ cosines = vectors @ vectors.T
 fig = similarity.evidence_matrix(
     cosines, [texts[member] for member in members], evidence=is_evidence, title=question["text"]
 )
-caption = f"Cosine among the evidence (★) of “{question['text']}” and the turns that dense retrieval puts first."
+of_all = f"{sum(is_evidence)} of {len(question['evidence'])} pieces of evidence (★)"
+caption = (
+    f"Cosine among {of_all} of “{question['text']}” and the first {distractors.height} other turns of dense retrieval."
+)
 shown = pl.DataFrame(cosines, schema=members).insert_column(0, pl.Series("turn_id", members))
 export(fig, "similarity-matrix", data=shown, caption=caption, provenance=dict(bench.provenance), directory=figures)
 
 # %% jupyter={"source_hidden": true}
 fig = anatomy.question_anatomy(hits, misses=misses, question=question["text"], system="dense")
-caption = f"The first 15 turns of dense retrieval for “{question['text']}”, and the evidence it misses."
+caption = (
+    f"The first 15 turns of dense retrieval for “{question['text']}”, and the evidence it misses; in colour: sessions that hold "
+    "evidence."
+)
 shown = pl.concat([hits, misses.with_columns(evidence=pl.lit(True))], how="diagonal_relaxed")
 export(fig, "question-anatomy", data=shown, caption=caption, provenance=dict(bench.provenance), directory=figures)
 

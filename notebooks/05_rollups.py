@@ -118,28 +118,6 @@ export(fig, "rollups-time", data=shown, caption=caption, provenance=dict(bench.p
 panels.unfold(periods, mine)
 
 # %% [markdown]
-# ## A tree by likeness
-#
-# The smallest of the memories: of the summaries below each summary the three with the most turns.
-
-# %% jupyter={"source_hidden": true}
-grown = {one: tree.nodes for one, tree in trees["clusters"].items() if tree.nodes.height}
-small = min(grown, key={one: nodes.height for one, nodes in grown.items()}.__getitem__) if grown else scope
-tree_nodes = grown[small] if grown else trees["weeks"][scope].nodes
-shown = tree_nodes.select("node_id", "parent", kind=pl.format("layer {}", "level"), label=topics, n_turns=n_turns)
-nth = pl.col("n_turns").rank("ordinal", descending=True).over("parent")
-shown = shown.filter(~pl.col("parent").is_in(shown["node_id"].implode()).fill_null(False) | (nth <= 3))
-fig = drawn.icicle(shown)
-layers = ", ".join(
-    f"{n:,} on layer {level}" for level, n in tree_nodes.group_by("level").len().sort("level").iter_rows()
-)
-caption = (
-    f"The tree of {'like' if grown else 'dated'} turns of {small} ({data.name}; {tree_nodes.height:,} summaries: {layers}; "
-    "of those below a summary the three with the most turns)."
-)
-export(fig, "rollups-tree", data=shown, caption=caption, provenance=dict(bench.provenance), directory=figures)
-
-# %% [markdown]
 # ## A week beside its sessions
 #
 # The week with the most sessions. Every sentence names the turns that it stands on; a question that is still open is
