@@ -91,7 +91,7 @@ def causes(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
         marker = {"color": tint, "symbol": style.SYMBOLS[(2, 1)[i % 2]], "size": 6, "line": edge}
         traces += [
             go.Bar(x=rows["share"].to_list(), y=at, width=step * 0.9, orientation="h", name=plain(f"{group}: pieces"),
-                   marker={"color": style.faded(tint, 0.45)}),
+                   marker={"color": style.faded(tint, (0.6, 0.25)[i % 2])}),
             go.Scatter(x=rows["alone"].to_list(), y=at, mode="markers", name=plain(f"{group}: answers"), marker=marker,
                        cliponaxis=False),
         ]  # fmt: skip
