@@ -88,12 +88,9 @@ export(fig, "corpus-evidence", caption=caption, provenance=source, directory=fig
 # ## The conversations
 
 # %% jupyter={"source_hidden": true}
-if data.sessions["start"].is_not_null().any():
-    fig = corpus.sessions_over_time(data.sessions)
-    caption = f"Sessions of {data.name} over time; a dot's area is its number of turns."
-    export(fig, "corpus-sessions", caption=caption, provenance=source, directory=figures)
-else:
-    display(Markdown("No session of these conversations has a date."))
+data.sessions.group_by("scope", maintain_order=True).agg(
+    sessions=pl.len(), turns=pl.col("n_turns").sum(), first=pl.col("start").min(), last=pl.col("start").max()
+)
 
 # %% jupyter={"source_hidden": true}
 bench = memlab.Bench.of(data, encoder=encoder, store=store)

@@ -234,21 +234,6 @@ called = (
 )
 called
 
-# %% jupyter={"source_hidden": true}
-fig = ladder.weak_results(weak, threshold=threshold)
-caption = (
-    f"Weakness of the first three turns of the step “{best_plain}”, where the first turn is evidence and where it is not "
-    f"({data.name}, n = {weak.height:,}): share of questions above a weakness; `hyde` is called above the threshold."
-)
-export(
-    fig,
-    "ladder-weakness",
-    data=weak.select("query_id", "value", "right"),
-    caption=caption,
-    provenance=dict(bench.provenance),
-    directory=figures,
-)
-
 # %% [markdown]
 # ## What is still missed
 #

@@ -165,18 +165,9 @@ near = search.search_facts(
 right = answering.filter(pl.col("query_id") == asked["query_id"][0])["fact_id"].implode()
 shown = held.join(near.select("fact_id", "vector"), on="fact_id").with_columns(answers=pl.col("fact_id").is_in(right))
 live = decay_live.sliders(shown, now=now, top=6, question=asked["text"][0])
-live
-
-# %% jupyter={"source_hidden": true}
 live.family.value = "exponential"
 live.sliders["half_life_days"].value = half_life_days
-fig = live.figure
-caption = (
-    f"Exponential decay with a half-life of {half_life_days:g} days beside the default, and the {live.ranking.height} "
-    f"facts that rank first for “{asked['text'][0]}” (n = {shown.height:,} facts of one person; ★: the answer, last where it "
-    "ranks further down); arrows: places gained or lost against the default."
-)
-export(fig, "decay-ranking", data=live.ranking, caption=caption, provenance=about, directory=figures)
+live
 
 # %% [markdown]
 # What is asked, and how much similarity, nearness in the graph and confidence count: choose a question and move the weights. A

@@ -309,7 +309,7 @@ weighed.filter(pl.col("value") == FACTOR).select("data", "group", "n", "before",
 sizes = weighed.filter(pl.col("value") == factors[0]).select("data", "group", "n")
 drawn = weighed.select(
     parameter=pl.lit("factor"), value="value", mean="after", low="low", high="high", baseline="before", system="data",
-    group=pl.col("group"),
+    group=pl.format("{} (n = {})", "group", "n") if len(sizes["data"].unique()) == 1 else pl.col("group"),
 ).sort("group", "system", "value", maintain_order=True)  # fmt: skip
 fig = sweeps.sweep(drawn, panel="group", measure=measure, reference="no bias")
 said = "; ".join(f"{name}, {group}: n = {n:,}" for name, group, n in sizes.iter_rows())

@@ -188,7 +188,7 @@ n = done.table["n"][0]
 caption = (
     f"Complete recall of memories and pipelines on {data.name} (n = {n:,} questions with evidence): left, by tokens that "
     "the texts take; right, in the first ten turns, by the median time of one search (Wilson's 95 % intervals; the dotted "
-    "line joins what no other system beats in both). Times are of one run, and longer where other notebooks run beside it."
+    "line joins what no other system beats in both). Systems that find the same lie on each other. Times are of one run, and longer where other notebooks run beside it."
 )
 export(
     fig, "memories-trade-off", data=done.table, caption=caption, provenance=dict(bench.provenance), directory=figures
@@ -236,7 +236,7 @@ done.missed.filter((pl.col("query_id") == query_id) & (pl.col("system") == "my f
 # %% jupyter={"source_hidden": true}
 why = explain(query_id, baseline, bench, data, k=shown)
 after = why.stages.join(why.evidence.select("turn_id", "text"), on="turn_id", maintain_order="left")
-fig = anatomy.through_stages(after, k=shown)
+fig = anatomy.through_stages(after, k=shown, title=asked["text"])
 caption = (
     f"Where the evidence of one question of {data.name} stands after each stage of {baseline}; before it what the "
     f"stages put together alone. The question is the first with most evidence of those that it completes and the function of the "

@@ -19,6 +19,7 @@ from memlab.language.tokens import Token, stem, stems, tokens
 # Chosen on three conversations of LoCoMo; docs/rollups.md tells how they do on others.
 _COMMON, _PER_WORD, _TOGETHER = 0.2, 0.5, 3.0
 _MOST_WORDS, _MOST_CHARS = 4, 60
+_SMALL = re.compile(r"\b[a-z]+\b")
 _POSSESSIVE = re.compile(r"['’]s$")
 
 
@@ -71,12 +72,15 @@ def _words_and_phrases(rows: pl.DataFrame, speakers: frozenset[str]) -> tuple[pl
         return telling(word) and not (word.text[0].isupper() and word.key in speakers)
 
     said, phrases = list[tuple[int, str, str]](), list[tuple[int, str, str]]()
+    small = {word for text in rows["text"] for word in _SMALL.findall(text)}
     for label, text, speaker in tqdm(rows.iter_rows(), "naming", len(rows), unit=" texts", delay=2, leave=False):
         said += [(label, speaker, word.key) for word in tokens(text) if fits(word)]
         for phrase in noun_phrases(text):
             for start in range(max(len(phrase) - _MOST_WORDS, 0), len(phrase)):
                 part, written = phrase[start:], _POSSESSIVE.sub("", text[phrase[start].start : phrase[-1].end])
                 whole = text[max(phrase[start].start - 1, 0)] != "-"
+                if not phrase[start].start and phrase[start].key in small:  # a capital that begins a text names nobody
+                    written = written[0].lower() + written[1:]
                 if whole and len(written) <= _MOST_CHARS and all(map(fits, part)):
                     phrases.append((label, " ".join(stem([word.key for word in part])), written))
     words = pl.DataFrame(said, {"label": pl.Int64, "speaker": pl.String, "stem": pl.String}, orient="row")

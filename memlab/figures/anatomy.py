@@ -135,8 +135,7 @@ def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.
         ranks = dict(rows.select("stage", "rank").iter_rows())
         hover = [f"{plain(stage)}: {ranks.get(stage) or 'not ranked'}<br>{plain(piece)}" for stage in order]
         heights = [ranks.get(stage) or missing for stage in order]
-        name = clean(piece)
-        names.append(name if len(name) <= 70 else name[:69].rstrip() + "…")
+        names.append(fit(from_what_matters(piece, title), 2 * 230, style.SMALL))
         traces.append(style.marked(list(range(len(order))), heights, names[-1], i, showlegend=True, text=hover,
                                    hoverinfo="text"))  # fmt: skip
     ticks = [1, *(v for v in (3, 10, 30, 100, 300, 1000, 3000, 10000) if v < deepest)]

@@ -82,49 +82,6 @@ def evidence_histogram(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     )  # fmt: skip
 
 
-def sessions_over_time(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
-    """Draw each session as a dot on its scope's line, at its date, its area the number of turns.
-
-    Of more than 24 scopes the first are drawn, and the others counted under the picture.
-
-    :param frame: ``scope``, ``start`` (a date or time) and ``n_turns``, a row a session; sessions without a date are
-        left out, and counted under the picture.
-    """
-    style.need(frame, ("scope", "start", "n_turns"), "sessions_over_time")
-    dated = frame.drop_nulls("start")
-    style.need(dated, (), "sessions_over_time (sessions with a date)")
-    scopes = style.series(dated, "scope")[:_MOST_SCOPES]
-    drawn = dated.filter(pl.col("scope").is_in(scopes))
-    place = {scope: len(scopes) - 1 - i for i, scope in enumerate(scopes)}
-    largest = float(drawn["n_turns"].max() or 1)  # type: ignore[arg-type]
-    rows = drawn.select("scope", "start", "n_turns").iter_rows()
-    hover = [f"{plain(scope)}<br>{start:%d %b %Y}: {n} turns" for scope, start, n in rows]
-    dots = go.Scatter(
-        x=drawn["start"].to_list(), y=[place[s] for s in drawn["scope"]], mode="markers", name="sessions",
-        marker={"size": drawn["n_turns"].to_list(), "sizemode": "area", "sizeref": 2 * largest / 13**2, "sizemin": 1.5,
-                "color": style.faded(style.colour(0), 0.45), "line": {"color": style.colour(0), "width": 0.6}},
-        text=hover, hoverinfo="text",
-    )  # fmt: skip
-    notes = [f"dot area: turns, the largest {int(largest):,}"]
-    hidden = dated["scope"].n_unique() - len(scopes)
-    notes += [f"{hidden:,} more scopes not drawn"] if hidden else []
-    notes += [f"{frame.height - dated.height:,} sessions without a date"] if frame.height > dated.height else []
-    longest = int(max(text_px(clean(scope), style.SMALL) for scope in scopes)) + 14
-
-    def layout_for(px: int) -> dict[str, Any]:
-        left = min(longest, px // 3)
-        small = {"size": 8, "color": style.GREY}
-        below = style.note(escape(fit("; ".join(notes), px - 16, 8)), 1, 0, "right top", yshift=-22, font=small)
-        return style.layout(
-            px, title=title, plot_px=max(17 * len(scopes), 60), left=left, right=14, bottom=40, annotations=[below],
-            xaxis={"type": "date", "nticks": 5 if px < 400 else 10, "tickangle": 0},
-            yaxis={"tickvals": list(place.values()), "range": [-0.7, len(scopes) - 0.3], "ticks": "",
-                   "ticktext": [escape(fit(scope, left - 12, style.SMALL)) for scope in scopes]},
-        )  # fmt: skip
-
-    return style.finish([dots], layout_for)
-
-
 def token_lengths(frame: pl.DataFrame, *, unit: str = "turn", title: str = "") -> go.Figure:
     """Draw the distribution of lengths in tokens on a log axis, with the median marked.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,14 +12,13 @@ import polars as pl
 
 from memlab.errors import DataError, ModelError
 from memlab.figures import style
-from memlab.figures._plotly import go
 from memlab.figures._text import escape, fit, plain
+from memlab.figures.origin import RUNNING
 from memlab.knowledge.confidence import ConfidenceSettings, score
 from memlab.knowledge.decay import FAMILIES, SPACE, AnyCurve, family, parameters
 
 _DAYS, _WEIGHTS = (1.0, 3650.0), (0.4, 0.3)
-_ROW_PX, _CURVE_PX, _GAP_PX = 25, 96, 46
-_STAR = {"symbol": "star", "size": 11, "color": style.EVIDENCE, "line": {"color": "black", "width": 1}}
+_ROW_PX, _WIDE_PX, _MIDDLE = 27, 676, 'text-anchor="middle"'
 
 
 class Live:
@@ -32,7 +31,7 @@ class Live:
     :ivar settings: the settings as the sliders stand.
     :ivar ranking: the first facts: ``place`` (from 1), ``before`` (place at the start), ``statement``, ``age_days``,
         ``answers``, ``retention``, ``confidence``, ``vector`` and ``score``.
-    :ivar figure: curve and ranking, for :func:`memlab.figures.export`.
+    :ivar svg: curve and ranking; where no screen is (a saved notebook, its HTML) it stands alone.
     :ivar refused: why the last move was not followed; empty if it was.
     """
 
@@ -51,7 +50,7 @@ class Live:
             "days_later": _slider("days_later", 0.0, (0.0, 730.0), log=False),
         }
         self.family = ipywidgets.Dropdown(options=list(FAMILIES), value=settings.decay.family, description="family")
-        self._box, self._message, self._shown = ipywidgets.VBox(), ipywidgets.HTML(), ipywidgets.Output()
+        self._box, self._message, self._shown = ipywidgets.VBox(), ipywidgets.HTML(), ipywidgets.HTML()
         for slider in self._others.values():
             slider.observe(self._moved, "value")
         self.family.observe(self._chosen, "value")
@@ -92,16 +91,13 @@ class Live:
         answer = table.filter("answers").head(1).filter(pl.col("place") > self._top)
         self.ranking = pl.concat([table.head(self._top - answer.height), answer])
         curves = {"curve at the start": self._first.decay, "curve now": curve}
-        self.figure = curve_and_ranking(self.ranking, curves, title=self._question)
-        # As drawn, at the width of a page: a copy for it would take as long as all the rest of a move.
-        drawn = json.loads(self.figure.to_json())
-        drawn["layout"].pop("meta")
-        shown = {"application/vnd.plotly.v1+json": drawn}
-        # Set, not captured: capturing takes messages both ways, which a notebook that is run without a screen may lose.
-        self._shown.outputs = ({"output_type": "display_data", "data": shown, "metadata": {}},)
+        self.svg = self._shown.value = _svg(self.ranking, curves, self._question)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        return self.widget._repr_mimebundle_(**options)
+        still = {"text/html": self.svg, "text/plain": "sliders; open the notebook in JupyterLab to move them"}
+        if RUNNING in os.environ:  # no screen: a widget would leave nothing in the saved notebook
+            return still
+        return still | self.widget._repr_mimebundle_(**options)
 
 
 def sliders(
@@ -177,69 +173,69 @@ def _scored(facts: pl.DataFrame, now: datetime, settings: ConfidenceSettings) ->
     )
 
 
-def curve_and_ranking(ranking: pl.DataFrame, curves: Mapping[str, AnyCurve], *, title: str = "") -> go.Figure:
-    """Draw the ranking of facts that a decay curve makes, under that curve and the one at the start.
+def _svg(ranking: pl.DataFrame, curves: Mapping[str, AnyCurve], title: str) -> str:
+    """Draw the curves with the facts on them, and beside them the ranking with its scores.
 
-    :param ranking: ``place``, ``before``, ``statement``, ``answers``, ``age_days``, ``retention``, ``confidence``,
-        ``score``, and ``vector``, null where the rank is by confidence alone; see :class:`Live`.
-    :param curves: the curve at the start and the one now.
+    By hand: plotly takes a few hundred milliseconds for each new picture in JupyterLab.
     """
-    style.need(ranking, ("place", "before", "statement", "answers", "age_days", "retention", "score"), "ranking")
-    dated = ranking.drop_nulls("age_days")
-    oldest = max(365.0, float(dated["age_days"].max() or 0) * 1.05)  # type: ignore[arg-type]
-    days = np.linspace(0, oldest, 200)
-    own: dict[str, Any] = {"color": style.colour(0), "width": 1.8, "line": {"simplify": False}}
-    traces: list[Any] = [
-        style.line(days, curve.retention(days), name, hoverinfo="name+x+y", **look)
-        for (name, curve), look in zip(curves.items(), ({"dash": "dash", "width": 1.2}, own), strict=False)
-    ]
-    for answers, name in ((False, "a fact, ranked"), (True, "one that answers")):
-        its = dated.filter(pl.col("answers") == answers)
-        if its.height:
-            look = _STAR if answers else {"color": "white", "size": 6, "line": {"color": style.INK, "width": 1.2}}
-            traces.append(
-                go.Scatter(x=its["age_days"].to_list(), y=its["retention"].to_list(), mode="markers", name=name,
-                           cliponaxis=False, marker=look, hoverinfo="text", text=list(map(plain, its["statement"])))
-            )  # fmt: skip
-    parts = {"confidence": ranking["score"]}
-    if ranking["vector"].null_count() < ranking.height:
-        similar = _WEIGHTS[0] * ranking["vector"].fill_null(0)
-        parts = {f"{_WEIGHTS[0]} · similarity": similar, f"{_WEIGHTS[1]} · confidence": ranking["score"] - similar}
-    rows = [float(ranking.height - place) for place in range(ranking.height)]
-    for (name, share), tint in zip(parts.items(), [style.NOISE, style.colour(0)][-len(parts) :], strict=True):
-        traces.append(
-            go.Bar(x=share.to_list(), y=rows, name=name, marker={"color": tint}, orientation="h", width=0.28,
-                   hoverinfo="x+name", **style.axes(1))
-        )  # fmt: skip
-    most = float(ranking["score"].max()) or 1.0  # type: ignore[arg-type]
-    facets: list[dict[str, Any]] = [
-        {"px": _CURVE_PX, "xaxis": {"title": {"text": "days since the last access"}, "nticks": 6, "range": [0, oldest]},
-         "yaxis": {"title": {"text": "retention"}, "range": [0, 1.03]}},
-        {"px": _ROW_PX * ranking.height + 8,
-         "xaxis": {"title": {"text": "score"}, "range": [0, most * 1.05], "nticks": 5},
-         "yaxis": {"visible": False, "range": [0.5, ranking.height + 0.75]}},
-    ]  # fmt: skip
-
-    def layout_for(px: int) -> dict[str, Any]:
-        columns = 1 if px <= style.WIDTHS["column"] else 2
-        shown = facets if columns == 1 else [facet | {"px": facets[1]["px"]} for facet in facets]
-        return style.panels(
-            px, shown, columns=columns, gap=(44, _GAP_PX), title=title, names=[trace.name for trace in traces],
-            bottom=38, barmode="stack",
-            annotations=_listed(ranking, (px - 42 - 12 - 44 * (columns - 1)) / columns),
-        )  # fmt: skip
-
-    return style.finish(traces, layout_for)
+    tall = max(206, 34 + _ROW_PX * ranking.height + 16)
+    head = _text(0, 14, fit(title, _WIDE_PX, 11, bold=True), 'font-weight="bold"')
+    parts = [head, *_plotted(ranking, curves), *_listed(ranking, tall)]
+    look = f"background:white;font:{style.TEXT}px {escape(style.FONT)}"
+    size = f'width="{_WIDE_PX}" height="{tall}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} fill="{style.INK}" style="{look}">{"".join(parts)}</svg>'
 
 
-def _listed(ranking: pl.DataFrame, room: float) -> list[dict[str, Any]]:
+def _text(x: float, y: float, said: str, more: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" {more}>{escape(said)}</text>'
+
+
+def _plotted(ranking: pl.DataFrame, curves: Mapping[str, AnyCurve]) -> Iterator[str]:
+    oldest = max(365.0, float(ranking["age_days"].max() or 0) * 1.05)  # type: ignore[arg-type]
+    step = next((step for step in (60, 120, 365, 730, 1825) if oldest / step < 8), 3650)
+
+    def at(days: float, share: float) -> tuple[float, float]:
+        return 40 + 250 * days / oldest, 150 - 120 * share
+
+    for share in (0, 0.5, 1):
+        yield f'<path d="M40 {at(0, share)[1]}h250" stroke="{style.RULE}"/>'
+        yield _text(36, at(0, share)[1] + 3, f"{share:g}", 'text-anchor="end"')
+    for day in range(0, int(oldest) + 1, step):
+        yield _text(at(day, 0)[0], 164, f"{day:,}", _MIDDLE)
+    yield _text(165, 178, "days since the last access", _MIDDLE)
+    yield _text(10, 90, "retention", f'{_MIDDLE} transform="rotate(-90 10 90)"')
+    days = np.linspace(0, oldest, 80)
+    looks = ((style.GREY, "5 4"), (style.colour(0), ""))
+    for i, ((name, curve), (tint, dash)) in enumerate(zip(curves.items(), looks, strict=True)):
+        points = "L".join(
+            "{:.1f} {:.1f}".format(*at(*point)) for point in zip(days, curve.retention(days), strict=True)
+        )
+        for path in (points, f"{40 + 130 * i} 196h24"):
+            yield f'<path d="M{path}" fill="none" stroke="{tint}" stroke-width="1.8" stroke-dasharray="{dash}"/>'
+        yield _text(68 + 130 * i, 199, name)
+    for row in ranking.drop_nulls("age_days").iter_rows(named=True):
+        x, y = at(row["age_days"], row["retention"])
+        mark, tint, size = ("★", style.EVIDENCE, 17) if row["answers"] else ("●", "white", 12)
+        look = f'font-size="{size}" fill="{tint}" stroke="{style.INK}" {_MIDDLE} dominant-baseline="central"'
+        yield f'<text x="{x:.1f}" y="{y:.1f}" {look}>{mark}<title>{plain(row["statement"])}</title></text>'
+
+
+def _listed(ranking: pl.DataFrame, tall: int) -> Iterator[str]:
     """Write each fact above its bar, with how far it has moved since the start."""
-    notes = []
-    for i, row in enumerate(ranking.to_dicts()):
-        moved = row["before"] - row["place"]
+    left, room, tints = 316, 330, (style.NOISE, style.colour(0))
+    most = float(ranking["score"].max()) or 1.0  # type: ignore[arg-type]
+    for i, row in enumerate(ranking.iter_rows(named=True)):
+        y, moved = 34 + _ROW_PX * i, row["before"] - row["place"]
         shift = f" {'▲' if moved > 0 else '▼'}{abs(moved)}" if moved else ""
-        text = f"{'★ ' * row['answers']}{row['place']}{shift}  {row['statement']}"
-        text = escape(fit(text, room - 8, style.SMALL, bold=row["answers"]))
-        text = f"<b>{text}</b>" if row["answers"] else text
-        notes.append(style.note(text, 0, ranking.height - i + 0.2, "left bottom", xref="x2", yref="y2"))
-    return notes
+        said = f"{'★ ' * row['answers']}{row['place']}{shift}  {row['statement']}"
+        # A browser may draw a wider font than the one that is measured here.
+        yield _text(left, y, fit(said, 285, style.TEXT, bold=row["answers"]), 'font-weight="bold"' * row["answers"])
+        similar = _WEIGHTS[0] * (row["vector"] or 0.0)
+        for start, width, tint in ((0.0, similar, tints[0]), (similar, row["score"] - similar, tints[1])):
+            x, wide = left + room * start / most, room * max(width, 0) / most
+            yield f'<rect x="{x:.1f}" y="{y + 4}" width="{wide:.1f}" height="6" fill="{tint}"/>'
+        yield _text(_WIDE_PX - 4, y + 11, f"{row['score']:.2f}", 'text-anchor="end"')
+    if ranking["vector"].null_count() < ranking.height:
+        for i, (weight, name) in enumerate(zip(_WEIGHTS, ("similarity", "confidence"), strict=True)):
+            yield f'<rect x="{left + 130 * i}" y="{tall - 16}" width="8" height="8" fill="{tints[i]}"/>'
+            yield _text(left + 12 + 130 * i, tall - 8, f"{weight} · {name}")

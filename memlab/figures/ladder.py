@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from memlab.evaluate.printing import number
@@ -72,35 +71,6 @@ def _ms(value: float | None) -> str:
     return "" if value is None else f"{value:,.1f} ms" if value < 10 else f"{value:,.0f} ms"
 
 
-def weak_results(frame: pl.DataFrame, *, threshold: float, title: str = "") -> go.Figure:
-    """Draw how weak the first results are where the first one is right and where it is wrong.
-
-    The height of a line at the threshold is the share of those questions that would be called weak.
-
-    :param frame: ``value`` (weakness, larger is weaker) and ``right`` (a truth value), a row a question.
-    :param threshold: above it a result is called weak.
-    """
-    style.need(frame, ("value", "right"), "weak_results")
-    ends = [float(v) for v in (frame["value"].min(), frame["value"].max())]  # type: ignore[arg-type]
-    low, high = min(ends[0], threshold) - 0.2, max(ends[1], threshold) + 0.2
-    traces, names = list[Any](), list[str]()
-    for right, of_kind in style.parts(frame.sort("right", "value", descending=[True, False]), "right"):
-        values = of_kind["value"].to_numpy()
-        weak = (values > threshold).mean()
-        names.append(f"first result {'right' if right else 'wrong'} (n = {len(values):,}): {weak:.0%} weak")
-        share = 1 - np.arange(1, len(values) + 1) / len(values)
-        tint, dash = (style.colour(0), "solid") if right else (style.colour(1), "dash")
-        traces.append(style.line([low, *values, high], [1.0, *share, 0.0], names[-1], tint, width=1.6, dash=dash,
-                                 line={"shape": "hv"}))  # fmt: skip
-    names.append(f"threshold {threshold:g}".replace("-", "−"))
-    traces.append(style.line([threshold] * 2, [0, 1], names[-1], width=1.2, dash="dot"))
-    return style.plot(
-        traces, title=title, names=names, plot_px=180,
-        xaxis={"title": {"text": "weakness of the first results"}, "range": [low, high]},
-        yaxis={"title": {"text": "share of questions above"}, "range": [0, 1.02]},
-    )  # fmt: skip
-
-
 def causes(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     """Draw what share of the missed evidence each cause has, and what share of lost answers it alone holds back.
 
@@ -121,7 +91,7 @@ def causes(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
         marker = {"color": tint, "symbol": style.SYMBOLS[(2, 1)[i % 2]], "size": 6, "line": edge}
         traces += [
             go.Bar(x=rows["share"].to_list(), y=at, width=step * 0.9, orientation="h", name=plain(f"{group}: pieces"),
-                   marker={"color": style.faded(tint, 0.45)}),
+                   marker={"color": style.faded(tint, (0.6, 0.25)[i % 2])}),
             go.Scatter(x=rows["alone"].to_list(), y=at, mode="markers", name=plain(f"{group}: answers"), marker=marker,
                        cliponaxis=False),
         ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from memlab.figures._text import clean, escape, fit, place, plain, text_px, wrap
 _ROW_PX, _LEGIBLE_PX = 26, 10
 _MOST_PX = {"column": 370, "full": 560}
 _SIDE_PX, _HEAD_PX = 8, 16
+# The last topic of a label: one that has no room is left out rather than cut.
+_LAST = r"[,:] [^,:]*$"
 
 
 def _laid(frame: pl.DataFrame) -> list[dict[str, Any]]:
@@ -45,7 +48,7 @@ def _laid(frame: pl.DataFrame) -> list[dict[str, Any]]:
 def icicle(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     """Draw a tree from the left to the right: each node a box as high as all that is below it.
 
-    Every leaf is as high as any other. A label is cut to its box, and left out where the box is too low for one; the
+    Every leaf is as high as any other. Of a label as many topics stand in a box as have room; the
     page says all of it where the mouse points.
 
     :param frame: a row a node, in the order to draw from the top: ``node_id``, ``parent`` (null, or an id that is not
@@ -104,7 +107,9 @@ def _boxed(row: dict[str, Any], edges: np.ndarray, across: int, row_px: float) -
     if high < _LEGIBLE_PX:
         return None
     room = (edges[row["depth"] + 1] - edges[row["depth"]]) * across - 8
-    lines = wrap(row["label"], room, style.SMALL, lines=max(1, min(4, int((high - 2) // 11))))
+    most, label = max(1, min(4, int((high - 2) // 11))), str(row["label"])
+    while (lines := wrap(label, room, style.SMALL, lines=most))[-1].endswith("…") and re.search(_LAST, label):
+        label = re.sub(_LAST, "", label)
     return style.note(style.broken(lines), edges[row["depth"]], row["middle"], "left middle", xref="x", yref="y",
                       xshift=3, align="left")  # fmt: skip
 

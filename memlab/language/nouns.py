@@ -58,4 +58,5 @@ def _calm(word: str) -> str:
 
 def telling(word: Token) -> bool:
     """Say whether a conversation could be about a word."""
-    return len(word.key) > 1 and word.key not in NOT_ABOUT and any(map(str.isalpha, word.key))
+    bare = word.key.rstrip("stndrh") if word.key[0].isdigit() else word.key  # "12th" is a time
+    return len(word.key) > 1 and word.key not in NOT_ABOUT and any(map(str.isalpha, bare))

@@ -12,7 +12,7 @@ def topics(sentences: pl.DataFrame, *, by: str = "session_id", n_topics: int = 6
 
     They set a group apart from the other groups of its scope, and what several people speak of counts more
     (:func:`memlab.cluster.cluster_terms`). Words of courtesy and of time, and the names of those who take part, are no
-    topics.
+    topics; nor is what an assistant says, unless nobody else does.
 
     :param sentences: what :func:`memlab.summarize.split` gives; ``by`` is the column that names the group.
     :returns: the group and ``topics``, a list that may be empty.
@@ -24,7 +24,9 @@ def topics(sentences: pl.DataFrame, *, by: str = "session_id", n_topics: int = 6
     'pottery class'
     """
     parts = [pl.DataFrame(schema={by: sentences.schema[by], "topics": pl.List(pl.String)})]
-    for rows in sentences.filter(pl.col(by).is_not_null()).partition_by("scope", maintain_order=True):
+    person = pl.col("speaker") != "assistant"
+    told = sentences.filter(pl.col(by).is_not_null() & (person | ~person.any().over(by)))
+    for rows in told.partition_by("scope", maintain_order=True):
         groups = rows[by].unique(maintain_order=True)
         labels = rows[by].replace_strict(groups, range(len(groups)), return_dtype=pl.Int64).to_numpy()
         named = cluster_terms(rows["text"].to_list(), labels, n_terms=n_topics, speakers=rows["speaker"].to_list())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable
 from typing import Any
 
@@ -98,9 +97,6 @@ def pairs() -> pl.DataFrame:
     return pl.DataFrame({"kind": ["evidence"] * 50 + ["random"] * 50, "similarity": rng.uniform(0, 1, 100)})
 
 
-SESSIONS = pl.DataFrame(
-    {"scope": ["a", "a", "b"], "start": [dt.datetime(2023, 1, 2), dt.datetime(2023, 5, 1), None], "n_turns": [4, 9, 2]}
-)
 KINDS = pl.DataFrame(
     {"question_type": ["multi", "multi", "single"], "evidence_sessions": [2, 3, 1], "count": [5, 3, 9]}
 )
@@ -125,7 +121,6 @@ CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
     ),
     "kinds": (lambda: corpus.question_kinds(KINDS), ["multi", "single", "sessions that the evidence is in"]),
     "evidence": (lambda: corpus.evidence_histogram(pl.DataFrame({"n_evidence": [1, 1, 2, 14]})), ["10+", "n = 4"]),
-    "sessions": (lambda: corpus.sessions_over_time(SESSIONS), ["1 sessions without a date", "largest 9"]),
     "tokens": (lambda: corpus.token_lengths(pl.DataFrame({"tokens": [1, 5, 40, 900]})), ["turns: median 22, n = 4"]),
     "sweep": (lambda: sweeps.sweep(swept()), ["λ", "clusters", "plain top-k", LONG]),
     "forest": (lambda: selection.forest(compared()), ["+.051 [+.020, +.080] p<.001", "−.020", "(n = 332)", LONG]),
@@ -180,7 +175,6 @@ def test_same_frame_gives_the_same_figure() -> None:
         (similarity.evidence_similarity, pairs()),
         (anatomy.question_anatomy, hits()),
         (corpus.question_kinds, KINDS),
-        (corpus.sessions_over_time, SESSIONS),
         (sweeps.sweep, swept()),
         (selection.forest, compared()),
     ],

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import polars as pl
 import pytest
-from drawn_words import drawn
 
 from memlab.errors import DataError, ModelError
-from memlab.figures import decay_live, style
+from memlab.figures import decay_live
+from memlab.figures.origin import running
 from memlab.knowledge import confidence
 from memlab.knowledge.confidence import ConfidenceSettings
 from memlab.knowledge.decay import FAMILIES, Exponential, PlateauLinear
@@ -36,8 +39,11 @@ def facts(**more: object) -> pl.DataFrame:
     )
 
 
-def line(live: decay_live.Live) -> np.ndarray:
-    return np.asarray(live.figure.data[1].y)
+def line(live: decay_live.Live, curve: int = 1) -> np.ndarray:
+    """Days and retention of a curve as it is drawn; each is followed by its mark in the legend."""
+    paths = [path.get("d", "") for path in ElementTree.fromstring(live.svg).iter() if path.get("fill") == "none"]
+    places = np.array(re.findall(r"[\d.]+", paths[2 * curve]), float).reshape(-1, 2)
+    return np.column_stack([(places[:, 0] - 40) / 250 * 365, (150 - places[:, 1]) / 120])
 
 
 def test_a_move_changes_curve_and_ranking() -> None:
@@ -56,8 +62,9 @@ def test_a_move_changes_curve_and_ranking() -> None:
     # What is drawn is what the package computes.
     scored = confidence.score(facts().filter(~pl.col("superseded")), now=NOW, settings=live.settings)
     assert live.ranking["confidence"].to_list() == sorted(scored["confidence"], reverse=True)
-    np.testing.assert_allclose(line(live), live.settings.decay.retention(np.asarray(live.figure.data[1].x)))
-    np.testing.assert_allclose(live.figure.data[0].y, start)
+    days, retention = line(live).T
+    np.testing.assert_allclose(retention, live.settings.decay.retention(days), atol=2e-3)
+    np.testing.assert_array_equal(line(live, 0), start)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -88,31 +95,31 @@ def test_similarity_weighs_in_and_time_goes_on() -> None:
 
 def test_a_move_that_makes_no_curve_is_refused_and_the_last_one_stays() -> None:
     live = decay_live.sliders(facts(), now=NOW)
-    figure, settings = live.figure, live.settings
+    svg, settings = live.svg, live.settings
     live.sliders["plateau_days"].value = 3000.0
     assert "it must come after the plateau" in live.refused
-    assert live.figure is figure
+    assert live.svg is svg
     assert live.settings == settings
     live.sliders["plateau_days"].value = 20.0
     assert live.refused == ""
     assert live.settings.decay == PlateauLinear(20.0)
 
 
-def test_its_picture_has_its_words_at_both_widths() -> None:
+def test_its_picture_has_its_words_in_well_formed_svg() -> None:
     live = decay_live.sliders(facts(vector=0.5), now=NOW, settings=ConfidenceSettings(decay=Exponential(90)))
     live.sliders["half_life_days"].value = 10.0
-    shown = drawn(live.figure, rendered=True)
-    for text in ("Ann <b>rows</b>.", "curve now", "curve at the start", "0.4 · similarity", "retention", "score"):
+    shown = [element.text for element in ElementTree.fromstring(live.svg).iter()]
+    for text in ("1 Ann <b>rows</b>.", "curve now", "curve at the start", "0.4 · similarity", "retention"):
         assert text in shown, f"{text!r} not drawn; drawn: {shown}"
-    for width, px in style.WIDTHS.items():
-        layout = style.for_width(live.figure, width).layout
-        assert layout.width == px
-        assert layout.height < 3 * px
 
 
 def test_a_notebook_shows_the_widget() -> None:
     live = decay_live.sliders(facts(), now=NOW)
     assert "application/vnd.jupyter.widget-view+json" in live._repr_mimebundle_()
+    book = Path(__file__).parents[2] / "notebooks" / "04_confidence_decay.ipynb"
+    with running(book, {}):  # without a screen a widget would leave nothing
+        assert live._repr_mimebundle_()["text/html"] == live.svg
+        assert len(live._repr_mimebundle_()) == 2
     assert len(live.widget.children[1].children) == len(live.sliders)
 
 

@@ -29,10 +29,6 @@ def steps(ceiling: float = 1.0) -> pl.DataFrame:
     return pl.concat([table.with_columns(group=pl.lit(name), n=pl.lit(n)) for name, n in groups])
 
 
-def weak() -> pl.DataFrame:
-    return pl.DataFrame({"value": [-5.0, -4.0, -2.0, -3.5, -1.0], "right": [True, True, True, False, False]})
-
-
 def caused() -> pl.DataFrame:
     n = [0, 3, 0, 0, 5, 2, 0, 10, 0, 0]
     table = pl.DataFrame({"cause": list(CAUSES), "n": n}).with_columns(
@@ -51,10 +47,6 @@ CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
             ".400 −.100 [−.150, −.050] p<.001",
             "no gain",
         ],
-    ),
-    "weak": (
-        lambda: ladder.weak_results(weak(), threshold=-3.0),
-        ["first result right (n = 3): 33% weak", "first result wrong (n = 2): 50% weak", "threshold −3"],
     ),
     "causes": (lambda: ladder.causes(caused()), ["other words", "all: pieces", "≥ 2: answers", "10"]),
 }
@@ -103,16 +95,6 @@ def test_a_ceiling_is_named_where_it_is_below_one() -> None:
     assert not any("ceiling" in note.text for note in ladder.climb(steps()).layout.annotations)
 
 
-def test_the_line_of_weak_results_is_the_share_above() -> None:
-    right, wrong, threshold = ladder.weak_results(weak(), threshold=-3.0).data
-    assert list(right.x[1:-1]) == [-5, -4, -2]
-    assert list(right.y[1:-1]) == pytest.approx([2 / 3, 1 / 3, 0])
-    assert list(wrong.y[1:-1]) == [0.5, 0]
-    assert list(threshold.x) == [-3, -3]
-    only = ladder.weak_results(weak().filter("right"), threshold=-3.0).data
-    assert len(only) == 2
-
-
 def test_causes_that_took_nothing_are_left_out_unless_none_took_any() -> None:
     fig = ladder.causes(caused())
     assert list(fig.layout.yaxis.ticktext) == ["caption", "follow-on", "implied", "other words"]
@@ -125,7 +107,6 @@ def test_causes_that_took_nothing_are_left_out_unless_none_took_any() -> None:
     ("chart", "frame"),
     [
         (ladder.climb, steps()),
-        (lambda frame: ladder.weak_results(frame, threshold=0.0), weak()),
         (ladder.causes, caused()),
     ],
 )

@@ -223,7 +223,7 @@ def test_they_run_on_a_log_without_times_where_no_question_spans_sessions(tmp_pa
     ]
     records += [{"scope": "me", "question": f"What about the {o}?", "evidence": ["s0/1"]} for o in THINGS[:4]]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    run(tmp_path / "log.jsonl", tmp_path, undrawn={"corpus-sessions"}, jobs=2, encoder="hashing", n_seeds=1, **FEW)
+    run(tmp_path / "log.jsonl", tmp_path, jobs=2, encoder="hashing", n_seeds=1, **FEW)
 
 
 # What a run is small with: synthetic conversations to learn from, sizes of training, timed questions, labels and facts

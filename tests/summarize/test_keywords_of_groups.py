@@ -36,6 +36,20 @@ def test_topics_share_no_word_and_no_name(chat):
     assert len(found) <= 4
 
 
+def test_what_an_assistant_says_is_no_topic_unless_nobody_else_speaks(chat):
+    advice = "assistant: Cook double grains once, and charred cauliflower too."
+    both = chat("Ann: I raised two lambs in my garden.", advice)
+    alone = chat(advice, session="u/t")
+    found = dict(topics(split(pl.concat([both, alone]))).iter_rows())
+    assert set(found["u/s"]) == {"lambs", "garden"}
+    assert "charred cauliflower" in found["u/t"]
+
+
+def test_topics_hold_no_date_and_no_capital_that_begins_a_sentence(chat):
+    (found,) = topics(split(chat("Ann: Garlic went in on the 12th.", "Ann: I like garlic and Oslo.")))["topics"]
+    assert set(found) == {"garlic", "Oslo"}
+
+
 @pytest.mark.parametrize(
     "text", ["Hi!", "😂", "a a a", "今日は東京へ行きました。", "Я купил дом в Москве на прошлой неделе", "x" * 4_000]
 )
