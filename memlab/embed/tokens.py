@@ -82,9 +82,8 @@ def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:
     :param codes: (t, d / 8) uint8 vectors of compressed tokens.
     """
     dim, width = asked.shape[1], 8 * codes.shape[1]
-    # A rotated unit vector has dimensions of mean size √(2/π)/√d, so that its signs keep √(2/π) of a cosine of 1.
-    rotated = asked.astype(np.float32) @ _rotation(dim).T * np.float32(np.sqrt(np.pi / 2 / dim))
-    filled = np.pad(2 * rotated, ((0, 0), (0, width - dim)))
+    turned = rotated(asked)
+    filled = np.pad(2 * turned, ((0, 0), (0, width - dim)))
     cosines = np.empty((len(asked), len(codes)), np.float32)
     signs = np.empty((_TOGETHER, codes.shape[1], 8), np.float32)
     # The products of a question are small, and their threads wait for each other where another process multiplies too.
@@ -96,8 +95,21 @@ def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:
             cosines[:, start : start + _TOGETHER] = (
                 read.reshape(len(part), width) @ filled.T
             ).T  # sooner than this way
-    cosines -= rotated.sum(axis=1, keepdims=True)
+    cosines -= turned.sum(axis=1, keepdims=True)
     return cosines
+
+
+def rotated(asked: np.ndarray) -> np.ndarray:
+    """Turn tokens so that their products with the signs of a compressed token, 1 and -1, are about their cosines.
+
+    A rotated unit vector has dimensions of mean size √(2/π)/√d, so that its signs keep √(2/π) of a cosine of 1.
+
+    :param asked: (t, d) unit rows.
+    :returns: (t, d) float32.
+    """
+    dim = asked.shape[1]
+    turned: np.ndarray = asked.astype(np.float32) @ _rotation(dim).T * np.float32(np.sqrt(np.pi / 2 / dim))
+    return turned
 
 
 @cache

@@ -28,6 +28,7 @@ from memlab.retrieve.arrays import cosines
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.index import Counted, ScopeWords, Whole
 from memlab.retrieve.late import scope_tokens, token_frequency
+from memlab.retrieve.postings import Gathering, Lookup, by_words
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
@@ -241,6 +242,10 @@ def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool =
                 )
                 bar.update(turns.height)
             store.search.keep_counts(encoder, dataset, scope, language, counted.columns())
+            places = counted.places
+            store.postings.keep(
+                encoder, dataset, scope, places.terms(), (places.ids, places.lengths, places.means())
+            )
     if not large or not isinstance(encoder, TokenEncoder):
         return 0
     store.tokens.arrange(encoder)
@@ -254,6 +259,7 @@ class _Counting:
         self.words: dict[Level, Counter[str]] = {"turn": Counter(), "session": Counter()}
         self.sizes: dict[Level, np.ndarray] = {"turn": np.zeros(3, np.int64), "session": np.zeros(3, np.int64)}
         self.tokens = np.zeros(0)
+        self.places = Gathering()
 
     def add(self, bench: Bench) -> None:
         for level, counter in self.words.items():
@@ -261,11 +267,14 @@ class _Counting:
             counter.update(chain.from_iterable(map(set, texts)))
             lengths = np.array([len(words) for words in texts], np.int64)
             self.sizes[level] += len(lengths), lengths.sum(), lengths @ lengths
+        read = None
         if isinstance(bench.encoder, TokenEncoder) and bench.turns.height:
             read = scope_tokens(bench, slice(0, bench.turns.height))
             more = token_frequency(read.texts, read.inverse, read.start)[0]
             few, many = sorted((self.tokens, more), key=len)
             self.tokens = many + np.pad(few, (0, len(many) - len(few)))
+        turns = bench.documents("turn")
+        self.places.add(turns.ids.tolist(), turns.words, read)
 
     def columns(self) -> dict[str, list[Any]]:
         words = list(self.words["session"] | self.words["turn"])
