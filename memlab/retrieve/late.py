@@ -199,11 +199,13 @@ def in_context(bench: Bench, context: int = 2) -> pl.DataFrame:
     )
 
 
-def query_tokens(bench: Bench) -> TokenVectors:
-    """Embed the tokens of the questions; the last ones asked are remembered."""
+def query_tokens(bench: Bench, known: TokenVectors | None = None) -> TokenVectors:
+    """Embed the tokens of the questions, where they are not known; the last ones asked are remembered."""
     texts = bench.queries["text"].to_list()
     encoder = _token_encoder(bench)
-    return _recent(_asked(bench), tuple(texts), lambda: encoder.encode_tokens(texts, kind="query"))
+    return _recent(
+        _asked(bench), tuple(texts), lambda: encoder.encode_tokens(texts, kind="query") if known is None else known
+    )
 
 
 @once

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from memlab.embed.tokens import TokenEncoder
+from memlab.embed.tokens import TokenEncoder, TokenVectors
 from memlab.language.analysis import tokenize
 from memlab.records import LEVELS, Level, Session, Turn, schema
 from memlab.retrieve.arrays import cosines
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.index import Counted, ScopeWords, Whole
-from memlab.retrieve.late import scope_tokens, token_frequency
+from memlab.retrieve.late import query_tokens, scope_tokens, token_frequency
 from memlab.retrieve.postings import Gathering, Lookup, by_words
 
 if TYPE_CHECKING:
@@ -121,10 +121,11 @@ def around(
     sample, of_sample = search.sample_of(dataset, scope, _sample(listed).to_list(), column=column)
     with ThreadPoolExecutor(1) as beside:
         nearest = beside.submit(search.by_vector, vector, column=column, dataset=dataset, scopes=[scope], k=HITS)
-        by_words = _by_words(search, dataset, scope, text, language, whole)
-    hits = _ranked(
-        nearest.result(), by_words, cosines(vector, sample[column].to_numpy()), listed["n_turns"].to_numpy().sum()
-    )
+        tokens = encoder.encode_tokens([text], kind="query") if isinstance(encoder, TokenEncoder) else None
+        looked = None if whole is None else _looked(store, dataset, asked, encoder, language, whole, tokens)
+        by_words, by_tokens = looked or (_by_words(search, dataset, scope, text, language, whole), None)
+    usual, n = cosines(vector, sample[column].to_numpy()), listed["n_turns"].to_numpy().sum()
+    hits = _ranked(nearest.result(), by_words, usual, n, by_tokens)
     read, around_hits = search.turns_of(dataset, scope, _room(hits, listed), column=column)
     near = _cut(read, hits)
     taken = near["session_id"].unique().implode()
@@ -134,7 +135,7 @@ def around(
     n_near = len(taken[0])
     each = (listed.height - n_near) / max(1, sessions.height - n_near)
     weight = pl.when(others).then(each).otherwise(1.0)
-    return Bench(
+    small = Bench(
         dataset,
         turns.select(*schema(Turn)),
         sessions.select(*schema(Session), weight=weight),
@@ -146,6 +147,9 @@ def around(
         language=language,
         whole=whole,
     ).with_queries(asked)
+    if tokens is not None:
+        query_tokens(small, known=tokens)
+    return small
 
 
 def _sample(listed: pl.DataFrame) -> pl.Series:
@@ -171,21 +175,62 @@ def _by_words(
     return found.with_columns(score=pl.Series(scores, dtype=pl.Float64)).top_k(HITS, by="score")
 
 
-def _ranked(by_meaning: pl.DataFrame, by_words: pl.DataFrame | None, usual: np.ndarray, n: int) -> pl.DataFrame:
-    """Rank the sessions of what was found, by their best turn and what they have of both kinds: roughly ``combsum``.
+def _looked(
+    store: MemoryStore, dataset: str, asked: pl.DataFrame, encoder: Encoder, language: str, whole: Whole,
+    tokens: TokenVectors | None,
+) -> tuple[pl.DataFrame, pl.DataFrame | None] | None:  # fmt: skip
+    """Find turns by the words of a question, and by its tokens, among all of a scope; ``None`` where none are kept."""
+    scope = asked["scope"][0]
+    shared = store.postings.shared(encoder, dataset, scope)
+    if shared is None:
+        return None
+    ids, lengths, means = shared
+    words = tokenize([asked["text"][0]], language=language)[0]
+    near = None if tokens is None or not len(means) else Lookup(tokens, means, whole)
+    terms = [f"w:{word}" for word in words] + (near.terms() if near else [])
+    found = store.postings.read(encoder, dataset, scope, terms)
+    listed = store.search.sessions_of(dataset, scope)
+    end = listed["n_turns"].cum_sum().to_numpy()
+
+    def first(scores: np.ndarray) -> pl.DataFrame:
+        at = np.argpartition(-scores, min(HITS, len(scores) - 1))[:HITS]
+        at = np.sort(at[scores[at] > 0])
+        session = listed["session_id"].gather(np.searchsorted(end, at, side="right"))
+        return pl.DataFrame({"session_id": session, "doc_id": ids.gather(at), "score": scores[at].astype(np.float64)})
+
+    of_words = first(by_words(words, found, lengths, whole.words["turn"]))
+    if near is None:
+        return of_words, None
+    scores = near.scores(found, len(ids))
+    return of_words, first((scores - scores.mean()) / max(float(scores.std()), 1e-9))
+
+
+def _ranked(
+    by_meaning: pl.DataFrame,
+    by_words: pl.DataFrame | None,
+    usual: np.ndarray,
+    n: int,
+    by_tokens: pl.DataFrame | None = None,
+) -> pl.DataFrame:
+    """Rank the sessions of what was found, by their best turn and what they have of each kind: roughly ``best``.
 
     :param usual: cosines of the question with turns drawn at random.
     :param n: turns of the scope, most of which hold no word of the question.
+    :param by_tokens: standardised.
     :returns: ``turn_id``, ``session_id``, and ``rank``, that of the session.
     """
     meaning = (pl.col("score") - usual.mean()) / max(usual.std(), 1e-9)
-    parts = [by_meaning.select("session_id", turn_id="doc_id", meaning=meaning, words=0.0)]
+    parts = [by_meaning.select("session_id", turn_id="doc_id", meaning=meaning)]
     if by_words is not None:
         scores = by_words["score"].to_numpy()
         words = pl.col("score") / max(float(np.sqrt(scores @ scores / n)), 1e-9)
-        parts.append(by_words.select("session_id", turn_id="doc_id", meaning=0.0, words=words))
-    turns = pl.concat(parts).group_by("session_id", "turn_id", maintain_order=True).sum()
-    best = (pl.col("meaning") + pl.col("words")).max() + pl.col("meaning").max() + pl.col("words").max()
+        parts.append(by_words.select("session_id", turn_id="doc_id", words=words))
+    if by_tokens is not None:
+        parts.append(by_tokens.select("session_id", turn_id="doc_id", tokens="score"))
+    found = pl.concat(parts, how="diagonal").fill_null(0.0)
+    turns = found.group_by("session_id", "turn_id", maintain_order=True).sum()
+    kinds = turns.columns[2:]
+    best = pl.sum_horizontal(kinds).max() + pl.sum_horizontal(pl.col(kind).max() for kind in kinds)
     rank = best.over("session_id").rank("dense", descending=True)
     return turns.select("turn_id", "session_id", rank=rank)
 
