@@ -28,7 +28,7 @@ from memlab.retrieve.arrays import cosines
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.index import Counted, ScopeWords, Whole
 from memlab.retrieve.late import query_tokens, scope_tokens, token_frequency
-from memlab.retrieve.postings import Gathering, Lookup, by_words
+from memlab.retrieve.postings import Gathering, Lookup, by_words, standard
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
@@ -119,13 +119,14 @@ def around(
     column = store.vectors.column(encoder)
     whole, listed = _whole(store, dataset, scope, encoder, language), search.sessions_of(dataset, scope)
     sample, of_sample = search.sample_of(dataset, scope, _sample(listed).to_list(), column=column)
-    with ThreadPoolExecutor(1) as beside:
+    with ThreadPoolExecutor(1) as beside:  # the database answers on the other core
         nearest = beside.submit(search.by_vector, vector, column=column, dataset=dataset, scopes=[scope], k=HITS)
         tokens = encoder.encode_tokens([text], kind="query") if isinstance(encoder, TokenEncoder) else None
         looked = None if whole is None else _looked(store, dataset, asked, encoder, language, whole, tokens)
-        by_words, by_tokens = looked or (_by_words(search, dataset, scope, text, language, whole), None)
+        by_words = _by_words(search, dataset, scope, text, language, whole) if looked is None else None
     usual, n = cosines(vector, sample[column].to_numpy()), listed["n_turns"].to_numpy().sum()
-    hits = _ranked(nearest.result(), by_words, usual, n, by_tokens)
+    by_meaning = nearest.result().with_columns(score=(pl.col("score") - usual.mean()) / max(usual.std(), 1e-9))
+    hits = _ranked(by_meaning, by_words, n) if looked is None else _first(by_meaning, looked, listed)
     read, around_hits = search.turns_of(dataset, scope, _room(hits, listed), column=column)
     near = _cut(read, hits)
     taken = near["session_id"].unique().implode()
@@ -178,8 +179,12 @@ def _by_words(
 def _looked(
     store: MemoryStore, dataset: str, asked: pl.DataFrame, encoder: Encoder, language: str, whole: Whole,
     tokens: TokenVectors | None,
-) -> tuple[pl.DataFrame, pl.DataFrame | None] | None:  # fmt: skip
-    """Find turns by the words of a question, and by its tokens, among all of a scope; ``None`` where none are kept."""
+) -> tuple[pl.Series, np.ndarray, np.ndarray] | None:  # fmt: skip
+    """Look through all turns of a scope for the words and tokens of a question; ``None`` where they are not kept.
+
+    :returns: the turns' ids, how well each matches and how well each session: roughly what ``best`` adds up but for
+        meaning.
+    """
     scope = asked["scope"][0]
     shared = store.postings.shared(encoder, dataset, scope)
     if shared is None:
@@ -189,48 +194,54 @@ def _looked(
     near = None if tokens is None or not len(means) else Lookup(tokens, means, whole)
     terms = [f"w:{word}" for word in words] + (near.terms() if near else [])
     found = store.postings.read(encoder, dataset, scope, terms)
-    listed = store.search.sessions_of(dataset, scope)
-    end = listed["n_turns"].cum_sum().to_numpy()
-
-    def first(scores: np.ndarray) -> pl.DataFrame:
-        at = np.argpartition(-scores, min(HITS, len(scores) - 1))[:HITS]
-        at = np.sort(at[scores[at] > 0])
-        session = listed["session_id"].gather(np.searchsorted(end, at, side="right"))
-        return pl.DataFrame({"session_id": session, "doc_id": ids.gather(at), "score": scores[at].astype(np.float64)})
-
-    of_words = first(by_words(words, found, lengths, whole.words["turn"]))
-    if near is None:
-        return of_words, None
-    scores = near.scores(found, len(ids))
-    return of_words, first((scores - scores.mean()) / max(float(scores.std()), 1e-9))
+    size = store.search.sessions_of(dataset, scope)["n_turns"].to_numpy()
+    size = size[size > 0]
+    first, of = np.cumsum(size) - size, np.repeat(np.arange(len(size)), size)
+    turn = standard(by_words(words, found, lengths, whole.words["turn"]))
+    session = standard(by_words(words, found, np.add.reduceat(lengths, first), whole.words["session"], of))
+    if near is not None:
+        scores = near.scores(found, len(ids))
+        turn += 2 * standard(scores)
+        session += 2 * standard(np.maximum.reduceat(scores, first))
+    return ids, turn, session
 
 
-def _ranked(
-    by_meaning: pl.DataFrame,
-    by_words: pl.DataFrame | None,
-    usual: np.ndarray,
-    n: int,
-    by_tokens: pl.DataFrame | None = None,
+def _first(
+    by_meaning: pl.DataFrame, looked: tuple[pl.Series, np.ndarray, np.ndarray], listed: pl.DataFrame
 ) -> pl.DataFrame:
-    """Rank the sessions of what was found, by their best turn and what they have of each kind: roughly ``best``.
+    """Rank the sessions of a scope by what was looked through and by what was found by meaning, standardised.
 
-    :param usual: cosines of the question with turns drawn at random.
+    :returns: as :func:`_ranked`: of the first sessions the turns that were found by meaning, and the one that matches
+        best.
+    """
+    ids, turn, session = looked
+    listed = listed.filter(pl.col("n_turns") > 0).select("session_id", size="n_turns").with_row_index("of")
+    first = (listed["size"].cum_sum() - listed["size"]).to_numpy()
+    near = by_meaning.join(listed, on="session_id", maintain_order="left")
+    meaning = np.zeros(len(session))
+    np.maximum.at(meaning, near["of"].to_numpy(), near["score"].to_numpy())
+    total = np.maximum.reduceat(turn, first) + session + 2 * meaning
+    at = np.argsort(-total, kind="stable")[:HITS]
+    best = [int(first[i] + np.argmax(turn[first[i] : first[i] + listed["size"][int(i)]])) for i in at]
+    ranked = pl.DataFrame({"session_id": listed["session_id"].gather(at), "rank": np.arange(len(at))})
+    turns = [near.select("session_id", turn_id="doc_id"), ranked.select("session_id", turn_id=ids.gather(best))]
+    return pl.concat(turns).unique(maintain_order=True).join(ranked, on="session_id", maintain_order="left")
+
+
+def _ranked(by_meaning: pl.DataFrame, by_words: pl.DataFrame | None, n: int) -> pl.DataFrame:
+    """Rank the sessions of what was found, by their best turn and what they have of both kinds: roughly ``combsum``.
+
+    :param by_meaning: ``score`` standardised.
     :param n: turns of the scope, most of which hold no word of the question.
-    :param by_tokens: standardised.
     :returns: ``turn_id``, ``session_id``, and ``rank``, that of the session.
     """
-    meaning = (pl.col("score") - usual.mean()) / max(usual.std(), 1e-9)
-    parts = [by_meaning.select("session_id", turn_id="doc_id", meaning=meaning)]
+    parts = [by_meaning.select("session_id", turn_id="doc_id", meaning="score", words=0.0)]
     if by_words is not None:
         scores = by_words["score"].to_numpy()
         words = pl.col("score") / max(float(np.sqrt(scores @ scores / n)), 1e-9)
-        parts.append(by_words.select("session_id", turn_id="doc_id", words=words))
-    if by_tokens is not None:
-        parts.append(by_tokens.select("session_id", turn_id="doc_id", tokens="score"))
-    found = pl.concat(parts, how="diagonal").fill_null(0.0)
-    turns = found.group_by("session_id", "turn_id", maintain_order=True).sum()
-    kinds = turns.columns[2:]
-    best = pl.sum_horizontal(kinds).max() + pl.sum_horizontal(pl.col(kind).max() for kind in kinds)
+        parts.append(by_words.select("session_id", turn_id="doc_id", meaning=0.0, words=words))
+    turns = pl.concat(parts).group_by("session_id", "turn_id", maintain_order=True).sum()
+    best = (pl.col("meaning") + pl.col("words")).max() + pl.col("meaning").max() + pl.col("words").max()
     rank = best.over("session_id").rank("dense", descending=True)
     return turns.select("turn_id", "session_id", rank=rank)
 

@@ -88,23 +88,33 @@ def _small(term: np.ndarray, turn: np.ndarray, count: np.ndarray) -> tuple[np.nd
 
 
 def by_words(
-    words: Sequence[str], found: Mapping[str, Posting], lengths: np.ndarray, counted: Counted
+    words: Sequence[str], found: Mapping[str, Posting], lengths: np.ndarray, counted: Counted, of: np.ndarray | None = None
 ) -> np.ndarray:
-    """Score all turns of a scope by BM25: (n,) float32.
+    """Score all turns of a scope by BM25, or all sessions: (n,) float32.
 
     :param words: of a question.
     :param found: the postings of those that the scope has.
-    :param lengths: (n,) words of each turn.
+    :param lengths: (n,) words of each turn or session.
+    :param of: which session each turn is of.
     """
     mean = max(counted.length / counted.n, 1e-9)
     b = min(1.0, max(PASSAGE_B, (counted.squares / counted.n - mean**2) / mean**2))
     scores = np.zeros(len(lengths), np.float32)
     for word in words:
         if f"w:{word}" in found:
-            _, turns, counts = found[f"w:{word}"]
-            norm = PASSAGE_K1 * (1 - b + b * lengths[turns] / mean)
-            scores[turns] += rarity(np.array(float(len(turns))), counted.n) * counts / (counts + norm)
+            _, at, counts = found[f"w:{word}"]
+            if of is not None:
+                first = starts(of[at])
+                at, counts = of[at][first], np.add.reduceat(counts, first, dtype=np.int64)
+            norm = PASSAGE_K1 * (1 - b + b * lengths[at] / mean)
+            scores[at] += rarity(np.array(float(len(at))), counted.n) * counts / (counts + norm)
     return scores
+
+
+def standard(scores: np.ndarray) -> np.ndarray:
+    """Standardise: (n,)."""
+    made: np.ndarray = (scores - scores.mean()) / max(float(scores.std()), 1e-9)
+    return made
 
 
 class Lookup:
