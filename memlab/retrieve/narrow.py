@@ -189,16 +189,15 @@ def _looked(
     shared = store.postings.shared(encoder, dataset, scope)
     if shared is None:
         return None
-    ids, lengths, means = shared
+    ids, of_turns, of_sessions, means = shared
     words = tokenize([asked["text"][0]], language=language)[0]
     near = None if tokens is None or not len(means) else Lookup(tokens, means, whole)
-    terms = [f"w:{word}" for word in words] + (near.terms() if near else [])
-    found = store.postings.read(encoder, dataset, scope, terms)
+    terms = {level: [f"{level}:{word}" for word in words] for level in LEVELS}
+    found = store.postings.read(encoder, dataset, scope, [*chain(*terms.values()), *(near.terms() if near else ())])
     size = store.search.sessions_of(dataset, scope)["n_turns"].to_numpy()
-    size = size[size > 0]
-    first, of = np.cumsum(size) - size, np.repeat(np.arange(len(size)), size)
-    turn = standard(by_words(words, found, lengths, whole.words["turn"]))
-    session = standard(by_words(words, found, np.add.reduceat(lengths, first), whole.words["session"], of))
+    turn = standard(by_words("turn", terms["turn"], found, of_turns, whole))
+    session = standard(by_words("session", terms["session"], found, of_sessions, whole))[size > 0]
+    first = (np.cumsum(size) - size)[size > 0]
     if near is not None:
         scores = near.scores(found, len(ids))
         turn += 2 * standard(scores)
@@ -299,9 +298,8 @@ def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool =
                 bar.update(turns.height)
             store.search.keep_counts(encoder, dataset, scope, language, counted.columns())
             places = counted.places
-            store.postings.keep(
-                encoder, dataset, scope, places.terms(), (places.ids, places.lengths, places.means())
-            )
+            shared = places.ids, *(places.lengths[level] for level in LEVELS), places.means()
+            store.postings.keep(encoder, dataset, scope, places.terms(), shared)
     if not large or not isinstance(encoder, TokenEncoder):
         return 0
     store.tokens.arrange(encoder)
@@ -320,6 +318,7 @@ class _Counting:
     def add(self, bench: Bench) -> None:
         for level, counter in self.words.items():
             texts = bench.documents(level).words
+            self.places.words(level, texts)
             counter.update(chain.from_iterable(map(set, texts)))
             lengths = np.array([len(words) for words in texts], np.int64)
             self.sizes[level] += len(lengths), lengths.sum(), lengths @ lengths
@@ -329,8 +328,7 @@ class _Counting:
             more = token_frequency(read.texts, read.inverse, read.start)[0]
             few, many = sorted((self.tokens, more), key=len)
             self.tokens = many + np.pad(few, (0, len(many) - len(few)))
-        turns = bench.documents("turn")
-        self.places.add(turns.ids.tolist(), turns.words, read)
+        self.places.turns(bench.documents("turn").ids.tolist(), read)
 
     def columns(self) -> dict[str, list[Any]]:
         words = list(self.words["session"] | self.words["turn"])

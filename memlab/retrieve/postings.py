@@ -11,12 +11,15 @@ here the tokens of one number are a centroid, so that nothing has to be learned.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from memlab.embed.tokens import TokenVectors, rotated
+from memlab.records import LEVELS, Level
 from memlab.retrieve.arrays import starts
-from memlab.retrieve.index import PASSAGE_B, PASSAGE_K1, Counted, Whole, rarity
+from memlab.retrieve.bm25 import OF_SESSIONS
+from memlab.retrieve.index import ScopeWords, Whole, rarity
 from memlab.retrieve.late import ScopeTokens, token_pairs
 from memlab.store.postings import Posting
 
@@ -32,26 +35,31 @@ class Gathering:
 
     def __init__(self) -> None:
         self.ids: list[str] = []
-        self.lengths = np.zeros(0, np.int32)
+        self.lengths: dict[Level, np.ndarray] = {level: np.zeros(0, np.int32) for level in LEVELS}
         self._number: dict[str, int] = {}
-        self._words: list[tuple[np.ndarray, ...]] = []
-        self._tokens: list[tuple[np.ndarray, ...]] = []
+        self._parts: dict[str, list[tuple[np.ndarray, ...]]] = {}
         self._sums, self._seen = np.zeros((0, 0), np.float32), np.zeros(0, np.int64)
 
-    def add(self, ids: Sequence[str], words: Sequence[Sequence[str]], read: ScopeTokens | None) -> None:
-        """Add turns: their ids, words and tokens."""
-        first, number = len(self.ids), self._number
-        self.ids.extend(ids)
-        lengths = np.array([len(own) for own in words], np.int64)
-        self.lengths = np.r_[self.lengths, lengths.astype(np.int32)]
-        terms = np.array([number.setdefault(word, len(number)) for own in words for word in own], np.int64)
+    def words(self, level: Level, texts: Sequence[Sequence[str]]) -> None:
+        """Add the words of turns or of sessions."""
+        number, lengths = self._number, np.array([len(own) for own in texts], np.int64)
+        terms = np.array([number.setdefault(word, len(number)) for own in texts for word in own], np.int64)
         size = 1 + len(number)
-        pairs, counts = np.unique(np.repeat(np.arange(len(words)), lengths) * size + terms, return_counts=True)
-        self._words.append(_small(pairs % size, first + pairs // size, np.minimum(counts, 255)))
+        pairs, counts = np.unique(np.repeat(np.arange(len(texts)), lengths) * size + terms, return_counts=True)
+        self._add(level, pairs % size, len(self.lengths[level]) + pairs // size, counts)
+        self.lengths[level] = np.r_[self.lengths[level], lengths.astype(np.int32)]
+
+    def turns(self, ids: Sequence[str], read: ScopeTokens | None) -> None:
+        """Add the ids of turns, and their tokens."""
         if read is not None:
             turn, token = token_pairs(read.texts, read.inverse, read.start)
-            self._tokens.append(_small(token, first + turn, np.ones(len(turn))))
+            self._add("token", token, len(self.ids) + turn, np.ones(len(turn)))
             self._mean(read.texts)
+        self.ids.extend(ids)
+
+    def _add(self, kind: str, term: np.ndarray, at: np.ndarray, count: np.ndarray) -> None:
+        small = term.astype(np.int32), at.astype(np.int32), np.minimum(count, 255).astype(np.uint8)
+        self._parts.setdefault(kind, []).append(small)
 
     def _mean(self, texts: TokenVectors) -> None:
         size, width = 1 + int(texts.ids.max(initial=-1)), 8 * texts.vectors.shape[1]
@@ -72,42 +80,36 @@ class Gathering:
         return np.where(seen > 0, 2 * self._sums / np.maximum(seen, 1) - 1, 0)
 
     def terms(self) -> Iterator[Posting]:
-        """Give each term with its turns: a word as ``w:word``, a token as ``t:number``."""
-        for parts, names in ((self._words, [f"w:{word}" for word in self._number]), (self._tokens, None)):
-            if parts:
-                term, turn, count = (np.concatenate(column) for column in zip(*parts, strict=True))
-                order = np.argsort(term, kind="stable")
-                ends = np.r_[starts(term[order]), len(order)]
-                for at, until in zip(ends[:-1], ends[1:], strict=True):
-                    of = int(term[order[at]])
-                    yield names[of] if names else f"t:{of}", turn[order[at:until]], count[order[at:until]]
-
-
-def _small(term: np.ndarray, turn: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, ...]:
-    return term.astype(np.int32), turn.astype(np.int32), count.astype(np.uint8)
+        """Give each term with where it stands: ``turn:word``, ``session:word`` and ``token:number``."""
+        words = list(self._number)
+        for kind, parts in self._parts.items():
+            term, at, count = (np.concatenate(column) for column in zip(*parts, strict=True))
+            order = np.argsort(term, kind="stable")
+            ends = np.r_[starts(term[order]), len(order)]
+            for first, end in pairwise(ends):
+                of = int(term[order[first]])
+                name = of if kind == "token" else words[of]
+                yield f"{kind}:{name}", at[order[first:end]], count[order[first:end]]
 
 
 def by_words(
-    words: Sequence[str], found: Mapping[str, Posting], lengths: np.ndarray, counted: Counted, of: np.ndarray | None = None
+    level: Level, terms: Sequence[str], found: Mapping[str, Posting], lengths: np.ndarray, whole: Whole
 ) -> np.ndarray:
-    """Score all turns of a scope by BM25, or all sessions: (n,) float32.
+    """Score all turns or sessions of a scope by BM25: (n,) float32.
 
-    :param words: of a question.
+    :param terms: of a question.
     :param found: the postings of those that the scope has.
     :param lengths: (n,) words of each turn or session.
-    :param of: which session each turn is of.
     """
-    mean = max(counted.length / counted.n, 1e-9)
-    b = min(1.0, max(PASSAGE_B, (counted.squares / counted.n - mean**2) / mean**2))
+    counted = ScopeWords.of([], whole=whole.words[level])
+    n, mean = counted.n, counted.mean_length
+    k1, b = counted.normalisation if level == "turn" else OF_SESSIONS
     scores = np.zeros(len(lengths), np.float32)
-    for word in words:
-        if f"w:{word}" in found:
-            _, at, counts = found[f"w:{word}"]
-            if of is not None:
-                first = starts(of[at])
-                at, counts = of[at][first], np.add.reduceat(counts, first, dtype=np.int64)
-            norm = PASSAGE_K1 * (1 - b + b * lengths[at] / mean)
-            scores[at] += rarity(np.array(float(len(at))), counted.n) * counts / (counts + norm)
+    for term in terms:
+        if term in found:
+            _, at, counts = found[term]
+            norm = k1 * (1 - b + b * lengths[at] / mean)
+            scores[at] += rarity(np.array(float(len(at))), n) * counts / (counts + norm)
     return scores
 
 
@@ -141,14 +143,14 @@ class Lookup:
 
     def terms(self) -> list[str]:
         """Name the terms that are looked up."""
-        return [f"t:{token}" for token in {int(t) for _, tokens, _ in self.near for t in tokens}]
+        return [f"token:{token}" for token in {int(t) for _, tokens, _ in self.near for t in tokens}]
 
     def scores(self, found: Mapping[str, Posting], n: int) -> np.ndarray:
         """Score all n turns by how much better than usual their tokens match: (n,) float32."""
         scores, best = np.zeros(n, np.float32), np.zeros(n, np.float32)
         for weight, tokens, gains in self.near:
-            places = [found[f"t:{token}"][1] for token in tokens if f"t:{token}" in found]
-            own = [gain for token, gain in zip(tokens, gains, strict=True) if f"t:{token}" in found]
+            places = [found[f"token:{token}"][1] for token in tokens if f"token:{token}" in found]
+            own = [gain for token, gain in zip(tokens, gains, strict=True) if f"token:{token}" in found]
             for turns, gain in zip(reversed(places), reversed(own), strict=True):  # the nearest last
                 best[turns] = gain
             touched = np.concatenate([*places, np.zeros(0, np.int32)])

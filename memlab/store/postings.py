@@ -16,8 +16,9 @@ from memlab.store.registry import matching, text_hashes
 Posting = tuple[str, np.ndarray, np.ndarray]
 """A term, the turns that it stands in, and how often in each."""
 
-Shared = tuple[pl.Series, np.ndarray, np.ndarray]
-"""The ids of a scope's n turns, in its order; (n,) words of each; (v, d) float32 means of the vectors of tokens."""
+Shared = tuple[pl.Series, np.ndarray, np.ndarray, np.ndarray]
+"""The ids of a scope's n turns, in its order; (n,) words of each, and (m,) of each session; (v, d) float32 mean of the
+signs of each token."""
 
 
 class Postings(Part):
@@ -44,10 +45,11 @@ class Postings(Part):
                 return
             table = self.database.cache("postings", encoder.identity.key)
             of = text_hashes([f"{dataset}\x1f{scope}"])[0]
-            ids, lengths, means = shared
+            ids, *lengths, means = shared
             rows = [(f"{key}:{t}", turns.astype(np.int32), counts.astype(np.uint8)) for t, turns, counts in terms]
-            rows.append((f"{key}:", lengths.astype(np.int32), means.astype(np.float16)))
-            names, turns, counts = zip(*rows, (key, "\x1f".join(ids).encode(), b""), strict=True)
+            turns, sessions = (own.astype(np.int32) for own in lengths)
+            rows += [(key, "\x1f".join(ids).encode(), means.astype(np.float16)), (f"{key}:", turns, sessions)]
+            names, turns, counts = zip(*rows, strict=True)
             columns = [names, [of] * len(names), [bytes(a) for a in turns], [bytes(a) for a in counts]]
             made = pa.table(dict(zip(table.schema.names, columns, strict=True)), schema=table.schema)
             retried(lambda: table.delete(matching(scope=of)))
@@ -70,10 +72,12 @@ class Postings(Part):
                 rows = {k: row for k, *row in self._rows(encoder, [key, f"{key}:"])}
                 if len(rows) < 2:  # not of the dataset as it is now
                     return None
-                ids = pl.Series([rows[key][0]]).cast(pl.String).str.split("\x1f").explode()
-                lengths, means = (np.frombuffer(b, t) for b, t in zip(rows[f"{key}:"], (np.int32, np.float16), strict=True))
-                width = 8 * -(-encoder.dim // 8)
-                self._shared = (name, key), (ids, lengths, means.astype(np.float32).reshape(-1, width))
+                ids = pl.Series([rows[key][0].decode()]).str.split("\x1f").explode()
+                turns, sessions = (np.frombuffer(own, np.int32) for own in rows[f"{key}:"])
+                means = np.frombuffer(rows[key][1], np.float16).astype(np.float32)
+                if len(ids) != len(turns):
+                    return None  # an id holds the sign that parts them
+                self._shared = (name, key), (ids, turns, sessions, means.reshape(-1, 8 * -(-encoder.dim // 8)))
             return self._shared[1]
 
     def read(self, encoder: Encoder, dataset: str, scope: str, terms: Sequence[str]) -> dict[str, Posting]:
@@ -81,7 +85,9 @@ class Postings(Part):
         key = self._key(dataset, scope)
         with self.database.guarded("reading postings"):
             rows = self._rows(encoder, [f"{key}:{term}" for term in terms])
-            each = ((k.removeprefix(f"{key}:"), np.frombuffer(t, np.int32), np.frombuffer(c, np.uint8)) for k, t, c in rows)
+            each = (
+                (k.removeprefix(f"{key}:"), np.frombuffer(t, np.int32), np.frombuffer(c, np.uint8)) for k, t, c in rows
+            )
             return {row[0]: row for row in each}
 
     def _rows(self, encoder: Encoder, keys: list[str]) -> Iterator[tuple[str, bytes, bytes]]:
