@@ -149,13 +149,9 @@ class Lookup:
         """Score all n turns by how much better than usual their tokens match: (n,) float32."""
         scores, best = np.zeros(n, np.float32), np.zeros(n, np.float32)
         for weight, tokens, gains in self.near:
-            places = [found[f"token:{token}"][1] for token in tokens if f"token:{token}" in found]
-            own = [gain for token, gain in zip(tokens, gains, strict=True) if f"token:{token}" in found]
-            for turns, gain in zip(reversed(places), reversed(own), strict=True):  # the nearest last
-                best[turns] = gain
-            touched = np.concatenate([*places, np.zeros(0, np.int32)])
-            # Each turn once, though several of the tokens may stand in it.
-            once = np.flatnonzero(best) if len(touched) > n // 4 else np.unique(touched)
-            scores[once] += weight * best[once]
-            best[once] = 0.0
+            for token, gain in zip(reversed(tokens), reversed(gains), strict=True):  # the nearest last
+                if f"token:{token}" in found:
+                    best[found[f"token:{token}"][1]] = gain
+            scores += np.float32(weight) * best  # all turns: sooner than to sort out which were touched
+            best[:] = 0.0
         return scores
