@@ -46,7 +46,9 @@ class Postings(Part):
             table = self.database.cache("postings", encoder.identity.key)
             of = text_hashes([f"{dataset}\x1f{scope}"])[0]
             ids, *lengths, means = shared
-            rows = [(f"{key}:{t}", turns.astype(np.int32), counts.astype(np.uint8)) for t, turns, counts in terms]
+            rows: list[tuple[str, Any, Any]] = [
+                (f"{key}:{t}", turns.astype(np.int32), counts.astype(np.uint8)) for t, turns, counts in terms
+            ]
             turns, sessions = (own.astype(np.int32) for own in lengths)
             rows += [(key, "\x1f".join(ids).encode(), means.astype(np.float16)), (f"{key}:", turns, sessions)]
             names, turns, counts = zip(*rows, strict=True)
