@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, runtime_checkable
@@ -13,6 +14,7 @@ from memlab.embed.base import Encoder, Kind
 
 _TOGETHER = 1024
 _FEW = 32
+_SHARED = 16  # blocks
 _BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32)
 
 
@@ -82,22 +84,47 @@ def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:
     :param codes: (t, d / 8) uint8 vectors of compressed tokens.
     """
     dim, width = asked.shape[1], 8 * codes.shape[1]
-    # A rotated unit vector has dimensions of mean size √(2/π)/√d, so that its signs keep √(2/π) of a cosine of 1.
-    rotated = asked.astype(np.float32) @ _rotation(dim).T * np.float32(np.sqrt(np.pi / 2 / dim))
-    filled = np.pad(2 * rotated, ((0, 0), (0, width - dim)))
+    turned = rotated(asked)
+    filled = np.pad(2 * turned, ((0, 0), (0, width - dim)))
     cosines = np.empty((len(asked), len(codes)), np.float32)
-    signs = np.empty((_TOGETHER, codes.shape[1], 8), np.float32)
-    # The products of a question are small, and their threads wait for each other where another process multiplies too.
-    threads = 1 if len(asked) <= _FEW else None
-    with _libraries().limit(limits=threads, user_api="blas"):
-        for start in range(0, len(codes), _TOGETHER):  # few enough that they stay in the processor's cache
+
+    def compare(blocks: range) -> None:
+        signs = np.empty((_TOGETHER, codes.shape[1], 8), np.float32)
+        for start in blocks:  # few enough that they stay in the processor's cache
             part = codes[start : start + _TOGETHER]
             read = np.take(_BITS, part, axis=0, out=signs[: len(part)], mode="clip")
             cosines[:, start : start + _TOGETHER] = (
                 read.reshape(len(part), width) @ filled.T
             ).T  # sooner than this way
-    cosines -= rotated.sum(axis=1, keepdims=True)
+
+    # The products of a question are small, and their threads wait for each other where another process multiplies too:
+    # two threads take every other block instead.
+    few, blocks = len(asked) <= _FEW, range(0, len(codes), _TOGETHER)
+    with _libraries().limit(limits=1 if few else None, user_api="blas"):
+        if few and len(blocks) > _SHARED:
+            list(_beside().map(compare, (blocks[::2], blocks[1::2])))
+        else:
+            compare(blocks)
+    cosines -= turned.sum(axis=1, keepdims=True)
     return cosines
+
+
+def rotated(asked: np.ndarray) -> np.ndarray:
+    """Turn tokens so that their products with the signs of a compressed token, 1 and -1, are about their cosines.
+
+    A rotated unit vector has dimensions of mean size √(2/π)/√d, so that its signs keep √(2/π) of a cosine of 1.
+
+    :param asked: (t, d) unit rows.
+    :returns: (t, d) float32.
+    """
+    dim = asked.shape[1]
+    turned: np.ndarray = asked.astype(np.float32) @ _rotation(dim).T * np.float32(np.sqrt(np.pi / 2 / dim))
+    return turned
+
+
+@cache
+def _beside() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(2)
 
 
 @cache

@@ -6,7 +6,7 @@ knows nothing of other people's: :meth:`Documents.words_in` gives them, for BM25
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.embed.text import session_texts, turn_texts
+from memlab.embed.text import session_lines, session_texts, turn_texts
 from memlab.errors import DataError
 from memlab.language.analysis import tokenize
 from memlab.language.tokens import PIECE
@@ -222,6 +222,7 @@ class Documents:
     :param weight: (n,) how many of the scope's documents each stands for, see :mod:`memlab.retrieve.narrow`; ``None``
         where all are here and each stands for itself.
     :param whole: what was counted in all documents of the scope, where it was.
+    :param split: gives the words of the texts where that is sooner than to split them.
     :param made: what :func:`memlab.retrieve.bench.once` keeps.
     """
 
@@ -233,6 +234,7 @@ class Documents:
     language: str = "en"
     weight: np.ndarray | None = None
     whole: Counted | None = None
+    split: Callable[[], list[list[str]]] | None = field(default=None, repr=False)
     made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
     _words_in: dict[tuple[int, int], ScopeWords] = field(default_factory=dict, init=False, repr=False)
 
@@ -249,7 +251,7 @@ class Documents:
     @cached_property
     def words(self) -> list[list[str]]:
         """Give each document's words, see :func:`memlab.language.analysis.tokenize`."""
-        return tokenize(self.texts, language=self.language)
+        return tokenize(self.texts, language=self.language) if self.split is None else self.split()
 
     def words_in(self, span: slice) -> ScopeWords:
         """Give the statistics of words of one scope.
@@ -374,8 +376,22 @@ class Corpus:
             self.language,
             weight,
             self.whole.words["session"] if self.whole else None,
+            lambda: _session_words(turns, placed, order),
         )
         return {"turn": turns, "session": sessions}
+
+
+def _session_words(turns: Documents, placed: pl.DataFrame, order: pl.DataFrame) -> list[list[str]]:
+    """Give the words of sessions: those of their days and of their turns, of which only captions are written otherwise.
+
+    :param placed: the turns, in the order of the documents, and ``order`` the sessions.
+    """
+    words = tokenize(session_texts(placed.clear(), order), language=turns.language)
+    captioned = placed["caption"].is_not_null().to_numpy()
+    bare = iter(tokenize(session_lines(placed.filter(captioned)), language=turns.language))
+    for session, own, other in zip(turns.session, turns.words, captioned, strict=True):
+        words[session] += next(bare) if other else own
+    return words
 
 
 def _spans(scopes: pl.Series) -> dict[str, tuple[int, int]]:

@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from memlab.embed.tokens import TokenEncoder
+from memlab.embed.tokens import TokenEncoder, TokenVectors
 from memlab.language.analysis import tokenize
 from memlab.records import LEVELS, Level, Session, Turn, schema
 from memlab.retrieve.arrays import cosines
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.index import Counted, ScopeWords, Whole
-from memlab.retrieve.late import scope_tokens, token_frequency
+from memlab.retrieve.late import query_tokens, scope_tokens, token_frequency
+from memlab.retrieve.postings import Gathering, Lookup, by_words, standard
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
@@ -118,12 +119,14 @@ def around(
     column = store.vectors.column(encoder)
     whole, listed = _whole(store, dataset, scope, encoder, language), search.sessions_of(dataset, scope)
     sample, of_sample = search.sample_of(dataset, scope, _sample(listed).to_list(), column=column)
-    with ThreadPoolExecutor(1) as beside:
+    with ThreadPoolExecutor(1) as beside:  # the database answers on the other core
         nearest = beside.submit(search.by_vector, vector, column=column, dataset=dataset, scopes=[scope], k=HITS)
-        by_words = _by_words(search, dataset, scope, text, language, whole)
-    hits = _ranked(
-        nearest.result(), by_words, cosines(vector, sample[column].to_numpy()), listed["n_turns"].to_numpy().sum()
-    )
+        tokens = encoder.encode_tokens([text], kind="query") if isinstance(encoder, TokenEncoder) else None
+        looked = None if whole is None else _looked(store, dataset, asked, encoder, language, whole, tokens)
+        by_words = _by_words(search, dataset, scope, text, language, whole) if looked is None else None
+    usual, n = cosines(vector, sample[column].to_numpy()), listed["n_turns"].to_numpy().sum()
+    by_meaning = nearest.result().with_columns(score=(pl.col("score") - usual.mean()) / max(usual.std(), 1e-9))
+    hits = _ranked(by_meaning, by_words, n) if looked is None else _first(by_meaning, looked, listed)
     read, around_hits = search.turns_of(dataset, scope, _room(hits, listed), column=column)
     near = _cut(read, hits)
     taken = near["session_id"].unique().implode()
@@ -133,7 +136,7 @@ def around(
     n_near = len(taken[0])
     each = (listed.height - n_near) / max(1, sessions.height - n_near)
     weight = pl.when(others).then(each).otherwise(1.0)
-    return Bench(
+    small = Bench(
         dataset,
         turns.select(*schema(Turn)),
         sessions.select(*schema(Session), weight=weight),
@@ -145,6 +148,9 @@ def around(
         language=language,
         whole=whole,
     ).with_queries(asked)
+    if tokens is not None:
+        query_tokens(small, known=tokens)
+    return small
 
 
 def _sample(listed: pl.DataFrame) -> pl.Series:
@@ -170,15 +176,65 @@ def _by_words(
     return found.with_columns(score=pl.Series(scores, dtype=pl.Float64)).top_k(HITS, by="score")
 
 
-def _ranked(by_meaning: pl.DataFrame, by_words: pl.DataFrame | None, usual: np.ndarray, n: int) -> pl.DataFrame:
+def _looked(
+    store: MemoryStore, dataset: str, asked: pl.DataFrame, encoder: Encoder, language: str, whole: Whole,
+    tokens: TokenVectors | None,
+) -> tuple[pl.Series, np.ndarray, np.ndarray] | None:  # fmt: skip
+    """Look through all turns of a scope for the words and tokens of a question; ``None`` where they are not kept.
+
+    :returns: the turns' ids, how well each matches and how well each session: roughly what ``best`` adds up but for
+        meaning.
+    """
+    scope = asked["scope"][0]
+    shared = store.postings.shared(encoder, dataset, scope)
+    if shared is None:
+        return None
+    ids, of_turns, of_sessions, means = shared
+    words = tokenize([asked["text"][0]], language=language)[0]
+    near = None if tokens is None or not len(means) else Lookup(tokens, means, whole)
+    terms = {level: [f"{level}:{word}" for word in words] for level in LEVELS}
+    found = store.postings.read(encoder, dataset, scope, [*chain(*terms.values()), *(near.terms() if near else ())])
+    size = store.search.sessions_of(dataset, scope)["n_turns"].to_numpy()
+    turn = standard(by_words("turn", terms["turn"], found, of_turns, whole))
+    session = standard(by_words("session", terms["session"], found, of_sessions, whole))[size > 0]
+    first = (np.cumsum(size) - size)[size > 0]
+    if near is not None:
+        scores = near.scores(found, len(ids))
+        turn += 2 * standard(scores)
+        session += 2 * standard(np.maximum.reduceat(scores, first))
+    return ids, turn, session
+
+
+def _first(
+    by_meaning: pl.DataFrame, looked: tuple[pl.Series, np.ndarray, np.ndarray], listed: pl.DataFrame
+) -> pl.DataFrame:
+    """Rank the sessions of a scope by what was looked through and by what was found by meaning, standardised.
+
+    :returns: as :func:`_ranked`: of the first sessions the turns that were found by meaning, and the one that matches
+        best.
+    """
+    ids, turn, session = looked
+    listed = listed.filter(pl.col("n_turns") > 0).select("session_id", size="n_turns").with_row_index("of")
+    first = (listed["size"].cum_sum() - listed["size"]).to_numpy()
+    near = by_meaning.join(listed, on="session_id", maintain_order="left")
+    meaning = np.zeros(len(session))
+    np.maximum.at(meaning, near["of"].to_numpy(), near["score"].to_numpy())
+    total = np.maximum.reduceat(turn, first) + session + 2 * meaning
+    at = np.argsort(-total, kind="stable")[:HITS]
+    best = [int(first[i] + np.argmax(turn[first[i] : first[i] + listed["size"][int(i)]])) for i in at]
+    ranked = pl.DataFrame({"session_id": listed["session_id"].gather(at), "rank": np.arange(len(at))})
+    turns = [near.select("session_id", turn_id="doc_id"), ranked.select("session_id", turn_id=ids.gather(best))]
+    return pl.concat(turns).unique(maintain_order=True).join(ranked, on="session_id", maintain_order="left")
+
+
+def _ranked(by_meaning: pl.DataFrame, by_words: pl.DataFrame | None, n: int) -> pl.DataFrame:
     """Rank the sessions of what was found, by their best turn and what they have of both kinds: roughly ``combsum``.
 
-    :param usual: cosines of the question with turns drawn at random.
+    :param by_meaning: ``score`` standardised.
     :param n: turns of the scope, most of which hold no word of the question.
     :returns: ``turn_id``, ``session_id``, and ``rank``, that of the session.
     """
-    meaning = (pl.col("score") - usual.mean()) / max(usual.std(), 1e-9)
-    parts = [by_meaning.select("session_id", turn_id="doc_id", meaning=meaning, words=0.0)]
+    parts = [by_meaning.select("session_id", turn_id="doc_id", meaning="score", words=0.0)]
     if by_words is not None:
         scores = by_words["score"].to_numpy()
         words = pl.col("score") / max(float(np.sqrt(scores @ scores / n)), 1e-9)
@@ -241,6 +297,9 @@ def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool =
                 )
                 bar.update(turns.height)
             store.search.keep_counts(encoder, dataset, scope, language, counted.columns())
+            places = counted.places
+            shared = places.ids, *(places.lengths[level] for level in LEVELS), places.means()
+            store.postings.keep(encoder, dataset, scope, places.terms(), shared)
     if not large or not isinstance(encoder, TokenEncoder):
         return 0
     store.tokens.arrange(encoder)
@@ -254,18 +313,22 @@ class _Counting:
         self.words: dict[Level, Counter[str]] = {"turn": Counter(), "session": Counter()}
         self.sizes: dict[Level, np.ndarray] = {"turn": np.zeros(3, np.int64), "session": np.zeros(3, np.int64)}
         self.tokens = np.zeros(0)
+        self.places = Gathering()
 
     def add(self, bench: Bench) -> None:
         for level, counter in self.words.items():
             texts = bench.documents(level).words
+            self.places.words(level, texts)
             counter.update(chain.from_iterable(map(set, texts)))
             lengths = np.array([len(words) for words in texts], np.int64)
             self.sizes[level] += len(lengths), lengths.sum(), lengths @ lengths
+        read = None
         if isinstance(bench.encoder, TokenEncoder) and bench.turns.height:
             read = scope_tokens(bench, slice(0, bench.turns.height))
             more = token_frequency(read.texts, read.inverse, read.start)[0]
             few, many = sorted((self.tokens, more), key=len)
             self.tokens = many + np.pad(few, (0, len(many) - len(few)))
+        self.places.turns(bench.documents("turn").ids.tolist(), read)
 
     def columns(self) -> dict[str, list[Any]]:
         words = list(self.words["session"] | self.words["turn"])

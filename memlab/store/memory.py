@@ -16,6 +16,7 @@ from memlab.store.conversations import Conversations
 from memlab.store.database import Database
 from memlab.store.knowledge import Knowledge
 from memlab.store.opening import note, noted, open_database
+from memlab.store.postings import Postings
 from memlab.store.registry import TABLES
 from memlab.store.runs import Grids, Runs
 from memlab.store.search import Search
@@ -31,7 +32,8 @@ class MemoryStore(Conversations, Versions):
     makes a new version of its table; :meth:`tag` names the present ones, and :meth:`at` reads them again later.
 
     Its parts: ``vectors`` (:class:`memlab.store.vectors.Vectors`), ``tokens`` (:class:`memlab.store.tokens.Tokens`),
-    ``search`` (:class:`memlab.store.search.Search`), ``runs`` and ``grids`` (:mod:`memlab.store.runs`), and
+    ``search`` (:class:`memlab.store.search.Search`),
+    ``postings`` (:class:`memlab.store.postings.Postings`), ``runs`` and ``grids`` (:mod:`memlab.store.runs`), and
     ``knowledge`` (:class:`memlab.store.knowledge.Knowledge`).
 
     >>> import tempfile
@@ -57,6 +59,7 @@ class MemoryStore(Conversations, Versions):
         self.vectors = Vectors(database)
         self.tokens = Tokens(database)
         self.search = Search(database)
+        self.postings = Postings(database)
         self.runs = Runs(database)
         self.grids = Grids(database)
         self.knowledge = Knowledge(database)

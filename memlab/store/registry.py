@@ -28,7 +28,7 @@ from memlab.records import (
     schema,
 )
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """Raised by whoever changes the columns of a table. Columns that an older store lacks are added, empty, when it is
 opened; see :mod:`memlab.store.opening`. Stores without a number are version 0."""
 
@@ -156,6 +156,7 @@ TABLES: dict[str, Table] = {
         },
         "cache",
     ),
+    "postings": Table({**_strings("key", "scope"), "turns": pl.Binary(), "counts": pl.Binary()}, "cache"),
 }
 """Every table of a store. A change of columns here raises :data:`SCHEMA_VERSION`."""
 

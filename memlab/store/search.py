@@ -159,9 +159,13 @@ class Search(Part):
     def sessions_of(self, dataset: str, scope: str) -> pl.DataFrame:
         """List the sessions of a scope in order of time: ``session_id``, ``n``, ``n_turns``."""
 
+        return self._sessions(dataset, scope).select("session_id", "n", "n_turns")
+
+    def _sessions(self, dataset: str, scope: str) -> pl.DataFrame:
+        """Read all sessions of a scope, once for a version of the turns: no index finds some of them."""
+
         def look(_: Any) -> pl.DataFrame:
-            wanted = ("session_id", "n", "n_turns")
-            return read_rows(self.database, "sessions", dataset, scopes=[scope], columns=wanted).sort("n")
+            return read_rows(self.database, "sessions", dataset, scopes=[scope]).sort("n")
 
         listed: pl.DataFrame = self._once(look, "sessions", dataset, scope)
         return listed
@@ -175,13 +179,12 @@ class Search(Part):
         """
         some = {"dataset": dataset, "session_id": sessions}
         names = [*row_columns("turns"), *([column] if column else [])]
-        place = self.sessions_of(dataset, scope).select("session_id", "n")
+        found = self._sessions(dataset, scope).filter(pl.col("session_id").is_in(pl.Series(sessions).implode()))
         with self.database.guarded("reading sessions"):
             turns = counted("turns", self.database.read("turns", [*names, "position", "key"], **some)).select(names)
             if column and turns[column].null_count():
                 raise StoreError(f"turns of {dataset!r} have no vectors in {column}; run store.vectors.backfill")
-            found = self.database.read("sessions", list(row_columns("sessions")), **some)
-            return turns, found.drop("n").join(place, on="session_id").select(found.columns)
+            return turns, found
 
     def sample_of(
         self, dataset: str, scope: str, sessions: Sequence[str], *, column: str = ""

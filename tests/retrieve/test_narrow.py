@@ -211,10 +211,11 @@ def test_sessions_rank_by_all_that_was_found_in_them() -> None:
         return pl.DataFrame(turns, schema=["doc_id", "session_id", "score"], orient="row")
 
     by_meaning, by_words = found(("nearest", 0.6), ("both", 0.55), ("far", 0.5)), found(("both", 4.0), ("word", 3.0))
-    ranked = narrow._ranked(by_meaning, by_words, np.array([0.1, 0.3]), 1_000)
+    by_meaning = by_meaning.with_columns(score=(pl.col("score") - 0.2) / 0.1)
+    ranked = narrow._ranked(by_meaning, by_words, 1_000)
     order = ranked.sort("rank")["session_id"].unique(maintain_order=True)
     assert order.to_list() == ["both", "word", "nearest", "far"]
-    alone = narrow._ranked(by_meaning, None, np.array([0.1, 0.3]), 1_000)
+    alone = narrow._ranked(by_meaning, None, 1_000)
     assert alone.sort("rank")["session_id"].to_list() == ["nearest", "both", "far"]
 
 
