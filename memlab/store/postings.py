@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from memlab.embed.base import Encoder
-from memlab.store.database import Database, Part, retried
+from memlab.store.database import Database, Part
 from memlab.store.registry import matching, text_hashes
 
 Posting = tuple[str, np.ndarray, np.ndarray]
@@ -54,8 +54,8 @@ class Postings(Part):
             names, turns, counts = zip(*rows, strict=True)
             columns = [names, [of] * len(names), [bytes(a) for a in turns], [bytes(a) for a in counts]]
             made = pa.table(dict(zip(table.schema.names, columns, strict=True)), schema=table.schema)
-            retried(lambda: table.delete(matching(scope=of)))
-            retried(lambda: table.add(made))
+            self.database.retried(lambda: table.delete(matching(scope=of)))
+            self.database.retried(lambda: table.add(made))
             if not table.list_indices():
                 table.create_index("key", config=BTree())
             table.optimize(cleanup_older_than=timedelta(minutes=10))
