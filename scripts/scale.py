@@ -27,7 +27,7 @@ import polars as pl
 import memlab
 from memlab.embed.base import EncoderIdentity
 from memlab.embed.tokens import TokenVectors
-from memlab.retrieve import narrow
+from memlab.retrieve import counting, narrow
 
 PART = 100_000
 MODEL = "model.safetensors"
@@ -150,7 +150,7 @@ def fill(work: Path, turns: int) -> dict[str, Any]:
     step("ingest", lambda: store.ingest(joined(work, turns)))
     step("vectors", lambda: store.vectors.backfill(encoder, "talk", progress=False))
     step("index", lambda: store.search.create_indexes(encoder))
-    step("words and tokens", lambda: narrow.fill(store, "talk", encoder, progress=False))
+    step("words and tokens", lambda: counting.fill(store, "talk", encoder, progress=False))
     disk = sum(f.stat().st_size for f in place.rglob("*") if f.is_file())
     return row | {"disk GB": round(disk / 1e9, 2), "peak GB filling": _peak()}
 

@@ -51,7 +51,7 @@ class _Examples:
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
             if isinstance(item, pytest.DoctestItem) and not item.nodeid.startswith("memlab/embed/"):
-                patch.setattr("memlab.embed.transformer.load_minilm", StandIn)
+                patch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
             return (yield)
 
 

@@ -538,7 +538,7 @@ def learnable(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[...
     place = tmp_path_factory.mktemp("learned")
     datasets.synthetic.write(place / "talk.jsonl", 100, seed=0, turns_per_scope=50)
     patch = pytest.MonkeyPatch()
-    patch.setattr("memlab.embed.transformer.load_minilm", StandIn)
+    patch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
     patch.setattr("memlab.rerank.listwise.EPOCHS", 2)
     done = memlab_cli("train", "talk.jsonl", "--out", "deep/model.safetensors", "--store", "store", cwd=place)
     assert done.code == 0, done.err

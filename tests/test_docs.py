@@ -142,7 +142,7 @@ def _marked(mark: str) -> list[str]:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in _marked("slow")])
 def test_blocks_run(page: str, memlab_cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memlab.embed.transformer.load_minilm", StandIn)
+    monkeypatch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
     monkeypatch.setattr("memlab.figures.export", lambda *data, **words: None)
     _with_the_sample(tmp_path, scopes=1)
     _run(page, memlab_cli, tmp_path, monkeypatch, marks=("",))

@@ -33,7 +33,7 @@ def ingest(
 ) -> None:
     """Load conversations into the store, encode what is new, and build the indexes."""
     from memlab import datasets
-    from memlab.retrieve import narrow
+    from memlab.retrieve import counting
     from memlab.store import MemoryStore
 
     options = reading(chosen) | ({"name": into} if into else {})
@@ -66,7 +66,7 @@ def ingest(
     for column, kind, made in memory.search.create_indexes(model, header=chosen.header).iter_rows():
         typer.echo(f"index of {column}: {kind}, {made}")
     for name in names if not chosen.header else ():
-        if read_tokens := narrow.fill(memory, name, model):
+        if read_tokens := counting.fill(memory, name, model):
             typer.echo(f"{name}: tokens of {read_tokens:,} turns in large scopes are there for late interaction")
     typer.echo(f"store: {no_secret(chosen.store)}")
 

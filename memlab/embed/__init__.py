@@ -83,7 +83,7 @@ def minilm(argument: str | None) -> Encoder:
 
     if argument not in (None, "bf16"):
         raise ModelError(f"encoder 'minilm:{argument}': behind the colon stands bf16 or nothing; write minilm")
-    return load_minilm(half=True) if argument else load_minilm()
+    return load_minilm(half=argument is not None)
 
 
 @encoders.register

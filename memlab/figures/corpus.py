@@ -11,7 +11,7 @@ from memlab.figures import style
 from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, plain, text_px
 
-_MOST_PIECES, _MOST_SCOPES = 10, 24
+_MOST_PIECES = 10
 
 
 def question_kinds(frame: pl.DataFrame, *, title: str = "") -> go.Figure:

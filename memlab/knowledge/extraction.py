@@ -70,7 +70,7 @@ def extract(
 def by_rule(turns: pl.DataFrame, *, ner: str | None = None) -> Extracted:
     """Read sessions by rule, the names by a model where a directory of one is given."""
     said = sentences.split(turns).join(
-        turns.select("turn_id", "role", "timestamp"), on="turn_id", how="left", maintain_order="left"
+        turns.select("turn_id", "timestamp"), on="turn_id", how="left", maintain_order="left"
     )
     entities = names.find(said, ner=ner)
     facts = _facts(turns, entities)

@@ -1,9 +1,10 @@
 """A memory too large to compare a question with all of it: a small one, cut out around each question.
 
-The store's indexes give the turns that are nearest by meaning and by words; the sessions that have most of both are the
-small memory, and every stage works on it as on any other. How rare words and tokens are in the whole scope,
-:func:`fill` counted; how well turns match on average, stages know from a sample: some sessions drawn at random come
-along, each for many. Where nothing was counted, the sample stands for that too.
+An index gives the turns that are nearest by meaning, and :mod:`memlab.retrieve.postings` looks through all of them by
+words and tokens; the sessions that have most of these are the small memory, and every stage works on it as on any
+other. How rare words and tokens are in the whole scope, :mod:`memlab.retrieve.counting` counted; how well turns match
+on average, stages know from a sample: some sessions drawn at random come along, each for many. Where nothing was
+counted or the dataset has changed since, the full-text index gives turns by words, and the sample stands for the rest.
 
 Source: candidates first: Wang, Lin and Metzler, A Cascade Ranking Model (SIGIR 2011); weights of a sample: Horvitz and
 Thompson (JASA 1952).
@@ -12,7 +13,6 @@ Thompson (JASA 1952).
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
@@ -27,8 +27,8 @@ from memlab.records import LEVELS, Level, Session, Turn, schema
 from memlab.retrieve.arrays import cosines
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.index import Counted, ScopeWords, Whole
-from memlab.retrieve.late import query_tokens, scope_tokens, token_frequency
-from memlab.retrieve.postings import Gathering, Lookup, by_words, standard
+from memlab.retrieve.late import query_tokens
+from memlab.retrieve.postings import Lookup, by_words, standard
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
@@ -50,12 +50,6 @@ NEAR, LONG = 10, 60
 
 TURNS, SAMPLE = 2_000, 500
 """Turns around the hits, and of the sample."""
-
-BLOCK = 3_000
-"""Turns whose tokens are looked up together."""
-
-TIDY = 50
-"""Such blocks, after which the files of the tokens are joined."""
 
 PATH = "narrowed"
 """What the provenance of such a run says; see :func:`around`."""
@@ -140,7 +134,7 @@ def around(
         dataset,
         turns.select(*schema(Turn)),
         sessions.select(*schema(Session), weight=weight),
-        _NONE,
+        NO_QUESTIONS,
         turn_vectors=np.ascontiguousarray(turns[column].to_numpy(), np.float32),
         provenance={"dataset": dataset, "path": PATH, "encoder": encoder.identity.describe(), "header": []},
         store=store,
@@ -268,80 +262,8 @@ def _cut(turns: pl.DataFrame, hits: pl.DataFrame) -> pl.DataFrame:
     return ordered.with_row_index("at").filter(first < TURNS).drop("rank", "best", "at")
 
 
-def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = True) -> int:
-    """Count the words of large scopes and embed their tokens, so that no question waits for it.
-
-    What is embedded already is not embedded again.
-
-    :returns: of how many turns there are tokens now, those of the large scopes.
-    """
-    from tqdm.auto import tqdm
-
-    from memlab.store import cached
-
-    large = [scope for scope in store.scopes(dataset) if store.search.size(dataset, scope) >= LARGE]
-    total = sum(store.search.size(dataset, scope) for scope in large)
-    language = store.datasets().filter(name=dataset)["language"][0] if large else ""
-    with tqdm(total=total, desc="words and tokens", unit=" turns", disable=not progress or not total) as bar:
-        for scope in large:
-            listed, counted = store.search.sessions_of(dataset, scope), _Counting()
-            block = listed["n_turns"].cum_sum() // BLOCK
-            for (at,), part in listed.group_by(block, maintain_order=True):
-                if at % TIDY == TIDY - 1 and isinstance(encoder, TokenEncoder):
-                    store.tokens.arrange(encoder)  # what is looked up among ever more files takes ever longer
-                turns, sessions = store.search.turns_of(dataset, scope, part["session_id"].to_list())
-                counted.add(
-                    Bench(
-                        dataset, turns, sessions, _NONE, store=store, encoder=cached(store, encoder), language=language
-                    )
-                )
-                bar.update(turns.height)
-            store.search.keep_counts(encoder, dataset, scope, language, counted.columns())
-            places = counted.places
-            shared = places.ids, *(places.lengths[level] for level in LEVELS), places.means()
-            store.postings.keep(encoder, dataset, scope, places.terms(), shared)
-    if not large or not isinstance(encoder, TokenEncoder):
-        return 0
-    store.tokens.arrange(encoder)
-    return total
-
-
-class _Counting:
-    """The counting of a scope's words and tokens, some sessions at a time."""
-
-    def __init__(self) -> None:
-        self.words: dict[Level, Counter[str]] = {"turn": Counter(), "session": Counter()}
-        self.sizes: dict[Level, np.ndarray] = {"turn": np.zeros(3, np.int64), "session": np.zeros(3, np.int64)}
-        self.tokens = np.zeros(0)
-        self.places = Gathering()
-
-    def add(self, bench: Bench) -> None:
-        for level, counter in self.words.items():
-            texts = bench.documents(level).words
-            self.places.words(level, texts)
-            counter.update(chain.from_iterable(map(set, texts)))
-            lengths = np.array([len(words) for words in texts], np.int64)
-            self.sizes[level] += len(lengths), lengths.sum(), lengths @ lengths
-        read = None
-        if isinstance(bench.encoder, TokenEncoder) and bench.turns.height:
-            read = scope_tokens(bench, slice(0, bench.turns.height))
-            more = token_frequency(read.texts, read.inverse, read.start)[0]
-            few, many = sorted((self.tokens, more), key=len)
-            self.tokens = many + np.pad(few, (0, len(many) - len(few)))
-        self.places.turns(bench.documents("turn").ids.tolist(), read)
-
-    def columns(self) -> dict[str, list[Any]]:
-        words = list(self.words["session"] | self.words["turn"])
-        return {
-            "words": words,
-            **{f"of_{level}s": [counter[word] for word in words] for level, counter in self.words.items()},
-            "tokens": self.tokens.astype(np.int64).tolist(),
-            **{f"{level}s": sizes.tolist() for level, sizes in self.sizes.items()},
-        }
-
-
 def _whole(store: MemoryStore, dataset: str, scope: str, encoder: Encoder, language: str) -> Whole | None:
-    """Give what :func:`fill` counted in a scope."""
+    """Give what :func:`memlab.retrieve.counting.fill` counted in a scope."""
 
     def whole(counts: dict[str, Any]) -> Whole:
         def counted(level: Level) -> Counted:
@@ -354,6 +276,6 @@ def _whole(store: MemoryStore, dataset: str, scope: str, encoder: Encoder, langu
     return store.search.counts(encoder, dataset, scope, language, whole)
 
 
-_NONE = pl.DataFrame(
+NO_QUESTIONS = pl.DataFrame(
     schema={"query_id": pl.String, "scope": pl.String, "text": pl.String, "timestamp": pl.Datetime("us", "UTC")}
 )

@@ -63,7 +63,8 @@ class Given:
 def _sourced(summarised: pl.DataFrame, pool: pl.DataFrame) -> pl.DataFrame:
     """Split the summaries and find the turns that their sentences stand on."""
     # As turns, so that the one splitter reads them.
-    as_turns = summarised.select("scope", session_id="group", turn_id="group", speaker=pl.lit("other"), text="summary")
+    nobody = {"speaker": pl.lit("other"), "role": pl.lit("other")}
+    as_turns = summarised.select("scope", session_id="group", turn_id="group", text="summary", **nobody)
     told = split(as_turns).select("scope", "speaker", "text", group="session_id", of_turn=pl.lit(False))
     of_turns = pool.select("group", "scope", "speaker", "text", "turn_id", of_turn=pl.lit(True))
     rows = pl.concat([told, of_turns], how="diagonal").with_row_index("row")

@@ -159,7 +159,8 @@ def _written(
 def _topics(about: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """Name what each group's turns are about, against the other groups of its scope: ``group``, ``topics``."""
     of_groups = about.select("group", "scope", "kind", turn_id="turns").explode("turn_id")
-    said = of_groups.join(sentences_of(turns).select("turn_id", "speaker", "text"), on="turn_id", maintain_order="left")
+    sentences = sentences_of(turns).select("turn_id", "speaker", "role", "text")
+    said = of_groups.join(sentences, on="turn_id", maintain_order="left")
     return topics(said, by="group", n_topics=_TERMS if "cluster" in said["kind"] else _TOPICS)
 
 

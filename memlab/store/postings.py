@@ -68,9 +68,11 @@ class Postings(Part):
         """
         name = f"postings_{encoder.identity.key}"
         with self.database.guarded("reading postings"):
-            if (key := self._key(dataset, scope)) is None or name not in self.database.names():
+            if (key := self._key(dataset, scope)) is None:
                 return None
             if self._shared is None or self._shared[0] != (name, key):
+                if name not in self.database.names():
+                    return None
                 rows = {k: row for k, *row in self._rows(encoder, [key, f"{key}:"])}
                 if len(rows) < 2:  # not of the dataset as it is now
                     return None

@@ -158,7 +158,6 @@ class Search(Part):
 
     def sessions_of(self, dataset: str, scope: str) -> pl.DataFrame:
         """List the sessions of a scope in order of time: ``session_id``, ``n``, ``n_turns``."""
-
         return self._sessions(dataset, scope).select("session_id", "n", "n_turns")
 
     def _sessions(self, dataset: str, scope: str) -> pl.DataFrame:
@@ -198,7 +197,7 @@ class Search(Part):
         return read
 
     def keep_counts(self, encoder: Encoder, dataset: str, scope: str, language: str, counts: Mapping[str, Any]) -> None:
-        """Keep what was counted in all turns and sessions of a scope; see :func:`memlab.retrieve.narrow.fill`.
+        """Keep what was counted in all turns and sessions of a scope; see :func:`memlab.retrieve.counting.fill`.
 
         :param counts: the columns of the table ``counts`` but its key.
         """

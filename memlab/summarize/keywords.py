@@ -24,7 +24,7 @@ def topics(sentences: pl.DataFrame, *, by: str = "session_id", n_topics: int = 6
     'pottery class'
     """
     parts = [pl.DataFrame(schema={by: sentences.schema[by], "topics": pl.List(pl.String)})]
-    person = pl.col("speaker") != "assistant"
+    person = pl.col("role") != "assistant"
     told = sentences.filter(pl.col(by).is_not_null() & (person | ~person.any().over(by)))
     for rows in told.partition_by("scope", maintain_order=True):
         groups = rows[by].unique(maintain_order=True)

@@ -14,15 +14,15 @@ from memlab.language.words import COURTESY, FIRST_PERSON, NUMBERS, SECOND_PERSON
 def split(turns: pl.DataFrame) -> pl.DataFrame:
     """Split turns into sentences, as :func:`memlab.language.sentences.sentences` does; one without text has none.
 
-    :returns: ``turn_id``, ``session_id``, ``scope``, ``speaker``, ``position`` (place within the turn, from 1) and
-        ``text``, in the order of the turns.
+    :returns: ``turn_id``, ``session_id``, ``scope``, ``speaker``, ``role``, ``position`` (place within the turn,
+        from 1) and ``text``, in the order of the turns.
 
     >>> import memlab
     >>> turn = memlab.Turn("u/s/1", "u", "u/s", 1, "Mel", "user", "I met Dr. Lee at 3 p.m. today. It cost $1,250! 😊")
     >>> memlab.summarize.sentences.split(memlab.records.frame(memlab.Turn, [turn]))["text"].to_list()
     ['I met Dr. Lee at 3 p.m. today.', 'It cost $1,250! 😊']
     """
-    columns = ("turn_id", "session_id", "scope", "speaker")
+    columns = ("turn_id", "session_id", "scope", "speaker", "role")
     parts = [sentences(text) for text in turns["text"]]
     return (
         turns.select(*columns, text=pl.Series(parts, dtype=pl.List(pl.String)))

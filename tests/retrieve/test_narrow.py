@@ -14,7 +14,7 @@ from stand_in import StandIn
 import memlab
 from memlab import Bench, Dataset, MemoryStore, pipeline
 from memlab.records import LEVELS
-from memlab.retrieve import narrow
+from memlab.retrieve import counting, narrow
 from memlab.retrieve.arrays import standardised
 from memlab.retrieve.index import ScopeWords
 from memlab.retrieve.late import query_tokens, scope_tokens
@@ -141,16 +141,16 @@ def test_tokens_of_large_scopes_are_embedded_beforehand(data: Dataset, tmp_path:
     store.ingest(data)
     store.vectors.backfill(encoder, data.name, progress=False)
     store.search.create_indexes(encoder)
-    assert narrow.fill(store, data.name, encoder, progress=False) == max(sizes(data).values())
-    assert narrow.fill(store, data.name, memlab.embed.load("hashing:64"), progress=False) == 0
+    assert counting.fill(store, data.name, encoder, progress=False) == max(sizes(data).values())
+    assert counting.fill(store, data.name, memlab.embed.load("hashing:64"), progress=False) == 0
     read: list[int] = []
     plain = encoder.encode_tokens
 
-    def counting(texts, **how):
+    def noted(texts, **how):
         read.append(len(texts))
         return plain(texts, **how)
 
-    encoder.encode_tokens = counting  # type: ignore[method-assign]
+    encoder.encode_tokens = noted  # type: ignore[method-assign]
     bench = Bench.of(data, encoder=encoder, store=store, ingest=False, progress=False)
     row = int(np.flatnonzero(bench.queries["scope"].replace_strict(sizes(data)).to_numpy() >= 450)[0])
     pipeline("best").run(bench.with_rows(np.array([row])))
@@ -187,7 +187,7 @@ def test_words_and_tokens_are_those_of_the_whole_scope(data: Dataset, tmp_path: 
     store.search.create_indexes(encoder)
     asked = data.questions.filter(pl.col("scope").replace_strict(sizes(data)) >= 450)[0].select("scope", "text")
     assert narrow.around(store, data.name, asked, encoder=encoder).whole is None
-    narrow.fill(store, data.name, encoder, progress=False)
+    counting.fill(store, data.name, encoder, progress=False)
     cut = narrow.around(store, data.name, asked, encoder=encoder)
     scope = asked["scope"][0]
     all_ = Bench.of(store.dataset(data.name, scopes=[scope]), encoder=encoder, progress=False)

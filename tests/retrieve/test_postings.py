@@ -13,11 +13,12 @@ import memlab
 from memlab import Bench, Dataset, MemoryStore
 from memlab.embed.tokens import TokenVectors
 from memlab.records import LEVELS, Level
-from memlab.retrieve import narrow
+from memlab.retrieve import counting, narrow
 from memlab.retrieve.bm25 import bm25_scores
+from memlab.retrieve.counting import Gathering
 from memlab.retrieve.index import Counted, Whole
 from memlab.retrieve.late import late_scores, query_tokens
-from memlab.retrieve.postings import Gathering, Lookup, by_words
+from memlab.retrieve.postings import Lookup, by_words
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def store(data: Dataset, tmp_path_factory: pytest.TempPathFactory) -> MemoryStor
     store.search.create_indexes(StandIn())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(narrow, "LARGE", 400)
-        narrow.fill(store, data.name, StandIn(), progress=False)
+        counting.fill(store, data.name, StandIn(), progress=False)
     return store
 
 
@@ -126,7 +127,7 @@ def test_what_was_kept_of_another_state_is_not_read(store: MemoryStore, data: Da
     own.search.create_indexes(encoder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(narrow, "LARGE", 400)
-        narrow.fill(own, data.name, encoder, progress=False)
+        counting.fill(own, data.name, encoder, progress=False)
         assert own.postings.shared(encoder, data.name, scope) is not None
         text = pl.when(pl.col("n") == 1).then(pl.lit("Zanzibar!")).otherwise("text")
         own.ingest(Dataset(data.name, data.format, turns=data.turns.with_columns(text=text), sessions=data.sessions,
@@ -134,7 +135,7 @@ def test_what_was_kept_of_another_state_is_not_read(store: MemoryStore, data: Da
         own.vectors.backfill(encoder, data.name, progress=False)
         assert own.postings.shared(encoder, data.name, scope) is None
         assert narrow.around(own, data.name, asked, encoder=encoder).turns.height
-        narrow.fill(own, data.name, encoder, progress=False)
+        counting.fill(own, data.name, encoder, progress=False)
     assert own.postings.shared(encoder, data.name, scope) is not None
     found = own.postings.read(encoder, data.name, scope, ["turn:zanzibar"])
     assert len(found["turn:zanzibar"][1]) == data.sessions.height

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import polars as pl
 import pytest
 
+from memlab.embed.text import ROLES
 from memlab.records import Turn, frame
 
 
@@ -22,7 +23,7 @@ def chat() -> Callable[..., pl.DataFrame]:
         return frame(
             Turn,
             [
-                Turn(f"{session}/{n}", scope, session, n, who, "user", text, None, when)
+                Turn(f"{session}/{n}", scope, session, n, who, who if who in ROLES else "user", text, None, when)
                 for n, (who, text) in enumerate(said, 1)
             ],
         )

@@ -45,6 +45,13 @@ def test_what_an_assistant_says_is_no_topic_unless_nobody_else_speaks(chat):
     assert "charred cauliflower" in found["u/t"]
 
 
+def test_an_assistant_of_another_name_is_one(chat):
+    bot = pl.col("speaker") == "Bot"
+    turns = chat("Ann: I raised two lambs in my garden.", "Bot: Cook charred cauliflower too.")
+    turns = turns.with_columns(role=pl.when(bot).then(pl.lit("assistant")).otherwise("role"))
+    assert set(topics(split(turns))["topics"].item()) == {"lambs", "garden"}
+
+
 def test_topics_hold_no_date_and_no_capital_that_begins_a_sentence(chat):
     (found,) = topics(split(chat("Ann: Garlic went in on the 12th.", "Ann: I like garlic and Oslo.")))["topics"]
     assert set(found) == {"garlic", "Oslo"}
