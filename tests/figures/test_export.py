@@ -201,6 +201,15 @@ def test_read_only_directory_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_setup_looks_for_the_browser_that_draws() -> None:
+    from memlab.figures import _browser
+
+    setup = Path(__file__).parents[2] / "scripts" / "setup.sh"
+    (code,) = re.findall(r"^browser\(\) .*? -c '(.*?)'", setup.read_text(), re.M)
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == _browser.find()
+
+
 def test_browser_that_was_stopped_is_started_again(tmp_path: Path) -> None:
     from memlab.figures import _browser
 
