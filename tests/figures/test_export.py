@@ -200,7 +200,6 @@ def test_read_only_directory_is_named(tmp_path: Path) -> None:
         export(chart(), "x", directory=tmp_path, width="column")
 
 
-@pytest.mark.slow
 def test_the_setup_looks_for_the_browser_that_draws() -> None:
     from memlab.figures import _browser
 
@@ -210,6 +209,7 @@ def test_the_setup_looks_for_the_browser_that_draws() -> None:
     assert told.stdout.strip() == _browser.find()
 
 
+@pytest.mark.slow
 def test_browser_that_was_stopped_is_started_again(tmp_path: Path) -> None:
     from memlab.figures import _browser
 
