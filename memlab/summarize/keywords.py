@@ -19,7 +19,7 @@ def topics(sentences: pl.DataFrame, *, by: str = "session_id", n_topics: int = 6
 
     >>> import polars as pl
     >>> said = ["I joined a pottery class in Oslo.", "The pottery class is on Mondays.", "Pottery calms my nerves."]
-    >>> rows = pl.DataFrame({"session_id": "u/s", "scope": "u", "speaker": "Mel", "text": said})
+    >>> rows = pl.DataFrame({"session_id": "u/s", "scope": "u", "speaker": "Mel", "role": "user", "text": said})
     >>> topics(rows)["topics"].to_list()[0][0]
     'pottery class'
     """
