@@ -69,12 +69,17 @@ def compressed(tokens: TokenVectors) -> TokenVectors:
     """
     if tokens.vectors.dtype == np.uint8:
         return tokens
-    n, dim = tokens.vectors.shape
+    return TokenVectors(tokens.ids, signs(tokens.vectors), tokens.start)
+
+
+def signs(vectors: np.ndarray) -> np.ndarray:
+    """Give one bit a dimension, see :func:`compressed`: (n, d) → (n, d / 8) uint8."""
+    n, dim = vectors.shape
     codes, step = np.empty((n, -(-dim // 8)), np.uint8), 16 * _TOGETHER
     for start in range(0, n, step):  # in parts, since wide copies of a whole memory take gigabytes
-        rotated = tokens.vectors[start : start + step].astype(np.float32) @ _rotation(dim).T
-        codes[start : start + step] = np.packbits(rotated >= 0, axis=1)
-    return TokenVectors(tokens.ids, codes, tokens.start)
+        turned = vectors[start : start + step].astype(np.float32) @ _rotation(dim).T
+        codes[start : start + step] = np.packbits(turned >= 0, axis=1)
+    return codes
 
 
 def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.sparse import csr_array
 
 from memlab.embed.text import ROLES
 from memlab.language.analysis import tokenize
@@ -19,94 +17,51 @@ from memlab.language.shapes import QUESTION_SHAPES, TURN_SHAPES
 from memlab.retrieve import Bench
 from memlab.retrieve.arrays import starts
 from memlab.retrieve.bench import once
-from memlab.retrieve.index import frequency_of, rarity
+from memlab.retrieve.index import frequency_of, numbered, rarity
 from memlab.retrieve.speakers import by_assistant
 
 
-@dataclass(frozen=True)
-class Words:
-    """Which words stand in which turn and question.
+def overlaps(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray) -> dict[str, np.ndarray]:
+    """Compare the words of questions with those of the turns of their scope, whose speakers' names are none of them.
 
-    :param turns: (n turns, v) 1 where the turn holds the word.
-    :param questions: (n queries, v) 1 where the question holds it, names of speakers left out.
-    :param frequency: (v,) in how many turns of the scope each word stands, where that was counted, and of how many.
+    :returns: shares (q, n) of the question's words, weighed by rarity, that stand in the turn, in it and the one
+        before, within two turns, in its session; and how much the words of each question weigh (q, 1).
     """
-
-    turns: csr_array
-    questions: csr_array
-    frequency: tuple[np.ndarray, float] | None = None
-
-    def overlaps(
-        self, rows: np.ndarray, turns: slice, session: np.ndarray, weight: np.ndarray | None = None
-    ) -> dict[str, np.ndarray]:
-        """Compare questions with the turns of a scope.
-
-        :param weight: (n,) how many turns each stands for.
-        :returns: shares (q, n) of the question's words, weighed by rarity, that stand in the turn, in it and the one
-            before, within two turns, in its session; and how much the words of each question weigh (q, 1).
-        """
-        asked = self.questions[rows]
-        used = np.unique(asked.indices)
-        here = self.turns[turns][:, used].toarray().astype(bool)
-        asked = asked[:, used].toarray().astype(np.float32)
-        n = len(here)
-        each = np.ones(n) if weight is None else weight
-        frequency, of = each @ here, each.sum()
-        if self.frequency is not None:
-            frequency, of = self.frequency[0][used], self.frequency[1]
-        weights = asked * rarity(frequency, of).astype(np.float32)
-        total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-6)
-        near = {step: neighbour(here.T, session, step, absent=False).T for step in (1, -1, 2, -2)}
-        first = starts(session)
-        within = np.repeat(np.logical_or.reduceat(here, first, axis=0), np.diff(np.r_[first, n]), axis=0)
-        inside = (weights * (frequency > 0)).sum(axis=1, keepdims=True)
-        places = {
-            "words": here,
-            "words_with_previous": here | near[1],
-            "words_within_two": here | near[1] | near[-1] | near[2] | near[-2],
-            "words_of_session": within,
-        }
-        shares = {name: weights @ there.T.astype(np.float32) / total for name, there in places.items()}
-        shares["n_words"] = asked @ here.T.astype(np.float32)
-        shares["words_of_known"] = shares["words"] * total / np.maximum(inside, 1e-6)
-        return shares | {"question_weight": total, "question_known": inside / total}
-
-
-def words_of(bench: Bench) -> Words:
-    """Count the words of a bench's turns and questions; names of the scope's speakers are no words of a question."""
-    turns, numbers = _turn_words(bench)
-    number = dict(numbers)  # words that only questions hold are theirs
-    names = _name_words(bench)
-    asked = zip(bench.query_words, bench.queries["scope"], strict=True)
-    questions = _counted([[w for w in words if w not in names.get(scope, ())] for words, scope in asked], number)
-    wider = turns.copy()
-    wider.resize((turns.shape[0], questions.shape[1]))
-    whole = bench.documents("turn").whole
-    if whole is None:
-        return Words(wider, questions)
-    least = np.bincount(wider.indices, minlength=wider.shape[1])
-    return Words(wider, questions, (frequency_of(number, whole, least), whole.n))
+    names = _name_words(bench).get(bench.queries["scope"][int(rows[0])], set())
+    texts = [[word for word in bench.query_words[row] if word not in names] for row in rows]
+    number: dict[str, int] = {}
+    words, documents = numbered(texts, number), bench.documents("turn")
+    asked = np.zeros((len(rows), len(number)), np.float32)
+    asked[np.repeat(np.arange(len(rows)), [len(own) for own in texts]), words] = 1
+    of_scope, each = documents.words_for(turns, texts), documents.weight_in(turns)
+    here = of_scope.holding(number)
+    n = len(here)
+    each = np.ones(n) if each is None else each
+    frequency, of = each @ here, each.sum()
+    if of_scope.whole is not None:
+        frequency, of = frequency_of(number, of_scope.whole, here.sum(axis=0)), of_scope.n
+    weights = asked * rarity(frequency, of).astype(np.float32)
+    total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-6)
+    near = {step: neighbour(here.T, session, step, absent=False).T for step in (1, -1, 2, -2)}
+    first = starts(session)
+    within = np.repeat(np.logical_or.reduceat(here, first, axis=0), np.diff(np.r_[first, n]), axis=0)
+    inside = (weights * (frequency > 0)).sum(axis=1, keepdims=True)
+    places = {
+        "words": here,
+        "words_with_previous": here | near[1],
+        "words_within_two": here | near[1] | near[-1] | near[2] | near[-2],
+        "words_of_session": within,
+    }
+    shares = {name: weights @ there.T.astype(np.float32) / total for name, there in places.items()}
+    shares["n_words"] = asked @ here.T.astype(np.float32)
+    shares["words_of_known"] = shares["words"] * total / np.maximum(inside, 1e-6)
+    return shares | {"question_weight": total, "question_known": inside / total}
 
 
 @once
 def _name_words(bench: Bench) -> dict[str, set[str]]:
     named = speakers(bench)
     return {scope: set(chain(*tokenize(people, language=bench.language))) for scope, people in named.items()}
-
-
-@once
-def _turn_words(bench: Bench) -> tuple[csr_array, dict[str, int]]:
-    number: dict[str, int] = {}
-    return _counted(bench.documents("turn").words, number), number
-
-
-def _counted(texts: list[list[str]], number: dict[str, int]) -> csr_array:
-    numbers = np.array([number.setdefault(word, len(number)) for words in texts for word in words], np.int64)
-    width = max(1, len(number))
-    text = np.repeat(np.arange(len(texts)), [len(words) for words in texts])
-    rows, columns = np.divmod(np.unique(text * width + numbers), width)
-    start = np.searchsorted(rows, np.arange(len(texts) + 1))
-    return csr_array((np.ones(len(columns), np.float32), columns, start), shape=(len(texts), width))
 
 
 def neighbour(values: np.ndarray, session: np.ndarray, step: int, *, absent: float) -> np.ndarray:

@@ -14,7 +14,7 @@ import polars as pl
 
 from memlab.embed.tokens import TokenVectors
 from memlab.rerank._matches import RAW, first_person, matches
-from memlab.rerank._words import Words, neighbour, question_shapes, turn_shapes, words_of
+from memlab.rerank._words import neighbour, overlaps, question_shapes, turn_shapes
 from memlab.retrieve import Bench
 from memlab.retrieve.arrays import best_of, cosines, lowered, standardised, starts
 from memlab.retrieve.bm25 import bm25_scores
@@ -66,8 +66,7 @@ def candidates(bench: Bench, places: np.ndarray, mask: np.ndarray) -> Iterator[C
     :param mask: (n queries, c) whether there is a candidate.
     :raises DataError: when the bench's encoder gives no token embeddings.
     """
-    words, summaries = words_of(bench), summary_vectors(bench)
-    rewritten = first_person(bench)
+    summaries, rewritten = summary_vectors(bench), first_person(bench)
     asked_tokens = query_tokens(bench), query_tokens(rewritten)
     scored = zip(
         dense_scores(bench, level="turn"),
@@ -87,7 +86,7 @@ def candidates(bench: Bench, places: np.ndarray, mask: np.ndarray) -> Iterator[C
             scope.own("dense", own_dense[part])
             scope.scores(dense[part], bm25[part], late, of_sessions[part])
             scope.summaries(summaries)
-            scope.words_and_shapes(words)
+            scope.words_and_shapes()
             at = np.where(mask[asked], places[asked] - turns.start, 0)
             values = np.stack([np.take_along_axis(column, at, axis=1) for column in scope.columns.values()], axis=-1)
             yield Candidates(
@@ -212,11 +211,11 @@ class _Scope:
             scores = cosines(self.bench.query_vectors[self.rows], vectors[self.of_sessions])
             self.add("summary", self.z_of_session(scores))
 
-    def words_and_shapes(self, words: Words) -> None:
+    def words_and_shapes(self) -> None:
         """Shared words, what kind of turn and of question it is, who speaks, whether a date that is named fits."""
         turns, of_session = self.turns, np.repeat(self.count, self.count)
         columns = {
-            **words.overlaps(self.rows, turns, self.session, self.weight),
+            **overlaps(self.bench, self.rows, turns, self.session),
             **turn_shapes(self.bench, turns.start, turns.stop),
             **question_shapes(self.bench, self.rows, turns, self.session),
             "place_in_session": np.log1p(self.place),

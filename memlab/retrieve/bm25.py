@@ -64,9 +64,9 @@ def bm25_scores(
     if (k1 is not None and k1 < 0) or (b is not None and not 0 <= b <= 1):
         raise DataError(f"k1={k1}, b={b}; BM25 needs k1 ≥ 0 and 0 ≤ b ≤ 1")
     for rows, span in bench.by_scope(level):
-        words = bench.documents(level).words_in(span)
-        usual = words.normalisation if level == "turn" else OF_SESSIONS
         queries = [bench.query_words[row] for row in rows]
+        words = bench.documents(level).words_for(span, queries)
+        usual = words.normalisation if level == "turn" else OF_SESSIONS
         yield rows, span, words.scores(queries, usual[0] if k1 is None else k1, usual[1] if b is None else b)
 
 

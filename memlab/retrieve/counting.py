@@ -10,14 +10,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
-from memlab.embed.tokens import TokenEncoder, TokenVectors
+from memlab.embed.tokens import TokenEncoder, TokenVectors, signs
 from memlab.records import LEVELS, Level
 from memlab.retrieve import narrow
 from memlab.retrieve.arrays import starts
 from memlab.retrieve.bench import Bench
+from memlab.retrieve.index import numbered
 from memlab.retrieve.late import scope_tokens, token_pairs
-from memlab.store.postings import Posting
+from memlab.store.postings import Posting, Shared
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
@@ -36,7 +38,7 @@ MEAN_OF = 256
 def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = True) -> int:
     """Count the words of large scopes, embed their tokens and keep where both stand, so that no question waits for it.
 
-    What is embedded already is not embedded again.
+    What is embedded already is not embedded again. Scopes that are not indexed are left out: nobody would look there.
 
     :returns: of how many turns there are tokens now, those of the large scopes.
     """
@@ -44,8 +46,9 @@ def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool =
 
     from memlab.store import cached
 
-    large = [scope for scope in store.scopes(dataset) if store.search.size(dataset, scope) >= narrow.LARGE]
+    large = [scope for scope in store.scopes(dataset) if narrow.applies(store, dataset, scope, encoder)]
     total = sum(store.search.size(dataset, scope) for scope in large)
+    column = store.vectors.column(encoder)
     language = store.datasets().filter(name=dataset)["language"][0] if large else ""
     with tqdm(total=total, desc="words and tokens", unit=" turns", disable=not progress or not total) as bar:
         for scope in large:
@@ -54,13 +57,13 @@ def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool =
             for (at,), part in listed.group_by(block, maintain_order=True):
                 if at % TIDY == TIDY - 1 and isinstance(encoder, TokenEncoder):
                     store.tokens.arrange(encoder)  # what is looked up among ever more files takes ever longer
-                turns, sessions = store.search.turns_of(dataset, scope, part["session_id"].to_list())
+                turns, sessions, vectors = store.search.turns_of(dataset, scope, part["place"].to_list(), column=column)
                 own: dict[str, Any] = {"store": store, "encoder": cached(store, encoder), "language": language}
-                counted.add(Bench(dataset, turns, sessions, narrow.NO_QUESTIONS, **own))
+                own |= {"turns": turns.drop("at"), "sessions": sessions.drop("place"), "turn_vectors": vectors}
+                counted.add(Bench(dataset, queries=narrow.NO_QUESTIONS, **own))
                 bar.update(turns.height)
             store.search.keep_counts(encoder, dataset, scope, language, counted.counts())
-            shared = counted.ids, *(counted.lengths[level] for level in LEVELS), counted.means()
-            store.postings.keep(encoder, dataset, scope, counted.terms(), shared)
+            store.postings.keep(encoder, dataset, scope, counted.terms(), counted.shared())
     if not large or not isinstance(encoder, TokenEncoder):
         return 0
     store.tokens.arrange(encoder)
@@ -75,10 +78,11 @@ class Gathering:
         self.lengths: dict[Level, np.ndarray] = {level: np.zeros(0, np.int32) for level in LEVELS}
         self._number: dict[str, int] = {}
         self._parts: dict[str, list[tuple[np.ndarray, ...]]] = {}
+        self._signs: list[np.ndarray] = []
         self._sums, self._seen = np.zeros((0, 0), np.float32), np.zeros(0, np.int64)
 
     def add(self, bench: Bench) -> None:
-        """Add some sessions, whole: their words, and the tokens of their turns where the encoder gives any."""
+        """Add some sessions, whole: words, vectors, and the tokens of their turns where the encoder gives any."""
         for level in LEVELS:
             self.words(level, bench.documents(level).words)
         if isinstance(bench.encoder, TokenEncoder) and bench.turns.height:
@@ -86,12 +90,13 @@ class Gathering:
             turn, token = token_pairs(read.texts, read.inverse, read.start)
             self._keep("token", token, len(self.ids) + turn, np.ones(len(turn)))
             self._mean(read.texts)
+        self._signs.append(signs(bench.documents("turn").vectors()))
         self.ids.extend(bench.documents("turn").ids.tolist())
 
     def words(self, level: Level, texts: Sequence[Sequence[str]]) -> None:
         """Add the words of turns or of sessions."""
         number, lengths = self._number, np.array([len(own) for own in texts], np.int64)
-        terms = np.array([number.setdefault(word, len(number)) for own in texts for word in own], np.int64)
+        terms = numbered(texts, number)
         size = 1 + len(number)
         pairs, counts = np.unique(np.repeat(np.arange(len(texts)), lengths) * size + terms, return_counts=True)
         self._keep(level, pairs % size, len(self.lengths[level]) + pairs // size, counts)
@@ -118,6 +123,13 @@ class Gathering:
         """Give the mean signs of the tokens of each number: (v, d) from -1 to 1; 0 for those that are not there."""
         seen = self._seen[:, None]
         return np.where(seen > 0, 2 * self._sums / np.maximum(seen, 1) - 1, 0)
+
+    def shared(self) -> Shared:
+        """Give what every question needs."""
+        codes = np.concatenate(self._signs)
+        wide = np.pad(codes, ((0, 0), (0, -codes.shape[1] % 8))).view(np.uint64)
+        turns, sessions = (self.lengths[level] for level in LEVELS)
+        return Shared(pl.Series(self.ids), turns, sessions, self.means(), np.ascontiguousarray(wide.T))
 
     def counts(self) -> dict[str, list[Any]]:
         """Give in how many turns and sessions words and tokens stand, and how long these are: columns of ``counts``."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,7 @@ class ScopeWords:
         from scipy.sparse import csr_array
 
         number: dict[str, int] = {}
-        rows = [number.setdefault(word, len(number)) for words in texts for word in words]
+        rows = numbered(texts, number)
         lengths = np.array([len(words) for words in texts], dtype=np.int64)
         columns = np.repeat(np.arange(len(texts)), lengths)
         counts = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(number), len(texts)))
@@ -184,6 +185,14 @@ class ScopeWords:
             self._weights[k1, b] = (rarity @ self.matches(k1, b)).tocsr()
         return self._weights[k1, b]
 
+    def holding(self, words: Iterable[str]) -> np.ndarray:
+        """Say which documents hold which of some words: (n, w) bool."""
+        numbers = np.array([self.number.get(word, -1) for word in words], np.int64)
+        there = np.zeros((len(self.lengths), len(numbers)), bool)
+        known = numbers >= 0
+        there[:, known] = self.counts[numbers[known]].toarray().T > 0
+        return there
+
     def asked(self, texts: Sequence[Sequence[str]]) -> Any:
         """Count the scope's words in other texts, such as questions: (q, v) sparse."""
         from scipy.sparse import csr_array
@@ -200,6 +209,19 @@ class ScopeWords:
         for start in range(0, len(scores), _BLOCK):
             scores[start : start + _BLOCK] = (asked[start : start + _BLOCK] @ weights).toarray()
         return scores
+
+
+def numbered(texts: Iterable[Sequence[str]], number: dict[str, int]) -> np.ndarray:
+    """Give the numbers of all words of texts, one text after the other: (t,) int64; new words get the next ones.
+
+    >>> from memlab.retrieve.index import numbered
+    >>> numbered([["a", "b"], ["a"]], {"b": 0}).tolist()
+    [1, 0, 1]
+    """
+    words = list(chain.from_iterable(texts))
+    for word in dict.fromkeys(words):
+        number.setdefault(word, len(number))
+    return np.fromiter(map(number.__getitem__, words), np.int64, len(words))
 
 
 def frequency_of(words: Iterable[str], whole: Counted, least: np.ndarray) -> np.ndarray:
@@ -224,6 +246,7 @@ class Documents:
     :param whole: what was counted in all documents of the scope, where it was.
     :param split: gives the words of the texts where that is sooner than to split them.
     :param made: what :func:`memlab.retrieve.bench.once` keeps.
+    :param known: statistics of some words of the one scope that were counted elsewhere.
     """
 
     ids: np.ndarray
@@ -236,6 +259,7 @@ class Documents:
     whole: Counted | None = None
     split: Callable[[], list[list[str]]] | None = field(default=None, repr=False)
     made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+    known: list[ScopeWords] = field(default_factory=list, init=False, repr=False)
     _words_in: dict[tuple[int, int], ScopeWords] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -262,6 +286,11 @@ class Documents:
         if place not in self._words_in:
             self._words_in[place] = ScopeWords.of(self.words[span], self.weight_in(span), self.whole)
         return self._words_in[place]
+
+    def words_for(self, span: slice, texts: Iterable[Sequence[str]]) -> ScopeWords:
+        """Give the statistics of a scope's words, at least of those of some texts, such as questions."""
+        wanted = set(chain.from_iterable(texts)) if self.known else set()
+        return next((words for words in self.known if wanted <= words.number.keys()), None) or self.words_in(span)
 
     def rarities(self, words: pl.DataFrame) -> pl.DataFrame:
         """Look words up in their scopes.

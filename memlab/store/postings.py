@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -16,9 +16,22 @@ from memlab.store.registry import matching, text_hashes
 Posting = tuple[str, np.ndarray, np.ndarray]
 """A term, the turns that it stands in, and how often in each."""
 
-Shared = tuple[pl.Series, np.ndarray, np.ndarray, np.ndarray]
-"""The ids of a scope's n turns, in its order; (n,) words of each, and (m,) of each session; (v, d) float32 mean of the
-signs of each token."""
+
+class Shared(NamedTuple):
+    """What every question needs of a scope.
+
+    :param ids: of its n turns, in its order.
+    :param turns: (n,) words of each.
+    :param sessions: (m,) words of each session.
+    :param means: (v, d) mean of the signs of each token.
+    :param codes: (w, n) uint64, the signs of the turns' vectors, 64 a row.
+    """
+
+    ids: pl.Series
+    turns: np.ndarray
+    sessions: np.ndarray
+    means: np.ndarray
+    codes: np.ndarray
 
 
 class Postings(Part):
@@ -29,13 +42,11 @@ class Postings(Part):
         self._shared: tuple[tuple[str, str], Shared] | None = None
         self._named: tuple[tuple[Any, ...], str | None] = (), None
 
-    def keep(
-        self, encoder: Encoder, dataset: str, scope: str, terms: Iterable[Posting], shared: tuple[Any, ...]
-    ) -> None:
+    def keep(self, encoder: Encoder, dataset: str, scope: str, terms: Iterable[Posting], shared: Shared) -> None:
         """Keep where the terms of a scope stand, in place of what was kept of it.
 
         :param terms: each term once.
-        :param shared: as :data:`Shared`, which :meth:`shared` gives back.
+        :param shared: what :meth:`shared` gives back.
         """
         import pyarrow as pa
         from lancedb.index import BTree
@@ -45,12 +56,14 @@ class Postings(Part):
                 return
             table = self.database.cache("postings", encoder.identity.key)
             of = text_hashes([f"{dataset}\x1f{scope}"])[0]
-            ids, *lengths, means = shared
             rows: list[tuple[str, Any, Any]] = [
                 (f"{key}:{t}", turns.astype(np.int32), counts.astype(np.uint8)) for t, turns, counts in terms
             ]
-            turns, sessions = (own.astype(np.int32) for own in lengths)
-            rows += [(key, "\x1f".join(ids).encode(), means.astype(np.float16)), (f"{key}:", turns, sessions)]
+            rows += [
+                (key, "\x1f".join(shared.ids).encode(), shared.means.astype(np.float16)),
+                (f"{key}:", shared.turns.astype(np.int32), shared.sessions.astype(np.int32)),
+                (f"{key}::", shared.codes, b""),
+            ]
             names, turns, counts = zip(*rows, strict=True)
             columns = [names, [of] * len(names), [bytes(a) for a in turns], [bytes(a) for a in counts]]
             made = pa.table(dict(zip(table.schema.names, columns, strict=True)), schema=table.schema)
@@ -73,15 +86,17 @@ class Postings(Part):
             if self._shared is None or self._shared[0] != (name, key):
                 if name not in self.database.names():
                     return None
-                rows = {k: row for k, *row in self._rows(encoder, [key, f"{key}:"])}
-                if len(rows) < 2:  # not of the dataset as it is now
+                rows = {k: row for k, *row in self._rows(encoder, [key, f"{key}:", f"{key}::"])}
+                if len(rows) < 3:  # not of the dataset as it is now
                     return None
                 ids = pl.Series([rows[key][0].decode()]).str.split("\x1f").explode()
                 turns, sessions = (np.frombuffer(own, np.int32) for own in rows[f"{key}:"])
                 means = np.frombuffer(rows[key][1], np.float16).astype(np.float32)
+                codes = np.frombuffer(rows[f"{key}::"][0], np.uint64).reshape(-1, len(turns))
                 if len(ids) != len(turns):
                     return None  # an id holds the sign that parts them
-                self._shared = (name, key), (ids, turns, sessions, means.reshape(-1, 8 * -(-encoder.dim // 8)))
+                means = means.reshape(-1, 8 * -(-encoder.dim // 8))
+                self._shared = (name, key), Shared(ids, turns, sessions, means, codes)
             return self._shared[1]
 
     def read(self, encoder: Encoder, dataset: str, scope: str, terms: Sequence[str]) -> dict[str, Posting]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,7 @@ from memlab.errors import StoreError
 from memlab.store.conversations import counted, read_rows, require
 from memlab.store.database import Database, Part
 from memlab.store.registry import matching, row_columns, text_hashes
+from memlab.store.rows import Rows
 from memlab.store.vectors import check_vectors, column_name
 
 T = TypeVar("T")
@@ -32,11 +33,25 @@ _HITS = {
 _FOUND = ["turn_id", "session_id", "position"]
 
 
+class TurnsOf(NamedTuple):
+    """Some sessions of a scope, whole and in its order.
+
+    :param turns: with their place in the scope, ``at``.
+    :param sessions: with their ``place``.
+    :param vectors: (n, d) float32 of the turns.
+    """
+
+    turns: pl.DataFrame
+    sessions: pl.DataFrame
+    vectors: np.ndarray
+
+
 class Search(Part):
     """Search in the database itself: ``store.search``."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
+        self._rows = Rows(database)
         self._known: dict[tuple[Any, ...], Any] = {}
         self._version = (0, 0)
 
@@ -157,43 +172,48 @@ class Search(Part):
         return sizes.get((dataset, scope), 0)
 
     def sessions_of(self, dataset: str, scope: str) -> pl.DataFrame:
-        """List the sessions of a scope in order of time: ``session_id``, ``n``, ``n_turns``."""
-        return self._sessions(dataset, scope).select("session_id", "n", "n_turns")
+        """List the sessions of a scope in order of time: ``session_id``, ``n``, ``n_turns``, and their ``place``."""
+        return self._sessions(dataset, scope).select("session_id", "n", "n_turns", "place")
 
     def _sessions(self, dataset: str, scope: str) -> pl.DataFrame:
         """Read all sessions of a scope, once for a version of the turns: no index finds some of them."""
 
         def look(_: Any) -> pl.DataFrame:
-            return read_rows(self.database, "sessions", dataset, scopes=[scope]).sort("n")
+            sessions = read_rows(self.database, "sessions", dataset, scopes=[scope]).sort("n").with_row_index("place")
+            return sessions.with_columns(first=pl.col("n_turns").cum_sum() - pl.col("n_turns"))
 
         listed: pl.DataFrame = self._once(look, "sessions", dataset, scope)
         return listed
 
-    def turns_of(
-        self, dataset: str, scope: str, sessions: Sequence[str], *, column: str = ""
-    ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Read some sessions of a scope: their turns, with the vectors of a column, and the sessions.
+    def turns_of(self, dataset: str, scope: str, sessions: Sequence[int], *, column: str = "") -> TurnsOf:
+        """Read some sessions of a scope.
 
+        :param sessions: their places, see :meth:`sessions_of`.
+        :param column: of the vectors that are read.
         :raises StoreError: for a turn without a vector.
         """
-        some = {"dataset": dataset, "session_id": sessions}
-        names = [*row_columns("turns"), *([column] if column else [])]
-        found = self._sessions(dataset, scope).filter(pl.col("session_id").is_in(pl.Series(sessions).implode()))
+        found = self._sessions(dataset, scope)[np.sort(np.asarray(sessions, np.int64))]
+        names = [*row_columns("turns"), "dataset", "position", "key", *([column] if column else [])]
         with self.database.guarded("reading sessions"):
-            turns = counted("turns", self.database.read("turns", [*names, "position", "key"], **some)).select(names)
-            if column and turns[column].null_count():
+            table = self.database.table("turns")
+            rows = self._rows.read(table, "session_id", found["session_id"].to_list(), names)
+            vectors = rows[column] if column else pl.Series(dtype=pl.Array(pl.Float32, 0))
+            rows = rows.select(names[: len(names) - bool(column)]).with_row_index("row").filter(dataset=dataset)
+            turns = counted("turns", rows).join(found.select("session_id", "place", "first"), on="session_id")
+            turns = turns.sort("place", "n", maintain_order=True)
+            turns = turns.with_columns(at=pl.col("first") + pl.int_range(pl.len()).over("place"))
+            vectors = vectors.gather(turns["row"]) if column else vectors
+            if vectors.null_count():
                 raise StoreError(f"turns of {dataset!r} have no vectors in {column}; run store.vectors.backfill")
-            return turns, found
+            return TurnsOf(turns.select(*row_columns("turns"), "at"), found.drop("first"), vectors.to_numpy())
 
-    def sample_of(
-        self, dataset: str, scope: str, sessions: Sequence[str], *, column: str = ""
-    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+    def sample_of(self, dataset: str, scope: str, sessions: Sequence[int], *, column: str = "") -> TurnsOf:
         """Read sessions as :meth:`turns_of` does, once for a version of the turns: some that every question needs."""
 
-        def look(_: Any) -> tuple[pl.DataFrame, pl.DataFrame]:
+        def look(_: Any) -> TurnsOf:
             return self.turns_of(dataset, scope, sessions, column=column)
 
-        read: tuple[pl.DataFrame, pl.DataFrame] = self._once(look, dataset, scope, tuple(sessions), column)
+        read: TurnsOf = self._once(look, dataset, scope, tuple(sessions), column)
         return read
 
     def keep_counts(self, encoder: Encoder, dataset: str, scope: str, language: str, counts: Mapping[str, Any]) -> None:

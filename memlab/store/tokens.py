@@ -15,6 +15,7 @@ from memlab.embed.tokens import TokenEncoder, TokenVectors, compressed, joined
 from memlab.store import caches
 from memlab.store.database import Database, Part
 from memlab.store.registry import text_hashes
+from memlab.store.rows import Rows
 
 CHUNK = 512
 """Texts that an interruption can lose: about ten seconds of a small model on two cores."""
@@ -31,6 +32,7 @@ class Tokens(Part):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
+        self._rows = Rows(database)
         self._recent: dict[tuple[str, str], tuple[bytes, bytes]] = {}
 
     def encode(
@@ -102,8 +104,8 @@ class Tokens(Part):
         recent, of = self._recent, encoder.identity.key
         found = {key: recent.pop((of, key)) for key in keys if (of, key) in recent}
         if len(found) < len(keys):
-            for part in caches.read(cache, [key for key in keys if key not in found]):
-                found |= {key: (ids, vectors) for key, ids, vectors in part.iter_rows()}
+            rows = self._rows.read(cache, "key", [key for key in keys if key not in found], ("key", "ids", "vectors"))
+            found |= {key: (ids, vectors) for key, ids, vectors in rows.iter_rows()}
         recent |= {(of, key): row for key, row in found.items()}
         while len(recent) > RECENT:
             del recent[next(iter(recent))]

@@ -14,7 +14,7 @@ from stand_in import StandIn
 import memlab
 from memlab import Bench, Dataset, MemoryStore, pipeline
 from memlab.records import LEVELS
-from memlab.retrieve import counting, narrow
+from memlab.retrieve import counting, hits, narrow
 from memlab.retrieve.arrays import standardised
 from memlab.retrieve.index import ScopeWords
 from memlab.retrieve.late import query_tokens, scope_tokens
@@ -78,8 +78,8 @@ def test_with_room_for_everything_the_ranking_is_that_of_everything(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, text: str, level: memlab.records.Level
 ) -> None:
     whole = pipeline(text).run(bench.but(store=None), level=level).top(10).frame
-    for name in ("HITS", "TURNS", "SAMPLE", "NEAR"):
-        monkeypatch.setattr(narrow, name, 2_000)
+    for room, name in ((hits, "HITS"), (narrow, "TURNS"), (narrow, "SAMPLE"), (narrow, "NEAR")):
+        monkeypatch.setattr(room, name, 2_000)
     run = pipeline(text).run(bench, level=level)
     assert run.provenance["path"] == "narrowed"
     assert run.top(10).frame.select("query_id", "doc_id").equals(whole.select("query_id", "doc_id"))
@@ -88,7 +88,7 @@ def test_with_room_for_everything_the_ranking_is_that_of_everything(
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_the_sample_stands_for_the_rest_of_the_scope(bench: Bench, data: Dataset, monkeypatch) -> None:
-    monkeypatch.setattr(narrow, "HITS", 5)
+    monkeypatch.setattr(hits, "HITS", 5)
     monkeypatch.setattr(narrow, "SAMPLE", 50)
     for part in narrow.narrowed(bench) or ():
         if "weight" not in part.sessions.columns:
@@ -105,9 +105,9 @@ def test_hits_are_kept_with_their_neighbours_in_long_sessions(monkeypatch: pytes
     monkeypatch.setattr(narrow, "NEAR", 2)
     rows = [(f"{s}-{n}", s, n) for s, size in (("long", 40), ("short", 10)) for n in range(1, size + 1)]
     turns = pl.DataFrame(rows, schema=["turn_id", "session_id", "n"], orient="row")
-    hits = pl.DataFrame({"turn_id": ["short-4", "long-1", "long-30"], "rank": [0, 1, 2]})
-    kept = narrow._cut(turns, hits)
-    assert kept["turn_id"].to_list() == [
+    found = pl.DataFrame({"turn_id": ["short-4", "long-1", "long-30"], "rank": [0, 1, 2]})
+    kept = narrow._cut(turns, found)
+    assert turns["turn_id"].gather(kept).to_list() == [
         *(f"short-{n}" for n in range(1, 11)),
         *(f"long-{n}" for n in (1, 2, 3, 28, 29, 30, 31, 32)),
     ]
@@ -199,6 +199,13 @@ def test_words_and_tokens_are_those_of_the_whole_scope(data: Dataset, tmp_path: 
         assert part.normalisation == pytest.approx(whole.normalisation)
         known = dict(zip(whole.number, whole.rarity, strict=True))
         assert dict(zip(part.number, part.rarity, strict=True)).items() <= known.items()
+        asked_for = some.words_for(slice(0, len(some.ids)), cut.query_words)
+        assert asked_for is not part  # read off the postings, not counted in texts
+        np.testing.assert_array_equal(asked_for.holding(cut.query_words[0]), part.holding(cut.query_words[0]))
+        np.testing.assert_array_equal(asked_for.lengths, part.lengths)
+        given = (words.scores(cut.query_words, *part.normalisation) for words in (asked_for, part))
+        np.testing.assert_allclose(*given, rtol=1e-6)
+        assert some.words_for(slice(0, len(some.ids)), [["elsewhere"]]) is part
     nothing = asked.with_columns(text=pl.lit("Qwxyz?"))
     assert narrow.around(store, data.name, nothing, encoder=encoder).turns.height
     tokens = [scope_tokens(bench, slice(0, bench.turns.height)).rarity for bench in (cut, all_)]
@@ -212,10 +219,10 @@ def test_sessions_rank_by_all_that_was_found_in_them() -> None:
 
     by_meaning, by_words = found(("nearest", 0.6), ("both", 0.55), ("far", 0.5)), found(("both", 4.0), ("word", 3.0))
     by_meaning = by_meaning.with_columns(score=(pl.col("score") - 0.2) / 0.1)
-    ranked = narrow._ranked(by_meaning, by_words, 1_000)
+    ranked = hits.ranked(by_meaning, by_words, 1_000)
     order = ranked.sort("rank")["session_id"].unique(maintain_order=True)
     assert order.to_list() == ["both", "word", "nearest", "far"]
-    alone = narrow._ranked(by_meaning, None, 1_000)
+    alone = hits.ranked(by_meaning, None, 1_000)
     assert alone.sort("rank")["session_id"].to_list() == ["nearest", "both", "far"]
 
 
@@ -223,11 +230,10 @@ def test_no_more_sessions_are_read_than_there_is_room_for(monkeypatch: pytest.Mo
     monkeypatch.setattr(narrow, "TURNS", 50)
     monkeypatch.setattr(narrow, "LONG", 20)
     monkeypatch.setattr(narrow, "NEAR", 2)
-    listed = pl.DataFrame({"session_id": list("abcd"), "n": [1, 2, 3, 4], "n_turns": [40, 300, 20, 45]})
-    hits = pl.DataFrame({"turn_id": list("1234"), "session_id": list("bcda"), "rank": [1, 2, 3, 4]})
-    assert narrow._room(hits, listed) == ["b", "c", "d", "a"]  # 5 of the long one, then 20, 5 and 5
+    found = pl.DataFrame({"place": [1, 2, 3, 0], "n": [2, 3, 4, 1], "n_turns": [300, 20, 45, 40], "rank": [1, 2, 3, 4]})
+    assert narrow._room(found).to_list() == [1, 2, 3, 0]  # 5 of the long one, then 20, 5 and 5
     monkeypatch.setattr(narrow, "TURNS", 25)
-    assert narrow._room(hits, listed) == ["b", "c"]
+    assert narrow._room(found).to_list() == [1, 2]
 
 
 def test_what_one_question_found_is_kept_for_the_stage_after(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

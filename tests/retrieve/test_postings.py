@@ -12,13 +12,13 @@ from stand_in import StandIn
 import memlab
 from memlab import Bench, Dataset, MemoryStore
 from memlab.embed.tokens import TokenVectors
-from memlab.records import LEVELS, Level
-from memlab.retrieve import counting, narrow
+from memlab.records import Level
+from memlab.retrieve import counting, hits, narrow
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.counting import Gathering
 from memlab.retrieve.index import Counted, Whole
 from memlab.retrieve.late import late_scores, query_tokens
-from memlab.retrieve.postings import Lookup, by_words
+from memlab.retrieve.postings import Lookup, by_words, nearest
 
 
 @pytest.fixture(scope="module")
@@ -54,29 +54,44 @@ def test_bm25_over_the_postings_is_that_over_the_turns(
     )
     assert shared is not None
     assert whole is not None
-    ids, *lengths, _ = shared
-    assert ids.to_list() == bench.documents("turn").ids.tolist()
+    lengths = shared.turns if level == "turn" else shared.sessions
+    assert shared.ids.to_list() == bench.documents("turn").ids.tolist()
     scores = next(iter(bm25_scores(bench, level=level)))[2]
     for words, expected in zip(bench.query_words, scores, strict=True):
         terms = [f"{level}:{word}" for word in words]
         found = store.postings.read(encoder, data.name, scope, terms)
-        made = by_words(level, terms, found, lengths[LEVELS.index(level)], whole)
+        made = by_words(level, words, found, lengths, whole)
         np.testing.assert_allclose(made, expected, atol=1e-5)
 
 
 def test_what_late_interaction_finds_first_is_near_the_front(store: MemoryStore, data: Dataset, bench: Bench) -> None:
     scope, encoder = data.scopes[0], StandIn()
-    (ids, *_, means), whole = (
+    shared, whole = (
         store.postings.shared(encoder, data.name, scope),
         narrow._whole(store, data.name, scope, encoder, "en"),
     )
+    assert shared is not None
     late, shares = next(iter(late_scores(bench, level="turn")))[2], []
     for row, expected in enumerate(late):
-        near = Lookup(query_tokens(bench).take(np.array([row])), means, whole)
-        scores = near.scores(store.postings.read(encoder, data.name, scope, near.terms()), len(ids))
+        near = Lookup(query_tokens(bench).take(np.array([row])), shared.means, whole)
+        scores = near.scores(store.postings.read(encoder, data.name, scope, near.terms()), len(shared.ids))
         first = np.argsort(-scores, kind="stable")[:50]
         shares.append(np.isin(np.argsort(-expected, kind="stable")[:10], first).mean())
     assert np.mean(shares) > 0.7  # of a tenth drawn at random it would be .1
+
+
+def test_the_nearest_by_their_signs_are_about_the_nearest(store: MemoryStore, data: Dataset, bench: Bench) -> None:
+    shared = store.postings.shared(StandIn(), data.name, data.scopes[0])
+    assert shared is not None
+    vectors, shares = bench.documents("turn").vectors(), []
+    for asked in bench.query_vectors[:20]:
+        places, scores = nearest(asked[None], shared.codes, 50)
+        assert 50 <= len(places) < 150
+        exact = vectors @ asked
+        shares.append(np.isin(np.argsort(-exact, kind="stable")[:10], places).mean())
+        assert np.corrcoef(scores, exact[places])[0, 1] > 0.3
+    assert np.mean(shares) > 0.6  # of a tenth drawn at random it would be .1
+    assert nearest(bench.query_vectors[:1], shared.codes, 10_000)[0].tolist() == list(range(bench.turns.height))
 
 
 def test_a_match_no_better_than_usual_counts_nothing_and_each_turn_has_its_best() -> None:
@@ -109,14 +124,14 @@ def test_turns_are_gathered_in_parts_as_in_one() -> None:
 
 def test_sessions_are_those_that_all_turns_speak_for(store: MemoryStore, data: Dataset, monkeypatch) -> None:
     """Neither nearest by meaning nor best by words: only all turns of its session together bring it up."""
-    listed = pl.DataFrame({"session_id": ["a", "empty", "b"], "n": [1, 2, 3], "n_turns": [2, 0, 3]})
-    by_meaning = pl.DataFrame({"session_id": ["a"], "doc_id": ["a2"], "score": [1.0]})
-    looked = pl.Series(["a1", "a2", "b1", "b2", "b3"]), np.array([0.0, 0.1, 0.2, 3.0, 0.1]), np.array([0.0, 1.0])
-    found = narrow._first(by_meaning, looked, listed)
+    listed = pl.DataFrame({"session_id": ["a", "empty", "b"], "n": [1, 2, 3], "n_turns": [2, 0, 3], "place": [0, 1, 2]})
+    near, ids = (np.array([1]), np.array([1.0])), pl.Series(["a1", "a2", "b1", "b2", "b3"])
+    looked = np.array([0.0, 0.1, 0.2, 3.0, 0.1]), np.array([0.0, 1.0])
+    found = hits.first_sessions(listed, ids, looked, near)
     assert found.sort("rank", "turn_id")["turn_id"].to_list() == ["b2", "a2"]
     assert found["session_id"].n_unique() == 2
-    monkeypatch.setattr(narrow, "HITS", 1)
-    assert narrow._first(by_meaning, looked, listed)["turn_id"].to_list() == ["b2"]
+    monkeypatch.setattr(hits, "HITS", 1)
+    assert hits.first_sessions(listed, ids, looked, near)["turn_id"].to_list() == ["b2"]
 
 
 def test_what_was_kept_of_another_state_is_not_read(store: MemoryStore, data: Dataset, tmp_path: Path) -> None:

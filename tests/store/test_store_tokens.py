@@ -11,6 +11,7 @@ from store_data import Words, build
 
 from memlab.embed.tokens import TokenVectors, compressed
 from memlab.store import MemoryStore, caches, tokens
+from memlab.store.rows import Rows
 
 TEXTS = ["we met old friends", "", "hi", "we met old friends", "x \x1e y", "no"]
 
@@ -100,8 +101,13 @@ def test_many_texts_are_read_without_a_list_of_keys(store: MemoryStore, monkeypa
 def test_what_was_read_lately_is_not_read_again(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = store.tokens.encode(Words(), TEXTS)
     again, asked = MemoryStore.open(store.uri), list[int]()
-    plain = caches.read
-    monkeypatch.setattr(caches, "read", lambda cache, keys: (asked.append(len(keys)), plain(cache, keys))[1])
+    plain = Rows.read
+
+    def noted(self: Rows, cache: Any, of: str, keys: list[str], columns: tuple[str, ...]) -> Any:
+        asked.append(len(keys))
+        return plain(self, cache, of, keys, columns)
+
+    monkeypatch.setattr(Rows, "read", noted)
     monkeypatch.setattr(tokens, "RECENT", len(TEXTS))
     for texts in (TEXTS[:2], TEXTS, TEXTS[::-1]):
         made = again.tokens.encode(Words(), texts)
