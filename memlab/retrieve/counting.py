@@ -119,17 +119,17 @@ class Gathering:
             self._sums[texts.ids[order[first]]] += np.add.reduceat(bits, first, axis=0)
             self._seen += np.bincount(texts.ids[order], minlength=len(self._seen))
 
-    def means(self) -> np.ndarray:
-        """Give the mean signs of the tokens of each number: (v, d) from -1 to 1; 0 for those that are not there."""
-        seen = self._seen[:, None]
-        return np.where(seen > 0, 2 * self._sums / np.maximum(seen, 1) - 1, 0)
+    def means(self) -> tuple[np.ndarray, np.ndarray]:
+        """Give the numbers of the tokens that are there, (v,), and the mean signs of each: (v, d) from -1 to 1."""
+        there = np.flatnonzero(self._seen)
+        return there, 2 * self._sums[there] / self._seen[there, None] - 1
 
     def shared(self) -> Shared:
         """Give what every question needs."""
         codes = np.concatenate(self._signs)
         wide = np.pad(codes, ((0, 0), (0, -codes.shape[1] % 8))).view(np.uint64)
         turns, sessions = (self.lengths[level] for level in LEVELS)
-        return Shared(pl.Series(self.ids), turns, sessions, self.means(), np.ascontiguousarray(wide.T))
+        return Shared(pl.Series(self.ids), turns, sessions, *self.means(), np.ascontiguousarray(wide.T))
 
     def counts(self) -> dict[str, list[Any]]:
         """Give in how many turns and sessions words and tokens stand, and how long these are: columns of ``counts``."""

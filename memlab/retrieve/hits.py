@@ -69,7 +69,7 @@ def by_postings(asked: Asked, shared: Shared, whole: Whole) -> tuple[pl.DataFram
         and the one that matches best, beside what is listed of the session; and the postings.
     """
     words = tokenize([asked.text], language=asked.language)[0]
-    similar = None if asked.tokens is None or not len(shared.means) else Lookup(asked.tokens, shared.means, whole)
+    similar = None if asked.tokens is None or not len(shared.tokens) else Lookup(asked.tokens, shared, whole)
     terms = [*(f"{level}:{word}" for level in LEVELS for word in words), *(similar.terms() if similar else ())]
     with ThreadPoolExecutor(1) as beside:  # the database reads meanwhile
         reading = beside.submit(asked.store.postings.read, asked.encoder, asked.dataset, asked.scope, terms)

@@ -235,9 +235,9 @@ class Documents:
     """The documents of one level, grouped by scope: each scope's documents are neighbours, in order of time.
 
     :param ids: (n,) document ids.
-    :param texts: (n,) what BM25 and encoders read.
     :param session: (n,) number of the session that each document belongs to.
     :param spans: scope → (first, last + 1) place of its documents.
+    :param texts: (n,) what BM25 and encoders read.
     :param embeddings: (n, d) float32 unit rows; for sessions the normalised mean of their turns; ``None`` where no
         encoder was given.
     :param language: that the texts are read in.
@@ -250,9 +250,9 @@ class Documents:
     """
 
     ids: np.ndarray
-    texts: list[str]
     session: np.ndarray
     spans: Mapping[str, tuple[int, int]]
+    texts: Lazy = Lazy()
     embeddings: Lazy = Lazy()
     language: str = "en"
     weight: np.ndarray | None = None
@@ -388,9 +388,9 @@ class Corpus:
         weight = order["weight"].to_numpy() if "weight" in order.columns else None
         turns = Documents(
             placed["turn_id"].to_numpy(),
-            turn_texts(placed.drop("row", "session")),
             session,
             _spans(placed["scope"]),
+            turn_texts(placed.drop("row", "session")),
             of_turns,
             self.language,
             None if weight is None else weight[session],
@@ -398,9 +398,9 @@ class Corpus:
         )
         sessions = Documents(
             order["session_id"].to_numpy(),
-            session_texts(placed.drop("row", "session"), order.drop("session")),
             np.arange(order.height),
             _spans(order["scope"]),
+            cache(lambda: session_texts(placed.drop("row", "session"), order.drop("session"))),
             of_sessions,
             self.language,
             weight,

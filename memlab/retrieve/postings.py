@@ -20,7 +20,7 @@ from memlab.embed.tokens import TokenVectors, rotated, signs, token_cosines
 from memlab.records import Level
 from memlab.retrieve.bm25 import OF_SESSIONS
 from memlab.retrieve.index import ScopeWords, Whole, rarity
-from memlab.store.postings import Posting
+from memlab.store.postings import Posting, Shared
 
 NEIGHBOURS, COMMON = 16, 0.1
 """Numbers of tokens that are looked up for a token of a question, none of which stands in more of the turns."""
@@ -101,19 +101,18 @@ class Lookup:
     """Which numbers of tokens come near to those of a question.
 
     :param asked: the tokens of one question.
-    :param means: as :meth:`memlab.retrieve.counting.Gathering.means` gives them.
+    :param shared: of the scope, with its tokens and their means.
     """
 
-    def __init__(self, asked: TokenVectors, means: np.ndarray, whole: Whole) -> None:
-        n = whole.words["turn"].n
-        share = np.minimum(whole.tokens[: len(means)] / n, 1.0)
+    def __init__(self, asked: TokenVectors, shared: Shared, whole: Whole) -> None:
+        n, there = whole.words["turn"].n, shared.tokens
+        share = np.minimum(whole.tokens[there] / n, 1.0)
         weights = rarity(whole.tokens, n)[np.minimum(asked.ids, len(whole.tokens) - 1)]
         self.near: list[tuple[float, np.ndarray, np.ndarray]] = []
-        there = np.flatnonzero(share)
-        cosines = rotated(asked.vectors) @ means[there, : asked.vectors.shape[1]].T.astype(np.float32)
+        cosines = rotated(asked.vectors) @ shared.means[:, : asked.vectors.shape[1]].T
         for weight, row in zip(weights / max(weights.sum(), 1e-9), cosines, strict=True):
             order = np.argsort(-row)
-            each, best = share[there[order]], row[order]
+            each, best = share[order], row[order]
             # The mean of the best match in a turn, as if tokens stood in turns independently of each other.
             usual = float(best * each @ np.r_[1.0, np.cumprod(1 - each)[:-1]])
             first = np.flatnonzero((each <= COMMON) & (best > usual))[:NEIGHBOURS]

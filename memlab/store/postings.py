@@ -23,13 +23,15 @@ class Shared(NamedTuple):
     :param ids: of its n turns, in its order.
     :param turns: (n,) words of each.
     :param sessions: (m,) words of each session.
-    :param means: (v, d) mean of the signs of each token.
+    :param tokens: (v,) numbers of the tokens that are there.
+    :param means: (v, d) float32 mean of the signs of each.
     :param codes: (w, n) uint64, the signs of the turns' vectors, 64 a row.
     """
 
     ids: pl.Series
     turns: np.ndarray
     sessions: np.ndarray
+    tokens: np.ndarray
     means: np.ndarray
     codes: np.ndarray
 
@@ -62,7 +64,7 @@ class Postings(Part):
             rows += [
                 (key, "\x1f".join(shared.ids).encode(), shared.means.astype(np.float16)),
                 (f"{key}:", shared.turns.astype(np.int32), shared.sessions.astype(np.int32)),
-                (f"{key}::", shared.codes, b""),
+                (f"{key}::", shared.codes, shared.tokens.astype(np.int32)),
             ]
             names, turns, counts = zip(*rows, strict=True)
             columns = [names, [of] * len(names), [bytes(a) for a in turns], [bytes(a) for a in counts]]
@@ -95,8 +97,8 @@ class Postings(Part):
                 codes = np.frombuffer(rows[f"{key}::"][0], np.uint64).reshape(-1, len(turns))
                 if len(ids) != len(turns):
                     return None  # an id holds the sign that parts them
-                means = means.reshape(-1, 8 * -(-encoder.dim // 8))
-                self._shared = (name, key), Shared(ids, turns, sessions, means, codes)
+                tokens, width = np.frombuffer(rows[f"{key}::"][1], np.int32), 8 * -(-encoder.dim // 8)
+                self._shared = (name, key), Shared(ids, turns, sessions, tokens, means.reshape(-1, width), codes)
             return self._shared[1]
 
     def read(self, encoder: Encoder, dataset: str, scope: str, terms: Sequence[str]) -> dict[str, Posting]:

@@ -20,8 +20,8 @@ from memlab.store.rows import Rows
 CHUNK = 512
 """Texts that an interruption can lose: about ten seconds of a small model on two cores."""
 
-RECENT = 16_384
-"""Texts whose tokens are kept in memory, those that were asked for last: 1.5 kB each for a turn of LoCoMo."""
+RECENT = 8_192
+"""Texts whose tokens are kept in memory, and as many that were asked for before: 1.5 kB each for a turn of LoCoMo."""
 
 _READING = timedelta(minutes=10)  # that somebody may still read an earlier version
 _VERSION = 2  # of what is kept of a text
@@ -34,6 +34,7 @@ class Tokens(Part):
         super().__init__(database)
         self._rows = Rows(database)
         self._recent: dict[tuple[str, str], tuple[bytes, bytes]] = {}
+        self._before: dict[tuple[str, str], tuple[bytes, bytes]] = {}
 
     def encode(
         self,
@@ -101,14 +102,15 @@ class Tokens(Part):
             read = [part for part in caches.read(cache, keys) if part.height]
             rows = pl.concat(read).unique("key", maintain_order=True) if read else pl.DataFrame()
             return _columns(rows["key"], rows["ids"], rows["vectors"], kind) if read else ([], [])
-        recent, of = self._recent, encoder.identity.key
-        found = {key: recent.pop((of, key)) for key in keys if (of, key) in recent}
+        of, before = encoder.identity.key, self._before
+        known = {key: self._recent.get((of, key)) or before.get((of, key)) for key in keys}
+        found = {key: row for key, row in known.items() if row is not None}
         if len(found) < len(keys):
             rows = self._rows.read(cache, "key", [key for key in keys if key not in found], ("key", "ids", "vectors"))
             found |= {key: (ids, vectors) for key, ids, vectors in rows.iter_rows()}
-        recent |= {(of, key): row for key, row in found.items()}
-        while len(recent) > RECENT:
-            del recent[next(iter(recent))]
+        if len(self._recent) > RECENT:
+            self._recent, self._before = {}, self._recent
+        self._recent |= {(of, key): row for key, row in found.items()}
         if not found:
             return [], []
         ids, vectors = zip(*found.values(), strict=True)

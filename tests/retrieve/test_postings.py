@@ -19,6 +19,7 @@ from memlab.retrieve.counting import Gathering
 from memlab.retrieve.index import Counted, Whole
 from memlab.retrieve.late import late_scores, query_tokens
 from memlab.retrieve.postings import Lookup, by_words, nearest
+from memlab.store.postings import Shared
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +74,7 @@ def test_what_late_interaction_finds_first_is_near_the_front(store: MemoryStore,
     assert shared is not None
     late, shares = next(iter(late_scores(bench, level="turn")))[2], []
     for row, expected in enumerate(late):
-        near = Lookup(query_tokens(bench).take(np.array([row])), shared.means, whole)
+        near = Lookup(query_tokens(bench).take(np.array([row])), shared, whole)
         scores = near.scores(store.postings.read(encoder, data.name, scope, near.terms()), len(shared.ids))
         first = np.argsort(-scores, kind="stable")[:50]
         shares.append(np.isin(np.argsort(-expected, kind="stable")[:10], first).mean())
@@ -97,14 +98,13 @@ def test_the_nearest_by_their_signs_are_about_the_nearest(store: MemoryStore, da
 def test_a_match_no_better_than_usual_counts_nothing_and_each_turn_has_its_best() -> None:
     basis = np.eye(8, dtype=np.float32)
     whole = Whole({"turn": Counted(100, 300, 900, {})}, np.array([2, 3, 90, 0]))
-    near = Lookup(
-        TokenVectors(np.array([0], np.int32), basis[:1].astype(np.float16), np.array([0, 1])), basis[:3], whole
-    )
+    shared = Shared(pl.Series(["x"]), *np.zeros((2, 1)), np.arange(3), basis[:3], np.zeros((1, 1), np.uint64))
+    near = Lookup(TokenVectors(np.array([0], np.int32), basis[:1].astype(np.float16), np.array([0, 1])), shared, whole)
     near.near = [(1.0, np.array([0, 1]), np.array([0.5, 0.2]))]
     found = {"token:0": ("token:0", np.array([4, 7]), np.ones(2)), "token:1": ("token:1", np.array([4, 5]), np.ones(2))}
     np.testing.assert_allclose(near.scores(found, 9), [0, 0, 0, 0, 0.5, 0.2, 0, 0.5, 0])
     common = Lookup(
-        TokenVectors(np.array([2], np.int32), basis[2:3].astype(np.float16), np.array([0, 1])), basis[:3], whole
+        TokenVectors(np.array([2], np.int32), basis[2:3].astype(np.float16), np.array([0, 1])), shared, whole
     )
     assert "token:2" not in common.terms()
 
