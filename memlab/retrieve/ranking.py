@@ -70,8 +70,8 @@ def by_path(
         raise DataError("path='indexed' ranks turns; use path='exact' for sessions")
     places = bench.documents("turn").place
     hits = search(bench, bench.store, k).join(places, on="doc_id", how="inner").sort("query", "at")
-    ids = bench.queries["query_id"].to_numpy()[hits["query"].to_numpy().astype(np.int64)]
-    return bench.show(run_from_scores(ids, hits["doc_id"].to_numpy(), hits["score"].to_numpy(), level=level, k=k))
+    ids = bench.queries["query_id"].gather(hits["query"])
+    return bench.show(run_from_scores(ids, hits["doc_id"], hits["score"].to_numpy(), level=level, k=k))
 
 
 def reranked(run: Run, bench: Bench, scores: pl.DataFrame, *, k: int | None = None) -> Run:
@@ -80,8 +80,8 @@ def reranked(run: Run, bench: Bench, scores: pl.DataFrame, *, k: int | None = No
     :param scores: ``query_id``, ``doc_id``, ``score``.
     :param k: places kept for each query; all of them by default.
     """
-    columns = (scores[name].to_numpy() for name in ("query_id", "doc_id", "score"))
-    ranked = run_from_scores(*columns, level=run.level, k=max(1, scores.height) if k is None else k)
+    depth = max(1, scores.height) if k is None else k
+    ranked = run_from_scores(scores["query_id"], scores["doc_id"], scores["score"].to_numpy(), level=run.level, k=depth)
     return replace(bench.show(ranked), name=run.name, provenance=run.provenance)
 
 
@@ -105,8 +105,7 @@ def added(parts: Iterable[pl.DataFrame], *, level: Level, k: int) -> Run:
     :param parts: ``query_id``, ``doc_id``, ``gain`` each.
     """
     total = pl.concat(parts).group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("gain").sum())
-    columns = (total[name].to_numpy() for name in ("query_id", "doc_id", "gain"))
-    return run_from_scores(*columns, level=level, k=k)
+    return run_from_scores(total["query_id"], total["doc_id"], total["gain"].to_numpy(), level=level, k=k)
 
 
 def depth(run: Run) -> int:
@@ -142,5 +141,5 @@ def sessions_from_turns(run: Run, bench: Bench, *, k: int = 200) -> Run:
         .group_by("query_id", "doc_id", maintain_order=True)
         .agg(pl.col("score").max())
     )
-    columns = (best[name].to_numpy() for name in ("query_id", "doc_id", "score"))
-    return bench.show(run_from_scores(*columns, level="session", k=k))
+    scores = best["score"].to_numpy()
+    return bench.show(run_from_scores(best["query_id"], best["doc_id"], scores, level="session", k=k))
