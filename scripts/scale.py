@@ -3,7 +3,8 @@
 `python scripts/scale.py WORK --turns 1000 10000 100000` prints one table and writes it as JSON. Texts are synthetic
 talk; the encoder is MiniLM's table of words without its layers, since the layers take 25 ms a turn on two cores, at
 10⁶ turns seven hours that grow as the turns do and say nothing about memlab. Filling a store, searching it and
-comparing everything are a process each, so that the memory of one is not that of another.
+comparing everything are a process each, so that the memory of one is not that of another. `--talk FILE …` puts the
+conversations of files into one scope instead, read by MiniLM as it is and ranked by the model that comes with memlab.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from memlab.retrieve import counting, narrow
 PART = 100_000
 MODEL = "model.safetensors"
 PIPELINES = ("combsum", "best", "best | learned")
+TALK: list[str] = []
+"""The files of `--talk`."""
 
 
 class WordTable:
@@ -82,9 +85,23 @@ def _chunks(texts: list[str], size: int = 10_000) -> Iterator[list[str]]:
     yield from (texts[start : start + size] for start in range(0, len(texts), size))
 
 
+def reader() -> Any:
+    return memlab.embed.load("minilm") if TALK else WordTable()
+
+
 def parts(work: Path, turns: int) -> Iterator[memlab.Dataset]:
-    """Write one long log in parts that follow each other in time, made once."""
+    """Write one long log in parts that follow each other in time, made once; or read the files of `--talk`."""
     later, n = timedelta(0), 0
+    for i, file in enumerate(TALK):
+        made = memlab.datasets.load(file)
+        sessions = made.sessions.sort("scope", "n").unique("session_id", keep="first", maintain_order=True)
+        sessions = sessions.with_columns(n=pl.int_range(1, 1 + pl.len(), dtype=sessions["n"].dtype))
+        turns_of = made.turns.join(sessions, on=["scope", "session_id"], how="semi", maintain_order="left")
+        read = {"turns": turns_of, "sessions": sessions, "questions": made.questions}
+        yield _placed(read, i, timedelta(0), n)
+        n += sessions.height
+    if TALK:
+        return
     for seed in range(-(-turns // PART)):
         size = min(PART, turns - seed * PART)
         place = work / f"talk-{seed}-{size}"
@@ -133,8 +150,8 @@ def fill(work: Path, turns: int) -> dict[str, Any]:
     from memlab.rerank import train, training_lists
     from memlab.store import MemoryStore
 
-    encoder, row = WordTable(), dict[str, Any]()
-    if not (work / MODEL).exists():
+    encoder, row = reader(), dict[str, Any]()
+    if not TALK and not (work / MODEL).exists():
         small = memlab.datasets.synthetic.generate(4_000, seed=99, turns_per_scope=1_000)
         train(training_lists(memlab.Bench.of(small, encoder=encoder, progress=False), small)).save(work / MODEL)
     for _ in parts(work, turns):
@@ -160,12 +177,17 @@ def asked(work: Path, turns: int, questions: int) -> pl.DataFrame:
     return every.select("query_id", "scope", "text", "timestamp")
 
 
+def evidence_of(work: Path, turns: int) -> pl.DataFrame:
+    every = pl.concat(part.questions.select("query_id", doc_id="evidence") for part in parts(work, turns))
+    return every.explode("doc_id").drop_nulls()
+
+
 def search(work: Path, turns: int, questions: int) -> dict[str, Any]:
     """Ask each question once, of what is cut out around it."""
     from memlab.store import MemoryStore, cached
 
     store, row = MemoryStore.open(work / f"store-{turns}"), dict[str, Any]()
-    encoder, wanted = cached(store, WordTable()), asked(work, turns, questions)
+    encoder, wanted = cached(store, reader()), asked(work, turns, questions)
     runs = []
     other = wanted[0].with_columns(text=pl.lit("What did I buy, and when?"))
     for text, pipeline in pipelines(work):
@@ -184,8 +206,12 @@ def search(work: Path, turns: int, questions: int) -> dict[str, Any]:
 
 def compare(work: Path, turns: int, questions: int, n: int) -> dict[str, Any]:
     """Compare some questions with everything, and the first ten with those of what was cut out."""
-    bench, row = memlab.Bench.of(joined(work, turns), encoder=WordTable(), progress=False), dict[str, Any]()
-    found = work / f"found-{turns}.parquet"
+    from memlab.store import MemoryStore
+
+    narrow.LARGE, store = 10**9, MemoryStore.open(work / f"store-{turns}")
+    bench = memlab.Bench.of(joined(work, turns), encoder=reader(), store=store, ingest=False, progress=False)
+    row = dict[str, Any]()
+    found, evidence = work / f"found-{turns}.parquet", evidence_of(work, turns)
     bench = bench.with_queries(asked(work, turns, questions)[:n])
     cut = pl.read_parquet(found) if found.exists() else None
     for text, pipeline in pipelines(work):
@@ -195,12 +221,17 @@ def compare(work: Path, turns: int, questions: int, n: int) -> dict[str, Any]:
         if cut is not None:
             same = frame.join(cut.filter(pipeline=text), on=["query_id", "doc_id"], how="semi").height
             row[f"{text} recall@10 of all compared"] = round(same / frame.height, 3)
+            asked_for = evidence.join(frame, on="query_id", how="semi")
+            for name, ranked in (("all compared", frame), ("cut out", cut.filter(pipeline=text))):
+                held = asked_for.join(ranked, on=["query_id", "doc_id"], how="semi").height
+                row[f"{text} evidence in the first ten, {name}"] = round(held / asked_for.height, 3)
     return row | {"questions compared": n, "peak GB comparing": _peak()}
 
 
 def pipelines(work: Path) -> Iterator[tuple[str, memlab.Pipeline]]:
     for text in PIPELINES:
-        yield text, memlab.pipeline(text.replace("learned", f"learned(model={str(work / MODEL)!r})"))
+        model = "learned" if TALK else f"learned(model={str(work / MODEL)!r})"
+        yield text, memlab.pipeline(text.replace("learned", model))
 
 
 def _peak() -> float:
@@ -208,15 +239,19 @@ def _peak() -> float:
 
 
 def main() -> None:
-    reader = argparse.ArgumentParser(description=__doc__)
-    reader.add_argument("work", type=Path, help="folder for logs and stores")
-    reader.add_argument("--turns", type=int, nargs="+", default=[1_000, 10_000, 100_000])
-    reader.add_argument("--questions", type=int, default=40, help="for the times of search")
-    reader.add_argument("--exact", type=int, default=15, help="of them, compared with everything; 0 for none")
-    reader.add_argument("--large", type=int, default=narrow.LARGE, help="turns from which a memory is cut out")
-    reader.add_argument("--step", choices=("fill", "search", "compare"), help="one step of one size alone")
-    chosen = reader.parse_args()
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("work", type=Path, help="folder for logs and stores")
+    options.add_argument("--turns", type=int, nargs="+", default=[1_000, 10_000, 100_000])
+    options.add_argument("--questions", type=int, default=40, help="for the times of search")
+    options.add_argument("--exact", type=int, default=15, help="of them, compared with everything; 0 for none")
+    options.add_argument("--large", type=int, default=narrow.LARGE, help="turns from which a memory is cut out")
+    options.add_argument("--talk", nargs="+", default=[], metavar="FILE", help="conversations to put into one scope")
+    options.add_argument("--step", choices=("fill", "search", "compare"), help="one step of one size alone")
+    chosen = options.parse_args()
     narrow.LARGE = chosen.large
+    TALK.extend(chosen.talk)
+    if TALK:
+        chosen.turns = [sum(part.turns.height for part in parts(chosen.work, 0))]
     work, rows = chosen.work, []
     for turns in chosen.turns:
         row = work / f"row-{turns}.json"
@@ -231,6 +266,7 @@ def main() -> None:
             continue
         for step in steps:
             same = ["--questions", str(chosen.questions), "--exact", str(chosen.exact), "--large", str(chosen.large)]
+            same += ["--talk", *TALK] if TALK else []
             command = [sys.executable, __file__, str(work), "--turns", str(turns), *same, "--step", step]
             subprocess.run(command, check=True)
         rows.append(json.loads(row.read_text()))

@@ -19,6 +19,7 @@ from memlab.retrieve.arrays import starts
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.index import numbered
 from memlab.retrieve.late import scope_tokens, token_pairs
+from memlab.retrieve.passages import passage_vectors
 from memlab.store.postings import Posting, Shared
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class Gathering:
             turn, token = token_pairs(read.texts, read.inverse, read.start)
             self._keep("token", token, len(self.ids) + turn, np.ones(len(turn)))
             self._mean(read.texts)
+        passage_vectors(bench, ())  # a store remembers them
         self._signs.append(signs(bench.documents("turn").vectors()))
         self.ids.extend(bench.documents("turn").ids.tolist())
 

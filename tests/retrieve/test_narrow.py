@@ -14,7 +14,7 @@ from stand_in import StandIn
 import memlab
 from memlab import Bench, Dataset, MemoryStore, pipeline
 from memlab.records import LEVELS
-from memlab.retrieve import counting, hits, narrow
+from memlab.retrieve import counting, hits, narrow, passages
 from memlab.retrieve.arrays import standardised
 from memlab.retrieve.index import ScopeWords
 from memlab.retrieve.late import query_tokens, scope_tokens
@@ -155,6 +155,29 @@ def test_tokens_of_large_scopes_are_embedded_beforehand(data: Dataset, tmp_path:
     row = int(np.flatnonzero(bench.queries["scope"].replace_strict(sizes(data)).to_numpy() >= 450)[0])
     pipeline("best").run(bench.with_rows(np.array([row])))
     assert read == [1]  # the question alone
+
+
+@pytest.mark.usefixtures("small")
+def test_passages_of_large_scopes_are_embedded_beforehand(
+    data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, words in (("LONG", 12), ("SIZE", 8)):
+        monkeypatch.setattr(passages, name, words)
+    store, encoder = MemoryStore.open(tmp_path / "store"), StandIn()
+    store.ingest(data)
+    store.vectors.backfill(encoder, data.name, progress=False)
+    store.search.create_indexes(encoder)
+    counting.fill(store, data.name, encoder, progress=False)
+    read: list[str] = []
+    plain = encoder.encode
+    monkeypatch.setattr(
+        encoder, "encode", lambda texts, **how: (read.append(how.get("kind", "document")), plain(texts, **how))[1]
+    )
+    row = int(np.flatnonzero(data.questions["scope"].replace_strict(sizes(data)).to_numpy() >= 450)[0])
+    cut = narrow.around(store, data.name, data.questions[row].select("scope", "text"), encoder=encoder)
+    assert pipeline("dense").run(cut).frame.height
+    assert len(passages.passages(cut).texts) > cut.turns.height
+    assert set(read) == {"query"}
 
 
 @pytest.mark.usefixtures("small")
