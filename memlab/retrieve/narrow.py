@@ -37,7 +37,7 @@ that is what finds most."""
 NEAR, LONG = 10, 60
 """Of a session of more turns than ``LONG``, those that stand so many turns from a hit."""
 
-TURNS, SAMPLE = 2_000, 500
+TURNS, SAMPLE = 2_000, 800
 """Turns around the hits, and of the sample."""
 
 PATH = "narrowed"
@@ -91,7 +91,7 @@ def around(
     """Cut a small bench out of a store's scope, around one question.
 
     :param asked: one row: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where absent.
-    :returns: a bench of that question and at most some 2,500 turns; ``weight`` of its sessions says how many each
+    :returns: a bench of that question and at most some 2,800 turns; ``weight`` of its sessions says how many each
         stands for.
     """
     from memlab.store import cached
