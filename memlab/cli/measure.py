@@ -60,7 +60,7 @@ def search(
         language = place.chosen.language or store.datasets().filter(name=place.dataset)["language"][0]
         bench = narrow.around(store, place.dataset, asked, encoder=encoder, language=language)
         size = store.search.size(place.dataset, place.scope)
-        typer.echo(f"compared with {bench.turns.height:,} of {size:,} turns, around what the indexes find", err=True)
+        typer.echo(f"compared with {bench.turns.height:,} of {size:,} turns, in the sessions that match best", err=True)
     else:
         data = store.dataset(place.dataset, scopes=[place.scope])
         data = replace(data, language=place.chosen.language or data.language)

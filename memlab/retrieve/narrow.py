@@ -61,8 +61,8 @@ def narrowed(bench: Bench) -> Iterator[Bench] | None:
     if not large.any():
         return None
     _log.warning(
-        "%s: %d of %d questions are of scopes of %s turns and more; each is compared with the sessions around what the "
-        "indexes find", bench.name, large.sum(), len(large), f"{LARGE:,}",
+        "%s: %d of %d questions are of scopes of %s turns and more; each is compared with the sessions that match it "
+        "best", bench.name, large.sum(), len(large), f"{LARGE:,}",
     )  # fmt: skip
     return _parts(bench, store, bench.encoder, large.to_numpy())
 

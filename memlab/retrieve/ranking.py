@@ -80,8 +80,8 @@ def reranked(run: Run, bench: Bench, scores: pl.DataFrame, *, k: int | None = No
     :param scores: ``query_id``, ``doc_id``, ``score``.
     :param k: places kept for each query; all of them by default.
     """
-    depth = max(1, scores.height) if k is None else k
-    ranked = run_from_scores(scores["query_id"], scores["doc_id"], scores["score"].to_numpy(), level=run.level, k=depth)
+    columns = scores["query_id"], scores["doc_id"], scores["score"].to_numpy()
+    ranked = run_from_scores(*columns, level=run.level, k=max(1, scores.height) if k is None else k)
     return replace(bench.show(ranked), name=run.name, provenance=run.provenance)
 
 

@@ -185,7 +185,7 @@ class Search(Part):
         listed: pl.DataFrame = self._once(look, "sessions", dataset, scope)
         return listed
 
-    def turns_of(self, dataset: str, scope: str, sessions: Sequence[int], *, column: str = "") -> TurnsOf:
+    def turns_of(self, dataset: str, scope: str, sessions: Sequence[int], *, column: str) -> TurnsOf:
         """Read some sessions of a scope.
 
         :param sessions: their places, see :meth:`sessions_of`.
@@ -193,21 +193,20 @@ class Search(Part):
         :raises StoreError: for a turn without a vector.
         """
         found = self._sessions(dataset, scope)[np.sort(np.asarray(sessions, np.int64))]
-        names = [*row_columns("turns"), "dataset", "position", "key", *([column] if column else [])]
+        names = [*row_columns("turns"), "dataset", "position", "key"]
         with self.database.guarded("reading sessions"):
             table = self.database.table("turns")
-            rows = self._rows.read(table, "session_id", found["session_id"].to_list(), names)
-            vectors = rows[column] if column else pl.Series(dtype=pl.Array(pl.Float32, 0))
-            rows = rows.select(names[: len(names) - bool(column)]).with_row_index("row").filter(dataset=dataset)
+            read = self._rows.read(table, "session_id", found["session_id"].to_list(), [*names, column])
+            rows = read.select(names).with_row_index("row").filter(dataset=dataset)  # vectors are slow to sort
             turns = counted("turns", rows).join(found.select("session_id", "place", "first"), on="session_id")
             turns = turns.sort("place", "n", maintain_order=True)
             turns = turns.with_columns(at=pl.col("first") + pl.int_range(pl.len()).over("place"))
-            vectors = vectors.gather(turns["row"]) if column else vectors
+            vectors = read[column].gather(turns["row"])
             if vectors.null_count():
                 raise StoreError(f"turns of {dataset!r} have no vectors in {column}; run store.vectors.backfill")
             return TurnsOf(turns.select(*row_columns("turns"), "at"), found.drop("first"), vectors.to_numpy())
 
-    def sample_of(self, dataset: str, scope: str, sessions: Sequence[int], *, column: str = "") -> TurnsOf:
+    def sample_of(self, dataset: str, scope: str, sessions: Sequence[int], *, column: str) -> TurnsOf:
         """Read sessions as :meth:`turns_of` does, once for a version of the turns: some that every question needs."""
 
         def look(_: Any) -> TurnsOf:
