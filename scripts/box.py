@@ -1,6 +1,6 @@
 """Make the model that comes with memlab, and measure it: `scripts/box.py [--out FILE] [--on FILE …] [--pool 48]`.
 
-It learns from the conversations of `data/talk` alone, those held back left out. What it reaches elsewhere is set beside
+It learns from the conversations of `data/train` alone. What it reaches elsewhere is set beside
 the untrained `best`, paired, over questions and over conversations where there are five or more.
 """
 
@@ -26,7 +26,7 @@ GROUPS = {"all": None, "≥ 2 sessions": pl.col("n_evidence_sessions") >= 2}
 def made(folder: Path, out: Path, store: str) -> None:
     """Learn from the conversations of a folder, but those held back, and write the model."""
     lists, about = [], []
-    for file in (*sorted(folder.glob("*.jsonl")), *sorted(folder.glob("*/shown.jsonl"))):
+    for file in sorted(folder.glob("*.jsonl")):
         data = memlab.datasets.load(file)
         lists += training_lists(memlab.Bench.of(data, encoder="minilm", store=store), data)
         about.append({"name": data.name, "fingerprint": data.fingerprint()})
@@ -54,7 +54,7 @@ def measured(data: memlab.Dataset, model: Path, store: str) -> pl.DataFrame:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--talk", default="data/talk", help="conversations to learn from")
+    parser.add_argument("--talk", default="data/train", help="conversations to learn from")
     parser.add_argument("--out", type=Path, help="make the model again, here")
     parser.add_argument("--on", nargs="*", default=[], help="files to measure it on")
     parser.add_argument("--pool", type=int, default=48, help="sessions a question of a LongMemEval file")

@@ -1,6 +1,6 @@
 """Hold what the rules read against chats with marked facts: `scripts/marked.py [FOLDER] [--errors PREDICATE]`.
 
-How the chats of `data/talk/facts` are marked stands in their README. A statement is right if its message is marked with
+How the chats of `data/facts/marked` are marked stands in `data/README.md`. A statement is right if its message is marked with
 words of its value in the same manner (is, not, plan, was), a marked fact is told if a right statement says it.
 """
 
@@ -73,7 +73,7 @@ def judged(folder: Path) -> tuple[pl.DataFrame, int, int]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("data/talk/facts"))
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("data/facts/marked"))
     parser.add_argument("--errors", help="print what is not right of this predicate")
     chosen = parser.parse_args()
     rows, wanted, heard = judged(chosen.folder)

@@ -176,7 +176,7 @@ def _with_the_sample(folder: Path, *, scopes: int) -> None:
     ]
     (folder / SAMPLE).parent.mkdir(parents=True)
     (folder / SAMPLE).write_text("".join(kept), encoding="utf-8")
-    (folder / SAMPLE).with_name("updates.jsonl").symlink_to((ROOT / SAMPLE).with_name("updates.jsonl"))
+    (folder / "data" / "facts").symlink_to(ROOT / "data" / "facts")
 
 
 def _run(

@@ -199,7 +199,7 @@ def why(
 def knowledge(
     chosen: Settings,
     folder: Annotated[
-        Path, typer.Argument(help="Chats with answer sheets, such as data/knowledge/dev.", show_default=False)
+        Path, typer.Argument(help="Chats with answer sheets, such as data/facts/dev.", show_default=False)
     ],
     service: Annotated[
         str | None, typer.Option(help="extractive, or a service of [llm.services]; the setting index.service.")

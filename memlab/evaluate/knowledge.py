@@ -101,7 +101,7 @@ def measure_chat(sheet: Sheet, data: Dataset, known: Callable[..., Resolved]) ->
     >>> from memlab.evaluate.sheets import sheets
     >>> from memlab.knowledge import resolve
     >>> from memlab.knowledge.extraction import by_rule
-    >>> sheet = sheets("data/knowledge/dev")[0]
+    >>> sheet = sheets("data/facts/dev")[0]
     >>> data = memlab.datasets.load(sheet.log)
     >>> known = partial(resolve, by_rule(data.turns).facts)
     >>> totals(measure_chat(sheet, data, known)).filter(measure="silence")["n"].item()

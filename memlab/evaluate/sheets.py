@@ -16,7 +16,7 @@ from memlab.language.manner import MANNERS, OWNED, bases, ending, manner, told
 from memlab.language.tokens import plain
 from memlab.language.words import FIRST_PERSON
 
-SUFFIX = ".sheet.jsonl"
+SUFFIX = ".gold.jsonl"
 _FREE = frozenset(bases("new old current first own real actual name now"))
 _NAMING = frozenset(bases("have be name named call called"))
 _READ_AS: Mapping[str, frozenset[str]] = {
@@ -31,7 +31,7 @@ _BREAKS = re.compile(r"[^0-9a-z]+")
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of a sheet; see ``data/knowledge/README.md``.
+    """A line of a sheet; see ``data/README.md``.
 
     :param kind: ``fact``, ``trap`` or ``neutral``; ``trap`` says of a trap why it is one.
     :param names: what the subject is called.
@@ -110,7 +110,7 @@ def sheets(folder: str | Path) -> list[Sheet]:
     :raises DataError: when there is none, or one cannot be read: with file, line and reason.
 
     >>> from memlab.evaluate.sheets import sheets
-    >>> len(sheets("data/knowledge/dev"))
+    >>> len(sheets("data/facts/dev"))
     9
     """
     files = sorted(Path(folder).glob(f"*{SUFFIX}"))

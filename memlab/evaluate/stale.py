@@ -19,7 +19,7 @@ def stale(run: Run, data: Dataset, *, k: int = 10) -> pl.DataFrame:
 
     >>> import memlab
     >>> from memlab.evaluate.stale import stale
-    >>> data = memlab.datasets.load("data/sample/updates.jsonl")
+    >>> data = memlab.datasets.load("data/facts/updates.jsonl")
     >>> run = memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None))
     >>> stale(run, data).columns
     ['query_id', 'question_type', 'stale', 'stale_share', 'current', 'current_first']
@@ -60,7 +60,7 @@ def stale_table(runs: list[Run], data: Dataset, *, k: int = 10) -> pl.DataFrame:
 
     >>> import memlab
     >>> from memlab.evaluate.stale import stale_table
-    >>> data = memlab.datasets.load("data/sample/updates.jsonl")
+    >>> data = memlab.datasets.load("data/facts/updates.jsonl")
     >>> run = memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None))
     >>> stale_table([run], data)["n"].item()
     60

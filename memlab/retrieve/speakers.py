@@ -12,7 +12,7 @@ from memlab.language.cues import OF_ASSISTANT
 from memlab.retrieve.bench import Bench, once
 
 ASSISTANT = 1.0
-"""Standard deviations: of 0, .5, 1, 1.5 and 2 on chats of ``data/talk`` and the sample, see ``docs/results.md``."""
+"""Standard deviations: of 0, .5, 1, 1.5 and 2 on chats of ``data/train`` and the sample; see ``docs/results.md``."""
 
 
 @once

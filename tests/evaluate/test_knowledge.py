@@ -26,7 +26,7 @@ MESSAGES = [
     ("2025-05-01T10:00:00Z", "bye"),
 ]
 LINES = [
-    {"is": "sheet", "scope": "mo", "style": "terse", "dates": ["2025-01-20", "2025-02-20", "2025-03-20"],
+    {"is": "gold", "scope": "mo", "style": "terse", "dates": ["2025-01-20", "2025-02-20", "2025-03-20"],
      "people": [{"name": "Mo", "names": []}, {"name": "Mo's brother", "names": ["brother"]}]},
     {"id": "f1", "is": "fact", "subject": "Mo", "about": ["work"], "value": ["mill"], "since": "m1", "until": "m3"},
     {"id": "f2", "is": "fact", "subject": "Mo", "about": ["work"], "value": ["harbour"], "since": "m3"},
@@ -48,7 +48,7 @@ def chat(tmp_path: Path) -> tuple[Sheet, Dataset]:
         {"scope": "mo", "id": f"m{n}", "timestamp": when, "sender": "Mo", "text": text}
         for n, (when, text) in enumerate(MESSAGES, 1)
     ]
-    for name, lines in (("mo.jsonl", rows), ("mo.sheet.jsonl", LINES)):
+    for name, lines in (("mo.jsonl", rows), ("mo.gold.jsonl", LINES)):
         (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
     (sheet,) = sheets(tmp_path)
     return sheet, memlab.datasets.load(sheet.log)

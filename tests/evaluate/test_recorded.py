@@ -16,12 +16,12 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("half", "column"), [("dev", 3), ("held", 4)])
+@pytest.mark.parametrize(("half", "column"), [("dev", 3), ("heldout", 4)])
 def test_the_table_is_what_its_command_prints(half: str, column: int) -> None:
-    kept = str(ROOT / "data" / "knowledge" / "answers.jsonl")
+    kept = str(ROOT / "data" / "facts" / "answers.jsonl")
     # Nothing listens there: every prompt has to be one that was answered.
     recorded = Service("recorded", "http://127.0.0.1:9/v1", "recorded", cache=kept, max_retries=0)
-    folder = ROOT / "data" / "knowledge" / half
+    folder = ROOT / "data" / "facts" / half
     measured = totals(
         measure_folder(folder, settings=IndexSettings(batch=1000), service=recorded, encoder=load("minilm"))
     )

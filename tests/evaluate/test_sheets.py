@@ -12,8 +12,8 @@ import pytest
 from memlab.errors import DataError
 from memlab.evaluate.sheets import Entry, Sheet, agrees, occurs, same_words, sheets
 
-ROOT = Path(__file__).parents[2] / "data" / "knowledge"
-HALVES = {half: sheets(ROOT / half) for half in ("dev", "held")}
+ROOT = Path(__file__).parents[2] / "data" / "facts"
+HALVES = {half: sheets(ROOT / half) for half in ("dev", "heldout")}
 SHEETS = [sheet for half in HALVES.values() for sheet in half]
 
 # subject (its other names) | mode | words of the relation | wordings of the value
@@ -150,8 +150,8 @@ def test_every_value_was_written_by_somebody() -> None:
 
 def test_quotas_of_the_halves() -> None:
     for half, read in HALVES.items():
-        assert len(read) == {"dev": 9, "held": 11}[half]
-        assert all(sheet.closed == (half == "held") for sheet in read)
+        assert len(read) == {"dev": 9, "heldout": 11}[half]
+        assert all(sheet.closed == (half == "heldout") for sheet in read)
         assert sum(1 for sheet in read for entry in sheet.of("fact") if entry.until) >= 75
         assert sum(len(sheet.of("trap")) for sheet in read) >= 75
         assert all(40 <= len(sheet.times) <= 80 for sheet in read)
@@ -182,8 +182,8 @@ def test_what_is_no_sheet_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no answer sheets"):
         sheets(tmp_path)
     (tmp_path / "a.jsonl").write_text('{"scope": "a", "id": "m1", "timestamp": "2025-01-01", "text": "x"}\n')
-    head = '{"is": "sheet", "scope": "a", "style": "s", "dates": [], "people": []}\n'
-    (tmp_path / "a.sheet.jsonl").write_text(head + '{"id": "f", "is": "fact", "subject": "B", "value": ["x"]}\n')
+    head = '{"is": "gold", "scope": "a", "style": "s", "dates": [], "people": []}\n'
+    (tmp_path / "a.gold.jsonl").write_text(head + '{"id": "f", "is": "fact", "subject": "B", "value": ["x"]}\n')
     with pytest.raises(DataError, match="line 2"):
         sheets(tmp_path)
 

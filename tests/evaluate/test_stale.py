@@ -15,7 +15,7 @@ from memlab.errors import DataError
 from memlab.evaluate.stale import stale, stale_table
 from memlab.records import run_from_scores
 
-UPDATES = datasets.load("data/sample/updates.jsonl")
+UPDATES = datasets.load("data/facts/updates.jsonl")
 
 
 def small(tmp_path: Path, **question: Any) -> memlab.Dataset:

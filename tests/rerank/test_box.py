@@ -19,8 +19,8 @@ from memlab.rerank.model import scope_fingerprints
 from memlab.rerank.training import Lists
 from memlab.retrieve import Bench
 
-TALK = [*sorted(Path("data/talk").glob("*.jsonl")), *sorted(Path("data/talk").glob("*/shown.jsonl"))]
-HELD = sorted(Path("data/talk").glob("*/held.jsonl"))
+TALK = sorted(Path("data/train").glob("*.jsonl"))
+HELD = sorted(Path("data/heldout").glob("*.jsonl"))
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from memlab.errors import DataError
 from memlab.retrieve import Bench
 from memlab.select import current
 
-DATA = datasets.load("data/sample/updates.jsonl")
+DATA = datasets.load("data/facts/updates.jsonl")
 BENCH = Bench.of(DATA, encoder="hashing", progress=False)
 VECTORS = BENCH.documents("turn").vectors().astype(np.float64)
 PLAIN = memlab.pipeline("dense").run(BENCH)
