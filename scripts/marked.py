@@ -1,7 +1,7 @@
 """Hold what the rules read against chats with marked facts: `scripts/marked.py [FOLDER] [--errors PREDICATE]`.
 
-How the chats of `data/facts/marked` are marked stands in `data/README.md`. A statement is right if its message is marked with
-words of its value in the same manner (is, not, plan, was), a marked fact is told if a right statement says it.
+How the chats of `data/facts/marked` are marked stands in `data/README.md`. A statement is right if its message is
+marked with words of its value in the same manner (is, not, plan, was); a marked fact is found if a right one says it.
 """
 
 from __future__ import annotations
