@@ -24,6 +24,7 @@ _EXPORTS: dict[str, str] = {
     "explore": "memlab.explorer",
     **dict.fromkeys(("Dataset", "Fact", "Qrels", "Question", "Run", "Session", "Turn", "qrels"), "memlab.records"),
     "run_from_scores": "memlab.records",
+    "sample": "memlab.datasets.sample",
 }
 _REGISTRIES = {"encoders": "embed", "formats": "datasets", "measures": "evaluate", "stages": "pipelines"}
 _ROOMS = (

@@ -136,23 +136,6 @@ def optimize(
 
 
 @app.command()
-def synth(
-    path: Annotated[Path, typer.Argument(help="The JSONL file to write.")],
-    turns: Annotated[int, typer.Option(help="How many turns, 50 to 1,000,000.")] = 2000,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
-    answers: Annotated[int, typer.Option(help="Characters of the assistant's answers at least; 0 for short ones.")] = 0,
-    beam: Annotated[
-        bool, typer.Option("--beam", help="Also instructions, contradictions, orders and summaries.")
-    ] = False,
-) -> None:
-    """Write synthetic conversations with questions and exact evidence."""
-    from memlab.datasets import synthetic
-
-    synthetic.write(path, turns, seed=seed, answers=answers, beam=beam)
-    typer.echo(f"{path}: {path.stat().st_size:,} bytes")
-
-
-@app.command()
 def fetch(
     name: Annotated[str, typer.Argument(help="locomo, longmemeval (the oracle file), longmemeval-s, longmemeval-m.")],
     directory: Annotated[Path, typer.Option(help="Where the file goes.")] = Path("data"),

@@ -110,8 +110,8 @@ def assemble(
     :param query_ids: the questions, in the order wanted; by default those that the sources name.
     :param count: a tokenizer: texts in, numbers of tokens out, 0 for an empty text.
 
-    >>> from memlab import context, datasets, retrieve
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
+    >>> from memlab import context, retrieve, sample
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
     >>> relevant = context.relevant_messages(retrieve.bm25(bench), bench)
     >>> made = context.assemble(context.Sources(relevant=relevant), budget=context.Budget().to(120))
     >>> made.texts["n_tokens"].max() <= 120

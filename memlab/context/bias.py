@@ -30,8 +30,8 @@ def bias(
         are.
     :raises DataError: for a factor below 1, or turns in play in a ranking of sessions.
 
-    >>> from memlab import context, datasets, retrieve
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
+    >>> from memlab import context, retrieve, sample
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
     >>> run = retrieve.bm25(bench)
     >>> raised = context.bias(run, bench, active=[bench.sessions["session_id"][0]])
     >>> sorted(raised.frame["doc_id"]) == sorted(run.frame["doc_id"])

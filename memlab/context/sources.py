@@ -83,8 +83,8 @@ def gather(
     :param recent: what :func:`recent_messages` gave; ``dates``: see :func:`relevant_messages`.
     :raises DataError: with summaries, facts or rollups, when the bench has no encoder.
 
-    >>> from memlab import context, datasets, retrieve, summarize
-    >>> data = datasets.synthetic.generate(turns=60, seed=0)
+    >>> from memlab import context, retrieve, sample, summarize
+    >>> data = sample(["owen"], turns=200)
     >>> bench = retrieve.Bench.of(data, encoder="hashing:64")
     >>> sources = context.gather(retrieve.bm25(bench), bench, summaries=summarize.summarize(data.turns).rows)
     >>> context.assemble(sources).parts["source"].unique(maintain_order=True).to_list()
@@ -123,8 +123,8 @@ def relevant_messages(run: Run, bench: Bench, *, k: int = 100, dates: bool = Tru
     :param dates: write dates behind words that only mean them, as :func:`memlab.context.dated` does.
     :raises DataError: when the run ranks sessions.
 
-    >>> from memlab import context, datasets, retrieve
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
+    >>> from memlab import context, retrieve, sample
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
     >>> context.relevant_messages(retrieve.bm25(bench), bench, k=3)["at"].null_count()
     0
     """

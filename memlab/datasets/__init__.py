@@ -1,11 +1,11 @@
 """Conversations from files: one shape, whatever the format.
 
 :func:`load` finds the format by itself and gives a :class:`memlab.records.Dataset`: a benchmark as it is published
-(LoCoMo, LongMemEval, BEAM, REALTALK, ConvoMem, MemBench, retrieval folders of MTEB and LMEB), or a JSON-lines chat log,
-which is also what the synthetic generator writes. :func:`stream` gives the same data in batches of whole scopes, for
-files larger than memory. A format has a file of its name, over ``_json`` (values out of files of any size),
-``_fields`` (checks) and ``_read`` (bad records, rows); ``fetch`` downloads benchmarks; ``corrections`` mends their
-evidence; ``synthetic`` makes conversations of the parts in ``_synthetic_*`` and the texts in ``synthetic_text``.
+(LoCoMo, LongMemEval, BEAM, REALTALK, ConvoMem, MemBench, retrieval folders of MTEB and LMEB), or a JSON-lines chat log.
+:func:`stream` gives the same data in batches of whole scopes, for files larger than memory. A format has a file of its
+name, over ``_json`` (values out of files of any size), ``_fields`` (checks) and ``_read`` (bad records, rows);
+``fetch`` downloads benchmarks; ``corrections`` mends their evidence; ``sample`` reads the conversations that the
+repository ships.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from memlab.datasets import (
     membench,
     realtalk,
     retrieval,
-    synthetic,
 )
 from memlab.datasets._read import QUARANTINE, Source, batches, matching
 from memlab.datasets.corrections import corrected
@@ -45,7 +44,7 @@ from memlab.sessions import GAP
 
 __all__ = [
     "FORMATS", "beam", "chatlog", "convomem", "corrected", "detect", "fetch", "load", "locomo", "longmemeval",
-    "membench", "pool", "realtalk", "retrieval", "stream", "synthetic",
+    "membench", "pool", "realtalk", "retrieval", "stream",
 ]  # fmt: skip
 
 _log = logging.getLogger("memlab")
@@ -59,7 +58,6 @@ FORMATS = {
     "membench": membench,
     "retrieval": retrieval,
     "chatlog": chatlog,
-    "synthetic": chatlog,
 }
 """Format name to the module that reads it: memlab's own."""
 
@@ -254,7 +252,7 @@ def stream(
         there = into([])
         if kind in FORMATS and FORMATS[kind] is not chatlog:
             raise DataError(f"{path} is {kind}; only chat logs go into a dataset that is there")
-        if there.format == "synthetic" or (there.format in FORMATS and FORMATS[there.format] is not chatlog):
+        if there.format in FORMATS and FORMATS[there.format] is not chatlog:
             raise DataError(f"dataset {there.name!r} is {there.format}; only a chat log takes more messages")
         source, kind, name = replace(source, into=into, language=there.language), there.format, there.name
     if "path" in inspect.signature(read).parameters:

@@ -1,4 +1,4 @@
-"""Chat logs: one JSON object a line, UTF-8. The format for a person's own conversations, and of synthetic data.
+"""Chat logs: one JSON object a line, UTF-8. The format for a person's own conversations.
 
 A **message** line::
 
@@ -37,11 +37,10 @@ A **question** line, for evaluation; anywhere in the file::
 ``stale``              messages that must not come back, named as evidence is: superseded, corrected, ended
 =====================  ==============================================================================================
 
-The **first line** may be a header: ``{"memlab": {"format": "synthetic", "grouped": true, …}}``. ``format`` is
-``chatlog`` or ``synthetic``; ``language`` is the code of the language that people speak in it, ``en`` where it is left
-out (:data:`memlab.language.analysis.LANGUAGES`); ``grouped`` promises that the lines of a scope stand together, so that
-the file streams scope by scope in bounded memory; anything else describes how the file was made. Lines with the key
-``fact`` hold the truth behind synthetic data and are passed over; so are other keys of a line.
+The **first line** may be a header: ``{"memlab": {"format": "chatlog", "grouped": true, …}}``. ``language`` is the code
+of the language that people speak in it, ``en`` where it is left out (:data:`memlab.language.analysis.LANGUAGES`);
+``grouped`` promises that the lines of a scope stand together, so that the file streams scope by scope in bounded
+memory; anything else describes how the file was made. Other keys of a line are passed over.
 """
 
 from __future__ import annotations
@@ -126,7 +125,6 @@ def read(
                 format, grouped, language = _header(record["memlab"], place)
                 log.kind = log.kind if source.into else format
                 source.language = source.language or language
-            if "memlab" in record or "fact" in record:
                 continue
             scope = record.name("scope")
             if grouped and scope != current:
@@ -166,8 +164,8 @@ def _header(raw: Any, place: int) -> tuple[str, bool, str]:
     header = {"format": "chatlog", "grouped": False, "language": "en", **Record(raw, "memlab")}
     if place:
         raise Bad("memlab", "a header", "it in the first line only")
-    if header["format"] not in ("chatlog", "synthetic"):
-        raise Bad("memlab.format", show(header["format"]), '"chatlog" or "synthetic"')
+    if header["format"] != "chatlog":
+        raise Bad("memlab.format", show(header["format"]), '"chatlog"')
     grouped = as_flag(header["grouped"], "memlab.grouped")
     if header["language"] not in list(LANGUAGES):
         raise Bad("memlab.language", show(header["language"]), f"one of {', '.join(LANGUAGES)}")
@@ -250,13 +248,8 @@ def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
 
 
 def _placed(messages: pl.DataFrame, log: _Log) -> pl.DataFrame:
-    """Give messages their sessions and places, and the ids of both; synthetic ones are named by their places."""
-    placed = sessionize(messages.with_columns(session="named"), gap=log.source.gap)
-    if log.kind != "synthetic":
-        return with_session_ids(placed)
-    names = {name: id_part(name) for name in placed["session"].unique()}
-    session = pl.format("{}/{}", "scope", pl.col("session").replace_strict(names, return_dtype=pl.String))
-    return placed.with_columns(session_id=session).with_columns(turn_id=pl.format("{}/{}", "session_id", "n"))
+    """Give messages their sessions and places, and the ids of both."""
+    return with_session_ids(sessionize(messages.with_columns(session="named"), gap=log.source.gap))
 
 
 class _QueryIds:

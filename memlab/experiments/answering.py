@@ -103,7 +103,7 @@ def answer_questions(
     :param judge_by: judges, by default the service that answers; see :func:`memlab.context.judge`.
 
     >>> import memlab
-    >>> data = memlab.datasets.synthetic.generate(turns=400, seed=0, turns_per_scope=200)
+    >>> data = memlab.sample(turns=400)
     >>> done = memlab.answer_questions("bm25", data, encoder=None)
     >>> done.table["system"].to_list()
     ['bm25', 'evidence', 'whole history', 'nothing', "another's"]

@@ -67,7 +67,7 @@ def system_contexts(
     :raises DataError: for an unknown bound, two systems of one name, or nothing to make contexts of.
 
     >>> import memlab
-    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> data = memlab.sample(turns=200)
     >>> made = memlab.experiments.system_contexts("bm25", data, encoder=None, budget=200)
     >>> made.texts["bm25"]["n_tokens"].max() <= 200
     True

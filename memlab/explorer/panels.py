@@ -161,7 +161,7 @@ def unfold(nodes: pl.DataFrame, turns: pl.DataFrame) -> Panel:
     >>> import memlab
     >>> from memlab.explorer.panels import unfold
     >>> from memlab.rollup import rollup
-    >>> turns = memlab.datasets.synthetic.generate(turns=60, seed=0).turns
+    >>> turns = memlab.sample(turns=60).turns
     >>> "<table" in unfold(rollup(turns), turns).html
     True
     """

@@ -46,7 +46,7 @@ def lay_out(bench: Bench, scope: str, *, places: pl.DataFrame | None = None, see
 
     >>> import memlab
     >>> from memlab.explorer import lay_out
-    >>> data = memlab.datasets.synthetic.generate(turns=60, seed=0)
+    >>> data = memlab.sample(turns=60)
     >>> bench = memlab.Bench.of(data, encoder="hashing")
     >>> scene = lay_out(bench, data.scopes[0])
     >>> scene.turns.columns

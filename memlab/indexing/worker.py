@@ -107,7 +107,7 @@ def index(
     >>> import tempfile, memlab
     >>> from memlab.indexing import index
     >>> from memlab.store import MemoryStore
-    >>> data = memlab.datasets.synthetic.generate(turns=60, seed=0)
+    >>> data = memlab.sample(turns=60)
     >>> store = MemoryStore.open(tempfile.mkdtemp())
     >>> _ = store.ingest(data)
     >>> set(index(store, data.name)["kind"]) <= {"created", "skipped"}

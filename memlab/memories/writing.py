@@ -26,7 +26,7 @@ def within(lines: pl.DataFrame, questions: pl.DataFrame, budget: int) -> pl.Data
 
     >>> import memlab
     >>> from memlab.memories import collect, memory, within, written
-    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> data = memlab.sample(turns=200)
     >>> done = collect(memory(lambda turns, query, k: turns["text"].tail(k)), data, name="latest", k=5)
     >>> within(written(done), data.questions, 100)["n_tokens"].max() <= 100
     True

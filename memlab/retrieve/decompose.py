@@ -81,9 +81,9 @@ def decompose(
     Santos, Macdonald and Ounis, Exploiting Query Reformulations for Web Search Result Diversification (WWW 2010), for
     fusing what they find.
 
-    >>> from memlab import datasets, retrieve
+    >>> from memlab import retrieve, sample
     >>> from memlab.retrieve.decompose import decompose
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
     >>> plain = retrieve.hybrid(bench)
     >>> decompose(plain, bench, weight=0.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True

@@ -60,9 +60,9 @@ def multi_hop(
     (ACL 2023); Qi, Lin, Mehr, Wang and Manning, Answering Complex Open-domain Questions Through Iterative Query
     Generation (EMNLP 2019), for follow-ups from what the hits say.
 
-    >>> from memlab import datasets, retrieve
+    >>> from memlab import retrieve, sample
     >>> from memlab.retrieve.multi_hop import multi_hop
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
     >>> plain = retrieve.bm25(bench)
     >>> multi_hop(plain, bench, weight=0.0, retriever="bm25").frame["doc_id"].equals(plain.frame["doc_id"])
     True

@@ -15,7 +15,7 @@ Fact = dict[str, Any]
 
 
 class Talk(NamedTuple):
-    """How one kind of synthetic event is asked about.
+    """How one kind of event is asked about.
 
     :param opens: asks whether it happened, by name.
     :param lists: asks for all of them.
@@ -41,7 +41,7 @@ class Talk(NamedTuple):
 
 _DATA: dict[str, Any] = tomllib.loads(files("memlab.rewrite").joinpath("follow_ups.toml").read_text(encoding="utf-8"))
 EVENTS = {name: Talk(**fields) for name, fields in _DATA["events"].items()}
-"""By predicate of :func:`memlab.datasets.synthetic.facts`."""
+"""By predicate of the facts."""
 AMOUNTS: dict[str, list[str]] = _DATA["amounts"]
 STATES: dict[str, list[str]] = _DATA["states"]
 PEOPLE = {who: pronoun for pronoun, persons in _DATA["people"].items() for who in persons.split()}

@@ -18,11 +18,15 @@ from typing import Any
 
 import polars as pl
 
-from memlab.datasets.synthetic import FACT_SCHEMA
 from memlab.errors import DataError
 from memlab.records import TIMESTAMP, Dataset, Question, Turn, schema
 from memlab.rewrite._threads import OPENING, Asked, sorts
 
+FACT_SCHEMA: dict[str, Any] = {
+    **dict.fromkeys(("fact_id", "scope", "kind", "subject", "predicate", "object"), pl.String()),
+    "value": pl.Float64(), "unit": pl.String(), "valid_from": TIMESTAMP, "valid_to": TIMESTAMP,
+    "hazard_per_year": pl.Float64(), "status": pl.String(), "evidence": pl.List(pl.String()),
+}  # fmt: skip
 KINDS = ("pronoun", "ellipsis", "same", "other", "ordinal", "person", "before", "name")
 FOLLOW_UP: dict[str, Any] = {
     **dict.fromkeys(("query_id", "thread", "scope"), pl.String()), "turn": pl.Int32(),
@@ -36,9 +40,9 @@ _BEFORE_OBJECT = r"(?:about|at|behind|by|for|from|of|on|than|to|with|like|near|a
 
 
 def facts_in(path: str | Path) -> pl.DataFrame:
-    """Read the facts that stand in a synthetic chat log; no rows for any other file.
+    """Read the facts that stand in a chat log, a line each, under the key ``fact``; no rows where there are none.
 
-    :returns: what :func:`memlab.datasets.synthetic.facts` gives.
+    :returns: a frame of :data:`FACT_SCHEMA`.
     """
     try:
         with Path(path).open(encoding="utf-8") as lines:
@@ -52,22 +56,16 @@ def facts_in(path: str | Path) -> pl.DataFrame:
 
 
 def from_facts(dataset: Dataset, facts: pl.DataFrame, *, each: int = 5, seed: int = 0) -> pl.DataFrame:
-    """Make conversations about what a synthetic dataset's people told.
+    """Make conversations about what a dataset's people told.
 
     Follow-ups are of seven kinds: *pronoun* ("When did I buy it?"), *ellipsis* ("And when?"), *same* ("What about the
     desk?"), *other* ("How much was the other one?"), *ordinal* ("… the second one?"), *person* ("What did I spend on
     her?") and *before* ("And before that?"). Evidence is exact: that of the fact that is asked for.
 
-    :param facts: those behind the dataset, by :func:`memlab.datasets.synthetic.facts` or :func:`facts_in`.
+    :param facts: those behind the dataset, a frame of :data:`FACT_SCHEMA`.
     :param each: conversations of each sort and scope, at most.
     :returns: a row for each question: ``query_id``, ``thread``, ``scope``, ``turn`` (from 1), ``kind``, ``asked``,
         ``self_contained``, ``answer``, ``history`` (messages before it, of both sides), ``evidence``, ``timestamp``.
-
-    >>> from memlab.datasets import synthetic
-    >>> from memlab.rewrite.follow_ups import from_facts
-    >>> rows = from_facts(synthetic.generate(200, seed=0), synthetic.facts(200, seed=0))
-    >>> rows["kind"][0], rows["turn"].min(), rows["history"][0].to_list()
-    ('opening', 1, [])
     """
     turns = set(dataset.turns["turn_id"])
     told = facts.filter((pl.col("evidence").list.len() > 0) & (pl.col("status") == "true"))

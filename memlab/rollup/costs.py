@@ -28,7 +28,7 @@ def cost(nodes: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
 
     >>> import memlab
     >>> from memlab.rollup import cost, rollup
-    >>> turns = memlab.datasets.synthetic.generate(turns=60, seed=0).turns
+    >>> turns = memlab.sample(turns=60).turns
     >>> cost(rollup(turns), turns).select("kind", "calls").rows()
     [('session', 0), ('week', 0), ('month', 0)]
     """
@@ -60,7 +60,7 @@ def kept(nodes: pl.DataFrame, turns: pl.DataFrame, evidence: Iterable[str] = ())
 
     >>> import memlab
     >>> from memlab.rollup import kept, rollup
-    >>> turns = memlab.datasets.synthetic.generate(turns=60, seed=0).turns
+    >>> turns = memlab.sample(turns=60).turns
     >>> kept(rollup(turns), turns)["compression"].is_sorted()
     True
     """

@@ -91,7 +91,7 @@ def letter(nodes: pl.DataFrame, turns: pl.DataFrame, node_id: str, *, tz: str = 
 
     >>> import memlab
     >>> from memlab.rollup import letter, rollup
-    >>> turns = memlab.datasets.synthetic.generate(turns=60, seed=0).turns
+    >>> turns = memlab.sample(turns=60).turns
     >>> nodes = rollup(turns)
     >>> letter(nodes, turns, nodes["node_id"][-1]).startswith("## ")
     True

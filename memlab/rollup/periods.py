@@ -55,7 +55,7 @@ def rollup(
 
     >>> import memlab
     >>> from memlab.rollup import rollup
-    >>> turns = memlab.datasets.synthetic.generate(turns=60, seed=0).turns
+    >>> turns = memlab.sample(turns=60).turns
     >>> rollup(turns)["kind"].unique(maintain_order=True).to_list()
     ['session', 'week', 'month']
     """

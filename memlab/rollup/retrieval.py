@@ -56,9 +56,9 @@ def tree(
 
     Source: Sarthi et al., "RAPTOR", ICLR 2024, section 3 (tree traversal, collapsed tree).
 
-    >>> from memlab import datasets, retrieve
+    >>> from memlab import retrieve, sample
     >>> from memlab.rollup import tree
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
     >>> tree(bench, k=3, grouping="weeks").frame["rank"].max()
     3
     """

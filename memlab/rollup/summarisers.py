@@ -61,7 +61,7 @@ class Extractive:
 
     >>> import memlab
     >>> from memlab.rollup import Extractive, rollup
-    >>> turns = memlab.datasets.synthetic.generate(turns=60, seed=0).turns
+    >>> turns = memlab.sample(turns=60).turns
     >>> rollup(turns, summariser=Extractive(max_sentences=3))["sentences"].list.len().max()
     3
     """

@@ -40,9 +40,9 @@ def adaptive(
     :param candidates: how many of the run's first documents to look at, and the most to keep.
     :raises DataError: for a number out of range.
 
-    >>> from memlab import datasets, retrieve
+    >>> from memlab import retrieve, sample
     >>> from memlab.select.adaptive import adaptive
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
     >>> shorter = adaptive(retrieve.bm25(bench), bench, k=5).frame
     >>> shorter.group_by("query_id").len()["len"].n_unique() > 1
     True

@@ -34,8 +34,8 @@ def budget(run: Run, bench: Bench, *, tokens: int = 1000, content: str = "whole"
     :param limit: characters kept of a document; ``whole`` ignores it.
     :raises DataError: when the budget or the limit is not positive, or for another content.
 
-    >>> from memlab import datasets, retrieve, select
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
+    >>> from memlab import retrieve, sample, select
+    >>> bench = retrieve.Bench.of(sample(turns=200), encoder=None)
     >>> full = retrieve.bm25(bench)
     >>> fitting = [select.budget(full, bench, tokens=200, content=c, limit=40) for c in ("whole", "head")]
     >>> fitting[0].frame.height < fitting[1].frame.height < full.frame.height
@@ -65,9 +65,9 @@ def kept_text(run: Run, bench: Bench, *, content: str = "whole", limit: int = 20
     :returns: a row for each row of the run, in its order: ``query_id``, ``doc_id``, ``rank``, ``text``, ``n_tokens``.
     :raises DataError: when the limit is not positive, or for another content.
 
-    >>> from memlab import datasets, retrieve
+    >>> from memlab import retrieve, sample
     >>> from memlab.select.budget import kept_text
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
     >>> texts = kept_text(retrieve.bm25(bench), bench, content="head", limit=20)["text"]
     >>> texts.str.len_chars().max()
     20

@@ -39,8 +39,8 @@ def by_cluster(
     :param seed: of k-means.
     :raises DataError: for a count out of range, an unknown clustering, or without embeddings.
 
-    >>> from memlab import datasets, retrieve, select
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
+    >>> from memlab import retrieve, sample, select
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
     >>> plain = retrieve.dense(bench)
     >>> one_group = select.by_cluster(plain, bench, n_clusters=1)
     >>> one_group.frame["doc_id"].equals(plain.frame["doc_id"])
@@ -90,8 +90,8 @@ def expand_cluster(
     Source: the cluster hypothesis, van Rijsbergen, Information Retrieval (1979), chapter 3; cluster-based retrieval:
     Liu and Croft, Cluster-based retrieval using language models (SIGIR 2004).
 
-    >>> from memlab import datasets, retrieve, select
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
+    >>> from memlab import retrieve, sample, select
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
     >>> plain = retrieve.dense(bench)
     >>> select.expand_cluster(plain, bench, seeds=3).top(3).frame["doc_id"].equals(plain.top(3).frame["doc_id"])
     True

@@ -50,9 +50,9 @@ def coverage(
 
     Source: Lin and Bilmes, A class of submodular functions for document summarization (ACL 2011).
 
-    >>> from memlab import datasets, retrieve
+    >>> from memlab import retrieve, sample
     >>> from memlab.select.coverage import coverage
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
     >>> plain = retrieve.bm25(bench)
     >>> coverage(plain, bench, lambda_=1.0, retriever="bm25").frame["doc_id"].equals(plain.frame["doc_id"])
     True

@@ -25,8 +25,8 @@ def current(run: Run, bench: Bench, *, similarity: float = 0.55, candidates: int
     :param candidates: how many of the run's first turns are put in order.
     :raises DataError: for a ranking of sessions, a similarity outside [−1, 1], or without embeddings.
 
-    >>> from memlab import datasets, retrieve, select
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
+    >>> from memlab import retrieve, sample, select
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
     >>> plain = retrieve.dense(bench)
     >>> select.current(plain, bench, similarity=1.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True

@@ -36,8 +36,8 @@ def mmr(run: Run, bench: Bench, *, lambda_: float = 0.7, k: int = 50, candidates
 
     Source: Carbonell and Goldstein, The use of MMR (SIGIR 1998).
 
-    >>> from memlab import datasets, retrieve, select
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
+    >>> from memlab import retrieve, sample, select
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
     >>> plain = retrieve.dense(bench)
     >>> select.mmr(plain, bench, lambda_=1.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True
@@ -139,8 +139,8 @@ def dpp(run: Run, bench: Bench, *, diversity: float = 0.2, k: int = 50, candidat
     Source: Chen, Zhang and Zhou, Fast greedy MAP inference for determinantal point process (NeurIPS 2018), as
     implemented in pyversity.
 
-    >>> from memlab import datasets, retrieve, select
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
+    >>> from memlab import retrieve, sample, select
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
     >>> plain = retrieve.dense(bench)
     >>> select.dpp(plain, bench, diversity=0.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True
@@ -202,8 +202,8 @@ def msd(run: Run, bench: Bench, *, diversity: float = 0.05, k: int = 50, candida
     Source: Borodin, Lee and Ye, Max-sum diversification, monotone submodular functions and dynamic updates (PODS
     2012), as implemented in pyversity.
 
-    >>> from memlab import datasets, retrieve, select
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
+    >>> from memlab import retrieve, sample, select
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
     >>> plain = retrieve.dense(bench)
     >>> select.msd(plain, bench, diversity=0.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True

@@ -23,13 +23,14 @@ def fill_sessions(run: Run, bench: Bench, *, sessions: int = 5, per_session: int
     :param candidates: how many of the run's first documents to walk down; a session first seen later is not worth it.
     :raises DataError: for a count below 1.
 
-    >>> from memlab import datasets, retrieve
+    >>> from memlab import retrieve, sample
     >>> from memlab.select.fill_sessions import fill_sessions
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
+    >>> bench = retrieve.Bench.of(sample(["owen"]), encoder=None)
     >>> plain = retrieve.bm25(bench)
-    >>> [run.top(3).frame["doc_id"].head(3).to_list() for run in (plain, fill_sessions(plain, bench, sessions=3))]
-    [['user-0001/s0001/3', 'user-0001/s0004/1', 'user-0001/s0004/6'],
-     ['user-0001/s0001/3', 'user-0001/s0004/1', 'user-0001/s0002/1']]
+    >>> session = bench.documents("turn").session
+    >>> first = fill_sessions(plain, bench).top(3).frame["doc_id"].head(3)
+    >>> len(set(session[bench.documents("turn").at(first)]))  # of the first question
+    3
     """
     at_least(1, sessions=sessions, per_session=per_session, candidates=candidates)
     documents = bench.documents(run.level)

@@ -58,7 +58,7 @@ def share(summaries: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     :returns: ``service``, ``n_sentences``, ``n_unsupported`` and ``share``.
 
     >>> import memlab
-    >>> turns = memlab.datasets.synthetic.generate(turns=60, seed=0).turns
+    >>> turns = memlab.sample(turns=60).turns
     >>> memlab.summarize.share(memlab.summarize.summarize(turns).rows, turns)["share"].to_list()
     [0.0]
     """

@@ -58,7 +58,7 @@ def summarize(
     :param version: the recipe's version, written into each row, as ``now`` is.
 
     >>> import memlab
-    >>> turns = memlab.datasets.synthetic.generate(turns=60, seed=0).turns
+    >>> turns = memlab.sample(turns=60).turns
     >>> made = memlab.summarize.summarize(turns)
     >>> made.rows["service"].unique().to_list(), made.outcomes["status"].unique().to_list()
     (['extractive'], ['ok'])
