@@ -50,7 +50,7 @@ def test_without_ray_the_error_names_the_install(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("options", [{}, {"encoder": "object", "store": "there"}])
 def test_an_experiment_says_what_workers_need(options: dict[str, str], tmp_path: Path) -> None:
-    data = memlab.datasets.synthetic.generate(turns=60, seed=0)
+    data = memlab.sample(["owen"], turns=60)
     given: dict[str, object] = {"store": tmp_path} if options else {}
     given |= {"encoder": memlab.embed.load("hashing:64")} if options else {}
     with pytest.raises(DataError, match="takes a store that its workers reach, and an encoder by its name"):
@@ -58,7 +58,7 @@ def test_an_experiment_says_what_workers_need(options: dict[str, str], tmp_path:
 
 
 def test_a_stage_of_ones_own_stays_here(tmp_path: Path) -> None:
-    data = memlab.datasets.synthetic.generate(turns=60, seed=0)
+    data = memlab.sample(["owen"], turns=60)
 
     @memlab.stage
     def kept_here(run: memlab.Run, bench: memlab.Bench) -> memlab.Run:
@@ -84,7 +84,7 @@ def cluster() -> Iterator[None]:
 
 
 def _talk() -> Dataset:
-    return memlab.datasets.synthetic.generate(turns=300, seed=0, answers=0)
+    return memlab.sample(["owen"], turns=300)
 
 
 @pytest.mark.slow

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import memlab
 from memlab import retrieve, select
-from memlab.datasets import synthetic
 from memlab.errors import DataError, PipelineError
 from memlab.pipelines import REMEMBERED, Pipeline, Stage, pipeline
 from memlab.pipelines import stages as registry
@@ -55,7 +54,7 @@ def stages(names: list[str]) -> st.SearchStrategy[Stage]:
 
 @pytest.fixture(scope="module")
 def bench() -> Bench:
-    return Bench.of(synthetic.generate(60, seed=0), encoder="hashing:32")
+    return Bench.of(memlab.sample(["owen"], turns=60), encoder="hashing:32")
 
 
 @given(stages(RETRIEVERS), st.lists(stages(TRANSFORMS), max_size=4))

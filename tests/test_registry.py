@@ -50,7 +50,7 @@ def unchanged() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def data() -> memlab.Dataset:
-    return memlab.datasets.synthetic.generate(120, seed=0)
+    return memlab.sample(["owen"], turns=120)
 
 
 @pytest.fixture(scope="module")

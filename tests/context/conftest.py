@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import polars as pl
 import pytest
 
-from memlab import datasets
+import memlab
 from memlab.context import ITEM
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench, bm25
@@ -15,7 +15,7 @@ from memlab.retrieve import Bench, bm25
 
 @pytest.fixture(scope="session")
 def talk() -> Dataset:
-    return datasets.synthetic.generate(turns=300, seed=0)
+    return memlab.sample(["owen"], turns=300)
 
 
 @pytest.fixture(scope="session")

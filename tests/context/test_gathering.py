@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import polars as pl
 
-from memlab import datasets
+import memlab
 from memlab.context import Budget, assemble, gather, recent_messages
 from memlab.knowledge import confidence, resolve
 from memlab.knowledge.extraction import extract
@@ -16,7 +16,7 @@ from memlab.summarize import summarize
 
 
 def test_all_sources_stand_in_one_context() -> None:
-    talk = datasets.synthetic.generate(turns=120, seed=0)
+    talk = memlab.sample(["owen"], turns=120)
     bench = Bench.of(talk, encoder="hashing:64", progress=False)
     now = talk.turns["timestamp"].max() + timedelta(days=1)
     facts = confidence.score(resolve(extract(talk.turns).facts).facts, now=now)

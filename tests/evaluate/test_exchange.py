@@ -8,14 +8,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab import Bench, Dataset, datasets, pipeline
+import memlab
+from memlab import Bench, Dataset, pipeline
 from memlab.errors import DataError
 from memlab.evaluate.exchange import exchange, exchanged
 
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return datasets.synthetic.generate(turns=300, seed=3)
+    return memlab.sample(["owen"], turns=300)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from memlab.records import Dataset
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return datasets.synthetic.generate(turns=200, seed=0, turns_per_scope=100)
+    return memlab.sample(turns=200)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_the_command(memlab_cli: Any, tmp_path: Any) -> None:
 
 
 def test_token_pairs_are_those_of_late_interaction() -> None:
-    data = datasets.synthetic.generate(turns=50, seed=0)
+    data = memlab.sample(["owen"], turns=50)
     bench = Bench.of(data, encoder="minilm", progress=False)
     question = cited(data).row(0, named=True)
     why = explain(question["query_id"], "late", bench, data)

@@ -23,7 +23,7 @@ from memlab.records import Dataset
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return datasets.synthetic.generate(turns=300, seed=0, turns_per_scope=100)
+    return memlab.sample(turns=300)
 
 
 @pytest.fixture

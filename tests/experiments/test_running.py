@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+import memlab
 from memlab import Bench, Dataset, MemoryStore, datasets, embed, run_grid, run_pipelines
 from memlab.errors import DataError, PipelineError, StoreError
 from memlab.experiments import Experiment, code, identity, reopen, run, running
@@ -39,7 +40,7 @@ class Counting:
 
 @pytest.fixture(scope="module")
 def two() -> list[Dataset]:
-    return [datasets.synthetic.generate(turns=240, seed=seed) for seed in (1, 2)]
+    return [memlab.sample(["owen"], turns=240) for seed in (1, 2)]
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +190,7 @@ def test_a_grid_is_opened_again_from_the_store_alone(two: list[Dataset], tmp_pat
 
 @pytest.mark.slow
 def test_some_scopes_and_then_all_of_them(tmp_path: Path) -> None:
-    data = datasets.synthetic.generate(400, seed=1, turns_per_scope=200)
+    data = memlab.sample(turns=400)
     store = MemoryStore.open(tmp_path / "store")
     part = data.take(data.scopes[1:])
     grids = [

@@ -19,7 +19,7 @@ from memlab.records import Dataset
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return datasets.synthetic.generate(turns=200, seed=0, turns_per_scope=100)
+    return memlab.sample(turns=200)
 
 
 def latest(turns: pl.DataFrame, query: str, k: int) -> pl.Series:

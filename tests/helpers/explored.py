@@ -10,7 +10,7 @@ import memlab
 from memlab.explorer import lay_out
 from memlab.explorer.scene import Scene
 
-DATA = memlab.datasets.synthetic.generate(turns=120, seed=0)
+DATA = memlab.sample(["owen"], turns=120)
 BENCH = memlab.Bench.of(DATA, encoder="hashing")
 SCOPE = DATA.scopes[0]
 PLACES = DATA.turns.select(

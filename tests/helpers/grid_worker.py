@@ -8,14 +8,15 @@ from functools import wraps
 from types import SimpleNamespace
 from typing import Any
 
-from memlab import MemoryStore, datasets, pipelines
+import memlab
+from memlab import MemoryStore, pipelines
 from memlab.experiments import running
 
 TEXTS = ("bm25", "dense", "dense | mmr(k=5)")
 
 
 def made() -> list[Any]:
-    return [datasets.synthetic.generate(turns=200, seed=seed) for seed in (1, 2)]
+    return [memlab.sample(["owen"], turns=200) for seed in (1, 2)]
 
 
 def run(place: str, stop: int) -> None:

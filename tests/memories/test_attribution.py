@@ -11,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memlab
-from memlab import datasets
 from memlab.embed import load
 from memlab.memories import Returned, attribute, ranked
 from memlab.memories.attribution import shared_words
 from memlab.memories.collecting import RETURNED
 from memlab.records import Dataset
 
-DATA = datasets.synthetic.generate(turns=120, seed=0, turns_per_scope=60)
+DATA = memlab.sample(turns=120)
 
 
 def returned(texts: list[str], data: Dataset = DATA, sources: list[list[str]] | None = None) -> Returned:

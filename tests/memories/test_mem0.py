@@ -9,11 +9,10 @@ import pytest
 from llama_server import llama_server
 
 import memlab
-from memlab import datasets
 from memlab.errors import ModelError
 from memlab.memories.mem0 import Mem0Memory
 
-DATA = datasets.synthetic.generate(turns=120, seed=0, turns_per_scope=60)
+DATA = memlab.sample(turns=120)
 
 
 @pytest.mark.slow

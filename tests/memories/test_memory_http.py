@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from memlab import datasets
+import memlab
 from memlab.errors import DataError
 from memlab.memories import HttpMemory, PipelineMemory, collect, server
 from memlab.memories import http as room
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return datasets.synthetic.generate(turns=100, seed=0, turns_per_scope=50)
+    return memlab.sample(turns=100)
 
 
 @contextmanager

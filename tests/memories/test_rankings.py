@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from memlab import datasets
+import memlab
 from memlab.errors import DataError
 from memlab.memories import read_ranking
 
-DATA = datasets.synthetic.generate(turns=120, seed=0, turns_per_scope=60)
+DATA = memlab.sample(turns=120)
 QUERY = DATA.questions["query_id"][0]
 OWN = DATA.turns["turn_id"][0]
 OTHER = DATA.turns["turn_id"][-1]

@@ -11,14 +11,14 @@ import pytest
 from remembering import minilm
 from stand_in import StandIn
 
-from memlab.datasets import synthetic
+import memlab
 from memlab.records import Dataset
 from memlab.retrieve import Bench
 
 
 @pytest.fixture(scope="session")
 def small() -> Dataset:
-    return synthetic.generate(150, seed=0, turns_per_scope=50)
+    return memlab.sample(turns=150)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.datasets import synthetic
+import memlab
 from memlab.errors import DataError
 from memlab.pipelines import pipeline
 from memlab.records import RUN_SCHEMA, Dataset, Run
@@ -34,7 +34,7 @@ def many(talk: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 @pytest.fixture(scope="module")
 def one(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    data = synthetic.generate(800, seed=0, turns_per_scope=800)
+    data = memlab.sample(["owen"], turns=800)
     assert len(data.scopes) == 1
     return stored(data, tmp_path_factory.mktemp("one") / "store")
 

@@ -26,7 +26,7 @@ PIPELINES = ("bm25", "dense", "combsum", "best", "best | mmr")
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return memlab.datasets.synthetic.generate(turns=900, seed=3, turns_per_scope=600)
+    return memlab.sample(["owen"], turns=900)
 
 
 @pytest.fixture(scope="module")

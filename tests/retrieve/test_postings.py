@@ -24,7 +24,7 @@ from memlab.store.postings import Shared
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return memlab.datasets.synthetic.generate(turns=500, seed=3, turns_per_scope=500)
+    return memlab.sample(["owen"], turns=500)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from memlab.datasets import synthetic
 from memlab.errors import DataError
 from memlab.records import Dataset, Question, Session, Turn, frame
 from memlab.rewrite import content_words, rewrite

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from memlab.datasets import synthetic
+import memlab
 from memlab.errors import DataError
 from memlab.rollup import highlights, letter, rollup
 
@@ -49,7 +49,7 @@ def test_calls_and_smileys_go_and_days_stay(talk: Any) -> None:
 
 
 def test_every_line_is_of_its_turn() -> None:
-    data = synthetic.generate(turns=200, seed=0)
+    data = memlab.sample(["owen"], turns=200)
     texts = dict(data.turns.select("turn_id", "text").iter_rows())
     found = highlights(data.turns)
     assert found.height
@@ -64,6 +64,6 @@ def test_every_line_is_of_its_turn() -> None:
 
 
 def test_an_unknown_node_is_an_error() -> None:
-    turns = synthetic.generate(turns=60, seed=0).turns
+    turns = memlab.sample(["owen"], turns=60).turns
     with pytest.raises(DataError, match="no node has the id 'x'"):
         letter(rollup(turns), turns, "x")

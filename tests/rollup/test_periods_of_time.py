@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memlab.datasets import load, synthetic
+import memlab
+from memlab.datasets import load
 from memlab.errors import DataError
 from memlab.records import Node, Session, Turn, frame, schema
 from memlab.rollup import rollup
@@ -127,7 +128,7 @@ def test_a_quiet_week_keeps_the_whole_summary_of_its_session(talk: Any) -> None:
 
 
 def test_a_new_session_writes_itself_its_week_and_its_month(counting: Any) -> None:
-    data = synthetic.generate(turns=120, seed=0)
+    data = memlab.sample(["owen"], turns=120)
     before = data.turns.filter(pl.col("session_id") != data.sessions["session_id"][-1])
     kept = rollup(before, summariser=counting)
     assert len(counting.calls) == 3, "one call a level"

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from store_data import FakeEncoder
 
+import memlab
 from memlab import embed
-from memlab.datasets import load, synthetic
+from memlab.datasets import load
 from memlab.errors import DataError
 from memlab.records import Node, Turn, frame, schema
 from memlab.rollup import grow
@@ -82,7 +83,7 @@ def test_no_turns() -> None:
 
 
 def test_the_whole_on_talk(laws: Any) -> None:
-    data = synthetic.generate(turns=120, seed=0, turns_per_scope=60)
+    data = memlab.sample(turns=120)
     one, two = (grow(data.turns, encoder=ENCODER, seed=1).nodes for _ in range(2))
     assert one.equals(two), "a seed repeats"
     laws(one, data.turns)
@@ -103,7 +104,7 @@ def test_the_whole_on_talk(laws: Any) -> None:
 
 
 def test_sessions_as_leaves(laws: Any, counting: Any) -> None:
-    data = synthetic.generate(turns=150, seed=0)
+    data = memlab.sample(["owen"], turns=150)
     nodes = grow(data.turns, encoder=ENCODER, leaves="sessions", summariser=counting, reduce="pca").nodes
     laws(nodes, data.turns)
     leaves = nodes.filter(pl.col("level") == 0)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.datasets import synthetic
+import memlab
 from memlab.errors import DataError
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench, dense
@@ -20,7 +20,7 @@ from memlab.select import budget, mmr
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return synthetic.generate(turns=160, seed=0, turns_per_scope=80)
+    return memlab.sample(turns=160)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from chat_server import KEY, ChatServer, said
 
-from memlab.datasets import synthetic
+import memlab
 from memlab.errors import DataError
 from memlab.rollup import ByModel, Extractive, Given, cost, kept, rollup
 from memlab.summarize import share
@@ -89,7 +89,7 @@ def test_given_needs_its_columns() -> None:
 
 
 def test_extractive_picks_values_first_and_keeps_its_bound() -> None:
-    data = synthetic.generate(turns=200, seed=0)
+    data = memlab.sample(["owen"], turns=200)
     nodes = rollup(data.turns, summariser=Extractive(max_sentences=4))
     assert nodes["sentences"].list.len().max() == 4
     assert share(nodes, data.turns)["share"].to_list() == [0.0], "nothing is said that no turn says"

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import memlab
 from memlab import retrieve, select
-from memlab.datasets import synthetic
 from memlab.errors import DataError
 from memlab.records import RUN_SCHEMA, Dataset, Question, Run, Session, Turn, frame, run_from_scores
 from memlab.retrieve import Bench
@@ -63,7 +63,7 @@ def test_a_large_budget_keeps_everything_and_a_cut_run_goes_on(random_run: Make)
 
 
 def test_sessions_are_counted_with_their_date() -> None:
-    bench = Bench.of(synthetic.generate(120, seed=0), encoder=None)
+    bench = Bench.of(memlab.sample(["owen"], turns=120), encoder=None)
     sessions = bench.documents("session")
     assert (sessions.n_tokens > 4).all()
     run = retrieve.bm25(bench, level="session")
@@ -180,7 +180,7 @@ def test_a_sentence_is_chosen_whatever_else_is_asked_or_ranked() -> None:
 
 
 def test_sessions_can_be_shortened_and_nothing_stays_nothing(random_run: Make) -> None:
-    bench = Bench.of(synthetic.generate(120, seed=0), encoder=None)
+    bench = Bench.of(memlab.sample(["owen"], turns=120), encoder=None)
     run = retrieve.bm25(bench, level="session")
     for content in ("head", "sentences"):
         assert kept_text(run, bench, content=content, limit=80)["text"].str.len_chars().max() <= 80

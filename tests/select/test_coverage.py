@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+import memlab
 from memlab import retrieve
-from memlab.datasets import synthetic
 from memlab.errors import DataError
 from memlab.records import Dataset, Question, Run, Session, Turn, frame, run_from_scores
 from memlab.retrieve import Bench
@@ -95,7 +95,7 @@ def test_repeat_keeps_counting_matches_of_one_part() -> None:
 
 def test_the_greedy_choice_is_the_formula() -> None:
     """Against a slow greedy over the stage's own parts, on talk with facets."""
-    bench = Bench.of(synthetic.generate(200, seed=4, turns_per_scope=100), encoder="hashing:32")
+    bench = Bench.of(memlab.sample(turns=200), encoder="hashing:32")
     queries = bench.queries.head(3).with_columns(
         text=pl.lit("Did I buy the bike or the car, and how much was the sofa?")
     )
@@ -144,7 +144,7 @@ def test_parts_of_a_question() -> None:
 
 def test_words_count_as_bm25_counts_them() -> None:
     """With nothing saturated and no relevance, a question without facets ranks as BM25 does."""
-    bench = Bench.of(synthetic.generate(200, seed=4, turns_per_scope=100), encoder="hashing:32")
+    bench = Bench.of(memlab.sample(turns=200), encoder="hashing:32")
     run = retrieve.bm25(bench, k=40)
     plain = (
         parts_and_matches(run, bench, 40, retriever="hybrid")[0]
@@ -172,7 +172,7 @@ def test_a_question_without_parts_stays_and_stands_alone() -> None:
 
 
 def test_scopes_have_statistics_of_their_own() -> None:
-    data = synthetic.generate(200, seed=1, turns_per_scope=50)
+    data = memlab.sample(turns=200)
     whole = Bench.of(data, encoder="hashing:32")
     run = retrieve.hybrid(whole, k=20)
     got = coverage(run, whole).frame

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+import memlab
 from memlab import retrieve
-from memlab.datasets import synthetic
 from memlab.errors import DataError
 from memlab.records import Run
 from memlab.retrieve import Bench
@@ -66,7 +66,7 @@ def test_nothing_dense_brings_nothing(random_run: Make) -> None:
 
 
 def test_scopes_never_mix_and_a_query_stands_alone() -> None:
-    bench = Bench.of(synthetic.generate(200, seed=1, turns_per_scope=50), encoder="hashing:32")
+    bench = Bench.of(memlab.sample(turns=200), encoder="hashing:32")
     run = retrieve.hybrid(bench, k=20)
     got = expand_cluster(run, bench, seeds=3).frame
     assert (got["query_id"].str.extract("^([^/]*)/") == got["doc_id"].str.extract("^([^/]*)/")).all()

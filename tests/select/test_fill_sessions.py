@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import memlab
 from memlab import retrieve
-from memlab.datasets import synthetic
 from memlab.errors import DataError
 from memlab.records import Run
 from memlab.retrieve import Bench
@@ -24,7 +24,7 @@ Make = Callable[..., tuple[Run, Bench]]
 
 @pytest.fixture(scope="module")
 def talk() -> tuple[Run, Bench, dict[str, int]]:
-    bench = Bench.of(synthetic.generate(300, seed=2, turns_per_scope=150), encoder=None)
+    bench = Bench.of(memlab.sample(turns=300), encoder=None)
     documents = bench.documents("turn")
     return retrieve.bm25(bench, k=120), bench, dict(zip(documents.ids, documents.session.tolist(), strict=True))
 

@@ -12,8 +12,8 @@ import pyversity
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import memlab
 from memlab import retrieve
-from memlab.datasets import synthetic
 from memlab.errors import DataError
 from memlab.records import Level, Run
 from memlab.retrieve import Bench
@@ -88,7 +88,7 @@ def test_mmr_is_carbonells(random_run: Make, lambda_: float, k: int, candidates:
 
 @pytest.mark.parametrize("level", ["turn", "session"])
 def test_mmr_on_talk(level: Level) -> None:
-    bench = Bench.of(synthetic.generate(200, seed=1), encoder="hashing:64")
+    bench = Bench.of(memlab.sample(["owen"], turns=200), encoder="hashing:64")
     run = retrieve.hybrid(bench, level=level, k=40)
     sizes = {"lambda_": 0.6, "k": 8, "candidates": 30}
     got = mmr(run, bench, **sizes).frame["doc_id"]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab import datasets
+import memlab
 from memlab.errors import DataError
 from memlab.summarize import extract, split
 from memlab.summarize.extractive import shorten
@@ -13,7 +13,7 @@ from memlab.summarize.extractive import shorten
 
 @pytest.fixture(scope="module")
 def made() -> pl.DataFrame:
-    return split(datasets.synthetic.generate(turns=200, seed=0).turns)
+    return split(memlab.sample(["owen"], turns=200).turns)
 
 
 def _table(texts: list[str], group: str = "u/s") -> pl.DataFrame:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+import memlab
 from memlab import datasets
 from memlab.errors import DataError
 from memlab.records import Summary, frame
@@ -70,7 +71,7 @@ def test_any_of_the_sources_will_do():
 
 
 def test_shares_by_service():
-    turns = datasets.synthetic.generate(turns=60, seed=0).turns
+    turns = memlab.sample(["owen"], turns=60).turns
     good = summarize(turns).rows
     row = good.row(0, named=True)
     bad = row | {

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from memlab import datasets
+import memlab
 from memlab.llm import Outcome, Service
 from memlab.records import Summary, Turn, frame, schema
 from memlab.summarize import recipe, share, summarize
@@ -64,7 +64,7 @@ def test_extractive_summaries(talk):
 
 
 def test_every_list_has_its_evidence():
-    turns = datasets.synthetic.generate(turns=120, seed=0).turns
+    turns = memlab.sample(["owen"], turns=120).turns
     made = summarize(turns).rows
     said = dict(turns.select("turn_id", "text").iter_rows())
     of = dict(turns.select("turn_id", "session_id").iter_rows())

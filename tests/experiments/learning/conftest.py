@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from stand_in import StandIn
 
-from memlab.datasets import synthetic
+import memlab
 from memlab.records import Dataset
 from memlab.rerank import Model, cross_validate, listwise, training_lists
 from memlab.rerank.training import Lists
@@ -16,7 +16,7 @@ from memlab.retrieve import Bench
 
 @pytest.fixture(scope="session")
 def asked() -> Dataset:
-    return synthetic.generate(150, seed=0, turns_per_scope=50)
+    return memlab.sample(turns=150)
 
 
 @pytest.fixture(scope="session")
