@@ -29,6 +29,7 @@ from unittest.mock import patch
 import numpy as np
 import polars as pl
 from one_question import PIPELINES, measured
+from repeated import repeated
 
 import memlab
 from memlab.embed.base import EncoderIdentity
@@ -229,7 +230,7 @@ def _candidates(n: int, depth: int) -> tuple[memlab.Run, memlab.Bench]:
 
     data = _talk(depth)
     rng = np.random.default_rng(0)
-    made = memlab.datasets.synthetic.generate(2_000, seed=0, turns_per_scope=2_000).questions.head(n)
+    made = memlab.sample().questions.head(n)
     asked = made.with_columns(
         query_id=pl.format("q{}", pl.int_range(pl.len())), scope=pl.lit("everything"),
         evidence=pl.lit([], pl.List(pl.String)), evidence_sessions=pl.lit([], pl.List(pl.String)),
@@ -251,7 +252,7 @@ def measures(at: Place) -> Iterator[Row]:
     from memlab.records import qrels, run_from_scores
 
     n, systems, depth = 1_000, 10, 100
-    data = memlab.datasets.synthetic.generate(10_000, seed=0, turns_per_scope=1_000)
+    data = repeated(10_000)
     asked = data.questions.filter(pl.col("evidence").list.len() > 0)
     asked = asked.sample(n, seed=0, with_replacement=True).with_columns(
         query_id=pl.format("{}/{}", "query_id", pl.int_range(pl.len()))
@@ -399,7 +400,7 @@ def _published(rows: np.ndarray, *, reduce: str = "umap", seed: int = 0) -> Any:
 
 
 def start(at: Place) -> Iterator[Row]:
-    folder, data = at.work / "cold", memlab.datasets.synthetic.generate(200, seed=0, turns_per_scope=200)
+    folder, data = at.work / "cold", memlab.sample(["owen"], turns=200)
     memlab.MemoryStore.open(str(folder)).ingest(data)
     run = [str(Path(sys.executable).parent / "memlab")]
     search = [*run, "search", data.questions["text"][0], "--store", str(folder)]
@@ -453,7 +454,7 @@ def _talk(n: int) -> memlab.Dataset:
         participants=pl.col("speaker").unique(), status=pl.lit("closed"), summary=pl.lit(None),
     )  # fmt: skip
     sessions = sessions.with_columns(n=pl.int_range(1, pl.len() + 1))
-    return memlab.Dataset("random", "synthetic", turns, sessions.select(*schema(Session)).cast(schema(Session)))
+    return memlab.Dataset("random", "random", turns, sessions.select(*schema(Session)).cast(schema(Session)))
 
 
 def _minilm(made: Any) -> Any:

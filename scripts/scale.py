@@ -1,10 +1,11 @@
-"""How memlab grows: ingest, tokens, indexes, search and evaluation of a synthetic log in one scope, each size apart.
+"""How memlab grows: ingest, tokens, indexes, search and evaluation of a long log in one scope, each size apart.
 
-`python scripts/scale.py WORK --turns 1000 10000 100000` prints one table and writes it as JSON. Texts are synthetic
-talk; the encoder is MiniLM's table of words without its layers, since the layers take 25 ms a turn on two cores, at
-10⁶ turns seven hours that grow as the turns do and say nothing about memlab. Filling a store, searching it and
-comparing everything are a process each, so that the memory of one is not that of another. `--talk FILE …` puts the
-conversations of files into one scope instead, read by MiniLM as it is and ranked by the model that comes with memlab.
+`python scripts/scale.py WORK --turns 1000 10000 100000` prints one table and writes it as JSON. Texts are the
+sample's again and again, with other names and days; the encoder is MiniLM's table of words without its layers, since
+the layers take 25 ms a turn on two cores, at 10⁶ turns seven hours that grow as the turns do and say nothing about
+memlab. Filling a store, searching it and comparing everything are a process each, so that the memory of one is not
+that of another. `--talk FILE …` puts the conversations of files into one scope instead, read by MiniLM as it is and
+ranked by the model that comes with memlab.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from repeated import repeated
 
 import memlab
 from memlab.embed.base import EncoderIdentity
 from memlab.embed.tokens import TokenVectors
 from memlab.retrieve import counting, narrow
 
-PART = 100_000
+PART, COPIES = 100_000, 100  # turns of a part, and more copies of the sample than it has
 MODEL = "model.safetensors"
 PIPELINES = ("combsum", "best", "best | learned")
 TALK: list[str] = []
@@ -106,7 +108,7 @@ def parts(work: Path, turns: int) -> Iterator[memlab.Dataset]:
         size = min(PART, turns - seed * PART)
         place = work / f"talk-{seed}-{size}"
         if not place.exists():
-            made = memlab.datasets.synthetic.generate(size, seed=seed, turns_per_scope=size)
+            made = repeated(size, first=seed * COPIES, one_scope=True)
             place.mkdir(parents=True)
             for name in ("turns", "sessions", "questions"):
                 getattr(made, name).write_parquet(place / f"{name}.parquet")
@@ -134,13 +136,13 @@ def _placed(read: dict[str, pl.DataFrame], seed: int, later: timedelta, n: int) 
         evidence_sessions=pl.col("evidence_sessions").list.eval(named + pl.element()),
         **scope,
     )
-    return memlab.Dataset("talk", "synthetic", turns=turns, sessions=sessions, questions=questions)
+    return memlab.Dataset("talk", "chatlog", turns=turns, sessions=sessions, questions=questions)
 
 
 def joined(work: Path, turns: int) -> memlab.Dataset:
     every = list(parts(work, turns))
     return memlab.Dataset(
-        "talk", "synthetic",
+        "talk", "chatlog",
         **{name: pl.concat(getattr(part, name) for part in every) for name in ("turns", "sessions", "questions")},
     )  # fmt: skip
 
@@ -152,7 +154,7 @@ def fill(work: Path, turns: int) -> dict[str, Any]:
 
     encoder, row = reader(), dict[str, Any]()
     if not TALK and not (work / MODEL).exists():
-        small = memlab.datasets.synthetic.generate(4_000, seed=99, turns_per_scope=1_000)
+        small = memlab.sample()
         train(training_lists(memlab.Bench.of(small, encoder=encoder, progress=False), small)).save(work / MODEL)
     for _ in parts(work, turns):
         pass  # made before the clock runs
