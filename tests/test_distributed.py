@@ -16,6 +16,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from talk import excerpt, write
 
 import memlab
 from memlab import DataError, ModelError, distributed
@@ -84,7 +85,7 @@ def cluster() -> Iterator[None]:
 
 
 def _talk() -> Dataset:
-    return memlab.sample(["owen"], turns=300)
+    return excerpt(300, scopes=["owen"])
 
 
 @pytest.mark.slow
@@ -133,7 +134,7 @@ def test_a_store_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             monkeypatch.setenv(name, value)
         importlib.import_module("boto3").client("s3", endpoint_url=where).create_bucket(Bucket="talk")
         log, place = tmp_path / "talk.jsonl", "s3://talk/memory"
-        memlab.datasets.synthetic.write(log, 300)
+        write(log, excerpt(300, scopes=["owen"]))
         common = ["--store", place, "--encoder", "hashing:64"]
         measured = ["evaluate", str(log), "--pipeline", "bm25", "--out", "out", "--engine", "ray"]
         for verb in (["ingest", str(log)], ["index"], measured):

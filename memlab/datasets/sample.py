@@ -49,7 +49,8 @@ def _beginning(data: Dataset, share: float) -> Dataset:
     middle = pl.col("n_turns").cum_sum().over("scope") - pl.col("n_turns") / 2
     sessions = data.sessions.filter((middle <= share) | (pl.int_range(pl.len()).over("scope") == 0))
     turns = data.turns.join(sessions, on="session_id", how="semi", maintain_order="left")
-    cut = data.questions.select("query_id", turn_id="evidence").explode("turn_id").drop_nulls()
+    cited = pl.concat_list("evidence", pl.col("stale").fill_null([]))
+    cut = data.questions.select("query_id", turn_id=cited).explode("turn_id").drop_nulls()
     cut = cut.join(turns, on="turn_id", how="anti")
     questions = data.questions.join(cut, on="query_id", how="anti", maintain_order="left")
     return replace(data, turns=turns, sessions=sessions, questions=questions)

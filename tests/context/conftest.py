@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import polars as pl
 import pytest
+from talk import excerpt
 
-import memlab
 from memlab.context import ITEM
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench, bm25
@@ -15,7 +15,7 @@ from memlab.retrieve import Bench, bm25
 
 @pytest.fixture(scope="session")
 def talk() -> Dataset:
-    return memlab.sample(["owen"], turns=300)
+    return excerpt(300, scopes=["owen"])
 
 
 @pytest.fixture(scope="session")

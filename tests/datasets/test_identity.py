@@ -142,8 +142,8 @@ def test_a_log_with_ids_of_an_older_version_is_ingested_whole_first(tmp_path: Pa
 
 def test_only_chat_logs_go_into_chat_logs(tmp_path: Path) -> None:
     store = MemoryStore.open(tmp_path / "store")
-    store.ingest(memlab.sample(["owen"], turns=60))
-    with pytest.raises(DataError, match="is synthetic; only a chat log takes more messages"):
+    store.ingest(replace(memlab.sample(["owen"], turns=60), format="locomo"))
+    with pytest.raises(DataError, match="is locomo; only a chat log takes more messages"):
         into(store, write(tmp_path, TALK), store.datasets()["name"][0])
 
 

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 from chat_server import KEY, ChatServer, said
 from llama_server import llama_server
+from talk import excerpt, write
 
 import memlab
-from memlab import datasets
 from memlab.errors import DataError, ModelError
 from memlab.experiments import BOUNDS, answer_questions, system_contexts
 from memlab.llm import Service
@@ -23,7 +23,7 @@ from memlab.records import Dataset
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return memlab.sample(turns=300)
+    return excerpt(300)
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def test_a_dataset_without_answers(data: Dataset) -> None:
 
 @pytest.mark.slow
 def test_the_command_line(memlab_cli: Callable[..., Any], server: ChatServer, tmp_path: Path) -> None:
-    datasets.synthetic.write(tmp_path / "talk.jsonl", turns=300, seed=0, turns_per_scope=100)
+    write(tmp_path / "talk.jsonl", excerpt(300))
     common = ("answer", "talk.jsonl", "--system", "bm25", "--bound", "nothing", "--encoder", "hashing")
     (tmp_path / "memlab.toml").write_text(
         f'[llm.services.lab]\nbase_url = "{server.url}"\nmodel = "m"\ninput_price = 0.5\noutput_price = 1.5\n'

@@ -9,8 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 from stand_in import StandIn
+from talk import excerpt
 
-import memlab
 from memlab import DataError, pipeline, rerank
 from memlab.experiments import folds, train_folds, untrained, with_models
 from memlab.records import Dataset
@@ -20,7 +20,7 @@ from memlab.retrieve import Bench, hybrid
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return memlab.sample(turns=150)
+    return excerpt(150)
 
 
 @pytest.fixture(scope="module")

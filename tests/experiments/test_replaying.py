@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from talk import excerpt
 
 import memlab
 from memlab import Bench, Dataset, MemoryStore, Run, embed, pipeline, retrieve
@@ -26,7 +27,7 @@ def store(tmp_path: Path) -> MemoryStore:
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return memlab.sample(turns=400)
+    return excerpt(400, scopes=("nadia", "owen"))
 
 
 def changed(data: Dataset) -> Dataset:
@@ -74,7 +75,7 @@ def test_on_the_indexed_path(store: MemoryStore, data: Dataset) -> None:
     assert Bench.of(data, encoder=encoder, store=store).turn_vectors is not None  # encoded here
     store.search.create_indexes(encoder)
     run_id, run = saved(store, data, "hybrid(path='indexed')")
-    other = memlab.sample(["owen"], turns=300)
+    other = memlab.sample(["family"], turns=300)
     store.ingest(other)
     store.search.create_indexes(encoder)
     assert_frame_equal(replay(store, run_id).frame, run.frame)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from functools import wraps
 from types import SimpleNamespace
 from typing import Any
 
-import memlab
+from talk import excerpt
+
 from memlab import MemoryStore, pipelines
 from memlab.experiments import running
 
@@ -16,7 +18,7 @@ TEXTS = ("bm25", "dense", "dense | mmr(k=5)")
 
 
 def made() -> list[Any]:
-    return [memlab.sample(["owen"], turns=200) for seed in (1, 2)]
+    return [replace(excerpt(200, scopes=[scope]), name=scope) for scope in ("nadia", "owen")]
 
 
 def run(place: str, stop: int) -> None:

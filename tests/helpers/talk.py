@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+import memlab
 from memlab.datasets import chatlog
 from memlab.datasets._read import Source
 from memlab.records import Dataset, concat
@@ -58,8 +63,31 @@ def write(path: Path, data: Dataset) -> Path:
     lines += [
         {"scope": row["scope"], "query_id": row["query_id"], "question": row["text"], "answer": row["answer"]}
         | {"type": row["question_type"], "timestamp": row["timestamp"], "evidence": row["evidence"]}
-        | {"abstention": row["abstention"]}
+        | {"abstention": row["abstention"], "stale": row["stale"] or []}
         for row in asked
     ]
     path.write_text("".join(json.dumps(line, default=datetime.isoformat) + "\n" for line in lines))
     return path
+
+
+def excerpt(turns: int, *, scopes: Sequence[str] = ("nadia", "owen", "friends")) -> Dataset:
+    """Give the sessions of the sample that its questions over fewest sessions need: about ``turns`` turns in all.
+
+    Each scope has questions with evidence, some of them over several sessions, and those without an answer.
+    """
+    data = memlab.sample(scopes)
+    size = dict(data.sessions.select("session_id", "n_turns").iter_rows())
+    kept = set[str]()
+    for scope in data.scopes:
+        of_scope, chosen = data.questions.filter(pl.col("scope") == scope)["evidence_sessions"].to_list(), set[str]()
+        for sessions in sorted(filter(None, of_scope), key=lambda each: (len(each) == 1, len(each))):
+            wanted = chosen | set(sessions)
+            if not chosen or sum(map(size.__getitem__, wanted)) <= turns / len(data.scopes):
+                chosen = wanted
+        kept |= chosen
+    sessions = data.sessions.filter(pl.col("session_id").is_in(kept))
+    sessions = sessions.with_columns(n=pl.int_range(1, pl.len() + 1, dtype=sessions.schema["n"]).over("scope"))
+    turns = data.turns.filter(pl.col("session_id").is_in(kept))
+    cited = pl.concat_list("evidence", pl.col("stale").fill_null([])).list
+    inside = cited.set_difference(turns["turn_id"].implode()).list.len() == 0
+    return replace(data, turns=turns, sessions=sessions, questions=data.questions.filter(inside))

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from talk import excerpt
 
 import memlab
 from memlab.embed import load
@@ -17,7 +18,7 @@ from memlab.memories.attribution import shared_words
 from memlab.memories.collecting import RETURNED
 from memlab.records import Dataset
 
-DATA = memlab.sample(turns=120)
+DATA = excerpt(120, scopes=("nadia", "owen"))
 
 
 def returned(texts: list[str], data: Dataset = DATA, sources: list[list[str]] | None = None) -> Returned:

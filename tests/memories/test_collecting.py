@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+from talk import excerpt
 
-import memlab
 from memlab.memories import Memory, collect, memory
 from memlab.memories.collecting import LONGEST_TEXT
 from memlab.records import Dataset
@@ -16,7 +16,7 @@ from memlab.records import Dataset
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return memlab.sample(turns=150)
+    return excerpt(150)
 
 
 class Words:

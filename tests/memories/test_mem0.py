@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 from llama_server import llama_server
+from talk import excerpt
 
 import memlab
 from memlab.errors import ModelError
 from memlab.memories.mem0 import Mem0Memory
 
-DATA = memlab.sample(turns=120)
+DATA = excerpt(120, scopes=("nadia", "owen"))
 
 
 @pytest.mark.slow

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from talk import excerpt
 
-import memlab
 from memlab.errors import DataError
 from memlab.memories import HttpMemory, PipelineMemory, collect, server
 from memlab.memories import http as room
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return memlab.sample(turns=100)
+    return excerpt(100, scopes=("nadia", "owen"))
 
 
 @contextmanager

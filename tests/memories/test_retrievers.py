@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from talk import excerpt
 
 import memlab
 from memlab.embed import load
@@ -20,7 +21,7 @@ if TYPE_CHECKING:  # both packages take seconds to import, and every process col
     from langchain_core.retrievers import BaseRetriever
     from llama_index.core.embeddings import BaseEmbedding
 
-DATA = memlab.sample(turns=120)
+DATA = excerpt(120, scopes=("nadia", "owen"))
 HASHING = load("hashing")
 
 

@@ -1,4 +1,4 @@
-"""Three small synthetic conversations, read by a stand-in for MiniLM, and two of them by MiniLM itself."""
+"""Three small conversations, read by a stand-in for MiniLM, and two of them by MiniLM itself."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import polars as pl
 import pytest
 from remembering import minilm
 from stand_in import StandIn
+from talk import excerpt
 
-import memlab
 from memlab.records import Dataset
 from memlab.retrieve import Bench
 
 
 @pytest.fixture(scope="session")
 def small() -> Dataset:
-    return memlab.sample(turns=150)
+    return excerpt(150)
 
 
 @pytest.fixture(scope="session")

@@ -22,11 +22,13 @@ from memlab.retrieve.late import query_tokens, scope_tokens
 late_module = importlib.import_module("memlab.retrieve.late")
 
 PIPELINES = ("bm25", "dense", "combsum", "best", "best | mmr")
+LARGE = 300
+"""Of the two scopes one is larger, one smaller."""
 
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return memlab.sample(["owen"], turns=900)
+    return concat([memlab.sample(["nadia"]), memlab.sample(["owen"], turns=200)])
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,7 @@ def bench(data: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(narrow, "LARGE", 450)
+    monkeypatch.setattr(narrow, "LARGE", LARGE)
 
 
 def sizes(data: Dataset) -> dict[str, int]:
@@ -55,7 +57,7 @@ def test_only_questions_of_large_scopes_are_narrowed_and_a_line_says_so(
 ) -> None:
     with caplog.at_level(logging.WARNING):
         parts = list(narrow.narrowed(bench) or ())
-    large = bench.queries.filter(pl.col("scope").replace_strict(sizes(data)) >= 450)
+    large = bench.queries.filter(pl.col("scope").replace_strict(sizes(data)) >= LARGE)
     assert 0 < large.height < bench.queries.height
     assert f"{large.height} of {bench.queries.height} questions" in caplog.text
     assert len(parts) == large.height + 1
@@ -115,7 +117,7 @@ def test_hits_are_kept_with_their_neighbours_in_long_sessions(monkeypatch: pytes
 
 @pytest.mark.usefixtures("small")
 def test_cross_validated_models_are_refused(bench: Bench, data: Dataset, tmp_path: Path) -> None:
-    large = np.flatnonzero(bench.queries["scope"].replace_strict(sizes(data)).to_numpy() >= 450)
+    large = np.flatnonzero(bench.queries["scope"].replace_strict(sizes(data)).to_numpy() >= LARGE)
     with pytest.raises(memlab.DataError, match="cross-validated"):
         pipeline(f"best | learned(model={str(tmp_path)!r})").run(bench.with_rows(large))
 
@@ -152,7 +154,7 @@ def test_tokens_of_large_scopes_are_embedded_beforehand(data: Dataset, tmp_path:
 
     encoder.encode_tokens = noted  # type: ignore[method-assign]
     bench = Bench.of(data, encoder=encoder, store=store, ingest=False, progress=False)
-    row = int(np.flatnonzero(bench.queries["scope"].replace_strict(sizes(data)).to_numpy() >= 450)[0])
+    row = int(np.flatnonzero(bench.queries["scope"].replace_strict(sizes(data)).to_numpy() >= LARGE)[0])
     pipeline("best").run(bench.with_rows(np.array([row])))
     assert read == [1]  # the question alone
 
@@ -173,7 +175,7 @@ def test_passages_of_large_scopes_are_embedded_beforehand(
     monkeypatch.setattr(
         encoder, "encode", lambda texts, **how: (read.append(how.get("kind", "document")), plain(texts, **how))[1]
     )
-    row = int(np.flatnonzero(data.questions["scope"].replace_strict(sizes(data)).to_numpy() >= 450)[0])
+    row = int(np.flatnonzero(data.questions["scope"].replace_strict(sizes(data)).to_numpy() >= LARGE)[0])
     cut = narrow.around(store, data.name, data.questions[row].select("scope", "text"), encoder=encoder)
     assert pipeline("dense").run(cut).frame.height
     assert len(passages.passages(cut).texts) > cut.turns.height
@@ -191,7 +193,7 @@ def test_sessions_are_read_in_their_order_however_the_database_keeps_them(data: 
         table.delete("true")
         table.add(rows.take(list(range(len(rows)))[::-1]))
     store.search.create_indexes(encoder)
-    row = int(np.flatnonzero(data.questions["scope"].replace_strict(sizes(data)).to_numpy() >= 450)[0])
+    row = int(np.flatnonzero(data.questions["scope"].replace_strict(sizes(data)).to_numpy() >= LARGE)[0])
     cut = narrow.around(store, data.name, data.questions[row].select("scope", "text"), encoder=encoder)
     turns, sessions = cut.turns.select("turn_id", "n"), cut.sessions.select("session_id", "n")
     assert turns.height > 100
@@ -208,7 +210,7 @@ def test_words_and_tokens_are_those_of_the_whole_scope(data: Dataset, tmp_path: 
     store.ingest(data)
     store.vectors.backfill(encoder, data.name, progress=False)
     store.search.create_indexes(encoder)
-    asked = data.questions.filter(pl.col("scope").replace_strict(sizes(data)) >= 450)[0].select("scope", "text")
+    asked = data.questions.filter(pl.col("scope").replace_strict(sizes(data)) >= LARGE)[0].select("scope", "text")
     assert narrow.around(store, data.name, asked, encoder=encoder).whole is None
     counting.fill(store, data.name, encoder, progress=False)
     cut = narrow.around(store, data.name, asked, encoder=encoder)

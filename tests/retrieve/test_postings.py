@@ -24,7 +24,7 @@ from memlab.store.postings import Shared
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return memlab.sample(["owen"], turns=500)
+    return memlab.sample(["owen"])
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def store(data: Dataset, tmp_path_factory: pytest.TempPathFactory) -> MemoryStor
     store.vectors.backfill(StandIn(), data.name, progress=False)
     store.search.create_indexes(StandIn())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(narrow, "LARGE", 400)
+        patch.setattr(narrow, "LARGE", 300)
         counting.fill(store, data.name, StandIn(), progress=False)
     return store
 
@@ -141,7 +141,7 @@ def test_what_was_kept_of_another_state_is_not_read(store: MemoryStore, data: Da
     own.vectors.backfill(encoder, data.name, progress=False)
     own.search.create_indexes(encoder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(narrow, "LARGE", 400)
+        patch.setattr(narrow, "LARGE", 300)
         counting.fill(own, data.name, encoder, progress=False)
         assert own.postings.shared(encoder, data.name, scope) is not None
         text = pl.when(pl.col("n") == 1).then(pl.lit("Zanzibar!")).otherwise("text")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -12,6 +14,7 @@ from memlab.errors import DataError
 from memlab.records import Dataset, Question, Session, Turn, frame
 from memlab.rewrite import content_words, rewrite
 from memlab.rewrite.follow_ups import (
+    FACT_SCHEMA,
     FOLLOW_UP,
     KINDS,
     facts_in,
@@ -24,17 +27,35 @@ from memlab.rewrite.follow_ups import (
     said_before,
 )
 
-TURNS = 800
+DAY0 = datetime(2024, 1, 1, tzinfo=UTC)
 
 
-@pytest.fixture(scope="module")
-def data() -> Dataset:
-    return synthetic.generate(TURNS, seed=1)
+def told(n: int, kind: str, predicate: str, name: str, value: float | None = None) -> tuple[Any, ...]:
+    """A fact of one scope, stated in the turn of its number."""
+    when = DAY0 + timedelta(days=10 * n)
+    return (f"f{n}", "u", kind, "Ann", predicate, name, value, "money" if value else None, when, None, None, "true",
+            [f"u/s{n}/1"])  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def facts() -> pl.DataFrame:
-    return synthetic.facts(TURNS, seed=1)
+    rows = [told(n, "event", "furniture", name, 100.0 + n) for n, name in enumerate(("sofa", "desk", "lamp", "shelf"))]
+    rows += [told(4 + n, "event", "doctor", name) for n, name in enumerate(("dentist", "dermatologist", "optician"))]
+    rows += [
+        told(7 + n, "event", "gift", name, 20.0 + n)
+        for n, name in enumerate(("scarf for my sister", "mug for my boss"))
+    ]
+    states = [told(9 + n, "state", "phone", name) for n, name in enumerate(("555-0101", "555-0202"))]
+    rows += [(*states[0][:9], states[1][8], *states[0][10:]), states[1]]
+    return pl.DataFrame(rows, schema=FACT_SCHEMA, orient="row")
+
+
+@pytest.fixture(scope="module")
+def data(facts: pl.DataFrame) -> Dataset:
+    made = [(fact["evidence"][0], fact["valid_from"]) for fact in facts.iter_rows(named=True)]
+    turns = [Turn(t, "u", t[:-2], 1, "Ann", "user", f"Said in {t}.", None, when) for t, when in made]
+    sessions = [Session(t[:-2], "u", n, when, when, 1, ["Ann"]) for n, (t, when) in enumerate(made, 1)]
+    return Dataset("told", "chatlog", frame(Turn, turns), frame(Session, sessions))
 
 
 @pytest.fixture(scope="module")
@@ -113,9 +134,11 @@ def test_rewriting_never_touches_an_opening(rows: pl.DataFrame) -> None:
     assert set(made["method"]) == {"first"}
 
 
-def test_facts_are_read_from_a_chat_log_and_from_no_other_file(tmp_path: Path) -> None:
-    path = synthetic.write(tmp_path / "log.jsonl", 200, seed=5)
-    assert facts_in(path).equals(synthetic.facts(200, seed=5))
+def test_facts_are_read_from_a_chat_log_and_from_no_other_file(tmp_path: Path, facts: pl.DataFrame) -> None:
+    path, times = tmp_path / "log.jsonl", pl.col("valid_from", "valid_to").dt.strftime("%Y-%m-%dT%H:%M:%SZ")
+    lines = facts.with_columns(times).to_dicts()
+    path.write_text("".join(json.dumps({"fact": line}, separators=(",", ":")) + "\n" for line in lines))
+    assert facts_in(path).equals(facts)
     (tmp_path / "other.json").write_text(json.dumps([{"fact": 1}]))
     assert facts_in(tmp_path / "other.json").is_empty()
     with pytest.raises(DataError, match="facts cannot be read"):

@@ -98,7 +98,8 @@ def test_the_whole_on_talk(laws: Any) -> None:
     who = dict(data.turns.select("turn_id", "speaker").iter_rows())
     for sentences, evidence in clusters.select("sentences", "evidence").iter_rows():
         for sentence, (turn,) in zip(sentences, evidence, strict=True):
-            assert sentence.removeprefix(f"{who[turn]}: ").rstrip("…") in " ".join(said[turn].split())
+            said_then = " ".join(sentence.removeprefix(f"{who[turn]}: ").rstrip("…").split())
+            assert said_then in " ".join(said[turn].split())
     alone = grow(data.take([data.scopes[-1]]).turns, encoder=ENCODER, seed=1).nodes
     assert set(alone["node_id"]) == set(one.filter(pl.col("scope") == data.scopes[-1])["node_id"]), "scopes do not mix"
 
