@@ -23,9 +23,9 @@ LABELLED = pl.Schema({
 def labelled(path: str | Path | None = None) -> pl.DataFrame:
     """Read labelled answers: ``question``, right ``answer``, ``candidate``, its ``case``, and whether it is ``right``.
 
-    memlab's own are a hundred answers to questions of its sample, written and labelled before any judge read them:
-    exact, reworded, worked out, in part, swapped, outdated, off by one, invented, hedged, refused. An answer is right
-    if whoever asks is told what the right answer says, and nothing else in its place.
+    memlab's own are a hundred answers to questions about invented people, written and labelled before any judge read
+    them: exact, reworded, worked out, in part, swapped, outdated, off by one, invented, hedged, refused. An answer is
+    right if whoever asks is told what the right answer says, and nothing else in its place.
 
     :param path: JSON lines of your own with the same fields; ``query_id`` and ``case`` may be left out.
     :returns: with ``item``, the number of the row, by which verdicts are joined.

@@ -10,7 +10,7 @@ it in. Open ``rewriting`` for the whole way, then in the order of work:
 - ``assemble``: the chosen words as phrases, put into the question.
 - ``asking``: the same by a language model.
 - ``measure``: rewrites against those of people.
-- ``follow_ups`` (with ``_threads``): conversations with known answers, to measure retrieval with.
+- ``follow_ups``: conversations with known answers, to measure retrieval with.
 """
 
 from memlab.rewrite.measure import content_words, score

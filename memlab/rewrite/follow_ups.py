@@ -1,4 +1,4 @@
-"""Follow-up questions with known answers: conversations made from the facts or the questions of a dataset.
+"""Follow-up questions with known answers: conversations made from the questions of a dataset.
 
 Each conversation opens with a question that names its subject; those after it leave the subject out. The form that
 stands alone is kept beside them, as a reference for what a rewriter reaches (no bound: a rewrite can retrieve more). It
@@ -7,75 +7,37 @@ is never part of a history, so a rewriter cannot see it.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
-from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import TIMESTAMP, Dataset, Question, Turn, schema
-from memlab.rewrite._threads import OPENING, Asked, sorts
 
-FACT_SCHEMA: dict[str, Any] = {
-    **dict.fromkeys(("fact_id", "scope", "kind", "subject", "predicate", "object"), pl.String()),
-    "value": pl.Float64(), "unit": pl.String(), "valid_from": TIMESTAMP, "valid_to": TIMESTAMP,
-    "hazard_per_year": pl.Float64(), "status": pl.String(), "evidence": pl.List(pl.String()),
-}  # fmt: skip
-KINDS = ("pronoun", "ellipsis", "same", "other", "ordinal", "person", "before", "name")
 FOLLOW_UP: dict[str, Any] = {
     **dict.fromkeys(("query_id", "thread", "scope"), pl.String()), "turn": pl.Int32(),
     **dict.fromkeys(("kind", "asked", "self_contained", "answer"), pl.String()),
     "history": pl.List(pl.String()), "evidence": pl.List(pl.String()), "timestamp": TIMESTAMP,
 }  # fmt: skip
+OPENING = "opening"
 _LONGEST_THREAD = 3
 _FORMS = {"he": ("he", "him", "his"), "she": ("she", "her", "her"), "they": ("they", "them", "their")}
 _PLURAL = {"is": "are", "was": "were", "does": "do", "has": "have"}
 _BEFORE_OBJECT = r"(?:about|at|behind|by|for|from|of|on|than|to|with|like|near|around)"
 
 
-def facts_in(path: str | Path) -> pl.DataFrame:
-    """Read the facts that stand in a chat log, a line each, under the key ``fact``; no rows where there are none.
+class Asked(NamedTuple):
+    """A question of a conversation, the form of it that stands alone, and what answers it."""
 
-    :returns: a frame of :data:`FACT_SCHEMA`.
-    """
-    try:
-        with Path(path).open(encoding="utf-8") as lines:
-            rows = [json.loads(line)["fact"] for line in lines if line.startswith('{"fact":')]
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: facts cannot be read: {error}; give a chat log that memlab wrote") from error
-    times = [name for name, kind in FACT_SCHEMA.items() if kind == TIMESTAMP]
-    written: dict[str, Any] = {**FACT_SCHEMA, **dict.fromkeys(times, pl.String())}
-    frame = pl.DataFrame(rows, schema=written)
-    return frame.with_columns(pl.col(times).str.to_datetime("%Y-%m-%dT%H:%M:%SZ", time_unit="us", time_zone="UTC"))
-
-
-def from_facts(dataset: Dataset, facts: pl.DataFrame, *, each: int = 5, seed: int = 0) -> pl.DataFrame:
-    """Make conversations about what a dataset's people told.
-
-    Follow-ups are of seven kinds: *pronoun* ("When did I buy it?"), *ellipsis* ("And when?"), *same* ("What about the
-    desk?"), *other* ("How much was the other one?"), *ordinal* ("… the second one?"), *person* ("What did I spend on
-    her?") and *before* ("And before that?"). Evidence is exact: that of the fact that is asked for.
-
-    :param facts: those behind the dataset, a frame of :data:`FACT_SCHEMA`.
-    :param each: conversations of each sort and scope, at most.
-    :returns: a row for each question: ``query_id``, ``thread``, ``scope``, ``turn`` (from 1), ``kind``, ``asked``,
-        ``self_contained``, ``answer``, ``history`` (messages before it, of both sides), ``evidence``, ``timestamp``.
-    """
-    turns = set(dataset.turns["turn_id"])
-    told = facts.filter((pl.col("evidence").list.len() > 0) & (pl.col("status") == "true"))
-    threads: dict[str, list[list[Asked]]] = {}
-    for (scope,), rows in told.group_by("scope", maintain_order=True):
-        its = [fact for fact in rows.iter_rows(named=True) if turns.issuperset(fact["evidence"])]
-        random = Random(f"memlab follow-ups/{seed}/{scope}")
-        chosen = [thread for sort in sorts(its, random) for thread in random.sample(sort, min(each, len(sort)))]
-        threads[scope] = random.sample(chosen, len(chosen))
-    return _table(dataset, threads)
+    kind: str
+    asked: str
+    self_contained: str
+    answer: str
+    evidence: list[str]
 
 
 def _table(dataset: Dataset, threads: Mapping[str, Sequence[Sequence[Asked]]]) -> pl.DataFrame:
@@ -99,10 +61,12 @@ def from_names(dataset: Dataset) -> pl.DataFrame:
 
     Neighbouring questions with one and the same speaker's name, three at most, make a conversation; all but the first
     have *he*, *she* or *they* in place of the name. Which of these is read off the dataset: what stands in sentences
-    with that name alone. Questions without an answer are left out: what they cite does not answer them. The result is
-    synthetic: nobody asked these questions one after the other.
+    with that name alone. Questions without an answer are left out: what they cite does not answer them. Nobody asked
+    these questions one after the other.
 
-    :returns: as :func:`from_facts`; no rows where speakers have no names or no neighbours share one.
+    :returns: a row for each question: ``query_id``, ``thread``, ``scope``, ``turn`` (from 1), ``kind``, ``asked``,
+        ``self_contained``, ``answer``, ``history`` (messages before it, of both sides), ``evidence``, ``timestamp``.
+        No rows where speakers have no names or no neighbours share one.
     """
     spoken = dataset.turns.filter(pl.col("speaker") != pl.col("role"))
     threads: dict[str, list[list[Asked]]] = {}
@@ -164,7 +128,7 @@ def replaced(text: str, name: str, pronoun: str) -> str:
 def posed(dataset: Dataset, rows: pl.DataFrame, texts: pl.Series | Sequence[str] | None = None) -> Dataset:
     """Give a dataset whose questions are follow-ups, to retrieve and evaluate with.
 
-    :param rows: of :func:`from_facts` or :func:`from_names`.
+    :param rows: as :func:`from_names` gives them.
     :param texts: what is asked: rewritten questions, or the form that stands alone; as it was asked by default.
     """
     if texts is not None and len(texts) != rows.height:

@@ -13,7 +13,7 @@ from stand_in import StandIn
 
 import memlab
 from memlab import Bench, Dataset, MemoryStore, pipeline
-from memlab.records import LEVELS
+from memlab.records import LEVELS, concat
 from memlab.retrieve import counting, hits, narrow, passages
 from memlab.retrieve.arrays import standardised
 from memlab.retrieve.index import ScopeWords
