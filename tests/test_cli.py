@@ -292,11 +292,11 @@ def test_runs_are_deep_enough_and_stay_in_their_scope(
 
 @pytest.mark.parametrize("level", ["turn", "session"])
 def test_ids_are_those_of_the_house(folder: Path, evaluated: Path, level: str) -> None:
-    shape = r"(user-\d+|small)/[^/ ]+" + (r"/[1-9]\d*" if level == "turn" else "")
+    shape = r"(nadia|owen|small)/" + (r"\d+\.\d+" if level == "turn" else r"s\d+")
     for path in evaluated.glob(f"*.{level}.trec"):
         for line in path.read_text().splitlines():
             query, _, document = line.split(" ")[:3]
-            assert re.fullmatch(r"(user-\d+|small)/q\d+", query)
+            assert re.fullmatch(r"(nadia|owen|small)/q\d+", query)
             assert re.fullmatch(shape, document)
     wanted = datasets.load(folder / "talk.jsonl").questions.filter(~pl.col("abstention"))
     column = "evidence" if level == "turn" else "evidence_sessions"

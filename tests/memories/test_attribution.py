@@ -57,7 +57,7 @@ def test_what_the_memory_names_is_taken() -> None:
 
 def test_other_words_are_matched_and_nothing_like_it_is_none() -> None:
     said = ("My sister Ida adopted a grey cat named Muri.", "We walked along the harbour.", "The invoice was 90 euros.")
-    turns = OWN.head(3).with_columns(text=pl.Series(said))
+    turns = OWN.head(3).with_columns(text=pl.Series(said), speaker=pl.lit("Ann"))
     data = replace(DATA, turns=turns)
     texts = ["Ann's sister Ida has a cat called Muri. The invoice: 90 euros.", "quantum chromodynamics", "", "🦷"]
     done = attribute(returned(texts), data, load("hashing"))

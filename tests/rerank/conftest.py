@@ -18,7 +18,7 @@ from memlab.retrieve import Bench
 
 @pytest.fixture(scope="session")
 def small() -> Dataset:
-    return excerpt(150)
+    return excerpt(300)
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from memlab.retrieve import Bench
 
 @pytest.fixture(scope="session")
 def asked() -> Dataset:
-    return excerpt(150)
+    return excerpt(300)
 
 
 @pytest.fixture(scope="session")
