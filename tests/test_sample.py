@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from pathlib import Path
 
 import polars as pl
@@ -66,3 +69,31 @@ def test_where_the_file_is_not_there_it_says_where_it_is(tmp_path: Path, monkeyp
     monkeypatch.setattr(module, "_FILE", tmp_path / "sample.jsonl")
     with pytest.raises(DataError, match="work in a clone"):
         memlab.sample()
+
+
+def test_the_labels_are_those_that_the_measured_numbers_stand_on() -> None:
+    about = (FILE.parents[1] / "README.md").read_text(encoding="utf-8")
+    for name in ("sample.jsonl", "follow-ups.jsonl"):
+        assert hashlib.sha256(FILE.with_name(name).read_bytes()).hexdigest() in about
+
+
+def test_exports_hold_the_messages_of_the_sample() -> None:
+    turns = memlab.sample().turns
+    owen, friends = (turns.filter(pl.col("scope") == name) for name in ("owen", "friends"))
+    chats = json.loads((FILE.parent / "exports/chatgpt/conversations.json").read_text(encoding="utf-8"))
+    texts = {"".join(m["content"]["parts"]) for c in chats for n in c["mapping"].values() if (m := n["message"])}
+    assert set(owen["text"]) <= texts
+    text = (FILE.parent / "exports/whatsapp/whatsapp-chat-with-jos.txt").read_text(encoding="utf-8")
+    said = friends.select(pl.format("{}: {}", "speaker", "text")).to_series()
+    assert re.split(r"^\d\d/\d\d/\d{4}, \d\d:\d\d - ", text, flags=re.MULTILINE)[2:] == [f"{line}\n" for line in said]
+
+
+def test_follow_ups_and_gold_facts_cite_turns_that_are_there() -> None:
+    there = set(memlab.sample().turns["turn_id"])
+    for line in FILE.with_name("follow-ups.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        assert row["evidence"]
+        assert set(row["evidence"]) <= there
+        assert len(row["history"]) % 2 == 0
+    for line in FILE.with_name("digests.jsonl").read_text(encoding="utf-8").splitlines():
+        assert {turn for each in json.loads(line)["lines"] for turn in each["turns"]} <= there
