@@ -65,8 +65,11 @@ def test_dense_agrees_through_a_vector_index(one: Bench, monkeypatch: pytest.Mon
     exact = dense(one, k=10_000).frame
     score = dict(zip(exact.select("query_id", "doc_id").iter_rows(), exact["score"], strict=True))
     indexed = dense(one, k=10, path="indexed").frame
+    # A text that the database found by one of its passages only may score less than by all of them.
     pairs = list(indexed.select("query_id", "doc_id").iter_rows())
-    np.testing.assert_allclose(indexed["score"], [score[pair] for pair in pairs], atol=1e-5)
+    below = np.array([score[pair] for pair in pairs]) - indexed["score"].to_numpy()
+    assert below.min() > -1e-5
+    assert (below < 1e-5).mean() > 0.99
     # What lies in a partition that is not probed is missing.
     first = exact.filter(pl.col("rank") <= 10).select("query_id", "doc_id")
     assert first.join(indexed, on=["query_id", "doc_id"], how="semi").height > 0.8 * first.height
