@@ -53,6 +53,17 @@ def ask(requests: Sequence[Request], service: str | Service | None, *, progress:
     return [answers.get(key, missing) for key in keys]
 
 
+def check(service: str | Service | None) -> None:
+    """See that a service can be asked, before work begins that needs its answers.
+
+    :raises ModelError: for no such name, no client, no address or no key.
+    """
+    if (chosen := _chosen(service)) is not None:
+        from memlab.llm import wire
+
+        wire.client(chosen, limit=MAX_BYTES)
+
+
 def cost(answers: Sequence[Answer], service: str | Service | None) -> dict[str, float | None]:
     """Sum what answers cost when they were asked for.
 
