@@ -13,12 +13,13 @@ from memlab.conversation.buffer import RollingBuffer, extend
 from memlab.conversation.contexts import Budget, Contexts, assemble
 from memlab.conversation.measure import follow_ups, score
 from memlab.conversation.memory import SessionMemory, bias, remember
-from memlab.conversation.messages import Message, messages
+from memlab.conversation.messages import Message, messages, read_history
 from memlab.conversation.rewriting import rewrite
 from memlab.conversation.sources import gather
 from memlab.conversation.tokens import minilm_tokens
 
 __all__ = [
     "Budget", "Contexts", "Message", "RollingBuffer", "SessionMemory", "answer", "assemble", "bias", "extend",
-    "follow_ups", "gather", "holding", "holds", "judge", "messages", "minilm_tokens", "remember", "rewrite", "score",
+    "follow_ups", "gather", "holding", "holds", "judge", "messages", "minilm_tokens", "read_history",
+    "remember", "rewrite", "score",
 ]  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from memlab.errors import DataError
@@ -34,6 +36,19 @@ def messages(history: Sequence[Any]) -> tuple[Message, ...]:
     given = [*history]
     read = [_message(item, i, len(given)) for i, item in enumerate(given)]
     return tuple(message for message in read if message.role in ("user", "assistant") and message.content.strip())
+
+
+def read_history(path: str | Path) -> tuple[Message, ...]:
+    """Read a history from a file: a JSON list of messages, or one message a line.
+
+    :raises DataError: when the file cannot be read as either.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8").strip()
+        given = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines() if line]
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path} cannot be read as a history: {error}; write a JSON list of messages") from error
+    return messages(given)
 
 
 def _message(item: Any, place: int, n: int) -> Message:

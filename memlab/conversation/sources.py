@@ -24,6 +24,9 @@ LINE = pl.Schema({
 """The columns of a line: the question; one of :data:`SOURCES`; id of the turn, session, fact or node; the heading that
 it stands under; the line itself; the turns that it stands on; when it was said; how sure it is."""
 
+OVER_SESSIONS = ("cluster", "day", "week", "month")
+"""Kinds of nodes that are read."""
+
 RELEVANT, RECENT, FACTS, SUMMARIES, ROLLUPS = 100, 6, 20, 3, 2
 """How many of each are offered for a question: messages, messages, facts, summaries and nodes."""
 
@@ -66,7 +69,7 @@ def gather(
     if summaries is not None:
         parts.append(_summaries(bench, summaries.rename({"session_id": "ref"}), "summaries", SUMMARIES))
     if rollups is not None:
-        over = rollups.filter(pl.col("level") > 0) if "level" in rollups.columns else rollups
+        over = rollups.filter(pl.col("kind").is_in(OVER_SESSIONS))
         parts.append(_summaries(bench, over.rename({"node_id": "ref"}), "rollups", ROLLUPS))
     if facts is not None:
         parts.append(_facts(bench, facts))
@@ -91,7 +94,7 @@ def _summaries(bench: Bench, rows: pl.DataFrame, source: str, most: int) -> pl.D
     vectors = bench.query_vectors
     if vectors is None:
         raise DataError(f"{source} are found by similarity: make the bench with an encoder")
-    own = bench.embedder().encode(rows["summary"].to_list(), kind="document", progress=False)
+    own = bench.embedder().encode(rows["sentences"].list.join(" ").to_list(), kind="document", progress=False)
     scopes = rows["scope"].to_numpy()
     for query, scope, vector in zip(bench.queries["query_id"], bench.queries["scope"], vectors, strict=True):
         at = np.flatnonzero(scopes == scope)
