@@ -99,13 +99,21 @@ def test_room_that_a_source_does_not_need_goes_on_and_a_message_is_cut() -> None
 
 
 def test_every_source_is_gathered_and_stands_in_order(talk: Dataset, bench: Bench) -> None:
-    about = {"summary": "Ann bought a desk.", "sentences": ["Ann bought a desk."], "evidence": [["ann/s1.1"]]}
+    about = {"summary": "", "sentences": ["Ann furnished her room."], "evidence": [["elsewhere"]]}
     summary = frame(Summary, []).clear()
     base = dict.fromkeys(summary.columns) | about
     base |= {"session_id": "ann/s1", "scope": "ann", "topics": ["desk"], "start": DAY, "end": DAY}
     summaries = pl.DataFrame([base], schema=summary.schema)
     node = dict.fromkeys(frame(Node, []).columns) | about
-    node |= {"node_id": "n1", "scope": "ann", "topics": [], "start": DAY, "end": DAY, "kind": "week"}
+    node |= {
+        "sentences": ["A week of rain and repairs."],
+        "node_id": "n1",
+        "scope": "ann",
+        "topics": [],
+        "start": DAY,
+        "end": DAY,
+        "kind": "week",
+    }
     rollups = pl.DataFrame([node], schema=frame(Node, []).schema)
     known = frame(Fact, [Fact("f1", "ann", "Ann", "bought", "oak desk", "stated", ["x"], DAY)])
     facts = confidence.score(resolve(known).facts, now=DAY)
