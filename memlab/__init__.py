@@ -28,9 +28,9 @@ _EXPORTS: dict[str, str] = {
 }
 _REGISTRIES = {"encoders": "embed", "formats": "datasets", "measures": "evaluate", "stages": "pipelines"}
 _ROOMS = (
-    "cluster", "config", "context", "datasets", "distributed", "embed", "errors", "evaluate", "experiments", "explorer",
-    "figures", "indexing", "knowledge", "language", "learning", "llm", "memories", "pipelines", "records", "registry",
-    "rerank", "retrieve", "rewrite", "rollup", "select", "sessions", "store", "summarize",
+    "cluster", "config", "conversation", "datasets", "distributed", "embed", "errors", "evaluate", "experiments",
+    "explorer", "figures", "indexing", "knowledge", "language", "learning", "llm", "memories", "pipelines", "records",
+    "registry", "rerank", "retrieve", "rollup", "select", "sessions", "store", "summarize",
 )  # fmt: skip
 
 __all__ = ["__version__", *_EXPORTS, *_REGISTRIES, *_ROOMS]

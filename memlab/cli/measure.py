@@ -45,13 +45,21 @@ def search(
     pipeline: Annotated[str, typer.Option(help="The pipeline.")] = "best",
     level: Annotated[str, typer.Option(help="turn or session.")] = "turn",
     k: Annotated[int, typer.Option(help="How many results.", min=1)] = 10,
+    history: Annotated[
+        Path | None, typer.Option(help="JSON messages before the question, which is made to stand alone.")
+    ] = None,
+    service: Annotated[str, typer.Option(help="The service that rewrites it, or recorded.")] = "recorded",
 ) -> None:
     """Search one memory of the store."""
+    from memlab.conversation import read_history, rewrite
     from memlab.pipelines import pipeline as read
     from memlab.records import LEVELS
     from memlab.retrieve import Bench, narrow
 
     stages = read(pipeline)
+    if history is not None:
+        query = rewrite(query, history=read_history(history), service=service)
+        typer.echo(f"searched for: {query}", err=True)
     asked = place.asked(query)
     if level not in LEVELS:
         raise DataError(f"level is {level!r}; choose turn or session")
