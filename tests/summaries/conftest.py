@@ -48,7 +48,7 @@ class Model:
 
     def answer(self, request: Request) -> Answer:
         asked = json.loads(request.prompt)
-        now = asked["now"] if "now" in asked else asked
+        now = asked["now"] if isinstance(asked, dict) else asked
         if request.task == "groups":
             return Answer(None, "not recorded")
         about = {name: [] for name in request.shape.model_fields}

@@ -42,15 +42,24 @@ def test_a_model_writes_the_row(talk: Make, model: Any) -> None:
     assert set(schema(Summary)) < set(rows.columns)
     assert (row["session_id"], row["n_turns"], row["participants"]) == ("u/s1", 4, ["Mel", "Ann"])
     assert (row["service"], row["version"], row["topics"], row["entities"]) == ("lab", "v1", ["boats"], ["Oslo"])
-    assert row["decision_evidence"] == row["action_item_evidence"] == row["open_question_evidence"] == [["u/s1/1", "u/s1/4"]]
+    assert (
+        row["decision_evidence"]
+        == row["action_item_evidence"]
+        == row["open_question_evidence"]
+        == [["u/s1/1", "u/s1/4"]]
+    )
     assert row["evidence"] == [["u/s1/1", "u/s1/2", "u/s1/3", "u/s1/4"]]
     assert rows["reason"].to_list() == ["", ""]
 
 
 @pytest.mark.parametrize("ids", [[], [5], [1, 5], [0], [-1, 2]])
-def test_a_sentence_that_cites_a_turn_that_is_not_there_is_dropped_and_counted(talk: Make, model: Any, ids: list[int]) -> None:
+def test_a_sentence_that_cites_a_turn_that_is_not_there_is_dropped_and_counted(
+    talk: Make, model: Any, ids: list[int]
+) -> None:
     bad = {"text": "Mel bought a boat.", "ids": ids}
-    rows = summarize(talk(("s", None, LINES)), service=model(lambda v: v | {"sentences": [*v["sentences"], bad], "decisions": [bad]}))
+    rows = summarize(
+        talk(("s", None, LINES)), service=model(lambda v: v | {"sentences": [*v["sentences"], bad], "decisions": [bad]})
+    )
     row = rows.row(0, named=True)
     assert row["dropped"] == 2
     assert len(row["sentences"]) == len(row["evidence"]) == 1
@@ -62,7 +71,9 @@ def test_a_sentence_that_cites_a_turn_that_is_not_there_is_dropped_and_counted(t
     ("change", "why"),
     [(lambda value: None, "timed out"), (lambda v: v | {"sentences": [{"text": "No.", "ids": [9]}]}, "stands on")],
 )
-def test_where_a_model_gives_nothing_the_sentences_are_those_of_the_session(talk: Make, model: Any, change: Any, why: str) -> None:
+def test_where_a_model_gives_nothing_the_sentences_are_those_of_the_session(
+    talk: Make, model: Any, change: Any, why: str
+) -> None:
     turns = talk(("s", None, LINES))
     row = summarize(turns, service=model(change)).row(0, named=True)
     plain = summarize(turns).row(0, named=True)
@@ -79,7 +90,10 @@ def test_without_a_model_sentences_are_said_by_somebody_and_hold_values(talk: Ma
     row = summarize(turns).row(0, named=True)
     said = dict(turns.select("turn_id", pl.format("{}: {}", "speaker", "text")).iter_rows())
     assert all(text in said[ids[0]] for text, ids in zip(row["sentences"], row["evidence"], strict=True))
-    assert row["sentences"] == ["Mel: I signed the lease for the flat in Oslo on Monday, it costs $1,250.", "Ann: I booked the movers for 9 May."]
+    assert row["sentences"] == [
+        "Mel: I signed the lease for the flat in Oslo on Monday, it costs $1,250.",
+        "Ann: I booked the movers for 9 May.",
+    ]
     assert row["decisions"] == row["open_questions"] == row["entities"] == []
     assert row["topics"]
 
