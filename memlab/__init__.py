@@ -30,7 +30,7 @@ _REGISTRIES = {"encoders": "embed", "formats": "datasets", "measures": "evaluate
 _ROOMS = (
     "cluster", "config", "conversation", "datasets", "distributed", "embed", "errors", "evaluate", "experiments",
     "explorer", "figures", "indexing", "knowledge", "language", "learning", "llm", "memories", "pipelines", "records",
-    "registry", "rerank", "retrieve", "rollup", "select", "sessions", "store", "summarize",
+    "registry", "rerank", "retrieve", "select", "sessions", "store", "summaries",
 )  # fmt: skip
 
 __all__ = ["__version__", *_EXPORTS, *_REGISTRIES, *_ROOMS]

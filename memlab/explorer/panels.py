@@ -160,7 +160,7 @@ def unfold(nodes: pl.DataFrame, turns: pl.DataFrame) -> Panel:
 
     >>> import memlab
     >>> from memlab.explorer.panels import unfold
-    >>> from memlab.rollup import rollup
+    >>> from memlab.summaries import rollup
     >>> turns = memlab.sample(turns=60).turns
     >>> "<table" in unfold(rollup(turns), turns).html
     True
