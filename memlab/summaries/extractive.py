@@ -14,7 +14,7 @@ from memlab.language.sentences import sentences
 from memlab.summaries.asking import Item, Supported
 
 MOST, FEWEST, ONE_OF = 6, 2, 4
-_ENOUGH, _SPECIFIC, _PERSONAL, _ADVICE, _DIVERSITY, _SAME_MATTER = 8, 1.5, 0.3, 1.0, 0.5, 0.3
+_ENOUGH, _SPECIFIC, _PERSONAL, _ASIDE, _DIVERSITY, _SAME_MATTER = 8, 1.0, 0.3, 1.0, 0.5, 0.3
 _VALUE = re.compile(r"(?<=[\w,;] )[A-Z]\w+|\d+")
 _SPEAKER = re.compile(r"^[^\W\d][^:]{0,40}: ")
 _OWN = re.compile(r"\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b")
@@ -24,7 +24,8 @@ def extract(items: Sequence[Item]) -> Supported:
     """Pick at most six sentences that stand for all of them and are unlike each other (maximal marginal relevance).
 
     A sentence is worth its cosine with the tf-idf centroid, its different words (up to eight), its names and numbers,
-    which later questions ask for, and a little for the first person; what an assistant says is worth less. Of turns,
+    which later questions ask for, and a little for the first person; what an assistant says and images are worth
+    less. Of turns,
     whose sentences are many, at most one in four is picked, and at least two.
 
     Source: Carbonell and Goldstein, "The use of MMR, diversity-based reranking", SIGIR 1998.
@@ -35,9 +36,9 @@ def extract(items: Sequence[Item]) -> Supported:
     central = vectors @ np.asarray(vectors.sum(axis=0)).ravel()
     values = np.array([1 - 0.5 ** len(_VALUE.findall(text)) for *_, text in rows])
     own = np.array([bool(_OWN.search(text)) for *_, text in rows])
-    advice = np.array([speaker == "assistant" for _, _, speaker, _ in rows])
+    aside = np.array([speaker == "assistant" or text.startswith("[image") for _, _, speaker, text in rows])
     score = central / max(central.max(initial=0), 1e-9) + np.minimum(n_words / _ENOUGH, 1)
-    score += _SPECIFIC * values + _PERSONAL * own - _ADVICE * advice
+    score += _SPECIFIC * values + _PERSONAL * own - _ASIDE * aside
     wanted = max(FEWEST, -(-len(rows) // ONE_OF)) if any(item.speaker for item in items) else MOST
     nearest, picked = np.zeros(len(rows)), list[int]()
     for _ in range(min(wanted, MOST, len(rows))):
