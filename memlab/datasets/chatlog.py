@@ -9,10 +9,11 @@ A **message** line::
 ``text``       what was said. Required, may be empty
 ``sender``     the name of who speaks; the role where it is left out
 ``role``       ``user``, ``assistant``, ``system``, ``other`` (``human``, ``ai``, ``bot`` and ``model`` are understood).
-               Where it is left out it follows from the sender if that is one of these words, and is ``user`` otherwise.
+               Where it is left out it follows from the sender if that is one of these words or an assistant's name
+               (``ChatGPT``, ``Claude`` …, or one named by ``assistant=``), and is ``user`` otherwise.
                One of sender and role is required
-``timestamp``  ISO 8601 (a time without a zone is taken as UTC, and an issue says so), or seconds or, from 1e11 on,
-               milliseconds since 1970. May be null or left out
+``timestamp``  ISO 8601 (a time without a zone is taken as UTC, and an issue says so, unless ``tz=`` names the zone), or
+               seconds or, from 1e11 on, milliseconds since 1970, as a number or in digits. May be null or left out
 ``session``    the session's name; where it is left out, messages are split by silence (:mod:`memlab.sessions`)
 ``id``         the message's own id, unique in its scope: its turn is called by it (:mod:`memlab.datasets.identity`)
 ``caption``    a description of an image that came with the message
@@ -48,12 +49,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import polars as pl
 
-from memlab.datasets._fields import Bad, Record, as_flag, as_role, as_rubric, moment, show
+from memlab.datasets._fields import Bad, Record, as_flag, as_role, as_rubric, is_assistant, micros, moment, show
 from memlab.datasets._json import lines
 from memlab.datasets._read import Rows, Source, assemble, frame_of
 from memlab.datasets.identity import joined, messages_of, with_session_ids, with_turn_ids
@@ -103,12 +104,19 @@ class _Log:
         questions = {scope: opened} if opened else {}
         return _Log(self.source, self.kind, self.query_ids, questions=questions, zoneless=self.zoneless)
 
-    def note_zone(self, record: Record, number: int, *, zoned: bool) -> None:
-        """Note the first time of the file that has no zone."""
-        if not zoned and not self.zoneless:
-            where, action = f"line {number}: timestamp", "times without a zone are taken as UTC"
+    def time(self, record: Record, number: int) -> int | None:
+        """Read a record's time; one without a zone is of the zone that was named, else UTC, which is noted once."""
+        time, zoned = record.time("timestamp")
+        if zoned or time is None:
+            return time
+        if self.source.tz is not None:
+            local = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=time)
+            return micros(local.replace(tzinfo=self.source.tz))
+        if not self.zoneless:
+            where, action = f"line {number}: timestamp", "times without a zone are taken as UTC; tz= names theirs"
             self.source.note(where, show(record["timestamp"]), action)
             self.zoneless = True
+        return time
 
 
 def read(
@@ -179,15 +187,16 @@ def _message(record: Record, scope: str, log: _Log, number: int) -> tuple[Any, .
     speaker = sender or role
     if speaker is None:
         raise Bad("sender", "neither a sender nor a role", "one of them")
-    if role is None:
+    if role is None and is_assistant(speaker, log.source.assistants):
+        role = "assistant"
+    elif role is None:
         role = speaker if speaker.strip().lower() in _ROLES else "user"
     text, caption = record.text("text"), record.text("caption", None)
     session, name = record.name("session", None), record.name("id", None)
-    time, zoned = record.time("timestamp")
+    time = log.time(record, number)
     if name is not None and log.ids.setdefault((scope, name), number) != number:
         first = log.ids[scope, name]
         raise Bad("id", f"{name!r} again in scope {scope!r} (first on line {first})", "an id of its own")
-    log.note_zone(record, number, zoned=zoned)
     return scope, session, speaker, as_role(role), text, caption, name, time
 
 
@@ -237,14 +246,12 @@ def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
     default = _QueryIds(there)
     for scope, i, number, record in asked:
         with log.source.record(f"line {number}", record):
-            time, zoned = record.time("timestamp")
-            question = _question(record, scope, (turns, sessions), time)
+            question = _question(record, scope, (turns, sessions), log.time(record, number))
             if not question.query_id:
                 question = replace(question, query_id=default.give(question, i))
             first = log.query_ids.setdefault(question.query_id, number)
             if first != number:
                 raise Bad("query_id", f"{question.query_id!r} again (first on line {first})", "an id of its own")
-            log.note_zone(record, number, zoned=zoned)
             rows.questions.append(question)
     return assemble(whole, rows, log.source, log.kind)
 
