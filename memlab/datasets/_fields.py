@@ -16,7 +16,17 @@ MISSING: Any = object()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ROLES = {"human": "user", "person": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
 _ROLES |= {role: role for role in ("user", "assistant", "system", "other")}
-_ASSISTANTS = {"ai assistant", "assistant", "bard", "chatgpt", "claude", "copilot", "deepseek", "gemini", "github copilot"}
+_ASSISTANTS = {
+    "ai assistant",
+    "assistant",
+    "bard",
+    "chatgpt",
+    "claude",
+    "copilot",
+    "deepseek",
+    "gemini",
+    "github copilot",
+}
 _ASSISTANTS |= {"gpt", "grok", "le chat", "meta ai", "microsoft copilot", "perplexity"}
 
 
