@@ -24,6 +24,8 @@ _EXPORTS: dict[str, str] = {
     "explore": "memlab.explorer",
     **dict.fromkeys(("Dataset", "Fact", "Qrels", "Question", "Run", "Session", "Turn", "qrels"), "memlab.records"),
     "run_from_scores": "memlab.records",
+    "load": "memlab.datasets",
+    "search": "memlab.lookup",
 }
 _REGISTRIES = {"encoders": "embed", "formats": "datasets", "measures": "evaluate", "stages": "pipelines"}
 _ROOMS = (

@@ -32,6 +32,7 @@ LINE = [
     ("select",),
     ("rollup",),
     ("pipelines",),
+    ("lookup",),
     ("knowledge",),
     ("indexing",),
     ("context",),

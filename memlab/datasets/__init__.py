@@ -46,8 +46,8 @@ from memlab.registry import formats
 from memlab.sessions import GAP
 
 __all__ = [
-    "FORMATS", "beam", "chatlog", "convomem", "corrected", "detect", "fetch", "importers", "load", "locomo", "longmemeval",
-    "membench", "pool", "realtalk", "retrieval", "stream", "synthetic",
+    "FORMATS", "beam", "chatlog", "convomem", "corrected", "detect", "fetch", "importers", "load", "locomo",
+    "longmemeval", "membench", "pool", "realtalk", "retrieval", "stream", "synthetic",
 ]  # fmt: skip
 
 _log = logging.getLogger("memlab")
@@ -141,8 +141,8 @@ def _folder_format(source: Source) -> str:
         return kind
     names = ", ".join(f"{patterns[0]} of {format}" for format, patterns in _FOLDERS.items())
     source.fail(
-        f"is a directory, expected a file, an export of a chat tool, or a folder of a benchmark with its files ({names}); "
-        "name one of them"
+        "is a directory, expected a file, an export of a chat tool, or a folder of a benchmark with its files "
+        f"({names}); name one of them"
     )
 
 
@@ -285,7 +285,7 @@ def stream(
             raise DataError(f"dataset {there.name!r} is {there.format}; only a chat log takes more messages")
         source, called, name = replace(source, into=into, language=there.language), there.format, there.name
     if kind in importers.IMPORTERS:
-        name = name or importers.called(source, kind)
+        name = name or importers.dataset_name(source, kind)
         records = importers.records(kind, source, scope=scope, date_order=date_order)
         parts = chatlog.read(source, batch_turns=batch_turns, records=records, kind=called)
     elif "path" in inspect.signature(read).parameters:

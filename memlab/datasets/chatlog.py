@@ -86,6 +86,7 @@ class _Log:
     questions: dict[str, list[tuple[int, Record]]] = field(default_factory=dict)
     count: int = 0
     zoneless: bool = False
+    record: str = "line"
 
     def add(self, message: tuple[Any, ...]) -> None:
         self.messages.append(message)
@@ -102,7 +103,11 @@ class _Log:
         """Begin the log that follows this one, with the questions already read of the scope that opens it."""
         opened = self.questions.pop(scope, None)
         questions = {scope: opened} if opened else {}
-        return _Log(self.source, self.kind, self.query_ids, questions=questions, zoneless=self.zoneless)
+        return replace(
+            _Log(self.source, self.kind, self.query_ids, questions=questions),
+            zoneless=self.zoneless,
+            record=self.record,
+        )
 
     def time(self, record: Record, number: int) -> int | None:
         """Read a record's time; one without a zone is of the zone that was named, else UTC, which is noted once."""
@@ -113,7 +118,10 @@ class _Log:
             local = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=time)
             return micros(local.replace(tzinfo=self.source.tz))
         if not self.zoneless:
-            where, action = f"line {number}: timestamp", "times without a zone are taken as UTC; tz= names theirs"
+            where, action = (
+                f"{self.record} {number}: timestamp",
+                "times without a zone are taken as UTC; tz= names theirs",
+            )
             self.source.note(where, show(record["timestamp"]), action)
             self.zoneless = True
         return time
@@ -126,10 +134,11 @@ def read(
 
     :param records: what stands in it, where another reader takes it from the file; times may be datetimes.
     """
-    log, grouped, current, last, begun = _Log(source, kind), False, None, None, set[str]()
+    word = "line" if records is None else "record"
+    log, grouped, current, last, begun = _Log(source, kind, record=word), False, None, None, set[str]()
     for place, (number, record) in enumerate(lines(source) if records is None else _numbered(records)):
         message = None
-        with source.record(f"line {number}", record):
+        with source.record(f"{word} {number}", record):
             if "memlab" in record:
                 format, grouped, language = _header(record["memlab"], place)
                 log.kind = log.kind if source.into else format
@@ -196,7 +205,7 @@ def _message(record: Record, scope: str, log: _Log, number: int) -> tuple[Any, .
     time = log.time(record, number)
     if name is not None and log.ids.setdefault((scope, name), number) != number:
         first = log.ids[scope, name]
-        raise Bad("id", f"{name!r} again in scope {scope!r} (first on line {first})", "an id of its own")
+        raise Bad("id", f"{name!r} again in scope {scope!r} (first on {log.record} {first})", "an id of its own")
     return scope, session, speaker, as_role(role), text, caption, name, time
 
 
@@ -210,7 +219,7 @@ def _datasets(log: _Log, batch_turns: int) -> Iterator[Dataset]:
             sizes[scope] = 0
             continue
         for number, record in log.questions.pop(scope):
-            with log.source.record(f"line {number}", record):
+            with log.source.record(f"{log.record} {number}", record):
                 raise Bad("scope", f"{scope!r}, which has no messages", "a scope that messages are of")
     run: list[str] = []
     total = 0
@@ -245,7 +254,7 @@ def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
     sessions = _session_names(placed, whole, {q[0] for q in asked})
     default = _QueryIds(there)
     for scope, i, number, record in asked:
-        with log.source.record(f"line {number}", record):
+        with log.source.record(f"{log.record} {number}", record):
             question = _question(record, scope, (turns, sessions), log.time(record, number))
             if not question.query_id:
                 question = replace(question, query_id=default.give(question, i))

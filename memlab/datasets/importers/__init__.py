@@ -163,7 +163,7 @@ def zone(name: str | None) -> ZoneInfo | None:
         raise DataError(f"tz is {name!r}, expected the name of a time zone such as Europe/Oslo") from error
 
 
-def called(source: Source, kind: str) -> str:
+def dataset_name(source: Source, kind: str) -> str:
     """Name the dataset of an export: by its file, or by its tool where every export's file is called so."""
     stem = source.path.stem
     return kind if _GENERIC.fullmatch(stem) else stem
@@ -202,7 +202,9 @@ def records(
         counts[how, what] += count if wanted is None or of in wanted else 0
     for (how, what), count in sorted(counts.items()):
         if count:
-            source.note("export", f"{count:,} {what[:-1] if count == 1 and what[-1:] == 's' else what}", how)
+            source.note(
+                "export", f"{count:,} {re.sub('s$|s(?= )', '', what, count=count == 1) if count == 1 else what}", how
+            )
     if not n:
         left = ", ".join(f"{count:,} {what}" for (_, what), count in sorted(counts.items()) if count)
         source.fail(f"holds no message that memlab keeps ({kind}); left out: {left or 'nothing'}")

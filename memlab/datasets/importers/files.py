@@ -170,7 +170,7 @@ def _posix(name: str) -> str:
 
 def _is_text(name: str) -> bool:
     parts = PurePosixPath(name).parts
-    hidden = any(part.startswith(".") and part != ".." or part == "__MACOSX" for part in parts)
+    hidden = any((part.startswith(".") and part != "..") or part == "__MACOSX" for part in parts)
     return name.lower().endswith(TEXTS) and not hidden
 
 

@@ -1,7 +1,7 @@
 """LangSmith's runs, as its API and its bulk export give them: JSON, JSON lines, CSV or Parquet.
 
-Layout: LangSmith's page on the run data format. A trace whose root run holds messages is read by it, another by the runs
-of its models; traces of one thread are a session.
+Layout: LangSmith's page on the run data format. A trace whose root run holds messages is read by it, another by the
+runs of its models; traces of one thread are a session.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def _entry(source: Export, entry: Any, place: str) -> Iterator[Message]:
     scope = name(dig(entry, "user_id"), dig(entry, "agent_id")) or ME
     listed = items(dig(entry, "input")) or items(dig(entry, "messages"))
     if not listed:
-        source.drop("memories without their messages", scope)
+        source.drop("facts without their messages", scope)
     when = time(dig(entry, "created_at"))
     said = list(turns(source, scope, listed))
     key = "\x1f".join(f"{turn['role']} {turn['text']}" for turn in said)

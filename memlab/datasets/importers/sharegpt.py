@@ -23,7 +23,7 @@ _TURNS = {f"{a}.{b}" for a in _LISTS for b in ("from", "value", "role", *_ASKED,
 
 def matches(member: Member) -> bool:
     keys = member.keys
-    return bool(keys & _TURNS) and "evidence_items" not in keys or {"from", "value"} <= keys
+    return (bool(keys & _TURNS) and "evidence_items" not in keys) or {"from", "value"} <= keys
 
 
 def read(source: Export) -> Iterator[Message]:

@@ -60,8 +60,8 @@ def conversations(export: Export, steps: list[Step]) -> Iterator[Message]:
         for run in sorted(runs, key=lambda run: run.key):
             for listed, when in ((_asked(run.asked), run.begun), (_answered(run.answered), run.ended or run.begun)):
                 heard = list(turns(export, scope, listed))
-                for turn in heard[_overlap(said, heard) :]:
-                    said.append(turn | {"timestamp": turn["timestamp"] or when})
+                new = heard[_overlap(said, heard) :]
+                said += [turn | {"timestamp": turn["timestamp"] or when} for turn in new]
         for turn in said:
             text = turn.pop("text")
             yield from export.message(scope, turn["role"], text, session=session, **turn)

@@ -118,12 +118,10 @@ def _date(source: Export, member: Member, lines: list[_Line]) -> None:
         source.note(f"{member.name}: dates", what, f"read as {order}; --date-order names another")
     for line in lines:
         line.at = _moment(line, order)
-    if wrong := [number for number, line in enumerate(lines, 1) if line.at is None]:
-        if len(wrong) * 10 > len(lines):
-            odd = _written(lines[wrong[0] - 1])[:30]
-            member.fail(
-                f"message {wrong[0]} and {len(wrong) - 1} more: {odd!r} is no date as {order}; name another --date-order"
-            )
+    wrong = [number for number, line in enumerate(lines, 1) if line.at is None]
+    if len(wrong) * 10 > len(lines):
+        odd, more = _written(lines[wrong[0] - 1])[:30], len(wrong) - 1
+        member.fail(f"message {wrong[0]} and {more} more: {odd!r} is no date as {order}; name another --date-order")
 
 
 def _misfits(lines: list[_Line], order: str) -> tuple[int, int]:

@@ -31,7 +31,8 @@ TITLE = re.compile(
     r"(?:(?:with|mit|con|com o|com|avec|met|med|z|ze|ile|с контактом|с|s uživatelem|dengan)[ _])?"
 )
 ENCRYPTED = re.compile(
-    r"(?i)end-to-end|ende-zu-ende|extremo a extremo|bout en bout|ponta a ponta|crittografat|сквозн|uçtan uca|暗号化|端到端"
+    r"(?i)end-to-end|ende-zu-ende|extremo a extremo|bout en bout|ponta a ponta|crittografat|сквозн|uçtan uca"
+    r"|暗号化|端到端"
     r"|端對端|종단간|종단 간|مشفرة|zabezpečen|szyfrowan|krypter|מוצפנ|mã hóa đầu cuối|เข้ารหัส|एन्क्रिप्ट|päästä päähän"
 )
 EVENT = re.compile(
@@ -51,61 +52,79 @@ EVENT = re.compile(
     r"|[“”\"„«].*|がグループ|を追加|が退出|님이|群組|群组|创建了|建立了|加入了"
 )
 CALL = re.compile(
-    r"(?i)(?:missed|silenced|voice|video|group)[ \w]*call|verpasster? \w*anruf|(?:sprach|video)anruf|llamada|videollamada"
+    r"(?i)(?:missed|silenced|voice|video|group)[ \w]*call|verpasster? \w*anruf|(?:sprach|video)anruf|llamada"
+    r"|videollamada"
     r"|(?:chamada|ligação)|appel (?:vocal|vidéo|manqué)|(?:video)?chiamata|gemiste? |пропущенный|(?:аудио|видео)звонок"
     r"|cevapsız|不在着信|音声通話|ビデオ通話|未接|语音通话|語音通話|부재중|مكالمة|nieodebrane|zmeškan|missat|tapt "
 )
 _MISSED = re.compile(
-    r"(?i)(?:missed|silenced) (?:group )?(?:voice|video) call(?: at .{4,12})?|verpasster (?:sprach|video)anruf(?: um .{4,12})?"
-    r"|(?:video)?llamada (?:de voz )?perdida(?: a las? .{4,12})?|chamada de (?:voz|vídeo) perdida.{0,16}|ligação de (?:voz|vídeo) perdida"
-    r"|appel (?:vocal|vidéo) manqué.{0,12}|(?:video)?chiamata (?:vocale )?persa.{0,14}|gemiste (?:spraak|video)oproep.{0,14}"
-    r"|пропущенный (?:аудио|видео)?звонок.{0,10}|cevapsız .{4,14} arama.{0,10}|(?:音声|ビデオ)?通話?(?:の)?不在着信|未接.{2,6}|부재중 .{2,6}통화"
+    r"(?i)(?:missed|silenced) (?:group )?(?:voice|video) call(?: at .{4,12})?|verpasster (?:sprach"
+    r"|video)anruf(?: um .{4,12})?"
+    r"|(?:video)?llamada (?:de voz )?perdida(?: a las? .{4,12})?|chamada de (?:voz|vídeo) perdida.{0,16}"
+    r"|ligação de (?:voz|vídeo) perdida"
+    r"|appel (?:vocal|vidéo) manqué.{0,12}|(?:video)?chiamata (?:vocale )?persa.{0,14}|gemiste (?:spraak"
+    r"|video)oproep.{0,14}"
+    r"|пропущенный (?:аудио|видео)?звонок.{0,10}|cevapsız .{4,14} arama.{0,10}|(?:音声"
+    r"|ビデオ)?通話?(?:の)?不在着信|未接.{2,6}"
+    r"|부재중 .{2,6}통화"
 )
 _DELETED = re.compile(
     r"(?i)(?:this message was deleted(?: by admin.*)?|you deleted this message(?: as admin)?|message deleted"
     r"|diese nachricht wurde (?:von .*)?gelöscht|du hast diese nachricht (?:als admin )?gelöscht"
     r"|(?:se eliminó|eliminaste) este mensaje|este mensaje fue eliminado|mensaje eliminado"
-    r"|(?:essa|esta) mensagem foi (?:apagada|eliminada)|mensagem apagada|você apagou (?:esta|essa) mensagem|apagou esta mensagem"
+    r"|(?:essa|esta) mensagem foi (?:apagada|eliminada)|mensagem apagada|você apagou (?:esta|essa) mensagem"
+    r"|apagou esta mensagem"
     r"|eliminou esta mensagem|ce message a été supprimé|vous avez supprimé ce message|message supprimé"
     r"|questo messaggio è stato eliminato|hai eliminato questo messaggio"
     r"|dit bericht is verwijderd|(?:je|u) hebt dit bericht verwijderd"
     r"|(?:это |данное )?сообщение (?:было )?удалено|вы удалили (?:это|данное) сообщение"
     r"|bu mesaj silindi|bu mesajı sildiniz|ta wiadomość została usunięta|usunięto tę wiadomość|usunąłeś tę wiadomość"
-    r"|tato zpráva byla (?:smazána|odstraněna)|(?:smazali|odstranili) jste tuto zprávu|det här meddelandet (?:raderades|togs bort)"
+    r"|tato zpráva byla (?:smazána|odstraněna)|(?:smazali|odstranili) jste tuto zprávu"
+    r"|det här meddelandet (?:raderades|togs bort)"
     r"|du (?:raderade|tog bort) det här meddelandet|denne meldingen ble slettet|du slettet denne meldingen"
     r"|denne besked blev slettet|du slettede denne besked|tämä viesti poistettiin|poistit tämän viestin"
     r"|ezt az üzenetet törölték|acest mesaj a fost șters|pesan ini (?:telah )?dihapus|anda menghapus pesan ini"
-    r"|このメッセージは削除されました|このメッセージを削除しました|メッセージの送信を取り消しました|此訊息已刪除|此消息已删除|此条消息已删除|已刪除此訊息|您已刪除此訊息"
-    r"|你删除了此条消息|您删除了这条消息|삭제된 메시지입니다|메시지를 삭제했습니다|삭제한 메시지입니다|تم حذف هذه الرسالة|لقد حذفت هذه الرسالة"
-    r"|ההודעה הזו נמחקה|הודעה זו נמחקה|מחקת הודעה זו|यह मैसेज मिटाया गया|यह संदेश हटा दिया गया था|tin nhắn này đã bị xóa)[.。]?"
+    r"|このメッセージは削除されました|このメッセージを削除しました|メッセージの送信を取り消しました|此訊息已刪除"
+    r"|此消息已删除|此条消息已删除|已刪除此訊息|您已刪除此訊息"
+    r"|你删除了此条消息|您删除了这条消息|삭제된 메시지입니다|메시지를 삭제했습니다|삭제한 메시지입니다"
+    r"|تم حذف هذه الرسالة|لقد حذفت هذه الرسالة"
+    r"|ההודעה הזו נמחקה|הודעה זו נמחקה|מחקת הודעה זו|यह मैसेज मिटाया गया|यह संदेश हटा दिया गया था"
+    r"|tin nhắn này đã bị xóa)[.。]?"
 )
 _EDITED = re.compile(
     r"(?i)[\s\u200e\u200f]*<[\u200e\u200f]*(?:this message was edited|(?:diese )?nachricht (?:wurde )?bearbeitet"
     r"|se editó este mensaje|este mensaje fue editado|mensaje editado|(?:esta )?mensagem (?:foi )?editada"
     r"|ce message a été modifié|message modifié|(?:questo )?messaggio (?:è stato )?modificato|dit bericht is bewerkt"
-    r"|(?:это |данное )?сообщение (?:было )?изменено|bu mesaj düzenlendi|(?:ta )?wiadomość (?:została )?(?:edytowana|zmieniona)"
+    r"|(?:это |данное )?сообщение (?:было )?изменено|bu mesaj düzenlendi|(?:ta )?wiadomość (?:została )?(?:edytowana"
+    r"|zmieniona)"
     r"|tato zpráva byla upravena|det här meddelandet (?:har )?redigera[dt]e?s?|denne meldingen ble redigert"
-    r"|denne besked blev redigeret|viestiä on muokattu|pesan ini diedit|このメッセージは編集されました|此訊息已編輯|此消息已编辑|此消息已被编辑"
+    r"|denne besked blev redigeret|viestiä on muokattu|pesan ini diedit|このメッセージは編集されました"
+    r"|此訊息已編輯|此消息已编辑|此消息已被编辑"
     r"|수정된 메시지입니다|تم تعديل هذه الرسالة|ההודעה הזו נערכה)[.。]?[\u200e\u200f]*>[\s\u200e\u200f]*$"
     r"|[\s]*\u200e<[^<>:\n]{6,60}>[\s\u200e\u200f]*$"  # in any language, by the mark of iPhones
 )
 _KINDS = {
-    "images": r"image|photo|imagen|foto|bild|immagine|imagem|afbeelding|изображение|görüntü|resim|画像|圖片|图片|照片|이미지|사진"
+    "images": r"image|photo|imagen|foto|bild|immagine|imagem|afbeelding|изображение|görüntü|resim|画像|圖片|图片"
+    r"|照片|이미지|사진"
     r"|الصورة|صورة|obraz|obrázek|bilde|billede|kuva|gambar|hình ảnh|התמונה|छवि",
     "videos": r"video|vidéo|vídeo|видео|動画|影片|视频|동영상|الفيديو|wideo|הסרטון|वीडियो",
     "voice messages": r"audio|áudio|voice|аудио|ses\b|音声|語音|音频|语音|오디오|음성|الصوت|ljud|lyd|dźwięk|sprach",
-    "stickers": r"sticker|figurinha|стикер|наклейка|çıkartma|スタンプ|ステッカー|貼圖|贴纸|스티커|ملصق|naklejk|klistermærke",
+    "stickers": r"sticker|figurinha|стикер|наклейка|çıkartma|スタンプ|ステッカー|貼圖|贴纸|스티커|ملصق|naklejk"
+    r"|klistermærke",
     "animations": r"gif",
     "contacts": r"contact|kontakt|contatto|contato|контакт|連絡先|聯絡人|名片|연락처|kişi|جهة",
     "files": r"document|dokument|belge|документ|文書|文件|문서|المستند",
 }
 _LEFT_OUT = (
-    r"omitted|omitid[oa]s?|ocultad[oa]s?|ocult[oa]s?|weggelassen|ausgelassen|ausgeschlossen|absente?s?|omis(?:e?s)?|omess[oaie]"
-    r"|weggelaten|отсутствует|пропущено?|dahil edilmedi|atlanmış|省略|생략|غير مشمول|استبعاد|vynechán|pominięt|utelämna|utelat|udelad"
+    r"omitted|omitid[oa]s?|ocultad[oa]s?|ocult[oa]s?|weggelassen|ausgelassen|ausgeschlossen|absente?s?|omis(?:e?s)?"
+    r"|omess[oaie]"
+    r"|weggelaten|отсутствует|пропущено?|dahil edilmedi|atlanmış|省略|생략|غير مشمول|استبعاد|vynechán|pominięt|utelämna"
+    r"|utelat|udelad"
     r"|dihilangkan|bỏ qua|הושמט|हटा"
 )
 _LINE_LEFT_OUT = re.compile(
-    rf"(?i)(?:[\w ⁨⁩\u200e]{{1,30}}\s?(?:{_LEFT_OUT})\w*|(?:{_LEFT_OUT})\w*\s[\w ]{{1,20}}|[\w]{{1,10}}は省略されました)"
+    rf"(?i)(?:[\w ⁨⁩\u200e]{{1,30}}\s?(?:{_LEFT_OUT})\w*|(?:{_LEFT_OUT})\w*\s[\w ]{{1,20}}"
+    r"|\w{1,10}は省略されました)"
 )
 _ANY = re.compile(r"<(?!https?:)(?=[^<>\n]*(?:[ \xa0]|[^\x00-\x7f]))[^<>\n:]{3,60}>")
 _NAMED = re.compile(
