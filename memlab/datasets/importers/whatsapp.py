@@ -20,13 +20,14 @@ from memlab.datasets.importers.common import Export, Message
 from memlab.datasets.importers.files import Member
 from memlab.errors import DataError
 
+_M = "[\u200e\u200f]*"
 _START = re.compile(
-    r"^[\u200e\u200f\ufeff]*(\[?)"
-    r"(\d{1,4})([./\-年년])[ \u200f]?(\d{1,2})([./\-月월])[ \u200f]?(\d{1,4})[.日일]?"
+    rf"^[\ufeff]?{_M}(\[?){_M}"
+    rf"(\d{{1,4}}){_M}([./\-年년])[ ]?{_M}(\d{{1,2}}){_M}([./\-月월])[ ]?{_M}(\d{{1,4}})[.日일]?"
     r"([^\d\[\]:]{1,18}?)"
     r"(\d{1,2})(?:[:.]| ?h ?)(\d{2})(?:[:.](\d{2}))?"
     r"([^\d\[\]:–-]{0,16}?)"
-    r"(\](?:[ \u200e\u200f]|$)|[  ][-–](?:[  ]|$)|:[  ])"
+    r"(\](?:[ \u200e\u200f]|$)|[ \xa0][-–](?:[ \xa0]|$)|:[ \xa0])"
 )
 _MARKS = re.compile("[\u200e\u202a-\u202e\u2066-\u2069\ufeff]")
 _SENDER = re.compile("([^\n]{1,80}?)[ \xa0]?:(?:[ \xa0]|$|(?=[\u200e\u200f]))")
@@ -45,6 +46,7 @@ class _Line:
     half: str
     shape: tuple[object, ...]
     rest: str
+    raw: str
     more: list[str]
     at: datetime | None = None
 
@@ -80,7 +82,7 @@ def _lines(text: str) -> Iterator[_Line | str]:
         shape = (bracket, first, second, len(a) == 4, len(c) == 4, second_ is None, end.strip(" \xa0\u200e\u200f"))
         clock = (int(hour), int(minute), int(second_ or 0))
         half = f"{before} {after}".strip(" ,،")
-        yield _Line((int(a), int(b), int(c)), clock, half, shape, raw[found.end() :], [])
+        yield _Line((int(a), int(b), int(c)), clock, half, shape, raw[found.end() :], raw, [])
 
 
 def _joined(lines: Iterator[_Line | str]) -> list[_Line]:
@@ -92,14 +94,8 @@ def _joined(lines: Iterator[_Line | str]) -> list[_Line]:
         if isinstance(line, _Line) and line.shape == usual[0][0]:
             messages.append(line)
         elif messages:
-            messages[-1].more.append(line if isinstance(line, str) else _written(line))
+            messages[-1].more.append(line if isinstance(line, str) else line.raw)
     return messages
-
-
-def _written(line: _Line) -> str:
-    """Give back a line that was taken for a header."""
-    date = f"{line.shape[1]}".join(map(str, line.date))
-    return f"{line.shape[0]}{date}, {line.clock[0]}:{line.clock[1]:02} {line.shape[-1]} {line.rest}"
 
 
 def _date(source: Export, member: Member, lines: list[_Line]) -> None:
@@ -110,8 +106,7 @@ def _date(source: Export, member: Member, lines: list[_Line]) -> None:
     misfits = {order: _misfits(lines, order) for order in ([wanted] if wanted else ORDERS)}
     best = min(misfits.values())
     fitting = [order for order, misfit in misfits.items() if misfit == best]
-    half = any(words.half(line.half) for line in lines)
-    american = half and all(line.shape[1] == "/" and not line.shape[4] for line in lines)
+    american = all(line.shape[1] == "/" and not line.shape[4] and line.half[-2:] in ("AM", "PM") for line in lines)
     order = "mdy" if "mdy" in fitting and (american or "dmy" not in fitting) else fitting[0]
     if len(fitting) > 1 and len({line.date[0] for line in lines} | {line.date[1] for line in lines}) > 1:
         what = f"every date can be {' or '.join(fitting)}"
@@ -120,16 +115,16 @@ def _date(source: Export, member: Member, lines: list[_Line]) -> None:
         line.at = _moment(line, order)
     wrong = [number for number, line in enumerate(lines, 1) if line.at is None]
     if len(wrong) * 10 > len(lines):
-        odd, more = _written(lines[wrong[0] - 1])[:30], len(wrong) - 1
+        odd, more = lines[wrong[0] - 1].raw[:30], len(wrong) - 1
         member.fail(f"message {wrong[0]} and {more} more: {odd!r} is no date as {order}; name another --date-order")
 
 
-def _misfits(lines: list[_Line], order: str) -> tuple[int, int]:
-    """Count the dates that an order makes impossible, and the steps back in time."""
+def _misfits(lines: list[_Line], order: str) -> tuple[int, int, bool]:
+    """Count the dates that an order makes impossible, and the steps back in time; no locale has a short year first."""
     times = [_moment(line, order) for line in lines]
     known = [time for time in times if time is not None]
     back = sum((b - a).total_seconds() < -_DAY for a, b in pairwise(known))
-    return len(times) - len(known), back
+    return len(times) - len(known), back, order == "ymd" and not lines[0].shape[3]
 
 
 def _moment(line: _Line, order: str) -> datetime | None:
@@ -154,7 +149,7 @@ def _without_quotes(lines: list[_Line]) -> Iterator[_Line]:
         if last is not None and (line.at is None or _before(line, last)):
             following = lines[place + 1 : place + 1 + _AHEAD]
             if line.at is None or any(not _before(other, last) for other in following):
-                last.more += [_written(line), *line.more]
+                last.more += [line.raw, *line.more]
                 continue
         last = line
         yield line
