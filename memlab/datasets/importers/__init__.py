@@ -37,6 +37,7 @@ from memlab.datasets.importers import (
 from memlab.datasets.importers.common import Export
 from memlab.datasets.importers.files import TEXTS, Member, members
 from memlab.errors import DataError
+from memlab.records import raw_part
 
 __all__ = ["IMPORTERS", "detect", "records", "zone"]
 
@@ -184,10 +185,13 @@ def records(
     )
     if not known:
         source.fail(f"holds no file that looks like {kind}")
+    if len(files) == 1 and not IMPORTERS[kind].matches(known[0]) and (other := _kind(known[0])):
+        source.fail(f"looks like {other}, not {kind}: leave the format out, or name that one")
     export = Export(**shared, kind=kind, date_order=date_order, tables=files, members=known)
     rename: dict[str, str] = {}
     if scope is not None:
         there = list(dict.fromkeys(record.get("scope") for record in _read(kind, _apart(export))))
+        scope = raw_part(scope) if scope not in there and raw_part(scope) in there else scope
         if scope not in there and len(there) > 1:
             source.fail(f"holds {len(there)} chats or people, none is {scope!r}: {', '.join(map(str, there[:20]))}")
         rename = {str(there[0]): scope} if scope not in there and there else {scope: scope}

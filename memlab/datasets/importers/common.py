@@ -151,7 +151,10 @@ def content(export: Export, scope: str, parts: Any) -> tuple[str, str]:
                 export.drop("tool calls", scope)
             elif re.search("image|video|audio|file|document|media", kind):
                 texts.append(name(part.get("transcript"), dig(part, "input_audio", "transcript"), part.get("text")))
-                captions.append("" if texts[-1] else described(export, scope, part, kind))
+                if texts[-1]:
+                    export.keep("recordings", scope, "kept as their transcripts")
+                else:
+                    captions.append(described(export, scope, part, kind))
             elif isinstance(text := part.get("text", part.get("refusal")), (str, dict)):
                 texts.append(text if isinstance(text, str) else name(text.get("value")))
             elif kind:

@@ -63,6 +63,8 @@ def read(source: Export) -> Iterator[Message]:
     """Read every chat as a scope of its own."""
     for member in source.members:
         lines = _joined(_lines(member.text()))
+        if not lines:
+            member.fail("holds no line that begins with a date and a time; is it a chat of WhatsApp?")
         _date(source, member, lines)
         lines = list(_without_quotes(lines))
         people = _people(lines)
