@@ -23,8 +23,10 @@ _META = re.compile(r"\[Request interrupted by user|Caveat: The messages below we
 
 def matches(member: Member) -> bool:
     keys = member.keys
-    session = "sessionId" in keys and "type" in keys and "traceId" not in keys and "observations" not in keys
-    return session or {"type", "summary", "leafUuid"} <= keys or {"type", "snapshot", "isSnapshotUpdate"} <= keys
+    if keys & {"traceId", "observations", "run_type", "scope"}:
+        return False
+    talk = {"type", "sessionId"} <= keys or {"parentUuid", "isSidechain"} <= keys
+    return talk or {"type", "summary", "leafUuid"} <= keys or {"type", "messageId", "snapshot"} <= keys
 
 
 def read(source: Export) -> Iterator[Message]:

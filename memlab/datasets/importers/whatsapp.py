@@ -123,7 +123,8 @@ def _date(source: Export, member: Member, lines: list[_Line]) -> None:
 
 def _misfits(lines: list[_Line], order: str) -> tuple[int, int, bool]:
     """Count the dates that an order makes impossible, and the steps back in time; no locale has a short year first."""
-    times = [_moment(line, order) for line in lines]
+    dates = [line for line, last in zip(lines, [None, *lines], strict=False) if last is None or line.date != last.date]
+    times = [_moment(line, order) for line in dates]
     known = [time for time in times if time is not None]
     back = sum((b - a).total_seconds() < -_DAY for a, b in pairwise(known))
     return len(times) - len(known), back, order == "ymd" and not lines[0].shape[3]

@@ -100,7 +100,7 @@ def test_claude_keeps_the_newest_branch_and_names_files(tmp_path: Path) -> None:
 
 def test_claude_accounts_are_scopes(tmp_path: Path) -> None:
     one, two = ({"uuid": key, "sender": "human", "text": "hi", "content": []} for key in "ab")
-    export = claude(one) + [claude(two)[0] | {"account": {"uuid": "other"}}]
+    export = [*claude(one), claude(two)[0] | {"account": {"uuid": "other"}}]
     assert load(tmp_path, export).scopes == ["me", "other"]
 
 

@@ -135,19 +135,27 @@ def test_iphone_group(tmp_path: Path) -> None:
     [
         ("media", "<Media omitted>|<Medien ausgeschlossen>|<Multimedia omitido>|<Médias omis>|<Mídia omitida>"
          "|<Arquivo de mídia oculto>|<Media omessi>|<Media weggelaten>|<Без медиафайлов>|<Medya atlanmış>"
-         "|<メディアは含まれていません>|<省略多媒體檔案>|<미디어 파일을 생략한 대화내용>|<تم استبعاد الوسائط>|<Média vynechány>|null"),
+         "|<メディアは含まれていません>|<省略多媒體檔案>|<미디어 파일을 생략한 대화내용>|<تم استبعاد الوسائط>"
+         "|<Média vynechány>|null"),
         ("images", "image omitted|Bild weggelassen|imagen omitida|image absente|imagem ocultada|immagine omessa"
-         "|afbeelding weggelaten|изображение отсутствует|görüntü dahil edilmedi|画像は省略されました|圖片已省略|이미지 생략됨"),
+         "|afbeelding weggelaten|изображение отсутствует|görüntü dahil edilmedi|画像は省略されました|圖片已省略"
+         "|이미지 생략됨"),
         ("videos", "video omitted|Video weggelassen|video omitido|vidéo absente|vídeo omitido|видео отсутствует"),
-        ("voice messages", "audio omitted|Audio weggelassen|audio omitido|áudio ocultado|PTT-20260101-WA0001.opus (file attached)"),
-        ("stickers", "sticker omitted|Sticker weggelassen|figurinha omitida|STK-20260101-WA0001.webp (Datei angehängt)"),
+        ("voice messages", "audio omitted|Audio weggelassen|audio omitido|áudio ocultado"
+        "|PTT-20260101-WA0001.opus (file attached)"),
+        ("stickers", "sticker omitted|Sticker weggelassen|figurinha omitida"
+        "|STK-20260101-WA0001.webp (Datei angehängt)"),
         ("deleted messages", "This message was deleted|You deleted this message.|Diese Nachricht wurde gelöscht."
-         "|Se eliminó este mensaje.|Ce message a été supprimé|Essa mensagem foi apagada|Mensagem apagada|Bu mesaj silindi"
-         "|Questo messaggio è stato eliminato|Dit bericht is verwijderd|Данное сообщение удалено|このメッセージは削除されました"
+         "|Se eliminó este mensaje.|Ce message a été supprimé|Essa mensagem foi apagada|Mensagem apagada"
+         "|Bu mesaj silindi"
+         "|Questo messaggio è stato eliminato|Dit bericht is verwijderd|Данное сообщение удалено"
+         "|このメッセージは削除されました"
          "|此訊息已刪除|삭제된 메시지입니다.|تم حذف هذه الرسالة|This message was deleted by admin Ann"),
-        ("edited messages", "x <This message was edited>|x <Diese Nachricht wurde bearbeitet.>|x <Se editó este mensaje.>"
+        ("edited messages", "x <This message was edited>|x <Diese Nachricht wurde bearbeitet.>"
+        "|x <Se editó este mensaje.>"
          "|x <Ce message a été modifié>|x <Mensagem editada>|x <Dit bericht is bewerkt>|x <Это сообщение изменено>"),
-        ("calls", "Missed voice call|Missed group video call|Verpasster Sprachanruf|Llamada perdida|Chamada de voz perdida"),
+        ("calls", "Missed voice call|Missed group video call|Verpasster Sprachanruf|Llamada perdida"
+        "|Chamada de voz perdida"),
         ("", "I omitted it|The bill was omitted|The photo was omitted|<3|voice call now?|a <b>bold</b> word|deleted"
          "|I think this message was deleted by mistake|call me at 5|Note: buy milk (two)|media"),
     ],
