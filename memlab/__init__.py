@@ -25,6 +25,8 @@ _EXPORTS: dict[str, str] = {
     **dict.fromkeys(("Dataset", "Fact", "Qrels", "Question", "Run", "Session", "Turn", "qrels"), "memlab.records"),
     "run_from_scores": "memlab.records",
     "sample": "memlab.datasets.sample",
+    "load": "memlab.datasets",
+    "search": "memlab.lookup",
 }
 _REGISTRIES = {"encoders": "embed", "formats": "datasets", "measures": "evaluate", "stages": "pipelines"}
 _ROOMS = (

@@ -30,6 +30,7 @@ LINE = [
     ("select",),
     ("summaries",),
     ("pipelines",),
+    ("lookup",),
     ("knowledge",),
     ("indexing",),
     ("conversation",),

@@ -29,14 +29,25 @@ def ingest(
     into: Annotated[
         str | None, typer.Option(help="A chat log in the store that the file goes on; a new one where there is none.")
     ] = None,
+    tz: Annotated[str | None, typer.Option(help="Zone of times without one, such as Europe/Oslo; UTC.")] = None,
+    assistant: Annotated[
+        list[str] | None, typer.Option(help="A sender who is the assistant; may be repeated. ChatGPT and the like are.")
+    ] = None,
+    scope: Annotated[
+        str | None, typer.Option(help="Name of the memory of an export; where it holds several, the one to take.")
+    ] = None,
+    date_order: Annotated[
+        str | None, typer.Option(help="dmy, mdy or ymd: of a WhatsApp chat whose dates can be read in several ways.")
+    ] = None,
     engine: Engine = "local",
 ) -> None:
-    """Load conversations into the store, encode what is new, and build the indexes."""
+    """Load conversations, or an export of a chat tool, into the store, encode what is new, and build the indexes."""
     from memlab import datasets
     from memlab.retrieve import counting
     from memlab.store import MemoryStore
 
-    options = reading(chosen) | ({"name": into} if into else {})
+    about = {"tz": tz, "assistant": assistant or (), "scope": scope, "date_order": date_order}
+    options = reading(chosen) | about | ({"name": into} if into else {})
     # What can be refused is refused before the store is made.
     read = datasets.stream(dataset, format=format, pool=pool, **options)
     model = load_encoder(chosen, engine)

@@ -28,14 +28,11 @@ from memlab.cli._options import (
     verb,
 )
 from memlab.errors import DataError
-from memlab.terminal import issue_lines, short
+from memlab.terminal import issue_lines, one_line, short
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from memlab.config import Settings
     from memlab.records import Dataset
-    from memlab.retrieve import Bench
 
 
 @memory_verb
@@ -51,10 +48,10 @@ def search(
     service: Annotated[str, typer.Option(help="The service that rewrites it, or recorded.")] = "recorded",
 ) -> None:
     """Search one memory of the store."""
+    from memlab import lookup
     from memlab.conversation import read_history, rewrite
     from memlab.pipelines import pipeline as read
     from memlab.records import LEVELS
-    from memlab.retrieve import Bench, narrow
 
     stages = read(pipeline)
     if history is not None:
@@ -63,33 +60,24 @@ def search(
     asked = place.asked(query)
     if level not in LEVELS:
         raise DataError(f"level is {level!r}; choose turn or session")
-    store, encoder, header = place.store, place.encoder.encoder, place.chosen.header
-    if not header and narrow.applies(store, place.dataset, place.scope, encoder):
-        language = place.chosen.language or store.datasets().filter(name=place.dataset)["language"][0]
-        bench = narrow.around(store, place.dataset, asked, encoder=encoder, language=language)
-        size = store.search.size(place.dataset, place.scope)
+    if not any(letter.isalnum() for letter in query):
+        raise DataError(f"the question {query!r} holds no word; ask for something that was said")
+    chosen = place.chosen
+    encoder = place.encoder.encoder
+    bench = lookup.bench_of(
+        place.store, place.dataset, asked, encoder=encoder, header=chosen.header, language=chosen.language
+    )
+    size = place.store.search.size(place.dataset, place.scope)
+    if bench.turns.height < size:
         typer.echo(f"compared with {bench.turns.height:,} of {size:,} turns, in the sessions that match best", err=True)
-    else:
-        data = store.dataset(place.dataset, scopes=[place.scope])
-        data = replace(data, language=place.chosen.language or data.language)
-        bench = Bench.of(data, encoder=encoder, store=store, header=header, ingest=False).with_queries(asked)
-    run = stages.run(bench, level=level).top(k)
-    dated = run.frame.join(_dates(bench, level), on="doc_id", how="left", maintain_order="left")
-    texts = run.text_of(run.frame["doc_id"].to_list()) if run.text_of else []
-    rows = dated.select("rank", "score", "at", "doc_id").iter_rows()
-    for (rank, score, at, doc_id), text in zip(rows, texts, strict=True):
-        typer.echo(f"{rank:>3}  {score:.4f}  {day(at)}  {doc_id}\n     {short(text)}")
-
-
-def _dates(bench: Bench, level: str) -> pl.DataFrame:
-    """Give when each document was said: ``doc_id``, ``at``; a turn without a time has that of its session."""
-    import polars as pl
-
-    sessions = bench.sessions.select("session_id", at="start")
-    if level == "session":
-        return sessions.rename({"session_id": "doc_id"})
-    turns = bench.turns.select("session_id", "timestamp", doc_id="turn_id").join(sessions, on="session_id", how="left")
-    return turns.select("doc_id", at=pl.coalesce("timestamp", "at"))
+    found = lookup.hits(stages.run(bench, level=level).top(k), bench)
+    if found.is_empty():
+        typer.echo(f"no {level} of {one_line(place.scope)} matches {short(query)!r}")
+    elif not lookup.shares_words(bench):
+        typer.echo("nothing shares a word with the question: these are the nearest by meaning", err=True)
+    for row in found.iter_rows(named=True):
+        where = one_line(row["turn_id"] or row["session_id"])
+        typer.echo(f"{row['rank']:>3}  {row['score']:.4f}  {day(row['time'])}  {where}\n     {short(row['text'])}")
 
 
 @verb(in_force, "store", "encoder", "on_error", "language", "seed")
