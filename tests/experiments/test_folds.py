@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from stand_in import StandIn
-from talk import excerpt
+from talk import purchases
 
 from memlab import DataError, pipeline, rerank
 from memlab.experiments import folds, train_folds, untrained, with_models
@@ -20,7 +20,7 @@ from memlab.retrieve import Bench, hybrid
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return excerpt(150)
+    return purchases()
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,35 @@ def dialogue(text: str, name: str = "talk") -> Dataset:
                 | {"timestamp": when.isoformat()}
             )
     return concat(chatlog.read(Source(Path(name)), batch_turns=len(records), records=records))
+
+
+THINGS = {
+    "ann": "sofa lamp desk carpet clock vase shelf mirror",
+    "bob": "tent kayak rope stove torch compass saddle paddle",
+    "cyd": "violin drum flute piano guitar harp trumpet banjo",
+}
+
+
+def purchases() -> Dataset:
+    """Give three people who buy a thing a session, and are asked for one price or for two: easy to learn from."""
+    lines: list[str] = []
+    for scope, things in THINGS.items():
+        name, bought = scope.title(), things.split()
+        for n, thing in enumerate(bought, 1):
+            lines += [
+                f"== {scope} 2026-{n:02d}-0{n}",
+                f"{name}: Good morning, the weather is fine here.",
+                "assistant: Good morning! What can I do for you?",
+                f"{name}: I bought a {thing} at the market for ${7 + 10 * n}.",
+                f"assistant: A {thing} is a good thing to have.",
+                f"{name}: A friend of mine would like a {thing} too.",
+                "assistant: Tell me more about your friend.",
+            ]
+        for n, (one, other) in enumerate(pairwise(bought), 1):
+            lines.append(f"? single-session: What did I pay for the {one}? = ${7 + 10 * n} < {n}.3")
+            lines.append(f"? totals: What did the {one} and the {other} cost? = ${24 + 20 * n} < {n}.3 {n + 1}.3")
+        lines.append("? abstention: What did I pay for the car?")
+    return dialogue("\n".join(lines), "purchases")
 
 
 def write(path: Path, data: Dataset) -> Path:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from remembering import minilm
 from stand_in import StandIn
-from talk import excerpt
+from talk import purchases
 
 from memlab.records import Dataset
 from memlab.retrieve import Bench
@@ -18,7 +18,7 @@ from memlab.retrieve import Bench
 
 @pytest.fixture(scope="session")
 def small() -> Dataset:
-    return excerpt(300)
+    return purchases()
 
 
 @pytest.fixture(scope="session")

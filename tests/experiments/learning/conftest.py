@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from stand_in import StandIn
-from talk import excerpt
+from talk import purchases
 
 from memlab.records import Dataset
 from memlab.rerank import Model, cross_validate, listwise, training_lists
@@ -16,7 +16,7 @@ from memlab.retrieve import Bench
 
 @pytest.fixture(scope="session")
 def asked() -> Dataset:
-    return excerpt(300)
+    return purchases()
 
 
 @pytest.fixture(scope="session")
