@@ -102,7 +102,7 @@ def detect(source: Source) -> str | None:
     :raises DataError: for what is known and cannot be read, and where exports of several tools lie together.
     """
     probed = members(source)
-    whole = source.path.is_file() and len(probed) == 1 and probed[0].archive is None
+    whole = not source.path.is_dir() and len(probed) == 1 and probed[0].archive is None
     found: dict[str, list[str]] = {}
     refused: str | None = None
     for member in _spread(probed):
@@ -112,6 +112,7 @@ def detect(source: Source) -> str | None:
             found.setdefault(kind, []).append(member.name)
         else:
             refused = refused or _refusal(member)
+        member.forget()
     if len(found) > 1:
         what = "; ".join(f"{kind} ({names[0]})" for kind, names in found.items())
         source.fail(f"holds exports of several tools: {what}. Give one of the files, or name the format with --format")
@@ -137,6 +138,12 @@ def _size(member: Member) -> int:
 
 def _kind(member: Member) -> str | None:
     return next((kind for kind, module in IMPORTERS.items() if module.matches(member)), None)
+
+
+def _is(kind: str, member: Member) -> bool:
+    known = _size(member) > 0 and IMPORTERS[kind].matches(member)
+    member.forget()
+    return known
 
 
 def _refusal(member: Member) -> str | None:
@@ -180,9 +187,7 @@ def records(
     """
     shared = {f.name: getattr(source, f.name) for f in fields(Source)}
     files = members(source)
-    known = (
-        [member for member in files if _size(member) and IMPORTERS[kind].matches(member)] if len(files) > 1 else files
-    )
+    known = [member for member in files if len(files) == 1 or _is(kind, member)]
     if not known:
         source.fail(f"holds no file that looks like {kind}")
     if len(files) == 1 and not IMPORTERS[kind].matches(known[0]) and (other := _kind(known[0])):

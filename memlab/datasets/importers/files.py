@@ -67,6 +67,11 @@ class Member(Source):
         """Dotted paths of the keys at the beginning of a JSON file; empty for any other."""
         return key_paths(self.head) if self.head.lstrip()[:1] in ("{", "[") else set()
 
+    def forget(self) -> None:
+        """Let go of the beginning: an export may have a hundred thousand files."""
+        self.__dict__.pop("head", None)
+        self.__dict__.pop("keys", None)
+
     def values(self) -> Iterator[tuple[int, Any]]:
         """Stream what stands in a JSON file: the values of its list, or of its lines, with their numbers from 1."""
         if self.name.lower().endswith(_LINES):
