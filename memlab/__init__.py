@@ -21,11 +21,14 @@ _EXPORTS: dict[str, str] = {
     ),
     "MemoryStore": "memlab.store",
     **dict.fromkeys(("Pipeline", "pipeline", "stage"), "memlab.pipelines"),
+    "clusterer": "memlab.registry",
     "explore": "memlab.explorer",
     **dict.fromkeys(("Dataset", "Fact", "Qrels", "Question", "Run", "Session", "Turn", "qrels"), "memlab.records"),
     "run_from_scores": "memlab.records",
 }
-_REGISTRIES = {"encoders": "embed", "formats": "datasets", "measures": "evaluate", "stages": "pipelines"}
+_REGISTRIES = {
+    "clusterers": "cluster", "encoders": "embed", "formats": "datasets", "measures": "evaluate", "stages": "pipelines",
+}  # fmt: skip
 _ROOMS = (
     "cluster", "config", "context", "datasets", "distributed", "embed", "errors", "evaluate", "experiments", "explorer",
     "figures", "indexing", "knowledge", "language", "learning", "llm", "memories", "pipelines", "records", "registry",
