@@ -1,17 +1,17 @@
 """Clusters of turns: labels by any clusterer, soft groups, maps, names, and how evidence lies in them.
 
-``clusterers`` holds what is registered and calls it, ``mixture`` finds soft groups, ``projection`` lays embeddings out in
-few dimensions, ``terms`` names clusters, ``spans`` compares a benchmark's evidence with them. scikit-learn and UMAP load
-when they are first used.
+``clusterers`` calls what is registered and brings four of its own, ``mixture`` finds soft groups, ``projection`` lays
+embeddings out in few dimensions, ``terms`` names clusters, ``spans`` compares a benchmark's evidence with them.
+scikit-learn and UMAP load when they are first used.
 """
 
 from memlab.cluster.clusterers import NOISE, cluster_labels, hdbscan_labels
 from memlab.cluster.mixture import mixture_memberships
 from memlab.cluster.projection import project
-from memlab.cluster.spans import concentration, pair_similarity, permuted_spread
+from memlab.cluster.spans import pair_similarity, permuted_spread
 from memlab.cluster.terms import cluster_terms
 
 __all__ = [
-    "NOISE", "cluster_labels", "cluster_terms", "concentration", "hdbscan_labels", "mixture_memberships",
-    "pair_similarity", "permuted_spread", "project",
+    "NOISE", "cluster_labels", "cluster_terms", "hdbscan_labels", "mixture_memberships", "pair_similarity",
+    "permuted_spread", "project",
 ]  # fmt: skip

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 
 import numpy as np
 
 from memlab.cluster.mixture import mixture_memberships
-from memlab.cluster.projection import fixed_order, project, unit_rows
+from memlab.cluster.projection import project, unit_rows
 from memlab.errors import DataError, at_least
 from memlab.registry import clusterer, clusterers
 
@@ -44,8 +43,8 @@ def cluster_labels(vectors: np.ndarray, clustering: str, **wanted: int) -> np.nd
         raise DataError(f"clusterer {clustering!r} cannot cluster {len(rows)} vectors: {error}") from error
     if labels.shape != (len(rows),) or not np.issubdtype(labels.dtype, np.integer):
         raise DataError(
-            f"clusterer {clustering!r} gave {labels.dtype} of shape {labels.shape} for {len(rows)} vectors; a clusterer "
-            "gives one whole number for each row, -1 for noise"
+            f"clusterer {clustering!r} gave {labels.dtype} of shape {labels.shape} for {len(rows)} vectors; a "
+            "clusterer gives one whole number for each row, -1 for noise"
         )
     return _by_size(labels)
 
@@ -84,8 +83,7 @@ def hdbscan_labels(
 
     The leaves of the cluster tree are taken: the usual "excess of mass" put 95 % of a LoCoMo conversation into one
     cluster for two seeds of four. Clusters after UMAP depend on the seed (adjusted Rand index between two seeds 0.43 on
-    average), so repeat a finding over several. All-zero rows have no direction and are noise; fewer rows than
-    ``min_cluster_size`` are all noise; identical rows are one cluster.
+    average), so repeat a finding over several. Fewer rows than ``min_cluster_size`` are all noise.
 
     :param vectors: (n, d) finite numbers; rows are scaled to unit length.
     :param min_cluster_size: least members of a cluster, at least 2; half as many neighbours define density.
@@ -100,38 +98,27 @@ def hdbscan_labels(
     >>> import numpy as np
     >>> from memlab.cluster import hdbscan_labels
     >>> east, north = np.tile([1.0, 0.0], (6, 1)), np.tile([0.0, 1.0], (9, 1))
-    >>> hdbscan_labels(np.vstack([east, north, [[0.0, 0.0]]]), n_components=None).tolist()
+    >>> hdbscan_labels(np.vstack([east, north, [[-1.0, 0.0]]]), n_components=None).tolist()
     [1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1]
     """
-    at_least(2, min_cluster_size=min_cluster_size)
-    rows = unit_rows(vectors)
-    labels = np.full(len(rows), NOISE, np.int64)
-    directed = np.flatnonzero(rows.any(axis=1))
-    points = rows[directed]
-    if len(points) < min_cluster_size:
-        return labels
-    if (points == points[0]).all():
-        labels[directed] = 0
-        return labels
-    if n_components is not None and n_components < points.shape[1]:
-        points = project(points, n_components=n_components, min_dist=0.0, seed=seed)
-    # Ties are broken by position: sorted, the same rows give the same clusters in any order.
-    order = fixed_order(points)
-    labels[directed[order]] = _leaves(points[order].astype(np.float64), min_cluster_size)
-    return _by_size(labels)
-
-
-def _leaves(points: np.ndarray, min_cluster_size: int) -> np.ndarray:
     from sklearn.cluster import HDBSCAN
 
+    at_least(2, min_cluster_size=min_cluster_size)
+    points = unit_rows(vectors)
+    if len(points) < min_cluster_size:
+        return np.full(len(points), NOISE, np.int64)
+    if n_components is not None and n_components < points.shape[1]:
+        points = project(points, n_components=n_components, min_dist=0.0, seed=seed)
     # scikit-learn counts the point itself among its neighbours.
-    neighbours = min(1 + (min_cluster_size + 1) // 2, len(points))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        labels: np.ndarray = HDBSCAN(
-            min_cluster_size=min_cluster_size, min_samples=neighbours, cluster_selection_method="leaf", copy=True
-        ).fit_predict(points)
-    return labels
+    model = HDBSCAN(
+        min_cluster_size=min_cluster_size, min_samples=min(1 + (min_cluster_size + 1) // 2, len(points)),
+        cluster_selection_method="leaf", copy=True,
+    )  # fmt: skip
+    # Ties are broken by position: in an order of their own, the same rows give the same clusters wherever they stand.
+    order = np.argsort(points.view(np.dtype((np.void, points.dtype.itemsize * points.shape[1]))).ravel(), kind="stable")
+    labels = np.empty(len(points), np.int64)
+    labels[order] = model.fit_predict(points[order].astype(np.float64))
+    return _by_size(labels)
 
 
 def _by_size(labels: np.ndarray) -> np.ndarray:

@@ -19,8 +19,8 @@ def project(
 ) -> np.ndarray:
     """Lay embeddings out in a few dimensions so that near neighbours stay near: UMAP under cosine distance.
 
-    With the same seed, data (in any order) and machine the coordinates repeat, at the price of one thread; between
-    machines they differ, so keep them as data. Distances between far groups mean little. Up to ``n_components + 2``
+    With the same seed, data and machine the coordinates repeat, at the price of one thread; between machines they
+    differ, so keep them as data. Distances between far groups mean little. Up to ``n_components + 2``
     points, too few for UMAP's spectral start, principal components are given, and missing dimensions are zero.
 
     :param embeddings: (n, d) finite numbers; rows need not have unit length, and all-zero rows are allowed.
@@ -41,15 +41,10 @@ def project(
             f"n_components={n_components}, n_neighbors={n_neighbors}, min_dist={min_dist}: expected n_components ≥ 1, "
             "n_neighbors ≥ 2 and min_dist between 0 and 1"
         )
-    unordered = unit_rows(embeddings)
-    order = fixed_order(unordered)
-    rows = unordered[order]
-    coordinates = np.empty((len(rows), n_components), np.float32)
+    rows = unit_rows(embeddings)
     if len(rows) <= n_components + 2 or (rows == rows[0]).all():
-        coordinates[order] = principal_components(rows, n_components=n_components)
-    else:
-        coordinates[order] = _umap(rows, n_components, min(n_neighbors, len(rows) - 1), min_dist, seed)
-    return coordinates
+        return principal_components(rows, n_components=n_components)
+    return _umap(rows, n_components, min(n_neighbors, len(rows) - 1), min_dist, seed)
 
 
 def principal_components(rows: np.ndarray, *, n_components: int) -> np.ndarray:
@@ -72,17 +67,11 @@ def unit_rows(embeddings: np.ndarray) -> np.ndarray:
     if rows.ndim != 2 or (len(rows) and rows.shape[1] == 0):
         raise DataError(f"embeddings have shape {rows.shape}; expected (number of texts, dimensions)")
     if len(bad := np.flatnonzero(~np.isfinite(rows).all(axis=1))):
-        raise DataError(f"embeddings: row {bad[0]} of {len(rows)} holds NaN or infinity; encode it again or leave it out")
+        raise DataError(
+            f"embeddings: row {bad[0]} of {len(rows)} holds NaN or infinity; encode it again or leave it out"
+        )
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.ascontiguousarray(rows / np.where(norms > 0, norms, 1), dtype=np.float32)
-
-
-def fixed_order(rows: np.ndarray) -> np.ndarray:
-    """Give an order of rows (n, d) that depends on their values alone: (n,) positions."""
-    if rows.size == 0:
-        return np.arange(len(rows))
-    plain = np.ascontiguousarray(rows) + 0.0  # −0.0 and 0.0 are equal but differ in their bytes
-    return np.argsort(plain.view(np.dtype((np.void, plain.itemsize * plain.shape[1]))).ravel(), kind="stable")
 
 
 def _umap(rows: np.ndarray, n_components: int, n_neighbors: int, min_dist: float, seed: int) -> np.ndarray:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 from math import log, sqrt
 
 import numpy as np
@@ -15,17 +12,14 @@ from tqdm import tqdm
 
 from memlab.cluster.clusterers import NOISE
 from memlab.errors import DataError
-from memlab.language.analysis import LANGUAGES, stop_words
 from memlab.language.names import called
-from memlab.language.nouns import noun_phrases, telling
+from memlab.language.phrases import content_words, phrases, written
 from memlab.language.tokens import Token, stem, tokens
 
 # Weights of a word that every cluster has, of each further word of a phrase, and of a word that several speakers use:
 # chosen on three conversations of LoCoMo.
 _COMMON, _PER_WORD, _SHARED = 0.2, 0.5, 3.0
-_MOST_WORDS, _MOST_CHARS = 4, 60
-_POSSESSIVE = re.compile(r"['’]s$")
-_log = logging.getLogger("memlab")
+_MOST_CHARS = 60
 
 
 def cluster_terms(
@@ -39,10 +33,9 @@ def cluster_terms(
     """Name each cluster by the phrases that set it apart: class-based TF-IDF.
 
     A cluster's texts count as one document; a word weighs how often the cluster has it, by how few other clusters do,
-    three times as much where several speakers use it. A phrase of up to four words weighs the mean of its words, more
-    with each further word and with the root of how often it occurs. Of phrases that share a word the best stays.
-    English phrases are noun phrases. In other languages they are runs of words that are no stop words, of several words
-    only where they occur twice; without a list of stop words there are no terms, and a line in the log says so.
+    three times as much where several speakers use it. A phrase (:mod:`memlab.language.phrases`) weighs the mean of its
+    words, more with each further word and with the root of how often it occurs; in other languages than English, one of
+    several words counts only where it occurs twice. Of phrases that share a word the best stays.
 
     :param labels: (n,) integers, ``NOISE`` = −1 for noise, which gets no name.
     :param n_terms: how many terms to give; fewer where a cluster has fewer.
@@ -62,7 +55,7 @@ def cluster_terms(
     numbers, who = np.asarray(labels).tolist(), list(speakers if speakers is not None else [""] * len(texts))
     if not len(texts) == len(numbers) == len(who):
         raise DataError(f"{len(texts)} texts but {len(numbers)} labels and {len(who)} speakers; give one for each text")
-    about, names = _about(language), called(speakers or ())
+    about, names = content_words(language), called(speakers or ())
     split = [tokens(text) for text in texts]
     keys = list({word.key for words in split for word in words})
     stems = dict(zip(keys, stem(keys, language), strict=True))
@@ -73,19 +66,24 @@ def cluster_terms(
 
     sizes = Counter(number for number in numbers if number != NOISE)
     clusters = {number: _Cluster() for number in sorted(sizes)}
-    for number, speaker, text, words in tqdm(
-        zip(numbers, who, texts, split, strict=True), "naming", len(texts), unit=" texts", delay=2, leave=False
-    ):
-        if number != NOISE:
-            clusters[number].add(speaker, [stems[word.key] for word in words if fits(word)])
-            for phrase in _phrases(text, fits, language):
-                if written := _written(text, phrase, lower):
-                    clusters[number].forms[tuple(stems[word.key] for word in phrase)][written] += 1
+    rows = zip(numbers, who, texts, split, strict=True)
+    for number, speaker, text, words in tqdm(rows, "naming", len(texts), unit=" texts", delay=2, leave=False):
+        if number == NOISE:
+            continue
+        for word in filter(fits, words):
+            clusters[number].words[stems[word.key]] += 1
+            clusters[number].speakers[stems[word.key]].add(speaker)
+        for phrase in phrases(text, language=language):
+            form = written(text, phrase)
+            if not phrase[0].start and phrase[0].text.lower() in lower:  # a capital that begins a text is no name
+                form = form[:1].lower() + form[1:]
+            if 0 < len(form) <= _MOST_CHARS and all(map(fits, phrase)):
+                clusters[number].forms[tuple(stems[word.key] for word in phrase)][form] += 1
     frequency = Counter(word for cluster in clusters.values() for word in cluster.words)
     rarity = {word: log((len(clusters) + 1) / (df + 0.5)) + _COMMON for word, df in frequency.items()}
-    once = 1 if language == "en" else 2
-    rows = [(number, sizes[number], cluster.terms(rarity, n_terms, once)) for number, cluster in clusters.items()]
-    return pl.DataFrame(rows, {"label": pl.Int64, "size": pl.UInt32, "terms": pl.List(pl.String)}, orient="row")
+    least = 1 if language == "en" else 2
+    named = [(number, sizes[number], cluster.terms(rarity, n_terms, least)) for number, cluster in clusters.items()]
+    return pl.DataFrame(named, {"label": pl.Int64, "size": pl.UInt32, "terms": pl.List(pl.String)}, orient="row")
 
 
 class _Cluster:
@@ -95,11 +93,6 @@ class _Cluster:
         self.words: Counter[str] = Counter()
         self.speakers: defaultdict[str, set[str]] = defaultdict(set)
         self.forms: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-
-    def add(self, speaker: str, words: Sequence[str]) -> None:
-        self.words.update(words)
-        for word in words:
-            self.speakers[word].add(speaker)
 
     def terms(self, rarity: Mapping[str, float], n_terms: int, least: int) -> list[str]:
         """Give the best phrases that share no word; one word alone is written with what mostly stands before it."""
@@ -121,37 +114,3 @@ class _Cluster:
                 chosen.append(self.forms[best].most_common(1)[0][0])
                 taken |= set(best)
         return chosen
-
-
-@lru_cache
-def _about(language: str) -> Callable[[Token], bool]:
-    """Give what says whether a conversation in a language could be about a word."""
-    if language == "en":
-        return telling
-    import stopwordsiso
-
-    stop = stopwordsiso.stopwords(language) | stop_words(language)
-    if not stop:
-        _log.warning("there is no list of stop words in %s: its clusters and topics have no names", LANGUAGES[language])
-    return lambda word: bool(stop) and len(word.key) > 1 and word.key not in stop and word.text.isalpha()
-
-
-def _phrases(text: str, fits: Callable[[Token], bool], language: str) -> Iterator[tuple[Token, ...]]:
-    if language == "en":
-        ends = ([phrase[start:] for start in range(len(phrase))] for phrase in noun_phrases(text))
-        yield from (part for parts in ends for part in parts[-_MOST_WORDS:] if all(map(fits, part)))
-        return
-    run: list[Token] = []
-    for word in tokens(text):
-        beside = bool(run) and text[run[-1].end : word.start] in (" ", "-")
-        run = [*(run[1 - _MOST_WORDS :] if beside else []), word] if fits(word) else []
-        yield from (tuple(run[start:]) for start in range(len(run)))
-
-
-def _written(text: str, phrase: Sequence[Token], lower: set[str]) -> str:
-    """Give a phrase as it stands in a text; nothing for part of a word with a hyphen, or for one that is too long."""
-    start, first = phrase[0].start, phrase[0].text
-    written = _POSSESSIVE.sub("", text[start : phrase[-1].end])
-    if not start and first.lower() in lower:  # a capital that begins a text is no name
-        written = first[0].lower() + written[1:]
-    return written if len(written) <= _MOST_CHARS and text[max(start - 1, 0)] != "-" else ""

@@ -81,7 +81,11 @@ def budget(run: Run, bench: Bench, *, tokens: int = 1000, content: str = "whole"
     True
     """
     at_least(1, tokens=tokens)
-    counts = kept_text(run, bench, content=content, limit=limit)["n_tokens"]
+    documents = bench.documents(run.level)
+    if content == "whole":
+        counts = pl.Series(documents.n_tokens[documents.at(run.frame["doc_id"])])
+    else:
+        counts = kept_text(run, bench, content=content, limit=limit)["n_tokens"]
     spent = run.frame.with_columns(spent=counts).with_columns(pl.col("spent").cum_sum().over("query_id"))
     return replace(run, frame=spent.filter(pl.col("spent") <= tokens).drop("spent"))
 

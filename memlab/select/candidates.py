@@ -20,13 +20,6 @@ def candidates_of(run: Run, bench: Bench, n: int | None = None) -> Iterator[tupl
     :returns: for each query, best first: places among the bench's documents (c,), and scores scaled to [0, 1] (c,), all
         1 where they are equal.
     :raises DataError: when ``n`` is not positive, or for a document that the bench does not hold.
-
-    >>> import memlab
-    >>> from memlab.select.candidates import candidates_of
-    >>> bench = memlab.Bench.of("data/sample/sample.jsonl", encoder=None)
-    >>> at, relevance = next(candidates_of(memlab.retrieve.bm25(bench), bench, 3))
-    >>> at.shape, relevance[0], relevance[-1]
-    ((3,), np.float64(1.0), np.float64(0.0))
     """
     if n is not None:
         at_least(1, candidates=n)

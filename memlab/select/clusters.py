@@ -88,7 +88,7 @@ def expand_cluster(
     at_least(1, seeds=seeds)
     documents = bench.documents(run.level)
     vectors, ranked = documents.vectors(), list(candidates_of(run, bench))
-    cluster = _of_scopes(documents, np.concatenate([at[:1] for at, _ in ranked] or [[]]), clustering, cluster_size, seed)
+    cluster = _of_scopes(documents, np.array([at[0] for at, _ in ranked]), clustering, cluster_size, seed)
     by_label = np.argsort(cluster, kind="stable")
     parts = []
     for query_id, (at, _) in zip(run.frame["query_id"].unique(maintain_order=True), ranked, strict=True):

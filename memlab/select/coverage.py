@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.errors import DataError, at_least
+from memlab.errors import at_least, between
 from memlab.language.analysis import english
 from memlab.language.parts import question_parts
 from memlab.records import Run
@@ -45,8 +45,7 @@ def coverage(run: Run, bench: Bench, *, k: int = 20, candidates: int = 100, lamb
     True
     """
     of_turns(run, "coverage")
-    if not 0 <= lambda_ <= 1:
-        raise DataError(f"lambda_ is {lambda_}; it lies between 0 (pure coverage) and 1 (pure relevance)")
+    between(0, 1, lambda_=lambda_)
     at_least(1, k=k)
     first = list(candidates_of(run, bench, candidates))
     matches = _matches(run, bench, [at for at, _ in first])

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from memlab.errors import DataError, at_least
+from memlab.errors import at_least, between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
@@ -31,11 +28,8 @@ def mmr(run: Run, bench: Bench, *, lambda_: float = 0.7, k: int = 50) -> Run:
     >>> memlab.select.mmr(plain, bench, lambda_=1.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
-    from pyversity import mmr as choose
-
-    if not 0 <= lambda_ <= 1:
-        raise DataError(f"lambda_ is {lambda_}; it lies between 0 (pure diversity) and 1 (pure relevance)")
-    return _diversified(run, bench, choose, diversity=1 - lambda_, k=k)
+    between(0, 1, lambda_=lambda_)
+    return _diversified(run, bench, "mmr", diversity=1 - lambda_, k=k)
 
 
 @stage
@@ -57,9 +51,7 @@ def dpp(run: Run, bench: Bench, *, diversity: float = 0.2, k: int = 50) -> Run:
     >>> memlab.select.dpp(plain, bench, diversity=0.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
-    from pyversity import dpp as choose
-
-    return _diversified(run, bench, choose, diversity=diversity, k=k)
+    return _diversified(run, bench, "dpp", diversity=diversity, k=k)
 
 
 @stage
@@ -80,18 +72,17 @@ def msd(run: Run, bench: Bench, *, diversity: float = 0.05, k: int = 50) -> Run:
     >>> memlab.select.msd(plain, bench, diversity=0.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
-    from pyversity import msd as choose
-
-    return _diversified(run, bench, choose, diversity=diversity, k=k)
+    return _diversified(run, bench, "msd", diversity=diversity, k=k)
 
 
-def _diversified(run: Run, bench: Bench, choose: Callable[..., Any], *, diversity: float, k: int) -> Run:
-    if not 0 <= diversity <= 1:
-        raise DataError(f"diversity is {diversity}; it lies between 0 (the ranking as it was) and 1 (pure diversity)")
+def _diversified(run: Run, bench: Bench, strategy: str, *, diversity: float, k: int) -> Run:
+    from pyversity import diversify
+
+    between(0, 1, diversity=diversity)
     at_least(1, k=k)
     vectors = bench.documents(run.level).vectors()
     if diversity == 0:
         return run
     candidates = candidates_of(run, bench)
-    chosen = [choose(vectors[at], relevance, k, diversity=diversity).indices for at, relevance in candidates]
-    return reordered(run, bench, chosen)
+    chosen = [diversify(vectors[at], relevance, k, strategy, diversity) for at, relevance in candidates]
+    return reordered(run, bench, [each.indices for each in chosen])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from memlab.errors import DataError, at_least
+from memlab.errors import at_least, between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
@@ -58,8 +58,7 @@ def current(run: Run, bench: Bench, *, similarity: float = 0.55, candidates: int
     True
     """
     of_turns(run, "current")
-    if not -1 <= similarity <= 1:
-        raise DataError(f"similarity is {similarity}; a cosine lies between -1 and 1")
+    between(-1, 1, similarity=similarity)
     documents = bench.documents("turn")
     vectors, session = documents.vectors(), documents.session
     turns = documents.place.join(bench.turns.rename({"turn_id": "doc_id"}), on="doc_id", maintain_order="left")
