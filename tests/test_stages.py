@@ -12,7 +12,7 @@ import pytest
 from remembering import minilm
 
 import memlab
-from memlab.errors import DataError
+from memlab.errors import DataError, MemlabError
 from memlab.records import Dataset, Question, Run, Session, Turn, frame
 from memlab.registry import retrieves
 from memlab.retrieve import Bench
@@ -124,7 +124,11 @@ def test_a_question_ranks_alone_as_in_a_batch_and_no_question_is_no_ranking(benc
     batch = rankings(memlab.pipeline(text_of(stage)).run(bench))
     for rows in (bench.queries[0:0], bench.queries[1:2], bench.queries[4:5], bench.queries[5:6]):
         alone = rankings(memlab.pipeline(text_of(stage)).run(bench.with_queries(rows)))
-        assert alone == {query: batch[query] for query in rows["query_id"] if query in batch}
+        assert list(alone) == [query for query in rows["query_id"] if query in batch]
+        for query, hits in alone.items():
+            assert [document for document, _ in hits] == [document for document, _ in batch[query]]
+            # A product of float32 may round otherwise in a batch of another size.
+            assert [score for _, score in hits] == pytest.approx([score for _, score in batch[query]], rel=1e-5)
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -132,7 +136,7 @@ def test_without_embeddings_a_stage_works_or_says_so(stage: str) -> None:
     plain = Bench.of(world(), encoder=None)
     try:
         run = memlab.pipeline(text_of(stage, first="bm25")).run(plain)
-    except DataError as error:
+    except MemlabError as error:
         run, said = None, str(error)
     assert run.frame.height if run else "encoder" in said
 
@@ -143,5 +147,5 @@ def test_a_retriever_gives_at_most_k_and_refuses_an_empty_scope(bench: Bench, st
     with pytest.raises(DataError, match="nobody"):
         memlab.pipeline(stage).run(nobody)
     assert memlab.pipeline(text_of(stage, k=2)).run(bench).frame["rank"].max() == 2
-    with pytest.raises(DataError, match="k is 0"):
+    with pytest.raises(DataError, match=r"k( is |=)0"):
         memlab.pipeline(text_of(stage, k=0)).run(bench)

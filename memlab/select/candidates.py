@@ -27,7 +27,7 @@ def candidates_of(run: Run, bench: Bench, n: int | None = None) -> Iterator[tupl
     first = run.frame
     places, scores = bench.documents(run.level).at(first["doc_id"]), first["score"].to_numpy()
     begins = np.flatnonzero(first["rank"].to_numpy() == 1)
-    for start, end in zip(begins, [*begins[1:], len(scores)], strict=True):
+    for start, end in zip(begins, np.append(begins, len(scores))[1:], strict=True):
         own = scores[start:end]
         spread = own[0] - own[-1]
         yield places[start:end], (own - own[-1]) / spread if spread > 0 else np.ones(len(own))
@@ -43,7 +43,7 @@ def reordered(run: Run, bench: Bench, choices: Sequence[np.ndarray]) -> Run:
     rank = run.frame["rank"].to_numpy() - 1
     begins = np.flatnonzero(rank == 0)
     order = np.arange(len(rank))
-    for start, end, choice in zip(begins, [*begins[1:], len(rank)], choices, strict=True):
+    for start, end, choice in zip(begins, np.append(begins, len(rank))[1:], choices, strict=True):
         order[start:end] = start + np.r_[choice, np.setdiff1d(np.arange(end - start), choice)]
     longest = int(rank.max(initial=-1)) + 1
     scores = strictly_decreasing(1.0 / np.arange(1, longest + 1), np.zeros(longest))[rank]

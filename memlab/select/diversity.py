@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from memlab.errors import at_least, between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.select.candidates import candidates_of, reordered
+
+if TYPE_CHECKING:
+    from pyversity import DiversificationResult
+
+# Share of the first candidate's volume below which a determinant in float32 is zero.
+_NO_VOLUME = 1e-6
 
 
 @stage
@@ -38,7 +48,7 @@ def dpp(run: Run, bench: Bench, *, diversity: float = 0.2, k: int = 50) -> Run:
 
     Greedy MAP inference over the kernel wᵢ · cos(i, j) · wⱼ with w = exp((1 − diversity) · z), where z is the run's
     score standardised over the query's candidates. MMR compares with the nearest document taken, a determinant with
-    all of them together.
+    all of them together. A candidate that adds no volume, such as a copy, is not taken but follows in the old order.
 
     :param diversity: 0 is the ranking as it was, 1 pure diversity; ``k`` as in :func:`mmr`.
     :raises DataError: for diversity outside [0, 1], ``k`` below 1, or without embeddings.
@@ -83,6 +93,14 @@ def _diversified(run: Run, bench: Bench, strategy: str, *, diversity: float, k: 
     vectors = bench.documents(run.level).vectors()
     if diversity == 0:
         return run
-    candidates = candidates_of(run, bench)
-    chosen = [diversify(vectors[at], relevance, k, strategy, diversity) for at, relevance in candidates]
-    return reordered(run, bench, [each.indices for each in chosen])
+    with np.errstate(all="ignore"):  # of a determinant that is used up
+        candidates = candidates_of(run, bench)
+        chosen = [diversify(vectors[at], relevance, k, strategy, diversity) for at, relevance in candidates]
+    return reordered(run, bench, [each.indices[: _n_told_apart(each, strategy)] for each in chosen])
+
+
+def _n_told_apart(chosen: DiversificationResult, strategy: str) -> int:
+    """Count the choices before a determinant is used up, from where on the order says how float32 rounds."""
+    gains = chosen.selection_scores
+    used_up = np.flatnonzero(~(gains > _NO_VOLUME * gains[0])) if strategy == "dpp" else gains[:0]
+    return int(used_up[0]) if len(used_up) else len(gains)

@@ -44,5 +44,5 @@ def test_what_cannot_be_laid_out() -> None:
             project(np.eye(4), **wrong)
     with pytest.raises(DataError, match=r"shape \(3,\)"):
         project(np.ones(3))
-    with pytest.raises(DataError, match="row 0 .* NaN or infinity"):
+    with pytest.raises(DataError, match=r"row 0 .* NaN or infinity"):
         project(np.full((5, 3), np.inf))

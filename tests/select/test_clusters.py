@@ -40,6 +40,7 @@ def test_a_round_has_the_best_of_each_cluster(labels: list[int]) -> None:
 def grouped(run: Run, bench: Bench, group: np.ndarray) -> tuple[Bench, list[int]]:
     """Give the documents of a group nearly the same direction; and the groups in order of rank."""
     noise = np.random.default_rng(0).standard_normal((len(group), 40)) * 0.01
+    noise[np.bincount(group)[group] == 1] = 0
     vectors = (np.eye(40)[group] + noise).astype(np.float32)
     clear = replace(bench, turn_vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
     return clear, group[clear.documents("turn").at(run.frame["doc_id"])].tolist()
