@@ -54,7 +54,8 @@ def principal_components(rows: np.ndarray, *, n_components: int) -> np.ndarray:
     coordinates = np.zeros((len(rows), n_components), np.float32)
     if len(rows) > 1:
         width = min(n_components, *rows.shape)
-        coordinates[:, :width] = PCA(width, svd_solver="full").fit_transform(rows)
+        with np.errstate(invalid="ignore"):  # the explained share of equal rows
+            coordinates[:, :width] = PCA(width, svd_solver="full").fit_transform(rows)
     return coordinates
 
 
