@@ -21,6 +21,7 @@ _EXPORTS: dict[str, str] = {
     ),
     "MemoryStore": "memlab.store",
     **dict.fromkeys(("Pipeline", "pipeline", "stage"), "memlab.pipelines"),
+    "clusterer": "memlab.registry",
     "explore": "memlab.explorer",
     **dict.fromkeys(("Dataset", "Fact", "Qrels", "Question", "Run", "Session", "Turn", "qrels"), "memlab.records"),
     "run_from_scores": "memlab.records",
@@ -28,7 +29,9 @@ _EXPORTS: dict[str, str] = {
     "load": "memlab.datasets",
     "search": "memlab.lookup",
 }
-_REGISTRIES = {"encoders": "embed", "formats": "datasets", "measures": "evaluate", "stages": "pipelines"}
+_REGISTRIES = {
+    "clusterers": "cluster", "encoders": "embed", "formats": "datasets", "measures": "evaluate", "stages": "pipelines",
+}  # fmt: skip
 _ROOMS = (
     "cluster", "config", "conversation", "datasets", "distributed", "embed", "errors", "evaluate", "experiments",
     "explorer", "figures", "indexing", "knowledge", "language", "learning", "llm", "memories", "pipelines", "records",

@@ -46,7 +46,6 @@ PLACE = {room: i for i, rooms in enumerate(LINE) for room in rooms}
 DOORS = {
     "lancedb": {"store"},
     "lance": {"store"},
-    "hdbscan": {"cluster"},
     "umap": {"cluster"},
     "torch": {"embed", "rerank"},
     "transformers": {"embed", "knowledge"},
