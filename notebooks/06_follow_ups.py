@@ -16,6 +16,15 @@
 # %% [markdown]
 # # What does a follow-up question lose, and what brings it back?
 #
+# On the committed sample (follow-ups written by hand, `best`, no model, 95 % intervals over follow-ups):
+#
+# - As asked, 53.0% [45.9%, 60.1%] of the 183 follow-ups have all their evidence in the first 10 turns; with the words of
+#   the last exchange appended 73.8% [67.2%, 79.8%].
+# - In the form that stands alone it is 80.9% [75.4%, 86.3%].
+# - Raising the sessions in play by 15 % wins 1 and loses 5 of the 183.
+#
+# ![Complete recall by kind of follow-up](../figures/gallery/sample-follow-up-recall.png)
+#
 # "And when was that?" cannot be searched for. The follow-ups of the sample were written by hand, thread by thread, each
 # with the form that stands alone and the messages that answer it. Here each is searched for in up to four forms: as
 # asked, with the words of the last exchange appended (`fallback`), rewritten by a model, and standing alone.
@@ -32,6 +41,7 @@ seed = 0
 
 # %%
 import polars as pl
+from IPython.display import Markdown
 
 import memlab
 from memlab import conversation, evaluate
@@ -107,3 +117,19 @@ held.select(n=pl.col("holds").count(), holds=pl.col("holds").mean(), n_tokens=pl
 
 # %%
 print(made.texts["text"][0][:1200])
+
+# %% [markdown]
+# ## Answer
+
+
+# %%
+def share(form):
+    row = table.filter(kind="all", form=form).row(0, named=True)
+    return "{mean:.1%} [{low:.1%}, {high:.1%}]".format(**row)
+
+
+model = f"; rewritten by a model {share('model')}" if "model" in table["form"] else ""
+Markdown(f"""- As asked, {share("as asked")} of the {n} follow-ups have all their evidence in the first {k} turns; with the words
+  of the last exchange appended {share("fallback")}{model}.
+- In the form that stands alone it is {share("standalone")}.
+- Raising the sessions in play by 15 % wins {won} and loses {lost} of the {n}.""")

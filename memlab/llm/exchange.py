@@ -9,7 +9,6 @@ from typing import Any
 
 from openai import AsyncOpenAI, OpenAIError
 from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json
 
 from memlab.llm.request import Answer, Request, counts
 from memlab.llm.service import Service, redact, where
@@ -70,10 +69,10 @@ async def _attempts(
 def _content(body: bytes) -> tuple[str, str, tuple[int, int]]:
     """Take out of a completion its text, what is wrong with it, and the tokens read and written."""
     try:
-        completion = from_json(body)
+        completion = json.loads(body)
         choice = completion["choices"][0]
         text, reason = choice["message"]["content"], choice.get("finish_reason")
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         return "", "the server sent no JSON with choices and a message", (0, 0)
     usage = completion.get("usage")
     tokens = counts(usage.get("prompt_tokens"), usage.get("completion_tokens")) if isinstance(usage, dict) else (0, 0)
