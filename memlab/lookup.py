@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -25,7 +24,7 @@ _NOTHING = 1e-6  # what a score of zero is after ties were broken
 
 
 def search(
-    data: Dataset | MemoryStore | str | Path,
+    data: Dataset | MemoryStore,
     question: str,
     *,
     scope: str | None = None,
@@ -35,8 +34,7 @@ def search(
 ) -> pl.DataFrame:
     """Find the messages that answer a question; a warning (logger ``memlab``) says where none matches.
 
-    :param data: a dataset, which is encoded once; a store, whose last ingested dataset is asked; or the path of a file
-        that :func:`memlab.load` reads.
+    :param data: a dataset, which is encoded once, or a store, whose last ingested dataset is asked.
     :param scope: whose memory is asked; the only one by default.
     :param k: how many messages at most.
     :param pipeline: ``best`` by default.
@@ -56,10 +54,6 @@ def search(
     if k < 1:
         raise DataError(f"k is {k}; expected at least 1")
     stages = read(pipeline or "best")
-    if isinstance(data, (str, Path)):
-        from memlab.datasets import load
-
-        data = load(data)
     if isinstance(data, Dataset):
         wanted = _scope(data.scopes, scope)
         if wanted not in (benches := _benches.setdefault(data, {})):

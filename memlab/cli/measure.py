@@ -60,8 +60,6 @@ def search(
     asked = place.asked(query)
     if level not in LEVELS:
         raise DataError(f"level is {level!r}; choose turn or session")
-    if not any(letter.isalnum() for letter in query):
-        raise DataError(f"the question {query!r} holds no word; ask for something that was said")
     chosen = place.chosen
     encoder = place.encoder.encoder
     bench = lookup.bench_of(
@@ -73,11 +71,13 @@ def search(
     found = lookup.hits(stages.run(bench, level=level).top(k), bench)
     if found.is_empty():
         typer.echo(f"no {level} of {one_line(place.scope)} matches {short(query)!r}")
-    elif not lookup.shares_words(bench):
-        typer.echo("nothing shares a word with the question: these are the nearest by meaning", err=True)
     for row in found.iter_rows(named=True):
-        where = one_line(row["turn_id"] or row["session_id"])
-        typer.echo(f"{row['rank']:>3}  {row['score']:.4f}  {day(row['time'])}  {where}\n     {short(row['text'])}")
+        where, speaker = one_line(row["turn_id"] or row["session_id"]), f"{row['speaker']}: " * bool(row["speaker"])
+        typer.echo(
+            f"{row['rank']:>3}  {row['score']:.4f}  {day(row['time'])}  {where}\n     {short(speaker + row['text'])}"
+        )
+    if found.height and not lookup.shares_words(bench):
+        typer.echo("nothing shares a word with the question: these are the nearest by meaning")
 
 
 @verb(in_force, "store", "encoder", "on_error", "language", "seed")
