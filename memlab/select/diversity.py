@@ -15,8 +15,8 @@ from memlab.select.candidates import candidates_of, reordered
 if TYPE_CHECKING:
     from pyversity import DiversificationResult
 
-# Share of the first candidate's volume below which a determinant in float32 is zero.
-_NO_VOLUME = 1e-6
+# Share of a candidate's own volume below which float32 cannot tell what it adds from nothing.
+_NO_VOLUME = 1e-5
 
 
 @stage
@@ -93,14 +93,17 @@ def _diversified(run: Run, bench: Bench, strategy: str, *, diversity: float, k: 
     vectors = bench.documents(run.level).vectors()
     if diversity == 0:
         return run
-    with np.errstate(all="ignore"):  # of a determinant that is used up
-        candidates = candidates_of(run, bench)
-        chosen = [diversify(vectors[at], relevance, k, strategy, diversity) for at, relevance in candidates]
-    return reordered(run, bench, [each.indices[: _n_told_apart(each, strategy)] for each in chosen])
+    choices = []
+    for at, relevance in candidates_of(run, bench):
+        with np.errstate(all="ignore"):  # where a determinant is used up
+            chosen = diversify(vectors[at], relevance, k, strategy, diversity)
+        choices.append(chosen.indices[: _adding(chosen, relevance)] if strategy == "dpp" else chosen.indices)
+    return reordered(run, bench, choices)
 
 
-def _n_told_apart(chosen: DiversificationResult, strategy: str) -> int:
-    """Count the choices before a determinant is used up, from where on the order says how float32 rounds."""
-    gains = chosen.selection_scores
-    used_up = np.flatnonzero(~(gains > _NO_VOLUME * gains[0])) if strategy == "dpp" else gains[:0]
-    return int(used_up[0]) if len(used_up) else len(gains)
+def _adding(chosen: DiversificationResult, relevance: np.ndarray) -> int:
+    """Count the choices until a determinant is used up: from there on their order says how float32 rounds."""
+    z = (relevance - relevance.mean()) / max(relevance.std(), 1e-6)
+    own = np.exp(2 * (1 - chosen.diversity) * z)[chosen.indices]
+    used_up = np.flatnonzero(~(chosen.selection_scores > _NO_VOLUME * own))
+    return int(used_up[0]) if len(used_up) else len(own)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -118,9 +116,3 @@ def test_bad_embeddings_and_parameters_are_refused() -> None:
         hdbscan_labels(np.eye(20), min_cluster_size=1)
     with pytest.raises(DataError, match="n_components"):
         hdbscan_labels(np.eye(20), n_components=0)
-
-
-def test_importing_the_package_loads_no_heavy_library() -> None:
-    heavy = "import sys, memlab.cluster; print([m for m in ('umap', 'sklearn', 'numba') if m in sys.modules])"
-    loaded = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
-    assert loaded.stdout.strip() == "[]"

@@ -49,12 +49,6 @@ def test_groups_that_are_there_are_found_for_a_seed(reduce: str) -> None:
     assert (memberships != mixture_memberships(rows, reduce=reduce, seed=3)).nnz == 0
 
 
-def test_a_row_between_two_groups_belongs_to_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    ends = np.repeat(np.eye(2), 20, axis=0) + np.random.default_rng(0).normal(scale=0.25, size=(40, 2))
-    monkeypatch.setattr("memlab.cluster.mixture.THRESHOLD", 0.01)
-    assert (mixture_memberships(np.vstack([ends, [[1.0, 1.0]]]), reduce="pca").toarray() > 0).sum(axis=1).max() > 1
-
-
 def test_what_cannot_be_grouped() -> None:
     with pytest.raises(DataError, match="reduce"):
         mixture_memberships(np.eye(4), reduce="tsne")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memlab.errors import DataError
 from memlab.records import Dataset, Question, Run, Session, Turn, frame, run_from_scores
-from memlab.retrieve import Bench, bm25
+from memlab.retrieve import Bench
 from memlab.select import adaptive, budget, kept_text
 
 Make = Callable[..., tuple[Run, Bench]]
@@ -98,13 +98,6 @@ def test_rare_words_of_the_scope_count_more_and_other_scopes_nothing() -> None:
     for others in (["nothing"], ["dog"] * 50):
         run, bench = ranked(texts, ["cat dog"], others=others)
         assert kept_text(run, bench, content="sentences", limit=16)["text"][0] == "I like the dog."
-
-
-def test_sessions_are_counted_with_their_date_and_can_be_shortened() -> None:
-    _, bench = ranked([DENTIST, "a dog"], ["Which dentist?"])
-    run = bm25(bench, level="session")
-    assert kept_text(run, bench)["n_tokens"].to_list() == bench.documents("session").n_tokens[:1].tolist()
-    assert len(kept_text(run, bench, content="sentences", limit=40)["text"][0]) <= 40
 
 
 def test_form_and_contenders_decide_how_many_are_kept(random_run: Make) -> None:

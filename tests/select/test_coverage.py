@@ -69,11 +69,6 @@ def test_words_weigh_half_and_facets_half(encoder: str | None) -> None:
     assert ((word > 0).ravel() == [False, True, True, False]).all()
 
 
-def test_without_relevance_the_best_match_of_a_single_word_is_that_of_bm25() -> None:
-    run, bench = small(["tea at noon with cake", "no", "tea tea", "green tea"], ["tea?"])
-    assert chosen(run, bench, k=1, lambda_=0.0)[0] == int(retrieve.bm25(bench).frame["doc_id"][0].rsplit("/", 1)[1])
-
-
 def test_what_cannot_be_covered() -> None:
     run, bench = small(["roses", "tulips"], ["roses or tulips?"])
     for wrong in ({"lambda_": 1.5}, {"k": 0}, {"candidates": 0}):

@@ -94,12 +94,6 @@ def test_a_reordering_that_keeps_the_first_and_the_rest(
             assert after[k:] == [d for d in before if d in set(after[k:])]
 
 
-def test_no_diversity_is_the_ranking_as_it_was(random_run: Make) -> None:
-    run, bench = random_run(40, 3, copies=4, levels=2)
-    for got in (mmr(run, bench, lambda_=1.0), dpp(run, bench, diversity=0.0), msd(run, bench, diversity=0.0)):
-        assert got.frame["doc_id"].equals(run.frame["doc_id"])
-
-
 def test_copies_come_last(random_run: Make) -> None:
     run, bench = random_run(40, 1, copies=4, dim=16)
     documents = bench.documents("turn")
