@@ -29,15 +29,18 @@ class ServiceSettings(BaseModel, extra="forbid"):
     query_prompt: str = ""
     document_prompt: str = ""
     max_output: int | None = Field(1024, gt=0)
-    cache: str | None = ".memlab/answers.jsonl"
+    record: str | None = None
+    concurrency: int = Field(4, gt=0, le=64)
+    cache: str | None = ".memlab/answers.jsonl"  # of llm.answers alone; goes with it
     input_price: float | None = Field(None, ge=0, allow_inf_nan=False)
     output_price: float | None = Field(None, ge=0, allow_inf_nan=False)
 
 
 class LLMSettings(BaseModel, extra="forbid"):
-    """The table ``[llm]``: services by name."""
+    """The table ``[llm]``: services by name, and further files of recorded answers, which come first."""
 
     services: dict[str, ServiceSettings] = {}
+    recordings: tuple[str, ...] = ()
 
 
 class IndexSettings(BaseModel, extra="forbid"):

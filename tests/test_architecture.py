@@ -52,6 +52,7 @@ DOORS = {
     "torch": {"embed", "rerank"},
     "transformers": {"embed", "knowledge"},
     "openai": {"llm"},
+    "httpx2": {"llm"},
     "langchain_core": {"memories"},
     "llama_index": {"memories"},
     "mem0": {"memories"},
