@@ -20,7 +20,7 @@ from memlab.embed import Encoder
 from memlab.errors import DataError
 from memlab.evaluate.printing import to_markdown
 from memlab.evaluate.sheets import Entry, Sheet, agrees, meant, mentions, names_somebody, same_words, sheets, wording
-from memlab.knowledge import Resolved, believed, resolve
+from memlab.knowledge import Resolved, active, resolve
 from memlab.knowledge.calibration import wilson
 from memlab.llm import Service
 from memlab.records import Dataset, Fact, frame
@@ -204,7 +204,7 @@ def _facts(reading: _Reading) -> list[_Row]:
     rows: list[_Row] = []
     for name, when, resolved in [("current", None, reading.end), *(("as-of", *pair) for pair in reading.on)]:
         heard: set[str] = set()
-        for row in believed(resolved, as_of=when).iter_rows(named=True):
+        for row in active(resolved, as_of=when).iter_rows(named=True):
             verdict, lines = _verdict(row, reading, when)
             heard |= {entry.group for entry in lines if verdict == "right"}
             if verdict != "neutral":
