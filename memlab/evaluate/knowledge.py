@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab import datasets, indexing
+from memlab import datasets
 from memlab.config import IndexSettings
 from memlab.embed import Encoder
 from memlab.errors import DataError

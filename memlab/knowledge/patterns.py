@@ -10,38 +10,39 @@ from memlab.language.sentences import sentences
 from memlab.records import Fact
 
 MEASURED = "few facts: of chats by other writers a tenth or less"
-_NAME = r"(?P<o>(?:the )?[A-ZÀ-Þ0-9][\w'&.-]*(?: (?:of |the |and |& )?[A-ZÀ-Þ0-9][\w'&.-]*){0,4})"
+_PROPER = r"[A-ZÀ-Þ0-9][\w'&-]*(?: (?:of |the |and |& )?[A-ZÀ-Þ0-9][\w'&-]*){0,4}"
+_CALLED = rf"(?P<o>{_PROPER})"
+_NAME = rf"(?P<o>(?:(?:the|my|a|an) )?(?:{_PROPER}|[\w'&-]+))"
 _NOUN = r"(?P<o>(?:(?:a|an|the|my|our|some|two|three|four|five|six|\d+) )?[\w'-]+(?: [\w'-]+){0,2})"
-_END = r"(?= (?:now|and|but|so|since|because|for|with|who|which|as|from|again|last|this|these|after|anymore)\b|[,.;:!?()–—]|$)"
-_I = r"\b(?:I|i)(?: (?:just|also|now|still|finally|currently|actually|really))*"
-_AM = rf"{_I}(?: am|'m|m)(?: (?:just|also|now|still|finally|currently|actually))*"
+_END = r"(?= (?:now|and|but|so|since|because|for|with|who|which|as|from|again|last|this|these|after|any ?more)\b|[,.;:!?()–—]|$)"
+_I = r"(?:^|\b(?:I|i) )(?:(?:just|also|now|still|finally|currently|actually|really) )*"
+_AM = r"(?:^|\b(?:I am|I'm|i'm|im|i am) )(?:(?:just|also|now|still|finally|currently|actually) )*"
 _MY = r"\b[Mm]y(?: new)? (?P<what>[a-z][\w-]*(?: [a-z][\w-]*){0,2})"
 
 _PATTERNS: tuple[tuple[str, str], ...] = (
-    (rf"{_I} (?:work|started|start|got a job|am working|'m working)(?: \w+)? (?:at|for) {_NAME}", "works at"),
-    (rf"{_I} (?:left|quit|resigned from|no longer work at|don't work at) {_NAME}", "no longer works at"),
-    (rf"{_I} (?:work|am working|'m working) as (?:an? |the )?{_NOUN}", "works as"),
-    (rf"{_I} report to {_NAME}", "reports to"),
-    (rf"{_I} (?:live|am living|'m living) (?:in|on|at) {_NAME}", "lives in"),
-    (rf"{_I} (?:have |'ve )?moved (?:back )?to {_NAME}", "lives in"),
-    (rf"{_I} (?:moved out of|moved away from|no longer live in|don't live in) {_NAME}", "no longer lives in"),
-    (rf"{_I} (?:live|moved in|moved back in|am living) with {_NAME}", "lives with"),
-    (rf"{_I} stud(?:y|ied) (?:\w+ )?at {_NAME}", "studies at"),
-    (rf"{_AM} (?:originally )?from {_NAME}", "is from"),
-    (rf"{_AM} (?:dating|engaged to|married to) {_NAME}", "is dating"),
-    (rf"{_I} (?:broke|split) up with {_NAME}", "broke up with"),
-    (rf"{_AM} (?P<o>\d{{1,2}}|[a-z]+(?:-[a-z]+)?) years old", "is years old"),
-    (rf"{_AM} allergic to {_NOUN}", "is allergic to"),
-    (rf"{_AM} (?P<o>vegan|vegetarian|retired|pregnant|divorced|single|diabetic)", "is"),
-    (rf"{_I} (?:don't|do not|never) eat {_NOUN}", "does not eat"),
-    (rf"{_I} (?:stopped|quit|gave up|no longer) (?:eat|eating) {_NOUN}", "no longer eats"),
-    (rf"{_I} drive {_NOUN}", "drives"),
-    (rf"{_I} speak {_NAME}", "speaks"),
-    (rf"{_I} play (?:the )?{_NOUN}", "plays"),
-    (rf"{_I} (?:have|own|adopted|got) (?P<o>(?:a|an|two|three|four|five|\d+) (?:\w+ )?"
+    (rf"{_I}(?:work|started|start|got a job|am working|'m working)(?: \w+)? (?:at|for) {_NAME}", "works at"),
+    (rf"{_I}(?:left|quit|resigned from|no longer work at|don't work at) {_NAME}", "no longer works at"),
+    (rf"{_I}(?:work|am working|'m working) as (?:an? |the )?{_NOUN}", "works as"),
+    (rf"{_I}report to {_NAME}", "reports to"),
+    (rf"{_I}(?:live|am living|'m living) (?:in|on|at) {_NAME}", "lives in"),
+    (rf"{_I}(?:have |'ve )?moved (?:back )?to {_NAME}", "lives in"),
+    (rf"{_I}(?:moved out of|moved away from|no longer live in|don't live in) {_NAME}", "no longer lives in"),
+    (rf"{_I}(?:live|moved in|moved back in|am living) with {_NAME}", "lives with"),
+    (rf"{_I}stud(?:y|ied) (?:\w+ )?at {_NAME}", "studies at"),
+    (rf"{_AM}(?:originally )?from {_NAME}", "is from"),
+    (rf"{_AM}(?:dating|engaged to|married to) {_NAME}", "is dating"),
+    (rf"{_I}(?:broke|split) up with {_NAME}", "broke up with"),
+    (rf"{_AM}(?P<o>\d{{1,2}}|[a-z]+(?:-[a-z]+)?) years old", "is years old"),
+    (rf"{_AM}allergic to {_NOUN}", "is allergic to"),
+    (rf"{_AM}(?P<o>vegan|vegetarian|retired|pregnant|divorced|single|diabetic)", "is"),
+    (rf"{_I}(?:don't|do not|never) eat {_NOUN}", "does not eat"),
+    (rf"{_I}(?:stopped|quit|gave up|no longer) (?:eat|eating) {_NOUN}", "no longer eats"),
+    (rf"{_I}drive {_NOUN}", "drives"),
+    (rf"{_I}speak {_NAME}", "speaks"),
+    (rf"{_I}play (?:the )?{_NOUN}", "plays"),
+    (rf"{_I}(?:have|own|adopted|got) (?P<o>(?:a|an|two|three|four|five|\d+) (?:\w+ )?"
      r"(?:dog|cat|puppy|kitten|rabbit|horse|bird|fish|hen|goat|sister|brother|son|daughter|kid|bike|car|van)s?)", "has"),
-    (rf"{_MY} is (?:now |called |named )+{_NAME}", "is"),
-    (rf"{_MY}(?: is|'s) {_NAME}", "is"),
+    (rf"{_MY}(?: is|'s) (?:now |called |named )*{_CALLED}", "is"),
     (rf"{_MY} (?:code|number|password|pin|combination)(?: is|:|'s)(?: now)? (?P<o>\S*\d\S*)", "is"),
 )  # fmt: skip
 _READ = tuple((re.compile(pattern + _END), predicate) for pattern, predicate in _PATTERNS)
