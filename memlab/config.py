@@ -202,3 +202,37 @@ def _environment() -> dict[str, Any]:
         return EnvSettingsSource(Settings)()
     except Exception as error:  # pydantic-settings raises its own kinds for a variable that is no JSON
         raise DataError(f"a {PREFIX}* variable cannot be read: {error}; write lists and tables as JSON") from error
+
+
+def write_settings(path: Path, under: str, tables: Mapping[str, Any]) -> Path:
+    """Put values into a table of a settings file, such as ``[confidence]``, and leave everything else as it is.
+
+    :param tables: numbers, texts and tables by name; an empty table is taken out of the file.
+    :raises DataError: when the file is not valid TOML, or holds the table in a way that cannot be changed alone:
+        nothing is written.
+    """
+    import tomlkit
+
+    from memlab.files import atomic
+
+    try:
+        old = path.read_bytes().decode() if path.exists() else ""
+        wanted, document = tomllib.loads(old), tomlkit.parse(old)
+    except (tomllib.TOMLDecodeError, tomlkit.exceptions.TOMLKitError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not valid TOML: {error}; mend that line first") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+    outer = document.setdefault(under, tomlkit.table(is_super_table=True))
+    kept = {**wanted.get(under, {}), **tables} if isinstance(outer, Mapping) else {}
+    wanted[under] = {name: value for name, value in kept.items() if value != {}}
+    for name, value in tables.items() if isinstance(outer, Mapping) else ():
+        outer.pop(name, None)
+        if value != {}:
+            outer[name] = value
+    new = tomlkit.dumps(document)
+    if tomllib.loads(new) != wanted:
+        by_hand = tomlkit.dumps({under: tables})
+        raise DataError(f"{path} holds {under} in a way that cannot be changed alone; write this by hand:\n{by_hand}")
+    with atomic(path.resolve()) as stream:
+        stream.write(new.encode())
+    return path
