@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +59,23 @@ class Answer:
     tokens: tuple[int, int] = (0, 0)
     seconds: float = 0.0
     recorded: bool = False
+
+
+def unanswered(answers: Sequence[Answer], what: str) -> str:
+    """Say in one line how many requests have no answer, why the first has none, and what to do; nothing if all have.
+
+    :param what: what was asked for, in the plural, such as ``rewrites``.
+
+    >>> from memlab.llm import Answer, unanswered
+    >>> unanswered([Answer("yes"), Answer(None, "not recorded")], "rewrites")
+    '1 of 2 rewrites came from no model (not recorded); service="NAME" or --service NAME asks one'
+    """
+    errors = [answer.error for answer in answers if answer.value is None]
+    if not errors:
+        return ""
+    counted = f"{len(errors):,} of {len(answers):,} {what} came from no model ({errors[0]})"
+    advice = "" if errors[0].startswith("service") else '; service="NAME" or --service NAME asks one'
+    return counted + advice
 
 
 def counts(read: Any, written: Any) -> tuple[int, int]:
