@@ -46,18 +46,18 @@ class LLMSettings(BaseModel, extra="forbid"):
 class IndexSettings(BaseModel, extra="forbid"):
     """The table ``[index]``: what is made of a session once it is closed; see :mod:`memlab.indexing`.
 
-    :param service: what makes it: ``extractive`` (no model), or the name of a service of ``[llm.services]``.
+    :param service: what makes it: ``recorded`` (answers that were written down, see :func:`memlab.llm.ask`),
+        ``extractive`` (no model), or the name of a service of ``[llm.services]``.
     :param version: raise it to make everything anew.
     :param min_turns: a session with fewer turns has its facts read, and no summary.
     :param max_input: characters of a session that are read; of a longer one, its first turns.
     :param batch: sessions that are written at once.
     :param summaries: whether sessions are summarised.
-    :param facts: whether entities, facts and relations are extracted.
+    :param facts: whether entities and facts are extracted.
     :param observations: whether statements that the source carries count as facts.
-    :param ner: a token-classification model for entities: a directory or a hub id.
     """
 
-    service: str = Field(default="extractive", min_length=1)
+    service: str = Field(default="recorded", min_length=1)
     version: int = Field(default=1, ge=0)
     min_turns: int = Field(default=4, ge=1)
     max_input: int = Field(default=40_000, ge=200)
@@ -65,11 +65,10 @@ class IndexSettings(BaseModel, extra="forbid"):
     summaries: bool = True
     facts: bool = True
     observations: bool = True
-    ner: str | None = None
 
 
 class RecallSettings(BaseModel, extra="forbid"):
-    """The table ``[recall]``: what a fact's rank is made of; see :mod:`memlab.knowledge.search`.
+    """The table ``[recall]``: what a fact's rank is made of; see :mod:`memlab.knowledge.recall`.
 
     :param vector: weight of the similarity of question and fact.
     :param graph: weight of the fact's nearness to the question's entities in the graph.
@@ -99,7 +98,6 @@ class Settings(BaseSettings):
     :param index: what is made of finished sessions.
     :param recall: how facts are ranked.
     :param confidence: how sure a fact is; see :class:`memlab.knowledge.ConfidenceSettings`.
-    :param people: a person's name with their other names, or a scope with such a table of its own.
 
     >>> from memlab.config import Settings
     >>> Settings().encoder
@@ -123,7 +121,6 @@ class Settings(BaseSettings):
     index: IndexSettings = IndexSettings()
     recall: RecallSettings = RecallSettings()
     confidence: dict[str, Any] = {}
-    people: dict[str, tuple[str, ...] | dict[str, tuple[str, ...]]] = {}
 
     @classmethod
     def settings_customise_sources(

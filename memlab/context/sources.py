@@ -9,7 +9,7 @@ import polars as pl
 
 from memlab.embed.text import turn_text
 from memlab.errors import DataError
-from memlab.knowledge.search import search_facts, search_summaries
+from memlab.knowledge.recall import search_facts, search_summaries
 from memlab.language.calendar import written
 from memlab.language.dating import dated
 from memlab.records import TIMESTAMP, Run
@@ -152,7 +152,7 @@ def _messages(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def known_facts(ranked: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
-    """Give facts, as :func:`memlab.knowledge.search.search_facts` ranked them, as rows of :data:`ITEM`."""
+    """Give facts, as :func:`memlab.knowledge.recall.search_facts` ranked them, as rows of :data:`ITEM`."""
     lines = facts.select(
         ref="fact_id",
         head=pl.lit(""),
@@ -173,7 +173,7 @@ def summary_lines(
     A summary has at most ``max_chars`` characters, its window and topics included; a sentence that goes over is cut at
     a clause, and those after it are left out.
 
-    :param ranked: ``query_id``, ``rank`` and the id, such as :func:`memlab.knowledge.search.search_summaries` gives.
+    :param ranked: ``query_id``, ``rank`` and the id, such as :func:`memlab.knowledge.recall.search_summaries` gives.
     :param summaries: rows of :class:`memlab.records.Summary`, or others with its id (``by``), ``sentences``,
         ``evidence``, ``topics``, ``start`` and ``end``.
     :param most: summaries of a question.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab import datasets
+from memlab import datasets, indexing
 from memlab.config import IndexSettings
 from memlab.embed import Encoder
 from memlab.errors import DataError
@@ -55,7 +55,7 @@ def measure_folder(
     folder: str | Path,
     *,
     settings: IndexSettings | None = None,
-    service: Service | None = None,
+    service: str | Service | None = None,
     encoder: Encoder | None = None,
 ) -> pl.DataFrame:
     """Index the chats of a folder in a store of their own, and hold what is known against their answer sheets.
@@ -98,13 +98,12 @@ def measure_chat(sheet: Sheet, data: Dataset, known: Callable[..., Resolved]) ->
 
     >>> from functools import partial
     >>> import memlab
-    >>> from memlab.evaluate.knowledge import measure_chat, totals
+    >>> from memlab.evaluate.knowledge import frozen, measure_chat, totals
     >>> from memlab.evaluate.sheets import sheets
     >>> from memlab.knowledge import resolve
-    >>> from memlab.knowledge.extraction import by_rule
     >>> sheet = sheets("data/facts/dev")[0]
     >>> data = memlab.datasets.load(sheet.log)
-    >>> known = partial(resolve, by_rule(data.turns).facts)
+    >>> known = partial(resolve, frozen("data/facts/frozen.jsonl", sheet, data))
     >>> totals(measure_chat(sheet, data, known)).filter(measure="silence")["n"].item()
     46
     """

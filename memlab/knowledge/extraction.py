@@ -177,7 +177,7 @@ def extract(
         for (session, rows), answer in zip(sessions.items(), ask(requests, service, progress=progress), strict=True):
             told[session] = ("fallback", answer.error, PATTERNS)
             if answer.value is not None:
-                told[session], read[session] = ("ok", None, _name(service)), rows
+                told[session], read[session] = ("ok", None, name_of(service)), rows
                 entities += _entities(answer.value.entities, rows)
                 facts = _facts(answer.value.facts, rows) | facts
     for session, rows in sessions.items():
@@ -185,7 +185,7 @@ def extract(
             facts |= {fact.fact_id: fact for fact in patterns.facts(rows)}
     known = pl.concat([before.facts, frame(Fact, facts.values())])
     ended, reasons = _ended(read, known, service) if read else ({}, {})
-    told |= {session: ("fallback", reason, _name(service)) for session, reason in reasons.items()}
+    told |= {session: ("fallback", reason, name_of(service)) for session, reason in reasons.items()}
     outcomes = {"session_id": pl.String(), "status": pl.String(), "reason": pl.String(), "service": pl.String()}
     rows = [(session, *how) for session, how in told.items()]
     return Extracted(
@@ -251,7 +251,7 @@ def _third(verb: str) -> str:
     return verb + ("es" if re.search(r"(?:s|x|ch|sh|zz|o)$", verb) else "s")
 
 
-def _name(service: str | Service | None) -> str | None:
+def name_of(service: str | Service | None) -> str | None:
     return service.name if isinstance(service, Service) else service
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -46,14 +47,15 @@ def build(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> networkx
     graph = networkx.Graph()
     told = facts.select("fact_id", "subject", "predicate", "object", "speaker").rows() if facts.height else []
     named = [] if entities is None else entities["name"].to_list()
-    names = {key for name in named if (key := _key(name))}
+    names = {key: name for name in reversed(named) if (key := _key(name))}
     for _, subject, _, value, speaker in told:
         short = value if len(words(value)) <= _LONGEST else ""
-        names |= {key for text in (subject, short, speaker or "") if (key := _key(text))}
-    graph.add_nodes_from(("name", key) for key in names)
+        names |= {key: text for text in (subject, short, speaker or "") if (key := _key(text)) and key not in names}
+    for key, name in names.items():
+        graph.add_node(("name", key), name=name)
     for fact, subject, predicate, value, _ in told:
         stems = _key(f"{subject} {predicate} {value}")
-        for key in {*_spans(stems, names), *_spans(_key(subject), names)}:
+        for key in dict.fromkeys([*_spans(stems, names.keys()), *_spans(_key(subject), names.keys())]):
             graph.add_edge(("fact", fact), ("name", key))
         for word in stems:
             if not _stopped(word):
@@ -118,7 +120,7 @@ def _stopped(word: str) -> bool:
     return word in _stops()
 
 
-def _spans(stems: tuple[str, ...], names: set[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _spans(stems: tuple[str, ...], names: Collection[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Find the names that stand in a text, the longest first; what one covers is not looked at again."""
     free, found = [True] * len(stems), list[tuple[str, ...]]()
     for length in range(min(6, len(stems)), 0, -1):

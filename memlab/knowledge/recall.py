@@ -86,7 +86,8 @@ def search_facts(
             network = graphs.build(known)
         for row, (query, text) in enumerate(its.select("query_id", "text").iter_rows()):
             near = graphs.relevance(network, text) if network is not None else {}
-            names = [" ".join(key) for kind, key in graphs.seeds(network, text) if kind == "name"] if near else []
+            named = graphs.seeds(network, text) if network is not None else []
+            names = [network.nodes[node]["name"] for node in named if node[0] == "name"] if network is not None else []
             ranked = known.select(
                 pl.lit(query).alias("query_id"), "fact_id", "last_access",
                 vector=pl.Series(cosines[row]),
