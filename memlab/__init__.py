@@ -29,7 +29,7 @@ _REGISTRIES = {"encoders": "embed", "formats": "datasets", "measures": "evaluate
 _ROOMS = (
     "cluster", "config", "context", "datasets", "distributed", "embed", "errors", "evaluate", "experiments", "explorer",
     "figures", "indexing", "knowledge", "language", "learning", "llm", "memories", "pipelines", "records", "registry",
-    "rerank", "retrieve", "rewrite", "rollup", "select", "sessions", "store", "summarize",
+    "rerank", "retrieve", "rewrite", "select", "sessions", "store", "summaries",
 )  # fmt: skip
 
 __all__ = ["__version__", *_EXPORTS, *_REGISTRIES, *_ROOMS]

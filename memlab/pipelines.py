@@ -19,7 +19,7 @@ from typing import Annotated, Any, get_origin
 import polars as pl
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
-import memlab.rollup
+import memlab.summaries.tree
 import memlab.select  # noqa: F401  registers its stages, as the other rooms do
 from memlab.errors import DataError, PipelineError
 from memlab.files import digest
