@@ -28,7 +28,7 @@ from memlab.records import TIMESTAMP, Dataset, IndexEvent, IndexState, Summary, 
 from memlab.sessions import GAP
 from memlab.store import MemoryStore
 from memlab.store.registry import INDEX_TABLES, text_hashes
-from memlab.summarize import summarize
+from memlab.summaries import summarize
 
 EXTRACTIVE = "extractive"
 EARLIER, EARLIER_CHARS = 8, 300
@@ -233,16 +233,12 @@ def _made(work: Work, data: Dataset, batch: pl.DataFrame) -> Made:
     turns, cut = _capped(data.turns, chosen.max_input)
     parts: dict[str, pl.DataFrame] = {}
     outcomes = [batch.select("session_id", status=pl.lit("ok")).join(cut, on="session_id", how="left")]
-    names: dict[str, list[str]] = {}
     facts = [frame(extraction.Fact)]
     if chosen.facts and (work.service or english(work.language, "the reading of facts")):
         extracted = extraction.extract(turns, service=work.service, before=work.before)
         outcomes.append(extracted.outcomes)
         facts.append(extracted.facts)
         parts["entities"] = extracted.entities
-        most = extracted.entities.sort(pl.col("evidence").list.len(), descending=True, maintain_order=True)
-        grouped = most.group_by("session_id", maintain_order=True).agg(pl.col("name").head(12))
-        names = dict(grouped.iter_rows())
     if chosen.observations and data.annotations.filter(pl.col("kind") == "observation").height:
         facts.append(from_observations(data))
     # A message without a time counts as heard now.
@@ -254,12 +250,12 @@ def _made(work: Work, data: Dataset, batch: pl.DataFrame) -> Made:
         why = pl.format("no summary: {} turns, and min_turns is {}", "n_turns", pl.lit(chosen.min_turns))
         outcomes.append(batch.filter(few).select("session_id", status=pl.lit("ok"), reason=why))
         long = turns.join(batch.filter(~few), on="session_id", how="semi", maintain_order="left")
-        asked = work.service if isinstance(work.service, Service) else None
-        summaries = summarize(long, service=asked, entities=names, version=work.version, now=work.now)
-        outcomes.append(summaries.outcomes)
+        summaries = summarize(long, service=work.service, version=work.version, now=work.now)
+        unanswered = pl.when(pl.col("reason") == "").then(pl.lit("ok")).otherwise(pl.lit("fallback"))
+        outcomes.append(summaries.select("session_id", status=unanswered, reason="reason"))
         # What the session is, not what of it was read.
         whole = data.sessions.select("session_id", "start", "end", "participants", "n_turns")
-        rows = summaries.rows.drop("start", "end", "participants", "n_turns")
+        rows = summaries.drop("start", "end", "participants", "n_turns")
         parts["summaries"] = rows.join(whole, on="session_id", maintain_order="left").select(*schema(Summary))
     return Made(parts, _worst(outcomes))
 

@@ -20,10 +20,10 @@ from memlab.knowledge.confidence import ConfidenceSettings
 from memlab.knowledge.decay import FAMILIES, SPACE, Accesses, AnyCurve, PlateauLinear, family, parameters
 
 CONSTANT, DEFAULT, POOLED, OWN = "constant", "default", "pooled", "per predicate"
-MIN_OBSERVATIONS, MIN_LABELS, RESAMPLES = 20, 100, 200
+MIN_OBSERVATIONS, MINLABELS, RESAMPLES = 20, 100, 200
 CLIP = 1e-6  # chances are kept this far from 0 and 1: a curve that is sure and wrong costs 13.8 nats, not infinity
 _SCREENED, _STARTS, _CONFIDENCE = 64, 3, 0.9
-_LABELS: dict[str, Any] = {
+LABELS: dict[str, Any] = {
     "fact_id": pl.String(), "predicate": pl.String(), "age_days": pl.Float64(), "accesses_days": pl.List(pl.Float64()),
     "still_true": pl.Boolean(),
 }  # fmt: skip
@@ -99,10 +99,10 @@ def read_labels(path: str | Path) -> pl.DataFrame:
             frame = frame.with_columns(accesses_days=pl.lit(None))
         elif not isinstance(frame.schema["accesses_days"], pl.List):
             frame = frame.with_columns(pl.col("accesses_days").cast(pl.String).str.split(";"))
-        frame = frame.select(pl.col(name).cast(kind) for name, kind in _LABELS.items())
+        frame = frame.select(pl.col(name).cast(kind) for name, kind in LABELS.items())
     except (OSError, pl.exceptions.PolarsError, KeyError) as error:
         reason = str(error).splitlines()[0]
-        raise DataError(f"{path}: {reason}; labels are a .csv, .jsonl or .parquet with {', '.join(_LABELS)}") from error
+        raise DataError(f"{path}: {reason}; labels are a .csv, .jsonl or .parquet with {', '.join(LABELS)}") from error
     _Observed.of(frame)
     return frame
 
@@ -284,7 +284,7 @@ def compare(
     families: Sequence[str] = tuple(FAMILIES),
     folds: int = 5,
     group: str = "fact_id",
-    min_labels: int = MIN_LABELS,
+    min_labels: int = MINLABELS,
     seed: int = 0,
 ) -> Comparison:
     """Predict each fact by curves fitted without it, for every family, pooled and by predicate.
@@ -367,7 +367,7 @@ def _interval(values: np.ndarray, group: np.ndarray) -> tuple[float | None, floa
 
 
 def recommend(
-    observations: pl.DataFrame, *, comparison: Comparison | None = None, min_labels: int = MIN_LABELS, seed: int = 0
+    observations: pl.DataFrame, *, comparison: Comparison | None = None, min_labels: int = MINLABELS, seed: int = 0
 ) -> Recommendation:
     """Choose the simplest family that is not surely worse than the best, and fit it to all observations.
 
