@@ -19,8 +19,6 @@ from typing import Annotated, Any, get_origin
 import polars as pl
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
-import memlab.summaries.tree
-import memlab.select  # noqa: F401  registers its stages, as the other rooms do
 from memlab.errors import DataError, PipelineError
 from memlab.files import digest
 from memlab.records import LEVELS, Level, Run

@@ -43,7 +43,9 @@ def list_(
     resolved = place.resolved() if kind == "timeline" else None
     every = listed(kind, summaries=place.rows("summaries"), entities=place.rows("entities"), resolved=resolved)
     if every.is_empty():
-        raise DataError(f"no {kind}: {place.scope!r} of {place.dataset!r} {why_nothing(place.store, place.dataset, place.scope)}")
+        raise DataError(
+            f"no {kind}: {place.scope!r} of {place.dataset!r} {why_nothing(place.store, place.dataset, place.scope)}"
+        )
     rows = chosen(every, place, session=session, since=since)
     written = evidence_of(place, rows if json else rows.head(most), wanted=evidence)
     if json:

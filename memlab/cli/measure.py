@@ -198,9 +198,7 @@ def why(
 @verb(in_force, "encoder")
 def knowledge(
     chosen: Settings,
-    folder: Annotated[
-        Path, typer.Argument(help="Chats with gold facts, such as data/facts/dev.", show_default=False)
-    ],
+    folder: Annotated[Path, typer.Argument(help="Chats with gold facts, such as data/facts/dev.", show_default=False)],
     service: Annotated[
         str | None, typer.Option(help="recorded, extractive, or one of [llm.services]; the setting index.service.")
     ] = None,

@@ -14,7 +14,6 @@ from memlab.cli._memory import (
     print_wrapped,
     ranked_facts,
     ranked_summaries,
-    read_date,
     scored_facts,
 )
 from memlab.cli.listing import Evidence, Json, Most, Session, chosen, evidence_of, print_json, print_turns

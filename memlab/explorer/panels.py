@@ -14,11 +14,10 @@ from typing import Any
 
 import polars as pl
 
-from memlab.config import RecallSettings
+from memlab.config import RecallSettings, write_settings
 from memlab.embed.base import Encoder
 from memlab.errors import DataError, MemlabError, ModelError
 from memlab.figures.origin import RUNNING
-from memlab.config import write_settings
 from memlab.knowledge import recall
 
 _BLUE, _ORANGE, _INDENT = "#0072B2", "#D55E00", "\u2003"

@@ -174,7 +174,9 @@ def _ages(facts: pl.DataFrame, now: datetime) -> tuple[Accesses | None, np.ndarr
         return None, age.clip(0).fill_null(np.nan).to_numpy()
     ages = pl.col("accesses").list.eval(days(pl.element())).list.eval(pl.element().filter(pl.element() >= 0))
     lists = facts.select(age=age, ages=ages).with_row_index("row")
-    last = pl.when(pl.col("age") >= 0).then("age").otherwise(pl.coalesce(pl.col("ages").list.min(), pl.col("age").clip(0)))
+    last = (
+        pl.when(pl.col("age") >= 0).then("age").otherwise(pl.coalesce(pl.col("ages").list.min(), pl.col("age").clip(0)))
+    )
     age = lists.select(last).to_series()
     flat = lists.select("row", "ages", last=age.fill_null(0)).explode("ages", empty_as_null=True)
     each = flat["ages"].fill_null(flat["last"]).to_numpy()

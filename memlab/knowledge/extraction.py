@@ -168,7 +168,7 @@ def extract(
     """
     before = before or Before()
     sessions = {str(key[0]): part.to_dicts() for key, part in turns.group_by("session_id", maintain_order=True)}
-    told = {session: ("ok", None, PATTERNS) for session in sessions}
+    told = dict.fromkeys(sessions, ("ok", None, PATTERNS))
     facts: dict[str, Fact] = {}
     entities: list[Entity] = []
     read: dict[str, list[dict[str, Any]]] = {}
@@ -189,7 +189,9 @@ def extract(
     outcomes = {"session_id": pl.String(), "status": pl.String(), "reason": pl.String(), "service": pl.String()}
     rows = [(session, *how) for session, how in told.items()]
     return Extracted(
-        frame(Fact, (ended | facts).values()), frame(Entity, entities), pl.DataFrame(rows, schema=outcomes, orient="row")
+        frame(Fact, (ended | facts).values()),
+        frame(Entity, entities),
+        pl.DataFrame(rows, schema=outcomes, orient="row"),
     )
 
 

@@ -34,7 +34,9 @@ def listed(kind: str, *, summaries: pl.DataFrame, entities: pl.DataFrame, resolv
         rows = pl.concat(parts)
     elif kind == "entities":
         starts = summaries.select("session_id", "start")
-        named = entities.join(starts, on="session_id", how="left", maintain_order="left").sort("start", nulls_last=False)
+        named = entities.join(starts, on="session_id", how="left", maintain_order="left").sort(
+            "start", nulls_last=False
+        )
         n, since = pl.col("session_id").n_unique(), pl.col("start").min().dt.date()
         rows = named.group_by("name", "type", maintain_order=True).agg(
             pl.col("session_id").last(), start=pl.col("start").max(), evidence=pl.col("evidence").explode().unique(),

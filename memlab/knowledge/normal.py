@@ -17,10 +17,12 @@ IS, NOT, PLAN = "is", "not", "plan"
 CORRECT, HINT, UPDATE = "correct", "hint", "update"
 _KEPT = 100_000  # texts of which the normal form is remembered
 
-_SELF = frozenset("i me myself user speaker my mine".split())
-_UNCHANGING = frozenset("now currently still already also really just recently always usually actually".split())
-_COMPANY = frozenset("inc ltd llc corp gmbh co city".split())
-_SPELLINGS = dict(zip("colour favourite mum mom dad tv".split(), "color favorite mother mother father television".split(),
+_SELF = frozenset(["i", "me", "myself", "user", "speaker", "my", "mine"])
+_UNCHANGING = frozenset(
+    ["now", "currently", "still", "already", "also", "really", "just", "recently", "always", "usually", "actually"]
+)
+_COMPANY = frozenset(["inc", "ltd", "llc", "corp", "gmbh", "co", "city"])
+_SPELLINGS = dict(zip(["colour", "favourite", "mum", "mom", "dad", "tv"], ["color", "favorite", "mother", "mother", "father", "television"],
                       strict=True))  # fmt: skip
 _CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "usd": "dollar", "eur": "euro", "gbp": "pound"}
 _AUXILIARIES = FINITE_AUXILIARIES | BE

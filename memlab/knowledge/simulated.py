@@ -90,7 +90,7 @@ def observations(facts: pl.DataFrame, truth: pl.DataFrame, *, dates: Sequence[da
     >>> from memlab.knowledge import simulated, tuning
     >>> facts, truth = simulated.simulate(4_000, seed=1, hazards={"lives in": 1.0})
     >>> seen = simulated.observations(facts, truth, dates=[facts["asserted_at"].max()])
-    >>> fitted = tuning.fit(seen, "exponential", resamples=0).curve
+    >>> fitted = tuning.fit(seen, "exponential", intervals=False).curve
     >>> 150 < fitted.half_life_days < 400  # the true one: 365 · ln 2 = 253
     True
     """

@@ -30,9 +30,51 @@ _SINGLE = {
 GROUPS = {relation(phrase): group for group, phrases in _SINGLE.items() for phrase in phrases}
 """Relations of which a subject has one value at a time, by normal form; those of one group replace each other."""
 _SEVERAL = frozenset(
-    "sister brother son daughter kid child aunt uncle cousin niece nephew grandson granddaughter friend colleague "
-    "coworker neighbour neighbor roommate flatmate housemate teammate bandmate sibling twin student stepson "
-    "stepdaughter dog cat puppy pup kitten hamster rabbit bunny parrot horse pony fish goldfish bird pet".split()
+    [
+        "sister",
+        "brother",
+        "son",
+        "daughter",
+        "kid",
+        "child",
+        "aunt",
+        "uncle",
+        "cousin",
+        "niece",
+        "nephew",
+        "grandson",
+        "granddaughter",
+        "friend",
+        "colleague",
+        "coworker",
+        "neighbour",
+        "neighbor",
+        "roommate",
+        "flatmate",
+        "housemate",
+        "teammate",
+        "bandmate",
+        "sibling",
+        "twin",
+        "student",
+        "stepson",
+        "stepdaughter",
+        "dog",
+        "cat",
+        "puppy",
+        "pup",
+        "kitten",
+        "hamster",
+        "rabbit",
+        "bunny",
+        "parrot",
+        "horse",
+        "pony",
+        "fish",
+        "goldfish",
+        "bird",
+        "pet",
+    ]
 )
 """What one may have several of, so that another value stands beside the first."""
 _COUNTING = {relation(phrase) for phrase in ("has", "teaches", "takes")}
@@ -396,6 +438,7 @@ class _Scope:
             before = self.last.get((mark.subject, mark.relation))
             if before and not before.closed and before.mark.key != mark.key and before.mark.read.mode == mode:
                 yield NEW, before
+
 
 def _open(runs: list[_Run]) -> Iterator[_Run]:
     return (run for run in reversed(runs) if run.closed is None and run.corrected is None)

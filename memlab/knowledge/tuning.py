@@ -1,7 +1,8 @@
 """Decay tuned to labelled observations: whether a fact of some age was still true.
 
 The chance of "still true" is the curve read as a survival function, so the likelihood is Bernoulli (current-status
-data). Intervals come from the bootstrap over facts; families are compared on facts that they have not seen.
+data). Intervals come from the profile likelihood: percentiles of the bootstrap held the true value in only 82 to 86 of
+100 simulated sets. Families are compared on facts that they have not seen.
 """
 
 from __future__ import annotations
@@ -135,17 +136,15 @@ def simulate(
     )
 
 
-def fit(
-    observations: pl.DataFrame, name: str, *, resamples: int = RESAMPLES, group: str = "fact_id", seed: int = 0
-) -> Fit:
-    """Fit a decay family by maximum likelihood, with 90 % intervals from the bootstrap over groups.
+def fit(observations: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 0) -> Fit:
+    """Fit a decay family by maximum likelihood, with 90 % intervals from the profile likelihood.
 
-    The best of 64 places drawn within the bounds start a Nelder–Mead search each, since the plateau has corners.
+    The best of 64 places drawn within the bounds start a Nelder–Mead search each, since the plateau has corners. An
+    observation counts as independent of the others: with many of one fact the intervals are too narrow.
 
     :param observations: ``age_days`` and ``still_true``; ``accesses_days`` (a list of ages) for base-level activation.
     :param name: the family: plateau_linear, exponential, power_law, weibull or base_level.
-    :param resamples: for the intervals; 0 for none.
-    :param group: what is drawn anew as one; rows are, where there is no such column.
+    :param intervals: whether to find intervals too, which takes most of the time.
     :raises DataError: for fewer than 20 observations, all of one label, or a bad column.
 
     >>> from memlab.knowledge import tuning
@@ -163,23 +162,11 @@ def fit(
             f"{MIN_OBSERVATIONS}, of both kinds"
         )
     search = _Search(name, data)
-    top = search.climb(seed)
-    drawn = np.empty((0, len(top)))
-    if resamples:
-        ids = observations[group].rank("dense").to_numpy().astype(int) - 1 if group in observations else np.arange(n)
-        rng = np.random.default_rng(seed)
-        size = int(ids.max()) + 1
-        weights = (rng.multinomial(size, np.full(size, 1 / size))[ids].astype(float) for _ in range(resamples))
-        drawn = np.array([search.minimise(top, 0.1, each) for each in weights])
-    tail = (1 - _CONFIDENCE) / 2
-    low, high = np.quantile(drawn, [tail, 1 - tail], axis=0) if resamples else (top, top)
-    rows = [
-        (p.name, search.value(i, top[i]), search.value(i, low[i]), search.value(i, high[i]))
-        for i, p in enumerate(search.space)
-    ]
+    search.climb(seed)
+    rows = search.intervals() if intervals else []
     columns = {"parameter": pl.String(), "estimate": pl.Float64(), "low": pl.Float64(), "high": pl.Float64()}
-    table = pl.DataFrame(rows if resamples else [], schema=columns, orient="row")
-    return Fit(search.curve(top), table, search.loss(top) / n)
+    table = pl.DataFrame(rows, schema=columns, orient="row")
+    return Fit(search.curve(search.top), table, search.loss(search.top) / n)
 
 
 @dataclass(frozen=True)
@@ -218,12 +205,13 @@ class _Observed:
 
 
 class _Search:
-    """The loss of a family on observations, over its parameters as they are sought."""
+    """The loss of a family on observations, over its parameters as they are sought, and the best place so far."""
 
     def __init__(self, name: str, data: _Observed) -> None:
         self.kind: Callable[..., AnyCurve] = family(name)
         self.space, self.data = SPACE[name], data
         self.bounds = np.array([[np.log(x) if p.log else x for x in (p.low, p.high)] for p in self.space])
+        self.top = self.bounds.mean(axis=1)
 
     def value(self, i: int, place: float) -> float:
         p = self.space[i]
@@ -232,13 +220,12 @@ class _Search:
     def curve(self, place: np.ndarray) -> AnyCurve:
         return self.kind(**{p.name: self.value(i, place[i]) for i, p in enumerate(self.space)})
 
-    def loss(self, place: np.ndarray, weights: np.ndarray | None = None) -> float:
+    def loss(self, place: np.ndarray) -> float:
         if self.kind is PlateauLinear and place[0] >= place[1] - 1e-6:
             return np.inf
-        lost = _losses(self.data.chances(self.curve(place)), self.data.true)
-        return float(lost.sum() if weights is None else lost @ weights)
+        return float(_losses(self.data.chances(self.curve(place)), self.data.true).sum())
 
-    def climb(self, seed: int) -> np.ndarray:
+    def climb(self, seed: int) -> None:
         """Find the top from the best of many places; days are drawn where there are ages."""
         from scipy.stats import qmc
 
@@ -250,18 +237,68 @@ class _Search:
         drawn = qmc.Sobol(len(box), rng=np.random.default_rng(seed)).random(_SCREENED)
         places = np.clip(qmc.scale(drawn, box[:, 0], box[:, 1] + 1e-9), self.bounds[:, 0], self.bounds[:, 1])
         starts = places[np.argsort([self.loss(place) for place in places], kind="stable")][:_STARTS]
-        best = min((self.minimise(start, 0.3) for start in starts), key=self.loss)
-        return self.minimise(best, 0.05)
+        best = min((_minimise(self.loss, start, self.bounds, step=0.3) for start in starts), key=self.loss)
+        self.top = _minimise(self.loss, best, self.bounds, step=0.05)
 
-    def minimise(self, start: np.ndarray, step: float, weights: np.ndarray | None = None) -> np.ndarray:
-        from scipy.optimize import minimize
+    def intervals(self) -> list[tuple[str, float, float, float]]:
+        """Find where the best with one parameter fixed falls short of the top by half a chi-square.
 
-        # The simplex points inwards, so that it keeps its size at a bound.
-        shift = np.where(start + step > self.bounds[:, 1], -step, step)
-        simplex = np.vstack([start, start + np.diag(shift)])
-        options = {"initial_simplex": simplex, "xatol": 1e-3, "fatol": 1e-4, "maxiter": 400}
-        found = minimize(self.loss, start, args=(weights,), method="Nelder-Mead", bounds=self.bounds, options=options)
-        return np.asarray(found.x)
+        A better top that comes to light on the way replaces the first one, and the search begins again.
+        """
+        from scipy.stats import chi2
+
+        for _ in range(3):
+            before = self.top
+            limit = self.loss(before) + float(chi2.ppf(_CONFIDENCE, 1)) / 2
+            ends = [[self._end(i, bound, limit) for bound in self.bounds[i]] for i in range(len(before))]
+            if self.loss(self.top) > self.loss(before) - 1e-3:
+                self.top = before
+                break
+            self.top = _minimise(self.loss, self.top, self.bounds, step=0.05)
+        return [
+            (p.name, *(self.value(i, place) for place in (self.top[i], *ends[i]))) for i, p in enumerate(self.space)
+        ]
+
+    def _end(self, i: int, bound: float, limit: float) -> float:
+        """Follow the profile of parameter i from the top towards a bound until it crosses the limit."""
+        from scipy.optimize import brentq
+
+        start = self.top
+        others = np.delete(np.arange(len(start)), i)
+        warm = start[others]
+
+        def excess(value: float) -> float:
+            nonlocal warm
+
+            def fixed(rest: np.ndarray) -> float:
+                return self.loss(np.insert(rest, i, value))
+
+            rest = _minimise(fixed, warm, self.bounds[others], step=0.1)
+            least = fixed(rest)
+            warm = rest if np.isfinite(least) else warm
+            if least < self.loss(self.top):
+                self.top = np.insert(rest, i, value)
+            return min(least, 1e9) - limit
+
+        inner, step = float(start[i]), 0.05
+        while inner != bound:
+            outer = float(np.clip(inner + np.copysign(step, bound - start[i]), *self.bounds[i]))
+            if excess(outer) > 0:
+                return float(brentq(excess, inner, outer, xtol=1e-3)) if excess(inner) < 0 else inner
+            inner, step = outer, step * 2
+        return float(bound)
+
+
+def _minimise(loss: Callable[[np.ndarray], float], start: np.ndarray, bounds: np.ndarray, *, step: float) -> np.ndarray:
+    from scipy.optimize import minimize
+
+    if not len(start):
+        return start
+    # The simplex points inwards, so that it keeps its size at a bound.
+    shift = np.where(start + step > bounds[:, 1], -step, step)
+    simplex = np.vstack([start, start + np.diag(shift)])
+    options = {"initial_simplex": simplex, "xatol": 1e-3, "fatol": 1e-4, "maxiter": 400}
+    return np.asarray(minimize(loss, start, method="Nelder-Mead", bounds=bounds, options=options).x)
 
 
 def _losses(chance: np.ndarray, true: np.ndarray) -> np.ndarray:
@@ -269,10 +306,10 @@ def _losses(chance: np.ndarray, true: np.ndarray) -> np.ndarray:
     return -np.log(np.where(true, chance, 1 - chance))
 
 
-def _own(observations: pl.DataFrame, name: str, *, min_labels: int, resamples: int, seed: int) -> dict[str, Fit]:
+def _own(observations: pl.DataFrame, name: str, *, min_labels: int, intervals: bool, seed: int) -> dict[str, Fit]:
     """Fit a family to each predicate with enough labels of both kinds."""
     return {
-        str(key[0]): fit(part, name, resamples=resamples, seed=seed)
+        str(key[0]): fit(part, name, intervals=intervals, seed=seed)
         for key, part in observations.drop_nulls("predicate").group_by("predicate", maintain_order=True)
         if part.height >= max(min_labels, MIN_OBSERVATIONS) and part["still_true"].n_unique() == 2
     }
@@ -307,17 +344,19 @@ def compare(
     _Observed.of(observations)
     several = observations["predicate"].n_unique() > 1
     chance: dict[tuple[str, str], np.ndarray] = {}
-    splits = GroupKFold(folds, shuffle=True, random_state=seed).split(observations, groups=observations[group].to_list())
+    splits = GroupKFold(folds, shuffle=True, random_state=seed).split(
+        observations, groups=observations[group].to_list()
+    )
     for learn, test in splits:
         train, its = observations[learn], observations[test]
         seen = _Observed.of(its)
         given = {(CONSTANT, POOLED): np.full(len(test), train["still_true"].mean())}
         given[DEFAULT, POOLED] = seen.chances(PlateauLinear())
         for name in families:
-            given[name, POOLED] = pooled = seen.chances(fit(train, name, resamples=0, seed=seed).curve)
+            given[name, POOLED] = pooled = seen.chances(fit(train, name, intervals=False, seed=seed).curve)
             if several:
                 given[name, OWN] = pooled.copy()
-                for predicate, fitted in _own(train, name, min_labels=min_labels, resamples=0, seed=seed).items():
+                for predicate, fitted in _own(train, name, min_labels=min_labels, intervals=False, seed=seed).items():
                     where = its["predicate"].eq_missing(pl.Series([predicate])).to_numpy()
                     given[name, OWN] = np.where(where, seen.chances(fitted.curve), given[name, OWN])
         for key, values in given.items():
@@ -393,7 +432,7 @@ def recommend(
     chosen = near.sort("parameters", "log_loss", maintain_order=True).row(0, named=True)
     name, own = chosen["family"], dict[str, Fit]()
     if chosen["fit"] == OWN:
-        own = _own(observations, name, min_labels=min_labels, resamples=RESAMPLES, seed=seed)
+        own = _own(observations, name, min_labels=min_labels, intervals=True, seed=seed)
     place = "the best of all" if chosen == best else f"not surely worse than {best['family']} ({best['fit']})"
     why = (
         f"{name} ({chosen['fit']}): held-out log-loss {chosen['log_loss']:.4f}, {place}, with "

@@ -44,7 +44,9 @@ class Knowledge(Part):
             order = read_rows(self.database, "sessions", dataset, columns=["session_id"]).with_row_index("_session")
         rows = written.join(states.select("session_id", "generation"), on=["session_id", "generation"])
         rows = rows.join(order, on="session_id").sort("_session", "position").select(*row_columns(table))
-        return rows.join(self._stale(rows, states, dataset, scopes), on=TABLES[table].id, how="anti", maintain_order="left")
+        return rows.join(
+            self._stale(rows, states, dataset, scopes), on=TABLES[table].id, how="anti", maintain_order="left"
+        )
 
     def _stale(
         self, rows: pl.DataFrame, states: pl.DataFrame, dataset: str, scopes: Sequence[str] | None
@@ -77,7 +79,9 @@ class Knowledge(Part):
             turns = read_rows(self.database, "turns", dataset, columns=wanted)
         line = pl.concat_str(pl.exclude("session_id").cast(pl.String).fill_null("-"), separator=" ")
         joined = turns.group_by("session_id", maintain_order=True).agg(text=line.str.join("\n"), turns=_turn_line())
-        return joined.select("session_id", digest=pl.Series(text_hashes(joined["text"]), dtype=pl.String), turns="turns")
+        return joined.select(
+            "session_id", digest=pl.Series(text_hashes(joined["text"]), dtype=pl.String), turns="turns"
+        )
 
     def commit(
         self,
