@@ -101,8 +101,8 @@ def without_model(n: int, total: int, reason: str = "") -> str:
     """Say what was made of sessions without a model, what that finds, and how to ask one."""
     why = f" ({short(reason)})" if reason else ""
     return (
-        f"{n:,} of {total:,} sessions came from no model{why}: summaries of their own sentences, and {patterns.MEASURED}; "
-        "--service NAME asks a model"
+        f"{n:,} of {total:,} sessions came from no model{why}: summaries of their own sentences, and "
+        f"{patterns.MEASURED}; --service NAME asks a model"
     )
 
 

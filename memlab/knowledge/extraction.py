@@ -34,13 +34,13 @@ RELATIONS = (
 )  # fmt: skip
 _NOTHING: Any = frame(Fact)
 
-FACTS = f"""You keep the memory of a chat. You read one session of it, as JSON, and write down as JSON what will still be
-worth knowing weeks later.
+FACTS = f"""You keep the memory of a chat. You read one session of it, as JSON, and write down as JSON what will still
+be worth knowing weeks later.
 facts: one statement each, in the words of the chat.
 - subject: a name ("Mel", never "I", "we" or "she"), or what belongs to one ("Mel's sister", "Mel's door code"). What
   speakers share is said of the one who tells it.
-- relation: one of these where it fits: {", ".join(RELATIONS)}; "is" for a name, number, code, time or role ("Mel's boss"
-  is "Ida"; "Mel's gym code" is "4417"); "has" for what is owned or counted ("two cats"); else a short verb phrase
+- relation: one of these where it fits: {", ".join(RELATIONS)}; "is" for a name, number, code, time or role ("Mel's
+  boss" is "Ida"; "Mel's gym code" is "4417"); "has" for what is owned or counted ("two cats"); else a short verb phrase
   ("keeps", "is afraid of").
 - object: the value alone, short, codes and numbers as they are written: "Acme", "two cats", "4417".
 - mode: "is" for what is so now, or has happened and stays true; "not" for what is not so, a food or habit given up
@@ -145,7 +145,7 @@ class Before:
 def extract(
     turns: pl.DataFrame, *, service: str | Service | None = None, before: Before | None = None, progress: str = ""
 ) -> Extracted:
-    """Read facts and entities out of sessions, by a language model or, without one, by :mod:`memlab.knowledge.patterns`.
+    """Read facts and entities out of sessions, by a language model or by :mod:`memlab.knowledge.patterns`.
 
     A model is asked twice of each session: what it states, then which of the statements that held before it are over.
     What is over becomes a fact of its own ("no longer works at"), so that log, undo and dates work as for everything
@@ -187,11 +187,11 @@ def extract(
     ended, reasons = _ended(read, known, service) if read else ({}, {})
     told |= {session: ("fallback", reason, name_of(service)) for session, reason in reasons.items()}
     outcomes = {"session_id": pl.String(), "status": pl.String(), "reason": pl.String(), "service": pl.String()}
-    rows = [(session, *how) for session, how in told.items()]
+    lines = [(session, *how) for session, how in told.items()]
     return Extracted(
         frame(Fact, (ended | facts).values()),
         frame(Entity, entities),
-        pl.DataFrame(rows, schema=outcomes, orient="row"),
+        pl.DataFrame(lines, schema=outcomes, orient="row"),
     )
 
 

@@ -10,20 +10,19 @@ from memlab.language.dates import dates
 from memlab.language.numbers import numbers
 from memlab.language.tokens import plain, stem
 from memlab.language.verbs import forms
-from memlab.language.words import ARTICLES, BE, FINITE_AUXILIARIES, MONTHS, POSSESSIVES, WEEKDAYS
+from memlab.language.words import ARTICLES, BE, FINITE_AUXILIARIES, MONTHS, POSSESSIVES, WEEKDAYS, wordset
 
 USER = "user"
 IS, NOT, PLAN = "is", "not", "plan"
 CORRECT, HINT, UPDATE = "correct", "hint", "update"
 _KEPT = 100_000  # texts of which the normal form is remembered
 
-_SELF = frozenset(["i", "me", "myself", "user", "speaker", "my", "mine"])
-_UNCHANGING = frozenset(
-    ["now", "currently", "still", "already", "also", "really", "just", "recently", "always", "usually", "actually"]
-)
-_COMPANY = frozenset(["inc", "ltd", "llc", "corp", "gmbh", "co", "city"])
-_SPELLINGS = dict(zip(["colour", "favourite", "mum", "mom", "dad", "tv"], ["color", "favorite", "mother", "mother", "father", "television"],
-                      strict=True))  # fmt: skip
+_SELF = wordset("i me myself user speaker my mine")
+_UNCHANGING = wordset("now currently still already also really just recently always usually actually")
+_COMPANY = wordset("inc ltd llc corp gmbh co city")
+_SPELLINGS = {
+    "colour": "color", "favourite": "favorite", "mum": "mother", "mom": "mother", "dad": "father", "tv": "television",
+}  # fmt: skip
 _CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "usd": "dollar", "eur": "euro", "gbp": "pound"}
 _AUXILIARIES = FINITE_AUXILIARIES | BE
 _SERIES = (

@@ -9,12 +9,13 @@ from typing import Any
 from memlab.language.sentences import sentences
 from memlab.records import Fact
 
-MEASURED = "few facts: of chats by other writers a tenth or less"
+MEASURED = "patterns for facts, which find one or two of a hundred"
 _PROPER = r"[A-ZÀ-Þ0-9][\w'&-]*(?: (?:of |the |and |& )?[A-ZÀ-Þ0-9][\w'&-]*){0,4}"
 _CALLED = rf"(?P<o>{_PROPER})"
 _NAME = rf"(?P<o>(?:(?:the|my|a|an) )?(?:{_PROPER}|[\w'&-]+))"
 _NOUN = r"(?P<o>(?:(?:a|an|the|my|our|some|two|three|four|five|six|\d+) )?[\w'-]+(?: [\w'-]+){0,2})"
-_END = r"(?= (?:now|and|but|so|since|because|for|with|who|which|as|from|again|last|this|these|after|any ?more)\b|[,.;:!?()–—]|$)"
+_AFTER = "now|and|but|so|since|because|for|with|who|which|as|from|again|last|this|these|after|any ?more"
+_END = rf"(?= (?:{_AFTER})\b|[,.;:!?()–—]|$)"
 _I = r"(?:^|\b(?:I|i) )(?:(?:just|also|now|still|finally|currently|actually|really) )*"
 _AM = r"(?:^|\b(?:I am|I'm|i'm|im|i am) )(?:(?:just|also|now|still|finally|currently|actually) )*"
 _MY = r"\b[Mm]y(?: new)? (?P<what>[a-z][\w-]*(?: [a-z][\w-]*){0,2})"
@@ -41,7 +42,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     (rf"{_I}speak {_NAME}", "speaks"),
     (rf"{_I}play (?:the )?{_NOUN}", "plays"),
     (rf"{_I}(?:have|own|adopted|got) (?P<o>(?:a|an|two|three|four|five|\d+) (?:\w+ )?"
-     r"(?:dog|cat|puppy|kitten|rabbit|horse|bird|fish|hen|goat|sister|brother|son|daughter|kid|bike|car|van)s?)", "has"),
+     r"(?:dog|cat|puppy|kitten|rabbit|horse|bird|fish|hen|goat|sister|brother|son|daughter|bike|car|van)s?)", "has"),
     (rf"{_MY}(?: is|'s) (?:now |called |named )*{_CALLED}", "is"),
     (rf"{_MY} (?:code|number|password|pin|combination)(?: is|:|'s)(?: now)? (?P<o>\S*\d\S*)", "is"),
 )  # fmt: skip

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
@@ -16,6 +17,7 @@ from memlab.embed import Encoder
 from memlab.errors import DataError
 from memlab.knowledge import merging, normal
 from memlab.knowledge.normal import CORRECT, HINT, IS, NOT, PLAN, UPDATE, Statement, Value, relation, value
+from memlab.language.words import wordset
 from memlab.records import TIMESTAMP, Fact, schema
 
 ONE, MANY = "one", "many"
@@ -23,58 +25,16 @@ SOURCES = ("stated", "system", "observed", "inferred")
 _SINGLE = {
     "home": ("lives in", "stays at"), "company": ("lives with",), "school": ("studies at",), "pay": ("earns",),
     "job": ("works at", "starts at", "works for"), "role": ("works as",), "boss": ("reports to",),
-    "subject": ("studies",), "partner": ("is dating", "is engaged to", "is married to", "broke up with"), "age": ("is years old",),
-    "vehicle": ("drives",), "birth": ("was born on",), "name": ("is named",), "key": ("API key",),
-    "email": ("email address",), "phone": ("phone number",),
+    "subject": ("studies",), "partner": ("is dating", "is engaged to", "is married to", "broke up with"),
+    "age": ("is years old",), "vehicle": ("drives",), "birth": ("was born on",), "name": ("is named",),
+    "key": ("API key",), "email": ("email address",), "phone": ("phone number",),
 }  # fmt: skip
 GROUPS = {relation(phrase): group for group, phrases in _SINGLE.items() for phrase in phrases}
 """Relations of which a subject has one value at a time, by normal form; those of one group replace each other."""
-_SEVERAL = frozenset(
-    [
-        "sister",
-        "brother",
-        "son",
-        "daughter",
-        "kid",
-        "child",
-        "aunt",
-        "uncle",
-        "cousin",
-        "niece",
-        "nephew",
-        "grandson",
-        "granddaughter",
-        "friend",
-        "colleague",
-        "coworker",
-        "neighbour",
-        "neighbor",
-        "roommate",
-        "flatmate",
-        "housemate",
-        "teammate",
-        "bandmate",
-        "sibling",
-        "twin",
-        "student",
-        "stepson",
-        "stepdaughter",
-        "dog",
-        "cat",
-        "puppy",
-        "pup",
-        "kitten",
-        "hamster",
-        "rabbit",
-        "bunny",
-        "parrot",
-        "horse",
-        "pony",
-        "fish",
-        "goldfish",
-        "bird",
-        "pet",
-    ]
+_SEVERAL = wordset(
+    """sister brother son daughter kid child aunt uncle cousin niece nephew grandson granddaughter friend colleague
+    coworker neighbour neighbor roommate flatmate housemate teammate bandmate sibling twin student stepson stepdaughter
+    dog cat puppy pup kitten hamster rabbit bunny parrot horse pony fish goldfish bird pet"""
 )
 """What one may have several of, so that another value stands beside the first."""
 _COUNTING = {relation(phrase) for phrase in ("has", "teaches", "takes")}
@@ -84,6 +44,7 @@ _PARTED, _TOGETHER = relation("broke up with"), {"company": "partner", "partner"
 _SCHEDULED = {relation(f"{verb} {at}".strip()) for verb in ("is", "starts", "meets", "opens") for at in ("on", "at")}
 _WHEN = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d[:.]\d\d|\b\d ?[ap]m\b", re.I)
 _PLANNED_DAYS, _CORRECTED_WITHIN = 120, timedelta(days=7)
+_NONE = pl.DataFrame()
 _UNDONE = {"old": pl.String(), "new": pl.String(), "undone_at": TIMESTAMP, "why": pl.String()}
 OVER, ANOTHER, REPLACED, NEW, SO, DONE, CORRECTED = (
     "said to be over", "another value", "said to be replaced", "said to be new", "said to be so", "carried out",
@@ -109,7 +70,7 @@ class Resolved:
     facts: pl.DataFrame
     log: pl.DataFrame
     undone: pl.DataFrame
-    _again: Any = field(default=None, repr=False)
+    _again: tuple[pl.DataFrame, list[Any], datetime | None] = field(default=(_NONE, [], None), repr=False)
 
 
 def resolve(
@@ -165,7 +126,7 @@ def resolve(
     if as_of is not None:
         arrived = arrived.filter(pl.col("recorded_at") <= as_of, pl.col("said_at") <= as_of)
     marks = _marks(arrived, encoder, {relation(name): v for name, v in (cardinality or {}).items()}, learn)
-    return _state(arrived, marks, as_of, pl.DataFrame(schema=_UNDONE))
+    return _state(arrived, marks, as_of, undone=pl.DataFrame(schema=_UNDONE))
 
 
 def active(resolved: Resolved, *, as_of: datetime | None = None) -> pl.DataFrame:
@@ -189,7 +150,7 @@ def undo(resolved: Resolved, old: str, new: str, *, now: datetime, why: str = ""
     if resolved.log.filter(pl.col("old") == old, pl.col("new") == new).is_empty():
         raise DataError(f"the log has no row in which {new!r} closes {old!r}; give a pair of its columns old and new")
     row = pl.DataFrame([(old, new, now, why)], schema=_UNDONE, orient="row")
-    return _state(*resolved._again, resolved.undone.vstack(row))
+    return _state(*resolved._again, undone=resolved.undone.vstack(row))
 
 
 def redo(resolved: Resolved, old: str, new: str) -> Resolved:
@@ -200,7 +161,7 @@ def redo(resolved: Resolved, old: str, new: str) -> Resolved:
     rest = resolved.undone.filter((pl.col("old") != old) | (pl.col("new") != new))
     if rest.height == resolved.undone.height:
         raise DataError(f"the closing of {old!r} by {new!r} was not undone; give a pair of the frame undone")
-    return _state(*resolved._again, rest)
+    return _state(*resolved._again, undone=rest)
 
 
 @dataclass
@@ -285,7 +246,7 @@ def _grouped(mark: _Mark, group: str | None) -> tuple[str, bool | None]:
     """Give the group that a statement's value is one of, and whether that has one value at a time."""
     read = mark.read
     if read.owned:
-        return mark.relation, read.relation.rpartition(" ")[2] not in normal.stems(_SEVERAL)
+        return mark.relation, read.relation.rpartition(" ")[2] not in normal.stems(sorted(_SEVERAL))
     if read.relation in _SCHEDULED and _WHEN.search(read.value):
         return "when", True
     if group:
@@ -325,7 +286,7 @@ def _learned(marks: list[_Mark]) -> dict[tuple[str, str], str]:
 def _evidence(marks: list[_Mark]) -> float:
     """Sum the log-odds for one value at a time over the statements of one subject."""
     score, seen = 0.0, {marks[0].key}
-    for before, mark in zip(marks, marks[1:], strict=False):
+    for before, mark in pairwise(marks):
         new = before.key != mark.key
         if mark.key in seen and len(seen) > 1 and (new or mark.said != before.said):
             score += math.log(0.1 / 0.5) if new else math.log(0.9 / 0.5)
@@ -353,16 +314,19 @@ class _Scope:
             for run in self._ended(mark):
                 self._close(run, mark, OVER)
             return
-        since, run = mark.said, None
+        since, closed = mark.said, None
+        run: _Run | None = None
         if wrong := self._wrong(mark):
-            since, run = self._correct(wrong, mark)
+            since, closed = wrong.since, wrong.closed
+            run = self._correct(wrong, mark)
         same = (r for r in self._alike(mark) if r.mark.key == mark.key and r.mark.read.mode == mark.read.mode)
         run = run or next(same, None)
-        for rule, old in self._replaced(mark):
+        # A correction of what had ended already takes its place in the past, and replaces nothing.
+        for rule, old in self._replaced(mark) if closed is None else ():
             if old is not run:
                 self._close(old, mark, rule, since)
         if run is None:
-            run = _Run(mark, since, [])
+            run = _Run(mark, since, [], closed)
             self.runs.append(run)
             self.by_relation[mark.subject, mark.relation].append(run)
             self.by_group[mark.subject, mark.group].append(run)
@@ -402,8 +366,8 @@ class _Scope:
             return None
         return None if (run.head, mark.id) in self.undone else run
 
-    def _correct(self, wrong: _Run, mark: _Mark) -> tuple[datetime, _Run | None]:
-        """Take a value out of history: what it had closed is closed by its correction, or goes on if that is the same."""
+    def _correct(self, wrong: _Run, mark: _Mark) -> _Run | None:
+        """Take a value out of history: what it closed is closed by its correction, or goes on if that is the same."""
         wrong.corrected, again = mark.id, None
         for run in self.by_group[mark.subject, mark.group]:
             if run.closed and run.closed[0] == wrong.head:
@@ -411,7 +375,7 @@ class _Scope:
                     run.closed, again = None, run
                 else:
                     run.closed = (mark.id, *run.closed[1:])
-        return wrong.since, again
+        return again
 
     def _replaced(self, mark: _Mark) -> Iterator[tuple[str, _Run]]:
         """Find what a statement closes, and by which rule."""
@@ -455,7 +419,7 @@ def _nested(a: _Mark, b: _Mark) -> bool:
     return bool(a.key and b.key) and (a.value.within(b.value) or b.value.within(a.value))
 
 
-def _state(facts: pl.DataFrame, marks: list[_Mark], now: datetime | None, undone: pl.DataFrame) -> Resolved:
+def _state(facts: pl.DataFrame, marks: list[_Mark], now: datetime | None, *, undone: pl.DataFrame) -> Resolved:
     """Read the statements of every scope, and write down what came of each."""
     pairs = set(undone.select("old", "new").iter_rows())
     scopes: dict[str, _Scope] = {}
@@ -506,7 +470,9 @@ def _states(run: _Run, present: datetime) -> dict[str, tuple[Any, ...]]:
         status, at = "expired", until
     else:
         status = "active" if by is None else "ended" if rule == OVER else "superseded"
-    states = {run.head: (status, by, None, run.since, at, len(accesses) - 1, accesses[-1], accesses)}
+    states: dict[str, tuple[Any, ...]] = {
+        run.head: (status, by, None, run.since, at, len(accesses) - 1, accesses[-1], accesses)
+    }
     for mark in run.members[1:]:
         states[mark.id] = ("repeat", by, run.head, run.since, at, 0, accesses[-1], accesses)
     return states

@@ -21,7 +21,7 @@ from memlab.knowledge.confidence import ConfidenceSettings
 from memlab.knowledge.decay import FAMILIES, SPACE, Accesses, AnyCurve, PlateauLinear, family, parameters
 
 CONSTANT, DEFAULT, POOLED, OWN = "constant", "default", "pooled", "per predicate"
-MIN_OBSERVATIONS, MINLABELS, RESAMPLES = 20, 100, 200
+MIN_OBSERVATIONS, MIN_LABELS = 20, 100
 CLIP = 1e-6  # chances are kept this far from 0 and 1: a curve that is sure and wrong costs 13.8 nats, not infinity
 _SCREENED, _STARTS, _CONFIDENCE = 64, 3, 0.9
 LABELS: dict[str, Any] = {
@@ -321,7 +321,7 @@ def compare(
     families: Sequence[str] = tuple(FAMILIES),
     folds: int = 5,
     group: str = "fact_id",
-    min_labels: int = MINLABELS,
+    min_labels: int = MIN_LABELS,
     seed: int = 0,
 ) -> Comparison:
     """Predict each fact by curves fitted without it, for every family, pooled and by predicate.
@@ -406,7 +406,7 @@ def _interval(values: np.ndarray, group: np.ndarray) -> tuple[float | None, floa
 
 
 def recommend(
-    observations: pl.DataFrame, *, comparison: Comparison | None = None, min_labels: int = MINLABELS, seed: int = 0
+    observations: pl.DataFrame, *, comparison: Comparison | None = None, min_labels: int = MIN_LABELS, seed: int = 0
 ) -> Recommendation:
     """Choose the simplest family that is not surely worse than the best, and fit it to all observations.
 
