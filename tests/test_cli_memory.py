@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from memlab.records import Entity, Fact, IndexEvent, IndexState, Relation, Summary, frame
+from memlab.records import Entity, Fact, IndexEvent, IndexState, Summary, frame
 from memlab.store import MemoryStore
 
 HASHING = ("--encoder", "hashing:64", "--store", "store")
@@ -87,10 +87,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., A
                 Entity("e2", "home", "home/s2", "Bergen", "place", "", ["home/s2/1"]),
             ],
         ),
-        "relations": frame(Relation),
     }
     states = frame(IndexState, [IndexState(s, "home", "indexed", "1", "", "g1", 1, None, "x", DAY0) for s in sessions])
-    store.knowledge.commit("talk", parts=parts, states=states, events=frame(IndexEvent), now=DAY0)
+    store.knowledge.commit("talk", parts=parts, states=states, events=frame(IndexEvent))
     return place
 
 
