@@ -19,6 +19,7 @@ from memlab.config import IndexSettings
 from memlab.config import settings as loaded
 from memlab.distributed import spread
 from memlab.embed import Encoder
+from memlab.errors import ModelError
 from memlab.indexing.known import remember
 from memlab.knowledge import extraction, from_observations
 from memlab.knowledge.extraction import Before
@@ -213,6 +214,8 @@ def _make(read: tuple[pl.DataFrame, tuple[Dataset, Before]], work: Work) -> Made
     batch, (data, before) = read
     try:
         made = _made(replace(work, before=before), _of(data, batch), batch)
+    except ModelError:
+        raise  # the service cannot be asked at all
     except Exception as error:
         # Whatever a library does with the words of one session must not stop the others.
         if batch.height > 1:
