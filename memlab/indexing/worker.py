@@ -153,7 +153,7 @@ def index(
     >>> import tempfile, memlab
     >>> from memlab.indexing import index
     >>> data = memlab.datasets.load("data/facts/dev/nora.jsonl")
-    >>> store = memlab.Store.open(tempfile.mkdtemp())
+    >>> store = memlab.store.MemoryStore.open(tempfile.mkdtemp())
     >>> _ = store.ingest(data)
     >>> set(index(store, data.name)["kind"]), index(store, data.name).height
     ({'created'}, 0)

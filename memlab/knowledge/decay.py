@@ -227,6 +227,6 @@ def parameters(curve: AnyCurve) -> dict[str, Any]:
 
     >>> from memlab.knowledge.decay import Weibull, parameters
     >>> parameters(Weibull(100, shape=2))
-    {'half_life_days': 100, 'shape': 2}
+    {'half_life_days': 100.0, 'shape': 2.0}
     """
-    return {name: value for name, value in asdict(curve).items() if name != "family"}
+    return {name: float(value) for name, value in asdict(curve).items() if name != "family"}
