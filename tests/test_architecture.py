@@ -48,7 +48,7 @@ DOORS = {
     "lance": {"store"},
     "umap": {"cluster"},
     "torch": {"embed", "rerank"},
-    "transformers": {"embed", "knowledge"},
+    "transformers": {"embed"},
     "openai": {"llm"},
     "httpx2": {"llm"},
     "langchain_core": {"memories"},

@@ -72,8 +72,6 @@ facts = false
 graph = 0.5
 [confidence]
 undated = 0.5
-[people]
-Katharina = ["Kate", "Emi"]
 """
 
 

@@ -131,7 +131,7 @@ def verb(make: Callable[[dict[str, Any]], Any], *shared: str) -> Callable[[Calla
         added = [inspect.Parameter(name, keyword, default=None, annotation=kind) for name, kind in options.items()]
         signature = inspect.Signature([*(parameter.replace(kind=keyword) for parameter in own), *added])
         run.__signature__ = signature  # type: ignore[attr-defined]
-        app.command(function.__name__, help=function.__doc__)(run)
+        app.command(function.__name__.rstrip("_"), help=function.__doc__)(run)
         return function
 
     return register

@@ -194,21 +194,24 @@ def why(
 @verb(in_force, "encoder")
 def knowledge(
     chosen: Settings,
-    folder: Annotated[
-        Path, typer.Argument(help="Chats with answer sheets, such as data/facts/dev.", show_default=False)
-    ],
+    folder: Annotated[Path, typer.Argument(help="Chats with gold facts, such as data/facts/dev.", show_default=False)],
     service: Annotated[
-        str | None, typer.Option(help="extractive, or a service of [llm.services]; the setting index.service.")
+        str | None, typer.Option(help="recorded, extractive, or one of [llm.services]; the setting index.service.")
+    ] = None,
+    facts: Annotated[
+        Path | None, typer.Option(help="Facts as they were stated, such as data/facts/frozen.jsonl: only resolved.")
     ] = None,
     errors: Annotated[int, typer.Option(help="Of each measure, how many errors are printed.", min=0)] = 20,
 ) -> None:
-    """Measure what the index knows of chats with answer sheets: facts now and then, closings, silence on traps."""
-    from memlab.evaluate.knowledge import measure_folder, written
-    from memlab.llm import configured
+    """Measure what the index knows of chats with gold facts: active and as of dates, endings, false positives."""
+    from memlab.evaluate.knowledge import measure_folder, measure_frozen, written
 
-    made = service or chosen.index.service
-    asked = None if made == "extractive" else configured(made)
-    outcomes = measure_folder(folder, settings=chosen.index, service=asked, encoder=load_encoder(chosen))
+    if facts is not None:
+        outcomes = measure_frozen(folder, facts, encoder=load_encoder(chosen))
+    else:
+        made = service or chosen.index.service
+        asked = None if made == "extractive" else made
+        outcomes = measure_folder(folder, settings=chosen.index, service=asked, encoder=load_encoder(chosen))
     typer.echo(written(outcomes, errors=errors))
 
 

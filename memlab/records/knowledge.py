@@ -55,23 +55,6 @@ class Entity:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
-    """How two entities of a session belong together.
-
-    :param subject: name of the entity that the relation goes from; ``object`` is that of the one it goes to.
-    :param predicate: the relation: ``sister of``, ``works at``.
-    """
-
-    relation_id: str
-    scope: str
-    session_id: str
-    subject: str
-    predicate: str
-    object: str
-    evidence: list[str]
-
-
-@dataclass(frozen=True, slots=True)
 class Summary:
     """What a session was about. Each list of texts has beside it the ids of the turns that each text stands on.
 
@@ -112,12 +95,13 @@ class Summary:
 class IndexState:
     """Where a session stands with the index: what the last attempt came to.
 
-    :param status: ``indexed``, ``failed``, or ``skipped`` where the session is too small.
+    :param status: ``indexed``; ``fallback`` where a model was asked in vain, so that it is due again; ``failed``.
     :param version: the recipe of the last attempt; ``digest`` is the hash of the turns that it read.
     :param generation: names the rows that count for this session; those of an attempt that was cut off never do.
     :param attempts: how often this recipe was tried on these turns.
     :param reason: why it failed or was skipped, or why another service than the one asked made it.
     :param service: what made the rows of ``generation``.
+    :param turns: the turns that those rows were made of: id, a space, and the hash of the text.
     """
 
     session_id: str
@@ -130,15 +114,16 @@ class IndexState:
     reason: str | None
     service: str | None
     at: datetime | None
+    turns: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class IndexEvent:
     """Something that happened to a session in the index.
 
-    :param kind: ``created``, ``updated``, ``failed``, ``skipped`` or ``fallback``.
+    :param kind: ``created``, ``updated``, ``failed`` or ``fallback``.
     :param seconds: how long the session took, its share of its batch.
-    :param reason: for a failure, a skip or a fallback, why.
+    :param reason: for a failure or a fallback, why; otherwise what was left out, and why.
     """
 
     event_id: str
