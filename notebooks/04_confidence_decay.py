@@ -67,7 +67,9 @@ bought
 
 # %%
 caption = f"Share of {len(questions):,} simulated updates whose current value stands above every stale one (90 %)."
-export(decay_truth.outranked(bought), "decay-outranked", data=bought, caption=caption, provenance=about, directory=figures)
+export(
+    decay_truth.outranked(bought), "decay-outranked", data=bought, caption=caption, provenance=about, directory=figures
+)
 
 # %% [markdown]
 # ## Curves over a year
