@@ -186,7 +186,7 @@ def test_a_value_of_the_wrong_type_names_its_stage_and_its_type(text: str) -> No
 
 
 def test_a_value_that_the_library_beneath_refuses_names_its_stage(bench: Bench) -> None:
-    with pytest.raises(PipelineError, match=r"stage 'by_cluster\(seed=-1\)': a parameter has the wrong type or size"):
+    with pytest.raises(DataError, match=r"stage 'by_cluster\(seed=-1\)': clusterer 'kmeans'"):
         pipeline("hybrid | by_cluster(seed=-1)").run(bench)
 
 
