@@ -15,6 +15,8 @@ from memlab.errors import DataError
 
 FILE = "memlab.toml"
 PREFIX = "MEMLAB_"
+NO_SETTINGS = ("MEMLAB_MEMORY_TOKEN", "MEMLAB_NOTEBOOK")
+"""Variables that memlab reads itself: a secret, and that a notebook runs without a screen."""
 
 
 class ServiceSettings(BaseModel, extra="forbid"):
@@ -192,7 +194,8 @@ def _file(path: Path) -> dict[str, Any]:
 
 def _environment() -> dict[str, Any]:
     known = {PREFIX + name.upper() for name in Settings.model_fields}
-    unknown = [v for v in os.environ if v.startswith(PREFIX) and v.split("__")[0] not in known]
+    mine = [v for v in os.environ if v.startswith(PREFIX) and v not in NO_SETTINGS]
+    unknown = [v for v in mine if v.split("__")[0] not in known]
     if unknown:
         raise DataError(f"variable {sorted(unknown)[0]} names no setting; there are {', '.join(sorted(known))}")
     try:

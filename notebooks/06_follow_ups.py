@@ -70,8 +70,7 @@ from memlab.figures import export, follow_ups, sweeps
 from memlab.knowledge import calibration, confidence, extraction, resolve
 from memlab.rewrite import rewrite, score
 from memlab.rewrite.follow_ups import facts_in, from_facts, from_names, posed, said_before
-from memlab.rollup import rollup
-from memlab.summarize import summarize
+from memlab.summaries import rollup, summarize
 
 evaluate.show_tables()
 
@@ -336,7 +335,7 @@ before = said_before(session, most=6)
 sources = context.gather(
     its_run,
     mine,
-    summaries=summarize(turns).rows,
+    summaries=summarize(turns),
     facts=known,
     rollups=rollup(turns),
     recent=context.recent_messages(before),

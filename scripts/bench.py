@@ -350,7 +350,7 @@ def tree(at: Place) -> Iterator[Row]:
     """Grow the tree of one scope; the port chooses groups as the paper does, the rest of the tree is the same."""
     from one_question import largest
 
-    from memlab.rollup import grow
+    from memlab.summaries import grow
 
     data = largest(at.data)
     bench = memlab.Bench.of(data, store=at.store, ingest=False)
@@ -362,7 +362,7 @@ def tree(at: Place) -> Iterator[Row]:
         grow(data.turns, encoder=encoder, vectors=vectors)
 
     def theirs() -> None:
-        with patch("memlab.rollup.trees.mixture_memberships", _published):
+        with patch("memlab.summaries.raptor.mixture_memberships", _published):
             ours()
 
     grow(data.turns.head(60), encoder=encoder, vectors=vectors[:60])  # compiles

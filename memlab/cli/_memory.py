@@ -63,7 +63,7 @@ class Place:
         return pl.DataFrame({"scope": [self.scope], "text": [question]})
 
 
-def _opened(flags: dict[str, str | None]) -> Place:
+def opened(flags: dict[str, str | None]) -> Place:
     from memlab.records import id_part
     from memlab.store import MemoryStore
 
@@ -81,7 +81,7 @@ def _opened(flags: dict[str, str | None]) -> Place:
     return Place(memory, chosen, name, wanted)
 
 
-memory_verb = verb(_opened, "dataset", "scope", "store", "encoder")
+memory_verb = verb(opened, "dataset", "scope", "store", "encoder")
 """Registers a verb that is given the memory that the options name."""
 
 

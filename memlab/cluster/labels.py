@@ -16,7 +16,7 @@ from memlab.language.nouns import noun_phrases, telling
 from memlab.language.tokens import Token, stem, stems, tokens
 
 # What a word that every group has is worth, each further word of a phrase, and a word that several speakers say.
-# Chosen on three conversations of LoCoMo; docs/rollups.md tells how they do on others.
+# Chosen on three conversations of LoCoMo; see the changelog.
 _COMMON, _PER_WORD, _TOGETHER = 0.2, 0.5, 3.0
 _MOST_WORDS, _MOST_CHARS = 4, 60
 _SMALL = re.compile(r"\b[a-z]+\b")

@@ -6,18 +6,18 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from textwrap import shorten
 from typing import Annotated
 
 from pydantic import BaseModel, Field, StringConstraints
 
 from memlab.embed.text import ROLES
 from memlab.language.mentions import LOOSE, mentions
+from memlab.language.sentences import sentences
 from memlab.language.tokens import words
 from memlab.language.words import COURTESY, STOP_WORDS
 from memlab.llm import Service, answers
-from memlab.records import Turn, frame
-from memlab.summarize import split, spoken
-from memlab.summarize.extractive import shorten
+from memlab.records import Turn
 
 VERBATIM = 4
 AT_ONCE = 2
@@ -96,9 +96,10 @@ def extractive(summary: tuple[str, ...], turns: Sequence[Turn]) -> tuple[str, ..
     questions go first, then the oldest.
     """
     clean = [replace(turn, text=turn.text.encode("utf-8", "replace").decode()) for turn in turns]
-    sentences = split(frame(Turn, clean)).select(spoken())["spoken"].to_list()
-    who = _speakers((*summary, *sentences))
-    fresh = [shorten(re.sub(r"\s+", " ", text), _LONGEST) for text in sentences if _tells(text, who)]
+    heads = ["" if turn.speaker in ROLES else f"{turn.speaker}: " for turn in clean]
+    said = [head + text for head, turn in zip(heads, clean, strict=True) for text in sentences(turn.text)]
+    who = _speakers((*summary, *said))
+    fresh = [shorten(text, _LONGEST, placeholder="…") for text in said if _tells(text, who)]
     return bounded((*summary, *(text for text in dict.fromkeys(fresh) if text not in summary)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from textwrap import shorten
 from typing import Any
 
 import polars as pl
@@ -14,7 +15,6 @@ from memlab.language.calendar import written
 from memlab.language.dating import dated
 from memlab.records import TIMESTAMP, Run
 from memlab.retrieve import Bench
-from memlab.summarize.extractive import shorten
 
 ITEM = pl.Schema({
     "query_id": pl.String(), "ref": pl.String(), "place": pl.Int64(), "head": pl.String(), "text": pl.String(),
@@ -78,15 +78,15 @@ def gather(
     :param summaries: rows of :class:`memlab.records.Summary`; the three most like the question are taken.
     :param facts: the facts of :func:`memlab.knowledge.resolve`, scored at the time of reading by
         :func:`memlab.knowledge.confidence.score`.
-    :param rollups: rows of :class:`memlab.records.Node`; of those over several sessions (days, weeks, months, clusters)
+    :param rollups: rows of :class:`memlab.records.Node`; of those over several sessions (weeks, months, clusters)
         the two most like the question are taken.
     :param recent: what :func:`recent_messages` gave; ``dates``: see :func:`relevant_messages`.
     :raises DataError: with summaries, facts or rollups, when the bench has no encoder.
 
-    >>> from memlab import context, datasets, retrieve, summarize
+    >>> from memlab import context, datasets, retrieve, summaries
     >>> data = datasets.synthetic.generate(turns=60, seed=0)
     >>> bench = retrieve.Bench.of(data, encoder="hashing:64")
-    >>> sources = context.gather(retrieve.bm25(bench), bench, summaries=summarize.summarize(data.turns).rows)
+    >>> sources = context.gather(retrieve.bm25(bench), bench, summaries=summaries.summarize(data.turns))
     >>> context.assemble(sources).parts["source"].unique(maintain_order=True).to_list()
     ['relevant', 'summaries']
     """
@@ -198,12 +198,12 @@ def _lines(row: dict[str, Any], max_chars: int) -> list[tuple[str, str, list[str
     days = dict.fromkeys(written(day) for day in (row["start"], row["end"]) if day is not None)
     about = ", ".join((row["topics"] or [])[:_TOPICS])
     head = " | ".join(part for part in (" to ".join(days), about and f"topics: {about}") if part)
-    head = shorten(f"[{head}]", max_chars // 2) if head else ""
+    head = shorten(f"[{head}]", max_chars // 2, placeholder="…") if head else ""
     room, rows = max_chars - len(head) - bool(head), []
     for sentence, turns in zip(row["sentences"], row["evidence"], strict=True):
         if room < min(len(sentence), _LEAST):
             break
-        text = shorten(sentence, room)
+        text = shorten(sentence, room, placeholder="…")
         rows.append((head, text, list(turns)))
         room -= len(text) + 1
     return rows

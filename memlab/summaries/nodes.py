@@ -23,7 +23,7 @@ _TOPICS = 6
 
 def leaves(turns: pl.DataFrame) -> list[Row]:
     """Give turns as rows of what summaries stand on: each has one sentence, with what its image shows."""
-    image = (" [image: " + pl.col("caption") + "]").fill_null("")
+    image = ("\n[image: " + pl.col("caption") + "]").fill_null("")
     said = turns.select(
         "turn_id", "scope", "session_id", "speaker", (pl.col("text") + image).str.strip_chars(), "timestamp"
     )

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.records import Summary, frame
 from memlab.summaries.asking import PERIOD, Group
 from memlab.summaries.nodes import EMPTY, NODES, Row, above, items, with_topics
 from memlab.summaries.sessions import summarize
@@ -32,7 +33,7 @@ def rollup(
     ``record``, a period is asked for again only when its summaries or those of the period before have changed.
 
     :param turns: rows of :class:`memlab.records.Turn`, in order of scope, session and place.
-    :param summaries: rows of :class:`memlab.records.Summary`, one a session; made of the turns where not given.
+    :param summaries: rows of :class:`memlab.records.Summary`; sessions that have none are summarised.
     :param tz: name of the time zone in which days begin, as ``Europe/Oslo``.
     :param service: see :func:`memlab.summaries.summarize`.
     :returns: rows of :class:`memlab.records.Node`: sessions, then weeks, then months, each by scope and time.
@@ -48,16 +49,20 @@ def rollup(
     >>> nodes["kind"].to_list()
     ['session', 'session', 'week', 'week', 'month', 'month']
     """
-    if summaries is None:
-        summaries = summarize(turns, service=service, progress=progress)
-    sessions = _sessions(turns, summaries, tz)
+    sessions = _sessions(_dated(turns, tz), turns, summaries, service, progress)
     weeks = _layer("week", sessions, tz, service, progress=progress)
     months = _layer("month", weeks, tz, service, progress=progress)
     return _frame([*sessions, *weeks, *months], turns)
 
 
 def period(
-    turns: pl.DataFrame, kind: str, day: date, *, summaries: pl.DataFrame, tz: str = "UTC", service: Writer = None
+    turns: pl.DataFrame,
+    kind: str,
+    day: date,
+    *,
+    summaries: pl.DataFrame | None = None,
+    tz: str = "UTC",
+    service: Writer = None,
 ) -> pl.DataFrame:
     """Write the one week or month of a scope that a day lies in, as :func:`rollup` writes it.
 
@@ -65,43 +70,59 @@ def period(
     :returns: a row of :class:`memlab.records.Node`.
     :raises DataError: when the scope has no session in it.
     """
-    sessions = _sessions(turns, summaries, tz)
+    dated = _dated(turns, tz)
     wanted = day.replace(day=1) if kind == "month" else _monday(day)
-    there = list(dict.fromkeys(row[kind] for row in sessions))
+    weeks = dated["week"].unique(maintain_order=True).to_list()
+    there = dated[kind].unique(maintain_order=True).to_list()
     if wanted not in there:
-        dated = [each for each in there if each is not None]
-        known = f"its {kind}s go from {dated[0]} to {dated[-1]}" if dated else "its sessions have no dates"
-        raise DataError(f"there is no session in the {kind} of {day}; {known}")
-    if kind == "week":
-        return _frame(_layer("week", sessions, tz, service, only=[wanted]), turns)
+        span = "its sessions have no dates" if there == [None] else f"its {kind}s go from {there[0]} to {there[-1]}"
+        raise DataError(f"there is no session in the {kind} of {day}; {span}")
     needed = there[max(there.index(wanted) - 1, 0) : there.index(wanted) + 1]
-    weeks = _layer("week", sessions, tz, service, only={row["week"] for row in sessions if row["month"] in needed})
-    return _frame(_layer("month", weeks, tz, service, only=[wanted]), turns)
+    written = dated.filter(pl.col(kind).is_in(needed))["week"].unique(maintain_order=True).to_list()
+    # What was carried on into the first of several weeks stands in the one in front of it.
+    begin = weeks.index(written[0]) - (kind == "month")
+    read = weeks[max(begin, 0) : weeks.index(written[-1]) + 1]
+    below = _sessions(dated.filter(pl.col("week").is_in(read)), turns, summaries, service, "")
+    if kind == "month":
+        below = _layer("week", below, tz, service, only=written)
+    return _frame(_layer(kind, below, tz, service, only=[wanted]), turns)
 
 
-def _sessions(turns: pl.DataFrame, summaries: pl.DataFrame, tz: str) -> list[Row]:
-    """Give summaries as rows of nodes in order of scope and time, each with the dates of its ``week`` and ``month``."""
+def _dated(turns: pl.DataFrame, tz: str) -> pl.DataFrame:
+    """List sessions in order of scope and time: ``session_id``, ``turns``, ``week`` and ``month`` (first days)."""
     try:
         ZoneInfo(tz)
     except (KeyError, ValueError, OSError) as error:
         raise DataError(f"tz is {tz!r}, which is no time zone; write one as 'UTC' or 'Europe/Oslo'") from error
-    fill = pl.col("start").forward_fill().over("scope")
-    ids = turns.group_by("session_id").agg(turns="turn_id")
-    rows = (
-        summaries.join(ids, on="session_id", maintain_order="left")
-        .with_columns(near=fill)
-        .with_columns(near=pl.col("near").backward_fill().over("scope"), place=pl.col("scope").rle_id())
+    near = pl.col("near")
+    monday = near.dt.convert_time_zone(tz).dt.date()
+    monday -= pl.duration(days=monday.dt.weekday() - 1)
+    return (
+        turns.group_by("session_id", maintain_order=True)
+        .agg(pl.col("scope").first(), near=pl.col("timestamp").min(), turns="turn_id")
+        .with_columns(near.forward_fill().over("scope"), place=pl.col("scope").rle_id())
+        .with_columns(near.backward_fill().over("scope"))
         .sort("place", "near", maintain_order=True)
-        .with_columns(day=pl.col("near").dt.convert_time_zone(tz).dt.date())
+        .with_columns(week=monday)
+        .with_columns(month=(pl.col("week") + pl.duration(days=3)).dt.truncate("1mo"))
+        .select("session_id", "turns", "week", "month")
     )
-    made = []
-    for row in rows.iter_rows(named=True):
-        week = None if row["day"] is None else _monday(row["day"])
-        month = None if week is None else (week + timedelta(days=3)).replace(day=1)
-        about = {"node_id": row["session_id"], "level": 0, "kind": "session", "method": "session", "parent": None}
-        dated = {"week": week, "month": month, "text": row["summary"]}
-        made.append({**EMPTY, "dropped": 0, "reason": "", **row, **about, **dated})
-    return made
+
+
+def _sessions(
+    dated: pl.DataFrame, turns: pl.DataFrame, summaries: pl.DataFrame | None, service: Writer, progress: str
+) -> list[Row]:
+    """Give summaries as rows of nodes with ``week`` and ``month``; sessions that have none are summarised."""
+    known = frame(Summary) if summaries is None else summaries
+    new = turns.join(dated.join(known, on="session_id", how="anti"), on="session_id", how="semi", maintain_order="left")
+    made = pl.concat([known, summarize(new, service=service, progress=progress)], how="diagonal")
+    about = {"level": 0, "kind": "session", "method": "session", "parent": None}
+    return [
+        {**EMPTY, **row, **about, "node_id": row["session_id"], "text": row["summary"]}
+        for row in dated.join(made, on="session_id", maintain_order="left")
+        .with_columns(pl.col("dropped").fill_null(0), pl.col("reason").fill_null(""))
+        .iter_rows(named=True)
+    ]
 
 
 def _monday(day: date) -> date:

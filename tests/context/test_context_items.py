@@ -11,11 +11,11 @@ from memlab.context import ITEM, Sources, assemble, known_facts, summary_lines
 from memlab.errors import DataError
 from memlab.knowledge import confidence, resolve, search
 from memlab.records import Dataset, Fact, frame
-from memlab.summarize import summarize
+from memlab.summaries import summarize
 
 
 def test_summaries_are_three_and_short(talk: Dataset) -> None:
-    made = summarize(talk.turns).rows
+    made = summarize(talk.turns)
     scope = made["scope"][0]
     sessions = made.filter(scope=scope)["session_id"].to_list()
     found = pl.DataFrame({"query_id": "q", "rank": range(1, len(sessions) + 1), "session_id": sessions})

@@ -11,8 +11,7 @@ from memlab.context import Budget, assemble, gather, recent_messages
 from memlab.knowledge import confidence, resolve
 from memlab.knowledge.extraction import extract
 from memlab.retrieve import Bench, bm25
-from memlab.rollup import rollup
-from memlab.summarize import summarize
+from memlab.summaries import rollup, summarize
 
 
 def test_all_sources_stand_in_one_context() -> None:
@@ -23,7 +22,7 @@ def test_all_sources_stand_in_one_context() -> None:
     query = bench.queries["query_id"][1]  # of the first, the other sources hold each line of the rollups
     last = talk.turns.filter(scope=bench.queries["scope"][0]).tail(3)
     recent = recent_messages(last.with_columns(query_id=pl.lit(query)))
-    summaries, nodes = summarize(talk.turns).rows, rollup(talk.turns)
+    summaries, nodes = summarize(talk.turns), rollup(talk.turns)
     sources = gather(bm25(bench), bench, summaries=summaries, facts=facts, rollups=nodes, recent=recent)
     made = assemble(sources, query_ids=bench.queries["query_id"].to_list(), budget=Budget())
     assert made.texts["n_tokens"].max() <= 1_100
