@@ -30,6 +30,7 @@ from memlab.sessions import GAP
 from memlab.store import MemoryStore
 from memlab.store.registry import INDEX_TABLES, text_hashes
 from memlab.summaries import summarize
+from memlab.summaries.asking import SESSION
 
 EXTRACTIVE = "extractive"
 EARLIER, EARLIER_CHARS = 8, 300
@@ -77,7 +78,7 @@ def recipe(settings: IndexSettings, service: str | Service | None = None) -> str
     """
     parts = settings.model_dump(exclude={"batch", "min_turns", "service"})
     model = service.model if isinstance(service, Service) else None
-    parts |= {"code": CODE_VERSION, "model": model, "facts_version": extraction.VERSION}
+    parts |= {"code": CODE_VERSION, "model": model, "asked": [extraction.VERSION, SESSION.version]}
     if service == RECORDED:
         paths = [*map(Path, loaded()[0].llm.recordings), *recording.DEFAULT]
         parts["recordings"] = [path.stat().st_size for path in paths if path.exists()]

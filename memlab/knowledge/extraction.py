@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,9 +13,9 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
 from memlab.knowledge import patterns
+from memlab.knowledge.making import make
 from memlab.knowledge.supersession import active, resolve
 from memlab.language.manner import bases, told
-from memlab.language.sentences import sentences
 from memlab.llm import Request, Service, ask
 from memlab.records import Entity, Fact, frame
 
@@ -168,16 +167,16 @@ def extract(
     """
     before = before or Before()
     sessions = {str(key[0]): part.to_dicts() for key, part in turns.group_by("session_id", maintain_order=True)}
-    outcome: dict[str, tuple[str, str | None, str | None]] = dict.fromkeys(sessions, ("ok", None, PATTERNS))
+    told = dict.fromkeys(sessions, ("ok", None, PATTERNS))
     facts: dict[str, Fact] = {}
     entities: list[Entity] = []
     read: dict[str, list[dict[str, Any]]] = {}
     if service is not None:
         requests = [_stated(rows, before.turns.get(session, ())) for session, rows in sessions.items()]
         for (session, rows), answer in zip(sessions.items(), ask(requests, service, progress=progress), strict=True):
-            outcome[session] = ("fallback", answer.error, PATTERNS)
+            told[session] = ("fallback", answer.error, PATTERNS)
             if answer.value is not None:
-                outcome[session], read[session] = ("ok", None, name_of(service)), rows
+                told[session], read[session] = ("ok", None, name_of(service)), rows
                 entities += _entities(answer.value.entities, rows)
                 facts = _facts(answer.value.facts, rows) | facts
     for session, rows in sessions.items():
@@ -185,25 +184,14 @@ def extract(
             facts |= {fact.fact_id: fact for fact in patterns.facts(rows)}
     known = pl.concat([before.facts, frame(Fact, facts.values())])
     ended, reasons = _ended(read, known, service) if read else ({}, {})
-    outcome |= {session: ("fallback", reason, name_of(service)) for session, reason in reasons.items()}
+    told |= {session: ("fallback", reason, name_of(service)) for session, reason in reasons.items()}
     outcomes = {"session_id": pl.String(), "status": pl.String(), "reason": pl.String(), "service": pl.String()}
-    lines = [(session, *how) for session, how in outcome.items()]
+    lines = [(session, *how) for session, how in told.items()]
     return Extracted(
         frame(Fact, (ended | facts).values()),
         frame(Entity, entities),
         pl.DataFrame(lines, schema=outcomes, orient="row"),
     )
-
-
-def fact_id(turn_id: str, subject: str, predicate: str, object: str) -> str:
-    """Name a fact by the turn that says it first and by what it says: other turns and other facts change no id.
-
-    >>> from memlab.knowledge.extraction import fact_id
-    >>> fact_id("ann/m1", "Ann", "lives in", "Oslo")
-    'ann/m1/f80c5bc2cc648'
-    """
-    said = "\x1f".join((subject, predicate, object.casefold()))
-    return f"{turn_id}/f{hashlib.blake2b(said.encode(), digest_size=6).hexdigest()}"
 
 
 def in_mode(relation: str, mode: str) -> str:
@@ -283,21 +271,6 @@ def _facts(answered: list[StatedFact], rows: list[dict[str, Any]]) -> dict[str, 
             made = make(turns, said, source=fact.source, near=fact.object)
             facts.setdefault(made.fact_id, made)
     return facts
-
-
-def make(turns: list[dict[str, Any]], said: tuple[str, str, str], *, source: str, near: str) -> Fact:
-    """Make a fact of what turns say: subject, predicate and object; its text is the sentence nearest to a value."""
-    first = turns[0]
-    system = all(turn["role"] == "system" for turn in turns)
-    words = set(bases(near))
-    text = max(
-        sentences(first["text"]) or [first["text"]], key=lambda sentence: len(words.intersection(bases(sentence)))
-    )
-    return Fact(
-        fact_id(first["turn_id"], *said), first["scope"], *said, "system" if system else source,
-        [turn["turn_id"] for turn in turns], first["timestamp"], None, None if system else first["speaker"], text,
-        first["session_id"],
-    )  # fmt: skip
 
 
 def _ended(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from memlab.knowledge.making import make
 from memlab.language.sentences import sentences
 from memlab.records import Fact
 
@@ -69,8 +70,6 @@ def facts(turns: list[dict[str, Any]]) -> Iterator[Fact]:
     >>> [(fact.subject, fact.predicate, fact.object) for fact in patterns.facts([turn])]
     [("Mel's door code", 'is', '12u34')]
     """
-    from memlab.knowledge.extraction import make
-
     for turn in turns:
         if turn["role"] == "assistant":
             continue
