@@ -21,10 +21,10 @@ SAID = ["Mel: I moved to Lisbon in May.", "Ann: Great! Is the flat big?", "Mel: 
 
 
 def test_every_prompt_is_served(talk: Callable[..., pl.DataFrame], tmp_path: Path) -> None:
-    turns = talk(("a", "2026-02-24T10:00", SAID * 2), ("b", "2026-03-04T10:00", SAID))
+    turns = talk(("a", "2026-02-24T10:00", SAID * 3))
     with llama_server(context=4096) as address:
         record = tmp_path / "answers.jsonl"
-        smol = Service("smol", address, "smollm2", timeout=1800, max_retries=0, max_output=600, record=str(record))
+        smol = Service("smol", address, "smollm2", timeout=1800, max_retries=0, max_output=200, record=str(record))
         nodes = rollup(turns, service=smol)
         clusters = grow(turns, encoder="hashing:64", reduce="pca", service=smol).nodes
     for made in (nodes, clusters):
