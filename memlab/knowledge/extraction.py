@@ -167,16 +167,16 @@ def extract(
     """
     before = before or Before()
     sessions = {str(key[0]): part.to_dicts() for key, part in turns.group_by("session_id", maintain_order=True)}
-    told = dict.fromkeys(sessions, ("ok", None, PATTERNS))
+    outcome: dict[str, tuple[str, str | None, str | None]] = dict.fromkeys(sessions, ("ok", None, PATTERNS))
     facts: dict[str, Fact] = {}
     entities: list[Entity] = []
     read: dict[str, list[dict[str, Any]]] = {}
     if service is not None:
         requests = [_stated(rows, before.turns.get(session, ())) for session, rows in sessions.items()]
         for (session, rows), answer in zip(sessions.items(), ask(requests, service, progress=progress), strict=True):
-            told[session] = ("fallback", answer.error, PATTERNS)
+            outcome[session] = ("fallback", answer.error, PATTERNS)
             if answer.value is not None:
-                told[session], read[session] = ("ok", None, name_of(service)), rows
+                outcome[session], read[session] = ("ok", None, name_of(service)), rows
                 entities += _entities(answer.value.entities, rows)
                 facts = _facts(answer.value.facts, rows) | facts
     for session, rows in sessions.items():
@@ -184,9 +184,9 @@ def extract(
             facts |= {fact.fact_id: fact for fact in patterns.facts(rows)}
     known = pl.concat([before.facts, frame(Fact, facts.values())])
     ended, reasons = _ended(read, known, service) if read else ({}, {})
-    told |= {session: ("fallback", reason, name_of(service)) for session, reason in reasons.items()}
+    outcome |= {session: ("fallback", reason, name_of(service)) for session, reason in reasons.items()}
     outcomes = {"session_id": pl.String(), "status": pl.String(), "reason": pl.String(), "service": pl.String()}
-    lines = [(session, *how) for session, how in told.items()]
+    lines = [(session, *how) for session, how in outcome.items()]
     return Extracted(
         frame(Fact, (ended | facts).values()),
         frame(Entity, entities),

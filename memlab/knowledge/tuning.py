@@ -255,9 +255,8 @@ class _Search:
                 self.top = before
                 break
             self.top = _minimise(self.loss, self.top, self.bounds, step=0.05)
-        return [
-            (p.name, *(self.value(i, place) for place in (self.top[i], *ends[i]))) for i, p in enumerate(self.space)
-        ]
+        found = [(self.value(i, self.top[i]), *(self.value(i, end) for end in ends[i])) for i in range(len(self.space))]
+        return [(p.name, at, low, high) for p, (at, low, high) in zip(self.space, found, strict=True)]
 
     def _end(self, i: int, bound: float, limit: float) -> float:
         """Follow the profile of parameter i from the top towards a bound until it crosses the limit."""
