@@ -42,8 +42,8 @@ def search(
     :raises DataError: for a question without a word, an unknown scope, or none of several.
 
     >>> import memlab
-    >>> data = memlab.load("data/sample/sample.jsonl")
-    >>> found = memlab.search(data, "How much was the sofa?", scope=data.scopes[0], k=3, pipeline="bm25")
+    >>> data = memlab.sample()
+    >>> found = memlab.search(data, "What did the bookcase cost?", scope="owen", k=3, pipeline="bm25")
     >>> found.height, found.columns[:4]
     (3, ['rank', 'score', 'time', 'speaker'])
     """

@@ -22,7 +22,7 @@
 # - two
 # - three
 #
-# ![A memory in time](../figures/gallery/sample-rollups-time.png)
+# ![A memory in time](../figures/gallery/sample-rollups-kept.png)
 #
 # Sessions are summarised, weeks are written of their sessions, months of their weeks, and clusters of turns that are similar
 # wherever they stand. Every sentence names the turns that it stands on. The summaries are read, and then searched: does a

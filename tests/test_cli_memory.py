@@ -47,7 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., A
         for n in range(3)
         for name, when in (("Ann", DAY0 + timedelta(days=40 * n)), ("Bo", DAY0 + timedelta(days=40 * n, minutes=5)))
     ]
-    header: dict[str, Any] = {"memlab": {"format": "synthetic"}}  # ids by place, as the facts below have them
+    header: dict[str, Any] = {"memlab": {"format": "chatlog"}}  # ids by place, as the facts below have them
     (place / "talk.jsonl").write_text("".join(json.dumps(line) + "\n" for line in (header, *lines)))
     done = memlab_cli("ingest", "talk.jsonl", *HASHING, cwd=place)
     assert done.code == 0, done.err

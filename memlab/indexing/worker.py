@@ -69,7 +69,6 @@ def recipe(settings: IndexSettings, service: str | Service | None = None) -> str
     """Name everything besides the turns that the index of a session depends on.
 
         >>> from memlab.config import IndexSettings
-    from memlab.config import settings as loaded
         >>> from memlab.indexing import recipe
         >>> recipe(IndexSettings()) == recipe(IndexSettings(batch=5))
         True

@@ -39,8 +39,8 @@ def build(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> networkx
     ...     Fact("f1", "u", "Ann", "works at", "Acme", "stated", [], when),
     ...     Fact("f2", "u", "Acme", "is based in", "Oslo", "stated", [], when),
     ... ]))
-    >>> sorted(known[("name", ("acme",))])
-    [('fact', 'f1'), ('fact', 'f2')]
+    >>> sorted(node for node in known[("name", ("oslo",))] if node[0] == "fact")
+    [('fact', 'f2')]
     """
     import networkx
 
@@ -72,7 +72,7 @@ def seeds(graph: networkx.Graph, question: str) -> list[tuple[str, object]]:
 
     >>> from memlab.knowledge import graph
     >>> import networkx
-    >>> known = networkx.Graph([(("name", ("york",)), 1), (("name", ("new", "york")), 2)])
+    >>> known = networkx.Graph([(("name", ("york",)), ("fact", "f1")), (("name", ("new", "york")), ("fact", "f2"))])
     >>> graph.seeds(known, "Who lives in New York?")
     [('name', ('new', 'york'))]
     """

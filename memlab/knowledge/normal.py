@@ -42,7 +42,7 @@ _TRAILING = re.compile(r",?\s*\b(?:any ?more|any longer|no longer)\b[\s.!]*$", r
 _MEANT = re.compile(
     r"\bI meant\b|\bI mean\b|\bmisspoke\b|\bmy mistake\b|\bcorrection\b|\bgot (?:it|that) wrong\b|\bI was wrong\b", re.I
 )
-_ACTUALLY = re.compile(r"^\W*(?:actually|wait|no)\b", re.I)
+_ACTUALLY = re.compile(r"^\W*(?:actually|wait|no)\b(?! longer)", re.I)
 _NEW = re.compile(r"\bnow\b|\bnowadays\b|\bthese days\b|\bswitched\b|\bchanged\b", re.I)
 _LEADING_NOW = re.compile(r"^(?:now|actually|currently)\b,?\s*|,?\s+(?:now|these days|nowadays)[.!]?$", re.I)
 _INSTEAD = (

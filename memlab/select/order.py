@@ -54,7 +54,7 @@ def current(run: Run, bench: Bench, *, similarity: float = 0.55, candidates: int
     >>> import memlab
     >>> bench = memlab.Bench.of("data/sample/sample.jsonl", encoder="hashing")
     >>> plain = memlab.retrieve.dense(bench)
-    >>> memlab.select.current(plain, bench, similarity=1.0).frame["doc_id"].equals(plain.frame["doc_id"])
+    >>> memlab.select.current(plain, bench, similarity=1.0, candidates=1).frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
     of_turns(run, "current")

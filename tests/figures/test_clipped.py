@@ -141,7 +141,7 @@ def test_what_is_not_significant_after_correction_is_open() -> None:
     assert any("filled: p < 0.05 after Holm's correction" in text["words"] for text in shown)
 
 
-@pytest.mark.parametrize("name", ["forest", "exchange", "climb", "importance", "ranks"])
+@pytest.mark.parametrize("name", ["forest", "exchange", "climb", "importance"])
 @pytest.mark.parametrize("width", list(style.WIDTHS))
 def test_numbers_of_rows_stand_right_of_the_plot_and_its_zero_line(name: str, width: style.Width) -> None:
     fig = CHARTS[name]()

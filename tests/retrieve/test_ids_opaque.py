@@ -22,7 +22,7 @@ PIPELINES = [
     "bm25 | by_cluster(n_clusters=4)",
     "bm25 | budget(tokens=12)",
     "combsum(turn=(0, 1, 0), session=(1, 0, 0), k=7)",
-    "tree(grouping='weeks', search='traversal')",
+    "tree(over='weeks')",
     "two_stage(k=99, sessions=2, turns=2)",
     "two_stage(rerank=False, by='turn')",
     "hybrid | light(window=2)",
