@@ -19,6 +19,8 @@ from typing import Annotated, Any, get_origin
 import polars as pl
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
+import memlab.select
+import memlab.summaries  # noqa: F401  these two register their stages, as the other rooms do
 from memlab.errors import DataError, PipelineError
 from memlab.files import digest
 from memlab.records import LEVELS, Level, Run

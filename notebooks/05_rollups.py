@@ -16,11 +16,7 @@
 # %% [markdown]
 # # What do summaries of sessions, weeks and themes buy?
 #
-# On the committed sample (FINDINGS):
-#
-# - one
-# - two
-# - three
+# The findings on the committed sample stand here once its recorded answers are there and the notebook was run on them.
 #
 # ![A memory in time](../figures/gallery/sample-rollups-kept.png)
 #

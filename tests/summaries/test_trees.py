@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable
@@ -201,6 +202,13 @@ def test_the_stage_says_what_no_model_wrote(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(recording, "DEFAULT", ())
     with pytest.warns(UserWarning, match="not recorded"):
         tree(bench_of(talked(12)), over="weeks", service=llm.RECORDED)
+
+
+def test_a_pipeline_knows_it_and_the_selections() -> None:
+    """In a process that has imported nothing else."""
+    code = "import memlab; print(memlab.pipeline('tree(over=\\'weeks\\') | mmr'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "tree(over='weeks') | mmr\n"
 
 
 @pytest.mark.parametrize("wrong", [{"over": "months"}, {"turns": 0}, {"k": 0}, {"over": "weeks", "tz": "Mars/North"}])
