@@ -311,8 +311,8 @@ class _Scope:
     def add(self, mark: _Mark) -> None:
         """Take in the next statement."""
         if mark.read.over:
-            for run in self._ended(mark):
-                self._close(run, mark, OVER)
+            for ended in self._ended(mark):
+                self._close(ended, mark, OVER)
             return
         since, closed = mark.said, None
         run: _Run | None = None

@@ -256,7 +256,8 @@ class _Search:
                 break
             self.top = _minimise(self.loss, self.top, self.bounds, step=0.05)
         return [
-            (p.name, *(self.value(i, place) for place in (self.top[i], *ends[i]))) for i, p in enumerate(self.space)
+            (p.name, self.value(i, self.top[i]), self.value(i, ends[i][0]), self.value(i, ends[i][1]))
+            for i, p in enumerate(self.space)
         ]
 
     def _end(self, i: int, bound: float, limit: float) -> float:

@@ -9,7 +9,7 @@ import pytest
 
 from memlab.context import ITEM, Sources, assemble, known_facts, summary_lines
 from memlab.errors import DataError
-from memlab.knowledge import confidence, resolve, search
+from memlab.knowledge import confidence, recall, resolve
 from memlab.records import Dataset, Fact, frame
 from memlab.summaries import summarize
 
@@ -47,10 +47,10 @@ def test_facts_say_how_sure_and_when() -> None:
     facts = frame(Fact, [Fact("f1", "u", "Ann", "works at", "Acme", "stated", ["t1"], when)])
     scored = confidence.score(resolve(facts).facts, now=when)
     asked = pl.DataFrame({"query_id": ["q"], "scope": ["u"], "text": ["Where does Ann work?"]})
-    (line,) = known_facts(search.search_facts(asked, scored), scored).iter_rows(named=True)
+    (line,) = known_facts(recall.search_facts(asked, scored), scored).iter_rows(named=True)
     assert (line["text"], line["turns"], line["at"]) == ("Ann works at Acme", ["t1"], when)
     assert line["confidence"] == scored["confidence"][0]
-    made = assemble(Sources(facts=known_facts(search.search_facts(asked, scored), scored)))
+    made = assemble(Sources(facts=known_facts(recall.search_facts(asked, scored), scored)))
     assert made.text("q").endswith(f"\nAnn works at Acme ({scored['confidence'][0]:.1f}, 1 March 2026)")
     assert made.parts.select("turns", "at", "confidence").row(0) == (["t1"], when, scored["confidence"][0])
 
