@@ -68,12 +68,12 @@ class Made:
 def recipe(settings: IndexSettings, service: str | Service | None = None) -> str:
     """Name everything besides the turns that the index of a session depends on.
 
-        >>> from memlab.config import IndexSettings
-        >>> from memlab.indexing import recipe
-        >>> recipe(IndexSettings()) == recipe(IndexSettings(batch=5))
-        True
-        >>> recipe(IndexSettings()) == recipe(IndexSettings(version=2))
-        False
+    >>> from memlab.config import IndexSettings
+    >>> from memlab.indexing import recipe
+    >>> recipe(IndexSettings()) == recipe(IndexSettings(batch=5))
+    True
+    >>> recipe(IndexSettings()) == recipe(IndexSettings(version=2))
+    False
     """
     parts = settings.model_dump(exclude={"batch", "min_turns", "service"})
     model = service.model if isinstance(service, Service) else None

@@ -167,7 +167,7 @@ def extract(
     """
     before = before or Before()
     sessions = {str(key[0]): part.to_dicts() for key, part in turns.group_by("session_id", maintain_order=True)}
-    outcome: dict[str, tuple[str, str | None, str | None]] = dict.fromkeys(sessions, ("ok", None, PATTERNS))
+    told: dict[str, tuple[str, str | None, str | None]] = {session: ("ok", None, PATTERNS) for session in sessions}  # noqa: C420
     facts: dict[str, Fact] = {}
     entities: list[Entity] = []
     read: dict[str, list[dict[str, Any]]] = {}
@@ -188,7 +188,7 @@ def extract(
     outcomes = {"session_id": pl.String(), "status": pl.String(), "reason": pl.String(), "service": pl.String()}
     lines = [(session, *how) for session, how in outcome.items()]
     return Extracted(
-        frame(Fact, (ended | facts).values()),
+        frame(Fact, [*facts.values(), *(fact for key, fact in ended.items() if key not in facts)]),
         frame(Entity, entities),
         pl.DataFrame(lines, schema=outcomes, orient="row"),
     )

@@ -255,8 +255,10 @@ class _Search:
                 self.top = before
                 break
             self.top = _minimise(self.loss, self.top, self.bounds, step=0.05)
-        found = [(self.value(i, self.top[i]), *(self.value(i, end) for end in ends[i])) for i in range(len(self.space))]
-        return [(p.name, at, low, high) for p, (at, low, high) in zip(self.space, found, strict=True)]
+        return [
+            (p.name, self.value(i, self.top[i]), self.value(i, ends[i][0]), self.value(i, ends[i][1]))
+            for i, p in enumerate(self.space)
+        ]
 
     def _end(self, i: int, bound: float, limit: float) -> float:
         """Follow the profile of parameter i from the top towards a bound until it crosses the limit."""
