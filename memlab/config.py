@@ -15,6 +15,8 @@ from memlab.errors import DataError
 
 FILE = "memlab.toml"
 PREFIX = "MEMLAB_"
+TOKEN_VARIABLE = "MEMLAB_MEMORY_TOKEN"
+"""No setting: the bearer token of memories over HTTP stays in the environment."""
 
 
 class ServiceSettings(BaseModel, extra="forbid"):
@@ -192,7 +194,8 @@ def _file(path: Path) -> dict[str, Any]:
 
 def _environment() -> dict[str, Any]:
     known = {PREFIX + name.upper() for name in Settings.model_fields}
-    unknown = [v for v in os.environ if v.startswith(PREFIX) and v.split("__")[0] not in known]
+    named = known | {TOKEN_VARIABLE}
+    unknown = [v for v in os.environ if v.startswith(PREFIX) and v.split("__")[0] not in named]
     if unknown:
         raise DataError(f"variable {sorted(unknown)[0]} names no setting; there are {', '.join(sorted(known))}")
     try:
