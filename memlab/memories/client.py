@@ -51,7 +51,7 @@ class HttpMemory:
             address = httpx.URL(url) if re.fullmatch(r"https?://[!-~]+", url) else httpx.URL()
         except httpx.InvalidURL:
             address = httpx.URL()
-        if not address.host or address.userinfo or address.query or address.fragment:
+        if not address.host or (address.port or 80) > 65535 or address.userinfo or address.query or address.fragment:
             raise DataError(f"{short(url, 80)!r} is no address of a memory; expected http://HOST:PORT")
         self.url, self._token, self._timeout = url.rstrip("/"), bearer(token), timeout
         self.settings = {"url": self.url}

@@ -165,7 +165,7 @@ def _described(system: Any, made: Any) -> dict[str, Any]:
     try:
         text = inspect.getsource(code)
         source = source_digest(code) if inspect.isfunction(code) else hashlib.sha256(text.encode()).hexdigest()[:16]
-    except (PipelineError, OSError, TypeError):
+    except (PipelineError, OSError, TypeError, RecursionError):
         source = None
     settings = getattr(made, "settings", None)
     about = {"class" if inspect.isclass(code) else "function": code.__qualname__, "source": source}
