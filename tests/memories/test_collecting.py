@@ -174,7 +174,7 @@ def test_no_mutated_rows_end_a_comparison(data: Dataset) -> None:
         except ValueError:
             return text
 
-    for _ in range(40):
+    for _ in range(25):
         memlab.compare_systems({"mine": search}, data, encoder=None)
 
 
