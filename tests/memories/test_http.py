@@ -225,7 +225,9 @@ def test_nothing_compressed_is_asked_for_and_no_redirect_gets_a_body(answering: 
             respond(307, Location=f"{target}/ingest")(handler)
 
         with answering(redirect) as url, pytest.raises(DataError, match="redirects"):
-            HttpMemory(url, token="secret").ingest("a", pl.DataFrame([("1", "s", "Ann", None, "x")], TURNS, orient="row"))
+            HttpMemory(url, token="secret").ingest(
+                "a", pl.DataFrame([("1", "s", "Ann", None, "x")], TURNS, orient="row")
+            )
     assert seen == ["identity"]
 
 
