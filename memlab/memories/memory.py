@@ -76,10 +76,12 @@ class Memory:
         elif add := _verb(system, "add"):
             for turn in turns.iter_rows(named=True):
                 text = f"{turn['speaker']}: {turn['text']}" if turn["speaker"] else turn["text"]
-                about = {name: turn[name] for name in ("id", "session", "speaker")}
+                about = {"turn": turn["id"], "session": turn["session"], "speaker": turn["speaker"]}
                 about["time"] = turn["time"] and turn["time"].isoformat()
                 messages = [{"role": "user", "content": text}]
-                _call(add, {**_who(scope), **about, "metadata": about, "messages": messages}, text=text)
+                _call(
+                    add, {**_who(scope), **about, "id": turn["id"], "metadata": about, "messages": messages}, text=text
+                )
 
     def wait(self) -> None:
         """Return when what was taken in can be found."""

@@ -56,7 +56,8 @@ def rows_of(answer: Any, k: int) -> list[dict[str, Any]]:
     """List what a search gave: ``text``, ``score``, ``source_ids``, ``time``, ``query`` and ``id``, or None for each.
 
     :param answer: texts, mappings, documents of LangChain or nodes of LlamaIndex; a frame, or a mapping with these
-        under ``rows`` or ``results``. ``text`` may be called ``memory``; ``id`` and ``time`` may stand in ``metadata``.
+        under ``rows`` or ``results``. ``text`` may be called ``memory``; ``time`` and the turn's ``id`` (or
+        ``turn``) may stand in ``metadata``.
     :returns: at most one row more than k; a row that cannot be read has its ``problem`` instead.
     :raises Failure: when it is none of these.
 
@@ -83,7 +84,12 @@ def _row(row: Any) -> dict[str, Any]:
         about = about if isinstance(about, Mapping) else {}
         own = {name: row.get(name) for name in ("score", "source_ids", "query")}
         text = row.get("text", row.get("memory"))
-        return {**own, "text": text, "time": row.get("time", about.get("time")), "id": about.get("id")}
+        return {
+            **own,
+            "text": text,
+            "time": row.get("time", about.get("time")),
+            "id": about.get("turn", about.get("id")),
+        }
     except Exception as error:  # whatever a row does
         return {"problem": f"{type(row).__name__} is no row ({type(error).__name__})"}
 

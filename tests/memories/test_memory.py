@@ -251,7 +251,7 @@ def test_mem0_itself(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
             self.system.add(text, user_id=user_id, metadata=metadata, infer=False)
 
         def search(self, query: str, user_id: str, k: int) -> Any:
-            return self.system.search(query, filters={"user_id": user_id}, top_k=k)
+            return self.system.search(query, filters={"user_id": user_id}, top_k=k, threshold=0.0)
 
     _agrees_with_dense(Mem0, data)
 
