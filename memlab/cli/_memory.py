@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from memlab.cli._options import in_force, load_encoder, verb
+from memlab.cli._options import in_force, known_scope, load_encoder, verb
 from memlab.errors import DataError
 from memlab.terminal import one_line, only
 
@@ -75,7 +75,6 @@ class Place:
 
 
 def _opened(flags: dict[str, str | None]) -> Place:
-    from memlab.records import id_part
     from memlab.store import MemoryStore
 
     dataset, scope = flags.pop("dataset"), flags.pop("scope")
@@ -88,7 +87,7 @@ def _opened(flags: dict[str, str | None]) -> Place:
         dataset = ingested
     name = only(names, dataset, "dataset", "memlab ingest FILE puts one there")
     scopes = memory.scopes(name)
-    wanted = only(scopes, id_part(scope) if scope and scope not in scopes else scope, "scope", "see memlab info")
+    wanted = only(scopes, scope and known_scope(scope, scopes), "scope", "see memlab info")
     return Place(memory, chosen, name, wanted)
 
 

@@ -21,6 +21,7 @@ from memlab.cli._options import (
     assignments,
     import_from_here,
     in_force,
+    known_scope,
     load_encoder,
     load_files,
     pipeline_lines,
@@ -49,18 +50,18 @@ def search(
     """Search one memory of the store."""
     from memlab.pipelines import pipeline as read
     from memlab.records import LEVELS
-    from memlab.retrieve import Bench, narrow
+    from memlab.retrieve import Bench, candidates
 
     stages = read(pipeline)
     asked = place.asked(query)
     if level not in LEVELS:
         raise DataError(f"level is {level!r}; choose turn or session")
     store, encoder, header = place.store, place.encoder.encoder, place.chosen.header
-    if not header and narrow.applies(store, place.dataset, place.scope, encoder):
+    if not header and candidates.applies(store, place.dataset, place.scope, encoder):
         language = place.chosen.language or store.datasets().filter(name=place.dataset)["language"][0]
-        bench = narrow.around(store, place.dataset, asked, encoder=encoder, language=language)
+        bench = candidates.around(store, place.dataset, asked, encoder=encoder, language=language)
         size = store.search.size(place.dataset, place.scope)
-        typer.echo(f"compared with {bench.turns.height:,} of {size:,} turns, in the sessions that match best", err=True)
+        typer.echo(f"compared with {bench.turns.height:,} candidates of {size:,} turns", err=True)
     else:
         data = store.dataset(place.dataset, scopes=[place.scope])
         data = replace(data, language=place.chosen.language or data.language)
@@ -121,7 +122,7 @@ def evaluate(
     stages = distinct(texts) if texts else None
     data: list[Dataset] = []
     for part in load_files(dataset, chosen, format=format, pool=pool):
-        data.append(part.take(scope) if scope else part)
+        data.append(part.take(known_scope(one, part.scopes) for one in scope) if scope else part)
         typer.echo(data[-1].describe())
         for line in issue_lines(part):
             typer.echo(line)

@@ -166,18 +166,19 @@ def _undone(place: Place, undo: tuple[str, str] | None, redo: tuple[str, str] | 
 
     from memlab import knowledge
 
-    rows = place.store.knowledge.undone(place.dataset, scopes=[place.scope])
     old, new = undo or redo or ("", "")
-    others = rows.filter((pl.col("old") != old) | (pl.col("new") != new))
-    if undo:
-        made = knowledge.undo(place.resolved(), old, new, now=datetime.now(UTC), why=why).undone.tail(1)
-        row = made.with_columns(scope=pl.lit(place.scope)).select(rows.columns).cast(rows.schema)
-        others, done = others.vstack(row), "no longer counts"
-    elif others.height < rows.height:
-        done = "counts again"
-    else:
-        raise DataError(f"that {new!r} ends {old!r} was not undone; memlab facts --log lists what was")
-    place.store.knowledge.write_undone(place.dataset, place.scope, others)
+    with place.store.alone(place.dataset):
+        rows = place.store.knowledge.undone(place.dataset, scopes=[place.scope])
+        others = rows.filter((pl.col("old") != old) | (pl.col("new") != new))
+        if undo:
+            made = knowledge.undo(place.resolved(), old, new, now=datetime.now(UTC), why=why).undone.tail(1)
+            row = made.with_columns(scope=pl.lit(place.scope)).select(rows.columns).cast(rows.schema)
+            others, done = others.vstack(row), "no longer counts"
+        elif others.height < rows.height:
+            done = "counts again"
+        else:
+            raise DataError(f"that {new!r} ends {old!r} was not undone; memlab facts --log lists what was")
+        place.store.knowledge.write_undone(place.dataset, place.scope, others)
     return one_line(f"that {new} ends {old} {done}")
 
 

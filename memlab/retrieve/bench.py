@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, wraps
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 import numpy as np
 import polars as pl
 
+from memlab.embed.base import some_direction
 from memlab.embed.text import query_texts, turn_texts
-from memlab.errors import DataError
+from memlab.errors import DataError, StoreError
 from memlab.language.analysis import tokenize
 from memlab.records import Dataset, Level, Qrels, Run, qrels
 from memlab.retrieve.index import Corpus, Documents, Lazy, Whole
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Key = TypeVarTuple("Key")
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -310,7 +314,8 @@ def _vectors(
     @cache
     def turn_vectors() -> np.ndarray:
         if store is None:
-            return encoder.encode(turn_texts(dataset.turns, header=header), progress=progress)
+            made = encoder.encode(turn_texts(dataset.turns, header=header), progress=progress)
+            return some_direction(made, of=f"encoder {encoder.identity.key}")
         vectors = _stored_vectors(store, getattr(encoder, "encoder", encoder), dataset, header, progress)
         provenance["versions"] = store.versions()
         return vectors
@@ -326,11 +331,21 @@ def _vectors(
 def _stored_vectors(
     store: MemoryStore, encoder: Encoder, dataset: Dataset, header: tuple[str, ...], progress: bool
 ) -> np.ndarray:
-    """Read the dataset's vectors from the store, which may hold more turns under the same name than the dataset."""
-    if not store.read_only:
-        store.vectors.backfill(encoder, dataset.name, header=header, scopes=dataset.scopes, progress=progress)
-    vectors = store.vectors.read(encoder, dataset.name, header=header, scopes=dataset.scopes)
-    stored = store.turns(dataset.name, scopes=dataset.scopes, columns=["turn_id"]).with_row_index("at")
-    placed = dataset.turns.select("turn_id").join(stored, on="turn_id", how="left", maintain_order="left")
-    rows = placed["at"].to_numpy()
-    return vectors if np.array_equal(rows, np.arange(len(vectors))) else vectors[rows]
+    """Read the dataset's vectors from the store, which may hold more turns under the same name than the dataset.
+
+    Where it cannot be written, or another process writes it, what its columns lack is encoded, and not written.
+    """
+    try:
+        if not store.read_only:
+            store.vectors.backfill(encoder, dataset.name, header=header, scopes=dataset.scopes, progress=progress)
+        vectors = store.vectors.read(encoder, dataset.name, header=header, scopes=dataset.scopes)
+        stored = store.turns(dataset.name, scopes=dataset.scopes, columns=["turn_id"]).with_row_index("at")
+        placed = dataset.turns.select("turn_id").join(stored, on="turn_id", how="left", maintain_order="left")
+        if stored.height == len(vectors) and not placed["at"].null_count():
+            rows = placed["at"].to_numpy()
+            return vectors if np.array_equal(rows, np.arange(len(vectors))) else vectors[rows]
+    except StoreError as error:
+        if store.read_only:
+            raise
+        _log.warning("%s; the vectors serve this process alone", error)
+    return store.encode(encoder, turn_texts(dataset.turns, header=header), progress=progress)

@@ -35,7 +35,7 @@ def bm25(
     """Rank documents by BM25 (Lucene's variant) over stemmed words without stop words, in the dataset's language.
 
     Document frequencies are those of the scope: a memory knows nothing of other people's. Documents without a word
-    of the query follow at score 0 in order of time, so that the ranking reaches ``k`` places where there are as many.
+    of the query follow at score 0, so that the ranking reaches ``k`` places where there are as many.
 
     :param k1: term frequency saturation; by default 0.9 for turns, 1.5 for sessions.
     :param b: length normalisation; by default 0.75 for sessions, and for turns what their lengths in the scope ask for,

@@ -70,7 +70,7 @@ class Knowledge(Part):
         :param parts: frames of the tables of :data:`memlab.store.registry.INDEX_TABLES`, each with ``session_id``.
         :param states: rows of :class:`memlab.records.IndexState`, one a session; ``generation`` names these rows.
         """
-        with self.database.guarded(f"indexing {dataset!r}", writes="index"):
+        with self.database.alone(dataset), self.database.guarded(f"indexing {dataset!r}", writes="index"):
             before = self._generations(dataset)
             mine = states.select("session_id", "generation")
             for table in INDEX_TABLES:
@@ -93,8 +93,9 @@ class Knowledge(Part):
         """Remove the rows of sessions that are gone, and of attempts that were cut off more than :data:`ORPHANS_AFTER`
         ago; say how many."""
         removed = 0
-        with self.database.guarded(f"sweeping {dataset!r}"):
-            there = read_rows(self.database, "sessions", dataset, columns=["session_id"])
+        # Held, since rows that are being committed belong to no state yet.
+        with self.database.alone(dataset), self.database.guarded(f"sweeping {dataset!r}"):
+            there = read_rows(self.database, "sessions", dataset, columns=["session_id"], present=True)
             gone = self._generations(dataset).join(there, on="session_id", how="anti")
             for table in (*INDEX_TABLES, "index_states"):
                 self.database.delete(table, dataset=dataset, session_id=gone["session_id"])

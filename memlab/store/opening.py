@@ -51,6 +51,9 @@ def open_database(
                 f"memlab {__version__}, which reads up to {SCHEMA_VERSION}: update it with "
                 "`pip install --upgrade memlab`, or name another store"
             )
+    if names and "://" not in place and not os.access(place, os.W_OK):
+        return database  # what an older schema lacks is read as null
+    with database.guarded("opening"):
         for name in ("store", *VERSIONED):
             if name not in names:
                 database.table(name)

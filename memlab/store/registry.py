@@ -28,7 +28,7 @@ from memlab.records import (
     schema,
 )
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """Raised by whoever changes the columns of a table. Columns that an older store lacks are added, empty, when it is
 opened; see :mod:`memlab.store.opening`. Stores without a number are version 0."""
 
@@ -113,6 +113,7 @@ TABLES: dict[str, Table] = {
             **_strings("key", "name", "format", "language", "fingerprint"),
             **dict.fromkeys(("turns", "sessions", "questions"), pl.Int64()),
             "complete": pl.Boolean(),
+            "finished": pl.String(),
             "ingested_at": TIMESTAMP,
         },
         "data",

@@ -82,7 +82,7 @@ def little_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.slow
-def test_a_full_disk(little_disk: Path) -> None:
+def test_a_full_disk(little_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = MemoryStore.open(little_disk / "store")
     store.ingest(build())
     store.vectors.backfill(FakeEncoder(), "small", progress=False)
@@ -93,8 +93,10 @@ def test_a_full_disk(little_disk: Path) -> None:
     turns = store.versions()["turns"]
     with pytest.raises(StoreError, match="the disk is full: free some space, then run it again"):
         store.ingest(large)
+    assert store.encode(FakeEncoder(256), [f"text {i}" for i in range(500)], progress=False).shape == (500, 256)
+    assert "the disk is full" in caplog.text, "a cache that cannot be written is a warning"
     with pytest.raises(StoreError, match="the disk is full"):
-        store.encode(FakeEncoder(256), [f"text {i}" for i in range(500)], progress=False)
+        store.vectors.backfill(FakeEncoder(4096), "small", progress=False)
     assert store.versions()["turns"] == turns
     assert store.dataset("small").fingerprint() == build().fingerprint()
     assert store.vectors.read(FakeEncoder(), "small").shape == (24, 8)

@@ -1,0 +1,186 @@
+"""Candidates of a large scope: a small bench around each question, on which every stage works as on any other.
+
+LanceDB's vector index and full-text index each give some turns of the scope, these their sessions, and the best of the
+sessions are read as they are. A large scope also takes the questions some at a time, so that the memory which scores
+take grows with the turns, not with turns × questions.
+
+Source: candidates first: Wang, Lin and Metzler, A Cascade Ranking Model (SIGIR 2011).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from memlab.embed.tokens import TokenEncoder
+from memlab.language.analysis import tokenize
+from memlab.records import Session, Turn, schema
+from memlab.retrieve.bench import Bench
+from memlab.retrieve.late import scope_tokens
+from memlab.retrieve.passages import passage_vectors
+
+if TYPE_CHECKING:
+    from memlab.embed import Encoder
+    from memlab.store import MemoryStore
+
+LARGE = 50_000
+"""Turns of a scope from which a question is compared with candidates alone."""
+
+HITS, TURNS = 200, 2_000
+"""Turns that each index gives, and those of the bench."""
+
+LONG, NEAR = 200, 20
+"""Of a session of more turns than ``LONG``, the bench has those that stand so many turns from a hit."""
+
+PAIRS = 4_000_000
+"""Pairs of question and turn of a scope that are scored at a time: some hundred bytes each."""
+
+BLOCK = 3_000
+"""Turns whose tokens are encoded at a time."""
+
+PATH = "candidates"
+"""What the provenance of such a run says; see :func:`around`."""
+
+NO_QUESTIONS = pl.DataFrame(
+    schema={"query_id": pl.String, "scope": pl.String, "text": pl.String, "timestamp": pl.Datetime("us", "UTC")}
+)
+
+_log = logging.getLogger(__name__)
+
+
+def parts(bench: Bench) -> Iterator[Bench] | None:
+    """Divide a bench where its scopes are large: the questions of a large indexed scope one by one, others in blocks.
+
+    :returns: ``None`` where nothing is to be divided.
+    """
+    sizes = dict(bench.turns.group_by("scope").len().iter_rows())
+    asked = bench.queries.select("scope").with_columns(n=pl.col("scope").replace_strict(sizes, default=0))
+    large = (asked["n"] >= LARGE).to_numpy() & _indexed(bench)
+    room = asked.select(block=(pl.int_range(pl.len()).over("scope") * pl.col("n")) // PAIRS)["block"].to_numpy()
+    if not large.any() and not room.any():
+        return None
+    if large.any():
+        _log.warning(
+            "%s: %d of %d questions are of scopes of %s turns and more; each is compared with candidates of its scope",
+            bench.name, large.sum(), len(large), f"{LARGE:,}",
+        )  # fmt: skip
+    return _parts(bench, large, room)
+
+
+def _indexed(bench: Bench) -> bool:
+    store, encoder = bench.store, bench.encoder
+    return store is not None and encoder is not None and not bench.header and store.search.searchable(encoder)
+
+
+def _parts(bench: Bench, large: np.ndarray, block: np.ndarray) -> Iterator[Bench]:
+    for number in np.unique(block[~large]):
+        yield bench.with_rows(np.flatnonzero(~large & (block == number)))
+    for row in np.flatnonzero(large).tolist():
+        assert bench.store is not None  # of a large scope
+        assert bench.encoder is not None
+        yield around(bench.store, bench.name, bench.queries[row], encoder=bench.encoder, language=bench.language)
+
+
+def applies(store: MemoryStore, dataset: str, scope: str, encoder: Encoder) -> bool:
+    """Say whether a question of a scope is compared with candidates: whether it is large, and indexed."""
+    return store.search.size(dataset, scope) >= LARGE and store.search.searchable(encoder)
+
+
+def around(
+    store: MemoryStore, dataset: str, asked: pl.DataFrame, *, encoder: Encoder, language: str = "en"
+) -> Bench:
+    """Read the candidates of one question from a store.
+
+    :param asked: one row: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where absent.
+    :returns: a bench of that question and of at most about :data:`TURNS` turns.
+    """
+    from memlab.store import cached
+
+    encoder = cached(store, encoder)
+    scope, text, column = asked["scope"][0], asked["text"][0], store.vectors.column(encoder)
+    query = encoder.encode([text], kind="query")
+    near = store.search.by_vector(query, column=column, dataset=dataset, scopes=[scope], k=HITS)
+    words = tokenize([text], language=language, stem=False)[0]
+    found = [near]
+    if words:
+        found.append(store.search.by_text([" ".join(words)], dataset=dataset, scopes=[scope], k=HITS))
+    hits = ranked(found)
+    turns, sessions, vectors = store.search.sessions(dataset, scope, hits["session_id"], column=column, most=TURNS)
+    kept = around_hits(turns, hits)
+    return Bench(
+        dataset,
+        turns[kept].select(*schema(Turn)),
+        sessions.select(*schema(Session)),
+        NO_QUESTIONS,
+        turn_vectors=vectors[kept],
+        provenance={"dataset": dataset, "path": PATH, "encoder": encoder.identity.describe(), "header": []},
+        store=store,
+        encoder=encoder,
+        language=language,
+    ).with_queries(asked)
+
+
+def ranked(found: list[pl.DataFrame]) -> pl.DataFrame:
+    """Rank the sessions of turns that were found, by their best turn and their best of each kind, as ``combsum`` does.
+
+    :param found: ``doc_id``, ``session_id`` and ``score`` of the hits of each index.
+    :returns: ``session_id`` and ``turns``, those that were found in it; the best first.
+    """
+    score = pl.col("score") - pl.col("score").min()
+    kinds = [
+        hits.select("session_id", "doc_id", score=score / pl.max_horizontal(score.mean(), 1e-9), kind=pl.lit(kind))
+        for kind, hits in enumerate(found)
+    ]
+    every = pl.concat(kinds)
+    of_kind = every.group_by("session_id", "kind").agg(pl.col("score").max())
+    of_turn = every.group_by("session_id", "doc_id").agg(pl.col("score").sum())
+    best = of_turn.group_by("session_id").agg(pl.col("score").max(), turns="doc_id")
+    total = best.join(of_kind.group_by("session_id").agg(more=pl.col("score").sum()), on="session_id")
+    return total.sort(pl.col("score") + pl.col("more"), "session_id", descending=[True, False]).select(
+        "session_id", "turns"
+    )
+
+
+def around_hits(turns: pl.DataFrame, hits: pl.DataFrame) -> np.ndarray:
+    """Keep sessions whole, and of a long one what stands near a hit: rows.
+
+    :param turns: of whole sessions, in order.
+    :param hits: see :func:`ranked`.
+    """
+    place = pl.int_range(pl.len()).over("session_id")
+    hit = pl.when(pl.col("turn_id").is_in(hits["turns"].explode().implode())).then(place)
+    since, until = place - hit.forward_fill().over("session_id"), hit.backward_fill().over("session_id") - place
+    near = (pl.len().over("session_id") <= LONG) | (pl.min_horizontal(since, until) <= NEAR)
+    return turns.select(near.fill_null(False)).to_series().arg_true().to_numpy()
+
+
+def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = True) -> int:
+    """Encode what stages read of large scopes beside vectors, tokens and long turns' passages, so that no question waits.
+
+    :returns: of how many turns, those of the large scopes.
+    """
+    from tqdm.auto import tqdm
+
+    from memlab.store import cached
+
+    large = [scope for scope in store.scopes(dataset) if applies(store, dataset, scope, encoder)]
+    total = sum(store.search.size(dataset, scope) for scope in large)
+    column, own = store.vectors.column(encoder), {"store": store, "encoder": cached(store, encoder)}
+    with tqdm(total=total, desc="tokens", unit=" turns", disable=not progress or not total) as bar:
+        for scope in large:
+            listed = store.sessions(dataset, scopes=[scope], columns=["session_id", "n_turns"])
+            for _, part in listed.group_by(listed["n_turns"].cum_sum() // BLOCK, maintain_order=True):
+                ids = part["session_id"]
+                turns, sessions, vectors = store.search.sessions(dataset, scope, ids, column=column)
+                bench = Bench(dataset, turns, sessions, NO_QUESTIONS, turn_vectors=vectors, **own)
+                passage_vectors(bench, ())
+                if isinstance(encoder, TokenEncoder) and turns.height:
+                    scope_tokens(bench, slice(0, turns.height))
+                bar.update(turns.height)
+    if large and isinstance(encoder, TokenEncoder):
+        store.tokens.arrange(encoder)
+    return total
