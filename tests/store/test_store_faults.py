@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,21 +63,6 @@ def test_a_file_that_may_not_grow_leaves_the_tables_whole(tmp_path: Path) -> Non
     assert "ingesting 'large' failed in store" in said
     assert "raise the limit, then run it again" in said
     assert said.endswith("whole\n")
-
-
-@pytest.fixture
-def little_disk(tmp_path: Path) -> Iterator[Path]:
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(place)]
-    if (
-        sys.platform != "linux"
-        or os.geteuid() != 0
-        or subprocess.run(mount, capture_output=True, check=False).returncode
-    ):
-        pytest.skip("no right to mount a small disk")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
 
 
 @pytest.mark.slow
