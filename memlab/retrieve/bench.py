@@ -18,7 +18,7 @@ from memlab.embed.text import query_texts, turn_texts
 from memlab.errors import DataError, StoreError
 from memlab.language.analysis import tokenize
 from memlab.records import Dataset, Level, Qrels, Run, qrels
-from memlab.retrieve.index import Corpus, Documents, Lazy, Whole
+from memlab.retrieve.index import Corpus, Documents, Lazy
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
@@ -47,8 +47,6 @@ class Bench:
     :param encoder: what embedded them, and embeds more; with a store it reads the store's cache.
     :param header: fields of the contextual header of what was embedded.
     :param language: of the conversations.
-    :param whole: what was counted in the scope, where these are some of its sessions, see
-        :mod:`memlab.retrieve.narrow`.
     :param remembered: the last rankings that pipelines have made, so that ten selections share one retrieval; by the
         stages, the level, and digests of what the stages read.
     """
@@ -64,7 +62,6 @@ class Bench:
     encoder: Encoder | None = field(default=None, repr=False)
     header: tuple[str, ...] = ()
     language: str = "en"
-    whole: Whole | None = field(default=None, repr=False)
     remembered: dict[tuple[Any, ...], Run] = field(default_factory=dict, init=False, repr=False, compare=False)
     _shown: Mapping[Level, Qrels] = field(default_factory=dict, repr=False)
     _corpus: Corpus | None = field(default=None, repr=False, compare=False)
@@ -146,7 +143,7 @@ class Bench:
         )
 
     def __post_init__(self) -> None:
-        mine = (self.turns, self.sessions, self.__dict__["turn_vectors"], self.language, self.whole)
+        mine = (self.turns, self.sessions, self.__dict__["turn_vectors"], self.language)
         if self._corpus is None or not self._corpus.made_of(*mine):
             object.__setattr__(self, "_corpus", Corpus(self.name, *mine))
 

@@ -65,7 +65,7 @@ def bm25_scores(
         raise DataError(f"k1={k1}, b={b}; BM25 needs k1 ≥ 0 and 0 ≤ b ≤ 1")
     for rows, span in bench.by_scope(level):
         queries = [bench.query_words[row] for row in rows]
-        words = bench.documents(level).words_for(span, queries)
+        words = bench.documents(level).words_in(span)
         usual = words.normalisation if level == "turn" else OF_SESSIONS
         yield rows, span, words.scores(queries, usual[0] if k1 is None else k1, usual[1] if b is None else b)
 

@@ -1,10 +1,12 @@
 """Candidates of a large scope: a small bench around each question, on which every stage works as on any other.
 
 LanceDB's vector index and full-text index each give some turns of the scope, these their sessions, and the best of the
-sessions are read as they are. A large scope also takes the questions some at a time, so that the memory which scores
-take grows with the turns, not with turns × questions.
+sessions are read as they are. Some sessions drawn at random come along, each for many: from them stages know how rare a
+word is, and how well turns match on average. The questions of a scope that is compared whole are taken some at a time,
+so that memory grows with turns, not with turns × questions.
 
-Source: candidates first: Wang, Lin and Metzler, A Cascade Ranking Model (SIGIR 2011).
+Source: candidates first: Wang, Lin and Metzler, A Cascade Ranking Model (SIGIR 2011); weights of a sample: Horvitz and
+Thompson (JASA 1952); ranks of two indexes: Cormack, Clarke and Büttcher (SIGIR 2009).
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ import polars as pl
 
 from memlab.embed.tokens import TokenEncoder
 from memlab.language.analysis import tokenize
-from memlab.records import Session, Turn, schema
 from memlab.retrieve.bench import Bench
+from memlab.retrieve.fusion import RRF_K
 from memlab.retrieve.late import scope_tokens
 from memlab.retrieve.passages import passage_vectors
 
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
 LARGE = 50_000
 """Turns of a scope from which a question is compared with candidates alone."""
 
-HITS, TURNS = 200, 2_000
-"""Turns that each index gives, and those of the bench."""
+HITS, TURNS, SAMPLE = 200, 1_500, 500
+"""Turns that each index gives; those of candidate sessions, and those drawn at random."""
 
 LONG, NEAR = 200, 20
 """Of a session of more turns than ``LONG``, the bench has those that stand so many turns from a hit."""
@@ -57,6 +59,8 @@ def parts(bench: Bench) -> Iterator[Bench] | None:
 
     :returns: ``None`` where nothing is to be divided.
     """
+    if "weight" in bench.sessions.columns:  # these are candidates
+        return None
     sizes = dict(bench.turns.group_by("scope").len().iter_rows())
     asked = bench.queries.select("scope").with_columns(n=pl.col("scope").replace_strict(sizes, default=0))
     large = (asked["n"] >= LARGE).to_numpy() & _indexed(bench)
@@ -90,13 +94,12 @@ def applies(store: MemoryStore, dataset: str, scope: str, encoder: Encoder) -> b
     return store.search.size(dataset, scope) >= LARGE and store.search.searchable(encoder)
 
 
-def around(
-    store: MemoryStore, dataset: str, asked: pl.DataFrame, *, encoder: Encoder, language: str = "en"
-) -> Bench:
+def around(store: MemoryStore, dataset: str, asked: pl.DataFrame, *, encoder: Encoder, language: str = "en") -> Bench:
     """Read the candidates of one question from a store.
 
     :param asked: one row: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where absent.
-    :returns: a bench of that question and of at most about :data:`TURNS` turns.
+    :returns: a bench of that question and of at most about :data:`TURNS` turns, among them :data:`SAMPLE` of other
+        sessions; ``weight`` of its sessions says how many each stands for.
     """
     from memlab.store import cached
 
@@ -111,12 +114,17 @@ def around(
     hits = ranked(found)
     turns, sessions, vectors = store.search.sessions(dataset, scope, hits["session_id"], column=column, most=TURNS)
     kept = around_hits(turns, hits)
+    sample, total = store.search.sample(dataset, scope, column=column, most=SAMPLE)
+    candidate = pl.col("session_id").is_in(sessions["session_id"].implode())
+    rest = sample.turns.select(~candidate).to_series().arg_true().to_numpy()
+    others = sample.sessions.filter(~candidate)
+    weight = (total - sessions.height) / max(1, others.height)
     return Bench(
         dataset,
-        turns[kept].select(*schema(Turn)),
-        sessions.select(*schema(Session)),
+        pl.concat([turns[kept], sample.turns[rest]]),
+        pl.concat([sessions.with_columns(weight=1.0), others.with_columns(weight=weight)]),
         NO_QUESTIONS,
-        turn_vectors=vectors[kept],
+        turn_vectors=np.concatenate([vectors[kept], sample.vectors[rest]]),
         provenance={"dataset": dataset, "path": PATH, "encoder": encoder.identity.describe(), "header": []},
         store=store,
         encoder=encoder,
@@ -125,24 +133,16 @@ def around(
 
 
 def ranked(found: list[pl.DataFrame]) -> pl.DataFrame:
-    """Rank the sessions of turns that were found, by their best turn and their best of each kind, as ``combsum`` does.
+    """Rank the sessions of turns that were found, by the reciprocal ranks of their three best.
 
-    :param found: ``doc_id``, ``session_id`` and ``score`` of the hits of each index.
+    :param found: ``doc_id`` and ``session_id`` of the hits of each index, the best first.
     :returns: ``session_id`` and ``turns``, those that were found in it; the best first.
     """
-    score = pl.col("score") - pl.col("score").min()
-    kinds = [
-        hits.select("session_id", "doc_id", score=score / pl.max_horizontal(score.mean(), 1e-9), kind=pl.lit(kind))
-        for kind, hits in enumerate(found)
-    ]
-    every = pl.concat(kinds)
-    of_kind = every.group_by("session_id", "kind").agg(pl.col("score").max())
-    of_turn = every.group_by("session_id", "doc_id").agg(pl.col("score").sum())
-    best = of_turn.group_by("session_id").agg(pl.col("score").max(), turns="doc_id")
-    total = best.join(of_kind.group_by("session_id").agg(more=pl.col("score").sum()), on="session_id")
-    return total.sort(pl.col("score") + pl.col("more"), "session_id", descending=[True, False]).select(
-        "session_id", "turns"
-    )
+    gain = 1 / (RRF_K + pl.int_range(1, pl.len() + 1))
+    every = pl.concat(hits.select("session_id", "doc_id", gain=gain) for hits in found)
+    sessions = every.group_by("session_id", maintain_order=True)
+    of = sessions.agg(pl.col("gain").top_k(3).sum(), turns=pl.col("doc_id").unique())
+    return of.sort("gain", descending=True, maintain_order=True).select("session_id", "turns")
 
 
 def around_hits(turns: pl.DataFrame, hits: pl.DataFrame) -> np.ndarray:
@@ -159,7 +159,7 @@ def around_hits(turns: pl.DataFrame, hits: pl.DataFrame) -> np.ndarray:
 
 
 def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = True) -> int:
-    """Encode what stages read of large scopes beside vectors, tokens and long turns' passages, so that no question waits.
+    """Encode tokens of large scopes, and passages of their long turns, so that no question waits for it.
 
     :returns: of how many turns, those of the large scopes.
     """

@@ -82,6 +82,9 @@ def _migrate(database: Database) -> None:
     for name, table in TABLES.items():
         if name in present:
             add_columns(database, name, list(table.arrow()))
+    for name in present:
+        if name.startswith(("counts_", "postings_")):  # of a search through large scopes that is no more
+            database.connection.drop_table(name)
     note(database, memlab=__version__, schema=str(SCHEMA_VERSION))
 
 

@@ -149,15 +149,6 @@ TABLES: dict[str, Table] = {
     # Caches.
     "embeddings": Table({"key": pl.String(), "vector": pl.Array(pl.Float32(), 0)}, "cache"),
     "tokens": Table({"key": pl.String(), "ids": pl.Binary(), "vectors": pl.Binary()}, "cache"),
-    "counts": Table(
-        {
-            **_strings("key"),
-            "words": pl.List(pl.String()),
-            **dict.fromkeys(("of_turns", "of_sessions", "tokens", "turns", "sessions"), pl.List(pl.Int64())),
-        },
-        "cache",
-    ),
-    "postings": Table({**_strings("key", "scope"), "turns": pl.Binary(), "counts": pl.Binary()}, "cache"),
 }
 """Every table of a store. A change of columns here raises :data:`SCHEMA_VERSION`."""
 

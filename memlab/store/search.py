@@ -163,6 +163,21 @@ class Search(Part):
         sizes: dict[tuple[str, str], int] = self._once(lambda _: _scope_sizes(self.database))
         return sizes.get((dataset, scope), 0)
 
+    def sample(self, dataset: str, scope: str, *, column: str, most: int) -> tuple[TurnsOf, int]:
+        """Read sessions of a scope that are drawn at random, the same ones until the store changes.
+
+        :param most: as for :meth:`sessions`.
+        :returns: the sessions, and how many the scope has.
+        """
+
+        def look(_: Any) -> tuple[TurnsOf, int]:
+            every = self.database.read("sessions", ["session_id", "position"], dataset=dataset, scope=scope)
+            drawn = every.sort("position")["session_id"].sample(fraction=1, shuffle=True, seed=0).head(most)
+            return self.sessions(dataset, scope, drawn, column=column, most=most), every.height
+
+        read: tuple[TurnsOf, int] = self._once(look, dataset, scope, column, most)
+        return read
+
     def sessions(
         self, dataset: str, scope: str, session_ids: pl.Series, *, column: str, most: int | None = None
     ) -> TurnsOf:
