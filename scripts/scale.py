@@ -108,7 +108,7 @@ def pooled(files: list[str]) -> dict[str, pl.DataFrame]:
 
 def parts(turns: int, talk: list[str]) -> Iterator[memlab.Dataset]:
     """Give one long scope: the files of ``talk`` as they are, or so many turns, a copy of the project's talk each."""
-    base = pooled(talk or sorted(map(str, DATA.glob("*/*.jsonl"))))
+    base = pooled(talk or sorted(map(str, [*DATA.glob("train/*.jsonl"), *DATA.glob("heldout/*.jsonl")])))
     if talk:
         yield memlab.Dataset("talk", "chatlog", **base)
         return

@@ -80,21 +80,23 @@ def best_of(scores: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
     return best
 
 
-def places(scores: np.ndarray, lot: np.ndarray) -> np.ndarray:
+def places(scores: np.ndarray, lot: np.ndarray | None = None) -> np.ndarray:
     """Give the place of each column in its row, from 0 for the best: (q, n) → (q, n).
 
-    :param lot: (n,) the order of columns that tie, see :attr:`memlab.retrieve.index.Documents.lot`.
+    :param lot: (n,) the order of columns that tie, see :attr:`memlab.retrieve.index.Documents.lot`; by default as they
+        stand.
     """
     return np.argsort(ordered(scores, lot), axis=1, kind="stable")
 
 
-def ordered(scores: np.ndarray, lot: np.ndarray) -> np.ndarray:
+def ordered(scores: np.ndarray, lot: np.ndarray | None = None) -> np.ndarray:
     """Give the columns of each row, the best first; parameters as for :func:`places`."""
-    order: np.ndarray = np.lexsort((np.broadcast_to(lot, scores.shape), -scores), axis=1)
+    ties = np.arange(scores.shape[1]) if lot is None else lot
+    order: np.ndarray = np.lexsort((np.broadcast_to(ties, scores.shape), -scores), axis=1)
     return order
 
 
-def places_within(scores: np.ndarray, group: np.ndarray, lot: np.ndarray) -> np.ndarray:
+def places_within(scores: np.ndarray, group: np.ndarray, lot: np.ndarray | None = None) -> np.ndarray:
     """Give the place of each column among the columns of its group, from 0 for the best.
 
     :param scores: (q, n).
@@ -103,7 +105,7 @@ def places_within(scores: np.ndarray, group: np.ndarray, lot: np.ndarray) -> np.
 
     >>> import numpy as np
     >>> from memlab.retrieve.arrays import places_within
-    >>> places_within(np.array([[0.1, 0.3, 0.3, 0.9, 0.2]]), np.array([0, 0, 0, 1, 1]), np.arange(5)).tolist()
+    >>> places_within(np.array([[0.1, 0.3, 0.3, 0.9, 0.2]]), np.array([0, 0, 0, 1, 1])).tolist()
     [[2, 0, 1, 0, 1]]
     """
     order = ordered(scores, lot)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -169,7 +169,8 @@ def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool =
 
     large = [scope for scope in store.scopes(dataset) if applies(store, dataset, scope, encoder)]
     total = sum(store.search.size(dataset, scope) for scope in large)
-    column, own = store.vectors.column(encoder), {"store": store, "encoder": cached(store, encoder)}
+    column = store.vectors.column(encoder)
+    own: dict[str, Any] = {"store": store, "encoder": cached(store, encoder)}
     with tqdm(total=total, desc="tokens", unit=" turns", disable=not progress or not total) as bar:
         for scope in large:
             listed = store.sessions(dataset, scopes=[scope], columns=["session_id", "n_turns"])

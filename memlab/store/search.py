@@ -190,13 +190,19 @@ class Search(Part):
         """
         database, names = self.database, [*row_columns("turns"), "dataset", "position", "key"]
         with database.guarded("reading sessions"):
-            ids = {"dataset": dataset, "scope": scope, "session_id": session_ids}
-            listed = database.read("sessions", [*row_columns("sessions"), "position", "key"], **ids)
+            listed = database.read(
+                "sessions",
+                [*row_columns("sessions"), "position", "key"],
+                dataset=dataset,
+                scope=scope,
+                session_id=session_ids,
+            )
             if most is not None:
                 order = session_ids.to_frame("session_id").join(listed, on="session_id", maintain_order="left")
                 begun = order.filter(pl.col("n_turns").cum_sum().shift(1, fill_value=0) < most)["session_id"]
-                listed, ids["session_id"] = listed.filter(pl.col("session_id").is_in(begun.implode())), begun
-            read = database.read("turns", [*names, column], **ids)
+                listed = listed.filter(pl.col("session_id").is_in(begun.implode()))
+            wanted = listed["session_id"]
+            read = database.read("turns", [*names, column], dataset=dataset, scope=scope, session_id=wanted)
             rows = read.select(names).with_row_index("row")  # vectors are slow to sort
             sessions = counted("sessions", listed)
             turns = counted("turns", rows).join(
