@@ -150,6 +150,10 @@ def evaluate(
     done = with_rankings(done, rankings or [], encoder=model)
     done.write(directory)
     typer.echo(done.to_markdown())
+    for one in done.reports:
+        if tied := one.provenance["ties"]:
+            n = one.per_query.height
+            typer.echo(f"{one.name}, {one.level}s: equal scores at place 10 in {tied:,} of {n:,} questions, by lot")
     for part in data:
         if part.questions["stale"].list.len().sum():
             ranked = [one for one, owner in zip(done.runs, done.cells["dataset"], strict=True) if owner == part.name]
