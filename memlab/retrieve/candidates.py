@@ -20,6 +20,7 @@ import polars as pl
 
 from memlab.embed.tokens import TokenEncoder
 from memlab.language.analysis import tokenize
+from memlab.records import Question, frame
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.fusion import RRF_K
 from memlab.retrieve.late import scope_tokens
@@ -47,10 +48,6 @@ BLOCK = 3_000
 PATH = "candidates"
 """What the provenance of such a run says; see :func:`around`."""
 
-NO_QUESTIONS = pl.DataFrame(
-    schema={"query_id": pl.String, "scope": pl.String, "text": pl.String, "timestamp": pl.Datetime("us", "UTC")}
-)
-
 _log = logging.getLogger(__name__)
 
 
@@ -62,29 +59,26 @@ def parts(bench: Bench) -> Iterator[Bench] | None:
     if "weight" in bench.sessions.columns:  # these are candidates
         return None
     sizes = dict(bench.turns.group_by("scope").len().iter_rows())
-    asked = bench.queries.select("scope").with_columns(n=pl.col("scope").replace_strict(sizes, default=0))
-    large = (asked["n"] >= LARGE).to_numpy() & _indexed(bench)
-    room = asked.select(block=(pl.int_range(pl.len()).over("scope") * pl.col("n")) // PAIRS)["block"].to_numpy()
-    if not large.any() and not room.any():
+    asked = bench.queries.select("scope", n=pl.col("scope").replace_strict(sizes, default=0))
+    store, encoder = bench.store, bench.encoder
+    indexed = store is not None and encoder is not None and not bench.header and store.search.searchable(encoder)
+    large = (asked["n"] >= LARGE).to_numpy() & indexed
+    block = asked.select((pl.int_range(pl.len()).over("scope") * pl.col("n")) // PAIRS).to_series().to_numpy()
+    if not large.any() and not block.any():
         return None
     if large.any():
         _log.warning(
             "%s: %d of %d questions are of scopes of %s turns and more; each is compared with candidates of its scope",
             bench.name, large.sum(), len(large), f"{LARGE:,}",
         )  # fmt: skip
-    return _parts(bench, large, room)
-
-
-def _indexed(bench: Bench) -> bool:
-    store, encoder = bench.store, bench.encoder
-    return store is not None and encoder is not None and not bench.header and store.search.searchable(encoder)
+    return _parts(bench, large, block)
 
 
 def _parts(bench: Bench, large: np.ndarray, block: np.ndarray) -> Iterator[Bench]:
     for number in np.unique(block[~large]):
         yield bench.with_rows(np.flatnonzero(~large & (block == number)))
     for row in np.flatnonzero(large).tolist():
-        assert bench.store is not None  # of a large scope
+        assert bench.store is not None  # since it is indexed
         assert bench.encoder is not None
         yield around(bench.store, bench.name, bench.queries[row], encoder=bench.encoder, language=bench.language)
 
@@ -98,33 +92,29 @@ def around(store: MemoryStore, dataset: str, asked: pl.DataFrame, *, encoder: En
     """Read the candidates of one question from a store.
 
     :param asked: one row: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where absent.
-    :returns: a bench of that question and of at most about :data:`TURNS` turns, among them :data:`SAMPLE` of other
-        sessions; ``weight`` of its sessions says how many each stands for.
+    :returns: a bench of that question and some 2,000 turns; ``weight`` of its sessions says how many each stands for.
     """
     from memlab.store import cached
 
     encoder = cached(store, encoder)
     scope, text, column = asked["scope"][0], asked["text"][0], store.vectors.column(encoder)
     query = encoder.encode([text], kind="query")
-    near = store.search.by_vector(query, column=column, dataset=dataset, scopes=[scope], k=HITS)
-    words = tokenize([text], language=language, stem=False)[0]
-    found = [near]
-    if words:
+    found = [store.search.by_vector(query, column=column, dataset=dataset, scopes=[scope], k=HITS)]
+    if words := tokenize([text], language=language, stem=False)[0]:
         found.append(store.search.by_text([" ".join(words)], dataset=dataset, scopes=[scope], k=HITS))
     hits = ranked(found)
-    turns, sessions, vectors = store.search.sessions(dataset, scope, hits["session_id"], column=column, most=TURNS)
-    kept = around_hits(turns, hits)
+    near = store.search.sessions(dataset, scope, hits["session_id"], column=column, most=TURNS)
+    kept = around_hits(near.turns, hits)
     sample, total = store.search.sample(dataset, scope, column=column, most=SAMPLE)
-    candidate = pl.col("session_id").is_in(sessions["session_id"].implode())
-    rest = sample.turns.select(~candidate).to_series().arg_true().to_numpy()
-    others = sample.sessions.filter(~candidate)
-    weight = (total - sessions.height) / max(1, others.height)
+    other = ~pl.col("session_id").is_in(near.sessions["session_id"].implode())
+    rest, others = sample.turns.select(other).to_series().arg_true().to_numpy(), sample.sessions.filter(other)
+    weight = (total - near.sessions.height) / max(1, others.height)
     return Bench(
         dataset,
-        pl.concat([turns[kept], sample.turns[rest]]),
-        pl.concat([sessions.with_columns(weight=1.0), others.with_columns(weight=weight)]),
-        NO_QUESTIONS,
-        turn_vectors=np.concatenate([vectors[kept], sample.vectors[rest]]),
+        pl.concat([near.turns[kept], sample.turns[rest]]),
+        pl.concat([near.sessions.with_columns(weight=1.0), others.with_columns(weight=weight)]),
+        frame(Question).select("query_id", "scope", "text", "timestamp"),
+        turn_vectors=np.concatenate([near.vectors[kept], sample.vectors[rest]]),
         provenance={"dataset": dataset, "path": PATH, "encoder": encoder.identity.describe(), "header": []},
         store=store,
         encoder=encoder,
@@ -168,16 +158,14 @@ def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool =
     from memlab.store import cached
 
     large = [scope for scope in store.scopes(dataset) if applies(store, dataset, scope, encoder)]
-    total = sum(store.search.size(dataset, scope) for scope in large)
-    column = store.vectors.column(encoder)
-    own: dict[str, Any] = {"store": store, "encoder": cached(store, encoder)}
+    total, column = sum(store.search.size(dataset, scope) for scope in large), store.vectors.column(encoder)
+    own: dict[str, Any] = {"queries": frame(Question), "store": store, "encoder": cached(store, encoder)}
     with tqdm(total=total, desc="tokens", unit=" turns", disable=not progress or not total) as bar:
         for scope in large:
             listed = store.sessions(dataset, scopes=[scope], columns=["session_id", "n_turns"])
             for _, part in listed.group_by(listed["n_turns"].cum_sum() // BLOCK, maintain_order=True):
-                ids = part["session_id"]
-                turns, sessions, vectors = store.search.sessions(dataset, scope, ids, column=column)
-                bench = Bench(dataset, turns, sessions, NO_QUESTIONS, turn_vectors=vectors, **own)
+                turns, sessions, vectors = store.search.sessions(dataset, scope, part["session_id"], column=column)
+                bench = Bench(dataset, turns, sessions, turn_vectors=vectors, **own)
                 passage_vectors(bench, ())
                 if isinstance(encoder, TokenEncoder) and turns.height:
                     scope_tokens(bench, slice(0, turns.height))

@@ -7,6 +7,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -137,3 +138,15 @@ def test_vectors_that_are_all_zero_are_refused(tmp_path: Path) -> None:
         store.vectors.backfill(zeros, "small", progress=False)
     with pytest.raises(ModelError, match="only zeros"):
         _ = Bench.of(replace(build(), name="other"), encoder=zeros, progress=False).turn_vectors
+
+
+def test_what_writes_beside_ingest_waits_for_who_holds_the_dataset(tmp_path: Path) -> None:
+    store, other = (MemoryStore.open(tmp_path / "store") for _ in range(2))
+    store.ingest(build())
+    sweeping = threading.Thread(target=other.knowledge.sweep, args=("small",), kwargs={"now": datetime.now(UTC)})
+    with store.alone("small"), store.alone("small"):
+        sweeping.start()
+        sweeping.join(0.5)
+        assert sweeping.is_alive()
+    sweeping.join(10)
+    assert not sweeping.is_alive()
