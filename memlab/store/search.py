@@ -10,7 +10,7 @@ import polars as pl
 
 from memlab.embed.base import Encoder
 from memlab.errors import StoreError
-from memlab.store.conversations import counted, require
+from memlab.store.conversations import counted, read_rows, require
 from memlab.store.database import Database, Part
 from memlab.store.registry import matching, row_columns
 from memlab.store.vectors import check_vectors, column_name
@@ -171,9 +171,9 @@ class Search(Part):
         """
 
         def look(_: Any) -> tuple[TurnsOf, int]:
-            every = self.database.read("sessions", ["session_id", "position"], dataset=dataset, scope=scope)
-            drawn = every.sort("position")["session_id"].sample(fraction=1, shuffle=True, seed=0).head(most)
-            return self.sessions(dataset, scope, drawn, column=column, most=most), every.height
+            every = self._sessions(dataset, scope)["session_id"]
+            drawn = every.sample(fraction=1, shuffle=True, seed=0).head(most)
+            return self.sessions(dataset, scope, drawn, column=column, most=most), len(every)
 
         read: tuple[TurnsOf, int] = self._once(look, dataset, scope, column, most)
         return read
@@ -181,40 +181,39 @@ class Search(Part):
     def sessions(
         self, dataset: str, scope: str, session_ids: pl.Series, *, column: str, most: int | None = None
     ) -> TurnsOf:
-        """Read sessions of a scope whole.
+        """Read sessions of a scope whole, but for turns that were ingested a moment ago and have no vectors yet.
 
         :param session_ids: the first are the wanted ones.
         :param column: of the vectors that are read.
         :param most: turns after which no further session is begun.
-        :raises StoreError: for a turn without a vector.
+        :raises StoreError: where no turn has a vector.
         """
-        database, names = self.database, [*row_columns("turns"), "dataset", "position", "key"]
-        with database.guarded("reading sessions"):
-            listed = database.read(
-                "sessions",
-                [*row_columns("sessions"), "position", "key"],
-                dataset=dataset,
-                scope=scope,
-                session_id=session_ids,
-            )
-            if most is not None:
-                order = session_ids.to_frame("session_id").join(listed, on="session_id", maintain_order="left")
-                begun = order.filter(pl.col("n_turns").cum_sum().shift(1, fill_value=0) < most)["session_id"]
-                listed = listed.filter(pl.col("session_id").is_in(begun.implode()))
-            wanted = listed["session_id"]
-            read = database.read("turns", [*names, column], dataset=dataset, scope=scope, session_id=wanted)
-            rows = read.select(names).with_row_index("row")  # vectors are slow to sort
-            sessions = counted("sessions", listed)
-            turns = counted("turns", rows).join(
-                sessions.select("session_id", place=pl.int_range(pl.len())), on="session_id"
-            )
-            turns = turns.sort("place", "n", maintain_order=True)
-            vectors = read[column].gather(turns["row"])
-            if vectors.null_count():
-                raise StoreError(f"turns of {dataset!r} have no vectors in {column}; run store.vectors.backfill")
-            return TurnsOf(
-                turns.select(*row_columns("turns")), sessions.select(*row_columns("sessions")), vectors.to_numpy()
-            )
+        every = self._sessions(dataset, scope)
+        if most is not None:
+            wanted = session_ids.to_frame("session_id").join(every, on="session_id", maintain_order="left")
+            session_ids = wanted.filter(pl.col("n_turns").cum_sum().shift(1, fill_value=0) < most)["session_id"]
+        listed = every.filter(pl.col("session_id").is_in(session_ids.implode()))
+        names = [*row_columns("turns"), "dataset", "position", "key"]
+        with self.database.guarded("reading sessions"):
+            # By sessions alone: an index that gives all turns of a large scope takes longer than to leave some out.
+            read = self.database.read("turns", [*names, column], session_id=listed["session_id"])
+        rows = read.select(names).with_row_index("row").filter(dataset=dataset, scope=scope)  # vectors are slow to sort
+        place = listed.select("session_id", place=pl.int_range(pl.len()))
+        turns = counted("turns", rows).join(place, on="session_id").sort("place", "n", maintain_order=True)
+        encoded = turns.filter(read[column].gather(turns["row"]).is_not_null())
+        if encoded.is_empty() and turns.height:
+            raise StoreError(f"turns of {dataset!r} have no vectors in {column}; run store.vectors.backfill")
+        vectors = read[column].gather(encoded["row"]).to_numpy()
+        return TurnsOf(encoded.select(*row_columns("turns")), listed, vectors)
+
+    def _sessions(self, dataset: str, scope: str) -> pl.DataFrame:
+        """Read all sessions of a scope, in order, once for a version of the turns."""
+
+        def look(_: Any) -> pl.DataFrame:
+            return read_rows(self.database, "sessions", dataset, scopes=[scope], present=True).sort("n")
+
+        listed: pl.DataFrame = self._once(look, dataset, scope)
+        return listed
 
     def _about(self, dataset: str, column: str = "") -> tuple[int, list[list[str]], dict[tuple[str, str], int]]:
         """Give the width of a vector column, what is indexed, and the sizes of all scopes.
