@@ -13,8 +13,8 @@ SCOPES = {"a/b": "The key lies under the mat.", "a%2Fb": "The key is with Ann.",
 
 @pytest.fixture
 def folder(tmp_path: Path, memlab_cli: Any) -> Path:
-    rows = [{"scope": scope, "sender": "Ann", "text": text} for scope, text in SCOPES.items()]
-    rows += [{"scope": row["scope"], "question": "Where is the key?", "evidence": ["s1/1"]} for row in rows]
+    rows = [{"scope": scope, "sender": "Ann", "text": text, "id": "1"} for scope, text in SCOPES.items()]
+    rows += [{"scope": row["scope"], "question": "Where is the key?", "evidence": ["1"]} for row in rows]
     (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
     done = memlab_cli("ingest", "log.jsonl", "--encoder", "hashing:64", "--store", "store", cwd=tmp_path)
     assert done.code == 0, done.err

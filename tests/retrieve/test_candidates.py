@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -118,8 +119,10 @@ def test_of_a_long_session_what_stands_near_a_hit(monkeypatch: pytest.MonkeyPatc
 def test_what_a_question_would_wait_for_is_encoded_beforehand(
     data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module, name, size in ((passages, "LONG", 5), (passages, "SIZE", 4), (candidates, "LARGE", 500)):
-        monkeypatch.setattr(module, name, size)
+    monkeypatch.setattr(passages, "LONG", 50)
+    monkeypatch.setattr(candidates, "LARGE", 500)
+    text = pl.concat_str(["text"] * 10, separator=". ")
+    data = replace(data, turns=data.turns.with_columns(text=pl.when(pl.col("n") == 3).then(text).otherwise("text")))
     store, encoder, asked = MemoryStore.open(tmp_path / "store"), StandIn(), list[str]()
     store.ingest(data)
     store.vectors.backfill(encoder, data.name, progress=False)
