@@ -15,6 +15,8 @@ from memlab.errors import DataError
 
 FILE = "memlab.toml"
 PREFIX = "MEMLAB_"
+NO_SETTINGS = ("MEMLAB_MEMORY_TOKEN", "MEMLAB_NOTEBOOK")
+"""Variables that memlab reads itself: a secret, and that a notebook runs without a screen."""
 
 
 class ServiceSettings(BaseModel, extra="forbid"):
@@ -29,15 +31,18 @@ class ServiceSettings(BaseModel, extra="forbid"):
     query_prompt: str = ""
     document_prompt: str = ""
     max_output: int | None = Field(1024, gt=0)
-    cache: str | None = ".memlab/answers.jsonl"
+    record: str | None = None
+    concurrency: int = Field(4, gt=0, le=64)
+    cache: str | None = ".memlab/answers.jsonl"  # of llm.answers alone; goes with it
     input_price: float | None = Field(None, ge=0, allow_inf_nan=False)
     output_price: float | None = Field(None, ge=0, allow_inf_nan=False)
 
 
 class LLMSettings(BaseModel, extra="forbid"):
-    """The table ``[llm]``: services by name."""
+    """The table ``[llm]``: services by name, and further files of recorded answers, which come first."""
 
     services: dict[str, ServiceSettings] = {}
+    recordings: tuple[str, ...] = ()
 
 
 class IndexSettings(BaseModel, extra="forbid"):
@@ -192,7 +197,8 @@ def _file(path: Path) -> dict[str, Any]:
 
 def _environment() -> dict[str, Any]:
     known = {PREFIX + name.upper() for name in Settings.model_fields}
-    unknown = [v for v in os.environ if v.startswith(PREFIX) and v.split("__")[0] not in known]
+    mine = [v for v in os.environ if v.startswith(PREFIX) and v not in NO_SETTINGS]
+    unknown = [v for v in mine if v.split("__")[0] not in known]
     if unknown:
         raise DataError(f"variable {sorted(unknown)[0]} names no setting; there are {', '.join(sorted(known))}")
     try:

@@ -115,7 +115,10 @@ ranks = run.frame.filter((pl.col("query_id") == query_id) & (pl.col("rank") <= k
 points = points.join(ranks, on="turn_id", how="left", maintain_order="left")
 points = points.with_columns(doc_id="turn_id", evidence=pl.col("turn_id").is_in(question["evidence"]))
 terms = cluster.cluster_terms(
-    points["text"].to_list(), points["label"].to_numpy(), speakers=points["speaker"].to_list()
+    points["text"].to_list(),
+    points["label"].to_numpy(),
+    speakers=points["speaker"].to_list(),
+    language=data.language,
 )
 fig = maps.embedding_map(points, terms=terms, question=(place[-1, 0], place[-1, 1]), title=question["text"])
 caption = (
@@ -216,20 +219,19 @@ export(fig, "cluster-concentration", data=shares, caption=caption, provenance=di
 # Of the clusters that hold a question's evidence, how many does the top reach, and how often is half of it in one?
 
 # %% jupyter={"source_hidden": true}
-reached = [
-    cluster.concentration(
-        run.frame.join(hard.select("query_id"), on="query_id", how="semi"),
-        labels.filter(pl.col("draw") == draw).select("turn_id", "label"),
-        k=k,
-        questions=asked,
-    )
-    for draw in range(n_seeds)
-]
-reached = (
-    pl.concat(reached)
-    .group_by("query_id", maintain_order=True)
-    .agg(reached=pl.col("evidence_clusters_reached").mean(), half=(pl.col("largest_share") >= 0.5).mean())
+noise = pl.col("label") < 0
+group = pl.when(noise).then("turn_id").otherwise(pl.col("label").cast(pl.String))
+of_evidence, of_first = (
+    its.join(labels, on="turn_id", maintain_order="left").select("query_id", "draw", group=group)
+    for its in (sets, firsts)
 )
+per_draw = ["query_id", "draw"]
+held = of_evidence.unique(maintain_order=True)
+held = held.join(of_first.unique().with_columns(hit=True), on=[*per_draw, "group"], how="left", maintain_order="left")
+held = held.group_by(per_draw, maintain_order=True).agg(reached=pl.col("hit").is_not_null().mean())
+half = of_first.group_by(per_draw).agg(half=pl.col("group").unique_counts().max() / pl.len() >= 0.5)
+reached = held.join(half, on=per_draw, maintain_order="left").group_by("query_id", maintain_order=True)
+reached = reached.agg(pl.col("reached", "half").mean())
 low, high = evaluate.bootstrap_interval(
     reached.select("reached", "half").to_numpy(), np.ones(reached.height), seed=seed
 )

@@ -43,8 +43,7 @@ store = "../.memlab/store"
 figures = "../figures"
 models = "../results/cross-validated"
 others = []  # further datasets, each with its pool: [["longmemeval_oracle.json", 48]]
-synthetic_turns = 600
-synthetic_turns_per_scope = 200
+sample_turns = None  # of the sample, which stands beside a dataset of one conversation; all by default
 k = 10
 repeats = 1
 draws = 1
@@ -70,15 +69,15 @@ evaluate.show_tables()
 # ## The data
 #
 # The reranker reads token embeddings; an encoder that gives none makes way for MiniLM. Beside the dataset stand the
-# others and synthetic conversations, which cost nothing to label.
+# others and the sample.
 
 # %% jupyter={"source_hidden": true}
 model = memlab.embed.load(encoder)
 reader = model if hasattr(model, "encode_tokens") else memlab.embed.load("minilm")
 data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
 real = [data, *(memlab.datasets.load(path, pool=size, seed=seed) for path, size in others)]
-made = memlab.datasets.synthetic.generate(synthetic_turns, seed=seed + 1, turns_per_scope=synthetic_turns_per_scope)
-named = {one.name: one for one in real} | {made.name: made}
+made = memlab.sample(turns=sample_turns)
+named = {made.name: made} | {one.name: one for one in real}
 benches = {name: memlab.Bench.of(one, encoder=reader, store=store) for name, one in named.items()}
 lists = {name: rerank.training_lists(benches[name], one) for name, one in named.items()}
 several = [name for name in named if len({part.scope for part in lists[name]}) > 1]
@@ -95,7 +94,7 @@ pl.DataFrame(
 #
 # A feature is permuted over all candidates of a conversation, and everything is ranked again. Alike features stand in
 # for each other, so that the groups tell more than the single ones. Where the dataset has one conversation only, this
-# and the learning curve look at the synthetic conversations instead.
+# and the learning curve look at the sample instead.
 
 # %% jupyter={"source_hidden": true}
 subject = data.name if data.name in several else made.name
@@ -144,7 +143,7 @@ export(fig, "reranker-learning-curve", data=grown, caption=caption, provenance=a
 # ## Where it carries over
 #
 # Each dataset is ranked by the untrained sum, by the model that comes with memlab (which learned from invented talk and
-# has seen none of this; with another encoder than MiniLM, by one of synthetic talk), by models of the other datasets, of
+# has seen none of this; with another encoder than MiniLM, by one of the sample), by models of the other datasets, of
 # itself and of all real ones together. The last two are cross-validated: no conversation is ranked by a model that learned
 # from it. (Pooled LongMemEval fills each question's conversation with sessions of other questions, so that there it is
 # less strict than it sounds.)

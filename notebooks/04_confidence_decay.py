@@ -298,16 +298,16 @@ export(fig, "decay-recovery", data=covered, caption=caption, provenance=about, d
 # %% [markdown]
 # ## What it buys: current against stale
 #
-# First on simulated people whose facts change: every relation with one value at a time that has changed is asked for,
+# First on simulated people whose facts change at known rates: every value that has changed is asked for,
 # and the statements are ranked by 0.4 · similarity + 0.3 · confidence. The current value should stand above every value
-# before it; a tie counts as not. The fitted curve is learned from labels of *other* people with other words: those that
+# before it; a tie counts as not. The fitted curve is learned from labels of *other* people: those that
 # are asked about are new to it. Without supersession everything that was ever said stays in the ranking.
 
 # %% jupyter={"source_hidden": true}
-people, truth = simulated.simulate(simulated_facts, seed=seed, vocabulary="held_out")
+people, truth = simulated.simulate(simulated_facts, seed=seed)
 end = datetime(2025, 3, 1, tzinfo=UTC)
 others = simulated.simulate(max(simulated_facts, 600), seed=seed + 1)
-seen = labels.from_simulated(*others, dates=[end - timedelta(days=365), end])
+seen = simulated.observations(*others, dates=[end - timedelta(days=365), end])
 carried = tuning.recommend(seen.with_columns(predicate=pl.lit("any")), seed=seed)
 Markdown(f"Fitted to {seen.height:,} labels: {carried.why}. Curve: `{carried.table['decay']}`.")
 

@@ -1,6 +1,6 @@
 """What one question costs: `scripts/one_question.py DATASET [STORE]`, its encoding included, on one core.
 
-The largest scope; every question is asked once, by one of the pipelines in turn; the model learned from synthetic talk.
+The largest scope; every question is asked once, by one of the pipelines in turn; the model learned from the sample.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def measured(
     asked = bench.queries.select("scope", "text").unique(maintain_order=True)
     with TemporaryDirectory() as place:
         model = Path(place) / "model.safetensors"
-        made = memlab.datasets.synthetic.generate(1_000, seed=1, turns_per_scope=250)
+        made = memlab.sample()
         train(training_lists(memlab.Bench.of(made, progress=False, store=store), made)).save(model)
         texts = [text.replace("learned", f"learned(model={str(model)!r})") for text in PIPELINES]
         pipelines = [memlab.pipeline(text) for text in texts]

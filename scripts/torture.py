@@ -30,7 +30,9 @@ from typing import Any
 
 import polars as pl
 from polars import selectors as cs
+from repeated import SAMPLE
 
+import memlab
 from memlab import datasets, llm, pipelines
 from memlab.config import settings
 from memlab.errors import MemlabError
@@ -149,7 +151,7 @@ VERBS = {
     "convert": ((), ("convert", "log.jsonl", "folder")),
     "rollup": (
         (("ingest", "log.jsonl", *HASHING),),
-        ("evaluate", "log.jsonl", *HASHING, "--pipeline", "tree(grouping='weeks')", "--out", "runs"),
+        ("evaluate", "log.jsonl", *HASHING, "--pipeline", "tree(over='weeks')", "--out", "runs"),
     ),
     "export": ((), ("export",)),
 }
@@ -162,7 +164,7 @@ def kills(count: int, rng: random.Random, work: Path) -> Counter[str]:
     faults: Counter[str] = Counter(different=0, left=0, refused=0)
     after, killed = Counter[str](), Counter[str]()
     multiprocessing.get_context("forkserver").set_forkserver_preload(IMPORTED)
-    done(work, "synth", "log.jsonl", "--turns", "60")
+    beginning(work / "log.jsonl", 60)
     verbs: dict[str, tuple[Path, float, dict[str, Any], int]] = {}
     for name, (first, verb) in VERBS.items():
         ready, ends = work / name, []
@@ -346,13 +348,22 @@ def limited(seconds: int) -> Iterator[None]:
         signal.alarm(0)
 
 
+def beginning(path: Path, turns: int) -> None:
+    """Write a chat log of the first sessions of one memory of the sample."""
+    data = memlab.sample(["owen"], turns=turns)
+    kept = {*data.turns["turn_id"], *data.questions["query_id"]}
+    rows = [json.loads(line) for line in SAMPLE.read_text(encoding="utf-8").splitlines()[1:]]
+    named = [row for row in rows if row.get("query_id", f"{row['scope']}/{row.get('id')}") in kept]
+    path.write_text("".join(json.dumps(row) + "\n" for row in named), encoding="utf-8")
+
+
 def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
     """Read mutated files, settings, pipelines, models, and answers of services and memories."""
     from memlab.llm.chat import _content, _read, _usage
-    from memlab.summarize.by_model import Answer
+    from memlab.summaries.asking import Session as Answer
 
     file, model = work / "input", work / "m.safetensors"
-    done(work, "synth", "log.jsonl", "--turns", "60")
+    beginning(work / "log.jsonl", 60)
     done(work, "train", "log.jsonl", *HASHING[2:], "--out", model.name)
     whole = model.read_bytes()
     said = json.dumps({"choices": [{"message": {"content": "{}"}, "finish_reason": "stop"}], "usage": {}})

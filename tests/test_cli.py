@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from ir_measures import RR, R, Success, nDCG
 from stand_in import StandIn
+from talk import excerpt, write
 
 from memlab import datasets
 from memlab.cli._options import assignments
@@ -24,7 +25,7 @@ from memlab.store.database import Database
 
 HASHING = ("--encoder", "hashing")
 VERBS = ("ingest", "index", "facts", "recall", "profile", "timeline", "search", "evaluate", "notebooks", "figures")
-VERBS += ("synth", "fetch", "datasets", "convert", "info")
+VERBS += ("fetch", "datasets", "convert", "info")
 PIPELINES = {
     "dense": "dense",
     "bm25": "bm25",
@@ -36,20 +37,19 @@ PIPELINES = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., Any]) -> Path:
-    """A folder with ``talk.jsonl``: two synthetic scopes and a small one of seven turns in two sessions."""
+    """A folder with ``talk.jsonl``: two memories of the sample and a small one of seven turns in two sessions."""
     place = tmp_path_factory.mktemp("cli")
-    done = memlab_cli("synth", "talk.jsonl", "--turns", 500, "--seed", 3, cwd=place)
-    assert done.code == 0, done.err
-    header, rest = (place / "talk.jsonl").read_text().split("\n", 1)
+    rest = write(place / "talk.jsonl", excerpt(500, scopes=("nadia", "owen"))).read_text()
     names = ("Abbot", "Berger", "Castro", "Dupont", "Eriksen", "Fischer", "Gomez")
     lines = [
-        {"scope": "small", "session": f"s{n % 2}", "sender": "Ann", "text": f"I saw the dentist {name}."}
+        {"scope": "small", "session": f"s{n % 2}", "id": f"{n % 2}.{n // 2 + 1}", "sender": "Ann"}
+        | {"text": f"I saw the dentist {name}."}
         for n, name in enumerate(names)
     ]
     lines.append({"scope": "small", "question": "Which dentist?", "evidence": ["s0/1", "s1/2"], "type": "single"})
     lines.append({"scope": "small", "question": "Which car?", "abstention": True})
     written = "".join(json.dumps(line) + "\n" for line in lines)
-    (place / "talk.jsonl").write_text(f"{header}\n{rest}{written}")
+    (place / "talk.jsonl").write_text(f"{rest}{written}")
     return place
 
 
@@ -85,7 +85,7 @@ def test_help(memlab_cli: Any, tmp_path: Path, verb: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("bogus",), ("ingest",), ("search",), ("search", "x", "--k", "0"), ("synth", "a", "--turns", "few")],
+    [(), ("bogus",), ("ingest",), ("search",), ("search", "x", "--k", "0"), ("search", "x", "--k", "few")],
 )
 def test_wrong_usage_is_exit_code_2(memlab_cli: Any, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     done = memlab_cli(*arguments, cwd=tmp_path)
@@ -96,14 +96,14 @@ def test_wrong_usage_is_exit_code_2(memlab_cli: Any, tmp_path: Path, arguments: 
 
 def test_the_installed_command_in_a_process_of_its_own(folder: Path, tmp_path: Path) -> None:
     command = [str(Path(sys.executable).with_name("memlab"))]
-    good = subprocess.run([*command, "synth", "a.jsonl", "--turns", "50"], cwd=tmp_path, capture_output=True, text=True)
+    good = subprocess.run([*command, "datasets"], cwd=tmp_path, capture_output=True, text=True)
     assert (good.returncode, good.stderr) == (0, "")
     bad = subprocess.run(
         [*command, "evaluate", "none.jsonl", *HASHING], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert bad.returncode == 2
     assert re.fullmatch(r"memlab: none\.jsonl: cannot be read \(No such file or directory\).*\n", bad.stderr)
-    assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"], "a refused command leaves no store behind"
+    assert [path.name for path in tmp_path.iterdir()] == [], "a refused command leaves no store behind"
 
 
 def test_ingest_twice_writes_and_encodes_once(memlab_cli: Any, folder: Path, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_ingest_twice_writes_and_encodes_once(memlab_cli: Any, folder: Path, tmp
         runs.append(done.out)
         versions.append(MemoryStore.open(store).versions())
     n = datasets.load(folder / "talk.jsonl").turns.height
-    assert n > 500
+    assert n > 400
     assert f"talk: {n:,} turns newly encoded by hashing" in runs[0]
     assert "talk: 0 turns newly encoded by hashing" in runs[1]
     assert versions[0] == versions[1]
@@ -140,7 +140,7 @@ def test_search_shows_the_best_first_and_leaves_the_store_as_it_is(
     memlab_cli: Any, folder: Path, evaluated: Path
 ) -> None:
     before = MemoryStore.open(folder / "first").versions()
-    for level, shape in (("turn", r"small/s\d/\d"), ("session", r"small/s\d")):
+    for level, shape in (("turn", r"small/\d\.\d"), ("session", r"small/s\d")):
         done = memlab_cli(
             *("search", "dentist Eriksen", "--scope", "small", "--level", level, "--k", 2),
             *(*HASHING, "--store", "first"),
@@ -154,9 +154,22 @@ def test_search_shows_the_best_first_and_leaves_the_store_as_it_is(
         *("search", "dentist Eriksen", "--scope", "small", "--pipeline", "bm25", *HASHING, "--store", "first"),
         cwd=folder,
     )
-    assert best.out.splitlines()[0].endswith("small/s0/3")
+    assert best.out.splitlines()[0].endswith("small/0.3")
     assert best.out.splitlines()[1].strip() == "Ann: I saw the dentist Eriksen."
     assert MemoryStore.open(folder / "first").versions() == before
+
+
+def test_a_history_makes_a_follow_up_stand_alone(
+    memlab_cli: Callable[..., Any], ingested: str, folder: Path, tmp_path: Path
+) -> None:
+    history = tmp_path / "history.json"
+    history.write_text(json.dumps([{"role": "user", "content": "Who is the dentist Eriksen?"}]))
+    asked = ("search", "And where is he?", "--scope", "small", *HASHING, "--store", ingested, "--history", str(history))
+    done = memlab_cli(*asked, cwd=folder)
+    assert done.code == 0, done.err
+    assert "searched for: And where is he? (dentist Eriksen)" in done.err
+    history.write_text("no JSON")
+    assert memlab_cli(*asked, cwd=folder).code == 2
 
 
 @pytest.mark.parametrize(
@@ -171,7 +184,7 @@ def test_any_text_can_be_searched_for(memlab_cli: Any, folder: Path, ingested: P
         cwd=folder,
     )
     assert (done.code, done.err) == (0, "")
-    assert "small/s" in done.out, "dense retrieval ranks every turn"
+    assert "small/" in done.out, "dense retrieval ranks every turn"
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +218,7 @@ def test_search_reads_one_memory_and_writes_nothing(
 def test_search_means_what_was_ingested_last_not_what_was_evaluated(
     memlab_cli: Any, folder: Path, tmp_path: Path
 ) -> None:
-    datasets.synthetic.write(tmp_path / "other.jsonl", 60, seed=1)
+    write(tmp_path / "other.jsonl", excerpt(60, scopes=["family"]))
     options = (*HASHING, "--store", tmp_path / "store")
     assert memlab_cli("ingest", "talk.jsonl", *options, cwd=folder).code == 0
     for _ in range(2):
@@ -224,14 +237,14 @@ def test_a_query_of_a_hundred_kilobytes(memlab_cli: Any, folder: Path, ingested:
     query = "dentist appointment " * 5_000
     done = memlab_cli("search", query, "--scope", "small", *HASHING, "--store", ingested, cwd=folder)
     assert done.code == 0, done.err
-    assert "small/s" in done.out.splitlines()[0]
+    assert "small/" in done.out.splitlines()[0]
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("x",), "--scope is needed; the store has user-0001, "),
-        (("x", "--scope", "nobody"), "no scope 'nobody'; the store has user-0001, "),
+        (("x",), "--scope is needed; the store has nadia, "),
+        (("x", "--scope", "nobody"), "no scope 'nobody'; the store has nadia, "),
         (("x", "--scope", ""), "no scope ''"),
         (("x", "--dataset", "none"), "no dataset 'none'; the store has talk"),
         (("x", "--scope", "small", "--level", "word"), "level is 'word'; choose turn or session"),
@@ -292,11 +305,11 @@ def test_runs_are_deep_enough_and_stay_in_their_scope(
 
 @pytest.mark.parametrize("level", ["turn", "session"])
 def test_ids_are_those_of_the_house(folder: Path, evaluated: Path, level: str) -> None:
-    shape = r"(user-\d+|small)/[^/ ]+" + (r"/[1-9]\d*" if level == "turn" else "")
+    shape = r"(nadia|owen|small)/" + (r"\d+\.\d+" if level == "turn" else r"s\d+")
     for path in evaluated.glob(f"*.{level}.trec"):
         for line in path.read_text().splitlines():
             query, _, document = line.split(" ")[:3]
-            assert re.fullmatch(r"(user-\d+|small)/q\d+", query)
+            assert re.fullmatch(r"(nadia|owen|small)/q\d+", query)
             assert re.fullmatch(shape, document)
     wanted = datasets.load(folder / "talk.jsonl").questions.filter(~pl.col("abstention"))
     column = "evidence" if level == "turn" else "evidence_sessions"
@@ -377,7 +390,7 @@ def test_settings_choose_what_is_compared(memlab_cli: Any, folder: Path) -> None
         (("--pipeline", "bm25", "--pipeline", " bm25 "), "none twice"),
         (("--pipeline", "dense(k=-1)"), "k is -1"),
         (("--pipeline", "dense", "--out", "talk.jsonl"), "talk.jsonl/dense.turn.trec: cannot be written"),
-        (("--pool", "5"), "pool=5 is for LongMemEval files, this one is synthetic"),
+        (("--pool", "5"), "pool=5 is for LongMemEval files, this one is chatlog"),
         (("--format", "locomo"), "talk.jsonl: "),
         (("--seed", "-1"), "setting 'seed' (from flag)"),
     ],
@@ -387,16 +400,6 @@ def test_evaluate_refuses(
 ) -> None:
     done = memlab_cli("evaluate", "talk.jsonl", *arguments, *HASHING, "--store", "first", cwd=folder)
     assert said in one_message(done)
-
-
-def test_synth_gives_the_same_bytes_and_refuses(memlab_cli: Any, tmp_path: Path) -> None:
-    for name in ("a.jsonl", "b.jsonl"):
-        done = memlab_cli("synth", name, "--turns", 60, "--seed", 5, cwd=tmp_path)
-        assert (done.code, done.out) == (0, f"{name}: {(tmp_path / name).stat().st_size:,} bytes\n")
-    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
-    assert "turns is 7" in one_message(memlab_cli("synth", "c.jsonl", "--turns", 7, cwd=tmp_path))
-    assert "cannot be written" in one_message(memlab_cli("synth", ".", "--turns", 60, cwd=tmp_path))
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl"]
 
 
 def test_fetch_names_what_there_is(memlab_cli: Any, tmp_path: Path) -> None:
@@ -454,7 +457,7 @@ def test_info_shows_the_store(memlab_cli: Any, folder: Path, evaluated: Path) ->
     done = memlab_cli("info", "--store", "first", cwd=folder)
     assert (done.code, done.err) == (0, "")
     assert re.search(r"memlab \S+, Python \d", done.out)
-    assert re.search(r"talk +┆ synthetic", done.out)
+    assert re.search(r"talk +┆ chatlog", done.out)
     assert "there is no store at nowhere" in memlab_cli("info", "--store", "nowhere", cwd=folder).out
     assert not (folder / "nowhere").exists()
 
@@ -474,14 +477,12 @@ def test_notebooks_refuse(memlab_cli: Any, tmp_path: Path) -> None:
 
 def test_evaluate_some_memories_alone(memlab_cli, tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
-    assert memlab_cli("synth", log, "--turns", 900, "--seed", 3, cwd=tmp_path).code == 0
-    told = memlab_cli(
-        "evaluate", log, "--scope", "user-0001", "--encoder", "hashing", "--pipeline", "bm25", cwd=tmp_path
-    )
+    write(log, excerpt(300))
+    told = memlab_cli("evaluate", log, "--scope", "nadia", "--encoder", "hashing", "--pipeline", "bm25", cwd=tmp_path)
     assert told.code == 0
     ranked = (tmp_path / "results" / "log" / "bm25.turn.trec").read_text()
-    assert "user-0001/" in ranked
-    assert "user-0002/" not in ranked
+    assert "nadia/" in ranked
+    assert "owen/" not in ranked
     missing = memlab_cli("evaluate", log, "--scope", "nobody", "--encoder", "hashing", cwd=tmp_path)
     assert missing.code == 2
     assert "no scope 'nobody'" in missing.err
@@ -489,8 +490,8 @@ def test_evaluate_some_memories_alone(memlab_cli, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_several_files_are_one_comparison_that_goes_on(memlab_cli: Any, tmp_path: Path) -> None:
-    for name, seed in (("a", 1), ("b", 2)):
-        assert memlab_cli("synth", f"{name}.jsonl", "--turns", 200, "--seed", seed, cwd=tmp_path).code == 0
+    for name, scope in (("a", "nadia"), ("b", "owen")):
+        write(tmp_path / f"{name}.jsonl", excerpt(200, scopes=[scope]))
     chosen = ("--pipeline", "bm25", "--pipeline", "dense(k=50)", *HASHING, "--store", "store")
     one = memlab_cli("evaluate", "a.jsonl", *chosen, "--out", "one", cwd=tmp_path)
     assert "comparison 'a' in the store: 0 of 4 runs were there before" in one.out
@@ -508,7 +509,7 @@ def test_several_files_are_one_comparison_that_goes_on(memlab_cli: Any, tmp_path
 
 
 def test_a_pool_is_for_the_files_that_can_be_pooled(memlab_cli: Any, tmp_path: Path) -> None:
-    assert memlab_cli("synth", "talk.jsonl", "--turns", 100, cwd=tmp_path).code == 0
+    write(tmp_path / "talk.jsonl", excerpt(100, scopes=["owen"]))
     records = [
         {
             "question_id": f"q{i}",
@@ -536,14 +537,14 @@ def test_a_pool_is_for_the_files_that_can_be_pooled(memlab_cli: Any, tmp_path: P
 def learnable(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., Any]) -> Iterator[Path]:
     """A folder with ``talk.jsonl``, whose two memories of fifty turns a stand-in reads, and a short-trained model."""
     place = tmp_path_factory.mktemp("learned")
-    datasets.synthetic.write(place / "talk.jsonl", 100, seed=0, turns_per_scope=50)
+    write(place / "talk.jsonl", excerpt(100, scopes=("nadia", "owen")))
     patch = pytest.MonkeyPatch()
     patch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
     patch.setattr("memlab.rerank.listwise.EPOCHS", 2)
     done = memlab_cli("train", "talk.jsonl", "--out", "deep/model.safetensors", "--store", "store", cwd=place)
     assert done.code == 0, done.err
     lines = done.out.splitlines()
-    assert re.match(r"talk \(synthetic\): \d+ turns in \d+ sessions of 2 scopes", lines[0])
+    assert re.match(r"talk \(chatlog\): \d+ turns in \d+ sessions of 2 scopes", lines[0])
     assert re.match(r"learned from \d+ questions of 2 conversations: deep/model\.safetensors$", lines[-3])
     assert [line.split()[0] for line in lines[-2:]] == ["recall_all@10", "recall_all@20"]
     yield place

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from talk import excerpt, write
 
 import memlab
 from memlab import DataError, ModelError, distributed
@@ -50,7 +51,7 @@ def test_without_ray_the_error_names_the_install(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("options", [{}, {"encoder": "object", "store": "there"}])
 def test_an_experiment_says_what_workers_need(options: dict[str, str], tmp_path: Path) -> None:
-    data = memlab.datasets.synthetic.generate(turns=60, seed=0)
+    data = memlab.sample(["owen"], turns=60)
     given: dict[str, object] = {"store": tmp_path} if options else {}
     given |= {"encoder": memlab.embed.load("hashing:64")} if options else {}
     with pytest.raises(DataError, match="takes a store that its workers reach, and an encoder by its name"):
@@ -58,7 +59,7 @@ def test_an_experiment_says_what_workers_need(options: dict[str, str], tmp_path:
 
 
 def test_a_stage_of_ones_own_stays_here(tmp_path: Path) -> None:
-    data = memlab.datasets.synthetic.generate(turns=60, seed=0)
+    data = memlab.sample(["owen"], turns=60)
 
     @memlab.stage
     def kept_here(run: memlab.Run, bench: memlab.Bench) -> memlab.Run:
@@ -84,7 +85,7 @@ def cluster() -> Iterator[None]:
 
 
 def _talk() -> Dataset:
-    return memlab.datasets.synthetic.generate(turns=300, seed=0, answers=0)
+    return excerpt(300, scopes=["owen"])
 
 
 @pytest.mark.slow
@@ -133,7 +134,7 @@ def test_a_store_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             monkeypatch.setenv(name, value)
         importlib.import_module("boto3").client("s3", endpoint_url=where).create_bucket(Bucket="talk")
         log, place = tmp_path / "talk.jsonl", "s3://talk/memory"
-        memlab.datasets.synthetic.write(log, 300)
+        write(log, excerpt(300, scopes=["owen"]))
         common = ["--store", place, "--encoder", "hashing:64"]
         measured = ["evaluate", str(log), "--pipeline", "bm25", "--out", "out", "--engine", "ray"]
         for verb in (["ingest", str(log)], ["index"], measured):

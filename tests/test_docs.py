@@ -10,6 +10,7 @@ their options are checked. A block of Python that begins with ``# name.py`` is t
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import shlex
 import sys
@@ -169,11 +170,9 @@ def test_nightly_blocks_run(
 
 def _with_the_sample(folder: Path, *, scopes: int) -> None:
     """Put the first scopes of the sample where the pages look for it."""
-    kept = [
-        line
-        for line in (ROOT / SAMPLE).read_text(encoding="utf-8").splitlines(keepends=True)
-        if not (scope := re.search(r'"scope":"user-(\d+)"', line)) or int(scope[1]) <= scopes
-    ]
+    names = memlab.sample().scopes[:scopes]
+    lines = (ROOT / SAMPLE).read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if json.loads(line).get("scope") in (None, *names)]
     (folder / SAMPLE).parent.mkdir(parents=True)
     (folder / SAMPLE).write_text("".join(kept), encoding="utf-8")
     (folder / "data" / "facts").symlink_to(ROOT / "data" / "facts")
@@ -188,9 +187,10 @@ def _run(
 ) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+    monkeypatch.setattr(importlib.import_module("memlab.datasets.sample"), "_FILE", folder / SAMPLE)
     for added in (memlab.stages, memlab.encoders, memlab.measures, memlab.formats):
         monkeypatch.setattr(added, "_functions", dict(added._functions))
-    for name in ("strategies.txt", "notebooks"):
+    for name in ("strategies.txt", "notebooks", "tests"):
         (folder / name).symlink_to(ROOT / name)
     namespace: dict[str, Any] = {"__name__": "page"}
     for block in blocks(PAGES[page]):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from talk import excerpt, write
 
 import memlab
 from memlab.errors import DataError, ModelError, PipelineError, StoreError
@@ -40,7 +41,7 @@ def cell(source: str, place: str = "cell") -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def unchanged() -> Iterator[None]:
     """Forget what a test adds."""
-    registries = (memlab.stages, memlab.encoders, memlab.measures, memlab.formats)
+    registries = (memlab.stages, memlab.encoders, memlab.clusterers, memlab.measures, memlab.formats)
     before = [set(registry) for registry in registries]
     yield
     for registry, names in zip(registries, before, strict=True):
@@ -50,7 +51,7 @@ def unchanged() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def data() -> memlab.Dataset:
-    return memlab.datasets.synthetic.generate(120, seed=0)
+    return excerpt(120, scopes=["owen"])
 
 
 @pytest.fixture(scope="module")
@@ -252,7 +253,7 @@ def memlab_in(folder: Path, *arguments: Any, **variables: str) -> subprocess.Com
 @pytest.mark.slow
 def test_a_module_named_on_the_command_line_or_in_the_settings(memlab_cli: Any, tmp_path: Path) -> None:
     (tmp_path / "my_stages.py").write_text(PLUGIN)
-    memlab.datasets.synthetic.write(tmp_path / "talk.jsonl", 60, seed=0)
+    write(tmp_path / "talk.jsonl", excerpt(60, scopes=["owen"]))
     evaluated = ("evaluate", "talk.jsonl", "--encoder", "letters", "--pipeline", "dense | mine")
     done = memlab_in(tmp_path, "--plugin", "my_stages", *evaluated)
     assert done.returncode == 0, done.stderr

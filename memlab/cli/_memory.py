@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from memlab.cli._options import in_force, known_scope, load_encoder, verb
+from memlab.cli._options import in_force, load_encoder, verb
 from memlab.errors import DataError
 from memlab.terminal import one_line, only
 
@@ -74,7 +74,8 @@ class Place:
         return pl.DataFrame({"scope": [self.scope], "text": [self.named(question)]})
 
 
-def _opened(flags: dict[str, str | None]) -> Place:
+def opened(flags: dict[str, str | None]) -> Place:
+    from memlab.records import known_scope
     from memlab.store import MemoryStore
 
     dataset, scope = flags.pop("dataset"), flags.pop("scope")
@@ -91,7 +92,7 @@ def _opened(flags: dict[str, str | None]) -> Place:
     return Place(memory, chosen, name, wanted)
 
 
-memory_verb = verb(_opened, "dataset", "scope", "store", "encoder")
+memory_verb = verb(opened, "dataset", "scope", "store", "encoder")
 """Registers a verb that is given the memory that the options name."""
 
 

@@ -7,7 +7,7 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -76,11 +76,15 @@ def import_from_here() -> None:
 
 
 Path_ = Annotated[
-    Path, typer.Argument(help="A benchmark's file or folder, its name once fetched, or a chat log.", show_default=False)
+    Path,
+    typer.Argument(
+        help="An export of a chat tool (file, folder or ZIP), a chat log, or a benchmark, its name once fetched.",
+        show_default=False,
+    ),
 ]
 Format = Annotated[
     str | None,
-    typer.Option(help="locomo, beam … (memlab datasets), chatlog or a plugin's; found from the file by default."),
+    typer.Option(help="chatgpt, whatsapp …, chatlog, locomo … or a plugin's; found from the content by default."),
 ]
 Pool = Annotated[int | None, typer.Option(help="Pool a LongMemEval file to this many sessions a question.")]
 Systems = Annotated[
@@ -170,19 +174,6 @@ def load_files(files: list[Path], chosen: Settings, *, format: str | None, pool:
     for path in files:
         fits = len(files) == 1 or format is not None or datasets.detect(path) == "longmemeval"
         yield datasets.load(path, format=format, pool=pool if fits else None, **reading(chosen))
-
-
-def known_scope(given: str, scopes: Sequence[str]) -> str:
-    """Give the scope of a name: as conversations have it, or else as memlab prints it, with slashes encoded.
-
-    >>> from memlab.cli._options import known_scope
-    >>> known_scope("a%2Fb", ["a%2Fb", "a%252Fb"]), known_scope("a%2Fb", ["a%2Fb"]), known_scope("a/b", ["a%2Fb"])
-    ('a%252Fb', 'a%2Fb', 'a%2Fb')
-    """
-    from memlab.records import id_part
-
-    encoded = id_part(given) if given else given
-    return given if given in scopes and encoded not in scopes else encoded
 
 
 def pipeline_lines(text: str) -> list[str]:

@@ -30,14 +30,25 @@ def ingest(
     into: Annotated[
         str | None, typer.Option(help="A chat log in the store that the file goes on; a new one where there is none.")
     ] = None,
+    tz: Annotated[str | None, typer.Option(help="Zone of times without one, such as Europe/Oslo; UTC.")] = None,
+    assistant: Annotated[
+        list[str] | None, typer.Option(help="A sender who is the assistant; may be repeated. ChatGPT and the like are.")
+    ] = None,
+    scope: Annotated[
+        str | None, typer.Option(help="Name of the memory of an export; where it holds several, the one to take.")
+    ] = None,
+    date_order: Annotated[
+        str | None, typer.Option(help="dmy, mdy or ymd: of a WhatsApp chat whose dates can be read in several ways.")
+    ] = None,
     engine: Engine = "local",
 ) -> None:
-    """Load conversations into the store, encode what is new, and build the indexes."""
+    """Load conversations, or an export of a chat tool, into the store, encode what is new, and build the indexes."""
     from memlab import datasets
     from memlab.retrieve import candidates
     from memlab.store import MemoryStore
 
-    options = reading(chosen) | ({"name": into} if into else {})
+    about = {"tz": tz, "assistant": assistant or (), "scope": scope, "date_order": date_order}
+    options = reading(chosen) | about | ({"name": into} if into else {})
     # What can be refused is refused before the store is made.
     read = datasets.stream(dataset, format=format, pool=pool, **options)
     model = load_encoder(chosen, engine)
@@ -135,23 +146,6 @@ def optimize(
     after = memory.size()
     if before and after and not dry_run:
         typer.echo(f"{no_secret(chosen.store)}: {(before - after) / 1e6:,.1f} MB freed of {before / 1e6:,.1f}")
-
-
-@app.command()
-def synth(
-    path: Annotated[Path, typer.Argument(help="The JSONL file to write.")],
-    turns: Annotated[int, typer.Option(help="How many turns, 50 to 1,000,000.")] = 2000,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
-    answers: Annotated[int, typer.Option(help="Characters of the assistant's answers at least; 0 for short ones.")] = 0,
-    beam: Annotated[
-        bool, typer.Option("--beam", help="Also instructions, contradictions, orders and summaries.")
-    ] = False,
-) -> None:
-    """Write synthetic conversations with questions and exact evidence."""
-    from memlab.datasets import synthetic
-
-    synthetic.write(path, turns, seed=seed, answers=answers, beam=beam)
-    typer.echo(f"{path}: {path.stat().st_size:,} bytes")
 
 
 @app.command()

@@ -223,8 +223,8 @@ def write(data: Dataset, folder: str | Path) -> Path:
 
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from memlab import datasets
-    >>> data = datasets.synthetic.generate(turns=200, seed=0)
+    >>> from memlab import datasets, sample
+    >>> data = sample(["owen"])
     >>> folder = datasets.retrieval.write(data, Path(tempfile.mkdtemp(), "mine"))
     >>> sorted(path.name for path in folder.iterdir())
     ['corpus.jsonl', 'qrels', 'qrels.tsv', 'queries.jsonl']

@@ -98,7 +98,7 @@ def abstention(
         learns from.
 
     >>> import memlab
-    >>> data = memlab.datasets.synthetic.generate(turns=400, seed=0, turns_per_scope=100)
+    >>> data = memlab.sample(turns=400)
     >>> run = memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None))
     >>> memlab.evaluate.abstention(run.frame, data.questions).table["signal"].to_list()
     ['top score', 'margin to @2', 'margin to @5', 'margin to @10', 'all, learned']

@@ -28,7 +28,7 @@ def exchanged(before: Run, after: Run, questions: pl.DataFrame, bench: Bench, *,
 
     >>> import memlab
     >>> from memlab.evaluate.exchange import exchanged
-    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> data = memlab.sample(turns=200)
     >>> bench = memlab.Bench.of(data, encoder="hashing")
     >>> plain, chosen = (memlab.pipeline(text).run(bench) for text in ("bm25", "bm25 | mmr(lambda_=0.3)"))
     >>> table = exchanged(plain, chosen, data.questions, bench, k=5)

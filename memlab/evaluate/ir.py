@@ -79,7 +79,7 @@ def ir_score(run: Run, qrels: Qrels, wanted: str | Any | Iterable[str | Any]) ->
     >>> import memlab
     >>> from memlab.evaluate import score
     >>> from memlab.evaluate.ir import ir_score
-    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> data = memlab.sample(turns=200)
     >>> run = memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None))
     >>> judged = memlab.records.qrels(data.questions, "turn")
     >>> theirs, ours = ir_score(run, judged, "RAll@10"), score(run, judged, "recall_all@10")

@@ -25,7 +25,7 @@ def kept(texts: pl.DataFrame, dataset: Dataset) -> pl.DataFrame:
     >>> import memlab
     >>> from memlab.evaluate.kept import kept
     >>> from memlab.select.budget import kept_text
-    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> data = memlab.sample(turns=200)
     >>> bench = memlab.Bench.of(data, encoder=None)
     >>> run = memlab.pipeline("bm25 | budget(tokens=300, content='head', limit=40)").run(bench)
     >>> table = kept(kept_text(run, bench, content="head", limit=40), data)

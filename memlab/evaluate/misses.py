@@ -44,7 +44,7 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
 
     >>> import memlab
     >>> from memlab.evaluate.misses import by_cause, misses
-    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> data = memlab.sample(turns=200)
     >>> run = memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None))
     >>> by_cause(misses(run, data, k=10))["n"].sum() == misses(run, data, k=10).height
     True

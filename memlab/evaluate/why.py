@@ -75,7 +75,7 @@ def explain(query_id: str, stages: str | Pipeline, bench: Bench, data: Dataset, 
 
     >>> import memlab
     >>> from memlab.evaluate import explain
-    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> data = memlab.sample(turns=200)
     >>> bench = memlab.Bench.of(data, encoder="hashing")
     >>> asked = data.questions.filter(data.questions["evidence"].list.len() > 0)
     >>> why = explain(asked["query_id"][0], "hybrid | mmr", bench, data)

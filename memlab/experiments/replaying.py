@@ -29,7 +29,7 @@ def replay(store: MemoryStore, run_id: str, *, encoder: Encoder | str | None = N
 
     >>> import tempfile, memlab
     >>> store = memlab.MemoryStore.open(tempfile.mkdtemp())
-    >>> data = memlab.datasets.synthetic.generate(turns=60, seed=0)
+    >>> data = memlab.sample(turns=60)
     >>> bench = memlab.Bench.of(data, encoder="hashing:64", store=store)
     >>> run = memlab.pipeline("hybrid | mmr").run(bench)
     >>> memlab.replay(store, store.runs.save(run)).frame.equals(run.frame)

@@ -89,7 +89,7 @@ def run(
 
     >>> import tempfile, memlab
     >>> store = memlab.MemoryStore.open(tempfile.mkdtemp())
-    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> data = memlab.sample(turns=200)
     >>> first, again = (memlab.run(["bm25", "hybrid"], data, store=store, encoder="hashing:64") for _ in range(2))
     >>> first.cells["read"].any(), again.cells["read"].all()
     (False, True)
@@ -155,7 +155,7 @@ def run_pipelines(
     """Run pipelines on a bench that was made before: :func:`run` with ``bench``, in memory.
 
     >>> import memlab
-    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> data = memlab.sample(turns=200)
     >>> bench = memlab.Bench.of(data, encoder="hashing")
     >>> done = memlab.run_pipelines(["bm25", "hybrid | mmr"], bench, data)
     >>> [run.level for run in done.runs]

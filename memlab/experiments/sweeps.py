@@ -82,7 +82,7 @@ def latency(pipelines: Sequence[str | Pipeline], bench: Bench, *, queries: int =
 
     >>> import memlab
     >>> from memlab.experiments import latency
-    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> data = memlab.sample(turns=200)
     >>> latency(["bm25"], memlab.Bench.of(data, encoder=None), queries=3)["n"].item()
     3
     """

@@ -124,8 +124,8 @@ def compare_systems(
 
     A system gives at most ``k`` texts a question. They are read in its order: by the turns that they come from
     (:func:`memlab.memories.attribute`), as far as they fit into each of :data:`BUDGETS` tokens, and by whether those of
-    :data:`ANSWER_BUDGET` hold the answer (:func:`memlab.context.holds`). So a memory that returns everything does not
-    win, and one that words things anew is not lost. A question whose scope or search failed counts as answered by
+    :data:`ANSWER_BUDGET` hold the answer (:func:`memlab.conversation.holds`). So a memory that returns everything does
+    not win, and one that words things anew is not lost. A question whose scope or search failed counts as answered by
     nothing.
 
     :param systems: one or several: pipelines or their texts, and what :func:`memlab.memories.memory` reads; by name,
@@ -141,7 +141,7 @@ def compare_systems(
     :raises DataError: before anything runs: for no system, two of one name, or one that is neither.
 
     >>> import memlab
-    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> data = memlab.sample(turns=200)
     >>> def latest(turns, query, k):
     ...     return turns["text"].tail(k)
     >>> done = memlab.compare_systems(["bm25", latest], data, encoder=None)
@@ -215,7 +215,7 @@ def explain_memory(
 
     >>> import memlab
     >>> from memlab.experiments import explain_memory
-    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> data = memlab.sample(turns=200)
     >>> asked = data.questions.filter(data.questions["evidence"].list.len() > 0)["query_id"][0]
     >>> told = explain_memory(asked, lambda turns, query, k: turns["text"].tail(1), data, encoder=None)
     >>> "**Missed**" in told

@@ -19,7 +19,7 @@ from memlab.llm import Service
 from memlab.records import TIMESTAMP, Dataset, IndexEvent, IndexState, Summary, schema
 from memlab.store import MemoryStore
 from memlab.store.registry import INDEX_TABLES, text_hashes
-from memlab.summarize import summarize
+from memlab.summaries import summarize
 
 EXTRACTIVE = "extractive"
 EARLIER, EARLIER_CHARS = 8, 300
@@ -134,14 +134,10 @@ def _make(work: Work, batch: pl.DataFrame, data: Dataset) -> Made:
     turns, cut = _capped(data.turns, work.settings.max_input)
     parts: dict[str, pl.DataFrame] = {}
     told = [batch.select("session_id", status=pl.lit("ok")).join(cut, on="session_id", how="left")]
-    entities: dict[str, list[str]] | None = None
     if work.settings.facts and (work.service or english(work.language, "the reading of facts")):
         extracted = extract(turns, service=work.service, ner=work.settings.ner, before=work.before)
         told.append(extracted.outcomes)
         parts |= {"entities": extracted.entities, "relations": extracted.relations, "facts": extracted.facts}
-        most = extracted.entities.sort(pl.col("evidence").list.len(), descending=True, maintain_order=True)
-        names = most.group_by("session_id", maintain_order=True).agg(pl.col("name").head(12))
-        entities = dict(names.iter_rows())
     if work.settings.observations and data.annotations.filter(pl.col("kind") == "observation").height:
         observed = from_observations(data)
         parts["facts"] = pl.concat([parts["facts"], observed]) if "facts" in parts else observed
@@ -150,11 +146,13 @@ def _make(work: Work, batch: pl.DataFrame, data: Dataset) -> Made:
         short = few.select("session_id", status=pl.lit("ok"), reason=pl.concat_str("why", pl.lit(", so no summary")))
         told.append(short)
         long = turns.join(few, on="session_id", how="anti", maintain_order="left")
-        summaries = summarize(long, service=work.service, entities=entities, version=work.version, now=work.now)
-        told.append(summaries.outcomes)
+        summaries = summarize(long, service=work.service, version=work.version, now=work.now)
+        reason = pl.col("reason")
+        status = pl.when(reason == "").then(pl.lit("ok")).otherwise(pl.lit("fallback"))
+        told.append(summaries.select("session_id", status=status, reason=pl.when(reason != "").then(reason)))
         # What the session is, not what of it was read.
         whole = data.sessions.select("session_id", "start", "end", "participants", "n_turns")
-        rows = summaries.rows.drop("start", "end", "participants", "n_turns")
+        rows = summaries.drop("start", "end", "participants", "n_turns")
         parts["summaries"] = rows.join(whole, on="session_id", maintain_order="left").select(*schema(Summary))
     if "facts" in parts:
         # A message without a time counts as heard now.

@@ -74,7 +74,7 @@ def attached(store: MemoryStore, data: Dataset) -> Dataset:
     >>> import tempfile, memlab
     >>> from memlab.indexing import attached, index
     >>> from memlab.store import MemoryStore
-    >>> data = memlab.datasets.synthetic.generate(turns=60, seed=0)
+    >>> data = memlab.sample(turns=60)
     >>> store = MemoryStore.open(tempfile.mkdtemp())
     >>> _ = store.ingest(data), index(store, data.name)
     >>> attached(store, data).sessions["summary"].null_count()

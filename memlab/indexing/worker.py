@@ -20,7 +20,7 @@ from memlab.llm import Service, client
 from memlab.records import IndexEvent, frame
 from memlab.sessions import GAP
 from memlab.store import MemoryStore
-from memlab.summarize import by_model as summary_prompts
+from memlab.summaries.asking import SESSION
 
 # Raised by whoever changes what the same turns give.
 CODE_VERSION = 5
@@ -41,7 +41,7 @@ def recipe(settings: IndexSettings, service: Service | None = None) -> str:
     parts = settings.model_dump(exclude={"batch", "min_turns", "service"})
     parts |= {"code": CODE_VERSION, "model": service.model if service else None, "lists": gazetteers.installed()}
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
-    asked = f"{service.name}-p{knowledge_prompts.PROMPTS_VERSION}.{summary_prompts.PROMPTS_VERSION}" if service else ""
+    asked = f"{service.name}-p{knowledge_prompts.PROMPTS_VERSION}.{SESSION.version}" if service else ""
     return f"{settings.version}-{asked or EXTRACTIVE}-{digest}"
 
 
@@ -107,7 +107,7 @@ def index(
     >>> import tempfile, memlab
     >>> from memlab.indexing import index
     >>> from memlab.store import MemoryStore
-    >>> data = memlab.datasets.synthetic.generate(turns=60, seed=0)
+    >>> data = memlab.sample(turns=60)
     >>> store = MemoryStore.open(tempfile.mkdtemp())
     >>> _ = store.ingest(data)
     >>> set(index(store, data.name)["kind"]) <= {"created", "skipped"}

@@ -3,7 +3,7 @@
 Turns come in (``extraction``, by rule or ``by_model``; ``entities`` and their relations) or observations (``facts``);
 facts go out. ``supersession`` resolves which hold (``matching``: which say the same; ``cardinality``: where one value
 can be true), ``confidence`` scores them by a curve of ``decay``, which ``tuning`` fits to labels; ``search`` ranks them
-for questions over the ``graph``, ``profile`` and ``timeline`` show them. ``simulated`` and ``scoring`` measure it all.
+for questions over the ``graph``, ``profile`` and ``timeline`` show them. ``simulated`` has known hazards to fit.
 """
 
 from memlab.knowledge.by_model import Extracted

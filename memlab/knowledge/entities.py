@@ -45,7 +45,7 @@ def find(sentences: pl.DataFrame, *, ner: str | None = None) -> pl.DataFrame:
     by :mod:`memlab.language.gazetteers`; without any of these they have no type, and are left out where all of them
     are words of the language ("Wanted", "Chicken Pot Pie"). Who speaks is a person. Dates are found by rule always.
 
-    :param said: sentences (see :func:`memlab.summarize.split`) with ``role``.
+    :param said: sentences with ``role``.
     :param ner: directory of a token-classification model that finds the names instead.
     :returns: rows of :class:`memlab.records.Entity`, in order of sessions and first mention.
     """

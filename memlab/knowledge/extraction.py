@@ -18,10 +18,10 @@ from memlab.knowledge._replies import replied
 from memlab.knowledge.by_model import OUTCOME, RULES, Before, Extracted, ask
 from memlab.knowledge.facts import fact_id
 from memlab.language.people import PETS
+from memlab.language.sentences import sentences
 from memlab.language.words import NEGATIONS
 from memlab.llm import Service
 from memlab.records import Fact, frame
-from memlab.summarize import sentences
 
 
 def extract(
@@ -69,9 +69,7 @@ def extract(
 
 def by_rule(turns: pl.DataFrame, *, ner: str | None = None) -> Extracted:
     """Read sessions by rule, the names by a model where a directory of one is given."""
-    said = sentences.split(turns).join(
-        turns.select("turn_id", "timestamp"), on="turn_id", how="left", maintain_order="left"
-    )
+    said = _split(turns).join(turns.select("turn_id", "timestamp"), on="turn_id", how="left", maintain_order="left")
     entities = names.find(said, ner=ner)
     facts = _facts(turns, entities)
     return Extracted(facts, entities, names.relate(facts, entities), _all_well(turns))
@@ -168,3 +166,16 @@ def _people(turns: pl.DataFrame, entities: pl.DataFrame) -> dict[str, dict[str, 
     for session, name in pl.concat([named, heard.drop_nulls()]).iter_rows():
         people.setdefault(session, {})[name.casefold()] = name
     return people
+
+
+def _split(turns: pl.DataFrame) -> pl.DataFrame:
+    """Split turns into sentences: columns of the turns, ``position`` (place within the turn, from 1) and ``text``."""
+    columns = ("turn_id", "session_id", "scope", "speaker", "role")
+    parts = [sentences(text) for text in turns["text"]]
+    return (
+        turns.select(*columns, text=pl.Series(parts, dtype=pl.List(pl.String)))
+        .with_columns(position=pl.int_ranges(1, pl.col("text").list.len() + 1, dtype=pl.Int32))
+        .filter(pl.col("text").list.len() > 0)
+        .explode("position", "text")
+        .select(*columns, "position", "text")
+    )

@@ -1,15 +1,13 @@
-"""Labelled observations for tuning decay: whether a fact of an age was still true, as people said or as is known."""
+"""Labelled observations for tuning decay: whether a fact of an age was still true."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.knowledge import scoring
 from memlab.knowledge.likelihood import observed
 
 COLUMNS = {
@@ -19,7 +17,6 @@ COLUMNS = {
     "accesses_days": pl.List(pl.Float64()),
     "still_true": pl.Boolean(),
 }
-_DAY_US = 86_400_000_000
 
 
 def read(path: str | Path) -> pl.DataFrame:
@@ -67,37 +64,3 @@ def read(path: str | Path) -> pl.DataFrame:
     except (DataError, pl.exceptions.PolarsError) as error:
         raise DataError(f"{path}: {str(error).splitlines()[0]}") from error
     return frame
-
-
-def from_simulated(facts: pl.DataFrame, truth: pl.DataFrame, *, dates: Sequence[datetime]) -> pl.DataFrame:
-    """Look at each simulated value on some dates: how old it was, how often it had been said, whether it still held.
-
-    What was said wrongly is left out. A fact that is looked at on several dates is one ``fact_id``.
-
-    :param facts: what :func:`memlab.knowledge.simulated.simulate` gives, with its ``truth``.
-    :returns: the columns of :func:`read`; ``predicate`` is the name of the relation.
-
-    >>> from datetime import datetime, UTC
-    >>> from memlab.knowledge import labels, simulated
-    >>> seen = labels.from_simulated(*simulated.simulate(300, seed=1), dates=[datetime(2024, 6, 1, tzinfo=UTC)])
-    >>> 0.5 < seen["still_true"].mean() < 0.9
-    True
-    """
-    told = truth.filter(pl.col("role").is_in(["assert", "fix"])).join(
-        facts.select("fact_id", "asserted_at", "recorded_at"), on="fact_id", maintain_order="left"
-    )
-    parts = [pl.DataFrame(schema=COLUMNS)]
-    for date in dates:
-        heard = told.filter(pl.col("asserted_at") <= date, pl.col("recorded_at") <= date)
-        ages = heard.with_columns(age=(pl.lit(date) - pl.col("asserted_at")).dt.total_microseconds() / _DAY_US)
-        states = ages.group_by("state", "slot", "value", maintain_order=True).agg(
-            age_days=pl.col("age").min(), accesses_days=pl.col("age").sort(), last=pl.col("asserted_at").max()
-        )
-        latest = pl.col("last") == pl.col("last").max().over("slot", "value")
-        holding = scoring.holding(facts, truth, date).with_columns(held=True)
-        states = states.join(holding, on=["slot", "value"], how="left", maintain_order="left")
-        # A value that came back holds by its new period, not by the one before.
-        rows = states.with_columns(still_true=pl.col("held").fill_null(False) & latest)
-        name = pl.col("slot").str.split("/").list.last()
-        parts.append(rows.with_columns(fact_id="state", predicate=name).select(list(COLUMNS)))
-    return pl.concat(parts)

@@ -12,7 +12,6 @@ import polars as pl
 from memlab.config import RecallSettings
 from memlab.embed import Encoder
 from memlab.errors import DataError
-from memlab.knowledge import scoring
 from memlab.knowledge.calibration import wilson
 from memlab.knowledge.confidence import ConfidenceSettings, score
 from memlab.knowledge.decay import PlateauLinear
@@ -66,23 +65,16 @@ def conditions(fitted: ConfidenceSettings | None = None) -> list[Condition]:
 
 
 def simulated_updates(facts: pl.DataFrame, truth: pl.DataFrame, *, now: datetime) -> Updates:
-    """Ask for every relation with one value at a time whose value has changed by ``now``.
-
-    A question names the person, and the relation in the words that are the most frequent for it. What was said
-    wrongly and corrected counts as a value before; statements that only end something are neither. A slot that holds
-    nothing at ``now`` is not asked.
+    """Ask for every value that has changed by ``now`` and whose present value was stated by then.
 
     :param facts: what :func:`memlab.knowledge.simulated.simulate` gives, with its ``truth``.
     """
-    last = scoring.holding(facts, truth, now).select("slot", last="value")
-    told = scoring.told(facts, truth, now).filter("one", pl.col("role") != "end")
-    told = told.join(last, on="slot", maintain_order="left").with_columns(current=pl.col("value") == pl.col("last"))
-    told = told.filter(_both("slot"))
-    words = pl.col("predicate").mode().sort().first().str.replace(r"^now | now$", "")
-    asked = told.group_by("slot", "scope", maintain_order=True).agg(words)
-    text = pl.format("{} {} what?", pl.col("slot").str.split("/").list.get(1), "predicate")
-    questions = asked.select(query_id="slot", scope="scope", text=text, now=pl.lit(now))
-    return Updates(questions, told.select(pl.col("slot").alias("query_id"), "fact_id", "current"))
+    columns = facts.select("fact_id", "scope", "subject", "predicate", "asserted_at")
+    stated = truth.join(columns, on="fact_id", maintain_order="left").filter(pl.col("asserted_at") <= now)
+    stated = stated.with_columns(query_id="slot", current=pl.col("until") > now).filter(_both("slot"))
+    text = pl.format("{} {} what?", "subject", "predicate")
+    questions = stated.select("query_id", "scope", text=text, now=pl.lit(now)).unique(maintain_order=True)
+    return Updates(questions, stated.select("query_id", "fact_id", "current"))
 
 
 def _both(key: str) -> pl.Expr:

@@ -1,226 +1,124 @@
-"""Simulated facts with exact truth: what supersedes what, and what holds when."""
+"""Simulated facts with known hazards, to fit decay curves on: values that change at a known rate, and what held when.
+
+Each person has one value at a time of each predicate. Its changes are a Poisson process whose rate, the hazard, is
+known. A person states the present value at times that do not depend on its changes, so that the chance that the value
+stated last is still true is exponential in the age of that statement. Values are opaque keys.
+"""
 
 from __future__ import annotations
 
-import itertools
 import random
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from types import MappingProxyType
 
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.knowledge._vocabulary import PEOPLE, VOCABULARIES, Relation
-from memlab.records import Fact, schema
+from memlab.knowledge.labels import COLUMNS
+from memlab.knowledge.supersession import Resolved, believed
+from memlab.records import TIMESTAMP, Fact, frame
 
 START = datetime(2023, 1, 1, 8, tzinfo=UTC)
-_DAYS = 900
-_CORRECTIONS = ["Sorry, I meant {}.", "Correction: it is {}.", "I got that wrong, it is {}."]
-_TRUTH = dict.fromkeys(("fact_id", "scope", "slot", "value", "state", "role", "fixes", "trap"), pl.String) | {
-    "one": pl.Boolean
-}
+HAZARDS: Mapping[str, float] = MappingProxyType({"lives in": 0.5, "works at": 1.0, "drives": 1.5, "phone number is": 4})
+"""Predicate → changes a year."""
+_DAYS = 900.0
+_SCOPE = 8  # people of a scope
+_STATED = 60.0  # mean days between statements
+_DAY_US = 86_400_000_000
+_TRUTH = {"fact_id": pl.String(), "slot": pl.String(), "value": pl.String(), "from": TIMESTAMP, "until": TIMESTAMP}
 
 
-def simulate(n: int = 10_000, *, seed: int = 0, vocabulary: str = "development") -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Write ``n`` statements about people, and the truth behind each.
+def simulate(
+    n: int = 10_000, *, seed: int = 0, hazards: Mapping[str, float] = HAZARDS
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Draw ``n`` statements about people over 900 days, and the truth behind each.
 
-    Each person of a scope has relations with one value at a time, whose values change at known times, and relations
-    with many values. Values are repeated in other words, said late (recorded up to a year after they were said), said
-    wrongly and corrected within three days, ended, and replaced by name. Traps: people who share a part of the name
-    or the name of a city, values that are near but different, numbers, dates and keys that differ in one character.
+    The present value of each person and predicate is stated every 60 days on average.
 
-    :param n: number of statements.
-    :param vocabulary: ``development`` (thresholds were chosen on it) or ``held_out``.
-    :returns: rows of :class:`memlab.records.Fact`, and for each its ``slot`` (person and relation), ``value``,
-        ``state`` (one period of a value), ``role`` (``assert``, ``end``, ``wrong``, ``fix``), what it ``fixes``,
-        ``trap`` and ``one``.
-    :raises DataError: for an unknown vocabulary or no statements.
+    :param hazards: predicate → changes a year.
+    :returns: rows of :class:`memlab.records.Fact`, and for each its ``slot`` (person and predicate), ``value``, and
+        when it held: ``from`` and ``until`` (which may lie after the last day).
+    :raises DataError: for no statements, no predicate, or a hazard that is not above zero.
 
     >>> from memlab.knowledge import simulated
     >>> facts, truth = simulated.simulate(200, seed=1)
-    >>> facts.height, truth["role"].unique().sort().to_list()
-    (200, ['assert', 'end', 'fix', 'wrong'])
+    >>> facts.height, truth.columns
+    (200, ['fact_id', 'slot', 'value', 'from', 'until'])
     """
-    if vocabulary not in VOCABULARIES:
-        raise DataError(f"vocabulary {vocabulary!r} is not known; choose from {', '.join(VOCABULARIES)}")
     if n < 1:
-        raise DataError(f"n is {n}; write at least one statement")
-    draw, facts, truth = random.Random(seed), list[tuple[Any, ...]](), list[tuple[Any, ...]]()
-    people = PEOPLE[vocabulary]
-    for scope in itertools.count():
-        for person, relation in itertools.product(people, VOCABULARIES[vocabulary]):
-            slot = _Slot(f"u{scope}", person, people[0], relation, draw, facts, truth)
-            slot.one_value() if relation.one else slot.many_values()
-        if len(facts) >= n:
-            break
-    written = pl.DataFrame(facts[:n], schema=schema(Fact), orient="row")
-    return written, pl.DataFrame(truth[:n], schema=_TRUTH, orient="row")
+        raise DataError(f"n is {n}; draw at least one statement")
+    if not hazards or min(hazards.values()) <= 0:
+        raise DataError(f"hazards is {dict(hazards)}; give changes a year above 0 for at least one predicate")
+    draw, facts, truth, person = random.Random(seed), list[Fact](), list[tuple[object, ...]](), 0
+    while len(facts) < n:
+        scope, name = f"u{person // _SCOPE}", f"Person {person}"
+        for predicate, hazard in hazards.items():
+            for day, value, begins, ends in _stated(draw, hazard):
+                fact, times = f"f{len(facts)}", [START + timedelta(days=each) for each in (day, begins, ends)]
+                turn = f"{scope}/s{int(day)}/{len(facts)}"
+                facts.append(Fact(fact, scope, name, predicate, value, "stated", [turn], times[0], times[0], name))
+                truth.append((fact, f"{name}/{predicate}", value, *times[1:]))
+        person += 1
+    return frame(Fact, facts[:n]), pl.DataFrame(truth[:n], schema=_TRUTH, orient="row")
 
 
-@dataclass(frozen=True)
-class _Slot:
-    """A relation of a person, and what writes about it."""
-
-    scope: str
-    person: str
-    speaker: str
-    relation: Relation
-    draw: random.Random
-    facts: list[tuple[Any, ...]]
-    truth: list[tuple[Any, ...]]
-
-    def one_value(self) -> None:
-        draw = self.draw
-        day = draw.uniform(0, 200)
-        value, period, before = self._value(None), 0, None
-        while day < _DAYS:
-            length = max(15.0, draw.expovariate(1 / 220))
-            state = f"{period}"
-            self._say(day, value, state, before=before)
-            for _ in range(_poisson(draw, 1.3)):
-                self._say(day + draw.uniform(0.05, 0.9) * length, value, state)
-            if draw.random() < 0.06:
-                self._slip(day + 0.93 * length, value, state)
-            ended = draw.random() < 0.1 and isinstance(self.relation.values, list)
-            if ended:
-                self._say(day + length, value, state, role="end")
-            before = None if ended else value
-            day += length + (draw.uniform(10, 40) if ended else 1)
-            value, period = self._value(value), period + 1
-
-    def many_values(self) -> None:
-        draw = self.draw
-        seen: list[str] = []
-        for period in range(draw.randint(2, 5)):
-            value = self._value(None)
-            if value in seen:
-                continue
-            seen.append(value)
-            day = draw.uniform(0, _DAYS - 200)
-            last = day + draw.uniform(100, _DAYS - day)
-            self._say(day, value, f"{period}")
-            for _ in range(_poisson(draw, 1.5)):
-                self._say(draw.uniform(day + 1, last - 1), value, f"{period}")
-            if draw.random() < 0.05:
-                self._slip(draw.uniform(day, last - 5), value, f"{period}")
-            if draw.random() < 0.2:
-                self._say(last, value, f"{period}", role="end")
-
-    def _slip(self, day: float, value: str, state: str) -> None:
-        """Say it wrongly, and put it right within three days."""
-        wrong = self._value(value)
-        self._say(day, wrong, f"{state}-wrong-{len(self.facts)}", role="wrong")
-        named = self.draw.random() < 0.5
-        self._say(day + self.draw.uniform(0.02, 3), value, state, role="fix", before=wrong if named else None)
-
-    def _say(self, day: float, value: str, state: str, *, role: str = "assert", before: str | None = None) -> None:
-        """Write a statement; a correction and a replacement may name the value ``before``."""
-        draw = self.draw
-        wording = draw.choice(self.relation.wordings)
-        obj, text, predicate = self._wording(value), None, wording
-        if role == "fix" and before is None:
-            text = draw.choice(_CORRECTIONS).format(obj)
-        elif role == "fix":
-            obj = f"not {self._wording(before or '')}, but {obj}"
-        elif role == "end":
-            predicate = draw.choice(_endings(wording))
-            obj = obj + " any more" if " not " in f" {predicate} " else obj
-        elif before is not None and draw.random() < 0.2:
-            obj = f"{obj} instead of {self._wording(before)}"
-        elif draw.random() < (0.3 if before is not None else 0.05):
-            predicate = f"now {wording}" if not wording.endswith(" is") else f"{wording} now"
-        when = START + timedelta(days=day)
-        late = timedelta(days=draw.uniform(30, 365)) if draw.random() < 0.08 else timedelta(0)
-        number, name = len(self.facts), f"{self.scope}/{self.person}/{self.relation.name}"
-        self.facts.append(
-            (f"f{number}", self.scope, self._subject(), predicate, obj, "stated", [f"{self.scope}/s{int(day)}/1"], when,
-             when + late, self.speaker, text, None)
-        )  # fmt: skip
-        fixes = f"f{number - 1}" if role == "fix" else None
-        self.truth.append(
-            (f"f{number}", self.scope, name, value, f"{name}/{state}", role, fixes, self.relation.trap,
-             self.relation.one)
-        )  # fmt: skip
-
-    def _subject(self) -> str:
-        if self.person == self.speaker:
-            return self.draw.choice(["I", "the user", self.person, self.person.lower()])
-        if self.person.startswith("my "):
-            kin = self.person[3:]
-            return self.draw.choice([self.person, f"{self.speaker}'s {kin}", f"the user's {kin}"])
-        return self.person
-
-    def _value(self, not_this: str | None) -> str:
-        kind = self.relation.values
-        while True:
-            value = self.draw.choice(kind)[0] if isinstance(kind, list) else _number(kind, not_this, self.draw)
-            if value != not_this:
-                return value
-
-    def _wording(self, value: str) -> str:
-        kind, draw = self.relation.values, self.draw
-        if isinstance(kind, list):
-            return draw.choice(next(wordings for wordings in kind if wordings[0] == value))
-        if kind == "amount":
-            return draw.choice([f"${int(value):,}", f"{value} dollars", f"${value}.00", f"{int(value):,} USD"])
-        if kind == "phone":
-            return draw.choice([value, value.replace("-", " ")])
-        if kind == "date":
-            date = datetime.fromisoformat(value)
-            return draw.choice([value, f"{date.day} {date:%B %Y}", f"{date:%B} {date.day}, {date.year}"])
-        return value
+def _stated(draw: random.Random, hazard: float) -> Iterator[tuple[float, str, float, float]]:
+    """Draw the statements of one person and predicate: the day, the value, and the days on which it began and ends."""
+    day, begins, ends = draw.expovariate(1 / _STATED), 0.0, 0.0
+    while day < _DAYS:
+        while ends <= day:
+            begins, ends, value = ends, ends + draw.expovariate(hazard / 365), f"K{draw.randrange(10**8):08d}"
+        yield day, value, begins, ends
+        day += draw.expovariate(1 / _STATED)
 
 
-def _endings(wording: str) -> list[str]:
-    first, _, rest = wording.partition(" ")
-    if first == "is":
-        return [f"is no longer {rest}", f"used to be {rest}", f"is not {rest}"]
-    if wording.endswith(" is") or first in ("has", "can", "cannot", "booked"):
-        return [f"no longer {wording}"]
-    base = "study" + first[7:] if first.startswith("studies") else first.removesuffix("s")
-    return [f"no longer {wording}", f"used to {base} {rest}", f"doesn't {base} {rest}"]
+def holding(facts: pl.DataFrame, truth: pl.DataFrame, date: datetime) -> pl.DataFrame:
+    """List what is true on a date and was stated by then: ``slot`` and ``value``."""
+    stated = truth.join(facts.select("fact_id", "asserted_at"), on="fact_id", maintain_order="left")
+    true = stated.filter(pl.col("asserted_at") <= date, pl.col("until") > date)
+    return true.select("slot", "value").unique(maintain_order=True)
 
 
-def _number(kind: str, near: str | None, draw: random.Random) -> str:
-    """Draw a value; one that follows another differs from it in a character."""
-    if near is None:
-        if kind == "phone":
-            return f"{draw.randint(200, 999)}-{draw.randint(0, 9999):04d}"
-        if kind == "key":
-            return "sk-" + "".join(draw.choice("abcdefghkmnpqrstuvwxyzABCDEF23456789") for _ in range(10)) + "7"
-        if kind == "amount":
-            return str(draw.randint(800, 9900))
-        if kind == "seat":
-            return f"{draw.randint(1, 60)}{draw.choice('ABCDEF')}"
-        return f"2025-{draw.randint(1, 12):02d}-{draw.randint(1, 28):02d}"
-    at = draw.randrange(3, len(near)) if kind == "key" else len(near) - (2 if kind == "seat" else 1)
-    pool = "0123456789" if near[at].isdigit() and kind != "date" else "12345678" if kind == "date" else "ghkmnpqrstuvw"
-    return near[:at] + draw.choice(pool) + near[at + 1 :]
+def observations(facts: pl.DataFrame, truth: pl.DataFrame, *, dates: Sequence[datetime]) -> pl.DataFrame:
+    """Look at the value stated last on some dates: the age of each of its statements, and whether it is still true.
+
+    A value that is looked at on several dates is one ``fact_id``.
+
+    :returns: the columns of :func:`memlab.knowledge.labels.read`.
+
+    >>> from memlab.knowledge import simulated, tuning
+    >>> facts, truth = simulated.simulate(4_000, seed=1, hazards={"lives in": 1.0})
+    >>> seen = simulated.observations(facts, truth, dates=[facts["asserted_at"].max()])
+    >>> fitted = tuning.fit_curves(seen, "exponential", intervals=False).pooled.curve
+    >>> 150 < fitted.half_life_days < 400  # the true one: 365 · ln 2 = 253
+    True
+    """
+    columns = facts.select("fact_id", "predicate", "asserted_at")
+    stated = truth.join(columns, on="fact_id", maintain_order="left")
+    parts = [pl.DataFrame(schema=COLUMNS)]
+    for date in dates:
+        ages = stated.with_columns(age=(pl.lit(date) - pl.col("asserted_at")).dt.total_microseconds() / _DAY_US)
+        ages = ages.filter(pl.col("age") >= 0).filter(pl.col("from") == pl.col("from").max().over("slot"))
+        seen = ages.group_by("slot", "value", "predicate", "until", maintain_order=True).agg(
+            age_days=pl.col("age").min(), accesses_days=pl.col("age").sort()
+        )
+        fact = pl.format("{}/{}", "slot", "value")
+        parts.append(seen.with_columns(fact_id=fact, still_true=pl.col("until") > date).select(list(COLUMNS)))
+    return pl.concat(parts)
 
 
-def _poisson(draw: random.Random, mean: float) -> int:
-    count, left = 0, draw.expovariate(1)
-    while left < mean:
-        count, left = count + 1, left + draw.expovariate(1)
-    return count
+def score(resolved: Sequence[tuple[datetime, Resolved]], facts: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
+    """Measure precision and recall of the active facts on each date against what is true then.
 
-
-def true_pairs(facts: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
-    """List what supersedes what: ``old`` and ``new`` states, with the slot's ``trap`` and the ``kind`` of closing."""
-    told = truth.join(facts.select("fact_id", "asserted_at"), on="fact_id")
-    fixes = told.filter(pl.col("role") == "fix").select(new="state", fact_id="fixes")
-    fixed = told.join(fixes, on="fact_id").select("trap", "new", old="state", kind=pl.lit("correction"))
-    ends = told.filter(pl.col("role") == "end")
-    ended = ends.select("trap", new=pl.col("state") + "/end", old="state", kind=pl.lit("end"))
-    periods = (
-        told.filter("one", pl.col("role").is_in(["assert", "fix"]))
-        .group_by("slot", "state", "trap").agg(start=pl.col("asserted_at").min())
-        .sort("slot", "start")
-        .with_columns(new=pl.col("state").shift(-1).over("slot"))
-        .drop_nulls("new")
-        .join(ends, on="state", how="anti")
-        .select("trap", "new", old="state", kind=pl.lit("update"))
-    )  # fmt: skip
-    columns = ["old", "new", "kind", "trap"]
-    return pl.concat([part.select(columns) for part in (fixed, ended, periods)])
+    :param resolved: dates, and the facts resolved ``as_of`` each.
+    :returns: ``date``, ``true``, ``active``, ``precision`` and ``recall``. A value that ended without another statement
+        cannot be known to have ended, so that precision has a bound below 1.
+    """
+    rows = []
+    for date, result in resolved:
+        true = holding(facts, truth, date)
+        active = believed(result, as_of=date).select("fact_id").join(truth, on="fact_id").select("slot", "value")
+        hits = active.unique().join(true, on=["slot", "value"], how="semi").height
+        rows.append((date, true.height, active.height, hits / max(active.height, 1), hits / max(true.height, 1)))
+    return pl.DataFrame(rows, schema=["date", "true", "active", "precision", "recall"], orient="row")

@@ -47,7 +47,7 @@ def timeline(
 
     >>> import memlab
     >>> from memlab.knowledge.timeline import timeline
-    >>> data = memlab.datasets.synthetic.generate(turns=60, seed=0)
+    >>> data = memlab.sample(turns=60)
     >>> timeline(data, types=["session"])["type"].unique().to_list()
     ['session']
     """

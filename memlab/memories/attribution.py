@@ -36,7 +36,7 @@ def attribute(returned: Returned, data: Dataset, encoder: Encoder | None) -> pl.
 
     >>> import memlab
     >>> from memlab.memories import attribute, collect, memory
-    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> data = memlab.sample(turns=200)
     >>> done = collect(memory(lambda turns, query, k: turns["text"].tail(k)), data, name="latest", k=2)
     >>> attribute(done, data, None)["how"].unique().to_list()
     ['span']

@@ -103,7 +103,7 @@ def collect(
 
     >>> import memlab
     >>> from memlab.memories import collect, memory
-    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> data = memlab.sample(turns=200)
     >>> done = collect(memory(lambda turns, query, k: turns["text"].tail(k)), data, name="latest", k=5)
     >>> done.rows["rank"].max(), done.failed
     (5, [])

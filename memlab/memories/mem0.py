@@ -33,7 +33,7 @@ class Mem0Memory:
     >>> import memlab
     >>> from memlab.memories import collect
     >>> from memlab.memories.mem0 import Mem0Memory
-    >>> data = memlab.datasets.synthetic.generate(turns=60, seed=0)
+    >>> data = memlab.sample(turns=60)
     >>> done = collect(Mem0Memory(encoder="hashing"), data, name="mem0", k=3)
     >>> done.problems.height
     0

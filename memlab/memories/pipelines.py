@@ -23,7 +23,7 @@ class PipelineMemory(TurnsByScope):
 
     >>> from memlab.memories import PipelineMemory, collect
     >>> import memlab
-    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> data = memlab.sample(turns=200)
     >>> done = collect(PipelineMemory("bm25", encoder=None), data, name="bm25", k=3)
     >>> done.rows["source_ids"].list.len().unique().to_list()
     [1]

@@ -72,7 +72,7 @@ class LangChainMemory(_RetrieverMemory):
     ...     def _get_relevant_documents(self, query, *, run_manager):
     ...         return self.documents[-2:]
     >>> import memlab
-    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> data = memlab.sample(turns=200)
     >>> memory = LangChainMemory(lambda documents, k: Latest(documents=documents))
     >>> collect(memory, data, name="latest").rows["source_ids"].null_count()
     0
@@ -112,7 +112,7 @@ class LlamaIndexMemory(_RetrieverMemory):
     ...     def _retrieve(self, query_bundle):
     ...         return [NodeWithScore(node=node, score=1.0) for node in self.nodes[-2:]]
     >>> import memlab
-    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> data = memlab.sample(turns=200)
     >>> collect(LlamaIndexMemory(lambda nodes, k: Latest(nodes)), data, name="latest").rows["source_ids"].null_count()
     0
     """

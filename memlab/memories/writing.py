@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.context.tokens import counted
+from memlab.conversation.tokens import counted
 from memlab.memories.collecting import Returned
 
 
@@ -26,7 +26,7 @@ def within(lines: pl.DataFrame, questions: pl.DataFrame, budget: int) -> pl.Data
 
     >>> import memlab
     >>> from memlab.memories import collect, memory, within, written
-    >>> data = memlab.datasets.synthetic.generate(turns=200, seed=0)
+    >>> data = memlab.sample(turns=200)
     >>> done = collect(memory(lambda turns, query, k: turns["text"].tail(k)), data, name="latest", k=5)
     >>> within(written(done), data.questions, 100)["n_tokens"].max() <= 100
     True

@@ -62,8 +62,8 @@ class Dataset:
         """Say in a line what the dataset holds.
 
         >>> import memlab
-        >>> memlab.datasets.synthetic.generate(turns=200, seed=0).describe()
-        'synthetic...: ... turns in ... sessions of ... scopes, ... questions...'
+        >>> memlab.sample(turns=200).describe()
+        'sample (chatlog): ... turns in ... sessions of 4 scopes, ... questions...'
         """
         text = (
             f"{self.name} ({self.format}): {self.turns.height:,} turns in {self.sessions.height:,} sessions of "

@@ -154,19 +154,24 @@ class IndexEvent:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A summary in a tree over the turns of a scope, or a leaf of it.
+    """A summary that stands on other summaries: of a session, a week, a month, or a cluster.
 
-    :param node_id: unique; opaque; names what the node was made from, so that equal inputs give equal ids.
-    :param level: 0 for a leaf; else one more than its children.
-    :param kind: ``turn``, ``session``, ``cluster``, ``day``, ``week`` or ``month``.
+    :param node_id: unique; opaque; of a session its own id, else the key of what it was written of, so that equal
+        inputs give equal ids.
+    :param level: 0 for sessions, 1 for weeks and for clusters of turns; else one more than its children.
+    :param kind: ``session``, ``week``, ``month`` or ``cluster``.
     :param text: the sentences, joined; ``evidence`` has for each the ids of the turns that it stands on.
     :param parent: the node above; of several in a soft grouping, the one it belongs to most. ``None`` at the top.
-    :param children: the nodes below in order of time, also those that belong to another parent more.
+    :param children: the nodes below in order of time, also those that belong to another parent more; of the lowest
+        clusters turns.
     :param turns: ids of all turns below, in order of time.
+    :param start: of the first of them, in UTC; ``end`` of the last.
     :param method: how its children were put together: ``mixture``, ``chunks``, ``weeks (Europe/Oslo)`` …
-    :param service: what wrote the sentences: ``source`` (they are turns), ``extractive``, ``given``, or the name of a
-        language-model service.
-    :param decisions: what was decided; as ``open_questions``, only where nodes follow time.
+    :param service: what wrote the sentences: ``extractive``, or the name of a language-model service.
+    :param topics: keywords, most telling first.
+    :param carried_on: what goes on from the period before; as ``decisions`` and ``open_questions``, not of clusters.
+    :param dropped: sentences of the model that were left out: they name entries that are not there.
+    :param reason: why it is extractive though a model was asked; empty otherwise.
     """
 
     node_id: str
@@ -184,7 +189,11 @@ class Node:
     method: str
     service: str
     topics: list[str]
+    carried_on: list[str]
+    carried_on_evidence: list[list[str]]
     decisions: list[str]
     decision_evidence: list[list[str]]
     open_questions: list[str]
     open_question_evidence: list[list[str]]
+    dropped: int = 0
+    reason: str = ""

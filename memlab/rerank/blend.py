@@ -37,9 +37,9 @@ def position_aware(
     Source: the search tool qmd, "position-aware blending".
 
     >>> import numpy as np
-    >>> from memlab import datasets, retrieve
+    >>> from memlab import retrieve, sample
     >>> from memlab.rerank import light, position_aware
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
     >>> plain = retrieve.bm25(bench)
     >>> blended = position_aware(plain, light(plain, bench), bench, weights=(1, 1, 1))
     >>> blended.frame["doc_id"].equals(plain.frame["doc_id"])

@@ -46,9 +46,9 @@ def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -
 
     Source: Nogueira and Cho, Passage Re-ranking with BERT (2019).
 
-    >>> from memlab import datasets, retrieve
+    >>> from memlab import retrieve, sample
     >>> from memlab.rerank import cross_encoder
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
     >>> cross_encoder(retrieve.bm25(bench), bench, model="no-such-model")
     Traceback (most recent call last):
         ...

@@ -45,7 +45,7 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
 
     >>> import tempfile, memlab
     >>> from memlab.rerank import learned, train, training_lists
-    >>> data = memlab.datasets.synthetic.generate(turns=60, seed=0)
+    >>> data = memlab.sample(turns=60)
     >>> bench = memlab.Bench.of(data, encoder="minilm", progress=False)
     >>> path = f"{tempfile.mkdtemp()}/model.safetensors"
     >>> train(training_lists(bench, data)).save(path)

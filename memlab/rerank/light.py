@@ -54,9 +54,9 @@ def light(
     :param window: how many turns to either side a turn covers.
     :raises DataError: for a negative weight or factor, a half-life that is not positive, or a wrong number of weights.
 
-    >>> from memlab import datasets, retrieve
+    >>> from memlab import retrieve, sample
     >>> from memlab.rerank import light
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
     >>> plain = retrieve.bm25(bench)
     >>> light(plain, bench, weights=(1, 0, 0), summary_boost=1, covered=1).frame["doc_id"].equals(plain.frame["doc_id"])
     True

@@ -102,7 +102,7 @@ def scope_fingerprints(turns: pl.DataFrame, scopes: Sequence[str]) -> dict[str, 
 
     >>> import memlab
     >>> from memlab.rerank.model import scope_fingerprints
-    >>> data = memlab.datasets.synthetic.generate(turns=60, seed=0)
+    >>> data = memlab.sample(turns=60)
     >>> len(scope_fingerprints(data.turns, data.scopes)[data.scopes[0]])
     16
     """

@@ -87,8 +87,8 @@ class Bench:
         :param ingest: write the dataset to the store; ``False`` for one, or some scopes of one, that was read from it.
         :raises DataError: when the dataset is empty.
 
-        >>> from memlab import datasets, retrieve
-        >>> small = datasets.synthetic.generate(turns=60, seed=0)
+        >>> from memlab import retrieve, sample
+        >>> small = sample(turns=60)
         >>> bench = retrieve.Bench.of(small, encoder="hashing")
         >>> bench.turn_vectors.shape[0] == small.turns.height
         True

@@ -47,8 +47,8 @@ def bm25(
     Source: Robertson and Zaragoza, The Probabilistic Relevance Framework (2009); Kamphuis, de Vries, Boytsov and Lin,
     Which BM25 Do You Mean? (ECIR 2020), for Lucene's variant.
 
-    >>> from memlab import datasets, retrieve
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
+    >>> from memlab import retrieve, sample
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
     >>> retrieve.bm25(bench, k=3).frame["rank"].max()
     3
     """

@@ -32,8 +32,8 @@ def dense(bench: Bench, *, level: Level = "turn", k: int = 200, path: str = "exa
         a long one its beginning.
     :raises DataError: without embeddings, or for another path.
 
-    >>> from memlab import datasets, retrieve
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
+    >>> from memlab import retrieve, sample
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
     >>> retrieve.dense(bench, k=3).frame["rank"].max()
     3
     """

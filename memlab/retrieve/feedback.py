@@ -59,9 +59,9 @@ def prf(
     Source: Lavrenko and Croft, Relevance-Based Language Models (SIGIR 2001); RM3: Abdul-Jaleel et al., UMass at TREC
     2004; Rocchio, Relevance Feedback in Information Retrieval (1971).
 
-    >>> from memlab import datasets, retrieve
+    >>> from memlab import retrieve, sample
     >>> from memlab.retrieve import prf
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
     >>> plain = retrieve.bm25(bench, k=5)
     >>> prf(plain, bench, weight=0.0, k=5).frame["doc_id"].equals(plain.frame["doc_id"])
     True
@@ -181,9 +181,9 @@ def negative_feedback(
     Source: Rocchio, Relevance Feedback in Information Retrieval (1971), its negative term; Wang, Fang and Zhai, A
     Study of Methods for Negative Relevance Feedback (SIGIR 2008).
 
-    >>> from memlab import datasets, retrieve
+    >>> from memlab import retrieve, sample
     >>> from memlab.retrieve.feedback import negative_feedback
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
     >>> plain = retrieve.hybrid(bench)
     >>> negative_feedback(plain, bench, beta=0.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True

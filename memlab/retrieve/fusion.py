@@ -103,8 +103,8 @@ def hybrid(
 
     Source: Cormack, Clarke and Büttcher, Reciprocal Rank Fusion (SIGIR 2009).
 
-    >>> from memlab import datasets, retrieve
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
+    >>> from memlab import retrieve, sample
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
     >>> retrieve.hybrid(bench, k=5, weights=(2, 1)).frame["rank"].max()
     5
     """
@@ -141,8 +141,8 @@ def combsum(
     Source: CombSUM, Fox and Shaw, Combination of Multiple Searches (TREC-2, 1994); standardised scores: Renda and
     Straccia, Web Metasearch: Rank vs. Score Based Rank Aggregation (SAC 2003).
 
-    >>> from memlab import datasets, retrieve
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
+    >>> from memlab import retrieve, sample
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
     >>> retrieve.combsum(bench, k=5).frame["rank"].max()
     5
     """
@@ -169,8 +169,8 @@ def best(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     What it costs: token embeddings of every turn, encoded once, which takes about as long as encoding the turns and
     1.5 kB a turn of LoCoMo in the store.
 
-    >>> from memlab import datasets, retrieve
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder="hashing")
+    >>> from memlab import retrieve, sample
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
     >>> retrieve.best(bench).frame.equals(retrieve.combsum(bench, assistant=1).frame)
     True
     """

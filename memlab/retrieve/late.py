@@ -48,8 +48,8 @@ def late(bench: Bench, *, level: Level = "turn", k: int = 200, context: int = 2)
     Source: MaxSim: Khattab and Zaharia, ColBERT (SIGIR 2020), section 3.2; tokens read in context: Günther et al.,
     Late Chunking (2024); weights by rarity: Zhang et al., BERTScore (ICLR 2020), section 3.
 
-    >>> from memlab import datasets, retrieve
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=50, seed=0), encoder="minilm", progress=False)
+    >>> from memlab import retrieve, sample
+    >>> bench = retrieve.Bench.of(sample(turns=50), encoder="minilm", progress=False)
     >>> retrieve.late(bench, k=3).frame["rank"].max()
     3
     """

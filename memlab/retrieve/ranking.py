@@ -132,8 +132,8 @@ def sessions_from_turns(run: Run, bench: Bench, *, k: int = 200) -> Run:
     :returns: a ranking of the sessions that have a turn in it.
     :raises DataError: when the run ranks sessions already.
 
-    >>> from memlab import datasets, retrieve
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
+    >>> from memlab import retrieve, sample
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
     >>> retrieve.sessions_from_turns(retrieve.bm25(bench), bench).level
     'session'
     """

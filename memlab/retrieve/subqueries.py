@@ -29,9 +29,9 @@ def ask(bench: Bench, asked: pl.DataFrame, *, retriever: str = "hybrid", k: int 
     :raises DataError: for an unknown retriever, or a question that the bench does not hold.
 
     >>> import polars as pl
-    >>> from memlab import datasets, retrieve
+    >>> from memlab import retrieve, sample
     >>> from memlab.retrieve.subqueries import ask
-    >>> bench = retrieve.Bench.of(datasets.synthetic.generate(turns=60, seed=0), encoder=None)
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
     >>> question = bench.queries["query_id"][0]
     >>> asked = pl.DataFrame({"query_id": [question] * 2, "text": ["a new bike", "the old bike"]})
     >>> ask(bench, asked, retriever="bm25", k=3)["part"].to_list()

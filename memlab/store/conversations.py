@@ -355,7 +355,7 @@ class Conversations(Part):
         >>> import memlab, tempfile
         >>> store = memlab.MemoryStore.open(tempfile.mkdtemp())
         >>> with store.alone("mine"):  # read what is there, add to it, and write all of it
-        ...     _ = store.ingest(memlab.datasets.synthetic.generate(turns=60, seed=0))
+        ...     _ = store.ingest(memlab.sample(turns=60))
         """
         return self.database.alone(dataset)
 

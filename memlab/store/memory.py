@@ -36,10 +36,10 @@ class MemoryStore(Conversations, Versions):
     ``knowledge`` (:class:`memlab.store.knowledge.Knowledge`).
 
     >>> import tempfile
-    >>> from memlab import datasets, embed
+    >>> from memlab import embed, sample
     >>> from memlab.store import MemoryStore
     >>> store = MemoryStore.open(tempfile.mkdtemp())
-    >>> small = datasets.synthetic.generate(turns=60, seed=0)
+    >>> small = sample(turns=60)
     >>> store.ingest(small).filter(table="turns")["inserted"].item() == small.turns.height
     True
     >>> store.ingest(small)["inserted"].sum()

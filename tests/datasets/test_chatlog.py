@@ -214,12 +214,12 @@ def many(grouped: bool, scopes: int = 12, size: int = 7) -> list[dict[str, Any]]
 @pytest.mark.parametrize("grouped", [True, False])
 @pytest.mark.parametrize("batch_turns", [1, 10, 1_000])
 def test_streamed_batches_of_whole_scopes_are_the_loaded_whole(tmp_path: Path, grouped: bool, batch_turns: int) -> None:
-    path = write(tmp_path, {"memlab": {"format": "synthetic", "grouped": grouped, "seed": 0}}, *many(grouped))
+    path = write(tmp_path, {"memlab": {"format": "chatlog", "grouped": grouped, "seed": 0}}, *many(grouped))
     parts = list(stream(path, batch_turns=batch_turns))
     assert len(parts) == {1: 12, 10: 6, 1_000: 1}[batch_turns]
     assert len({s for p in parts for s in p.scopes}) == sum(len(p.scopes) for p in parts) == 12
     joined, whole = concat(parts), load(path)
-    assert whole.format == "synthetic"
+    assert whole.format == "chatlog"
     for table in ("turns", "sessions", "questions", "issues"):
         assert getattr(joined, table).equals(getattr(whole, table))
     assert joined.fingerprint() == whole.fingerprint()

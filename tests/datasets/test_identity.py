@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import memlab
 from memlab.config import IndexSettings
-from memlab.datasets import load, stream, synthetic
+from memlab.datasets import load, stream
 from memlab.errors import DataError
 from memlab.indexing import index, report, resolved
 from memlab.memories.rankings import as_returned
@@ -141,8 +142,8 @@ def test_a_log_with_ids_of_an_older_version_is_ingested_whole_first(tmp_path: Pa
 
 def test_only_chat_logs_go_into_chat_logs(tmp_path: Path) -> None:
     store = MemoryStore.open(tmp_path / "store")
-    store.ingest(synthetic.generate(turns=60, seed=0))
-    with pytest.raises(DataError, match="is synthetic; only a chat log takes more messages"):
+    store.ingest(replace(memlab.sample(["owen"], turns=60), format="locomo"))
+    with pytest.raises(DataError, match="is locomo; only a chat log takes more messages"):
         into(store, write(tmp_path, TALK), store.datasets()["name"][0])
 
 

@@ -32,7 +32,7 @@ MESSAGE = {"scope": "a", "sender": "A", "text": "x"}
         ('[{"haystack_sessions": [[{"role": "user", "content": "scope", "text": 1', "longmemeval"),
         ('{"scope": "a", "text": "x"}\n{"scope": "b"}', "chatlog"),
         ('{"question": "x", "scope": "a"}', "chatlog"),
-        ('{"memlab": {"format": "synthetic", "seed": 0}}\n{"scope": "a"}', "synthetic"),
+        ('{"memlab": {"format": "chatlog", "seed": 0}}\n{"scope": "a"}', "chatlog"),
         ('{"memlab": {"grouped": true}}', "chatlog"),
         ('[{"batch_number": 1, "turns": [[{"role": "user"', "beam"),
         ('[{"plan-1": [{"batch_number": 1', "beam"),
@@ -55,7 +55,7 @@ def test_what_is_no_format_is_said_with_its_beginning(tmp_path: Path, text: str)
     path = tmp_path / "x.json"
     path.write_text(text)
     with pytest.raises(
-        DataError, match=r"x.json: is none of the formats locomo, longmemeval, beam, .*, chatlog, synthetic: it begins"
+        DataError, match=r"x.json: is none of the formats locomo, longmemeval, beam, .*, chatlog: it begins"
     ):
         detect(path)
 

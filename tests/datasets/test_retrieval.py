@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from memlab import datasets
+import memlab
 from memlab.datasets import load, retrieval
 from memlab.errors import DataError
 
@@ -98,7 +98,7 @@ def test_a_dataset_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 def test_what_is_written_is_what_lmeb_and_mteb_read(tmp_path: Path) -> None:
-    data = datasets.synthetic.generate(turns=2000, seed=0)
+    data = memlab.sample(turns=2000)
     folder = retrieval.write(data, tmp_path / "out")
     corpus = {row["id"]: row for row in map(json.loads, (folder / "corpus.jsonl").open())}
     queries = [json.loads(row)["id"] for row in (folder / "queries.jsonl").open()]

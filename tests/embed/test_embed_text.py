@@ -8,7 +8,7 @@ from itertools import permutations
 import polars as pl
 import pytest
 
-from memlab.datasets import synthetic
+import memlab
 from memlab.embed.text import HEADER_FIELDS, query_texts, session_texts, turn_texts
 from memlab.errors import DataError
 from memlab.records import Question, Session, Turn, frame, id_part
@@ -78,7 +78,7 @@ def test_fields_stand_in_the_order_asked_for(turns: pl.DataFrame) -> None:
 
 
 def test_topics_do_not_depend_on_the_order_of_sessions_or_on_other_scopes() -> None:
-    data = synthetic.generate(200, seed=4, turns_per_scope=100)
+    data = memlab.sample(turns=200)
     texts = dict(zip(data.turns["turn_id"], turn_texts(data.turns, header=("topics",)), strict=True))
     shuffled = data.turns.sample(fraction=1.0, shuffle=True, seed=1)
     assert dict(zip(shuffled["turn_id"], turn_texts(shuffled, header=("topics",)), strict=True)) == texts

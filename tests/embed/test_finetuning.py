@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from memlab import datasets
+import memlab
 from memlab.embed import load
 from memlab.embed.finetuning import Examples, finetune, learned_from
 from memlab.errors import DataError, ExportError
@@ -60,7 +60,7 @@ def test_only_a_fine_tuned_encoder_has_learned_from_conversations(tmp_path: Path
 
 
 def test_examples_are_evidence_and_what_else_is_near_it(minilm: Any) -> None:
-    data = datasets.synthetic.generate(turns=60, seed=0)
+    data = memlab.sample(["owen"], turns=60)
     bench = Bench.of(data, encoder=minilm, progress=False)
     made = finetuning_examples(bench, data)
     ids = bench.documents("turn").ids
@@ -78,7 +78,7 @@ def test_examples_are_evidence_and_what_else_is_near_it(minilm: Any) -> None:
 
 @pytest.mark.slow
 def test_it_learns_what_it_is_shown_and_writes_a_model_like_any_other(tmp_path: Path, minilm: Any) -> None:
-    data = datasets.synthetic.generate(turns=200, seed=0)
+    data = memlab.sample(["owen"], turns=200)
     examples = finetuning_examples(Bench.of(data, encoder=minilm, progress=False), data)
     few = {name: getattr(examples, name)[:8] for name in ("questions", "evidence", "others", "rarity")}
     shown = [replace(examples, **few)]

@@ -50,7 +50,7 @@ def make_dataset(scopes: int = 3, sessions: int = 12, turns: int = 5, questions:
                 Question(f"c{c}/q{q}", f"c{c}", texts[q % 5], None, kind, None, evidence, held, abstention=q == 0)
             )
     return Dataset(
-        "made", "synthetic", frame(Turn, all_turns), frame(Session, all_sessions), frame(Question, all_questions)
+        "made", "chatlog", frame(Turn, all_turns), frame(Session, all_sessions), frame(Question, all_questions)
     )
 
 

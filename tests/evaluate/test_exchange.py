@@ -8,14 +8,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab import Bench, Dataset, datasets, pipeline
+import memlab
+from memlab import Bench, Dataset, pipeline
 from memlab.errors import DataError
 from memlab.evaluate.exchange import exchange, exchanged
 
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return datasets.synthetic.generate(turns=300, seed=3)
+    return memlab.sample(["owen"])
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,7 @@ def test_expected_is_the_share_of_evidence_at_a_rank(data: Dataset, bench: Bench
 
 def test_without_embeddings_there_is_no_likeness(data: Dataset) -> None:
     bare = Bench.of(data, encoder=None, progress=False)
-    plain, chosen = pipeline("bm25").run(bare), pipeline("bm25 | fill_sessions").run(bare)
+    plain, chosen = pipeline("bm25").run(bare), pipeline("bm25 | fill_sessions(sessions=8)").run(bare)
     table = exchanged(plain, chosen, data.questions, bare)
     assert table.height
     assert table["likeness"].null_count() == table.height

@@ -54,7 +54,7 @@ def test_files(tmp_path, reports):
         "| ceiling |",
         "| chance |",
         "compared with dense on recall_all@10",
-        "made (synthetic): 180 turns",
+        "made (chatlog): 180 turns",
         "memlab evaluate made",
         reports[0].provenance["fingerprint"],
     ):

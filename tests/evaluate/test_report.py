@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from talk import excerpt
 
 import memlab
 from memlab import records
-from memlab.datasets import synthetic
 from memlab.errors import DataError
 from memlab.evaluate import DEFAULT_MEASURES, chance, compare, evaluate, randomisation_test, read_run, score, write_run
 from memlab.evaluate.significance import by_unit
@@ -179,18 +179,18 @@ def test_html_is_escaped(reports):
 
 
 def test_ids_that_the_dataset_does_not_hold_are_refused_with_examples(tmp_path: Path) -> None:
-    data = synthetic.generate(120, seed=0)
+    data = excerpt(120, scopes=["owen"])
     run = memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None))
     write_run(run, tmp_path / "run.trec")
     assert evaluate(read_run(tmp_path / "run.trec", "turn"), data).per_query.height
-    other = (tmp_path / "run.trec").read_text().replace("Q0 user-0001/", "Q0 doc-")
+    other = (tmp_path / "run.trec").read_text().replace("Q0 owen/", "Q0 doc-")
     (tmp_path / "run.trec").write_text(other)
     with pytest.raises(DataError, match=r"does not hold, such as 'doc-.*', 'doc-.*', 'doc-.*'; its turn ids look like"):
         evaluate(read_run(tmp_path / "run.trec", "turn"), data)
 
 
 def test_one_run_and_one_dataset() -> None:
-    data = synthetic.generate(120, seed=0)
+    data = excerpt(120, scopes=["owen"])
     run = memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None))
     with pytest.raises(DataError, match=r"takes one run, not a list; of several: \[evaluate\(run, data\) for run"):
         evaluate([run], data)  # type: ignore[arg-type]
@@ -199,7 +199,7 @@ def test_one_run_and_one_dataset() -> None:
 
 
 def test_a_comparison_prints_its_interval_and_p_at_100_columns() -> None:
-    data = synthetic.generate(200, seed=0)
+    data = excerpt(200, scopes=["owen"])
     bench = memlab.Bench.of(data, encoder="hashing")
     done = memlab.run(["hybrid(k=200)", "hybrid(k=200) | mmr(lambda_=0.7)"], data, bench=bench, levels=["turn"])
     table = compare(done.reports, measure="recall_all@10", where="n_evidence_sessions >= 1")

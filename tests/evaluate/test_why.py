@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from talk import excerpt, write
 
 import memlab
 from memlab import Bench, datasets
@@ -17,7 +18,7 @@ from memlab.records import Dataset
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return datasets.synthetic.generate(turns=200, seed=0, turns_per_scope=100)
+    return excerpt(200, scopes=("nadia", "owen"))
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,8 @@ def test_words_and_cosine(data: Dataset, bench: Bench) -> None:
     query = cited(data)["query_id"][0]
     both = pl.concat([part.select("words", "cosine") for part in (explain(query, "bm25", bench, data).above,)])
     assert both["cosine"].is_between(-1.001, 1.001).all()
-    assert (both["words"] != "").all(), "bm25 ranks what shares a word"
+    scored = explain(query, "bm25", bench, data, k=1).above
+    assert (scored["words"] != "").all(), "bm25 puts first what shares a word"
     plain = explain(query, "bm25", Bench.of(data, encoder=None), data)
     assert plain.evidence["cosine"].null_count() == plain.evidence.height
     assert plain.stages["stage"].unique().to_list() == ["bm25"]
@@ -83,7 +85,7 @@ def test_what_cannot_be_explained_is_refused(data: Dataset, bench: Bench) -> Non
 
 
 def test_the_command(memlab_cli: Any, tmp_path: Any) -> None:
-    datasets.synthetic.write(tmp_path / "talk.jsonl", 100, seed=0, turns_per_scope=50)
+    write(tmp_path / "talk.jsonl", excerpt(100, scopes=("nadia", "owen")))
     query = cited(datasets.load(tmp_path / "talk.jsonl"))["query_id"][0]
     done = memlab_cli("why", query, "talk.jsonl", "--pipeline", "hybrid | mmr", "--encoder", "hashing", cwd=tmp_path)
     assert done.code == 0, done.err
@@ -93,14 +95,14 @@ def test_the_command(memlab_cli: Any, tmp_path: Any) -> None:
 
 
 def test_token_pairs_are_those_of_late_interaction() -> None:
-    data = datasets.synthetic.generate(turns=50, seed=0)
+    data = excerpt(50, scopes=["owen"])
     bench = Bench.of(data, encoder="minilm", progress=False)
     question = cited(data).row(0, named=True)
     why = explain(question["query_id"], "late", bench, data)
     pairs = why.tokens.filter(pl.col("turn_id") == question["evidence"][0])
     assert pairs.height == 5
-    asked = question["text"].lower()
-    assert all(token.removeprefix("##") in asked or token in ("[CLS]", "[SEP]") for token in pairs["asked"])
+    text = question["text"].lower()
+    assert all(token.removeprefix("##") in text or token in ("[CLS]", "[SEP]") for token in pairs["asked"])
     assert pairs["cosine"].is_between(-1, 1.001).all()
     assert pairs["weight"].sum() <= 1.0001
     assert "Best token pairs" in str(why)

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from memlab import Bench, Dataset, MemoryStore, datasets, evaluate, pipeline, run_pipelines
+import memlab
+from memlab import Bench, Dataset, MemoryStore, evaluate, pipeline, run_pipelines
 from memlab.errors import DataError, PipelineError
 from memlab.evaluate import Report
 from memlab.experiments import Experiment, latency, measurable, sweep
@@ -21,7 +22,7 @@ MEASURE = "recall_all@10"
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return datasets.synthetic.generate(turns=400, seed=2)
+    return memlab.sample(["owen"], turns=400)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,7 @@ def test_every_pipeline_is_read_before_one_runs(data: Dataset, bench: Bench, mon
 
 
 def test_another_dataset_than_the_benchs(bench: Bench) -> None:
-    other = datasets.synthetic.generate(turns=60, seed=9)
+    other = memlab.sample(["owen"], turns=60)
     renamed = replace(other, questions=other.questions.with_columns(query_id=pl.col("query_id") + "x"))
     with pytest.raises(DataError, match="evaluate it on the dataset that it was made from"):
         run_pipelines(["bm25"], bench, renamed)

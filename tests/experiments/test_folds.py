@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 from stand_in import StandIn
+from talk import purchases
 
 from memlab import DataError, pipeline, rerank
-from memlab.datasets import synthetic
 from memlab.experiments import folds, train_folds, untrained, with_models
 from memlab.records import Dataset
 from memlab.rerank import learned, listwise, training
@@ -20,7 +20,7 @@ from memlab.retrieve import Bench, hybrid
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return synthetic.generate(150, seed=0, turns_per_scope=50)
+    return purchases()
 
 
 @pytest.fixture(scope="module")

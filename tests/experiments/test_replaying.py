@@ -10,8 +10,10 @@ from typing import Any
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from talk import excerpt
 
-from memlab import Bench, Dataset, MemoryStore, Run, datasets, embed, pipeline, retrieve
+import memlab
+from memlab import Bench, Dataset, MemoryStore, Run, embed, pipeline, retrieve
 from memlab.embed import EncoderIdentity
 from memlab.errors import StoreError
 from memlab.experiments.replaying import _name, replay
@@ -25,7 +27,7 @@ def store(tmp_path: Path) -> MemoryStore:
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return datasets.synthetic.generate(400, seed=2, turns_per_scope=200)
+    return excerpt(400, scopes=("nadia", "owen"))
 
 
 def changed(data: Dataset) -> Dataset:
@@ -73,7 +75,7 @@ def test_on_the_indexed_path(store: MemoryStore, data: Dataset) -> None:
     assert Bench.of(data, encoder=encoder, store=store).turn_vectors is not None  # encoded here
     store.search.create_indexes(encoder)
     run_id, run = saved(store, data, "hybrid(path='indexed')")
-    other = datasets.synthetic.generate(300, seed=9)
+    other = memlab.sample(["family"], turns=300)
     store.ingest(other)
     store.search.create_indexes(encoder)
     assert_frame_equal(replay(store, run_id).frame, run.frame)

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from talk import excerpt, write
 
 from memlab import Bench, Dataset, MemoryStore, datasets, embed, run_grid, run_pipelines
 from memlab.errors import DataError, PipelineError, StoreError
@@ -39,7 +40,7 @@ class Counting:
 
 @pytest.fixture(scope="module")
 def two() -> list[Dataset]:
-    return [datasets.synthetic.generate(turns=240, seed=seed) for seed in (1, 2)]
+    return [replace(excerpt(240, scopes=[scope]), name=scope) for scope in ("nadia", "owen")]
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def test_each_cell_is_what_it_is_alone(two: list[Dataset], done: tuple[Experimen
         for report, other in zip(experiment.reports, alone.reports, strict=True):
             assert_frame_equal(report.per_query, other.per_query)
         assert alone.to_markdown() in grid.to_markdown()
-    with pytest.raises(DataError, match="no dataset 'none'; it has synthetic"):
+    with pytest.raises(DataError, match="no dataset 'none'; it has nadia"):
         grid["none"]
 
 
@@ -189,7 +190,7 @@ def test_a_grid_is_opened_again_from_the_store_alone(two: list[Dataset], tmp_pat
 
 @pytest.mark.slow
 def test_some_scopes_and_then_all_of_them(tmp_path: Path) -> None:
-    data = datasets.synthetic.generate(400, seed=1, turns_per_scope=200)
+    data = excerpt(400, scopes=("nadia", "owen"))
     store = MemoryStore.open(tmp_path / "store")
     part = data.take(data.scopes[1:])
     grids = [
@@ -251,7 +252,7 @@ def test_a_killed_grid_goes_on_where_it_stopped(tmp_path: Path) -> None:
 
 
 def test_one_instead_of_a_list_a_path_instead_of_a_store_and_a_file_instead_of_data(tmp_path: Path) -> None:
-    datasets.synthetic.write(tmp_path / "talk.jsonl", 100, seed=0)
+    write(tmp_path / "talk.jsonl", excerpt(100, scopes=["owen"]))
     done = run("bm25", tmp_path / "talk.jsonl", store=tmp_path / "store", encoder=None)
     data = datasets.load(tmp_path / "talk.jsonl")
     assert run_grid(["bm25"], data, store=str(tmp_path / "store"), encoder=None).cells["read"].all()

@@ -8,9 +8,10 @@ from typing import Any
 
 import polars as pl
 import pytest
+from talk import excerpt, write
 
 import memlab
-from memlab import compare_systems, datasets
+from memlab import compare_systems
 from memlab.errors import DataError, PipelineError
 from memlab.experiments import explain_memory, with_rankings
 from memlab.memories import PipelineMemory
@@ -19,7 +20,7 @@ from memlab.records import Dataset
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return datasets.synthetic.generate(turns=200, seed=0, turns_per_scope=100)
+    return excerpt(200, scopes=("nadia", "owen"))
 
 
 def latest(turns: pl.DataFrame, query: str, k: int) -> pl.Series:
@@ -137,7 +138,7 @@ def test_what_cannot_be_compared_is_refused(
 
 
 def test_the_command_compares_and_is_a_gate(memlab_cli: Any, tmp_path: Path) -> None:
-    datasets.synthetic.write(tmp_path / "talk.jsonl", 100, seed=0, turns_per_scope=50)
+    write(tmp_path / "talk.jsonl", excerpt(100, scopes=("nadia", "owen")))
     (tmp_path / "mine_cli.py").write_text("def search(turns, query, k):\n    return []\n")
     arguments = ("compare", "talk.jsonl", "--system", "mine_cli:search", "--encoder", "hashing", "--out", "out")
     done = memlab_cli(*arguments, "--system", "bm25", cwd=tmp_path)

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from clipped import clipped, read
 
-from memlab.figures import anatomy, decay, follow_ups, ladder, learning, selection, style, sweeps, systems
+from memlab.figures import anatomy, decay, ladder, learning, selection, style, sweeps, systems
 from memlab.figures._font import advances
 from memlab.figures._text import text_px
 from memlab.figures.export import pictures
@@ -107,10 +107,6 @@ CHARTS = {
         crossed(pl.Series("recall_all@10", [0.3, 0.4]), system=[f"memory {i}" for i in range(8)])
         .with_columns(pl.lit(0.4).alias(f"recall_all@{n} tokens") for n in (200, 1000))
         .with_columns(pl.lit(12.0).alias("p50 ms"), n=137)
-    ),
-    "ranks": lambda: follow_ups.ranks(
-        crossed(pl.Series("rank", [1, 5]), turn=list(range(9)), form=["as asked", "rewritten", "stands alone"])
-        .with_columns(question=pl.lit("And how much did I pay for the dining table that I bought for my new place?"))
     ),
 }  # fmt: skip
 

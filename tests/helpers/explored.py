@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import cache
 
 import polars as pl
+from talk import excerpt
 
 import memlab
 from memlab.explorer import lay_out
 from memlab.explorer.scene import Scene
 
-DATA = memlab.datasets.synthetic.generate(turns=120, seed=0)
+DATA = excerpt(120, scopes=["owen"])
 BENCH = memlab.Bench.of(DATA, encoder="hashing")
 SCOPE = DATA.scopes[0]
 PLACES = DATA.turns.select(

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from functools import wraps
 from types import SimpleNamespace
 from typing import Any
 
-from memlab import MemoryStore, datasets, pipelines
+from talk import excerpt
+
+from memlab import MemoryStore, pipelines
 from memlab.experiments import running
 
 TEXTS = ("bm25", "dense", "dense | mmr(k=5)")
 
 
 def made() -> list[Any]:
-    return [datasets.synthetic.generate(turns=200, seed=seed) for seed in (1, 2)]
+    return [replace(excerpt(200, scopes=[scope]), name=scope) for scope in ("nadia", "owen")]
 
 
 def run(place: str, stop: int) -> None:

@@ -18,6 +18,7 @@ import polars as pl
 import pytest
 import store_data
 from chat_server import FAULTS, KEY, UNANSWERED, ChatServer, fitting
+from memlab.summarize import by_model as summary_prompts
 
 import memlab
 from memlab import ModelError
@@ -33,7 +34,6 @@ from memlab.sessions import sessions_of
 from memlab.store import CachedEncoder, MemoryStore
 from memlab.store.knowledge import UNDONE
 from memlab.store.registry import INDEX_TABLES
-from memlab.summarize import by_model as summary_prompts
 
 pytestmark = pytest.mark.skipif(not find_spec("openai"), reason="the extra memlab[llm] is not installed")
 

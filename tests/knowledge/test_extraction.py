@@ -231,7 +231,7 @@ def test_any_text_is_read(texts: list[str]) -> None:
 
 
 def test_sessions_are_read_alone() -> None:
-    data = memlab.datasets.synthetic.generate(turns=300, seed=0)
+    data = memlab.sample(["owen"], turns=300)
     whole = extract(data.turns)
     for (session,), part in list(data.turns.group_by("session_id", maintain_order=True))[:5]:
         alone = extract(part)

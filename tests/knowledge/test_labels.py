@@ -1,18 +1,15 @@
-"""Labels for tuning: files of one's own, and what is known of simulated people."""
+"""Labels for tuning: files of one's own."""
 
 from __future__ import annotations
 
-import datetime as dt
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from memlab.errors import DataError
-from memlab.knowledge import labels, scoring, simulated, tuning
+from memlab.knowledge import labels, tuning
 from memlab.knowledge.decay import Exponential
-
-DATES = [dt.datetime(2023, 9, 1, tzinfo=dt.UTC), dt.datetime(2024, 9, 1, tzinfo=dt.UTC)]
 
 
 def observations() -> pl.DataFrame:
@@ -65,21 +62,3 @@ def test_bad_files_are_named(tmp_path: Path, name: str, text: str, said: str) ->
         labels.read(tmp_path / name)
     with pytest.raises(DataError, match="cannot be read"):
         labels.read(tmp_path / "nowhere.parquet")
-
-
-def test_simulated_labels_agree_with_what_holds() -> None:
-    facts, truth = simulated.simulate(800, seed=4)
-    found = labels.from_simulated(facts, truth, dates=DATES)
-    assert found.schema == pl.Schema(labels.COLUMNS)
-    assert found["accesses_days"].list.min().equals(found["age_days"].alias("accesses_days"))
-    assert (found["age_days"] >= 0).all()
-    one = labels.from_simulated(facts, truth, dates=DATES[:1])
-    assert found.head(one.height).equals(one)
-    # As many are true as there are values that hold; those that only wrong statements speak of are left out.
-    wrong = truth.filter(role="wrong").select("slot", "value")
-    held = scoring.holding(facts, truth, DATES[0]).join(wrong, on=["slot", "value"], how="anti")
-    true = one.filter("still_true").select(slot=pl.col("fact_id").str.split("/").list.head(3).list.join("/"))
-    assert held.filter(~pl.col("slot").is_in(true["slot"].to_list())).is_empty()
-    assert one["fact_id"].is_unique().all()
-    fitted = tuning.fit_curves(found.with_columns(predicate=pl.lit("any")), "exponential", intervals=False)
-    assert 80 < fitted.pooled.curve.half_life_days < 500  # type: ignore[union-attr]

@@ -1,68 +1,75 @@
-"""Simulated facts and the measured quality of supersession on them."""
+"""Simulated facts: known hazards that a fit finds again, and what held on a date."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from math import log
 
+import polars as pl
 import pytest
 
-from memlab import embed
 from memlab.errors import DataError
-from memlab.knowledge import scoring, simulated
+from memlab.knowledge import labels, simulated, tuning
 from memlab.knowledge.supersession import resolve
 
-AS_OF = [datetime(2023, 9, 1, tzinfo=UTC), datetime(2024, 6, 1, tzinfo=UTC), datetime(2025, 6, 1, tzinfo=UTC)]
+DATES = [datetime(2023, 9, 1, tzinfo=UTC), datetime(2024, 9, 1, tzinfo=UTC)]
 
 
 def test_the_same_seed_gives_the_same_facts() -> None:
     facts, truth = simulated.simulate(500, seed=3)
-    again, _ = simulated.simulate(500, seed=3)
-    assert facts.equals(again)
+    assert facts.equals(simulated.simulate(500, seed=3)[0])
+    assert not facts.equals(simulated.simulate(500, seed=4)[0])
     assert facts.height == truth.height == 500
     assert facts["fact_id"].equals(truth["fact_id"])
-    assert (facts["recorded_at"] > facts["asserted_at"]).any()
-    with pytest.raises(DataError, match="vocabulary"):
-        simulated.simulate(10, vocabulary="other")
-    with pytest.raises(DataError, match="n is 0"):
-        simulated.simulate(0)
+    for wrong in ({"n": 0}, {"hazards": {}}, {"hazards": {"lives in": 0.0}}):
+        with pytest.raises(DataError):
+            simulated.simulate(**wrong)
 
 
-def test_the_vocabularies_share_no_wording() -> None:
-    words = [
-        {w for r in relations for w in r.wordings}
-        | {w for r in relations if isinstance(r.values, list) for v in r.values for w in v}
-        for relations in simulated.VOCABULARIES.values()
-    ]
-    assert not words[0] & words[1]
-
-
-def test_truth_follows_from_the_statements() -> None:
+def test_a_statement_is_true_when_it_is_made_and_one_value_holds_at_a_time() -> None:
     facts, truth = simulated.simulate(800, seed=4)
-    pairs = simulated.true_pairs(facts, truth)
-    assert set(pairs["kind"]) == {"update", "end", "correction"}
-    assert pairs.select("old", "new").is_duplicated().sum() == 0
-    held = scoring.holding(facts, truth, AS_OF[1]).join(truth.select("slot", "one").unique(), on="slot")
-    assert held.filter("one")["slot"].is_unique().all()
-
-
-def test_a_declared_cardinality_beats_the_naive_rule() -> None:
-    facts, truth = simulated.simulate(1500, seed=5)
-    naive = resolve(
-        facts, cardinality=dict.fromkeys([w for r in simulated.VOCABULARIES["development"] for w in r.wordings], "one")
+    stated = truth.join(facts.select("fact_id", "asserted_at"), on="fact_id")
+    assert (
+        stated.select((pl.col("from") <= pl.col("asserted_at")) & (pl.col("asserted_at") < pl.col("until")))
+        .to_series()
+        .all()
     )
-    mine = resolve(facts)
-    naive_precision = scoring.supersession(naive, facts, truth)["precision"][0]
-    assert scoring.supersession(mine, facts, truth)["precision"][0] > naive_precision + 0.1
+    held = simulated.holding(facts, truth, DATES[1])
+    assert held.height > 30
+    assert held["slot"].is_unique().all()
 
 
-@pytest.mark.slow
-def test_precision_and_recall_on_ten_thousand_facts() -> None:
-    # Thresholds: development vocabulary, seeds 0 to 2. The errors of the held-out vocabulary at seed 0 were read once.
-    facts, truth = simulated.simulate(10_000, seed=11, vocabulary="held_out")
-    encoder = embed.load("minilm")
-    found = scoring.supersession(resolve(facts, encoder=encoder), facts, truth)
-    assert found["precision"][0] >= 0.95
-    assert found["recall"][0] >= 0.90
-    status = scoring.status([(d, resolve(facts, encoder=encoder, as_of=d)) for d in AS_OF], facts, truth)
-    assert status["precision"].min() >= 0.8  # measured: .82 to .88
-    assert status["recall"].min() >= 0.9
+def test_a_fit_finds_the_hazard_again() -> None:
+    covered = 0
+    for seed in range(10):
+        facts, truth = simulated.simulate(3_000, seed=seed, hazards={"lives in": 2.0})
+        seen = simulated.observations(facts, truth, dates=DATES[1:])
+        found = tuning.fit_curves(seen, "exponential").pooled.intervals
+        covered += found.select((pl.col("low") <= 365 * log(2) / 2) & (pl.col("high") >= 365 * log(2) / 2)).item()
+    assert covered >= 7  # of ten intervals of 90 %: fewer in one run of a hundred
+
+
+def test_observations_are_labels_by_date() -> None:
+    facts, truth = simulated.simulate(800, seed=4)
+    found = simulated.observations(facts, truth, dates=DATES)
+    assert found.schema == pl.Schema(labels.COLUMNS)
+    assert found["accesses_days"].list.min().equals(found["age_days"].alias("accesses_days"))
+    assert (found["age_days"] >= 0).all()
+    first = simulated.observations(facts, truth, dates=DATES[:1])
+    assert found.head(first.height).equals(first)
+    assert first["fact_id"].is_unique().all()
+    assert first["still_true"].sum() == simulated.holding(facts, truth, DATES[0]).height
+
+
+def test_resolved_facts_miss_only_what_nobody_stated() -> None:
+    facts, truth = simulated.simulate(1_500, seed=5)
+    many = dict.fromkeys(simulated.HAZARDS, "many")
+    score, naive = (
+        simulated.score([(date, resolve(facts, as_of=date, cardinality=given)) for date in DATES], facts, truth)
+        for given in ({}, many)
+    )
+    assert score["recall"].min() == 1
+    # Every active value is the one that was stated last; those that are wrong ended without a word.
+    last = [simulated.observations(facts, truth, dates=[date])["still_true"].mean() for date in DATES]
+    assert score["precision"].to_list() == pytest.approx(last)
+    assert naive["precision"].max() < score["precision"].min() - 0.1

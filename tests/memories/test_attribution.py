@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,16 +10,16 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from talk import excerpt
 
 import memlab
-from memlab import datasets
 from memlab.embed import load
 from memlab.memories import Returned, attribute, ranked
 from memlab.memories.attribution import shared_words
 from memlab.memories.collecting import RETURNED
 from memlab.records import Dataset
 
-DATA = datasets.synthetic.generate(turns=120, seed=0, turns_per_scope=60)
+DATA = excerpt(120, scopes=("nadia", "owen"))
 
 
 def returned(texts: list[str], data: Dataset = DATA, sources: list[list[str]] | None = None) -> Returned:
@@ -28,13 +29,13 @@ def returned(texts: list[str], data: Dataset = DATA, sources: list[list[str]] | 
 
 
 OWN = DATA.turns.filter(pl.col("scope") == DATA.scopes[0])
-LONG = OWN.filter(pl.col("text").str.split(" ").list.len() >= 8)
+LONG = OWN.filter(pl.col("text").str.count_matches(r"[\p{L}\p{N}]+") >= 8)
 
 
 @given(st.sampled_from(range(LONG.height)), st.data())
 def test_a_turn_and_a_part_of_one_come_from_it(row: int, draw: st.DataObject) -> None:
     turn, text = LONG["turn_id"][row], LONG["text"][row]
-    words = text.split(" ")
+    words = re.findall(r"[^\W_]+", text)
     first = draw.draw(st.integers(0, len(words) - 6))
     part = " ".join(words[first : first + 6])
     for written in (text, text.upper() + "!!", f"They said: {text}", part):
@@ -57,7 +58,7 @@ def test_what_the_memory_names_is_taken() -> None:
 
 def test_other_words_are_matched_and_nothing_like_it_is_none() -> None:
     said = ("My sister Ida adopted a grey cat named Muri.", "We walked along the harbour.", "The invoice was 90 euros.")
-    turns = OWN.head(3).with_columns(text=pl.Series(said))
+    turns = OWN.head(3).with_columns(text=pl.Series(said), speaker=pl.lit("Ann"))
     data = replace(DATA, turns=turns)
     texts = ["Ann's sister Ida has a cat called Muri. The invoice: 90 euros.", "quantum chromodynamics", "", "🦷"]
     done = attribute(returned(texts), data, load("hashing"))

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+from talk import excerpt
 
-from memlab import datasets
 from memlab.memories import Memory, collect, memory
 from memlab.memories.collecting import LONGEST_TEXT
 from memlab.records import Dataset
@@ -16,7 +16,7 @@ from memlab.records import Dataset
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return datasets.synthetic.generate(turns=150, seed=0, turns_per_scope=50)
+    return excerpt(150)
 
 
 class Words:

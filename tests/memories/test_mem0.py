@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from llama_server import llama_server
+from talk import excerpt
 
 import memlab
-from memlab import datasets
 from memlab.errors import ModelError
 from memlab.memories.mem0 import Mem0Memory
 
-DATA = datasets.synthetic.generate(turns=120, seed=0, turns_per_scope=60)
+DATA = excerpt(120, scopes=("nadia", "owen"))
 
 
 @pytest.mark.slow

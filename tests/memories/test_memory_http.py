@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from talk import excerpt
 
-from memlab import datasets
 from memlab.errors import DataError
 from memlab.memories import HttpMemory, PipelineMemory, collect, server
 from memlab.memories import http as room
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return datasets.synthetic.generate(turns=100, seed=0, turns_per_scope=50)
+    return excerpt(100, scopes=("nadia", "owen"))
 
 
 @contextmanager

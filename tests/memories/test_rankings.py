@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from talk import excerpt
 
-from memlab import datasets
 from memlab.errors import DataError
 from memlab.memories import read_ranking
 
-DATA = datasets.synthetic.generate(turns=120, seed=0, turns_per_scope=60)
+DATA = excerpt(120, scopes=("nadia", "owen"))
 QUERY = DATA.questions["query_id"][0]
 OWN = DATA.turns["turn_id"][0]
 OTHER = DATA.turns["turn_id"][-1]

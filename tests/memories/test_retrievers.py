@@ -7,9 +7,9 @@ from importlib.metadata import PackageNotFoundError
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from talk import excerpt
 
 import memlab
-from memlab import datasets
 from memlab.embed import load
 from memlab.errors import ModelError
 from memlab.memories import collect, retrievers
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # both packages take seconds to import, and every process col
     from langchain_core.retrievers import BaseRetriever
     from llama_index.core.embeddings import BaseEmbedding
 
-DATA = datasets.synthetic.generate(turns=120, seed=0, turns_per_scope=60)
+DATA = excerpt(120, scopes=("nadia", "owen"))
 HASHING = load("hashing")
 
 

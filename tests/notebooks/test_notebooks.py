@@ -226,13 +226,13 @@ def test_they_run_on_a_log_without_times_where_no_question_spans_sessions(tmp_pa
     run(tmp_path / "log.jsonl", tmp_path, jobs=2, encoder="hashing", n_seeds=1, **FEW)
 
 
-# What a run is small with: synthetic conversations to learn from, sizes of training, timed questions, labels and facts
-# that are simulated, conversations.
-FEW = {"synthetic_turns": 200, "synthetic_turns_per_scope": 100, "sizes": [1], "timed": 3, "timed_queries": 3} | {
+# What a run is small with: turns to learn from, sizes of training, timed questions, labels and facts that are
+# simulated, conversations.
+FEW = {"sample_turns": 500, "sizes": [1], "timed": 3, "timed_queries": 3} | {
     "labels_each": 130,
     "recovery_sets": 1,
     "simulated_facts": 300,
-    "each": 1,
+    "threads": 1,
     "shown_turns": 4,
     "n_scopes": 1,
 }

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab.datasets import synthetic
+import memlab
 from memlab.errors import DataError
 from memlab.records import Annotation, Dataset, Issue, Question, Session, Turn, concat, frame, schema
 
@@ -74,13 +74,13 @@ def test_the_fingerprint_does_not_depend_on_chunks(cuts: list[int]) -> None:
     assert replace(data, turns=turns).fingerprint() == CHUNKED_PRINT
 
 
-CHUNKED = synthetic.generate(120, seed=1)
+CHUNKED = memlab.sample(["owen"], turns=120)
 CHUNKED_PRINT = CHUNKED.fingerprint()
 
 
 def test_parts_join_to_the_whole() -> None:
-    data = synthetic.generate(300, seed=2, turns_per_scope=100)
-    assert len(data.scopes) == 3
+    data = memlab.sample(turns=300)
+    assert len(data.scopes) == 4
     joined = concat(data.take([scope]) for scope in data.scopes)
     assert joined.fingerprint() == data.fingerprint()
     assert joined.turns.n_chunks() == 1
@@ -92,13 +92,13 @@ def test_parts_join_to_the_whole() -> None:
 
 
 def test_a_part_holds_its_scopes_and_nothing_else() -> None:
-    data = synthetic.generate(300, seed=2, turns_per_scope=100)
+    data = memlab.sample(turns=300)
     some = data.take(data.scopes[1:])
     for table in TABLES:
         rows = getattr(some, table)
         whole = getattr(data, table)
         assert rows.equals(whole.filter(pl.col("scope") != data.scopes[0]))
-    with pytest.raises(DataError, match=r"no scope 'nobody' in dataset 'synthetic.*it has \['user-0001'"):
+    with pytest.raises(DataError, match=r"no scope 'nobody' in dataset 'sample'; it has \['nadia'"):
         data.take([data.scopes[0], "nobody"])
 
 

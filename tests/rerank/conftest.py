@@ -1,4 +1,4 @@
-"""Three small synthetic conversations, read by a stand-in for MiniLM, and two of them by MiniLM itself."""
+"""Three small conversations, read by a stand-in for MiniLM, and two of them by MiniLM itself."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import polars as pl
 import pytest
 from remembering import minilm
 from stand_in import StandIn
+from talk import purchases
 
-from memlab.datasets import synthetic
 from memlab.records import Dataset
 from memlab.retrieve import Bench
 
 
 @pytest.fixture(scope="session")
 def small() -> Dataset:
-    return synthetic.generate(150, seed=0, turns_per_scope=50)
+    return purchases()
 
 
 @pytest.fixture(scope="session")

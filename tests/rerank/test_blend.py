@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab.datasets import synthetic
+import memlab
 from memlab.errors import DataError
 from memlab.records import Run, run_from_scores
 from memlab.rerank import light, position_aware
 from memlab.retrieve import Bench, bm25, sessions_from_turns
 
-BENCH = Bench.of(synthetic.generate(200, seed=1, turns_per_scope=200), encoder=None)
+BENCH = Bench.of(memlab.sample(["owen"], turns=200), encoder=None)
 IDS = BENCH.documents("turn").ids
 
 

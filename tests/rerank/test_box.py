@@ -84,7 +84,7 @@ def test_another_encoder_does_not_fit(small: Dataset) -> None:
 
 @pytest.mark.slow
 def test_it_completes_more_answers_than_the_untrained_sum() -> None:
-    data = memlab.datasets.load("data/sample/sample.jsonl")
+    data = memlab.sample()
     done = memlab.run(["best", "best | learned"], data, encoder="minilm", levels=["turn"])
     untrained, learned = (report.per_query["recall_all@10"].mean() for report in done.reports)
     assert learned > untrained

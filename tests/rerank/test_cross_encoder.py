@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.datasets import synthetic
+import memlab
 from memlab.embed import modelfiles
 from memlab.errors import DataError, ModelError
 from memlab.records import Run
@@ -25,7 +25,7 @@ Make = Callable[..., Path]
 
 @pytest.fixture(scope="module")
 def bench() -> Bench:
-    return Bench.of(synthetic.generate(160, seed=4, turns_per_scope=80), encoder=None)
+    return Bench.of(memlab.sample(turns=160), encoder=None)
 
 
 @pytest.fixture

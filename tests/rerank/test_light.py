@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab.datasets import synthetic
+import memlab
 from memlab.errors import DataError
 from memlab.language.analysis import tokenize
 from memlab.records import Dataset, Level, Question, Run, Session, Turn, frame, run_from_scores
@@ -259,7 +259,7 @@ def test_no_summaries_no_times_no_matches(level: Level) -> None:
 
 
 def test_what_goes_in_is_kept() -> None:
-    bench = Bench.of(synthetic.generate(120, seed=3), encoder=None)
+    bench = Bench.of(memlab.sample(["owen"], turns=120), encoder=None)
     run = replace(bm25(bench, k=20), name="mine", provenance={"x": 1})
     before = run.frame.clone()
     got = light(run, bench)

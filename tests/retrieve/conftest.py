@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.datasets import synthetic
+import memlab
 from memlab.records import Dataset, Question, Run, Session, Turn, frame
 
 TALK = {
@@ -48,7 +48,7 @@ def world() -> Dataset:
 
 @pytest.fixture(scope="session")
 def talk() -> Dataset:
-    return synthetic.generate(600, seed=0, turns_per_scope=150)
+    return memlab.sample(turns=600)
 
 
 Names = dict[str, str]

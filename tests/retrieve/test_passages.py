@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from remembering import minilm
 
-from memlab.datasets import synthetic
+import memlab
 from memlab.embed import load
 from memlab.embed.text import turn_texts
 from memlab.language.tokens import PIECE
@@ -128,7 +128,9 @@ def test_a_fact_within_a_long_answer_is_found(
 
 
 def test_a_store_remembers_the_passages(tmp_path: object) -> None:
-    data = synthetic.generate(60, seed=0, answers=1_500)
+    data = memlab.sample(["owen"], turns=60)
+    longer = pl.when(pl.col("role") == "assistant").then(pl.col("text").repeat_by(8).list.join(" "))
+    data = replace(data, turns=data.turns.with_columns(text=longer.otherwise("text")))
     first, again = (dense(Bench.of(data, encoder="hashing:64", store=str(tmp_path))) for _ in range(2))
     assert first.frame.equals(again.frame)
     assert first.frame.equals(dense(Bench.of(data, encoder="hashing:64")).frame)

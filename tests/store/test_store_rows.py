@@ -19,7 +19,7 @@ COLUMNS = ("turn_id", "text", "n")
 @pytest.fixture
 def store(tmp_path: Path) -> MemoryStore:
     store = MemoryStore.open(tmp_path / "store")
-    store.ingest(memlab.datasets.synthetic.generate(turns=200, seed=1))
+    store.ingest(memlab.sample(["owen"], turns=200))
     return store
 
 

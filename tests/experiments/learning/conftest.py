@@ -1,4 +1,4 @@
-"""Three small synthetic conversations and the models of their cross-validation."""
+"""Three small conversations and the models of their cross-validation."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from stand_in import StandIn
+from talk import purchases
 
-from memlab.datasets import synthetic
 from memlab.records import Dataset
 from memlab.rerank import Model, cross_validate, listwise, training_lists
 from memlab.rerank.training import Lists
@@ -16,7 +16,7 @@ from memlab.retrieve import Bench
 
 @pytest.fixture(scope="session")
 def asked() -> Dataset:
-    return synthetic.generate(150, seed=0, turns_per_scope=50)
+    return purchases()
 
 
 @pytest.fixture(scope="session")

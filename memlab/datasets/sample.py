@@ -1,0 +1,56 @@
+"""The sample: conversations of four invented memories with questions and gold evidence, for examples and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+
+from memlab.datasets import load
+from memlab.errors import DataError
+from memlab.records import Dataset
+
+_FILE = Path(__file__).parents[2] / "data" / "sample" / "sample.jsonl"
+
+
+def sample(scopes: Sequence[str] | None = None, turns: int | None = None) -> Dataset:
+    """Load the sample, or the first sessions of it.
+
+    :param scopes: names of memories to keep; they stand in the order of the file. All where not given.
+    :param turns: about how many turns to keep in all. Each scope has the same share and keeps whole sessions from its
+        first on, at least one. Of the questions stay those whose evidence is kept, and those without an answer.
+    :raises DataError: when the file is not there (it is part of the repository, not of an installed package), for a
+        scope that it does not have, or fewer than one turn.
+
+    >>> import memlab
+    >>> data = memlab.sample(turns=200)
+    >>> data.scopes == memlab.sample().scopes, 100 < data.turns.height < 300
+    (True, True)
+    """
+    if turns is not None and turns < 1:
+        raise DataError(f"turns is {turns}; give at least 1, or leave it out for the whole sample")
+    if not _FILE.exists():
+        where = "it is part of the repository, not of the installed package"
+        raise DataError(f"{_FILE}: the sample is not there; {where}: work in a clone, or load a file of your own")
+    data = _whole(_FILE) if scopes is None else _whole(_FILE).take([scopes] if isinstance(scopes, str) else scopes)
+    return data if turns is None or not data.scopes else _beginning(data, turns / len(data.scopes))
+
+
+@cache
+def _whole(path: Path) -> Dataset:
+    return load(path, name="sample")
+
+
+def _beginning(data: Dataset, share: float) -> Dataset:
+    """Keep the first sessions of each scope, about ``share`` turns of it."""
+    middle = pl.col("n_turns").cum_sum().over("scope") - pl.col("n_turns") / 2
+    sessions = data.sessions.filter((middle <= share) | (pl.int_range(pl.len()).over("scope") == 0))
+    turns = data.turns.join(sessions, on="session_id", how="semi", maintain_order="left")
+    cited = pl.concat_list("evidence", pl.col("stale").fill_null([]))
+    cut = data.questions.select("query_id", turn_id=cited).explode("turn_id").drop_nulls()
+    cut = cut.join(turns, on="turn_id", how="anti")
+    questions = data.questions.join(cut, on="query_id", how="anti", maintain_order="left")
+    return replace(data, turns=turns, sessions=sessions, questions=questions)

@@ -1,0 +1,123 @@
+"""Conversations for tests: written by hand in short lines, and datasets as chat-log files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import memlab
+from memlab.datasets import chatlog
+from memlab.datasets._read import Source
+from memlab.records import Dataset, concat
+
+_QUESTION = re.compile(r"\? ([\w-]+): (.*?)(?: = (.*?))?(?: < ([\d. ]+))?")
+
+
+def dialogue(text: str, name: str = "talk") -> Dataset:
+    """Read a conversation written in short lines.
+
+    ``== ann 2026-03-01`` opens a session of a scope; ``Ann: …`` is a message, a minute after the one before;
+    ``? counting: How many? = Two < 1.1 2.3`` asks the scope: kind, question, answer, messages (session.n) of the
+    evidence; without them there is no answer.
+    """
+    records: list[dict[str, Any]] = []
+    sessions: dict[str, int] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        if line.startswith("== "):
+            _, scope, day = line.split()
+            when, n = datetime.fromisoformat(day).replace(hour=9, tzinfo=UTC), 0
+            sessions[scope] = sessions.get(scope, 0) + 1
+        elif asked := _QUESTION.fullmatch(line):
+            kind, question, answer, evidence = asked.groups()
+            cited: dict[str, Any] = {"evidence": evidence.split()} if evidence else {"abstention": True}
+            records.append(
+                {"scope": scope, "question": question, "answer": answer, "type": kind, "timestamp": when.isoformat()}
+                | cited
+            )
+        else:
+            sender, said = line.split(": ", 1)
+            n, when = n + 1, when + timedelta(minutes=1)
+            session = sessions[scope]
+            records.append(
+                {"scope": scope, "session": f"s{session}", "id": f"{session}.{n}", "sender": sender, "text": said}
+                | {"timestamp": when.isoformat()}
+            )
+    return concat(chatlog.read(Source(Path(name)), batch_turns=len(records), records=records))
+
+
+THINGS = {
+    "ann": "sofa lamp desk carpet clock vase shelf mirror",
+    "bob": "tent kayak rope stove torch compass saddle paddle",
+    "cyd": "violin drum flute piano guitar harp trumpet banjo",
+}
+
+
+def purchases() -> Dataset:
+    """Give three people who buy a thing a session, and are asked for one price or for two: easy to learn from."""
+    lines: list[str] = []
+    for scope, things in THINGS.items():
+        name, bought = scope.title(), things.split()
+        for n, thing in enumerate(bought, 1):
+            lines += [
+                f"== {scope} 2026-{n:02d}-0{n}",
+                f"{name}: Good morning, the weather is fine here.",
+                "assistant: Good morning! What can I do for you?",
+                f"{name}: I bought a {thing} at the market for ${7 + 10 * n}.",
+                f"assistant: A {thing} is a good thing to have.",
+                f"{name}: A friend of mine would like a {thing} too.",
+                "assistant: Tell me more about your friend.",
+            ]
+        for n, (one, other) in enumerate(pairwise(bought), 1):
+            lines.append(f"? single-session: What did I pay for the {one}? = ${7 + 10 * n} < {n}.3")
+            lines.append(f"? totals: What did the {one} and the {other} cost? = ${24 + 20 * n} < {n}.3 {n + 1}.3")
+        lines.append("? abstention: What did I pay for the car?")
+    return dialogue("\n".join(lines), "purchases")
+
+
+def write(path: Path, data: Dataset) -> Path:
+    """Write a dataset as a chat log; its turns keep their ids."""
+    turns, asked = data.turns.iter_rows(named=True), data.questions.iter_rows(named=True)
+    lines: list[dict[str, Any]] = [
+        {"scope": row["scope"], "session": row["session_id"].split("/")[1], "id": row["turn_id"].split("/")[1]}
+        | {"sender": row["speaker"], "role": row["role"], "text": row["text"], "timestamp": row["timestamp"]}
+        for row in turns
+    ]
+    lines += [
+        {"scope": row["scope"], "query_id": row["query_id"], "question": row["text"], "answer": row["answer"]}
+        | {"type": row["question_type"], "timestamp": row["timestamp"], "evidence": row["evidence"]}
+        | {"abstention": row["abstention"], "stale": row["stale"] or []}
+        for row in asked
+    ]
+    path.write_text("".join(json.dumps(line, default=datetime.isoformat) + "\n" for line in lines))
+    return path
+
+
+def excerpt(turns: int, *, scopes: Sequence[str] = ("nadia", "owen", "friends")) -> Dataset:
+    """Give the sessions of the sample that its questions over fewest sessions need: about ``turns`` turns in all.
+
+    Each scope has questions with evidence, some of them over several sessions, and those without an answer.
+    """
+    data = memlab.sample(scopes)
+    size = dict(data.sessions.select("session_id", "n_turns").iter_rows())
+    kept = set[str]()
+    for scope in data.scopes:
+        of_scope, chosen = data.questions.filter(pl.col("scope") == scope)["evidence_sessions"].to_list(), set[str]()
+        for sessions in sorted(filter(None, of_scope), key=lambda each: (len(each) == 1, len(each))):
+            wanted = chosen | set(sessions)
+            if not chosen or sum(map(size.__getitem__, wanted)) <= turns / len(data.scopes):
+                chosen = wanted
+        kept |= chosen
+    sessions = data.sessions.filter(pl.col("session_id").is_in(kept))
+    sessions = sessions.with_columns(n=pl.int_range(1, pl.len() + 1, dtype=sessions.schema["n"]).over("scope"))
+    turns = data.turns.filter(pl.col("session_id").is_in(kept))
+    cited = pl.concat_list("evidence", pl.col("stale").fill_null([])).list
+    inside = cited.set_difference(turns["turn_id"].implode()).list.len() == 0
+    return replace(data, turns=turns, sessions=sessions, questions=data.questions.filter(inside))
