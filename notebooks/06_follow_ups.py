@@ -100,7 +100,7 @@ made = (
         query_id="id",
         turn=pl.int_range(1, pl.len() + 1).over("thread"),
         asked="question",
-        kind=pl.col("kind").replace("first", "opening"),
+        kind=pl.col("kind").replace({"first": "opening", "other": "ordinal"}),
         self_contained="standalone",
         history=pl.col("history").list.eval(pl.element().struct.field("content")),
         timestamp=pl.col("end") + pl.duration(days=1) + pl.duration(minutes=1) * place,
