@@ -21,16 +21,21 @@ _EXPORTS: dict[str, str] = {
     ),
     "MemoryStore": "memlab.store",
     **dict.fromkeys(("Pipeline", "pipeline", "stage"), "memlab.pipelines"),
+    "clusterer": "memlab.registry",
     "explore": "memlab.explorer",
     **dict.fromkeys(("Dataset", "Fact", "Qrels", "Question", "Run", "Session", "Turn", "qrels"), "memlab.records"),
     "run_from_scores": "memlab.records",
     "sample": "memlab.datasets.sample",
+    "load": "memlab.datasets",
+    "search": "memlab.lookup",
 }
-_REGISTRIES = {"encoders": "embed", "formats": "datasets", "measures": "evaluate", "stages": "pipelines"}
+_REGISTRIES = {
+    "clusterers": "cluster", "encoders": "embed", "formats": "datasets", "measures": "evaluate", "stages": "pipelines",
+}  # fmt: skip
 _ROOMS = (
-    "cluster", "config", "context", "datasets", "distributed", "embed", "errors", "evaluate", "experiments", "explorer",
-    "figures", "indexing", "knowledge", "language", "learning", "llm", "memories", "pipelines", "records", "registry",
-    "rerank", "retrieve", "rewrite", "rollup", "select", "sessions", "store", "summarize",
+    "cluster", "config", "conversation", "datasets", "distributed", "embed", "errors", "evaluate", "experiments",
+    "explorer", "figures", "indexing", "knowledge", "language", "learning", "llm", "memories", "pipelines", "records",
+    "registry", "rerank", "retrieve", "select", "sessions", "store", "summaries",
 )  # fmt: skip
 
 __all__ = ["__version__", *_EXPORTS, *_REGISTRIES, *_ROOMS]

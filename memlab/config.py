@@ -15,6 +15,8 @@ from memlab.errors import DataError
 
 FILE = "memlab.toml"
 PREFIX = "MEMLAB_"
+NO_SETTINGS = ("MEMLAB_MEMORY_TOKEN", "MEMLAB_NOTEBOOK")
+"""Variables that memlab reads itself: a secret, and that a notebook runs without a screen."""
 
 
 class ServiceSettings(BaseModel, extra="forbid"):
@@ -29,32 +31,35 @@ class ServiceSettings(BaseModel, extra="forbid"):
     query_prompt: str = ""
     document_prompt: str = ""
     max_output: int | None = Field(1024, gt=0)
-    cache: str | None = ".memlab/answers.jsonl"
+    record: str | None = None
+    concurrency: int = Field(4, gt=0, le=64)
+    cache: str | None = ".memlab/answers.jsonl"  # of llm.answers alone; goes with it
     input_price: float | None = Field(None, ge=0, allow_inf_nan=False)
     output_price: float | None = Field(None, ge=0, allow_inf_nan=False)
 
 
 class LLMSettings(BaseModel, extra="forbid"):
-    """The table ``[llm]``: services by name."""
+    """The table ``[llm]``: services by name, and further files of recorded answers, which come first."""
 
     services: dict[str, ServiceSettings] = {}
+    recordings: tuple[str, ...] = ()
 
 
 class IndexSettings(BaseModel, extra="forbid"):
     """The table ``[index]``: what is made of a session once it is closed; see :mod:`memlab.indexing`.
 
-    :param service: what makes it: ``extractive`` (no model), or the name of a service of ``[llm.services]``.
+    :param service: what makes it: ``recorded`` (answers that were written down, see :func:`memlab.llm.ask`),
+        ``extractive`` (no model), or the name of a service of ``[llm.services]``.
     :param version: raise it to make everything anew.
     :param min_turns: a session with fewer turns has its facts read, and no summary.
     :param max_input: characters of a session that are read; of a longer one, its first turns.
     :param batch: sessions that are written at once.
     :param summaries: whether sessions are summarised.
-    :param facts: whether entities, facts and relations are extracted.
+    :param facts: whether entities and facts are extracted.
     :param observations: whether statements that the source carries count as facts.
-    :param ner: a token-classification model for entities: a directory or a hub id.
     """
 
-    service: str = Field(default="extractive", min_length=1)
+    service: str = Field(default="recorded", min_length=1)
     version: int = Field(default=1, ge=0)
     min_turns: int = Field(default=4, ge=1)
     max_input: int = Field(default=40_000, ge=200)
@@ -62,11 +67,10 @@ class IndexSettings(BaseModel, extra="forbid"):
     summaries: bool = True
     facts: bool = True
     observations: bool = True
-    ner: str | None = None
 
 
 class RecallSettings(BaseModel, extra="forbid"):
-    """The table ``[recall]``: what a fact's rank is made of; see :mod:`memlab.knowledge.search`.
+    """The table ``[recall]``: what a fact's rank is made of; see :mod:`memlab.knowledge.recall`.
 
     :param vector: weight of the similarity of question and fact.
     :param graph: weight of the fact's nearness to the question's entities in the graph.
@@ -96,7 +100,6 @@ class Settings(BaseSettings):
     :param index: what is made of finished sessions.
     :param recall: how facts are ranked.
     :param confidence: how sure a fact is; see :class:`memlab.knowledge.ConfidenceSettings`.
-    :param people: a person's name with their other names, or a scope with such a table of its own.
 
     >>> from memlab.config import Settings
     >>> Settings().encoder
@@ -120,7 +123,6 @@ class Settings(BaseSettings):
     index: IndexSettings = IndexSettings()
     recall: RecallSettings = RecallSettings()
     confidence: dict[str, Any] = {}
-    people: dict[str, tuple[str, ...] | dict[str, tuple[str, ...]]] = {}
 
     @classmethod
     def settings_customise_sources(
@@ -192,10 +194,45 @@ def _file(path: Path) -> dict[str, Any]:
 
 def _environment() -> dict[str, Any]:
     known = {PREFIX + name.upper() for name in Settings.model_fields}
-    unknown = [v for v in os.environ if v.startswith(PREFIX) and v.split("__")[0] not in known]
+    mine = [v for v in os.environ if v.startswith(PREFIX) and v not in NO_SETTINGS]
+    unknown = [v for v in mine if v.split("__")[0] not in known]
     if unknown:
         raise DataError(f"variable {sorted(unknown)[0]} names no setting; there are {', '.join(sorted(known))}")
     try:
         return EnvSettingsSource(Settings)()
     except Exception as error:  # pydantic-settings raises its own kinds for a variable that is no JSON
         raise DataError(f"a {PREFIX}* variable cannot be read: {error}; write lists and tables as JSON") from error
+
+
+def write_settings(path: Path, under: str, tables: Mapping[str, Any]) -> Path:
+    """Put values into a table of a settings file, such as ``[confidence]``, and leave everything else as it is.
+
+    :param tables: numbers, texts and tables by name; an empty table is taken out of the file.
+    :raises DataError: when the file is not valid TOML, or holds the table in a way that cannot be changed alone:
+        nothing is written.
+    """
+    import tomlkit
+
+    from memlab.files import atomic
+
+    try:
+        old = path.read_bytes().decode() if path.exists() else ""
+        wanted, document = tomllib.loads(old), tomlkit.parse(old)
+    except (tomllib.TOMLDecodeError, tomlkit.exceptions.TOMLKitError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not valid TOML: {error}; mend that line first") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+    outer = document.setdefault(under, tomlkit.table(is_super_table=True))
+    kept = {**wanted.get(under, {}), **tables} if isinstance(outer, Mapping) else {}
+    wanted[under] = {name: value for name, value in kept.items() if value != {}}
+    for name, value in tables.items() if isinstance(outer, Mapping) else ():
+        outer.pop(name, None)
+        if value != {}:
+            outer[name] = value
+    new = tomlkit.dumps(document)
+    if tomllib.loads(new) != wanted:
+        by_hand = tomlkit.dumps({under: tables})
+        raise DataError(f"{path} holds {under} in a way that cannot be changed alone; write this by hand:\n{by_hand}")
+    with atomic(path.resolve()) as stream:
+        stream.write(new.encode())
+    return path

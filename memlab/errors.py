@@ -46,3 +46,19 @@ def at_least(minimum: float, **values: float) -> None:
     for name, value in values.items():
         if not value >= minimum:
             raise DataError(f"{name} is {value}; expected at least {minimum}")
+
+
+def between(minimum: float, maximum: float, **values: float) -> None:
+    """Refuse numbers outside a range.
+
+    :raises DataError: naming the first of them.
+
+    >>> from memlab.errors import between
+    >>> between(0, 1, share=1.5)
+    Traceback (most recent call last):
+        ...
+    memlab.errors.DataError: share is 1.5; it lies between 0 and 1
+    """
+    for name, value in values.items():
+        if not minimum <= value <= maximum:
+            raise DataError(f"{name} is {value}; it lies between {minimum} and {maximum}")

@@ -19,12 +19,12 @@ from typing import Annotated, Any, get_origin
 import polars as pl
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
-import memlab.rollup
-import memlab.select  # noqa: F401  registers its stages, as the other rooms do
+import memlab.select
+import memlab.summaries  # noqa: F401  these two register their stages, as the other rooms do
 from memlab.errors import DataError, PipelineError
 from memlab.files import digest
 from memlab.records import LEVELS, Level, Run
-from memlab.registry import STAGE_INPUTS, retrieves, stage, stages
+from memlab.registry import STAGE_INPUTS, clusterers, retrieves, stage, stages
 from memlab.rerank import position_aware
 from memlab.retrieve import Bench, sessions_from_turns
 from memlab.retrieve.narrow import PATH, narrowed
@@ -50,12 +50,15 @@ class Stage:
         """Whether it can give sessions: whether it has a parameter ``level``."""
         return "level" in _parameters(stages[self.name])
 
+    def value(self, parameter: str) -> Any:
+        """Give the value of a parameter, or its default; ``None`` where the stage has no such parameter."""
+        own = _parameters(stages[self.name]).get(parameter)
+        return self.parameters.get(parameter, own.default if own else None)
+
     def nested(self) -> list[Stage]:
         """Give the stage and those that stand in its parameters, with their defaults."""
         function = stages[self.name]
-        parameters = _parameters(function)
-        taking = [name for name, hint in _hints(function).items() if hint is Transforms]
-        texts = [self.parameters.get(name, parameters[name].default) for name in taking]
+        texts = [self.value(name) for name, hint in _hints(function).items() if hint is Transforms]
         return [self, *(inner for text in texts for each in _stages_after(text) for inner in each.nested())]
 
 
@@ -108,7 +111,7 @@ class Pipeline:
         """Give what decides a ranking besides the text: digests of the model files and of the code that others added.
 
         :returns: ``files``: what stages read as ``model``, a path, by name; a model's name is no path. ``stages``: the
-            stages that are not memlab's own.
+            stages, and the clusterers that they name in ``clustering``, that are not memlab's own.
 
         >>> from memlab import pipeline
         >>> pipeline("hybrid | mmr").reads()
@@ -117,6 +120,8 @@ class Pipeline:
         every = [inner for each in self.stages for inner in each.nested()]
         paths = {str(each.parameters["model"]) for each in every if "model" in each.parameters}
         digests = {each.name: stages.digest(each.name) for each in every}
+        named = {each.value("clustering") for each in every}
+        digests |= {f"clustering={name!r}": clusterers.digest(name) for name in named if name in clusterers}
         return {
             "files": {path: digest(Path(path)) for path in sorted(paths) if Path(path).exists()},
             "stages": {name: source for name, source in sorted(digests.items()) if source},

@@ -1,8 +1,8 @@
-"""What can be named: stages, encoders, measures and formats, memlab's own and those that others add.
+"""What can be named: stages, encoders, clusterers, measures and formats, memlab's own and those that others add.
 
 Each kind has a registry: a mapping of names to functions that a decorator fills. A package brings its own through
-entry points: under the registry's group (``memlab.stages``, ``memlab.encoders``, ``memlab.measures``,
-``memlab.formats``) it names a module that registers what stands in it, or one function.
+entry points: under the registry's group (``memlab.stages``, ``memlab.encoders``, ``memlab.clusterers``,
+``memlab.measures``, ``memlab.formats``) it names a module that registers what stands in it, or one function.
 """
 
 from __future__ import annotations
@@ -153,6 +153,7 @@ def _check_argument(kind: str, *allowed: tuple[str, ...]) -> Callable[[str, Call
 
 stages = Registry("stage", "memlab.stages", _check_stage)
 encoders = Registry("encoder", "memlab.encoders", _check_argument("encoder", ("texts",), ("argument",)))
+clusterers = Registry("clusterer", "memlab.clusterers", _check_argument("clusterer", ("vectors",)))
 measures = Registry("measure", "memlab.measures", _check_argument("measure", ("judged", "k")))
 formats = Registry("format", "memlab.formats", _check_argument("format", ("path",), ("source",)))
-stage = stages.register
+stage, clusterer = stages.register, clusterers.register

@@ -27,10 +27,17 @@ def only(names: list[str], given: str | None, what: str, otherwise: str) -> str:
 
 
 def issue_lines(data: Dataset, *, most: int = 8) -> list[str]:
-    """Say what was odd in a source: a line an issue, the first of them."""
-    lines = [f"  {where}: {short(found)}: {action}" for where, found, action in data.issues.head(most).iter_rows()]
-    more = data.issues.height - most
-    return [*lines, f"  … and {more:,} more"] if more > 0 else lines
+    """Say what was odd in a source: a line an issue, the first of them; what an import counted stands in one line."""
+    counted: dict[str, list[str]] = {}
+    issues = []
+    for where, found, action in data.issues.iter_rows():
+        if where.endswith(": export"):
+            counted.setdefault(action, []).append(found)
+        else:
+            issues.append(f"  {where}: {short(found)}: {action}")
+    lines = issues[:most] + [f"  … and {len(issues) - most:,} more"] * (len(issues) > most)
+    summary = "; ".join(f"{action}: {', '.join(found)}" for action, found in sorted(counted.items(), reverse=True))
+    return [f"  {one_line(summary)}", *lines] if summary else lines
 
 
 def one_line(text: str) -> str:

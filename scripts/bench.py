@@ -195,55 +195,6 @@ def questions(at: Place) -> Iterator[Row]:
     yield Row("all questions, encoded: dense, BM25, hybrid", "numpy product, bm25s, by hand", n, *times, 1 / 1.5)
 
 
-def select(at: Place) -> Iterator[Row]:
-    import pyversity
-
-    from memlab.select import dpp, mmr
-
-    n, depth, k = 100, 1_000, 20
-    run, bench = _candidates(n, depth)
-    documents = bench.documents("turn")
-    inputs = [
-        (documents.vectors()[documents.at(rows["doc_id"])], rows["score"].to_numpy(), rows["doc_id"].to_numpy())
-        for rows in run.frame.partition_by("query_id", maintain_order=True)
-    ]
-    for name, ours in (
-        ("MMR", lambda: mmr(run, bench, lambda_=0.7, k=k, candidates=depth)),
-        ("DPP", lambda: dpp(run, bench, diversity=0.3, k=k, candidates=depth)),
-    ):
-        way = getattr(pyversity, name.lower())
-
-        def theirs(way: Any = way) -> list[list[str]]:
-            picks = [way(vectors, scores, k, diversity=0.3).indices for vectors, scores, _ in inputs]
-            return [ids[each].tolist() for each, (_, _, ids) in zip(picks, inputs, strict=True)]
-
-        got = ours().frame.filter(pl.col("rank") <= k).partition_by("query_id", maintain_order=True)
-        same = sum(mine["doc_id"].to_list() == picks for mine, picks in zip(got, theirs(), strict=True))
-        times = turns_about(ours, theirs, 5)
-        note = f"same picks in {same} of {n}"
-        yield Row(f"{name}, k = {k}", "pyversity in a loop", f"{n} × {depth:,}", *times, 5.0, note=note)
-
-
-def _candidates(n: int, depth: int) -> tuple[memlab.Run, memlab.Bench]:
-    """Make a scope of unit rows and rankings of all of it by scores scaled to [0, 1], as both sides take them."""
-    from memlab.records import run_from_scores
-
-    data = _talk(depth)
-    rng = np.random.default_rng(0)
-    made = memlab.sample().questions.head(n)
-    asked = made.with_columns(
-        query_id=pl.format("q{}", pl.int_range(pl.len())), scope=pl.lit("everything"),
-        evidence=pl.lit([], pl.List(pl.String)), evidence_sessions=pl.lit([], pl.List(pl.String)),
-    )  # fmt: skip
-    bench = memlab.Bench.of(replace(data, questions=asked), encoder=None)
-    scores = rng.random((n, depth))
-    scores = (scores - scores.min(1, keepdims=True)) / np.ptp(scores, axis=1, keepdims=True)
-    ids = np.repeat(asked["query_id"].to_numpy(), depth), np.tile(data.turns["turn_id"].to_numpy(), n)
-    run = run_from_scores(*ids, scores.ravel(), level="turn", k=depth)
-    # pyversity cuts cosines off at 0: of rows without a negative number none is cut.
-    return run, replace(bench, turn_vectors=np.abs(_random_rows(depth)))
-
-
 def measures(at: Place) -> Iterator[Row]:
     import ir_measures
 
@@ -351,7 +302,7 @@ def tree(at: Place) -> Iterator[Row]:
     """Grow the tree of one scope; the port chooses groups as the paper does, the rest of the tree is the same."""
     from one_question import largest
 
-    from memlab.rollup import grow
+    from memlab.summaries import grow
 
     data = largest(at.data)
     bench = memlab.Bench.of(data, store=at.store, ingest=False)
@@ -363,7 +314,7 @@ def tree(at: Place) -> Iterator[Row]:
         grow(data.turns, encoder=encoder, vectors=vectors)
 
     def theirs() -> None:
-        with patch("memlab.rollup.trees.mixture_memberships", _published):
+        with patch("memlab.summaries.raptor.mixture_memberships", _published):
             ours()
 
     grow(data.turns.head(60), encoder=encoder, vectors=vectors[:60])  # compiles
@@ -468,7 +419,7 @@ def _spread(items: list[Any], n: int) -> list[Any]:
     return [items[i] for i in np.linspace(0, len(items) - 1, min(n, len(items))).astype(int)]
 
 
-ROWS = (encode, tokens, question, questions, select, measures, store, tree, start)
+ROWS = (encode, tokens, question, questions, measures, store, tree, start)
 
 
 def machine() -> dict[str, Any]:

@@ -150,7 +150,7 @@ VERBS = {
     "convert": ((), ("convert", "log.jsonl", "folder")),
     "rollup": (
         (("ingest", "log.jsonl", *HASHING),),
-        ("evaluate", "log.jsonl", *HASHING, "--pipeline", "tree(grouping='weeks')", "--out", "runs"),
+        ("evaluate", "log.jsonl", *HASHING, "--pipeline", "tree(over='weeks')", "--out", "runs"),
     ),
     "export": ((), ("export",)),
 }
@@ -318,7 +318,7 @@ def beginning(path: Path, turns: int) -> None:
 def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
     """Read mutated files, settings, pipelines, models, and answers of services and memories."""
     from memlab.llm.chat import _content, _read, _usage
-    from memlab.summarize.by_model import Answer
+    from memlab.summaries.asking import Session as Answer
 
     file, model = work / "input", work / "m.safetensors"
     beginning(work / "log.jsonl", 60)

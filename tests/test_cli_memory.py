@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from memlab.records import Entity, Fact, IndexEvent, IndexState, Relation, Summary, frame
+from memlab.records import Entity, Fact, IndexEvent, IndexState, Summary, frame
 from memlab.store import MemoryStore
 
 HASHING = ("--encoder", "hashing:64", "--store", "store")
@@ -30,7 +30,7 @@ def told(scope: str) -> list[tuple[str, Fact]]:
     return [
         (
             f"{scope}/s{day}",
-            Fact(f"{scope}-f{i}", scope, subject, predicate, obj, "stated", [f"{scope}/s{day}.1"],
+            Fact(f"{scope}-f{i}", scope, subject, predicate, obj, "stated", [f"{scope}/s{day}/1"],
                  DAY0 + timedelta(days=40 * day), None, subject),
         )
         for i, (day, subject, predicate, obj) in enumerate(rows)
@@ -42,13 +42,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., A
     """A store with two memories of three sessions of 2023, of which the first has facts."""
     place = tmp_path_factory.mktemp("memory")
     lines = [
-        {"scope": scope, "session": f"s{n}", "id": f"s{n}.{i}", "sender": name, "text": f"Hello {n}"}
-        | {"timestamp": (DAY0 + timedelta(days=40 * n, minutes=5 * (i - 1))).isoformat()}
+        {"scope": scope, "session": f"s{n}", "sender": name, "text": f"Hello {n}", "timestamp": when.isoformat()}
         for scope in ("home", "work")
         for n in range(3)
-        for i, name in enumerate(("Ann", "Bo"), 1)
+        for name, when in (("Ann", DAY0 + timedelta(days=40 * n)), ("Bo", DAY0 + timedelta(days=40 * n, minutes=5)))
     ]
-    (place / "talk.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    header: dict[str, Any] = {"memlab": {"format": "chatlog"}}  # ids by place, as the facts below have them
+    (place / "talk.jsonl").write_text("".join(json.dumps(line) + "\n" for line in (header, *lines)))
     done = memlab_cli("ingest", "talk.jsonl", *HASHING, cwd=place)
     assert done.code == 0, done.err
     store = MemoryStore.open(place / "store")
@@ -60,12 +60,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., A
             "home",
             f"They spoke in {s}.",
             [],
-            [[f"{s}.1"]],
+            [[f"{s}/1"]],
             ["tea", "sails"],
             ["Ann: Oslo it is."] * (n == 0),
-            [[f"{s}.1"]] * (n == 0),
+            [[f"{s}/1"]] * (n == 0),
             ["Bo: I'll call."],
-            [[f"{s}.2"]],
+            [[f"{s}/2"]],
             [],
             [],
             [],
@@ -83,14 +83,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., A
         "entities": frame(
             Entity,
             [
-                Entity("e1", "home", "home/s0", "Bergen", "place", "", ["home/s0.1"]),
-                Entity("e2", "home", "home/s2", "Bergen", "place", "", ["home/s2.1"]),
+                Entity("e1", "home", "home/s0", "Bergen", "place", "", ["home/s0/1"]),
+                Entity("e2", "home", "home/s2", "Bergen", "place", "", ["home/s2/1"]),
             ],
         ),
-        "relations": frame(Relation),
     }
     states = frame(IndexState, [IndexState(s, "home", "indexed", "1", "", "g1", 1, None, "x", DAY0) for s in sessions])
-    store.knowledge.commit("talk", parts=parts, states=states, events=frame(IndexEvent), now=DAY0)
+    store.knowledge.commit("talk", parts=parts, states=states, events=frame(IndexEvent))
     return place
 
 
@@ -108,8 +107,8 @@ def ask(folder: Path, memlab_cli: Callable[..., Any]) -> Callable[..., str]:
 def test_facts_that_hold_the_latest_first(ask: Any) -> None:
     lines = ask("facts").splitlines()
     assert lines[0].startswith("now: 2023-07-20, the last time in the memory (home ended ")
-    assert lines[1] == "4 of 5 statements hold; --all shows the others"
-    assert lines[2:5] == ["1.00  since 2023-07-20", "      Ann lives in Bergen", "      home-f3: home/s2.1"]
+    assert lines[1] == "4 facts; 1 no longer hold: --all shows them"
+    assert lines[2:5] == ["1.00  since 2023-07-20", "      Ann lives in Bergen", "      home-f3: home/s2/1"]
     assert "Oslo" not in "".join(lines)
     every = ask("facts", "--all")
     assert "[superseded until 2023-07-20]\n      Ann lives in Oslo" in every
@@ -119,7 +118,7 @@ def test_facts_that_hold_the_latest_first(ask: Any) -> None:
 def test_facts_of_a_person_and_a_relation(ask: Any) -> None:
     assert "baker" not in ask("facts", "--person", "ann")
     only = ask("facts", "--predicate", "living in", "--all")
-    assert "2 of 2 statements" in only
+    assert "2 facts" in only
     assert "kayak" not in only
 
 
@@ -141,13 +140,13 @@ def test_the_log_and_undo_and_redo(ask: Any, folder: Path, memlab_cli: Any) -> N
     assert "2023-07-20  another value, said by Ann" in log
     assert "old: Oslo  (home-f0)" in log
     assert "new: Ann lives in Bergen  (home-f3)" in log
-    assert "evidence: home/s2.1" in log
+    assert "evidence: home/s2/1" in log
     assert "1 supersessions, 0 undone" in log
     assert "home-f3 ends home-f0 no longer counts" in ask("facts", "--undo", "home-f0", "home-f3", "--why", "two homes")
-    assert "5 of 5 statements" in ask("facts")
+    assert "5 facts" in ask("facts")
     assert "home-f3 ends home-f0: two homes" in ask("facts", "--log")
     assert "home-f3 ends home-f0 counts again" in ask("facts", "--redo", "home-f0", "home-f3")
-    assert "4 of 5 statements" in ask("facts")
+    assert "4 facts" in ask("facts")
     for flag, message in (("--undo", "the log has no row"), ("--redo", "was not undone")):
         done = memlab_cli("facts", flag, "home-f1", "home-f2", "--scope", "home", *HASHING, cwd=folder)
         assert done.code == 2
@@ -156,7 +155,7 @@ def test_the_log_and_undo_and_redo(ask: Any, folder: Path, memlab_cli: Any) -> N
 
 def test_recall(ask: Any) -> None:
     lines = ask("recall", "Where does Ann live?", "--k", 2).splitlines()
-    assert lines[1] == "the question names: Ann, lives"
+    assert lines[1] == "the question names: Ann"
     assert lines[2].startswith("  1  0.")
     assert "vector 0." in lines[2]
     assert "graph 1.00  confidence 1.00  2023-07-20" in lines[2]
@@ -169,58 +168,43 @@ def test_recall(ask: Any) -> None:
     assert re.findall(r"^  (\d)  0\.\d+  \S+  (home/\S+)$", shown[len(facts.rstrip()) :], re.M)[1][0] == "2"
 
 
-def test_profile(ask: Any) -> None:
-    out = ask("profile", "ann", "--query", "Who is a baker?", "--days", 20)
-    assert "# Ann on 20 July 2023" in out
-    assert "## Stable\n\n- Ann enjoys sailing with her brother on the fjord" in out
-    assert "## Recent\n\n- Ann lives in Bergen" in out
-    assert "baker" not in out
-
-
 def test_timeline(ask: Any) -> None:
-    out = ask("timeline", "--since", "2023-06-01", "--until", "2023-07-20")
-    assert out.index("2023-06-10  session") < out.index("2023-06-10  fact") < out.index("2023-07-20  supersession")
+    out = ask("list", "timeline", "--since", "2023-06-01")
+    assert out.index("supersession Ann lives in: Oslo → Bergen (another value)") < out.index("2023-06-10")
+    assert "They spoke in home/s1." in out
     assert "2023-05-01" not in out
-    assert "They spoke in home/s1." not in ask("timeline", "--type", "fact")
-    assert "Ann lives in: Oslo → Bergen (another value)" in ask("timeline", "--type", "supersession")
 
 
 @pytest.mark.parametrize(
     ("kind", "first", "n"),
     [
-        ("summaries", ["2023-07-20  home/s2", "      They spoke in home/s2.", "        home/s2.1 (Ann): Hello 2"], 3),
+        ("summaries", ["2023-07-20  home/s2", "      They spoke in home/s2.", "        home/s2/1 (Ann): Hello 2"], 3),
         ("topics", ["2023-07-20  home/s2", "      tea, sails", "2023-06-10  home/s1"], 3),
-        ("decisions", ["2023-05-01  home/s0", "      Ann: Oslo it is.", "        home/s0.1 (Ann): Hello 0"], 1),
-        ("actions", ["2023-07-20  home/s2", "      Bo: I'll call.", "        home/s2.2 (Bo): Hello 2"], 3),
-        ("questions", [], 0),
+        ("decisions", ["2023-05-01  home/s0", "      Ann: Oslo it is.", "        home/s0/1 (Ann): Hello 0"], 1),
+        ("actions", ["2023-07-20  home/s2", "      Bo: I'll call.", "        home/s2/2 (Bo): Hello 2"], 3),
         ("entities", ["2023-07-20  home/s2", "      Bergen (place), 2 sessions since 2023-05-01",
-                      "        home/s0.1 (Ann): Hello 0"], 1),
+                      "        home/s0/1 (Ann): Hello 0"], 1),
     ],
 )  # fmt: skip
 def test_what_the_index_made_of_each_kind(ask: Any, kind: str, first: list[str], n: int) -> None:
-    lines = ask(kind, "--evidence").splitlines()
+    lines = ask("list", kind, "--evidence").splitlines()
     assert lines[0] == f"{n} {kind} of home"
     assert lines[1:4] == first
-    rows = [json.loads(line) for line in ask(kind, "--json", "--most", 1).splitlines()]
+    rows = [json.loads(line) for line in ask("list", kind, "--json", "--most", 1).splitlines()]
     assert len(rows) == n
     assert all({"at", "session_id", "text", "evidence"} <= row.keys() for row in rows)
-    assert ask(kind, "--session", "s1", "--json") == ask(kind, "--session", "home/s1", "--json")
-    later = [json.loads(line)["at"] for line in ask(kind, "--since", "2023-06-01", "--json").splitlines()]
+    assert ask("list", kind, "--session", "s1", "--json") == ask("list", kind, "--session", "home/s1", "--json")
+    later = [json.loads(line)["at"] for line in ask("list", kind, "--since", "2023-06-01", "--json").splitlines()]
     assert later == [row["at"] for row in rows if row["at"] >= "2023-06-01"]
 
 
-def test_entities_are_those_of_a_session_that_names_them(ask: Any) -> None:
-    assert "Bergen" in ask("entities", "--session", "s0")
-    assert "Bergen" not in ask("entities", "--session", "s1")
-
-
 def test_facts_with_their_turns_and_as_json(ask: Any) -> None:
-    assert "home/s2.1 (Ann): Hello 2" in ask("facts", "--evidence")
+    assert "home/s2/1 (Ann): Hello 2" in ask("facts", "--evidence")
     rows = [json.loads(line) for line in ask("facts", "--json", "--all").splitlines()]
     assert [row["status"] for row in rows].count("superseded") == 1
     assert rows[0].keys() >= {"fact_id", "valid_from", "valid_to", "last_access", "confidence", "evidence"}
-    assert "2 of 2 statements" in ask("facts", "--since", "2023-07-20")
-    assert "2 of 2 statements" in ask("facts", "--session", "s1")
+    assert "2 facts" in ask("facts", "--since", "2023-07-20")
+    assert "2 facts" in ask("facts", "--session", "s1")
 
 
 @pytest.mark.parametrize(
@@ -228,19 +212,15 @@ def test_facts_with_their_turns_and_as_json(ask: Any) -> None:
     [
         (("facts", "--scope", "hom"), "no scope 'hom'; the store has home, work"),
         (("facts",), "--scope is needed; the store has home, work"),
-        (("facts", "--scope", "work"), "'work' of 'talk' has no facts; memlab index makes them"),
-        (("facts", "--scope", "home", "--as-of", "2020-01-01"), "has no facts before 2020-01-01"),
+        (("facts", "--scope", "work"), "is not indexed"),
+        (("facts", "--scope", "home", "--as-of", "2020-01-01"), "said nothing before 2020-01-01"),
         (("facts", "--scope", "home", "--dataset", "x"), "no dataset 'x'; the store has talk"),
-        (("facts", "--scope", "home", "--person", "Cy"), "no fact is about 'Cy'; there are facts about Ann, Bo"),
-        (("facts", "--scope", "home", "--predicate", "hates"), "no fact has the relation 'hates'"),
         (("facts", "--scope", "home", "--now", "May"), "'May' is no date; write it as 2023-06-30"),
-        (("profile", "Cy", "--scope", "home"), "no fact is about 'Cy'"),
-        (("timeline", "--scope", "home", "--type", "dream"), "type 'dream' is not known"),
-        (("timeline", "--scope", "home", "--person", "Cy"), "nothing names 'Cy'"),
-        (("timeline", "--scope", "home", "--since", "2024-01-01", "--until", "2023-01-01"), "is later than until"),
-        (("actions", "--scope", "home", "--session", "s9"), "'home' has no session 's9'; it has home/s0, home/s1"),
-        (("topics", "--scope", "work"), "'work' of 'talk' is not indexed; memlab index does that"),
-        (("topics", "--scope", "home", "--since", "May"), "'May' is no date"),
+        (("list", "dreams", "--scope", "home"), "no list of 'dreams'"),
+        (("list", "questions", "--scope", "home"), "is indexed, and nothing was found"),
+        (("list", "actions", "--scope", "home", "--session", "s9"), "has no session 's9'; it has home/s0, home/s1"),
+        (("list", "topics", "--scope", "work"), "is not indexed; memlab index does that"),
+        (("list", "topics", "--scope", "home", "--since", "May"), "'May' is no date"),
         (("recall", "a\udcffb", "--scope", "home"), "the question is not valid text: '\\udcff' at 1"),
     ],
 )

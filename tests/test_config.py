@@ -72,8 +72,6 @@ facts = false
 graph = 0.5
 [confidence]
 undated = 0.5
-[people]
-Katharina = ["Kate", "Emi"]
 """
 
 
@@ -96,7 +94,6 @@ def test_every_setting_can_come_from_the_file(tmp_path: Path) -> None:
     assert json.loads(found.model_dump_json(include=set(values))) == values
     assert (found.index.service, found.index.facts, found.index.min_turns) == ("local", False, 4)
     assert (found.recall.graph, found.recall.vector, found.confidence) == (0.5, 0.4, {"undated": 0.5})
-    assert found.people == {"Katharina": ("Kate", "Emi")}
     assert found.llm.services["local"].model == "m"
     assert set(origins.values()) == {"memlab.toml"}
 

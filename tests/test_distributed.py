@@ -114,7 +114,7 @@ def test_same_rows_and_ranks_as_on_one_machine(cluster: None, tmp_path: Path) ->
         assert means(here) == pytest.approx(means(there), abs=0.01)
     for engine, store in stores.items():
         index(store, data.name, now=NOW, engine=engine)
-    for table in ("facts", "entities", "relations"):
+    for table in ("facts", "summaries"):
         here, there = (store.knowledge.rows(table, data.name) for store in stores.values())
         assert here.height
         assert here.equals(there), table
@@ -210,7 +210,7 @@ def test_a_killed_head_goes_on_where_it_stopped(tmp_path: Path) -> None:
     other = MemoryStore.open(tmp_path / "whole")
     other.ingest(data)
     index(other, data.name, settings=IndexSettings(batch=2), now=NOW)
-    for table in ("facts", "entities", "relations"):
+    for table in ("facts", "summaries"):
         rows = [each.knowledge.rows(table, data.name).sort(pl.all()) for each in (store, other)]
         assert rows[0].equals(rows[1]), table
     assert store.knowledge.states(data.name)["attempts"].to_list() == [1] * data.sessions.height

@@ -190,7 +190,7 @@ def _run(
     monkeypatch.setattr(importlib.import_module("memlab.datasets.sample"), "_FILE", folder / SAMPLE)
     for added in (memlab.stages, memlab.encoders, memlab.measures, memlab.formats):
         monkeypatch.setattr(added, "_functions", dict(added._functions))
-    for name in ("strategies.txt", "notebooks"):
+    for name in ("strategies.txt", "notebooks", "tests"):
         (folder / name).symlink_to(ROOT / name)
     namespace: dict[str, Any] = {"__name__": "page"}
     for block in blocks(PAGES[page]):

@@ -41,7 +41,7 @@ def cell(source: str, place: str = "cell") -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def unchanged() -> Iterator[None]:
     """Forget what a test adds."""
-    registries = (memlab.stages, memlab.encoders, memlab.measures, memlab.formats)
+    registries = (memlab.stages, memlab.encoders, memlab.clusterers, memlab.measures, memlab.formats)
     before = [set(registry) for registry in registries]
     yield
     for registry, names in zip(registries, before, strict=True):

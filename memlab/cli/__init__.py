@@ -10,12 +10,12 @@ from functools import partial
 
 import typer
 
-from memlab.cli import answering, data, listing, measure, memory, systems
+from memlab.cli import answering, data, listing, measure, memory, rollups, systems
 from memlab.cli._options import app
 from memlab.errors import MemlabError
 from memlab.terminal import no_secret, one_line, steers_nothing
 
-__all__ = ["answering", "app", "data", "listing", "main", "measure", "memory", "systems"]
+__all__ = ["answering", "app", "data", "listing", "main", "measure", "memory", "rollups", "systems"]
 
 
 def _write(write: Callable[[str], int], text: str) -> int:

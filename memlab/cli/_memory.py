@@ -40,24 +40,13 @@ class Place:
         return CachedEncoder(self.store, load_encoder(self.chosen))
 
     def rows(self, table: str) -> pl.DataFrame:
-        from memlab.knowledge.people import join_people
-
-        return join_people(self.store.knowledge.rows(table, self.dataset, scopes=[self.scope]), self.chosen.people)
+        return self.store.knowledge.rows(table, self.dataset, scopes=[self.scope])
 
     def resolved(self, as_of: datetime | None = None) -> Resolved:
         from memlab import indexing
 
-        people = self.chosen.people
         scopes = [self.scope]
-        return indexing.resolved(
-            self.store, self.dataset, scopes=scopes, encoder=self.encoder, as_of=as_of, people=people
-        )
-
-    def named(self, text: str) -> str:
-        """Give a text with the names of people that the settings declare to stand for all their names."""
-        from memlab.knowledge.people import name_people
-
-        return name_people(text, self.chosen.people, self.scope)
+        return indexing.resolved(self.store, self.dataset, scopes=scopes, encoder=self.encoder, as_of=as_of)
 
     def asked(self, question: str) -> pl.DataFrame:
         """Give a question of this memory as a frame.
@@ -71,10 +60,10 @@ class Place:
         except UnicodeEncodeError as error:
             fault = f"{question[error.start]!r} at {error.start}"
             raise DataError(f"the question is not valid text: {fault}; write it in the terminal's encoding") from None
-        return pl.DataFrame({"scope": [self.scope], "text": [self.named(question)]})
+        return pl.DataFrame({"scope": [self.scope], "text": [question]})
 
 
-def _opened(flags: dict[str, str | None]) -> Place:
+def opened(flags: dict[str, str | None]) -> Place:
     from memlab.records import id_part
     from memlab.store import MemoryStore
 
@@ -92,18 +81,23 @@ def _opened(flags: dict[str, str | None]) -> Place:
     return Place(memory, chosen, name, wanted)
 
 
-memory_verb = verb(_opened, "dataset", "scope", "store", "encoder")
+memory_verb = verb(opened, "dataset", "scope", "store", "encoder")
 """Registers a verb that is given the memory that the options name."""
 
 
 def scored_facts(place: Place, *, now: str | None, as_of: str | None) -> tuple[Resolved, pl.DataFrame, datetime, str]:
     """Resolve the facts of a memory and score them at the present; the text says which that is."""
+    import polars as pl
+
+    from memlab import indexing
     from memlab.knowledge import ConfidenceSettings, score
 
     resolved = place.resolved(read_date(as_of, end=True))
     if resolved.facts.is_empty():
-        before = f" before {as_of}" if as_of else ""
-        raise DataError(f"{place.scope!r} of {place.dataset!r} has no facts{before}; memlab index makes them")
+        said = place.rows("facts").select(pl.coalesce("asserted_at", "recorded_at").alias("said"))["said"]
+        why = f"said nothing before {as_of}: its first fact is of {day(said.min())}" if said.len() else None  # type: ignore[arg-type]
+        why = why or indexing.why_nothing(place.store, place.dataset, place.scope)
+        raise DataError(f"no facts: {place.scope!r} of {place.dataset!r} {why}")
     at, present = _moment(place, now or as_of)
     facts = score(resolved.facts, now=at, settings=ConfidenceSettings.of(place.chosen.confidence))
     return resolved, facts, at, present
@@ -126,17 +120,19 @@ def _moment(place: Place, wanted: str | None) -> tuple[datetime, str]:
 
 def ranked_facts(place: Place, facts: pl.DataFrame, question: str, *, k: int, superseded: bool = False) -> pl.DataFrame:
     """Rank scored facts for a question, by the graph of the whole memory and the weights of the settings."""
-    from memlab.knowledge import graph
-    from memlab.knowledge.search import candidates, search_facts
+    import polars as pl
 
-    asked = place.asked(question)
-    whole = graph.build(candidates(facts, superseded=superseded), place.rows("entities"), place.rows("relations"))
-    weights, encoder = place.chosen.recall, place.encoder
-    return search_facts(asked, facts, encoder=encoder, graph=whole, settings=weights, k=k, superseded=superseded)
+    from memlab.knowledge import graph, search_facts
+
+    ranked = facts.filter(pl.col("status") != "repeat", True if superseded else pl.col("status") == "active")
+    return search_facts(
+        place.asked(question), facts, encoder=place.encoder, settings=place.chosen.recall, k=k, superseded=superseded,
+        graph={place.scope: graph.build(ranked, place.rows("entities"))},
+    )  # fmt: skip
 
 
 def ranked_summaries(place: Place, question: str, *, k: int) -> pl.DataFrame:
-    from memlab.knowledge.search import search_summaries
+    from memlab.knowledge import search_summaries
 
     summaries = place.rows("summaries")
     ranking = search_summaries(place.asked(question), summaries, encoder=place.encoder, k=k)

@@ -76,11 +76,15 @@ def import_from_here() -> None:
 
 
 Path_ = Annotated[
-    Path, typer.Argument(help="A benchmark's file or folder, its name once fetched, or a chat log.", show_default=False)
+    Path,
+    typer.Argument(
+        help="An export of a chat tool (file, folder or ZIP), a chat log, or a benchmark, its name once fetched.",
+        show_default=False,
+    ),
 ]
 Format = Annotated[
     str | None,
-    typer.Option(help="locomo, beam … (memlab datasets), chatlog or a plugin's; found from the file by default."),
+    typer.Option(help="chatgpt, whatsapp …, chatlog, locomo … or a plugin's; found from the content by default."),
 ]
 Pool = Annotated[int | None, typer.Option(help="Pool a LongMemEval file to this many sessions a question.")]
 Systems = Annotated[
@@ -127,7 +131,7 @@ def verb(make: Callable[[dict[str, Any]], Any], *shared: str) -> Callable[[Calla
         added = [inspect.Parameter(name, keyword, default=None, annotation=kind) for name, kind in options.items()]
         signature = inspect.Signature([*(parameter.replace(kind=keyword) for parameter in own), *added])
         run.__signature__ = signature  # type: ignore[attr-defined]
-        app.command(function.__name__, help=function.__doc__)(run)
+        app.command(function.__name__.rstrip("_"), help=function.__doc__)(run)
         return function
 
     return register

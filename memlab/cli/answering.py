@@ -1,4 +1,4 @@
-"""Verbs for answers: having questions answered from what systems return, and measuring who judges them."""
+"""The verb for answers: having questions answered from what systems return."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from memlab.cli._options import (
     in_force,
     load_encoder,
     load_files,
-    table,
     verb,
 )
 
@@ -39,7 +38,7 @@ def answer(
         typer.Option(help="evidence, whole history, nothing, another's, or none; all four by default."),
     ] = None,
     service: Annotated[
-        str | None, typer.Option(help="The service that answers; without, contexts are measured.")
+        str | None, typer.Option(help="The service that answers, or recorded; without, contexts are measured.")
     ] = None,
     judge: Annotated[str | None, typer.Option(help="The service that judges; by default the same.")] = None,
     budget: Annotated[int, typer.Option(help="Tokens of a context.", min=1)] = 1000,
@@ -54,7 +53,7 @@ def answer(
 ) -> None:
     """Have questions answered from what systems return, and the answers judged by rubric.
 
-    Answers and verdicts are kept in the service's cache: the same command goes on where it was stopped. Without
+    A service with `record` keeps answers and verdicts: the same command goes on where it was stopped. Without
     --service the contexts are measured instead: whether the answer stands there. `whole history` is long, and asked
     about for every question: leave it out (name the others with --bound) where tokens cost.
     """
@@ -87,32 +86,3 @@ def answer(
     for problem in done.about["problems"][:20]:
         typer.echo(problem["problem"], err=True)
     typer.echo(f"tables, prompts and a row for each answer: {directory}")
-
-
-@verb(in_force)
-def judge(
-    chosen: Settings,
-    labels: Annotated[
-        Path | None,
-        typer.Argument(help="JSON lines of labelled answers; by default memlab's hundred.", show_default=False),
-    ] = None,
-    service: Annotated[
-        list[str] | None, typer.Option(help="A service that judges; may be repeated. Without, the rules alone.")
-    ] = None,
-    cases: Annotated[bool, typer.Option("--cases", help="Count by case what is taken for right.")] = False,
-) -> None:
-    """Compare judges, and the rules that need none, with answers that were labelled by hand."""
-    from memlab.context.labels import agreement, disagreements, labelled, verdicts_of
-    from memlab.evaluate import to_markdown
-    from memlab.llm import configured
-
-    rows = labelled(labels)
-    given = verdicts_of(rows, [configured(name) for name in service or []])
-    typer.echo(to_markdown(agreement(rows, given)))
-    failed = {name: each["failure"] for name, each in given.items() if "failure" in each.columns}
-    for name, failures in failed.items():
-        for text, n in failures.filter(failures != "").value_counts(sort=True).head(5).iter_rows():
-            typer.echo(f"{name}: {n} without a verdict: {text}", err=True)
-    if cases:
-        for name, each in given.items():
-            typer.echo(f"\n{name}\n{table(disagreements(rows, each))}")

@@ -29,14 +29,25 @@ def ingest(
     into: Annotated[
         str | None, typer.Option(help="A chat log in the store that the file goes on; a new one where there is none.")
     ] = None,
+    tz: Annotated[str | None, typer.Option(help="Zone of times without one, such as Europe/Oslo; UTC.")] = None,
+    assistant: Annotated[
+        list[str] | None, typer.Option(help="A sender who is the assistant; may be repeated. ChatGPT and the like are.")
+    ] = None,
+    scope: Annotated[
+        str | None, typer.Option(help="Name of the memory of an export; where it holds several, the one to take.")
+    ] = None,
+    date_order: Annotated[
+        str | None, typer.Option(help="dmy, mdy or ymd: of a WhatsApp chat whose dates can be read in several ways.")
+    ] = None,
     engine: Engine = "local",
 ) -> None:
-    """Load conversations into the store, encode what is new, and build the indexes."""
+    """Load conversations, or an export of a chat tool, into the store, encode what is new, and build the indexes."""
     from memlab import datasets
     from memlab.retrieve import counting
     from memlab.store import MemoryStore
 
-    options = reading(chosen) | ({"name": into} if into else {})
+    about = {"tz": tz, "assistant": assistant or (), "scope": scope, "date_order": date_order}
+    options = reading(chosen) | about | ({"name": into} if into else {})
     # What can be refused is refused before the store is made.
     read = datasets.stream(dataset, format=format, pool=pool, **options)
     model = load_encoder(chosen, engine)
@@ -76,23 +87,22 @@ def index(
     chosen: Settings,
     dataset: Annotated[str | None, typer.Argument(help="Name of a dataset in the store; all by default.")] = None,
     service: Annotated[
-        str | None, typer.Option(help="extractive, or a service of [llm.services]; the setting index.service.")
+        str | None, typer.Option(help="recorded, extractive, or one of [llm.services]; the setting index.service.")
     ] = None,
     now: Annotated[datetime | None, typer.Option(help="The present, in UTC; the clock by default.")] = None,
     watch: Annotated[float | None, typer.Option(help="Look again every so many seconds, until stopped.", min=1)] = None,
     engine: Engine = "local",
 ) -> None:
-    """Summarise finished sessions and extract their entities, facts and relations; what failed is tried again."""
+    """Summarise finished sessions and extract their entities and facts; what failed is tried again."""
     from memlab import indexing
-    from memlab.llm import configured
     from memlab.store import MemoryStore
 
     wanted = chosen.index.model_copy(update={"service": service} if service else {})
-    asked = None if wanted.service == indexing.EXTRACTIVE else configured(wanted.service)
+    asked = None if wanted.service == indexing.EXTRACTIVE else wanted.service
     memory, model = MemoryStore.open(chosen.store, create=False), load_encoder(chosen, engine)
     while True:
         there = memory.datasets()["name"].to_list()
-        faults = []
+        faults: list[str] = []
         for name in [only(there, dataset, "dataset", "memlab ingest FILE puts one there")] if dataset else there:
             events = indexing.index(
                 memory,
@@ -107,11 +117,9 @@ def index(
             )
             for line in indexing.report(memory, name, events):
                 typer.echo(line)
-            fault = indexing.nothing_made(name, events)
-            if fault and "failed" in events["kind"]:
-                faults.append(fault)
-            elif fault:
-                typer.echo(fault)
+            failed = events.filter(kind="failed")
+            if failed.height and failed.height == events.height:
+                faults.append(f"{name}: nothing was made: {failed['reason'][0]}")
         if watch is None and faults:
             raise ModelError(" | ".join(faults))
         if watch is None:

@@ -1,9 +1,9 @@
-"""Verbs that list what the index made of sessions, one kind each: summaries, topics, decisions, entities …"""
+"""The verb that lists what the index made of sessions, and what the verbs about knowledge print alike."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,68 +22,46 @@ Most = Annotated[int, typer.Option(help="How many are printed.", min=1)]
 _TURNS = 6
 
 
-class Kind(NamedTuple):
-    """What a verb lists: of summaries the column with its texts, and that with the turns of each."""
+@memory_verb
+def list_(
+    place: Place,
+    kind: Annotated[
+        str, typer.Argument(help="summaries, topics, decisions, actions, questions, entities or timeline.")
+    ],
+    session: Session = None,
+    since: Since = None,
+    evidence: Evidence = False,
+    json: Json = False,
+    most: Most = 50,
+) -> None:
+    """List what the index made of a memory's sessions, the latest first."""
+    from memlab.indexing import why_nothing
+    from memlab.knowledge.listing import KINDS, listed
 
-    help: str
-    texts: str | None = None
-    evidence: str | None = None
-
-
-KINDS = {
-    "summaries": Kind("List the summaries of sessions, the latest first.", "summary", "evidence"),
-    "topics": Kind("List what each session was about, the latest first.", "topics"),
-    "decisions": Kind("List what was decided, the latest first.", "decisions", "decision_evidence"),
-    "actions": Kind("List what somebody was to do, the latest first.", "action_items", "action_item_evidence"),
-    "questions": Kind(
-        "List what was asked and not answered, the latest first.", "open_questions", "open_question_evidence"
-    ),
-    "entities": Kind("List who and what came up: type, sessions, first and last day, the latest first."),
-}
-
-
-def listed(place: Place, kind: str) -> pl.DataFrame:
-    """Read everything of a kind: ``at``, ``session_id``, ``text`` and ``evidence``, the latest first.
-
-    Entities, which many sessions may name, have ``name``, ``type``, ``since`` and ``sessions`` too.
-    """
-    import polars as pl
-
-    texts, evidence = KINDS[kind].texts, KINDS[kind].evidence
-    if texts is None:
-        rows = _entities(place)
-    else:
-        rows = place.rows("summaries")
-        none = pl.lit([], pl.List(pl.String))
-        turns = pl.col(evidence) if evidence else none
-        columns = {"at": pl.col("start"), "text": pl.col(texts), "evidence": turns}
-        if kind == "topics":
-            columns["text"] = pl.col("topics").list.join(", ")
-        elif kind == "summaries":
-            columns["evidence"] = turns.list.eval(pl.element().explode()).list.unique(maintain_order=True)
-        rows = rows.select("session_id", **columns)
-        if rows.schema["text"] == pl.List(pl.String):
-            rows = rows.explode("text", "evidence")
-        rows = rows.filter(pl.col("text").fill_null("") != "")
-    return rows.sort("at", descending=True, nulls_last=True, maintain_order=True)
-
-
-def _entities(place: Place) -> pl.DataFrame:
-    import polars as pl
-
-    sessions = place.store.sessions(place.dataset, scopes=[place.scope], columns=["session_id", "start"])
-    named = place.rows("entities").join(sessions, on="session_id", how="left", maintain_order="left")
-    rows = named.sort("start", nulls_last=False, maintain_order=True).group_by("name", "type", maintain_order=True)
-    joined = rows.agg(
-        at=pl.col("start").max(), since=pl.col("start").min(), session_id=pl.col("session_id").last(),
-        sessions=pl.col("session_id").unique(maintain_order=True),
-        evidence=pl.col("evidence").explode().drop_nulls().unique(maintain_order=True),
-    )  # fmt: skip
-    kind = pl.when(pl.col("type") == "").then(pl.lit("")).otherwise(pl.format(" ({})", "type"))
-    n = pl.col("sessions").list.len()
-    more = pl.when(n > 1).then(pl.format(", {} sessions since {}", n, pl.col("since").dt.date()))
-    return joined.select("at", "session_id", pl.concat_str("name", kind, more.fill_null("")).alias("text"),
-                         "evidence", "name", "type", "since", "sessions")  # fmt: skip
+    if kind not in KINDS:
+        raise DataError(f"there is no list of {kind!r}; choose from {', '.join(KINDS)}")
+    resolved = place.resolved() if kind == "timeline" else None
+    every = listed(kind, summaries=place.rows("summaries"), entities=place.rows("entities"), resolved=resolved)
+    if every.is_empty():
+        raise DataError(
+            f"no {kind}: {place.scope!r} of {place.dataset!r} {why_nothing(place.store, place.dataset, place.scope)}"
+        )
+    rows = chosen(every, place, session=session, since=since)
+    written = evidence_of(place, rows if json else rows.head(most), wanted=evidence)
+    if json:
+        print_json(rows, written)
+        return
+    typer.echo(f"{rows.height:,} {kind} of {one_line(place.scope)}")
+    above = ""
+    for row in rows.head(most).iter_rows(named=True):
+        head = f"{day(row['at'])}  {one_line(row['session_id'] or '')}"
+        if head != above:
+            typer.echo(head)
+        above = head
+        print_wrapped(f"{row['type']:13}{row['text']}" if kind == "timeline" else row["text"], indent=6, first=6)
+        print_turns(written(row["evidence"]))
+    if rows.height > most:
+        typer.echo(f"… and {rows.height - most:,} more; --most prints them")
 
 
 def chosen(rows: pl.DataFrame, place: Place, *, session: str | None, since: str | None, at: str = "at") -> pl.DataFrame:
@@ -101,8 +79,7 @@ def chosen(rows: pl.DataFrame, place: Place, *, session: str | None, since: str 
         wanted = next((each for each in (session, f"{place.scope}/{session}") if each in there), None)
         if wanted is None:
             raise DataError(f"{place.scope!r} has no session {session!r}; it has {', '.join(there.head(5))} …")
-        its = pl.col("sessions").list.contains(wanted) if "sessions" in rows.columns else pl.col("session_id") == wanted
-        rows = rows.filter(its)
+        rows = rows.filter(pl.col("session_id") == wanted)
     return rows
 
 
@@ -135,45 +112,3 @@ def print_turns(turns: list[str]) -> None:
         print_wrapped(turn, indent=10, first=8)
     if len(turns) > _TURNS:
         typer.echo(f"        … and {len(turns) - _TURNS:,} more; --json has all")
-
-
-def _print(place: Place, kind: str, rows: pl.DataFrame, most: int, written: Callable[[list[str]], list[str]]) -> None:
-    typer.echo(f"{rows.height:,} {kind} of {one_line(place.scope)}")
-    above = ""
-    for row in rows.head(most).iter_rows(named=True):
-        head = f"{day(row['at'])}  {one_line(row['session_id'])}"
-        if head != above:
-            typer.echo(head)
-        above = head
-        print_wrapped(row["text"], indent=6, first=6)
-        print_turns(written(row["evidence"]))
-    if rows.height > most:
-        typer.echo(f"… and {rows.height - most:,} more; --most prints them")
-
-
-def _register(kind: str) -> None:
-    def run(
-        place: Place,
-        session: Session = None,
-        since: Since = None,
-        evidence: Evidence = False,
-        json: Json = False,
-        most: Most = 50,
-    ) -> None:
-        rows = listed(place, kind)
-        if rows.is_empty() and place.rows("summaries").is_empty():
-            raise DataError(f"{place.scope!r} of {place.dataset!r} is not indexed; memlab index does that")
-        rows = chosen(rows, place, session=session, since=since)
-        shown = rows if json else rows.head(most)
-        written = evidence_of(place, shown, wanted=evidence)
-        if json:
-            print_json(rows, written)
-        else:
-            _print(place, kind, rows, most, written)
-
-    run.__name__, run.__doc__ = kind, KINDS[kind].help
-    memory_verb(run)
-
-
-for _kind in KINDS:
-    _register(_kind)

@@ -28,14 +28,11 @@ from memlab.cli._options import (
     verb,
 )
 from memlab.errors import DataError
-from memlab.terminal import issue_lines, short
+from memlab.terminal import issue_lines, one_line, short
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from memlab.config import Settings
     from memlab.records import Dataset
-    from memlab.retrieve import Bench
 
 
 @memory_verb
@@ -45,43 +42,42 @@ def search(
     pipeline: Annotated[str, typer.Option(help="The pipeline.")] = "best",
     level: Annotated[str, typer.Option(help="turn or session.")] = "turn",
     k: Annotated[int, typer.Option(help="How many results.", min=1)] = 10,
+    history: Annotated[
+        Path | None, typer.Option(help="JSON messages before the question, which is made to stand alone.")
+    ] = None,
+    service: Annotated[str, typer.Option(help="The service that rewrites it, or recorded.")] = "recorded",
 ) -> None:
     """Search one memory of the store."""
+    from memlab import lookup
+    from memlab.conversation import read_history, rewrite
     from memlab.pipelines import pipeline as read
     from memlab.records import LEVELS
-    from memlab.retrieve import Bench, narrow
 
     stages = read(pipeline)
+    if history is not None:
+        query = rewrite(query, history=read_history(history), service=service)
+        typer.echo(f"searched for: {query}", err=True)
     asked = place.asked(query)
     if level not in LEVELS:
         raise DataError(f"level is {level!r}; choose turn or session")
-    store, encoder, header = place.store, place.encoder.encoder, place.chosen.header
-    if not header and narrow.applies(store, place.dataset, place.scope, encoder):
-        language = place.chosen.language or store.datasets().filter(name=place.dataset)["language"][0]
-        bench = narrow.around(store, place.dataset, asked, encoder=encoder, language=language)
-        size = store.search.size(place.dataset, place.scope)
+    chosen = place.chosen
+    encoder = place.encoder.encoder
+    bench = lookup.bench_of(
+        place.store, place.dataset, asked, encoder=encoder, header=chosen.header, language=chosen.language
+    )
+    size = place.store.search.size(place.dataset, place.scope)
+    if bench.turns.height < size:
         typer.echo(f"compared with {bench.turns.height:,} of {size:,} turns, in the sessions that match best", err=True)
-    else:
-        data = store.dataset(place.dataset, scopes=[place.scope])
-        data = replace(data, language=place.chosen.language or data.language)
-        bench = Bench.of(data, encoder=encoder, store=store, header=header, ingest=False).with_queries(asked)
-    run = stages.run(bench, level=level).top(k)
-    dated = run.frame.join(_dates(bench, level), on="doc_id", how="left", maintain_order="left")
-    texts = run.text_of(run.frame["doc_id"].to_list()) if run.text_of else []
-    rows = dated.select("rank", "score", "at", "doc_id").iter_rows()
-    for (rank, score, at, doc_id), text in zip(rows, texts, strict=True):
-        typer.echo(f"{rank:>3}  {score:.4f}  {day(at)}  {doc_id}\n     {short(text)}")
-
-
-def _dates(bench: Bench, level: str) -> pl.DataFrame:
-    """Give when each document was said: ``doc_id``, ``at``; a turn without a time has that of its session."""
-    import polars as pl
-
-    sessions = bench.sessions.select("session_id", at="start")
-    if level == "session":
-        return sessions.rename({"session_id": "doc_id"})
-    turns = bench.turns.select("session_id", "timestamp", doc_id="turn_id").join(sessions, on="session_id", how="left")
-    return turns.select("doc_id", at=pl.coalesce("timestamp", "at"))
+    found = lookup.hits(stages.run(bench, level=level).top(k), bench)
+    if found.is_empty():
+        typer.echo(f"no {level} of {one_line(place.scope)} matches {short(query)!r}")
+    for row in found.iter_rows(named=True):
+        where, speaker = one_line(row["turn_id"] or row["session_id"]), f"{row['speaker']}: " * bool(row["speaker"])
+        typer.echo(
+            f"{row['rank']:>3}  {row['score']:.4f}  {day(row['time'])}  {where}\n     {short(speaker + row['text'])}"
+        )
+    if found.height and not lookup.shares_words(bench):
+        typer.echo("nothing shares a word with the question: these are the nearest by meaning")
 
 
 @verb(in_force, "store", "encoder", "on_error", "language", "seed")
@@ -198,21 +194,24 @@ def why(
 @verb(in_force, "encoder")
 def knowledge(
     chosen: Settings,
-    folder: Annotated[
-        Path, typer.Argument(help="Chats with answer sheets, such as data/facts/dev.", show_default=False)
-    ],
+    folder: Annotated[Path, typer.Argument(help="Chats with gold facts, such as data/facts/dev.", show_default=False)],
     service: Annotated[
-        str | None, typer.Option(help="extractive, or a service of [llm.services]; the setting index.service.")
+        str | None, typer.Option(help="recorded, extractive, or one of [llm.services]; the setting index.service.")
+    ] = None,
+    facts: Annotated[
+        Path | None, typer.Option(help="Facts as they were stated, such as data/facts/frozen.jsonl: only resolved.")
     ] = None,
     errors: Annotated[int, typer.Option(help="Of each measure, how many errors are printed.", min=0)] = 20,
 ) -> None:
-    """Measure what the index knows of chats with answer sheets: facts now and then, closings, silence on traps."""
-    from memlab.evaluate.knowledge import measure_folder, written
-    from memlab.llm import configured
+    """Measure what the index knows of chats with gold facts: active and as of dates, endings, false positives."""
+    from memlab.evaluate.knowledge import measure_folder, measure_frozen, written
 
-    made = service or chosen.index.service
-    asked = None if made == "extractive" else configured(made)
-    outcomes = measure_folder(folder, settings=chosen.index, service=asked, encoder=load_encoder(chosen))
+    if facts is not None:
+        outcomes = measure_frozen(folder, facts, encoder=load_encoder(chosen))
+    else:
+        made = service or chosen.index.service
+        asked = None if made == "extractive" else made
+        outcomes = measure_folder(folder, settings=chosen.index, service=asked, encoder=load_encoder(chosen))
     typer.echo(written(outcomes, errors=errors))
 
 

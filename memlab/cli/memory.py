@@ -1,4 +1,4 @@
-"""Verbs that ask a memory what it knows: facts, recall, profile and timeline."""
+"""Verbs that ask a memory what it knows: facts and recall."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from memlab.cli._memory import (
     print_wrapped,
     ranked_facts,
     ranked_summaries,
-    read_date,
     scored_facts,
 )
 from memlab.cli.listing import Evidence, Json, Most, Session, chosen, evidence_of, print_json, print_turns
@@ -30,7 +29,7 @@ Now = Annotated[
 AsOf = Annotated[str | None, typer.Option(help="What was believed on this day, from what was known by then.")]
 _SHOWN = (
     "fact_id", "session_id", "subject", "predicate", "object", "status", "confidence", "valid_from", "valid_to",
-    "last_access", "n_reinforced", "speaker", "superseded_by", "tension", "evidence",
+    "last_access", "n_reinforced", "speaker", "superseded_by", "evidence",
 )  # fmt: skip
 
 
@@ -52,35 +51,41 @@ def facts(
     most: Most = 50,
     now: Now = None,
 ) -> None:
-    """List what a memory holds to be true, the latest first, and how sure it is."""
-    from memlab.knowledge.profile import about
+    """List what a memory holds to be true, what was heard last first, and how sure it is."""
+    import polars as pl
+
+    from memlab.knowledge import normal
 
     if undo or redo:
         typer.echo(_undone(place, undo, redo, why))
         return
     resolved, rows, _, present = scored_facts(place, now=now, as_of=as_of)
-    rows = about(rows, person=person and place.named(person), predicate=predicate)
+    rows = rows.filter(~pl.col("status").is_in(["repeat", "closing"]))
+    if person:
+        rows = rows.filter(pl.col("subject").str.to_lowercase().str.contains(person.lower(), literal=True))
+    if predicate:
+        wanted = normal.relation(predicate)
+        rows = rows.filter([normal.relation(said) == wanted for said in rows["predicate"]])
     if log:
         closings = resolved.log.join(rows.select(old="fact_id"), on="old", how="semi", maintain_order="left")
         _print_log(closings.tail(most), place)
         return
-    statements = {row["fact_id"]: _sentence(row) for row in rows.iter_rows(named=True)}
     rows = chosen(rows, place, session=session, since=since, at="last_access")
     shown = rows if all_ else rows.filter(rows["status"] == "active")
-    shown = shown.sort("valid_from", descending=True, maintain_order=True)
+    shown = shown.sort("last_access", descending=True, maintain_order=True)
     written = evidence_of(place, shown if json else shown.head(most), wanted=evidence)
     if json:
         print_json(shown.select(_SHOWN), written)
         return
     typer.echo(present)
-    typer.echo(f"{shown.height:,} of {rows.height:,} statements" + ("" if all_ else " hold; --all shows the others"))
+    rest = rows.height - shown.height
+    others = f"; {rest:,} no longer hold: --all shows them" if rest else ""
+    typer.echo(f"{shown.height:,} facts{others}")
     for row in shown.head(most).iter_rows(named=True):
         until = f" until {day(row['valid_to'])}" if row["valid_to"] else ""
         state = "" if row["status"] == "active" else f"  [{row['status']}{until}]"
         last = f", last said {day(row['last_access'])}" if row["n_reinforced"] else ""
         _print_fact(f"{row['confidence']:.2f}  since {day(row['valid_from'])}{last}{state}", row)
-        for other in row["tension"] or []:
-            print_wrapped(f"in tension with: {statements.get(other, other)}", indent=10, first=6)
         print_turns(written(row["evidence"]))
     if shown.height > most:
         typer.echo(f"… and {shown.height - most:,} more; --most prints them")
@@ -112,73 +117,19 @@ def recall(
         print_wrapped(row["summary"], indent=6, first=6)
 
 
-@memory_verb
-def profile(
-    place: Place,
-    person: Annotated[str, typer.Argument(help="Whose.")],
-    query: Annotated[str | None, typer.Option(help="Also what is found for this.")] = None,
-    days: Annotated[float, typer.Option(help="What counts as recent.", min=0)] = 30,
-    most: Annotated[int, typer.Option(help="How many facts a section.", min=1)] = 10,
-    as_of: AsOf = None,
-    now: Now = None,
-) -> None:
-    """Show what is known of a person: stable facts, recent ones, and what was found."""
-    from memlab.knowledge.profile import profile as made
-
-    _, facts, at, present = scored_facts(place, now=now, as_of=as_of)
-    found = ranked_facts(place, facts, query, k=2 * most) if query else None
-    page = made(facts, person=place.named(person), now=at, found=found, recent_days=days, most=most)
-    typer.echo(present)
-    for line in page.to_markdown().splitlines():
-        print_wrapped(line)
-
-
-@memory_verb
-def timeline(
-    place: Place,
-    type_: Annotated[
-        list[str] | None,
-        typer.Option("--type", help="session, summary, fact, observation, event, supersession; may be repeated."),
-    ] = None,
-    since: Annotated[str | None, typer.Option(help="From this day on.")] = None,
-    until: Annotated[str | None, typer.Option(help="Up to and with this day.")] = None,
-    person: Annotated[str | None, typer.Option(help="Only what names this person.")] = None,
-) -> None:
-    """Show what happened when, in order of time."""
-    from memlab import indexing
-    from memlab.knowledge import timeline as timelines
-
-    data = indexing.attached(place.store, place.store.dataset(place.dataset, scopes=[place.scope]))
-    start, end = read_date(since), read_date(until, end=True)
-    person = person and place.named(person)
-    rows = timelines.timeline(data, place.resolved(), types=type_ or None, since=start, until=end, person=person)
-    for row in rows.iter_rows(named=True):
-        note = f"  ({row['note']})" if row["note"] else ""
-        where = ", ".join(row["evidence"]) or row["session_id"] or ""
-        print_wrapped(f"{day(row['at']):10}  {row['type']:12} {row['text']}{note}", indent=25)
-        typer.echo(f"{'':25}{one_line(where)}")
-    typer.echo(f"{rows.height:,} entries")
-
-
 def _undone(place: Place, undo: tuple[str, str] | None, redo: tuple[str, str] | None, why: str) -> str:
     """Write an undo, or take one back."""
-    import polars as pl
-
     from memlab import knowledge
 
-    rows = place.store.knowledge.undone(place.dataset, scopes=[place.scope])
+    noted = place.store.knowledge
     old, new = undo or redo or ("", "")
-    others = rows.filter((pl.col("old") != old) | (pl.col("new") != new))
     if undo:
-        made = knowledge.undo(place.resolved(), old, new, now=datetime.now(UTC), why=why).undone.tail(1)
-        row = made.with_columns(scope=pl.lit(place.scope)).select(rows.columns).cast(rows.schema)
-        others, done = others.vstack(row), "no longer counts"
-    elif others.height < rows.height:
-        done = "counts again"
-    else:
+        now = datetime.now(UTC)
+        knowledge.undo(place.resolved(), old, new, now=now, why=why)
+        noted.undo(place.dataset, place.scope, old, new, at=now, why=why)
+    elif not noted.redo(place.dataset, place.scope, old, new):
         raise DataError(f"that {new!r} ends {old!r} was not undone; memlab facts --log lists what was")
-    place.store.knowledge.write_undone(place.dataset, place.scope, others)
-    return one_line(f"that {new} ends {old} {done}")
+    return one_line(f"that {new} ends {old} {'no longer counts' if undo else 'counts again'}")
 
 
 def _print_fact(head: str, row: dict[str, Any]) -> None:

@@ -1,18 +1,17 @@
-"""Groups of turns: in go embeddings, out come labels, coordinates, words, and how evidence lies in the groups.
+"""Clusters of turns: labels by any clusterer, soft groups, maps, names, and how evidence lies in them.
 
-``density`` finds hard groups, ``mixture`` soft ones, ``projection`` lays embeddings out in few dimensions, ``labels``
-names groups, ``spans`` reads a benchmark's evidence against them.
-
-Importing it costs nothing: hdbscan, umap and scikit-learn load when they are first used.
+``clusterers`` calls what is registered and brings four of its own, ``mixture`` finds soft groups, ``projection`` lays
+embeddings out in few dimensions, ``terms`` names clusters, ``spans`` compares a benchmark's evidence with them.
+scikit-learn and UMAP load when they are first used.
 """
 
-from memlab.cluster.density import NOISE, hdbscan_labels
-from memlab.cluster.labels import cluster_terms
+from memlab.cluster.clusterers import NOISE, cluster_labels, hdbscan_labels
 from memlab.cluster.mixture import mixture_memberships
 from memlab.cluster.projection import project
-from memlab.cluster.spans import concentration, pair_similarity, permuted_spread
+from memlab.cluster.spans import pair_similarity, permuted_spread
+from memlab.cluster.terms import cluster_terms
 
 __all__ = [
-    "NOISE", "cluster_terms", "concentration", "hdbscan_labels", "mixture_memberships", "pair_similarity",
+    "NOISE", "cluster_labels", "cluster_terms", "hdbscan_labels", "mixture_memberships", "pair_similarity",
     "permuted_spread", "project",
 ]  # fmt: skip

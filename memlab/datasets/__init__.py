@@ -1,7 +1,8 @@
 """Conversations from files: one shape, whatever the format.
 
 :func:`load` finds the format by itself and gives a :class:`memlab.records.Dataset`: a benchmark as it is published
-(LoCoMo, LongMemEval, BEAM, REALTALK, ConvoMem, MemBench, retrieval folders of MTEB and LMEB), or a JSON-lines chat log.
+(LoCoMo, LongMemEval, BEAM, REALTALK, ConvoMem, MemBench, retrieval folders of MTEB and LMEB), an export of a chat tool
+(:mod:`memlab.datasets.importers`: ChatGPT, Claude, WhatsApp, Telegram, Slack, Discord …), or a JSON-lines chat log.
 :func:`stream` gives the same data in batches of whole scopes, for files larger than memory. A format has a file of its
 name, over ``_json`` (values out of files of any size), ``_fields`` (checks) and ``_read`` (bad records, rows);
 ``fetch`` downloads benchmarks; ``corrections`` mends their evidence; ``sample`` reads the conversations that the
@@ -14,7 +15,7 @@ import inspect
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -27,6 +28,7 @@ from memlab.datasets import (
     chatlog,
     convomem,
     fetch,
+    importers,
     locomo,
     longmemeval,
     membench,
@@ -43,8 +45,8 @@ from memlab.registry import formats
 from memlab.sessions import GAP
 
 __all__ = [
-    "FORMATS", "beam", "chatlog", "convomem", "corrected", "detect", "fetch", "load", "locomo", "longmemeval",
-    "membench", "pool", "realtalk", "retrieval", "stream",
+    "FORMATS", "beam", "chatlog", "convomem", "corrected", "detect", "fetch", "importers", "load", "locomo",
+    "longmemeval", "membench", "pool", "realtalk", "retrieval", "stream",
 ]  # fmt: skip
 
 _log = logging.getLogger("memlab")
@@ -57,6 +59,7 @@ FORMATS = {
     "convomem": convomem,
     "membench": membench,
     "retrieval": retrieval,
+    **importers.IMPORTERS,
     "chatlog": chatlog,
 }
 """Format name to the module that reads it: memlab's own."""
@@ -108,6 +111,8 @@ def detect(path: str | Path) -> str:
     source = Source(fetch.place(path))
     if source.path.is_dir():
         return _folder_format(source)
+    if kind := importers.detect(source):
+        return kind
     with source.open() as file:
         head = file.read(_HEAD)
     if head.startswith(b"PAR1"):
@@ -130,9 +135,12 @@ def _folder_format(source: Source) -> str:
             with suppress(DataError):
                 if format == "retrieval" or detect(path) == format:
                     return format
+    if kind := importers.detect(source):
+        return kind
     names = ", ".join(f"{patterns[0]} of {format}" for format, patterns in _FOLDERS.items())
     source.fail(
-        f"is a directory, expected a file, or a folder of a benchmark with its files ({names}); name one of them"
+        "is a directory, expected a file, an export of a chat tool, or a folder of a benchmark with its files "
+        f"({names}); name one of them"
     )
 
 
@@ -169,6 +177,10 @@ def load(
     gap: timedelta = GAP,
     language: str | None = None,
     quarantine_dir: str | Path = QUARANTINE,
+    tz: str | None = None,
+    assistant: str | Sequence[str] = (),
+    scope: str | None = None,
+    date_order: str | None = None,
 ) -> Dataset:
     """Load conversations and the questions over them; what was seen is logged in one line (logger ``memlab``).
 
@@ -184,6 +196,11 @@ def load(
     :param gap: the silence that ends a session of a chat log that does not name its sessions.
     :param language: that people speak in it, a code of :data:`memlab.language.analysis.LANGUAGES`; by default what the
         header of a chat log says, else English.
+    :param tz: the zone of times without one, such as ``Europe/Oslo``; UTC by default.
+    :param assistant: who of the senders of a chat is the assistant, one or several; one called ChatGPT, Claude and the
+        like is by itself.
+    :param scope: of an export, the name of the memory where it has one; of several, the one to load.
+    :param date_order: of a WhatsApp chat whose dates can be read in several ways: ``dmy``, ``mdy`` or ``ymd``.
     :raises DataError: naming file, record and field, when something cannot be used.
 
     >>> import tempfile
@@ -205,6 +222,10 @@ def load(
         gap=gap,
         language=language,
         quarantine_dir=quarantine_dir,
+        tz=tz,
+        assistant=assistant,
+        scope=scope,
+        date_order=date_order,
     )
     data = concat(parts)
     _log.info("%s", data.describe())
@@ -224,6 +245,10 @@ def stream(
     language: str | None = None,
     quarantine_dir: str | Path = QUARANTINE,
     into: Callable[[list[str]], Dataset] | None = None,
+    tz: str | None = None,
+    assistant: str | Sequence[str] = (),
+    scope: str | None = None,
+    date_order: str | None = None,
 ) -> Iterator[Dataset]:
     """Load a file in batches of whole scopes; joined by :func:`memlab.records.concat` they are what :func:`load` gives.
 
@@ -240,27 +265,40 @@ def stream(
     if batch_turns < 1:
         raise DataError(f"batch_turns is {batch_turns}, expected at least 1")
     code = None if language is None else check_language(language)
-    source = Source(fetch.place(path), on_error, Path(quarantine_dir), gap, code)
+    assistants = (assistant,) if isinstance(assistant, str) else tuple(assistant)
+    place, aside = fetch.place(path), Path(quarantine_dir)
+    source = Source(place, on_error, aside, gap, code, tz=importers.zone(tz), assistants=assistants)
     kind = format or detect(path)
     if kind not in formats:
         where = "format is" if format else f"{path}: line 1: memlab.format: found"
         raise DataError(f"{where} {kind!r}, expected one of {', '.join(formats)}")
     if pool is not None and kind != "longmemeval":
         raise DataError(f"{path}: pool={pool} is for LongMemEval files, this one is {kind}; leave pool out")
-    read = formats[kind]
+    read, called = formats[kind], kind
     if into is not None:
         there = into([])
-        if kind in FORMATS and FORMATS[kind] is not chatlog:
+        if not _chat(kind):
             raise DataError(f"{path} is {kind}; only chat logs go into a dataset that is there")
-        if there.format in FORMATS and FORMATS[there.format] is not chatlog:
+        if not _chat(there.format):
             raise DataError(f"dataset {there.name!r} is {there.format}; only a chat log takes more messages")
-        source, kind, name = replace(source, into=into, language=there.language), there.format, there.name
-    if "path" in inspect.signature(read).parameters:
-        parts = chatlog.read(source, batch_turns=batch_turns, records=read(source.path), kind=kind)
+        source, called, name = replace(source, into=into, language=there.language), there.format, there.name
+    if kind in importers.IMPORTERS:
+        name = name or importers.dataset_name(source, kind)
+        records = importers.records(kind, source, scope=scope, date_order=date_order)
+        parts = chatlog.read(source, batch_turns=batch_turns, records=records, kind=called)
+    elif "path" in inspect.signature(read).parameters:
+        parts = chatlog.read(source, batch_turns=batch_turns, records=read(source.path), kind=called)
     elif read is chatlog.read:
         parts = chatlog.read(source, batch_turns=batch_turns)
     else:
         parts = batches(read(source), source, kind, batch_turns)
     if pool is not None:
         parts = pooled_batches(concat(parts), n_sessions=pool, seed=seed, batch_turns=batch_turns)
+    if scope is not None and kind not in importers.IMPORTERS:
+        parts = (part.take([scope]) for part in parts if scope in part.scopes)
     return (replace(part, name=name) if name else part for part in parts)
+
+
+def _chat(kind: str) -> bool:
+    """Say whether a format's records are those of a chat log, which may go on one that is there."""
+    return kind not in FORMATS or FORMATS[kind] is chatlog or kind in importers.IMPORTERS

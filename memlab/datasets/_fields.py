@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -16,6 +16,18 @@ MISSING: Any = object()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ROLES = {"human": "user", "person": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
 _ROLES |= {role: role for role in ("user", "assistant", "system", "other")}
+_ASSISTANTS = {
+    "ai assistant",
+    "assistant",
+    "bard",
+    "chatgpt",
+    "claude",
+    "copilot",
+    "deepseek",
+    "gemini",
+    "github copilot",
+}
+_ASSISTANTS |= {"gpt", "grok", "le chat", "meta ai", "microsoft copilot", "perplexity"}
 
 
 class Bad(Exception):
@@ -163,6 +175,17 @@ def as_role(role: str) -> str:
     return _ROLES.get(role.strip().lower(), "other")
 
 
+def is_assistant(sender: str, named: Collection[str] = ()) -> bool:
+    """Say whether a sender is an assistant: one that was named, or one whose name says so.
+
+    >>> from memlab.datasets._fields import is_assistant
+    >>> is_assistant("ChatGPT"), is_assistant("Ann"), is_assistant("Ann", ["ann"])
+    (True, False, True)
+    """
+    name = sender.strip().casefold()
+    return name in _ASSISTANTS or name in (other.strip().casefold() for other in named)
+
+
 def micros(moment: datetime) -> int:
     """Give the microseconds since 1970 of a moment with a zone."""
     return (moment - _EPOCH) // timedelta(microseconds=1)
@@ -176,7 +199,12 @@ def moment(time: int | None) -> datetime | None:
 def as_time(value: Any, where: str) -> tuple[int, bool]:
     """Read an ISO 8601 time or an epoch: microseconds since 1970, and whether the source gave a zone."""
     zoned = True
+    # Without separators only a day is read as ISO 8601: 1701011221530 would be the year 1701.
+    if isinstance(value, str) and (digits := _EPOCH_TEXT.fullmatch(value.strip())):
+        value = float(digits[0]) if digits[1] else int(digits[0])
     try:
+        if isinstance(value, str) and value.strip().isdecimal() and len(value.strip()) != len("20260301"):
+            raise ValueError(value)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             time = round(value * (1_000 if abs(value) >= _MILLISECONDS else 1_000_000))
         else:
@@ -229,6 +257,7 @@ def _moment(
 
 
 _MILLISECONDS = 10**11
+_EPOCH_TEXT = re.compile(r"[0-9]{9,13}(\.[0-9]+)?")
 _FIRST, _LAST = (micros(datetime(year, 1, 2, tzinfo=UTC)) for year in (1, 9999))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -121,6 +122,82 @@ def objects(source: Source) -> Iterator[tuple[int, Any]]:
                 return
             yield index, value
             index += 1
+
+
+def fields(source: Source, *lists: str) -> Iterator[tuple[str, Any]]:
+    """Stream one JSON object by its fields: dotted path and value of each, in the order of the file.
+
+    :param lists: paths of lists whose elements are given one by one; the objects around them are gone into.
+    """
+    inside = {path[:at] for path in lists for at, letter in enumerate(path) if letter == "."}
+    with source.open() as file, source.progress() as bar:
+        text = _Text(file, bar)
+        try:
+            yield from _object(text, "", inside, set(lists))
+            if text.peek():
+                raise text.broken("something after the end of the object", text.at)
+        except Bad as bad:
+            source.reject("the file", bad, text.text[text.at : text.at + _SNIPPET])
+
+
+def _object(text: _Text, path: str, inside: set[str], lists: set[str]) -> Iterator[tuple[str, Any]]:
+    for _ in _between(text, "{", "}"):
+        key = text.value()
+        if not isinstance(key, str) or text.peek() != ":":
+            raise text.broken("no name and colon before a value", text.at)
+        text.at += 1
+        here, following = f"{path}.{key}" if path else key, text.peek()
+        if here in inside and following == "{":
+            yield from _object(text, here, inside, lists)
+        elif here in lists and following == "[":
+            for _ in _between(text, "[", "]"):
+                yield here, text.value()
+        else:
+            yield here, text.value()
+
+
+def _between(text: _Text, begin: str, end: str) -> Iterator[None]:
+    """Go past a bracket, the commas and the bracket that closes it, with a stop before each element."""
+    if text.peek() != begin:
+        raise text.broken(f"no {begin}", text.at)
+    text.at += 1
+    first = True
+    while (following := text.peek()) != end:
+        if not first:
+            if following != ",":
+                raise text.broken("no comma between two values", text.at)
+            text.at += 1
+            text.peek()
+        first = False
+        yield
+    text.at += 1
+
+
+def key_paths(text: str, depth: int = 3) -> set[str]:
+    """Give the dotted paths of the keys in a piece of JSON, as far as the piece goes; lists count for nothing.
+
+    >>> from memlab.datasets._json import key_paths
+    >>> sorted(key_paths('[{"id": 1, "messages": [{"role": "us'))
+    ['id', 'messages', 'messages.role']
+    """
+    around: list[str] = []
+    found, key = set(), ""
+    for token in _KEY.finditer(text):
+        if token[0] in "[{":
+            around.append(key)
+            key = ""
+        elif token[0] in "]}":
+            key = around.pop() if around else ""
+        elif token[1]:
+            key = token[0][1 : token[0].rindex('"')]
+            path = [name for name in (*around, key) if name]
+            if len(path) <= depth:
+                found.add(".".join(path))
+    return found
+
+
+# A string that the piece cuts is taken to its end: looked for again from each of its quotes, it takes minutes.
+_KEY = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(\s*:)?|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
 def lines(source: Source) -> Iterator[tuple[int, Record]]:

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from datetime import timedelta
+from datetime import timedelta, tzinfo
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeVar
 
@@ -37,6 +37,8 @@ class Source:
         not written again, so that a second load neither loses nor repeats a record.
     :param language: of the conversations; ``None`` for what the file says, English where it says nothing.
     :param into: gives what is there of some scopes, where a chat log goes to one that is there.
+    :param tz: the zone of times without one; UTC where it is left out.
+    :param assistants: senders of a chat log who are the assistant where no role is given.
     """
 
     path: Path
@@ -45,6 +47,8 @@ class Source:
     gap: timedelta = GAP
     language: str | None = None
     into: Callable[[list[str]], Dataset] | None = None
+    tz: tzinfo | None = None
+    assistants: tuple[str, ...] = ()
     issues: list[Issue] = field(default_factory=list)
     _aside: set[str] | None = None
     _rejected: int = 0

@@ -9,10 +9,11 @@ A **message** line::
 ``text``       what was said. Required, may be empty
 ``sender``     the name of who speaks; the role where it is left out
 ``role``       ``user``, ``assistant``, ``system``, ``other`` (``human``, ``ai``, ``bot`` and ``model`` are understood).
-               Where it is left out it follows from the sender if that is one of these words, and is ``user`` otherwise.
+               Where it is left out it follows from the sender if that is one of these words or an assistant's name
+               (``ChatGPT``, ``Claude`` …, or one named by ``assistant=``), and is ``user`` otherwise.
                One of sender and role is required
-``timestamp``  ISO 8601 (a time without a zone is taken as UTC, and an issue says so), or seconds or, from 1e11 on,
-               milliseconds since 1970. May be null or left out
+``timestamp``  ISO 8601 (a time without a zone is taken as UTC, and an issue says so, unless ``tz=`` names the zone), or
+               seconds or, from 1e11 on, milliseconds since 1970, as a number or in digits. May be null or left out
 ``session``    the session's name; where it is left out, messages are split by silence (:mod:`memlab.sessions`)
 ``id``         the message's own id, unique in its scope: its turn is called by it (:mod:`memlab.datasets.identity`)
 ``caption``    a description of an image that came with the message
@@ -47,12 +48,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import polars as pl
 
-from memlab.datasets._fields import Bad, Record, as_flag, as_role, as_rubric, moment, show
+from memlab.datasets._fields import Bad, Record, as_flag, as_role, as_rubric, is_assistant, micros, moment, show
 from memlab.datasets._json import lines
 from memlab.datasets._read import Rows, Source, assemble, frame_of
 from memlab.datasets.identity import joined, messages_of, with_session_ids, with_turn_ids
@@ -84,6 +85,7 @@ class _Log:
     questions: dict[str, list[tuple[int, Record]]] = field(default_factory=dict)
     count: int = 0
     zoneless: bool = False
+    record: str = "line"
 
     def add(self, message: tuple[Any, ...]) -> None:
         self.messages.append(message)
@@ -100,14 +102,28 @@ class _Log:
         """Begin the log that follows this one, with the questions already read of the scope that opens it."""
         opened = self.questions.pop(scope, None)
         questions = {scope: opened} if opened else {}
-        return _Log(self.source, self.kind, self.query_ids, questions=questions, zoneless=self.zoneless)
+        return replace(
+            _Log(self.source, self.kind, self.query_ids, questions=questions),
+            zoneless=self.zoneless,
+            record=self.record,
+        )
 
-    def note_zone(self, record: Record, number: int, *, zoned: bool) -> None:
-        """Note the first time of the file that has no zone."""
-        if not zoned and not self.zoneless:
-            where, action = f"line {number}: timestamp", "times without a zone are taken as UTC"
+    def time(self, record: Record, number: int) -> int | None:
+        """Read a record's time; one without a zone is of the zone that was named, else UTC, which is noted once."""
+        time, zoned = record.time("timestamp")
+        if zoned or time is None:
+            return time
+        if self.source.tz is not None:
+            local = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=time)
+            return micros(local.replace(tzinfo=self.source.tz))
+        if not self.zoneless:
+            where, action = (
+                f"{self.record} {number}: timestamp",
+                "times without a zone are taken as UTC; tz= names theirs",
+            )
             self.source.note(where, show(record["timestamp"]), action)
             self.zoneless = True
+        return time
 
 
 def read(
@@ -117,10 +133,11 @@ def read(
 
     :param records: what stands in it, where another reader takes it from the file; times may be datetimes.
     """
-    log, grouped, current, last, begun = _Log(source, kind), False, None, None, set[str]()
+    word = "line" if records is None else "record"
+    log, grouped, current, last, begun = _Log(source, kind, record=word), False, None, None, set[str]()
     for place, (number, record) in enumerate(lines(source) if records is None else _numbered(records)):
         message = None
-        with source.record(f"line {number}", record):
+        with source.record(f"{word} {number}", record):
             if "memlab" in record:
                 format, grouped, language = _header(record["memlab"], place)
                 log.kind = log.kind if source.into else format
@@ -177,15 +194,16 @@ def _message(record: Record, scope: str, log: _Log, number: int) -> tuple[Any, .
     speaker = sender or role
     if speaker is None:
         raise Bad("sender", "neither a sender nor a role", "one of them")
-    if role is None:
+    if role is None and is_assistant(speaker, log.source.assistants):
+        role = "assistant"
+    elif role is None:
         role = speaker if speaker.strip().lower() in _ROLES else "user"
     text, caption = record.text("text"), record.text("caption", None)
     session, name = record.name("session", None), record.name("id", None)
-    time, zoned = record.time("timestamp")
+    time = log.time(record, number)
     if name is not None and log.ids.setdefault((scope, name), number) != number:
         first = log.ids[scope, name]
-        raise Bad("id", f"{name!r} again in scope {scope!r} (first on line {first})", "an id of its own")
-    log.note_zone(record, number, zoned=zoned)
+        raise Bad("id", f"{name!r} again in scope {scope!r} (first on {log.record} {first})", "an id of its own")
     return scope, session, speaker, as_role(role), text, caption, name, time
 
 
@@ -199,7 +217,7 @@ def _datasets(log: _Log, batch_turns: int) -> Iterator[Dataset]:
             sizes[scope] = 0
             continue
         for number, record in log.questions.pop(scope):
-            with log.source.record(f"line {number}", record):
+            with log.source.record(f"{log.record} {number}", record):
                 raise Bad("scope", f"{scope!r}, which has no messages", "a scope that messages are of")
     run: list[str] = []
     total = 0
@@ -234,15 +252,13 @@ def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
     sessions = _session_names(placed, whole, {q[0] for q in asked})
     default = _QueryIds(there)
     for scope, i, number, record in asked:
-        with log.source.record(f"line {number}", record):
-            time, zoned = record.time("timestamp")
-            question = _question(record, scope, (turns, sessions), time)
+        with log.source.record(f"{log.record} {number}", record):
+            question = _question(record, scope, (turns, sessions), log.time(record, number))
             if not question.query_id:
                 question = replace(question, query_id=default.give(question, i))
             first = log.query_ids.setdefault(question.query_id, number)
             if first != number:
                 raise Bad("query_id", f"{question.query_id!r} again (first on line {first})", "an id of its own")
-            log.note_zone(record, number, zoned=zoned)
             rows.questions.append(question)
     return assemble(whole, rows, log.source, log.kind)
 

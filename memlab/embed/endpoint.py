@@ -25,8 +25,7 @@ class EndpointEncoder(Identified):
 
     def __init__(self, service: llm.Service) -> None:
         self._service = service
-        self._client = llm.client(service)
-        probe = llm.embeddings(service, [EMPTY], using=self._client)
+        probe = llm.embeddings(service, [EMPTY])
         self.identity = EncoderIdentity(
             kind="endpoint",
             model=service.model,
@@ -49,7 +48,7 @@ class EndpointEncoder(Identified):
         parts = [np.empty((0, self.dim), dtype=np.float32)]
         with self.bar(len(checked), progress=progress) as bar:
             for batch in llm.batches(sent):
-                vectors = llm.embeddings(self._service, batch, using=self._client)
+                vectors = llm.embeddings(self._service, batch)
                 if vectors.shape[1] != self.dim:
                     raise ModelError(
                         f"{name} gave vectors of {vectors.shape[1]} numbers, expected {self.dim} as at load: has the "

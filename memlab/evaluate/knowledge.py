@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,10 +20,10 @@ from memlab.embed import Encoder
 from memlab.errors import DataError
 from memlab.evaluate.printing import to_markdown
 from memlab.evaluate.sheets import Entry, Sheet, agrees, meant, mentions, names_somebody, same_words, sheets, wording
-from memlab.knowledge import Resolved, believed
+from memlab.knowledge import Resolved, active, resolve
 from memlab.knowledge.calibration import wilson
 from memlab.llm import Service
-from memlab.records import Dataset
+from memlab.records import Dataset, Fact, frame
 from memlab.store import MemoryStore
 
 MEASURES = (
@@ -54,7 +55,7 @@ def measure_folder(
     folder: str | Path,
     *,
     settings: IndexSettings | None = None,
-    service: Service | None = None,
+    service: str | Service | None = None,
     encoder: Encoder | None = None,
 ) -> pl.DataFrame:
     """Index the chats of a folder in a store of their own, and hold what is known against their answer sheets.
@@ -97,13 +98,12 @@ def measure_chat(sheet: Sheet, data: Dataset, known: Callable[..., Resolved]) ->
 
     >>> from functools import partial
     >>> import memlab
-    >>> from memlab.evaluate.knowledge import measure_chat, totals
+    >>> from memlab.evaluate.knowledge import frozen, measure_chat, totals
     >>> from memlab.evaluate.sheets import sheets
     >>> from memlab.knowledge import resolve
-    >>> from memlab.knowledge.extraction import by_rule
     >>> sheet = sheets("data/facts/dev")[0]
     >>> data = memlab.datasets.load(sheet.log)
-    >>> known = partial(resolve, by_rule(data.turns).facts)
+    >>> known = partial(resolve, frozen("data/facts/frozen.jsonl", sheet, data))
     >>> totals(measure_chat(sheet, data, known)).filter(measure="silence")["n"].item()
     46
     """
@@ -118,6 +118,39 @@ def measure_chat(sheet: Sheet, data: Dataset, known: Callable[..., Resolved]) ->
         for measure, hit, kind, what in [*_facts(reading), *_closings(reading), *_silence(reading)]
     ]
     return pl.DataFrame(rows, schema=_OUTCOMES, orient="row")
+
+
+def measure_frozen(folder: str | Path, file: str | Path, *, encoder: Encoder | None = None) -> pl.DataFrame:
+    """Resolve facts that stand in a file, and hold them against the answer sheets of a folder: no model is asked.
+
+    :param file: JSON lines as in ``data/facts/frozen.jsonl``; see ``data/README.md``.
+    :param encoder: matches near-equal wordings when facts are resolved.
+    :returns: rows as of :func:`measure_folder`.
+    :raises DataError: when the folder has no sheets, or a line of the file cannot be read.
+    """
+    parts = []
+    for sheet in sheets(folder):
+        data = datasets.load(sheet.log)
+        facts = frozen(file, sheet, data)
+        parts.append(measure_chat(sheet, data, partial(resolve, facts, encoder=encoder)))
+    return pl.concat(parts)
+
+
+def frozen(file: str | Path, sheet: Sheet, data: Dataset) -> pl.DataFrame:
+    """Read the facts of one chat from a file of stated facts and endings: rows of :class:`memlab.records.Fact`."""
+    turns = {(row["timestamp"], row["text"]): row for row in data.turns.iter_rows(named=True)}
+    facts: dict[str, Fact] = {}
+    for row in map(json.loads, Path(file).read_text(encoding="utf-8").splitlines()):
+        if row["scope"] == sheet.scope:
+            said = [turns[sheet.times[message], sheet.texts[message]] for message in row["messages"]]
+            value = f"not {row['corrects']} but {row['object']}" if row.get("corrects") else row["object"]
+            fact = Fact(
+                f"{said[0]['turn_id']}/{row['id']}", said[0]["scope"], row["subject"], row["predicate"], value,
+                row["source"], [turn["turn_id"] for turn in said], said[0]["timestamp"], None, said[0]["speaker"],
+                row["text"], said[0]["session_id"],
+            )  # fmt: skip
+            facts.setdefault(fact.fact_id, fact)
+    return frame(Fact, facts.values())
 
 
 def totals(outcomes: pl.DataFrame) -> pl.DataFrame:
@@ -170,7 +203,7 @@ def _facts(reading: _Reading) -> list[_Row]:
     rows: list[_Row] = []
     for name, when, resolved in [("current", None, reading.end), *(("as-of", *pair) for pair in reading.on)]:
         heard: set[str] = set()
-        for row in believed(resolved, as_of=when).iter_rows(named=True):
+        for row in active(resolved, as_of=when).iter_rows(named=True):
             verdict, lines = _verdict(row, reading, when)
             heard |= {entry.group for entry in lines if verdict == "right"}
             if verdict != "neutral":

@@ -6,13 +6,15 @@ where it was stopped. What comes out is an :class:`Experiment` (``experiment``):
 depends on. :func:`compare_systems` (``systems``) puts memories from outside beside pipelines: what they return
 (``returns``), what that is worth (``outcomes``), and a page of it (``systems_page``); :func:`answer_questions`
 (``answering``) has questions answered from what they return (``contexts``). :func:`sweep` and :func:`latency`
-(``sweeps``) vary one parameter and time pipelines; ``learning`` looks into the learned reranker.
+(``sweeps``) vary one parameter and time pipelines; ``follow_ups`` compares forms
+of follow-up questions; ``learning`` looks into the learned reranker.
 """
 
 from memlab.experiments.answering import Answers, answer_questions
 from memlab.experiments.contexts import BOUNDS, SystemContexts, system_contexts
 from memlab.experiments.experiment import Experiment
 from memlab.experiments.folds import train_folds, untrained, with_models
+from memlab.experiments.follow_ups import compare_forms, forms_table
 from memlab.experiments.identity import code
 from memlab.experiments.replaying import replay, seen_dataset
 from memlab.experiments.returns import with_rankings
@@ -30,9 +32,11 @@ __all__ = [
     "Systems",
     "answer_questions",
     "code",
+    "compare_forms",
     "compare_systems",
     "distinct",
     "explain_memory",
+    "forms_table",
     "latency",
     "measurable",
     "reopen",

@@ -11,30 +11,31 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.context import answer, by_rules, holding, judge
-from memlab.context.by_model import PROMPTS_VERSION, prompts, rubrics
-from memlab.context.rules import RULES, contains
+from memlab import llm
+from memlab.conversation import answer, holding, judge
+from memlab.conversation.answering import PROMPTS, VERSION, rubrics
 from memlab.errors import DataError
 from memlab.evaluate import abstention
 from memlab.evaluate.printing import titled
 from memlab.evaluate.publish import write_files
 from memlab.experiments.contexts import SystemContexts, system_contexts
 from memlab.knowledge.calibration import wilson
-from memlab.llm import Service, client, configured
+from memlab.llm import Service
 from memlab.records import Dataset
 
-SCHEMA_VERSION = 1
-_FAILURES = ("content", "timeout", "service")
+SCHEMA_VERSION = 2
+# Of an answer that came and is of no use; the others did not come.
+_MISFIT = "does not fit"
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
     """What systems' contexts are worth as answers.
 
-    :param table: a row a system: shares of right answers by the judge (with ``low`` and ``high``, Wilson 95 %) and by
-        the rules of :mod:`memlab.context.rules`; without a service, of contexts that hold the answer.
+    :param table: a row a system: shares of right answers by the judge (with ``low`` and ``high``, Wilson 95 %);
+        without a service, of contexts that hold the answer.
     :param kinds: the same by the rubric of the questions.
-    :param costs: a row a system and task (answer, judge): failures by kind, tokens, price, p50 and p95.
+    :param costs: a row a system and task (answer, judge): requests without an answer, tokens, price, p50 and p95.
     :param abstaining: how well each system's scores tell which questions to leave, because the conversations do not
         answer them, or the system did not; see :func:`memlab.evaluate.abstention`. Empty where nothing can be learned.
     :param per_query: a row for each system and question.
@@ -52,7 +53,7 @@ class Answers:
 
     def __str__(self) -> str:
         served = self.about["service"] is not None
-        share = "correct" if served else "values"
+        share = "correct" if served else "holds"
         kinds = self.kinds.pivot("system", index="kind", values=share, maintain_order=True)
         tables = {
             "Answers" if served else "Contexts that hold the answer": self.table,
@@ -68,7 +69,7 @@ class Answers:
         return self.table._repr_html_() + self.kinds._repr_html_()
 
     def write(self, folder: str | Path) -> Path:
-        """Write ``answers.json`` (schema in ``docs/contexts.md``), ``answers.md`` and ``answers.parquet``."""
+        """Write ``answers.json`` (schema in ``docs/conversation.md``), ``answers.md`` and ``answers.parquet``."""
         frames = {"systems": self.table, "kinds": self.kinds, "costs": self.costs, "abstaining": self.abstaining}
         content = {"schema_version": SCHEMA_VERSION, "about": dict(self.about)}
         content |= {name: each.to_dicts() for name, each in frames.items()}
@@ -94,13 +95,13 @@ def answer_questions(
 ) -> Answers:
     """Have questions answered from what systems return, and the answers judged.
 
-    Without a service, the contexts are measured: whether they hold the answer. With its cache (``Service.cache``), what
-    is answered and judged once is not asked again, so that a run that stopped goes on. An answer that never fitted the
-    schema counts as wrong; one that did not come (``timeout``, ``service``) is not judged, and counted in ``costs``.
+    Without a service, the contexts are measured: whether they hold the answer. With a recording (``Service.record``),
+    what is answered and judged once is not asked again, so that a run that stopped goes on. An answer that does not
+    fit the schema counts as wrong; one that did not come is not judged, and counted in ``costs``.
 
     :param systems: as :func:`system_contexts` takes them, and its ``options``.
-    :param service: answers; a name is one of the settings.
-    :param judge_by: judges, by default the service that answers; see :func:`memlab.context.judge`.
+    :param service: answers; see :func:`memlab.llm.ask`.
+    :param judge_by: judges, by default the service that answers; see :func:`memlab.conversation.judge`.
 
     >>> import memlab
     >>> data = memlab.sample(turns=400)
@@ -110,13 +111,12 @@ def answer_questions(
     """
     if service is None and judge_by is not None:
         raise DataError("there is a judge, and no service whose answers it judges; name a service too")
-    answerer = configured(service) if isinstance(service, str) else service
-    judging = (configured(judge_by) if isinstance(judge_by, str) else judge_by) or answerer
-    for each in filter(None, (answerer, judging)):
-        client(each)  # what it lacks is said before contexts are made
+    judging = judge_by or service
+    for each in (service, judging):
+        llm.check(each)  # what it lacks is said before contexts are made
     made = system_contexts(systems, data, seed=seed, **options)
-    if answerer is not None and judging is not None:
-        parts = [_answered(name, texts, made.questions, answerer, judging) for name, texts in made.texts.items()]
+    if service is not None and judging is not None:
+        parts = [_answered(name, texts, made.questions, service, judging) for name, texts in made.texts.items()]
     else:
         parts = [_measured(name, texts, made.questions) for name, texts in made.texts.items()]
     rows = pl.concat(parts)
@@ -124,17 +124,21 @@ def answer_questions(
     about = {
         **made.about,
         "seed": seed,
-        "service": None if answerer is None else _described(answerer),
-        "judge": None if judging is None else _described(judging),
-        "prompts_version": PROMPTS_VERSION,
-        "prompts": prompts(),
+        "service": _described(service),
+        "judge": _described(judging),
+        "prompts_version": VERSION,
+        "prompts": PROMPTS,
         "problems": made.problems.to_dicts(),
     }
-    return Answers(_table(rows), _table(rows, "kind"), _costs(rows), abstaining, rows, curves, about)
+    costs = _costs(rows, {"answer": service, "judge": judging})
+    return Answers(_table(rows), _table(rows, "kind"), costs, abstaining, rows, curves, about)
 
 
-def _described(service: Service) -> dict[str, Any]:
+def _described(service: Service | str | None) -> Any:
     """Say what a service is, without its address."""
+    if service is None or service == llm.RECORDED:
+        return service
+    service = llm.configured(service) if isinstance(service, str) else service
     return {name: getattr(service, name) for name in ("name", "model", "max_input", "max_output")}
 
 
@@ -144,44 +148,37 @@ def _about(name: str, texts: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFr
 
 
 def _measured(name: str, texts: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
-    """Measure contexts without a model: whether they contain the answer, as text and as values."""
-    rows = _about(name, texts, questions)
-    pairs = questions.select("query_id", "abstention", "answer").join(texts, on="query_id", maintain_order="left")
-    inside = [
-        None if none or gold is None else contains(text, gold)
-        for text, gold, none in pairs.select("text", "answer", "abstention").iter_rows()
-    ]
-    held = holding({name: texts}, questions)["holds"].alias("values")
-    rows = rows.with_columns(pl.Series("contains", inside, dtype=pl.Boolean), held)
+    """Measure contexts without a model: whether they hold the answer."""
+    held = holding({name: texts}, questions)["holds"]
     # What suits a person is described, and stands in no message.
-    told = pl.col("values").is_not_null() & (pl.col("kind") != "preference")
-    return rows.with_columns(pl.when(told).then(rule).alias(rule) for rule in ("contains", "values"))
+    stated = pl.when(pl.col("kind") != "preference").then(held)
+    return _about(name, texts, questions).with_columns(holds=stated)
 
 
 def _answered(
-    name: str, texts: pl.DataFrame, questions: pl.DataFrame, service: Service, judge_by: Service
+    name: str, texts: pl.DataFrame, questions: pl.DataFrame, service: Service | str, judge_by: Service | str
 ) -> pl.DataFrame:
     """Have one system's contexts answered and judged: a row a question."""
-    said = answer(texts, questions, service)
-    verdicts = judge(questions, said, judge_by)
-    cost = ["failure", "failure_kind", "seconds", "prompt_tokens", "output_tokens", "price"]
-    rows = _about(name, texts, questions).join(said, on="query_id", maintain_order="left")
-    judged = verdicts.select("query_id", "rubric", "correct", "score", "reason", *(pl.col(cost).name.prefix("judge_"),))
-    rows = rows.join(judged, on="query_id", maintain_order="left").with_columns(kind="rubric").drop("rubric")
-    rows = rows.join(by_rules(questions, said), on="query_id", maintain_order="left")
-    bad = pl.col("failure_kind") == "content"
-    worthless = [pl.when(bad).then(False).otherwise(each).alias(each) for each in ("correct", *RULES)]
-    return rows.with_columns(*worthless, score=pl.when(bad).then(0.0).otherwise("score"))
+    given = answer(texts, questions, service)
+    verdicts = judge(questions, given, judge_by).rename({"rubric": "kind"})
+    cost = ["error", "seconds", "tokens_read", "tokens_written"]
+    rows = _about(name, texts, questions).drop("kind").join(given, on="query_id", maintain_order="left")
+    judged = verdicts.select("query_id", "kind", "correct", "score", "reason", *(pl.col(cost).name.prefix("judge_"),))
+    rows = rows.join(judged, on="query_id", maintain_order="left")
+    misfit = pl.col("error").str.contains(_MISFIT)
+    return rows.with_columns(
+        correct=pl.when(misfit).then(False).otherwise("correct"), score=pl.when(misfit).then(0.0).otherwise("score")
+    )
 
 
 def _table(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
     """Give shares by system, and by what else is named."""
     served = "correct" in rows.columns
     # Yes or no, and what is told in one's own words, cannot be looked for; nor what is not there.
-    n = pl.len() if served else pl.col("values").count()
+    n = pl.len() if served else pl.col("holds").count()
     tokens = [] if by else [pl.col("context_tokens").mean().alias("context tokens")]
     counts = {"hits": pl.col("correct").sum(), "judged": pl.col("correct").count()} if served else {}
-    shares = ["correct", "score", *RULES] if served else ["contains", "values"]
+    shares = ["correct", "score"] if served else ["holds"]
     table = rows.group_by("system", *by, maintain_order=True).agg(
         n.alias("n"), pl.col(shares).mean(), *tokens, **counts
     )
@@ -194,35 +191,41 @@ def _table(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
     return table.drop("hits", "score") if same else table.drop("hits")
 
 
-def _costs(rows: pl.DataFrame) -> pl.DataFrame:
-    if "failure_kind" not in rows.columns:
+def _costs(rows: pl.DataFrame, services: Mapping[str, Service | str | None]) -> pl.DataFrame:
+    if "error" not in rows.columns:
         return pl.DataFrame()
     parts = []
     for task, prefix in (("answer", ""), ("judge", "judge_")):
-        kind, ms = pl.col(f"{prefix}failure_kind"), 1000 * pl.col(f"{prefix}seconds")
-        asked = rows.filter(kind.is_not_null())
-        part = asked.group_by("system", maintain_order=True).agg(
-            pl.lit(task).alias("task"),
-            pl.len().alias("asked"),
-            *((kind == each).sum().alias(f"failed: {each}") for each in _FAILURES),
-            pl.col(f"{prefix}prompt_tokens").sum().alias("tokens in"),
-            pl.col(f"{prefix}output_tokens").sum().alias("tokens out"),
-            price=pl.when(pl.col(f"{prefix}price").count() > 0).then(pl.col(f"{prefix}price").sum()),
-            p50=ms.quantile(0.5, "linear").round().cast(pl.Int64),
-            p95=ms.quantile(0.95, "linear").round().cast(pl.Int64),
-        )
-        parts.append(part.rename({"p50": "p50 ms", "p95": "p95 ms"}))
-    return pl.concat(parts)
+        asked = rows.filter(pl.col(f"{prefix}error").is_not_null())
+        for (system,), own in asked.group_by("system", maintain_order=True):
+            tokens = zip(own[f"{prefix}tokens_read"], own[f"{prefix}tokens_written"], strict=True)
+            total = llm.cost([llm.Answer(None, tokens=pair) for pair in tokens], services[task])
+            ms = 1000 * own[f"{prefix}seconds"]
+            parts.append(
+                {
+                    "system": system,
+                    "task": task,
+                    "asked": own.height,
+                    "failed": own.filter(pl.col(f"{prefix}error") != "").height,
+                    "tokens in": total["tokens_read"],
+                    "tokens out": total["tokens_written"],
+                    "price": total["price"],
+                    "p50 ms": ms.quantile(0.5, "linear"),
+                    "p95 ms": ms.quantile(0.95, "linear"),
+                }
+            )
+    return pl.DataFrame(parts, infer_schema_length=None)
 
 
 def _abstaining(made: SystemContexts, rows: pl.DataFrame, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Say of each system that scores how well its scores tell what cannot be answered, and what it got wrong."""
     unanswerable = made.questions.select("query_id", error="abstention")
     served = "correct" in rows.columns
-    wrong = ~pl.col("correct") if served else pl.col("error") | ~pl.col("values")
+    wrong = ~pl.col("correct") if served else pl.col("unanswerable") | ~pl.col("holds")
     tables, curves = [], []
     for (name,), scored in made.scores.group_by("system", maintain_order=True):
-        own = rows.filter(pl.col("system") == name).join(unanswerable, on="query_id", maintain_order="left")
+        own = rows.filter(pl.col("system") == name).drop("error", strict=False)
+        own = own.join(unanswerable.rename({"error": "unanswerable"}), on="query_id", maintain_order="left")
         failed = "answered wrongly" if served else "answer not in the context"
         for title, errors in (("unanswerable", unanswerable), (failed, own.select("query_id", error=wrong))):
             try:

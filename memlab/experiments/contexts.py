@@ -9,8 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from memlab.context import evidence_only, of_another, whole_history
-from memlab.context.by_model import PROMPTS_VERSION, answer_prompts, prompts
+from memlab.conversation.answering import PROMPTS, VERSION, answer_requests
+from memlab.conversation.sources import said
+from memlab.conversation.tokens import clean, counted
 from memlab.embed import Encoder
 from memlab.errors import DataError
 from memlab.experiments.outcomes import ANSWER_BUDGET
@@ -112,12 +113,12 @@ def system_contexts(
 def prompt_examples(made: SystemContexts) -> str:
     """Show every prompt, and what the first system's first question would be asked with."""
     first = next(iter(made.texts.values()))
-    example = answer_prompts(first, made.questions.head(1))[0]
-    shown = "\n\n".join(f"{name}: {text}" for name, text in prompts().items() if text)
+    example = answer_requests(first, made.questions.head(1))[0].prompt
+    shown = "\n\n".join(f"{name}: {text}" for name, text in PROMPTS.items() if text)
     tokens = {name: texts["n_tokens"].sum() for name, texts in made.texts.items()}
     counts = ", ".join(f"{name} {n:,}" for name, n in tokens.items())
     asked = f"{made.questions.height:,} questions of each; tokens of contexts: {counts}"
-    return f"Prompts, version {PROMPTS_VERSION}\n\n{shown}\n\nThe first question:\n\n{example}\n\n{asked}"
+    return f"Prompts, version {VERSION}\n\n{shown}\n\nThe first question:\n\n{example}\n\n{asked}"
 
 
 def _bounded(
@@ -129,11 +130,53 @@ def _bounded(
         if name == "nothing":
             made = asked.with_columns(text=pl.lit(""), n_tokens=pl.lit(0, pl.Int64))
         elif name == "whole history":
-            made = whole_history(data, dates=False)
+            made = whole_history(data)
         else:
-            made = evidence_only(data, dates=False) if name == "evidence" or first is None else first
+            made = evidence_only(data) if name == "evidence" or first is None else first
         if name == "another's":
             made = of_another(made, questions)
         own = made.select("query_id", "text", "n_tokens")
         texts[name] = asked.join(own, on="query_id", how="left", maintain_order="left")
     return texts
+
+
+def whole_history(data: Dataset) -> pl.DataFrame:
+    """Give every question all turns of its scope: no part of them can hold more of an answer.
+
+    :returns: ``query_id``, ``text`` and ``n_tokens``.
+    """
+    scopes = data.questions.select("scope").unique(maintain_order=True)
+    turns = scopes.join(data.turns, on="scope", maintain_order="left").with_columns(query_id="scope")
+    whole = _joined(turns).rename({"query_id": "scope"})
+    asked = data.questions.select("query_id", "scope")
+    return asked.join(whole, on="scope", how="left", maintain_order="left").drop("scope")
+
+
+def evidence_only(data: Dataset) -> pl.DataFrame:
+    """Give every question its evidence and nothing else, as perfect retrieval would; no evidence, an empty text."""
+    needed = data.questions.select("query_id", turn_id="evidence").explode("turn_id")
+    texts = _joined(needed.join(data.turns, on="turn_id", maintain_order="left"))
+    return counted(data.questions.select("query_id").join(texts.drop("n_tokens"), on="query_id", how="left"))
+
+
+def _joined(turns: pl.DataFrame) -> pl.DataFrame:
+    """Write turns down for each question, each new day in a line above them."""
+    lines = said(turns, "relevant", dates=False).with_columns(
+        pl.col("text").map_elements(clean, return_dtype=pl.String)
+    )
+    new = pl.col("head").ne_missing(pl.col("head").shift(1).over("query_id")) & (pl.col("head") != "")
+    shown = pl.when(new).then(pl.col("head") + "\n").otherwise(pl.lit("")) + pl.col("text")
+    return counted(lines.group_by("query_id", maintain_order=True).agg(text=shown.str.join("\n")))
+
+
+def of_another(contexts: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
+    """Give every question the context of another one, which holds its answer by accident only.
+
+    The other one is of the same scope, or of another where the scope has no second question; half the questions away,
+    so that it is no neighbour on the same session.
+    """
+    away = pl.col("query_id").gather((pl.int_range(pl.len()) + pl.len() // 2) % pl.len())
+    alone = pl.len().over("scope") == 1
+    other = questions.select("query_id", other=pl.when(alone).then(away).otherwise(away.over("scope")))
+    contexts = contexts.rename({"query_id": "other"})
+    return other.join(contexts, on="other", how="left", maintain_order="left").drop("other")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.context import holding
+from memlab.conversation import holding
 from memlab.embed import Encoder
 from memlab.evaluate import bootstrap_interval, holm, randomisation_test
 from memlab.evaluate.misses import misses

@@ -124,8 +124,8 @@ def compare_systems(
 
     A system gives at most ``k`` texts a question. They are read in its order: by the turns that they come from
     (:func:`memlab.memories.attribute`), as far as they fit into each of :data:`BUDGETS` tokens, and by whether those of
-    :data:`ANSWER_BUDGET` hold the answer (:func:`memlab.context.holds`). So a memory that returns everything does not
-    win, and one that words things anew is not lost. A question whose scope or search failed counts as answered by
+    :data:`ANSWER_BUDGET` hold the answer (:func:`memlab.conversation.holds`). So a memory that returns everything does
+    not win, and one that words things anew is not lost. A question whose scope or search failed counts as answered by
     nothing.
 
     :param systems: one or several: pipelines or their texts, and what :func:`memlab.memories.memory` reads; by name,

@@ -14,11 +14,11 @@ from typing import Any
 
 import polars as pl
 
-from memlab.config import RecallSettings
+from memlab.config import RecallSettings, write_settings
 from memlab.embed.base import Encoder
 from memlab.errors import DataError, MemlabError, ModelError
 from memlab.figures.origin import RUNNING
-from memlab.knowledge import search, settings_file
+from memlab.knowledge import recall
 
 _BLUE, _ORANGE, _INDENT = "#0072B2", "#D55E00", "\u2003"
 
@@ -103,7 +103,7 @@ def weigh(
 
     @cache
     def parts(row: int) -> pl.DataFrame:
-        ranked = search.search_facts(
+        ranked = recall.search_facts(
             questions[row], facts, encoder=encoder, settings=every, k=max(facts.height, 1), superseded=True
         )
         return ranked.select("fact_id", *names).join(columns, on="fact_id", how="left", maintain_order="left")
@@ -138,7 +138,7 @@ def weigh(
     def write(_: Any = None) -> None:
         weights = {name: round(slider.value, 4) for name, slider in sliders.items()}
         try:
-            settings_file.write(Path(path), "recall", weights)
+            write_settings(Path(path), "recall", weights)
             panel.tell("")
             button.description = f"written to {Path(path).name}"
         except MemlabError as error:
@@ -160,7 +160,7 @@ def unfold(nodes: pl.DataFrame, turns: pl.DataFrame) -> Panel:
 
     >>> import memlab
     >>> from memlab.explorer.panels import unfold
-    >>> from memlab.rollup import rollup
+    >>> from memlab.summaries import rollup
     >>> turns = memlab.sample(turns=60).turns
     >>> "<table" in unfold(rollup(turns), turns).html
     True

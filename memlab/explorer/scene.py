@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.cluster import cluster_terms, hdbscan_labels, project
+from memlab.cluster import cluster_labels, cluster_terms, project
 from memlab.errors import DataError
 from memlab.language.analysis import tokenize
 from memlab.language.sentences import sentences
@@ -29,20 +29,25 @@ class Scene:
         to 1) and ``label`` (cluster, −1 for none).
     :param vectors: (n, d) float32 unit rows.
     :param names: of the clusters, by label.
+    :param language: of the texts.
     """
 
     scope: str
     turns: pl.DataFrame
     vectors: np.ndarray
     names: dict[int, str]
+    language: str = "en"
 
 
-def lay_out(bench: Bench, scope: str, *, places: pl.DataFrame | None = None, seed: int = 0) -> Scene:
-    """Lay the turns of a scope out by UMAP and cluster them by HDBSCAN.
+def lay_out(
+    bench: Bench, scope: str, *, places: pl.DataFrame | None = None, clustering: str = "umap_hdbscan", seed: int = 0
+) -> Scene:
+    """Lay the turns of a scope out by UMAP and cluster them.
 
     :param places: ``turn_id``, ``x``, ``y`` and, where wanted, ``label``: a map that was made before, for UMAP takes
         long on many turns and gives other coordinates on another machine.
-    :raises DataError: when the bench has no vectors or no such scope, or a turn has no place.
+    :param clustering: a name of :data:`memlab.clusterers`.
+    :raises DataError: when the bench has no vectors or no such scope, a turn has no place, or for another clusterer.
 
     >>> import memlab
     >>> from memlab.explorer import lay_out
@@ -72,16 +77,16 @@ def lay_out(bench: Bench, scope: str, *, places: pl.DataFrame | None = None, see
     centre = (xy.min(axis=0) + xy.max(axis=0)) / 2
     xy = (xy - centre) / max(float((xy.max(axis=0) - xy.min(axis=0)).max()) / 1.9, 1e-9)
     made_before = places is not None and "label" in places.columns
-    labels = placed["label"].to_numpy() if made_before else hdbscan_labels(vectors, seed=seed)
+    labels = placed["label"].to_numpy() if made_before else cluster_labels(vectors, clustering, seed=seed)
     turns = turns.with_columns(
         x=pl.Series(xy[:, 0], dtype=pl.Float32), y=pl.Series(xy[:, 1], dtype=pl.Float32), label=pl.Series(labels)
     )
-    return Scene(scope, turns, vectors, cluster_names(turns))
+    return Scene(scope, turns, vectors, cluster_names(turns, bench.language), bench.language)
 
 
-def cluster_names(turns: pl.DataFrame) -> dict[int, str]:
+def cluster_names(turns: pl.DataFrame, language: str) -> dict[int, str]:
     """Name the clusters of turns (``text``, ``label``) by their terms."""
-    terms = cluster_terms(turns["text"].to_list(), turns["label"].to_numpy())
+    terms = cluster_terms(turns["text"].to_list(), turns["label"].to_numpy(), language=language)
     return {label: " · ".join(words) for label, words in terms.select("label", "terms").iter_rows()}
 
 

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from threading import Thread
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.cluster import hdbscan_labels
+from memlab.cluster import cluster_labels
 from memlab.errors import DataError, MemlabError, ModelError
 from memlab.explorer.scene import Scene, alone, answer, cluster_names, lay_out, snippet
 from memlab.records import Run
@@ -34,6 +35,7 @@ def explore(
     places: pl.DataFrame | None = None,
     superseded: Sequence[str] = (),
     golden: str | os.PathLike[str] = "golden.jsonl",
+    clustering: str = "umap_hdbscan",
     seed: int = 0,
 ) -> Any:
     """Explore the turns of a bench on a map: ask, see what is found and missed, lasso, and get a frame back.
@@ -53,15 +55,16 @@ def explore(
     :param places: a map made before, see :func:`memlab.explorer.lay_out`.
     :param superseded: ids of turns whose facts no longer hold: a way to colour the map.
     :param golden: a chat log's questions, one JSON object a line, see ``docs/formats.md``.
+    :param clustering: a name of :data:`memlab.clusterers`.
     :raises DataError: when the bench has no vectors or no such scope.
     :raises ModelError: where anywidget is not installed.
     """
     first = scope or _busiest(bench)
-    lay_out_first = lay_out(bench, first, places=places, seed=seed)
+    lay_out_first = lay_out(bench, first, places=places, clustering=clustering, seed=seed)
     systems = [run] if isinstance(run, Run | str) else list(run)
     if not 1 <= len(systems) <= 2:
         raise DataError(f"the map tells one or two systems apart, not {len(systems)}")
-    return _widget_class()(bench, systems, lay_out_first, k, places, set(superseded), Path(golden), seed)
+    return _widget_class()(bench, systems, lay_out_first, k, places, set(superseded), Path(golden), clustering, seed)
 
 
 def _busiest(bench: Bench) -> str:
@@ -95,10 +98,10 @@ def _widget_class() -> Any:
 
         def __init__(
             self, bench: Bench, systems: list[Run | str], scene: Scene, k: int, places: pl.DataFrame | None,
-            superseded: set[str], golden: Path, seed: int,
+            superseded: set[str], golden: Path, clustering: str, seed: int,
         ) -> None:  # fmt: skip
             self._bench, self._places, self._superseded = bench, places, superseded
-            self._golden, self._seed = golden, seed
+            self._golden, self._clustering, self._seed = golden, clustering, seed
             self._runs = {run.name: run for run in systems if isinstance(run, Run)}
             self._scenes = {scene.scope: scene}
             self._evidence = _evidence(bench)
@@ -148,9 +151,9 @@ def _widget_class() -> Any:
             scene = self.scene
             rows = self._rows if self._picked else np.arange(scene.turns.height)
             labels = np.full(scene.turns.height, -1)
-            labels[rows] = hdbscan_labels(scene.vectors[rows], seed=self._seed)
+            labels[rows] = cluster_labels(scene.vectors[rows], self._clustering, seed=self._seed)
             turns = scene.turns.with_columns(label=pl.Series(labels))
-            self._scenes[scene.scope] = Scene(scene.scope, turns, scene.vectors, cluster_names(turns))
+            self._scenes[scene.scope] = replace(scene, turns=turns, names=cluster_names(turns, scene.language))
             self._show_scene()
             return self.selection
 
@@ -176,7 +179,9 @@ def _widget_class() -> Any:
         def _went(self, change: Mapping[str, Any]) -> None:
             if self.scope not in self._scenes:
                 try:
-                    self._scenes[self.scope] = lay_out(self._bench, self.scope, places=self._places, seed=self._seed)
+                    self._scenes[self.scope] = lay_out(
+                        self._bench, self.scope, places=self._places, clustering=self._clustering, seed=self._seed
+                    )
                 except MemlabError as error:
                     self.problem, self.scope = str(error), change["old"]
                     return

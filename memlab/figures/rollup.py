@@ -1,4 +1,4 @@
-"""Trees of summaries: drawn as an icicle, and what their layers keep."""
+"""Trees of summaries, drawn as an icicle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 
 from memlab.figures import style
 from memlab.figures._plotly import go
-from memlab.figures._text import clean, escape, fit, place, plain, text_px, wrap
+from memlab.figures._text import clean, escape, fit, wrap
 
 _ROW_PX, _LEGIBLE_PX = 26, 10
 _MOST_PX = {"column": 370, "full": 560}
@@ -112,71 +112,3 @@ def _boxed(row: dict[str, Any], edges: np.ndarray, across: int, row_px: float) -
         label = re.sub(_LAST, "", label)
     return style.note(style.broken(lines), edges[row["depth"]], row["middle"], "left middle", xref="x", yref="y",
                       xshift=3, align="left")  # fmt: skip
-
-
-def compression(frame: pl.DataFrame, *, reference: str = "", title: str = "") -> go.Figure:
-    """Draw how much of the evidence each layer of a tree still stands on, over how much shorter it is.
-
-    :param frame: a row a layer, from the bottom up: ``series`` (whose tree), ``layer`` (its name), ``compression``
-        (times shorter than the turns) and ``evidence_kept`` (share), with ``low`` and ``high`` where these are known.
-    :param reference: the series that is drawn as a grey line without names.
-
-    >>> import polars as pl
-    >>> from memlab.figures import rollup
-    >>> layers = {"series": "weeks", "layer": ["session", "week"], "compression": [5.0, 9.0]}
-    >>> len(rollup.compression(pl.DataFrame(layers | {"evidence_kept": [0.6, 0.4]})).data)
-    1
-    """
-    style.need(frame, ("series", "layer", "compression", "evidence_kept"), "compression")
-    names = [name for name in style.series(frame, "series") if name != reference]
-    traces = list[Any]()
-    for name, rows in style.parts(frame, "series"):
-        x, y = rows["compression"], rows["evidence_kept"]
-        if name == reference:
-            traces.append(style.line(x, y, style.named(name), width=1.2, dash="dash"))
-            continue
-        known = {"low", "high"} <= set(rows.columns)
-        bars = style.interval(y, rows["low"], rows["high"], thickness=0.8, width=2) if known else None
-        traces.append(style.marked(x, y, name, names.index(name), text=list(map(plain, rows["layer"])),
-                                   hoverinfo="text+x+y", error_y=bars))  # fmt: skip
-    marks = frame.filter(pl.col("series") != reference)
-    times = np.log10(frame["compression"].to_numpy().astype(float))
-    span = (min(0.0, times.min()) - 0.06, times.max() + 0.2)
-    order = [*names, reference] if reference else names
-
-    def layout_for(px: int) -> dict[str, Any]:
-        high, across = 230, px - 42 - 12
-        scale = np.array([across / (span[1] - span[0]), -high / 1.05])
-        spots = np.column_stack([np.log10(marks["compression"].to_numpy().astype(float)), marks["evidence_kept"]])
-        anchors, every = ((part - [span[0], 1.05]) * scale for part in (spots, _along(frame)))
-        layers = list(map(clean, marks["layer"]))
-        sizes = np.array([(text_px(name, style.SMALL) + 4, 11.0) for name in layers])
-        centres = place(anchors, sizes, every, area=(across, high), radii=(9, 14, 20, 28))
-        tints = [style.darker(style.colour(names.index(name)), 0.15) for name in marks["series"]]
-        notes = [
-            style.note(escape(name), at[0] / across, 1 - at[1] / high, "center middle", font={"color": tint})
-            for name, at, tint in zip(layers, centres, tints, strict=True) if not np.isnan(at[0])
-        ]  # fmt: skip
-        ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if np.log10(tick) <= span[1]]
-        return style.layout(
-            px, title=title, names=list(map(clean, order)) if len(order) > 1 else [], plot_px=high, annotations=notes,
-            xaxis={"type": "log", "range": list(span), "tickvals": ticks, "ticktext": list(map(str, ticks)),
-                   "title": {"text": "times shorter than the turns (log scale)"}},
-            yaxis={"range": [0, 1.05], "tickformat": ".0%", "title": {"text": "evidence that it stands on"}},
-        )  # fmt: skip
-
-    return style.finish(traces, layout_for)
-
-
-def _along(frame: pl.DataFrame) -> np.ndarray:
-    """Give points along the lines and intervals of a frame, which labels should not cover: (m, 2)."""
-    ends = {f"{c}_end": pl.col(c if c in frame.columns else "evidence_kept") for c in ("low", "high")}
-    table = frame.select(pl.col("compression").log10(), "evidence_kept", **ends)
-    parts = []
-    for rows in table.with_columns(frame["series"]).partition_by("series", maintain_order=True):
-        x, y, low, high = rows.drop("series").cast(pl.Float64).to_numpy().T
-        steps = np.linspace(0, len(x) - 1, 30 * len(x))
-        parts.append(np.column_stack([np.interp(steps, np.arange(len(x)), values) for values in (x, y)]))
-        parts += [np.column_stack([x, low + t * (high - low)]) for t in np.linspace(0, 1, 12)]
-    points = np.concatenate(parts)
-    return points[~np.isnan(points).any(axis=1)]

@@ -1,8 +1,6 @@
-"""The index of finished sessions: summaries, entities, facts and relations, made once a session is closed."""
+"""The index of finished sessions: summaries, entities and facts, made once a session is closed."""
 
-from memlab.indexing.batch import EXTRACTIVE
-from memlab.indexing.events import nothing_made, report
-from memlab.indexing.known import attached, resolved
-from memlab.indexing.worker import index, pending, recipe
+from memlab.indexing.known import attached, report, resolved, why_nothing
+from memlab.indexing.worker import EXTRACTIVE, index, pending, recipe
 
-__all__ = ["EXTRACTIVE", "attached", "index", "nothing_made", "pending", "recipe", "report", "resolved"]
+__all__ = ["EXTRACTIVE", "attached", "index", "pending", "recipe", "report", "resolved", "why_nothing"]

@@ -1,8 +1,9 @@
-"""What the index knows, ready to be used: facts resolved, summaries beside their sessions."""
+"""What the index holds, ready to be used: facts resolved, summaries beside their sessions; and what a pass did."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -10,11 +11,13 @@ from datetime import datetime
 import polars as pl
 
 from memlab.embed import Encoder
-from memlab.knowledge import Resolved, resolve, undo
-from memlab.knowledge.people import People, join_people
-from memlab.knowledge.search import candidates, summary_texts
+from memlab.knowledge import Resolved, patterns, recall, resolve, undo
 from memlab.records import Dataset
 from memlab.store import CachedEncoder, MemoryStore
+from memlab.terminal import short
+
+_SAID = re.compile(r"f[0-9a-f]{12}")
+_TOLD = 8
 
 
 def resolved(
@@ -24,62 +27,33 @@ def resolved(
     scopes: Sequence[str] | None = None,
     encoder: Encoder | None = None,
     as_of: datetime | None = None,
-    people: People | None = None,
 ) -> Resolved:
     """Read the facts of a dataset and find out which still hold, without the supersessions that were undone.
 
     :param encoder: matches near-equal wordings too; see :func:`memlab.knowledge.resolve`.
     :param as_of: only what had reached the memory by then counts.
-    :param people: who goes by several names.
     """
     caching = CachedEncoder(store, encoder) if encoder is not None else None
-    facts = join_people(store.knowledge.rows("facts", dataset, scopes=scopes), people or {})
-    state = resolve(facts, encoder=caching, as_of=as_of)
+    state = resolve(store.knowledge.rows("facts", dataset, scopes=scopes), encoder=caching, as_of=as_of)
     for _, *pair, when, why in store.knowledge.undone(dataset, scopes=scopes).iter_rows():
-        old, new = (standing(state.facts, fact) for fact in pair)
+        old, new = (_standing(state.facts, fact) for fact in pair)
         if old and new and state.log.filter(pl.col("old") == old, pl.col("new") == new).height:
             state = undo(state, old, new, now=when, why=why or "")
     return state
 
 
-def standing(facts: pl.DataFrame, fact: str) -> str | None:
-    """Find what now stands for a fact that an undo names: the first saying of it; another where its turn is gone.
-
-    :param facts: rows of :class:`memlab.records.Fact` with ``repeats``, as in :class:`memlab.knowledge.Resolved`.
-    """
+def _standing(facts: pl.DataFrame, fact: str) -> str | None:
+    """Find what now stands for a fact that an undo names: the first saying of it; another where its turn is gone."""
     turn, _, said = fact.rpartition("/")
     same = facts.filter(pl.col("fact_id") == fact)
     if same.is_empty() and _SAID.fullmatch(said):
-        same = facts.filter(
-            pl.col("scope") == turn.partition("/")[0], pl.col("fact_id").str.ends_with(f"/{said}")
-        ).sort(~pl.col("evidence").list.contains(turn), maintain_order=True)
+        its = pl.col("scope") == turn.partition("/")[0], pl.col("fact_id").str.ends_with(f"/{said}")
+        same = facts.filter(*its).sort(~pl.col("evidence").list.contains(turn), maintain_order=True)
     return None if same.is_empty() else str(same.select(pl.coalesce("repeats", "fact_id"))[0, 0])
 
 
-_SAID = re.compile(r"f[0-9a-f]{12}")
-
-
-def dangling(store: MemoryStore, dataset: str) -> list[tuple[str, str]]:
-    """List the undone pairs, old and new, of which one is no longer said anywhere."""
-    undone = store.knowledge.undone(dataset).select("old", "new").rows()
-    if not undone:
-        return []
-    facts = store.knowledge.rows("facts", dataset).with_columns(repeats=None)
-    return [pair for pair in undone if not all(standing(facts, fact) for fact in pair)]
-
-
 def attached(store: MemoryStore, data: Dataset) -> Dataset:
-    """Give a dataset with the summaries of the index on the sessions that have none, for retrieval by summaries.
-
-    >>> import tempfile, memlab
-    >>> from memlab.indexing import attached, index
-    >>> from memlab.store import MemoryStore
-    >>> data = memlab.sample(turns=60)
-    >>> store = MemoryStore.open(tempfile.mkdtemp())
-    >>> _ = store.ingest(data), index(store, data.name)
-    >>> attached(store, data).sessions["summary"].null_count()
-    0
-    """
+    """Give a dataset with the summaries of the index on the sessions that have none, for retrieval by summaries."""
     texts = store.knowledge.rows("summaries", data.name).select("session_id", made="summary")
     sessions = data.sessions.join(texts, on="session_id", how="left", maintain_order="left")
     return replace(data, sessions=sessions.with_columns(summary=pl.coalesce("summary", "made")).drop("made"))
@@ -89,8 +63,56 @@ def remember(
     store: MemoryStore, dataset: str, encoder: Encoder, *, summaries: bool, facts: bool, progress: bool = False
 ) -> None:
     """Put vectors of what the index holds into the store's cache, so that the first question finds them there."""
-    texts = summary_texts(store.knowledge.rows("summaries", dataset)) if summaries else []
+    texts = store.knowledge.rows("summaries", dataset)["summary"].to_list() if summaries else []
     if facts and (known := resolved(store, dataset, encoder=encoder).facts).height:
-        texts += candidates(known, superseded=True)["statement"].to_list()
+        texts += recall.statements(known.filter(pl.col("status") != "repeat")).to_list()
     if texts:
         store.encode(encoder, texts, progress=progress)
+
+
+def report(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list[str]:
+    """Say in lines what a pass did, what the index holds now, why sessions failed, and what no model answered.
+
+    :param events: what :func:`memlab.indexing.index` gave.
+    """
+    numbers = Counter(events["kind"])
+    counted = [f"{numbers[kind]:,} {kind}" for kind in ("created", "updated", "fallback", "failed") if numbers[kind]]
+    holds = [f"{store.knowledge.rows(table, dataset).height:,} {table}" for table in ("summaries", "entities")]
+    known = resolved(store, dataset)
+    facts = known.facts.filter(pl.col("status").is_in(["active", "superseded", "ended", "corrected", "expired"]))
+    active = facts.filter(status="active").height
+    holds.append(f"{facts.height:,} facts, of which {active:,} hold")
+    lines = [f"{dataset}: {', '.join(counted) or 'nothing was due'}; the index holds {', '.join(holds)}"]
+    failed = events.filter(kind="failed").select("session_id", "reason")
+    lines += [f"  {session}: failed: {short(reason or '')}" for session, reason in failed.head(_TOLD).iter_rows()]
+    if failed.height > _TOLD:
+        lines.append(f"  … and {failed.height - _TOLD:,} more; all of them: store.knowledge.events")
+    alone = events.filter((pl.col("kind") == "fallback") | (pl.col("service") == "extractive"))
+    if alone.height:
+        reason = alone["reason"].drop_nulls().head(1).to_list()
+        lines.append(f"  {without_model(alone.height, numbers.total(), *reason)}")
+    for old, new in store.knowledge.undone(dataset).select("old", "new").iter_rows():
+        if not (_standing(known.facts, old) and _standing(known.facts, new)):
+            lines.append(f"  undone: {new} ends {old}: what it names is no longer said")
+    return lines
+
+
+def without_model(n: int, total: int, reason: str = "") -> str:
+    """Say what was made of sessions without a model, what that finds, and how to ask one."""
+    why = f" ({short(reason)})" if reason else ""
+    return (
+        f"{n:,} of {total:,} sessions came from no model{why}: summaries of their own sentences, and "
+        f"{patterns.MEASURED}; --service NAME asks a model"
+    )
+
+
+def why_nothing(store: MemoryStore, dataset: str, scope: str) -> str:
+    """Say of a scope why there is nothing to list: it is not indexed, its sessions failed, or nothing was found."""
+    states = store.knowledge.states(dataset).filter(scope=scope)
+    if states.is_empty():
+        return "is not indexed; memlab index does that"
+    failed = states.filter(status="failed")
+    if failed.height == states.height:
+        return f"has no session that was indexed: {short(failed['reason'][0] or 'it failed')}"
+    reasons = states["reason"].drop_nulls().unique(maintain_order=True).head(3).to_list()
+    return f"is indexed, and nothing was found{' (' + '; '.join(map(short, reasons)) + ')' if reasons else ''}"

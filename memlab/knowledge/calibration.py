@@ -1,16 +1,13 @@
-"""Are stated chances true? Log-loss, Brier score, calibration error, and the table behind a reliability diagram."""
+"""Are stated chances true? Wilson's interval, and the table behind a reliability diagram."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.knowledge.likelihood import losses
 
-_CANDIDATE, _CONFIDENCE = ("family", "fit"), 0.9
+_CANDIDATE = ("family", "fit")
 
 
 def wilson(hits: np.ndarray, n: np.ndarray, *, confidence: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
@@ -70,58 +67,3 @@ def reliability(predictions: pl.DataFrame, *, bins: int = 10, confidence: float 
     n = table["n"].to_numpy()
     low, high = wilson(table["share"].to_numpy() * n, n, confidence=confidence)
     return table.with_columns(pl.Series("low", low), pl.Series("high", high))
-
-
-def scores(predictions: pl.DataFrame) -> pl.DataFrame:
-    """Score candidates on the same observations, overall and by predicate.
-
-    Intervals (90 %) take the groups as independent, not the observations in them (cluster-robust, normal). Differences
-    are paired: each observation under this candidate and under the best fitted one of the same rows. The calibration
-    error is the mean distance of share and chance over the bins of :func:`reliability`, by size (Naeini, Cooper and
-    Hauskrecht, AAAI 2015). It depends on the binning, and is above 0 for a perfect forecast of few observations:
-    compare, do not test.
-
-    :param predictions: see :class:`memlab.knowledge.tuning.Comparison`; all candidates in the same order of rows.
-    :returns: ``predicate`` (null: all), ``family``, ``fit``, ``n``, ``log_loss`` with ``low`` and ``high``, ``brier``,
-        ``ece``, and ``difference`` (of log-loss to the best) with ``difference_low`` and ``difference_high``.
-    """
-    parts: list[tuple[Any, pl.DataFrame]] = [(None, predictions)]
-    if predictions["predicate"].n_unique() > 1:
-        named = predictions.drop_nulls("predicate").partition_by("predicate", as_dict=True, maintain_order=True)
-        parts += [(key[0], part) for key, part in named.items()]
-    rows = [row for predicate, part in parts for row in _scored(predicate, part)]
-    return pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.col("predicate").cast(pl.String))
-
-
-def _scored(predicate: Any, part: pl.DataFrame) -> list[dict[str, Any]]:
-    candidates = part.partition_by(_CANDIDATE, as_dict=True, maintain_order=True)
-    loss = {key: losses(rows["chance"].to_numpy(), rows["still_true"].to_numpy()) for key, rows in candidates.items()}
-    best = min((key for key in loss if key[0] not in ("constant", "default")), key=lambda key: loss[key].mean())
-    table = []
-    for key, rows in candidates.items():
-        group = rows["group"].rank("dense").to_numpy().astype(np.int64) - 1
-        low, high = _interval(loss[key], group)
-        apart_low, apart_high = _interval(loss[key] - loss[best], group)
-        gaps = reliability(rows).select(((pl.col("chance") - pl.col("share")).abs() * pl.col("n")).sum())
-        brier = rows.select(((pl.col("chance") - pl.col("still_true").cast(pl.Float64)) ** 2).mean()).item()
-        table.append(
-            {"predicate": predicate, "family": key[0], "fit": key[1], "n": rows.height,
-             "log_loss": float(loss[key].mean()), "low": low, "high": high,
-             "brier": brier, "ece": gaps.item() / rows.height,
-             "difference": float((loss[key] - loss[best]).mean()),
-             "difference_low": apart_low, "difference_high": apart_high}
-        )  # fmt: skip
-    return table
-
-
-def _interval(values: np.ndarray, group: np.ndarray) -> tuple[float | None, float | None]:
-    """Give the interval of a mean over observations that are independent only between groups."""
-    from scipy.stats import norm
-
-    mean, groups = values.mean(), int(group.max()) + 1
-    if groups < 2:
-        return None, None
-    off = np.bincount(group, weights=values - mean, minlength=groups)
-    error = np.sqrt((off**2).sum() * groups / (groups - 1)) / len(values)
-    half = float(norm.ppf((1 + _CONFIDENCE) / 2) * error)
-    return float(mean - half), float(mean + half)

@@ -14,15 +14,12 @@ from memlab.errors import DataError
 from memlab.knowledge.decay import Accesses, AnyCurve, PlateauLinear
 
 _DAY_US = 86_400_000_000
-_EPOCH = datetime(2000, 1, 1)
 Share = Annotated[float, Field(ge=0, le=1)]
 CurveSetting = Annotated[AnyCurve, Discriminator("family")]
 
 
-class SourceSettings(BaseModel):
+class SourceSettings(BaseModel, extra="forbid", frozen=True):
     """How sure a fact is when it is new, by how it was established."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     stated: Share = 1.0
     system: Share = 0.9
@@ -63,36 +60,27 @@ class ConfidenceSettings(BaseModel):
             return cls.model_validate(dict(table))
         except ValidationError as error:
             first = error.errors()[0]
-            name = ".".join(map(str, ("confidence", *first["loc"])))
-            names = ", ".join(cls.model_fields)
+            name, names = ".".join(map(str, ("confidence", *first["loc"]))), ", ".join(cls.model_fields)
             raise DataError(f"setting {name!r}: {first['msg']}; the table [confidence] has {names}") from None
-
-
-IN_TENSION = 0.5
-"""What is left of the confidence of "loves steak" beside "does not eat meat"."""
 
 
 def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | None = None) -> pl.DataFrame:
     """Say how sure each fact is at ``now``: base(source) · reinforcement · retention, and 0 if superseded.
 
     The product is clipped to [0, 1]: reinforcement can lift it above 1, so for a stated and fresh fact repetition
-    changes nothing, and later it makes up for age. What stands in ``tension`` with another fact counts half. The score
-    is for ranking; it is a probability only where base and reinforcement are 1 and the curve was fitted.
-
-    What happened after ``now`` is not yet known: such accesses do not count, and a ``last_access`` later than ``now``
-    (a clock that was off) is an age of 0. Without any time the retention is the setting ``undated``.
+    changes nothing, and later it makes up for age. The score is for ranking; it is a probability only where base and
+    reinforcement are 1 and the curve was fitted. What happened after ``now`` is not yet known; without any time the
+    retention is the setting ``undated``.
 
     :param facts: ``source``, ``n_reinforced`` (repetitions after the first), ``last_access``, ``superseded``; also
-        ``predicate`` where settings have curves by predicate, and ``accesses`` (a list of times, read where there is
-        one: its latest stands in for a missing ``last_access``, and base-level activation takes all).
+        ``predicate`` where settings have curves by predicate, and ``accesses`` (a list of times), where it is known.
     :param now: when the facts are read; with a time zone if the column has one.
     :param settings: the constants; those of memlab where not given.
     :returns: the facts in their order with ``age_days`` (null where not known), ``base``, ``reinforcement``,
         ``retention`` and ``confidence``.
-    :raises DataError: for a missing column, an unknown source, a missing or negative count, or times that are zoned on
-        one side only.
+    :raises DataError: for a missing column, an unknown source, or times that are zoned on one side only.
 
-    >>> from datetime import datetime, timedelta
+    >>> from datetime import datetime
     >>> import polars as pl
     >>> from memlab.knowledge import confidence
     >>> facts = pl.DataFrame({"source": ["stated", "inferred"], "n_reinforced": [0, 2], "superseded": [False, False]})
@@ -103,21 +91,19 @@ def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | 
     [0.5, 0.3]
     """
     settings = settings or ConfidenceSettings()
-    _check(facts, now, settings)
+    _check(facts, now, by_predicate=bool(settings.decay_by_predicate))
     accesses, age = _ages(facts, now)
     dated = ~np.isnan(age)
-    age_days = np.where(dated, age, 0.0)
-    retention = settings.decay.retention(age_days, accesses)
+    known = np.where(dated, age, 0.0)
+    retention = settings.decay.retention(known, accesses)
     for predicate, curve in settings.decay_by_predicate.items():
         its = facts["predicate"].eq_missing(pl.Series([predicate])).to_numpy()
-        retention = np.where(its, curve.retention(age_days, accesses), retention)
+        retention = np.where(its, curve.retention(known, accesses), retention)
     retention = np.where(dated, retention, settings.undated)
     base = facts["source"].cast(pl.String).replace_strict(settings.base.model_dump(), return_dtype=pl.Float64)
     lift = 1.0 + settings.reinforcement_step * facts["n_reinforced"].to_numpy()
     lift = np.minimum(lift, settings.reinforcement_limit)
     value = np.clip(base.to_numpy() * lift * retention, 0.0, 1.0)
-    if "tension" in facts.columns:
-        value = np.where(facts["tension"].is_not_null().to_numpy(), value * IN_TENSION, value)
     return facts.with_columns(
         pl.Series("age_days", age).fill_nan(None),
         base.alias("base"),
@@ -127,34 +113,15 @@ def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | 
     )
 
 
-def need_scored(facts: pl.DataFrame, *names: str) -> None:
-    """Refuse facts that were not resolved and scored.
-
-    :raises DataError: naming the first column that is missing.
-    """
-    missing = [name for name in (*names, "confidence") if name not in facts.columns]
-    if missing:
-        raise DataError(
-            f"facts have no column {missing[0]!r}; give the facts of knowledge.resolve, scored by confidence.score"
-        )
-
-
 def trajectory(
-    curves: Mapping[str, AnyCurve],
-    *,
-    accesses_days: Sequence[float] = (0.0,),
-    source: str = "stated",
-    days: int = 365,
-    settings: ConfidenceSettings | None = None,
+    curves: Mapping[str, AnyCurve], *, accesses_days: Sequence[float] = (0.0,), source: str = "stated", days: int = 365
 ) -> pl.DataFrame:
     """Follow the confidence of one fact over time under several curves, with its repetitions as jumps.
 
     :param curves: by the name to show.
     :param accesses_days: when the fact was heard, in days; the first is when it became known, the others reinforce.
     :param days: how long to follow it.
-    :param settings: base and reinforcement; the curves in it are not read.
     :returns: ``family``, ``day``, ``n_reinforced``, ``retention`` and ``confidence``; two rows at a jump.
-    :raises DataError: for an unknown source or no access.
 
     >>> from memlab.knowledge import confidence
     >>> from memlab.knowledge.decay import Exponential
@@ -162,55 +129,37 @@ def trajectory(
     >>> path.filter(day=100)["confidence"].to_list()
     [0.5, 1.0]
     """
-    settings, heard = settings or ConfidenceSettings(), sorted(accesses_days)
-    if not heard or source not in SourceSettings.model_fields:
-        sources = ", ".join(SourceSettings.model_fields)
-        raise DataError(f"a trajectory needs an access and one source of {sources}; found {len(heard)} and {source!r}")
-    jumps = [day for day in heard[1:] if day <= heard[0] + days]
+    heard, end = sorted(accesses_days), datetime(2000, 1, 1)
     # A jump is a row that does not know of the access yet, and a row that does.
     moments = {(heard[0] + day, True) for day in range(days + 1)}
-    moments |= {(day, late) for day in jumps for late in (False, True)}
-    rows = []
-    for day, late in sorted(moments):
-        ages = [day - access for access in heard if access < day or (late and access == day)]
-        rows.append((float(day), len(ages) - 1, [_EPOCH - timedelta(days=age) for age in ages]))
+    moments |= {(day, late) for day in heard[1:] if day <= heard[0] + days for late in (False, True)}
+    known = {(day, late): [a for a in heard if a < day or (late and a == day)] for day, late in sorted(moments)}
+    rows = [
+        (float(day), len(its) - 1, [end - timedelta(days=day - access) for access in its])
+        for (day, _), its in known.items()
+    ]
     facts = pl.DataFrame(rows, schema=["day", "n_reinforced", "accesses"], orient="row").with_columns(
         source=pl.lit(source), superseded=False, last_access=pl.col("accesses").list.max()
     )
-    paths = []
-    for name, curve in curves.items():
-        chosen = settings.model_copy(update={"decay": curve, "decay_by_predicate": {}})
-        path = score(facts, now=_EPOCH, settings=chosen).with_columns(family=pl.lit(name))
-        paths.append(path.select("family", "day", "n_reinforced", "retention", "confidence"))
-    return pl.concat(paths)
+    paths = [
+        score(facts, now=end, settings=ConfidenceSettings(decay=curve)).with_columns(family=pl.lit(name))
+        for name, curve in curves.items()
+    ]
+    return pl.concat(paths).select("family", "day", "n_reinforced", "retention", "confidence")
 
 
-def _check(facts: pl.DataFrame, now: datetime, settings: ConfidenceSettings) -> None:
-    needed = ["source", "n_reinforced", "last_access", "superseded", *["predicate"] * bool(settings.decay_by_predicate)]
+def _check(facts: pl.DataFrame, now: datetime, *, by_predicate: bool) -> None:
+    needed = ["source", "n_reinforced", "last_access", "superseded", *["predicate"] * by_predicate]
     missing = [name for name in needed if name not in facts.columns]
     if missing:
-        columns = ", ".join(facts.columns)
-        raise DataError(f"confidence needs the column(s) {', '.join(missing)}; the frame has {columns}")
+        raise DataError(f"confidence needs the column(s) {', '.join(missing)}; the frame has {facts.columns}")
     sources = list(SourceSettings.model_fields)
-    faults = {
-        "source": (~pl.col("source").cast(pl.String).is_in(sources), f"one of {', '.join(sources)}"),
-        "n_reinforced": (pl.col("n_reinforced") < 0, "a count from 0"),
-        "superseded": (pl.lit(False), "true or false"),
-    }
-    for name, (fault, expected) in faults.items():
-        wrong = facts.filter(fault | pl.col(name).is_null())[name]
-        if wrong.len():
-            raise DataError(f"{name} is {wrong[0]!r} in {wrong.len()} facts; expected {expected}")
-    for name in ("last_access", "accesses"):
-        kind: Any = facts.schema.get(name, pl.Null())
-        kind = kind.inner if isinstance(kind, pl.List) else kind
-        if isinstance(kind, pl.Null):
-            continue
-        if not isinstance(kind, pl.Datetime):
-            raise DataError(f"{name} is of type {kind}; expected times")
-        if (kind.time_zone is None) != (now.tzinfo is None):
-            zone = kind.time_zone or "no time zone"
-            raise DataError(f"{name} has {zone} and now is {now.isoformat()}; give both with a time zone or neither")
+    wrong = facts.filter(~pl.col("source").cast(pl.String).is_in(sources).fill_null(False))["source"]
+    if wrong.len():
+        raise DataError(f"source is {wrong[0]!r} in {wrong.len()} facts; expected one of {', '.join(sources)}")
+    kind = facts.schema["last_access"]
+    if isinstance(kind, pl.Datetime) and (kind.time_zone is None) != (now.tzinfo is None):
+        raise DataError(f"last_access has {kind.time_zone or 'no time zone'} and now is {now.isoformat()}")
 
 
 def _ages(facts: pl.DataFrame, now: datetime) -> tuple[Accesses | None, np.ndarray]:
@@ -224,7 +173,11 @@ def _ages(facts: pl.DataFrame, now: datetime) -> tuple[Accesses | None, np.ndarr
     if facts.schema.get("accesses", pl.Null()) in (pl.Null, pl.List(pl.Null)):
         return None, age.clip(0).fill_null(np.nan).to_numpy()
     ages = pl.col("accesses").list.eval(days(pl.element())).list.eval(pl.element().filter(pl.element() >= 0))
-    lists = facts.select(age=age, ages=ages)
-    latest = pl.coalesce(pl.col("ages").list.min(), pl.col("age").clip(0))
-    age = lists.select(pl.when(pl.col("age") >= 0).then("age").otherwise(latest)).to_series()
-    return Accesses.of(lists["ages"], age.fill_null(0).to_numpy()), age.fill_null(np.nan).to_numpy()
+    lists = facts.select(age=age, ages=ages).with_row_index("row")
+    last = (
+        pl.when(pl.col("age") >= 0).then("age").otherwise(pl.coalesce(pl.col("ages").list.min(), pl.col("age").clip(0)))
+    )
+    age = lists.select(last).to_series()
+    flat = lists.select("row", "ages", last=age.fill_null(0)).explode("ages", empty_as_null=True)
+    each = flat["ages"].fill_null(flat["last"]).to_numpy()
+    return Accesses(flat["row"].cast(pl.Int64).to_numpy(), each), age.fill_null(np.nan).to_numpy()

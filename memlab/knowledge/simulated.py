@@ -15,8 +15,8 @@ from types import MappingProxyType
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.knowledge.labels import COLUMNS
-from memlab.knowledge.supersession import Resolved, believed
+from memlab.knowledge.supersession import Resolved, active
+from memlab.knowledge.tuning import LABELS
 from memlab.records import TIMESTAMP, Fact, frame
 
 START = datetime(2023, 1, 1, 8, tzinfo=UTC)
@@ -85,18 +85,18 @@ def observations(facts: pl.DataFrame, truth: pl.DataFrame, *, dates: Sequence[da
 
     A value that is looked at on several dates is one ``fact_id``.
 
-    :returns: the columns of :func:`memlab.knowledge.labels.read`.
+    :returns: the columns of :func:`memlab.knowledge.tuning.read_labels`.
 
     >>> from memlab.knowledge import simulated, tuning
     >>> facts, truth = simulated.simulate(4_000, seed=1, hazards={"lives in": 1.0})
     >>> seen = simulated.observations(facts, truth, dates=[facts["asserted_at"].max()])
-    >>> fitted = tuning.fit_curves(seen, "exponential", intervals=False).pooled.curve
+    >>> fitted = tuning.fit(seen, "exponential", intervals=False).curve
     >>> 150 < fitted.half_life_days < 400  # the true one: 365 · ln 2 = 253
     True
     """
     columns = facts.select("fact_id", "predicate", "asserted_at")
     stated = truth.join(columns, on="fact_id", maintain_order="left")
-    parts = [pl.DataFrame(schema=COLUMNS)]
+    parts = [pl.DataFrame(schema=LABELS)]
     for date in dates:
         ages = stated.with_columns(age=(pl.lit(date) - pl.col("asserted_at")).dt.total_microseconds() / _DAY_US)
         ages = ages.filter(pl.col("age") >= 0).filter(pl.col("from") == pl.col("from").max().over("slot"))
@@ -104,7 +104,7 @@ def observations(facts: pl.DataFrame, truth: pl.DataFrame, *, dates: Sequence[da
             age_days=pl.col("age").min(), accesses_days=pl.col("age").sort()
         )
         fact = pl.format("{}/{}", "slot", "value")
-        parts.append(seen.with_columns(fact_id=fact, still_true=pl.col("until") > date).select(list(COLUMNS)))
+        parts.append(seen.with_columns(fact_id=fact, still_true=pl.col("until") > date).select(list(LABELS)))
     return pl.concat(parts)
 
 
@@ -118,7 +118,7 @@ def score(resolved: Sequence[tuple[datetime, Resolved]], facts: pl.DataFrame, tr
     rows = []
     for date, result in resolved:
         true = holding(facts, truth, date)
-        active = believed(result, as_of=date).select("fact_id").join(truth, on="fact_id").select("slot", "value")
-        hits = active.unique().join(true, on=["slot", "value"], how="semi").height
-        rows.append((date, true.height, active.height, hits / max(active.height, 1), hits / max(true.height, 1)))
+        held = active(result, as_of=date).select("fact_id").join(truth, on="fact_id").select("slot", "value")
+        hits = held.unique().join(true, on=["slot", "value"], how="semi").height
+        rows.append((date, true.height, held.height, hits / max(held.height, 1), hits / max(true.height, 1)))
     return pl.DataFrame(rows, schema=["date", "true", "active", "precision", "recall"], orient="row")

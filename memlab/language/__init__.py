@@ -15,7 +15,6 @@ Text comes in; words, spans and values go out. No other room holds a list of wor
 - ``parts``: the things that a question joins, compares or lists, each as a question of its own.
 - ``clauses``: what a sentence leaves short, written out, and the words that only lead into it.
 - ``statements``: the lists of words that are kept as data, by name.
-- ``leaning``: words and patterns by which a question leans on what was said before it.
 - ``names``: names in sentences, with what speaks for their type.
 - ``nouns``: noun phrases, by parts of speech.
 - ``verbs``: common verbs and their forms.

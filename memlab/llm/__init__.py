@@ -1,14 +1,16 @@
 """Language-model services: any OpenAI-compatible HTTP endpoint, and nothing unless the user named one.
 
-In go a :class:`Service` (``service``: where it is, and its client) and texts; out come answers of a given shape
-(``chat``) or vectors (``embeddings``).
+:func:`ask` takes :class:`Request` and gives :class:`Answer`, from a :class:`Service` or from a recording of what one
+answered; :func:`embeddings` gives vectors.
 """
 
-from memlab.llm.chat import Cost, Outcome, answers, chat
+from memlab.llm.ask import RECORDED, ask, check, cost
+from memlab.llm.chat import Cost, Outcome, answers, chat, client
 from memlab.llm.embeddings import BATCH_CHARS, BATCH_TEXTS, batches, embeddings
-from memlab.llm.service import Service, client, configured
+from memlab.llm.request import Answer, Request, unanswered
+from memlab.llm.service import Service, configured
 
 __all__ = [
-    "BATCH_CHARS", "BATCH_TEXTS", "Cost", "Outcome", "Service", "answers", "batches", "chat", "client", "configured",
-    "embeddings",
+    "BATCH_CHARS", "BATCH_TEXTS", "RECORDED", "Answer", "Cost", "Outcome", "Request", "Service", "answers", "ask",
+    "batches", "chat", "check", "client", "configured", "cost", "embeddings", "unanswered",
 ]  # fmt: skip

@@ -13,12 +13,13 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 from tqdm import tqdm
 
 from memlab.errors import DataError, ModelError
-from memlab.llm.service import Service, client, explain, redact, where
+from memlab.llm.service import Service, api_key, redact, where
 
 THREADS = 4
 ATTEMPTS = 2
@@ -36,6 +37,30 @@ _SECRET = 12  # characters: what is shorter, such as "ollama", is a word that an
 _LOCK = Lock()
 
 Answer = TypeVar("Answer", bound=BaseModel)
+
+
+def client(service: Service) -> Any:
+    """Make the ``openai`` client of a service.
+
+    :raises ModelError: when the client is not installed, the address is none, or the key's variable is not set.
+    """
+    try:
+        from openai import OpenAI
+    except ImportError as error:
+        raise ModelError(
+            f'service {service.name!r} needs the openai client, which is not installed; run: pip install "memlab[llm]"'
+        ) from error
+    if urlsplit(service.base_url).scheme not in ("http", "https"):
+        raise ModelError(f"{where(service)}: base_url is no address; expected http://… or https://…")
+    key = api_key(service)
+    return OpenAI(base_url=service.base_url, api_key=key, timeout=service.timeout, max_retries=service.max_retries)
+
+
+def explain(error: Exception) -> str:
+    """Say what the client's error was, the low-level cause with it."""
+    text = f"{type(error).__name__}: {error}"
+    cause = error.__cause__
+    return text if cause is None or str(cause) in text else f"{text} ({type(cause).__name__}: {cause})"
 
 
 @dataclass(frozen=True)

@@ -2,38 +2,52 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
 from memlab.errors import ModelError
-from memlab.llm.service import Service, client, explain, redact, where
+from memlab.llm.service import Service, redact, where
 
 # What one request holds: servers refuse bodies that are much larger.
 BATCH_TEXTS = 64
 BATCH_CHARS = 100_000
+MAX_BYTES = 32_000_000  # of one answer: 64 vectors of some 20,000 numbers
 
 
-def embeddings(service: Service, texts: Sequence[str], *, using: Any | None = None) -> np.ndarray:
+class _Vector(BaseModel):
+    index: int | None = None
+    embedding: Annotated[list[FiniteFloat], Field(min_length=1)]
+
+
+class _Vectors(BaseModel):
+    data: list[_Vector]
+
+
+def embeddings(service: Service, texts: Sequence[str]) -> np.ndarray:
     """Embed texts through a service.
 
     :param texts: n texts that are not empty.
-    :param using: a client of this service, from :func:`client`, to use again.
     :returns: (n, dim) float32 as the service gave them, in the order of the texts; (0, 0) for no texts.
-    :raises ModelError: when the service fails after its retries, or answers with missing rows, rows of different
-        width or numbers that are not finite.
+    :raises ModelError: when the service cannot be asked, fails after its retries, or answers with missing rows, rows
+        of different width or numbers that are not finite.
     """
     if not texts:
         return np.empty((0, 0), dtype=np.float32)
-    opened = using if using is not None else client(service)
-    parts: list[np.ndarray] = []
-    for batch in batches(texts):
-        parts.append(_rows(service, _request(service, opened, batch), batch))
-        if parts[-1].shape[1] != parts[0].shape[1]:
-            widths = f"{parts[0].shape[1]} numbers, then {parts[-1].shape[1]}"
-            raise ModelError(f"{where(service)} gave vectors of {widths}; expected one width: is it one model?")
+    from memlab.llm import wire
+
+    client = wire.client(service, limit=MAX_BYTES)
+
+    async def ask() -> list[np.ndarray]:
+        async with client:
+            return [_vectors(service, await _embed(client, service, batch), len(batch)) for batch in batches(texts)]
+
+    parts = wire.run(ask)
+    widths = {part.shape[1] for part in parts}
+    if len(widths) > 1:
+        raise ModelError(f"{where(service)} gave vectors of widths {sorted(widths)}; expected one: is it one model?")
     return np.concatenate(parts)
 
 
@@ -56,45 +70,38 @@ def batches(texts: Sequence[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _request(service: Service, opened: Any, batch: list[str]) -> Any:
-    from openai import OpenAIError
+async def _embed(client: Any, service: Service, batch: list[str]) -> bytes:
+    from memlab.llm import wire
 
+    sent = [text.encode("utf-8", "replace").decode() for text in batch]
     try:
         # Plain floats: the client's own default, base64, is not understood by every server.
-        raw = opened.embeddings.with_raw_response.create(model=service.model, input=batch, encoding_format="float")
-        return raw.http_response.json()
-    except OpenAIError as error:
-        failure = explain(error)
-    except ValueError as error:
-        failure = f"an answer that is no JSON ({error})"
-    # Outside the handlers, so that no chained exception shows the request with its key.
-    raise ModelError(f"{where(service)} failed on {len(batch)} texts: {redact(opened.api_key, failure)}")
+        raw = await client.embeddings.with_raw_response.create(model=service.model, input=sent, encoding_format="float")
+        return raw.http_response.content
+    except wire.OpenAIError as error:
+        failure = redact(client.api_key, wire.explain(error))
+    # Outside the handler, so that no chained exception shows the request with its key.
+    raise ModelError(f"{where(service)} failed on {len(batch)} texts: {failure}")
 
 
-def _rows(service: Service, answer: Any, batch: list[str]) -> np.ndarray:
-    """Read the vectors off an answer, in the order of the request."""
-    n = len(batch)
-    data = answer.get("data") if isinstance(answer, dict) else None
-    if not isinstance(data, list) or not all(isinstance(d, dict) for d in data):
-        # Not the answer itself, which may echo the request with its key.
-        shape = f"an object with {sorted(answer)[:5]}" if isinstance(answer, dict) else type(answer).__name__
-        raise ModelError(f"{where(service)} answered {shape}; expected an object with a list 'data' of embeddings")
-    # Some servers leave the index out; their rows are in order.
-    place = [d.get("index", i) for i, d in enumerate(data)]
-    if len(data) != n or sorted(place, key=repr) != sorted(range(n), key=repr):
-        raise ModelError(
-            f"{where(service)} gave {len(data)} vectors, with indexes {place[:8]}, for {n} texts; "
-            "expected one for each text"
-        )
-    rows = [data[i].get("embedding") for i in np.argsort(place)]
-    widths = {len(r) if isinstance(r, list) else None for r in rows}
-    if len(widths) != 1 or not next(iter(widths)):
-        raise ModelError(f"{where(service)} gave vectors of widths {sorted(map(str, widths))}; expected one width")
+def _vectors(service: Service, body: bytes, n: int) -> np.ndarray:
+    """Read n vectors off an answer, in the order of the request; some servers leave the index out."""
     try:
-        with np.errstate(over="ignore"):
-            vectors = np.array(rows, dtype=np.float32)
-    except (TypeError, ValueError):
-        vectors = np.full((n, 1), math.nan, dtype=np.float32)
-    if vectors.ndim != 2 or not np.isfinite(vectors).all():
-        raise ModelError(f"{where(service)} gave a vector with NaN, infinity or no number; expected finite numbers")
+        rows = _Vectors.model_validate_json(body).data
+    except ValidationError as error:
+        # Never the answer itself, which may echo the request with its key.
+        wrong = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        place = ".".join(map(str, wrong["loc"])) or "the answer"
+        raise ModelError(f"{where(service)} answered no embeddings ({place}: {wrong['msg']})") from None
+    order = [i if row.index is None else row.index for i, row in enumerate(rows)]
+    widths = {len(row.embedding) for row in rows}
+    if sorted(order) != list(range(n)) or len(widths) != 1:
+        raise ModelError(
+            f"{where(service)} gave {len(rows)} vectors of widths {sorted(widths)[:8]} and indexes {order[:8]} for {n} "
+            "texts; expected one vector for each text, all of one width"
+        )
+    with np.errstate(over="ignore"):
+        vectors = np.array([rows[i].embedding for i in np.argsort(order)], dtype=np.float32)
+    if not np.isfinite(vectors).all():
+        raise ModelError(f"{where(service)} gave a vector with infinity; expected finite numbers")
     return vectors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.context.tokens import counted
+from memlab.conversation.tokens import counted
 from memlab.memories.collecting import Returned
 
 

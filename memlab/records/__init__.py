@@ -13,7 +13,7 @@ question  ``<scope>/q<i>`` or native  ``conv-26/q0``
 """
 
 from memlab.records.dataset import Dataset, concat
-from memlab.records.knowledge import Entity, Fact, IndexEvent, IndexState, Node, Relation, Summary
+from memlab.records.knowledge import Entity, Fact, IndexEvent, IndexState, Node, Summary
 from memlab.records.rows import (
     TIMESTAMP,
     Annotation,
@@ -41,6 +41,6 @@ from memlab.records.runs import (
 
 __all__ = [
     "LEVELS", "RUN_SCHEMA", "TIMESTAMP", "Annotation", "Dataset", "Entity", "Fact", "IndexEvent", "IndexState", "Issue",
-    "Level", "Node", "Qrels", "Question", "Relation", "Run", "Session", "Summary", "Turn", "concat", "frame", "id_part",
+    "Level", "Node", "Qrels", "Question", "Run", "Session", "Summary", "Turn", "concat", "frame", "id_part",
     "qrels", "raw_part", "run_from_scores", "schema", "session_of", "strictly_decreasing", "top",
 ]  # fmt: skip

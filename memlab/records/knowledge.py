@@ -55,23 +55,6 @@ class Entity:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
-    """How two entities of a session belong together.
-
-    :param subject: name of the entity that the relation goes from; ``object`` is that of the one it goes to.
-    :param predicate: the relation: ``sister of``, ``works at``.
-    """
-
-    relation_id: str
-    scope: str
-    session_id: str
-    subject: str
-    predicate: str
-    object: str
-    evidence: list[str]
-
-
-@dataclass(frozen=True, slots=True)
 class Summary:
     """What a session was about. Each list of texts has beside it the ids of the turns that each text stands on.
 
@@ -112,12 +95,13 @@ class Summary:
 class IndexState:
     """Where a session stands with the index: what the last attempt came to.
 
-    :param status: ``indexed``, ``failed``, or ``skipped`` where the session is too small.
+    :param status: ``indexed``; ``fallback`` where a model was asked in vain, so that it is due again; ``failed``.
     :param version: the recipe of the last attempt; ``digest`` is the hash of the turns that it read.
     :param generation: names the rows that count for this session; those of an attempt that was cut off never do.
     :param attempts: how often this recipe was tried on these turns.
     :param reason: why it failed or was skipped, or why another service than the one asked made it.
     :param service: what made the rows of ``generation``.
+    :param turns: the turns that those rows were made of: id, a space, and the hash of the text.
     """
 
     session_id: str
@@ -130,15 +114,16 @@ class IndexState:
     reason: str | None
     service: str | None
     at: datetime | None
+    turns: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class IndexEvent:
     """Something that happened to a session in the index.
 
-    :param kind: ``created``, ``updated``, ``failed``, ``skipped`` or ``fallback``.
+    :param kind: ``created``, ``updated``, ``failed`` or ``fallback``.
     :param seconds: how long the session took, its share of its batch.
-    :param reason: for a failure, a skip or a fallback, why.
+    :param reason: for a failure or a fallback, why; otherwise what was left out, and why.
     """
 
     event_id: str
@@ -154,19 +139,24 @@ class IndexEvent:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A summary in a tree over the turns of a scope, or a leaf of it.
+    """A summary that stands on other summaries: of a session, a week, a month, or a cluster.
 
-    :param node_id: unique; opaque; names what the node was made from, so that equal inputs give equal ids.
-    :param level: 0 for a leaf; else one more than its children.
-    :param kind: ``turn``, ``session``, ``cluster``, ``day``, ``week`` or ``month``.
+    :param node_id: unique; opaque; of a session its own id, else the key of what it was written of, so that equal
+        inputs give equal ids.
+    :param level: 0 for sessions, 1 for weeks and for clusters of turns; else one more than its children.
+    :param kind: ``session``, ``week``, ``month`` or ``cluster``.
     :param text: the sentences, joined; ``evidence`` has for each the ids of the turns that it stands on.
     :param parent: the node above; of several in a soft grouping, the one it belongs to most. ``None`` at the top.
-    :param children: the nodes below in order of time, also those that belong to another parent more.
+    :param children: the nodes below in order of time, also those that belong to another parent more; of the lowest
+        clusters turns.
     :param turns: ids of all turns below, in order of time.
+    :param start: of the first of them, in UTC; ``end`` of the last.
     :param method: how its children were put together: ``mixture``, ``chunks``, ``weeks (Europe/Oslo)`` …
-    :param service: what wrote the sentences: ``source`` (they are turns), ``extractive``, ``given``, or the name of a
-        language-model service.
-    :param decisions: what was decided; as ``open_questions``, only where nodes follow time.
+    :param service: what wrote the sentences: ``extractive``, or the name of a language-model service.
+    :param topics: keywords, most telling first.
+    :param carried_on: what goes on from the period before; as ``decisions`` and ``open_questions``, not of clusters.
+    :param dropped: sentences of the model that were left out: they name entries that are not there.
+    :param reason: why it is extractive though a model was asked; empty otherwise.
     """
 
     node_id: str
@@ -184,7 +174,11 @@ class Node:
     method: str
     service: str
     topics: list[str]
+    carried_on: list[str]
+    carried_on_evidence: list[list[str]]
     decisions: list[str]
     decision_evidence: list[list[str]]
     open_questions: list[str]
     open_question_evidence: list[list[str]]
+    dropped: int = 0
+    reason: str = ""

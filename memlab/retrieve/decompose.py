@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 
 import polars as pl
 from pydantic import BaseModel
 
+from memlab import llm
 from memlab.errors import at_least
 from memlab.language.analysis import english
 from memlab.language.parts import question_parts
@@ -74,7 +78,7 @@ def decompose(
     :param windows: stretches of equally many sessions that the time of each scope is cut into, at most one a session;
         0 for none.
     :param depth: turns that a facet may bring.
-    :param service: name of a language model of the settings that splits the questions; ``None`` for the rules.
+    :param service: a language model that splits the questions, see :func:`memlab.llm.ask`; ``None`` for the rules.
     :raises DataError: for a ranking of sessions, or counts or a weight that cannot be used.
 
     Source: Perez, Lewis, Yih, Cho and Kiela, Unsupervised Question Decomposition (EMNLP 2020), for the parts;
@@ -131,17 +135,25 @@ def _windowed(run: Run, bench: Bench, windows: int) -> pl.DataFrame:
     )
 
 
-class _Split(BaseModel, extra="forbid"):
+class Split(BaseModel, extra="forbid"):
     """What a language model answers."""
 
     questions: list[str]
 
 
-def _written(queries: pl.DataFrame, service: str) -> pl.DataFrame:
-    """Let a language model split questions; one that it gives no good answer to is asked as it is."""
-    from memlab.llm import chat, configured
+def requests(questions: Sequence[str]) -> list[llm.Request]:
+    """Write what a model is asked for each question; its answers are :class:`Split`."""
+    return [
+        llm.Request("decompose", 1, (text,), json.dumps({"question": text}, ensure_ascii=False), Split, _TASK)
+        for text in questions
+    ]
 
-    answers = chat(configured(service), queries["text"].to_list(), _Split, system=_TASK, required=False)
-    split = [[] if answer is None else answer.questions[:MOST] for answer in answers]
+
+def _written(queries: pl.DataFrame, service: str) -> pl.DataFrame:
+    """Let a language model split questions; one that it gives no answer to is asked as it is."""
+    answers = llm.ask(requests(queries["text"].to_list()), service)
+    if line := llm.unanswered(answers, "decompositions"):
+        warnings.warn(line, stacklevel=3)
+    split = [[] if answer.value is None else answer.value.questions[:MOST] for answer in answers]
     texts = pl.Series("text", split, dtype=pl.List(pl.String))
     return queries.select("query_id", texts).explode("text").filter(pl.col("text") != "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -48,7 +50,7 @@ def expand(
     run: Run,
     bench: Bench,
     *,
-    service: str | None = None,
+    service: str = llm.RECORDED,
     kinds: Sequence[str] = KINDS,
     weight: float = 0.5,
     guard: bool = True,
@@ -58,14 +60,14 @@ def expand(
 
     Each kind of expansion has the search that it suits: keywords (``lex``) go to BM25; a paraphrase (``vec``) and a
     hypothetical turn that answers the question (``hyde``) to the embeddings, the latter as a document, averaged with
-    the question. A question that the model gives no usable answer for keeps its ranking, with a warning.
+    the question. A question without an answer of the model keeps its ranking, with a warning.
 
-    :param service: name of a service of the settings, ``[llm.services.NAME]``; may be left out where there is one.
+    :param service: what writes them, see :func:`memlab.llm.ask`.
     :param kinds: which of ``lex``, ``vec`` and ``hyde``.
     :param weight: of an expansion's list; the run's own list weighs 1.
     :param guard: protect the first three places of the run, see :func:`memlab.retrieve.rrf`.
     :raises DataError: for an unknown kind, a negative weight, or ``vec`` or ``hyde`` without an encoder.
-    :raises ModelError: when no such service is set, or it fails.
+    :raises ModelError: when no such service is set.
 
     Source: typed expansions: the search tool qmd; ``hyde``: Gao et al., Precise Zero-Shot Dense Retrieval without
     Relevance Labels (ACL 2023).
@@ -83,7 +85,7 @@ def expand(
     if {"vec", "hyde"} & set(kinds) and bench.encoder is None:
         raise DataError("expansions of kind vec and hyde are embedded: make the bench with an encoder, or use 'lex'")
     asked = bench.queries.join(run.frame.select("query_id").unique(), on="query_id", how="semi")
-    written = _written(asked, llm.configured(service))
+    written = _written(asked, service)
     lists = [
         _hypothetical(bench, written, k)
         if kind == "hyde"
@@ -93,11 +95,21 @@ def expand(
     return joined(run, bench, pl.concat(lists), weight=weight, guard=guard, k=k)
 
 
-def _written(asked: pl.DataFrame, service: llm.Service) -> pl.DataFrame:
-    """Ask the model: ``query_id``, ``lex``, ``vec``, ``hyde`` of the questions that it answers well."""
-    answers = llm.chat(service, asked["text"].to_list(), Expansion, system=INSTRUCTION, required=False)
+def requests(questions: Sequence[str]) -> list[llm.Request]:
+    """Write what a model is asked for each question; its answers are :class:`Expansion`."""
+    return [
+        llm.Request("expand", 1, (text,), json.dumps({"question": text}, ensure_ascii=False), Expansion, INSTRUCTION)
+        for text in questions
+    ]
+
+
+def _written(asked: pl.DataFrame, service: str) -> pl.DataFrame:
+    """Ask the model: ``query_id``, ``lex``, ``vec``, ``hyde`` of the questions that it answers."""
+    answers = llm.ask(requests(asked["text"].to_list()), service)
+    if line := llm.unanswered(answers, "expansions"):
+        warnings.warn(line, stacklevel=3)
     both = zip(asked["query_id"], answers, strict=True)
-    rows = [{"query_id": query, **answer.model_dump()} for query, answer in both if answer is not None]
+    rows = [{"query_id": query, **answer.value.model_dump()} for query, answer in both if answer.value is not None]
     return pl.DataFrame(rows, schema=dict.fromkeys(("query_id", *KINDS), pl.String()))
 
 
@@ -149,7 +161,7 @@ def hyde(
     run: Run,
     bench: Bench,
     *,
-    service: str | None = None,
+    service: str = llm.RECORDED,
     threshold: float = -3.0,
     weight: float = 0.5,
     guard: bool = True,
@@ -160,12 +172,12 @@ def hyde(
     Where they are strong, a made-up answer can only lead away from them, and asking the model costs time. There is no
     offline form: questions turned into statements by rules found less than the questions themselves.
 
-    :param service: name of a service of the settings, ``[llm.services.NAME]``; may be left out where there is one.
+    :param service: what writes it, see :func:`memlab.llm.ask`.
     :param threshold: the model is asked for questions whose :func:`weakness` is larger.
     :param weight: of the list of the hypothetical turn; the run's own list weighs 1.
     :param guard: protect the first three places of the run, see :func:`memlab.retrieve.rrf`.
     :raises DataError: without an encoder, or for a negative weight.
-    :raises ModelError: when the model is needed, and no such service is set or it fails.
+    :raises ModelError: when the model is needed, and no such service is set.
 
     Source: Gao et al., Precise Zero-Shot Dense Retrieval without Relevance Labels (ACL 2023).
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import warnings
 from dataclasses import replace
 
 import polars as pl
 from pydantic import BaseModel
 
+from memlab import llm
 from memlab.errors import at_least
 from memlab.language.analysis import tokenize
 from memlab.records import Run
@@ -53,7 +56,7 @@ def multi_hop(
     :param n_mentions: names and words added to the question.
     :param weight: of the list of each follow-up.
     :param retriever: what answers them: ``dense``, ``bm25``, ``hybrid`` or ``combsum``.
-    :param service: name of a language model of the settings; ``None`` for the follow-ups built offline.
+    :param service: a language model, see :func:`memlab.llm.ask`; ``None`` for the follow-ups built offline.
     :raises DataError: for a ranking of sessions, or counts or a weight that cannot be used.
 
     Source: Trivedi, Balasubramanian, Khot and Sabharwal, Interleaving Retrieval with Chain-of-Thought Reasoning
@@ -143,7 +146,7 @@ def _built(run: Run, bench: Bench, reads: int, n_mentions: int, asked: pl.DataFr
     return added.join(bench.queries, on="query_id", maintain_order="left").select("query_id", text=text)
 
 
-class _FollowUp(BaseModel, extra="forbid"):
+class Hop(BaseModel, extra="forbid"):
     """What a language model answers."""
 
     query: str
@@ -151,23 +154,17 @@ class _FollowUp(BaseModel, extra="forbid"):
 
 def _written(run: Run, bench: Bench, reads: int, service: str, asked: pl.DataFrame) -> pl.DataFrame:
     """Let a language model read the first turns and write each follow-up, or none where nothing is missing."""
-    from memlab.llm import chat, configured
-
-    read = (
-        texts_of(run, bench, reads).group_by("query_id", maintain_order=True).agg(turns=pl.col("text").str.join("\n- "))
-    )
-    before = asked.group_by("query_id", maintain_order=True).agg(
-        question=pl.col("text").first(), searched=pl.col("text").slice(1).str.join("; ")
-    )
-    shown = read.join(before, on="query_id", maintain_order="left").select(
-        "query_id",
-        prompt=pl.format(
-            "Question: {}\nSearched already: {}\nTurns found:\n- {}",
-            "question",
-            pl.col("searched").replace("", "nothing but the question"),
-            "turns",
-        ),
-    )
-    answers = chat(configured(service), shown["prompt"].to_list(), _FollowUp, system=_TASK, required=False)
-    text = pl.Series("text", ["" if answer is None else answer.query.strip() for answer in answers], dtype=pl.String)
+    read = texts_of(run, bench, reads).group_by("query_id", maintain_order=True).agg(turns="text")
+    past = asked.group_by("query_id", maintain_order=True).agg(pl.col("text").first(), searched=pl.col("text").slice(1))
+    shown = read.join(past, on="query_id", maintain_order="left")
+    requests = [_request(*row) for row in shown.select("text", "searched", "turns").iter_rows()]
+    answers = llm.ask(requests, service)
+    if line := llm.unanswered(answers, "follow-ups"):
+        warnings.warn(line, stacklevel=3)
+    text = pl.Series("text", ["" if a.value is None else a.value.query.strip() for a in answers], dtype=pl.String)
     return shown.select("query_id", text).filter(pl.col("text") != "")
+
+
+def _request(question: str, searched: list[str], turns: list[str]) -> llm.Request:
+    prompt = json.dumps({"question": question, "searched": searched, "turns": turns}, ensure_ascii=False)
+    return llm.Request("hop", 1, (question, *searched, *turns), prompt, Hop, _TASK)

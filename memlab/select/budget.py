@@ -1,134 +1,144 @@
-"""A token budget instead of a number of documents, spent on whole documents or on a part of each."""
+"""Where to cut a ranking: at a number of tokens, or at a number of documents that depends on the question."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from math import fsum
 
 import numpy as np
 import polars as pl
 
 from memlab.errors import DataError, at_least
 from memlab.language.analysis import tokenize
+from memlab.language.questions import aggregation
 from memlab.language.sentences import sentences
 from memlab.language.tokens import PIECE
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.index import Documents
+from memlab.select.candidates import candidates_of
 
 CONTENTS = ("whole", "head", "sentences")
+
+# A contender scores at least half of the way from the last candidate to the first.
+_CONTENDS = 0.5
+# How many times as many documents a question gets that counts, sums or lists.
+_AGGREGATES = 1.5
+
+
+@stage
+def adaptive(run: Run, bench: Bench, *, k: int = 10, typical: int = 10) -> Run:
+    """Cut each ranking at k · √(contenders / ``typical``), and at 1.5 times that where the question counts or lists.
+
+    A question that counts, sums or lists needs several evidence items
+    (:func:`memlab.language.questions.aggregation`). Where one document stands out by its score it is likely to be the
+    answer; where many score nearly the same, the evidence lies deeper. Nothing is reordered. Compare with a fixed k of
+    the same mean (``n_retrieved`` in a report), by a measure as deep as what is kept, such as recall_all@100.
+
+    :param k: documents of a plain question with a ``typical`` number of contenders.
+    :param typical: usual number of contenders: about 10 after ``combsum`` and ``bm25``, 30 after ``hybrid`` and
+        ``dense``, whose scores fall more slowly.
+    :raises DataError: for a number below 1.
+
+    >>> import memlab
+    >>> bench = memlab.Bench.of("data/sample/sample.jsonl", encoder=None)
+    >>> shorter = memlab.select.adaptive(memlab.retrieve.bm25(bench), bench, k=5).frame
+    >>> shorter.group_by("query_id").len()["len"].n_unique() > 1
+    True
+    """
+    at_least(1, k=k, typical=typical)
+    contenders = [int((relevance >= _CONTENDS).sum()) for _, relevance in candidates_of(run, bench)]
+    wanted = k * (pl.col("contenders") / typical).sqrt() * pl.when("aggregation").then(_AGGREGATES).otherwise(1.0)
+    sizes = (
+        run.frame.select(pl.col("query_id").unique(maintain_order=True))
+        .with_columns(contenders=pl.Series(contenders, dtype=pl.Int64))
+        .join(bench.queries.select("query_id", aggregation()), on="query_id", how="left", maintain_order="left")
+        .select("query_id", k=wanted.round().clip(1).cast(pl.Int32))
+    )
+    frame = run.frame.join(sizes, on="query_id", how="left", maintain_order="left")
+    return replace(run, frame=frame.filter(pl.col("rank") <= pl.col("k")).drop("k"))
 
 
 @stage
 def budget(run: Run, bench: Bench, *, tokens: int = 1000, content: str = "whole", limit: int = 200) -> Run:
     """Keep the first documents of each query that together fit a number of tokens.
 
-    The ranking is cut at the first document that does not fit: a shorter one further down does not jump the queue.
-    Tokens are words and punctuation marks, counted without a model. A document costs what is kept of it, so that
-    more fit when each is shortened; a shortened one may no longer hold its answer, which
-    :func:`memlab.evaluate.kept.kept` measures. :func:`kept_text` gives the texts.
+    The ranking is cut at the first document that does not fit. Tokens are words and punctuation marks, counted without
+    a model, of what is kept of a document: more documents fit when each is shortened, but a shortened one may lose its
+    answer, which :func:`memlab.evaluate.kept.kept` measures.
 
     :param tokens: the budget of each query.
     :param content: ``whole`` documents, the ``head`` of each, or its best ``sentences``; see :func:`kept_text`.
     :param limit: characters kept of a document; ``whole`` ignores it.
     :raises DataError: when the budget or the limit is not positive, or for another content.
 
-    >>> from memlab import retrieve, sample, select
-    >>> bench = retrieve.Bench.of(sample(turns=200), encoder=None)
-    >>> full = retrieve.bm25(bench)
-    >>> fitting = [select.budget(full, bench, tokens=200, content=c, limit=40) for c in ("whole", "head")]
-    >>> fitting[0].frame.height < fitting[1].frame.height < full.frame.height
+    >>> import memlab
+    >>> bench = memlab.Bench.of("data/sample/sample.jsonl", encoder=None)
+    >>> plain = memlab.retrieve.bm25(bench)
+    >>> fitting = [memlab.select.budget(plain, bench, tokens=100, content=c, limit=40) for c in ("whole", "head")]
+    >>> fitting[0].frame.height < fitting[1].frame.height < plain.frame.height
     True
     """
     at_least(1, tokens=tokens)
-    _check(content, limit)
+    documents = bench.documents(run.level)
     if content == "whole":
-        documents = bench.documents(run.level)
-        counts = pl.Series("n_tokens", documents.n_tokens[documents.at(run.frame["doc_id"])])
+        counts = pl.Series(documents.n_tokens[documents.at(run.frame["doc_id"])])
     else:
         counts = kept_text(run, bench, content=content, limit=limit)["n_tokens"]
-    spent = run.frame.with_columns(counts).with_columns(spent=pl.col("n_tokens").cum_sum().over("query_id"))
-    return replace(run, frame=spent.filter(pl.col("spent") <= tokens).drop("n_tokens", "spent"))
+    spent = run.frame.with_columns(spent=counts).with_columns(pl.col("spent").cum_sum().over("query_id"))
+    return replace(run, frame=spent.filter(pl.col("spent") <= tokens).drop("spent"))
 
 
 def kept_text(run: Run, bench: Bench, *, content: str = "whole", limit: int = 200) -> pl.DataFrame:
     """Give what is kept of each ranked document's text.
 
     A text of at most ``limit`` characters stays as it is. Of a longer one ``head`` keeps the beginning, and
-    ``sentences`` those that share most with the question, in their own order, as many as fit: each word in common,
-    stemmed and without stop words, counts its inverse document frequency in the scope. Equal sentences come as they
-    stand; one sentence is always kept, to its first ``limit`` characters.
+    ``sentences`` those that share most with the question, in their own order, as many as fit: each shared word, stemmed
+    and without stop words, counts its inverse document frequency in the scope. One sentence is always kept, to its
+    first ``limit`` characters.
 
-    :param content: ``whole``, ``head`` or ``sentences``.
-    :param limit: characters kept of a document; ``whole`` ignores it.
     :returns: a row for each row of the run, in its order: ``query_id``, ``doc_id``, ``rank``, ``text``, ``n_tokens``.
     :raises DataError: when the limit is not positive, or for another content.
 
-    >>> from memlab import retrieve, sample
-    >>> from memlab.select.budget import kept_text
-    >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
-    >>> texts = kept_text(retrieve.bm25(bench), bench, content="head", limit=20)["text"]
+    >>> import memlab
+    >>> bench = memlab.Bench.of("data/sample/sample.jsonl", encoder=None)
+    >>> texts = memlab.select.kept_text(memlab.retrieve.bm25(bench), bench, content="head", limit=20)["text"]
     >>> texts.str.len_chars().max()
     20
     """
-    _check(content, limit)
-    documents = bench.documents(run.level)
-    at = documents.at(run.frame["doc_id"])
-    text = pl.Series([documents.texts[place] for place in at], dtype=pl.String)
-    rows = run.frame.select("query_id", "doc_id", "rank", text=text)
-    if content == "head":
-        rows = rows.with_columns(pl.col("text").str.slice(0, limit))
-    elif content == "sentences":
-        rows = rows.with_columns(pl.Series("at", at, dtype=pl.UInt32)).with_row_index("row")
-        long = rows.filter(pl.col("text").str.len_chars() > limit).select("row", "query_id", "at")
-        short = _best_sentences(long, bench, documents, limit)
-        rows = rows.join(short, on="row", how="left", maintain_order="left").with_columns(
-            text=pl.coalesce("best", "text")
-        )
-    return rows.select("query_id", "doc_id", "rank", "text", n_tokens=pl.col("text").str.count_matches(PIECE))
-
-
-def _check(content: str, limit: int) -> None:
     if content not in CONTENTS:
         raise DataError(f"content is {content!r}; choose from {', '.join(CONTENTS)}")
     at_least(1, limit=limit)
+    documents = bench.documents(run.level)
+    texts = [documents.texts[at] for at in documents.at(run.frame["doc_id"])]
+    if content == "head":
+        texts = [text[:limit] for text in texts]
+    elif content == "sentences":
+        texts = _best_sentences(texts, run, bench, limit)
+    rows = run.frame.select("query_id", "doc_id", "rank", text=pl.Series(texts, dtype=pl.String))
+    return rows.with_columns(n_tokens=pl.col("text").str.count_matches(PIECE))
 
 
-def _best_sentences(long: pl.DataFrame, bench: Bench, documents: Documents, limit: int) -> pl.DataFrame:
-    """Shorten documents to their best sentences: ``row``, ``best``."""
-    at = long["at"].unique().to_list()
-    parts = {text: sentences(text) or [""] for text in dict.fromkeys(documents.texts[i] for i in at)}
-    shown = _flat("row", "sentence", [parts[documents.texts[i]] for i in at])
-    shown = shown.select("sentence", at=pl.Series("at", at, dtype=pl.UInt32).gather(shown["row"])).with_columns(
-        place=pl.int_range(pl.len()).over("at"), length=pl.col("sentence").str.len_chars()
-    )
-    words = _flat("row", "word", tokenize(shown["sentence"].to_list(), language=documents.language)).unique()
-    words = shown.select("at", "place").with_row_index("row").join(words, on="row").drop("row")
-    asked = _flat("row", "word", bench.query_words).unique()
-    asked = bench.queries.select("query_id", "scope").with_row_index("row").join(asked, on="row")
-    asked = asked.join(long, on="query_id", how="semi")
-    asked = asked.join(documents.rarities(asked), on=["scope", "word"])
-    overlap = (
-        long.join(asked.select("query_id", "word", "rarity"), on="query_id")
-        .join(words, on=["at", "word"])
-        .group_by("row", "place")
-        # Sums of floats depend on their order, and that of a join is not promised.
-        .agg(score=pl.col("rarity").sort().sum())
-    )
-    return (
-        long.join(shown, on="at")
-        .join(overlap, on=["row", "place"], how="left")
-        .sort("row", pl.col("score").fill_null(0.0), "place", descending=[False, True, False])
-        .with_columns(used=(pl.col("length") + 1).cum_sum().over("row") - 1, nth=pl.int_range(pl.len()).over("row"))
-        .filter((pl.col("used") <= limit) | (pl.col("nth") == 0))
-        .sort("row", "place")
-        .group_by("row", maintain_order=True)
-        .agg(best=pl.col("sentence").str.join(" ").str.slice(0, limit))
-    )
+def _best_sentences(texts: list[str], run: Run, bench: Bench, limit: int) -> list[str]:
+    """Shorten each text that is too long to the sentences that share most with its question."""
+    asked = bench.queries.select("query_id", "scope", word=pl.Series(bench.query_words, dtype=pl.List(pl.String)))
+    asked = asked.explode("word").drop_nulls("word")
+    rarity = bench.documents(run.level).rarities(asked)
+    weights = asked.join(rarity, on=["scope", "word"]).group_by("query_id").agg("word", "rarity").rows()
+    of_query = {query: dict(zip(words, values, strict=True)) for query, words, values in weights}
+    split = {text: sentences(text) or [""] for text in dict.fromkeys(texts) if len(text) > limit}
+    words = iter(tokenize([part for parts in split.values() for part in parts], language=bench.language))
+    words_of = {text: [set(next(words)) for _ in parts] for text, parts in split.items()}
+    return [
+        _fitting(split[text], words_of[text], of_query.get(query, {}), limit) if text in split else text
+        for text, query in zip(texts, run.frame["query_id"], strict=True)
+    ]
 
 
-def _flat(at: str, value: str, lists: list[list[str]]) -> pl.DataFrame:
-    """Give lists as rows: the number of the list, and the text."""
-    numbers = np.repeat(np.arange(len(lists), dtype=np.uint32), [len(inner) for inner in lists])
-    return pl.DataFrame({at: numbers, value: pl.Series(list(chain.from_iterable(lists)), dtype=pl.String)})
+def _fitting(parts: Sequence[str], words: Sequence[set[str]], weights: Mapping[str, float], limit: int) -> str:
+    worth = np.array([fsum(weights.get(word, 0.0) for word in own) for own in words])
+    order = np.argsort(-worth, kind="stable")
+    used = np.cumsum([len(parts[i]) + 1 for i in order]) - 1
+    n = max(1, int((used <= limit).sum()))
+    return " ".join(parts[i] for i in sorted(order[:n]))[:limit]

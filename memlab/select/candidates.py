@@ -1,9 +1,9 @@
-"""The first candidates of many queries as padded arrays, and runs with the chosen ones in front."""
+"""The first candidates of each query, and rankings with the chosen ones in front."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -12,66 +12,29 @@ from memlab.errors import at_least
 from memlab.records import Run, strictly_decreasing
 from memlab.retrieve.bench import Bench
 
-CHUNK = 128
 
+def candidates_of(run: Run, bench: Bench, n: int | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Go through the queries of a run, in its order.
 
-@dataclass(frozen=True)
-class Candidates:
-    """The first candidates of some queries, padded to one width.
-
-    :param at: (q, c) place of each candidate among the bench's documents; 0 where padded.
-    :param mask: (q, c) whether there is a candidate.
-    :param relevance: (q, c) scores scaled to [0, 1] within each query; 0 where padded.
+    :param n: how many of each query's first documents; ``None`` for all.
+    :returns: for each query, best first: places among the bench's documents (c,), and scores scaled to [0, 1] (c,), all
+        1 where they are equal.
+    :raises DataError: when ``n`` is not positive, or for a document that the bench does not hold.
     """
-
-    at: np.ndarray
-    mask: np.ndarray
-    relevance: np.ndarray
-
-
-def chunks(run: Run, bench: Bench, n: int) -> Iterator[tuple[np.ndarray, Candidates]]:
-    """Go through a run's queries, some at a time: numbers of the queries, and their first ``n`` candidates.
-
-    :raises DataError: when ``n`` is not positive.
-    """
-    at_least(1, candidates=n)
-    first = run.frame.filter(pl.col("rank") <= n)
+    if n is not None:
+        at_least(1, candidates=n)
+        run = run.top(n)
+    first = run.frame
     places, scores = bench.documents(run.level).at(first["doc_id"]), first["score"].to_numpy()
     begins = np.flatnonzero(first["rank"].to_numpy() == 1)
-    lengths = np.diff(begins, append=len(scores))
-    if len(begins):
-        low, high = (np.repeat(way.reduceat(scores, begins), lengths) for way in (np.minimum, np.maximum))
-        scores = np.divide(scores - low, high - low, out=np.ones(len(scores)), where=high > low)
-    for start in range(0, len(begins), CHUNK):
-        some = lengths[start : start + CHUNK]
-        inside = slice(begins[start], begins[start] + some.sum())
-        mask = np.arange(some.max()) < some[:, None]
-        at, relevance = np.zeros(mask.shape, np.int64), np.zeros(mask.shape)
-        at[mask], relevance[mask] = places[inside], scores[inside]
-        yield start + np.arange(len(some)), Candidates(at, mask, relevance)
+    for start, end in zip(begins, np.append(begins, len(scores))[1:], strict=True):
+        own = scores[start:end]
+        spread = own[0] - own[-1]
+        yield places[start:end], (own - own[-1]) / spread if spread > 0 else np.ones(len(own))
 
 
-def each(run: Run, bench: Bench, n: int, choose: Callable[[np.ndarray, np.ndarray], np.ndarray], *, task: str) -> Run:
-    """Put what is chosen of each query's first ``n`` candidates in front, in the order in which it was chosen.
-
-    :param choose: takes unit rows (c, d) and relevance (c,) scaled to [0, 1] within the query, best first; gives
-        places among them.
-    :param task: what the progress bar says; it shows for five hundred queries and more.
-    """
-    from tqdm.auto import tqdm
-
-    vectors, choices = bench.documents(run.level).vectors(), list[np.ndarray]()
-    n_queries = run.frame["query_id"].n_unique()
-    with tqdm(total=n_queries, desc=task, disable=n_queries < 500) as bar:
-        for _, some in chunks(run, bench, n):
-            for at, mask, relevance in zip(some.at, some.mask, some.relevance, strict=True):
-                choices.append(choose(vectors[at[mask]], relevance[mask]))
-                bar.update()
-    return reordered(run, bench, choices)
-
-
-def reordered(run: Run, bench: Bench, choices: list[np.ndarray]) -> Run:
-    """Give the run with some candidates of each query in front, in a new order, and the rest behind as they were.
+def reordered(run: Run, bench: Bench, choices: Sequence[np.ndarray]) -> Run:
+    """Give the run with some documents of each query in front, in a new order, and the rest behind as they were.
 
     Scores become 1 / rank, since those of the old order no longer fit.
 
@@ -79,12 +42,9 @@ def reordered(run: Run, bench: Bench, choices: list[np.ndarray]) -> Run:
     """
     rank = run.frame["rank"].to_numpy() - 1
     begins = np.flatnonzero(rank == 0)
-    taken = np.concatenate([begins[:0], *(begin + choice for begin, choice in zip(begins, choices, strict=True))])
-    left = np.ones(len(rank), bool)
-    left[taken] = False
-    front = rank < np.repeat([len(choice) for choice in choices], np.diff(begins, append=len(rank)))
-    order = np.empty(len(rank), np.int64)
-    order[front], order[~front] = taken, np.flatnonzero(left)
+    order = np.arange(len(rank))
+    for start, end, choice in zip(begins, np.append(begins, len(rank))[1:], choices, strict=True):
+        order[start:end] = start + np.r_[choice, np.setdiff1d(np.arange(end - start), choice)]
     longest = int(rank.max(initial=-1)) + 1
     scores = strictly_decreasing(1.0 / np.arange(1, longest + 1), np.zeros(longest))[rank]
-    return bench.show(replace(run, frame=run.frame.with_columns(run.frame["doc_id"].gather(order), score=scores)))
+    return bench.show(replace(run, frame=run.frame.with_columns(pl.col("doc_id").gather(order), score=scores)))

@@ -1,13 +1,14 @@
 """What is known from finished sessions: the tables of an index, written session by session, whole or not at all.
 
 LanceDB commits one table at a time. So every row names the *generation* that wrote it, and the state of a session,
-written last, names the generation that counts: rows of an attempt that was cut off are never read.
+written last, names the generation that counts: rows of an attempt that was cut off are never read. The state also has
+the turns that its rows were made of: what stands on a message that was edited or deleted since is not read either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import polars as pl
 
@@ -19,25 +20,49 @@ from memlab.store.registry import INDEX_TABLES, TABLES, keys, row_columns, text_
 
 UNDONE = {column: dtype for column, dtype in TABLES["undone"].columns.items() if column not in ("key", "dataset")}
 ORPHANS_AFTER = timedelta(days=1)
+_PAIR = pl.concat_str("old", pl.lit(" "), "new")
+
+
+def _turn_line() -> pl.Expr:
+    return pl.concat_str("turn_id", "content_hash", separator=" ")
 
 
 class Knowledge(Part):
     """The index of finished sessions: ``store.knowledge``."""
 
     def rows(self, table: str, dataset: str, *, scopes: Sequence[str] | None = None) -> pl.DataFrame:
-        """Read the rows of one table that count, by scope, session and place; those of sessions that are gone do not.
+        """Read the rows of one table that count, by scope, session and place.
+
+        Rows of sessions that are gone do not count, and rows that stand on a turn that is gone or says something else
+        than when it was read.
 
         :param table: one of :data:`memlab.store.registry.INDEX_TABLES`.
         """
         written = self._read(table, dataset, scopes)
+        states = self._read("index_states", dataset, scopes)
         with self.database.guarded(f"reading the sessions of {dataset!r}"):
             order = read_rows(self.database, "sessions", dataset, columns=["session_id"]).with_row_index("_session")
-        return (
-            written.join(self._generations(dataset, scopes), on=["session_id", "generation"])
-            .join(order, on="session_id")
-            .sort("_session", "position")
-            .select(*row_columns(table))
+        rows = written.join(states.select("session_id", "generation"), on=["session_id", "generation"])
+        rows = rows.join(order, on="session_id").sort("_session", "position").select(*row_columns(table))
+        return rows.join(
+            self._stale(rows, states, dataset, scopes), on=TABLES[table].id, how="anti", maintain_order="left"
         )
+
+    def _stale(
+        self, rows: pl.DataFrame, states: pl.DataFrame, dataset: str, scopes: Sequence[str] | None
+    ) -> pl.DataFrame:
+        """Give the ids of rows that stand on turns that are gone, or were edited since."""
+        read = states.select(turn="turns").explode("turn").drop_nulls().with_columns(
+            turn_id=pl.col("turn").str.replace(r" \S*$", "")
+        )  # fmt: skip
+        with self.database.guarded(f"reading the turns of {dataset!r}"):
+            there = read_rows(self.database, "turns", dataset, columns=["turn_id", "content_hash"], scopes=scopes)
+        gone = read.join(there.select(turn=_turn_line()), on="turn", how="anti").select("turn_id")
+        evidence = pl.col("evidence")
+        if rows.schema["evidence"] == pl.List(pl.List(pl.String)):
+            evidence = evidence.list.eval(pl.element().explode())
+        id_ = rows.columns[0]
+        return rows.select(id_, turn_id=evidence).explode("turn_id").join(gone, on="turn_id").select(id_).unique()
 
     def states(self, dataset: str) -> pl.DataFrame:
         """Give where each session stands that the index has seen: rows of :class:`memlab.records.IndexState`."""
@@ -48,13 +73,15 @@ class Knowledge(Part):
         return self._read("index_events", dataset).sort("at", "event_id").select(*row_columns("index_events"))
 
     def digests(self, dataset: str) -> pl.DataFrame:
-        """Hash the turns of each session, in their order: ``session_id``, ``digest``; other words, another hash."""
+        """Hash the turns of each session, in their order: ``session_id``, ``digest``, ``turns`` (ids with hashes)."""
         wanted = ["session_id", "turn_id", "role", "timestamp", "content_hash"]
         with self.database.guarded(f"reading the turns of {dataset!r}"):
             turns = read_rows(self.database, "turns", dataset, columns=wanted)
         line = pl.concat_str(pl.exclude("session_id").cast(pl.String).fill_null("-"), separator=" ")
-        joined = turns.group_by("session_id", maintain_order=True).agg(text=line.str.join("\n"))
-        return joined.select("session_id", digest=pl.Series(text_hashes(joined["text"]), dtype=pl.String))
+        joined = turns.group_by("session_id", maintain_order=True).agg(text=line.str.join("\n"), turns=_turn_line())
+        return joined.select(
+            "session_id", digest=pl.Series(text_hashes(joined["text"]), dtype=pl.String), turns="turns"
+        )
 
     def commit(
         self,
@@ -63,7 +90,6 @@ class Knowledge(Part):
         parts: Mapping[str, pl.DataFrame],
         states: pl.DataFrame,
         events: pl.DataFrame,
-        now: datetime,
     ) -> None:
         """Write what some sessions gave; they count once their states are written, all at the same time.
 
@@ -77,7 +103,7 @@ class Knowledge(Part):
                 if table in parts and parts[table].height:
                     placed = parts[table].join(mine, on="session_id", maintain_order="left")
                     place = pl.int_range(pl.len(), dtype=pl.Int64).over("session_id")
-                    placed = placed.with_columns(position=place, written_at=pl.lit(now).cast(TIMESTAMP))
+                    placed = placed.with_columns(position=place, written_at=pl.lit(datetime.now(UTC)).cast(TIMESTAMP))
                     self._write(table, dataset, placed, pl.concat_str(TABLES[table].id, pl.lit("@"), "generation"))
             # Before the states: what is cut off here is made again, under the same names of events.
             self._write("index_events", dataset, events, pl.col("event_id"))
@@ -89,10 +115,13 @@ class Knowledge(Part):
                 doomed = {column: old[column] for column in ("generation", "session_id")}
                 self.database.delete(table, dataset=dataset, **doomed)
 
-    def sweep(self, dataset: str, *, now: datetime) -> int:
+    def sweep(self, dataset: str, *, now: datetime | None = None) -> int:
         """Remove the rows of sessions that are gone, and of attempts that were cut off more than :data:`ORPHANS_AFTER`
-        ago; say how many."""
-        removed = 0
+        ago; say how many.
+
+        :param now: by the clock, as the times of writing are; another process may be between rows and states.
+        """
+        removed, now = 0, now or datetime.now(UTC)
         with self.database.guarded(f"sweeping {dataset!r}"):
             there = read_rows(self.database, "sessions", dataset, columns=["session_id"])
             gone = self._generations(dataset).join(there, on="session_id", how="anti")
@@ -110,14 +139,18 @@ class Knowledge(Part):
         """Give the supersessions that were undone: ``scope``, ``old``, ``new``, ``undone_at``, ``why``."""
         return self._read("undone", dataset, scopes).sort("undone_at", "old", "new").select(*UNDONE)
 
-    def write_undone(self, dataset: str, scope: str, rows: pl.DataFrame) -> None:
-        """Write which supersessions of a scope are undone; those that are not among the rows count again."""
+    def undo(self, dataset: str, scope: str, old: str, new: str, *, at: datetime, why: str = "") -> None:
+        """Note that a supersession is undone; what other processes note beside it stays."""
+        row = pl.DataFrame({"scope": [scope], "old": [old], "new": [new], "undone_at": [at], "why": [why]})
         with self.database.guarded(f"writing undone of {dataset!r}", writes="undo"):
-            before = self._read("undone", dataset, [scope]).select("old", "new", "key")
-            pair = pl.concat_str("old", pl.lit(" "), "new")
-            self._write("undone", dataset, rows.with_columns(scope=pl.lit(scope)), pair)
-            gone = before.join(rows, on=["old", "new"], how="anti")["key"]
-            self.database.delete("undone", dataset=dataset, scope=scope, key=gone)
+            self._write("undone", dataset, row, _PAIR)
+
+    def redo(self, dataset: str, scope: str, old: str, new: str) -> bool:
+        """Let an undone supersession count again; whether there was one."""
+        with self.database.guarded(f"writing undone of {dataset!r}", writes="undo"):
+            there = self._read("undone", dataset, [scope]).filter(pl.col("old") == old, pl.col("new") == new)
+            self.database.delete("undone", dataset=dataset, scope=scope, key=there["key"])
+        return there.height > 0
 
     def _generations(self, dataset: str, scopes: Sequence[str] | None = None) -> pl.DataFrame:
         """Give the generation that counts of each session."""

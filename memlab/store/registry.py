@@ -20,7 +20,6 @@ from memlab.records import (
     IndexState,
     Issue,
     Question,
-    Relation,
     Session,
     Summary,
     Turn,
@@ -28,7 +27,7 @@ from memlab.records import (
     schema,
 )
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """Raised by whoever changes the columns of a table. Columns that an older store lacks are added, empty, when it is
 opened; see :mod:`memlab.store.opening`. Stores without a number are version 0."""
 
@@ -141,7 +140,6 @@ TABLES: dict[str, Table] = {
     "summaries": _index(Summary, "session_id"),
     "facts": _index(Fact, "fact_id"),
     "entities": _index(Entity, "entity_id"),
-    "relations": _index(Relation, "relation_id"),
     "index_states": Table({**_strings("key", "dataset"), **schema(IndexState)}, row=IndexState, id="session_id"),
     "index_events": Table({**_strings("key", "dataset"), **schema(IndexEvent)}, row=IndexEvent, id="event_id"),
     "undone": Table({**_strings("key", "dataset", "scope", "old", "new"), "undone_at": TIMESTAMP, "why": pl.String()}),
@@ -163,7 +161,7 @@ TABLES: dict[str, Table] = {
 DATASET_TABLES = ("turns", "sessions", "questions", "annotations", "issues")
 """The tables that hold a dataset, by the attribute of :class:`memlab.records.Dataset` that they hold."""
 
-INDEX_TABLES = ("summaries", "facts", "entities", "relations")
+INDEX_TABLES = ("summaries", "facts", "entities")
 """The tables that an index fills."""
 
 VERSIONED = tuple(name for name, table in TABLES.items() if table.role == "data")

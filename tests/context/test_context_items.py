@@ -9,13 +9,13 @@ import pytest
 
 from memlab.context import ITEM, Sources, assemble, known_facts, summary_lines
 from memlab.errors import DataError
-from memlab.knowledge import confidence, resolve, search
+from memlab.knowledge import confidence, recall, resolve
 from memlab.records import Dataset, Fact, frame
-from memlab.summarize import summarize
+from memlab.summaries import summarize
 
 
 def test_summaries_are_three_and_short(talk: Dataset) -> None:
-    made = summarize(talk.turns).rows
+    made = summarize(talk.turns)
     scope = made["scope"][0]
     sessions = made.filter(scope=scope)["session_id"].to_list()
     found = pl.DataFrame({"query_id": "q", "rank": range(1, len(sessions) + 1), "session_id": sessions})
@@ -47,10 +47,10 @@ def test_facts_say_how_sure_and_when() -> None:
     facts = frame(Fact, [Fact("f1", "u", "Ann", "works at", "Acme", "stated", ["t1"], when)])
     scored = confidence.score(resolve(facts).facts, now=when)
     asked = pl.DataFrame({"query_id": ["q"], "scope": ["u"], "text": ["Where does Ann work?"]})
-    (line,) = known_facts(search.search_facts(asked, scored), scored).iter_rows(named=True)
+    (line,) = known_facts(recall.search_facts(asked, scored), scored).iter_rows(named=True)
     assert (line["text"], line["turns"], line["at"]) == ("Ann works at Acme", ["t1"], when)
     assert line["confidence"] == scored["confidence"][0]
-    made = assemble(Sources(facts=known_facts(search.search_facts(asked, scored), scored)))
+    made = assemble(Sources(facts=known_facts(recall.search_facts(asked, scored), scored)))
     assert made.text("q").endswith(f"\nAnn works at Acme ({scored['confidence'][0]:.1f}, 1 March 2026)")
     assert made.parts.select("turns", "at", "confidence").row(0) == (["t1"], when, scored["confidence"][0])
 

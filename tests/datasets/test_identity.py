@@ -124,8 +124,7 @@ def test_rankings_may_call_messages_by_their_own_ids(tmp_path: Path) -> None:
 def test_an_undo_of_what_is_gone_is_told(tmp_path: Path) -> None:
     store = MemoryStore.open(tmp_path / "store")
     store.ingest(load(write(tmp_path, TALK)))
-    row = pl.DataFrame({"old": ["ann/m1/f" + "0" * 12], "new": ["ann/m2/f" + "1" * 12], "undone_at": NOW, "why": ""})
-    store.knowledge.write_undone("log", "ann", row)
+    store.knowledge.undo("log", "ann", "ann/m1/f" + "0" * 12, "ann/m2/f" + "1" * 12, at=NOW)
     assert "is no longer said" in report(store, "log", frame(IndexEvent))[-1]
 
 
@@ -207,8 +206,7 @@ def test_an_undo_and_a_golden_question_survive(times: list[int], repeats: bool, 
         index(store, "log", settings=IndexSettings(min_turns=1), now=NOW)
         closing = resolved(store, "log").log
         assert closing.height == 1
-        row = closing.select("old", "new").with_columns(undone_at=pl.lit(NOW), why=pl.lit("both"))
-        store.knowledge.write_undone("log", "ann", row)
+        store.knowledge.undo("log", "ann", *closing.select("old", "new").row(0), at=NOW, why="both")
         assert resolved(store, "log").log.is_empty()
         late = [message(m, OTHERS[m % 4], id=f"late{m}") for m in times]
         late += [message(-400, "I live in Oslo."), message(990, "I live in Bergen now.")] if repeats else []

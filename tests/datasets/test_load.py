@@ -50,7 +50,7 @@ def test_detect(tmp_path: Path, text: str, expected: str) -> None:
     assert detect(path) == expected
 
 
-@pytest.mark.parametrize("text", ['{"a": 1}', "[]", "hello", "<html>", '{"data": {"scope": 1, "text": 2}}', "\x00\x01"])
+@pytest.mark.parametrize("text", ['{"a": 1}', "[]", "hello", "<x>", '{"data": {"scope": 1, "text": 2}}', "\x00\x01"])
 def test_what_is_no_format_is_said_with_its_beginning(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(text)

@@ -15,7 +15,7 @@ from memlab.explorer import panels
 from memlab.figures.origin import RUNNING
 from memlab.knowledge import confidence, resolve
 from memlab.records import Fact, frame
-from memlab.rollup import rollup
+from memlab.summaries import rollup
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 ASKED = pl.DataFrame({"scope": ["u", "u"], "text": ["Where does Ann live?", "What does Bo play?"]})

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from clipped import clipped, read
 
-from memlab.figures import anatomy, decay, follow_ups, ladder, learning, selection, style, sweeps, systems
+from memlab.figures import anatomy, decay, ladder, learning, selection, style, sweeps, systems
 from memlab.figures._font import advances
 from memlab.figures._text import text_px
 from memlab.figures.export import pictures
@@ -108,10 +108,6 @@ CHARTS = {
         .with_columns(pl.lit(0.4).alias(f"recall_all@{n} tokens") for n in (200, 1000))
         .with_columns(pl.lit(12.0).alias("p50 ms"), n=137)
     ),
-    "ranks": lambda: follow_ups.ranks(
-        crossed(pl.Series("rank", [1, 5]), turn=list(range(9)), form=["as asked", "rewritten", "stands alone"])
-        .with_columns(question=pl.lit("And how much did I pay for the dining table that I bought for my new place?"))
-    ),
 }  # fmt: skip
 
 
@@ -145,7 +141,7 @@ def test_what_is_not_significant_after_correction_is_open() -> None:
     assert any("filled: p < 0.05 after Holm's correction" in text["words"] for text in shown)
 
 
-@pytest.mark.parametrize("name", ["forest", "exchange", "climb", "importance", "ranks"])
+@pytest.mark.parametrize("name", ["forest", "exchange", "climb", "importance"])
 @pytest.mark.parametrize("width", list(style.WIDTHS))
 def test_numbers_of_rows_stand_right_of_the_plot_and_its_zero_line(name: str, width: style.Width) -> None:
     fig = CHARTS[name]()

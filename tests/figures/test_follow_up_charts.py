@@ -20,14 +20,6 @@ def measured() -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def ranked() -> pl.DataFrame:
-    places = [(1, "asked", 90), (1, "rewritten", 2), (2, "asked", None), (2, "rewritten", 1)]
-    return pl.DataFrame(
-        [{"turn": t, "question": f"Question <{t}>?", "form": form, "rank": rank} for t, form, rank in places],
-        schema_overrides={"rank": pl.Int64},
-    )
-
-
 def filled() -> pl.DataFrame:
     return pl.DataFrame({"question": [1, 1, 2, 2], "source": ["recent", "facts"] * 2, "n_tokens": [10, 20, 30, 40]})
 
@@ -45,18 +37,6 @@ def test_recall_is_drawn_and_written_for_each_form() -> None:
     assert "<alone>" not in notes(fig)
 
 
-def test_ranks_are_on_a_log_axis_and_what_is_missing_is_open_at_the_edge() -> None:
-    fig = follow_ups.ranks(ranked(), k=10)
-    marks = [trace for trace in fig.data if trace.mode == "markers"]
-    assert [round(10 ** mark.x[0]) for mark in marks if mark.marker.color != "white"] == [90, 2, 1]
-    (missing,) = [mark for mark in marks if mark.marker.color == "white"]
-    assert missing.x[0] > max(mark.x[0] for mark in marks if mark is not missing)
-    assert "90 → 2" in notes(fig)
-    assert "– → 1" in notes(fig)
-    (cut,) = fig.layout.shapes
-    assert 10 < 10**cut.x0 < 11
-
-
 def test_contexts_are_stacked_under_the_budget() -> None:
     beyond = pl.DataFrame({"question": [1, 2], "n_tokens": [30, 500]})
     fig = follow_ups.filling(filled(), budget=100, unbounded=beyond)
@@ -71,7 +51,7 @@ def test_contexts_are_stacked_under_the_budget() -> None:
 
 @pytest.mark.parametrize("width", style.WIDTHS)
 def test_charts_are_laid_out_for_both_widths(width: style.Width) -> None:
-    for fig in (follow_ups.recall(measured()), follow_ups.ranks(ranked()), follow_ups.filling(filled(), budget=99)):
+    for fig in (follow_ups.recall(measured()), follow_ups.filling(filled(), budget=99)):
         laid_out = style.for_width(fig, width)
         assert laid_out.layout.width == style.WIDTHS[width]
         low, high = laid_out.layout.xaxis.range
@@ -81,8 +61,7 @@ def test_charts_are_laid_out_for_both_widths(width: style.Width) -> None:
 
 
 def test_nothing_to_draw_is_said() -> None:
-    for draw in (follow_ups.recall, follow_ups.ranks):
-        with pytest.raises(DataError, match="needs the column"):
-            draw(pl.DataFrame({"kind": ["x"]}))
+    with pytest.raises(DataError, match="needs the column"):
+        follow_ups.recall(pl.DataFrame({"kind": ["x"]}))
     with pytest.raises(DataError, match="no rows"):
         follow_ups.filling(filled().clear(), budget=10)

@@ -30,28 +30,13 @@ def months() -> pl.DataFrame:
     return pl.DataFrame(rows, schema=names, orient="row")
 
 
-def layers() -> pl.DataFrame:
-    rows = [
-        ("weeks", "session", 5.0, 0.6, 0.5, 0.7),
-        ("weeks", "month", 15.0, 0.25, 0.2, 0.35),
-        ("<i>given</i>", "session", 5.2, 0.55, 0.45, 0.65),
-        ("at random", "", 1.0, 1.0, None, None),
-        ("at random", "", 15.0, 0.1, None, None),
-    ]
-    return pl.DataFrame(rows, schema=["series", "layer", "compression", "evidence_kept", "low", "high"], orient="row")
-
-
 CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
     "icicle": (lambda: rollup.icicle(months(), title="In time"), ["In time", "month", "May: garden", "day 4"]),
-    "compression": (
-        lambda: rollup.compression(layers(), reference="at random"),
-        ["session", "month", "<i>given</i>", "at random", "times shorter"],
-    ),
 }
 
 
 # One of each family goes through the browser, and what has a layout of its own.
-RENDERED = ("icicle", "compression")
+RENDERED = ("icicle",)
 
 
 @pytest.mark.parametrize("name", CHARTS)
@@ -122,20 +107,9 @@ def test_every_node_of_any_forest_is_drawn_once(above: list[int]) -> None:
     assert sum(len(bars.y) for bars in rollup.icicle(frame).data) == len(above)
 
 
-def test_layers_are_named_and_the_reference_is_not() -> None:
-    fig = rollup.compression(layers(), reference="at random")
-    assert [line.name for line in fig.data] == ["weeks", "&lt;i&gt;given&lt;/i&gt;", "at random"]
-    assert fig.data[2].mode == "lines"
-    assert [note.text for note in fig.layout.annotations] == ["session", "month", "session"]
-    assert fig.data[0].error_y.array == pytest.approx([0.1, 0.1])
-    plain = rollup.compression(layers().drop("low", "high").head(2))
-    assert plain.data[0].error_y.array is None
-    assert plain.layout.showlegend is False
-
-
 @pytest.mark.parametrize(
     ("chart", "frame"),
-    [(rollup.icicle, months()), (rollup.compression, layers())],
+    [(rollup.icicle, months())],
 )
 def test_missing_columns_and_no_rows_are_named(chart: Callable[[pl.DataFrame], go.Figure], frame: pl.DataFrame) -> None:
     with pytest.raises(DataError, match=rf"needs the column\(s\) {frame.columns[0]}"):

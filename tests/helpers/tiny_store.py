@@ -42,7 +42,6 @@ def fill(store: MemoryStore) -> None:
         parts={"facts": frame(Fact, [FACT])},
         states=frame(IndexState, [state]),
         events=frame(IndexEvent, [event]),
-        now=NOW,
     )
 
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from memlab.errors import DataError
-from memlab.knowledge import labels, simulated, tuning
+from memlab.knowledge import simulated, tuning
 from memlab.knowledge.supersession import resolve
 
 DATES = [datetime(2023, 9, 1, tzinfo=UTC), datetime(2024, 9, 1, tzinfo=UTC)]
@@ -44,7 +44,7 @@ def test_a_fit_finds_the_hazard_again() -> None:
     for seed in range(10):
         facts, truth = simulated.simulate(3_000, seed=seed, hazards={"lives in": 2.0})
         seen = simulated.observations(facts, truth, dates=DATES[1:])
-        found = tuning.fit_curves(seen, "exponential").pooled.intervals
+        found = tuning.fit(seen, "exponential").intervals
         covered += found.select((pl.col("low") <= 365 * log(2) / 2) & (pl.col("high") >= 365 * log(2) / 2)).item()
     assert covered >= 7  # of ten intervals of 90 %: fewer in one run of a hundred
 
@@ -52,7 +52,7 @@ def test_a_fit_finds_the_hazard_again() -> None:
 def test_observations_are_labels_by_date() -> None:
     facts, truth = simulated.simulate(800, seed=4)
     found = simulated.observations(facts, truth, dates=DATES)
-    assert found.schema == pl.Schema(labels.COLUMNS)
+    assert found.schema == pl.Schema(tuning.LABELS)
     assert found["accesses_days"].list.min().equals(found["age_days"].alias("accesses_days"))
     assert (found["age_days"] >= 0).all()
     first = simulated.observations(facts, truth, dates=DATES[:1])

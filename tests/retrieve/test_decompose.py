@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import polars as pl
 import pytest
@@ -118,21 +117,26 @@ def test_a_language_model_splits_the_questions(bench: Bench, monkeypatch: pytest
     ours = asking(bench, "a", "b", "c")
     answers = {"a": ["roses?", "", "tulips?"], "b": []}
 
-    def chat(service: str, prompts: list[str], schema: type, **others: Any) -> list[Any]:
-        assert (service, others["required"]) == ("the service lab", False)
-        return [schema(questions=answers[p]) if p in answers else None for p in prompts]
+    def ask(requests: list[llm.Request], service: str) -> list[llm.Answer]:
+        assert service == "lab"
+        texts = [request.about[0] for request in requests]
+        split = [
+            request.shape(questions=answers[t]) if t in answers else None
+            for request, t in zip(requests, texts, strict=True)
+        ]
+        return [llm.Answer(value, "" if value else "not recorded") for value in split]
 
-    monkeypatch.setattr(llm, "configured", "the service {}".format)
-    monkeypatch.setattr(llm, "chat", chat)
-    assert parts(ours, windows=8, service="lab").select("query_id", "text", "kind").rows() == [
+    monkeypatch.setattr(llm, "ask", ask)
+    with pytest.warns(UserWarning, match="1 of 3 decompositions"):
+        split = parts(ours, windows=8, service="lab")
+    assert split.select("query_id", "text", "kind").rows() == [
         ("new-0", "roses?", "facet"),
         ("new-0", "tulips?", "facet"),
     ]
     run = retrieve.bm25(ours)
-    first = decompose(run, ours, service="lab", weight=9.0, depth=1).frame.filter(pl.col("query_id") == "new-0")[
-        "doc_id"
-    ]
-    assert {"ann/s3/4", "ann/s4/1"} & set(first.head(2))
+    with pytest.warns(UserWarning, match="1 of 3 decompositions"):
+        found = decompose(run, ours, service="lab", weight=9.0, depth=1).frame
+    assert {"ann/s3/4", "ann/s4/1"} & set(found.filter(pl.col("query_id") == "new-0")["doc_id"].head(2))
 
 
 def test_wrong_arguments(bench: Bench) -> None:

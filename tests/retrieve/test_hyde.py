@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -31,17 +29,15 @@ def odd(world: Dataset) -> Bench:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What a language model, which is played, was asked."""
-    Path(tmp_path / "memlab.toml").write_text('[llm.services.lab]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "m"\n')
-    monkeypatch.chdir(tmp_path)
     heard: list[str] = []
 
-    def chat(service: llm.Service, prompts: list[str], schema: Any, **options: Any) -> list[Any]:
-        heard.extend(prompts)
-        return [Expansion(lex="", vec="", hyde="rain again") for _ in prompts]
+    def ask(requests: list[llm.Request], service: str) -> list[llm.Answer]:
+        heard.extend(request.about[0] for request in requests)
+        return [llm.Answer(Expansion(lex="", vec="", hyde="rain again")) for _ in requests]
 
-    monkeypatch.setattr(llm, "chat", chat)
+    monkeypatch.setattr(llm, "ask", ask)
     return heard
 
 
@@ -108,13 +104,12 @@ def test_with_the_lowest_threshold_it_is_an_expansion(odd: Bench, asked: list[st
     assert hyde(run, odd, threshold=-1e9).frame.equals(expand(run, odd, kinds=("hyde",)).frame)
 
 
-def test_with_strong_results_no_service_is_needed(odd: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_with_strong_results_no_service_is_needed(odd: Bench) -> None:
     run = hybrid(odd)
     assert hyde(run, odd, threshold=1e9) is run
     assert hyde(NOTHING, odd).frame.height == 0
-    with pytest.raises(ModelError, match=r"write in memlab.toml: \[llm.services.NAME\]"):
-        hyde(run, odd, threshold=-1e9)
+    with pytest.raises(ModelError, match=r"\[llm.services.lab\]"):
+        hyde(run, odd, service="lab", threshold=-1e9)
 
 
 def test_a_question_has_the_same_ranking_alone_as_in_the_batch(odd: Bench, asked: list[str], ranking: Ranking) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import polars as pl
 import pytest
@@ -98,20 +98,19 @@ def test_a_language_model_asks_until_it_has_enough(trip: Bench, monkeypatch: pyt
     ours = trip.with_queries(pl.DataFrame({"scope": ["u"] * 3, "text": ["my sister", "rain", "parrot"]}))
     prompts: list[list[str]] = []
 
-    def chat(service: str, asked: list[str], schema: type, **others: Any) -> list[Any]:
-        assert (service, others["required"]) == ("the service lab", False)
-        prompts.append(asked)
-        answers = [{"query": "the tram"}, {"query": " "}, None] if len(prompts) == 1 else [{"query": "bit"}]
-        return [answer and schema(**answer) for answer in answers]
+    def ask(requests: list[llm.Request], service: str) -> list[llm.Answer]:
+        assert service == "lab"
+        prompts.append([request.prompt for request in requests])
+        queries = ["the tram", " ", " "] if len(prompts) == 1 else ["bit"]
+        return [llm.Answer(request.shape(query=query)) for request, query in zip(requests, queries, strict=True)]
 
-    monkeypatch.setattr(llm, "configured", "the service {}".format)
-    monkeypatch.setattr(llm, "chat", chat)
+    monkeypatch.setattr(llm, "ask", ask)
     run = retrieve.bm25(ours)
     got = multi_hop(run, ours, hops=2, reads=1, retriever="bm25", service="lab")
     assert [len(asked) for asked in prompts] == [3, 1]
-    assert "Question: my sister" in prompts[0][0]
-    assert "- Sam: My sister moved" in prompts[0][0]
-    assert "Searched already: the tram" in prompts[1][0]
+    assert json.loads(prompts[0][0])["question"] == "my sister"
+    assert "My sister moved" in prompts[0][0]
+    assert json.loads(prompts[1][0])["searched"] == ["the tram"]
     places = got.frame.filter(pl.col("query_id") == "query-0")["doc_id"].to_list()
     assert set(places[:3]) == {"u/1/1", "u/2/1", "u/3/1"}
     others = [frame.filter(pl.col("query_id") != "query-0")["doc_id"] for frame in (got.frame, run.frame)]

@@ -112,7 +112,7 @@ def test_english_rules_say_so_once(data: Dataset, caplog: pytest.LogCaptureFixtu
     with caplog.at_level(logging.WARNING, "memlab"):
         for _ in range(2):
             plain, split = pipeline("bm25").run(bench), pipeline("bm25 | decompose(retriever='bm25')").run(bench)
-        pipeline("bm25 | coverage(retriever='bm25')").run(bench)
+        pipeline("bm25 | coverage").run(bench)
     assert [record.getMessage() for record in caplog.records] == [
         "the splitting of questions knows English alone and is left out of conversations in "
         f"{'German' if data.language == 'de' else 'Norwegian'}; all else works"

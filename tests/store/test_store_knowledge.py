@@ -14,7 +14,6 @@ from memlab import StoreError
 from memlab.records import Fact, IndexEvent, IndexState, Summary, frame
 from memlab.store import MemoryStore
 from memlab.store.database import Database
-from memlab.store.knowledge import UNDONE
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DATA = store_data.build(2, 2)
@@ -45,9 +44,7 @@ def commit(
     now = at.get("now", NOW)
     states = [IndexState(s, SCOPES[s], "indexed", "1", "d", generation, 1, None, "extractive", now) for s in sessions]
     events = [IndexEvent(f"{s}@{generation}", s, SCOPES[s], "created", now, 0.1, None, "1") for s in sessions]
-    store.knowledge.commit(
-        DATA.name, parts=parts, states=frame(IndexState, states), events=frame(IndexEvent, events), now=now
-    )
+    store.knowledge.commit(DATA.name, parts=parts, states=frame(IndexState, states), events=frame(IndexEvent, events))
 
 
 def test_rows_come_back_by_session_and_place(store: MemoryStore) -> None:
@@ -86,8 +83,8 @@ def test_rows_without_their_state_are_not_seen(store: MemoryStore, monkeypatch: 
     assert store.knowledge.rows("facts", DATA.name)["object"].to_list() == ["tea 0", "tea 1"]
     assert store.knowledge.states(DATA.name)["generation"].to_list() == ["g1"]
     # What another worker is still writing is not swept; what was left behind long ago is.
-    assert store.knowledge.sweep(DATA.name, now=NOW + timedelta(hours=1)) == 0
-    assert store.knowledge.sweep(DATA.name, now=NOW + timedelta(days=2)) == 2 * len(SESSIONS)
+    assert store.knowledge.sweep(DATA.name) == 0
+    assert store.knowledge.sweep(DATA.name, now=datetime.now(UTC) + timedelta(days=2)) == 2 * len(SESSIONS)
     assert store.knowledge.rows("facts", DATA.name)["object"].to_list() == ["tea 0", "tea 1"]
 
 
@@ -123,19 +120,33 @@ def test_a_view_is_not_written_and_an_unknown_dataset_is_named(store: MemoryStor
         store.knowledge.rows("facts", "other")
 
 
-def test_undone_supersessions_are_kept_by_scope(store: MemoryStore) -> None:
-    def pairs(*olds: str) -> pl.DataFrame:
-        rows = [("x", old, "new", NOW, "wrong") for old in olds]
-        return pl.DataFrame(rows, schema=UNDONE, orient="row")
-
+def test_undone_supersessions_of_several_writers_all_stay(store: MemoryStore) -> None:
     first, second = DATA.scopes[:2]
-    store.knowledge.write_undone(DATA.name, first, pairs("a", "b"))
-    store.knowledge.write_undone(DATA.name, second, pairs("c"))
+    other = MemoryStore.open(store.uri)
+    for writer, scope, old in ((store, first, "a"), (other, first, "b"), (store, second, "c")):
+        writer.knowledge.undo(DATA.name, scope, old, "new", at=NOW, why="wrong")
     assert store.knowledge.undone(DATA.name, scopes=[first])["old"].to_list() == ["a", "b"]
-    store.knowledge.write_undone(DATA.name, first, pairs("b"))
+    assert other.knowledge.redo(DATA.name, first, "a", "new")
+    assert not other.knowledge.redo(DATA.name, first, "a", "new")
     assert store.knowledge.undone(DATA.name).select("scope", "old").rows() == [(first, "b"), (second, "c")]
-    store.knowledge.write_undone(DATA.name, first, pairs())
-    assert store.knowledge.undone(DATA.name)["old"].to_list() == ["c"]
+
+
+@pytest.mark.parametrize("change", ["edited", "deleted"])
+def test_what_stands_on_a_changed_message_is_not_read(store: MemoryStore, change: str) -> None:
+    digests = store.knowledge.digests(DATA.name)
+    one, lines = digests.select("session_id", "turns").row(0)
+    ids = [line.rpartition(" ")[0] for line in lines]
+    rows = [Fact(f"{one}/f{i}", SCOPES[one], "Ann", "likes", "tea", "stated", [turn], NOW, session_id=one)
+            for i, turn in enumerate(ids)]  # fmt: skip
+    state = IndexState(one, SCOPES[one], "indexed", "1", "d", "g", 1, None, "extractive", NOW, lines)
+    parts = {"facts": frame(Fact, rows)}
+    store.knowledge.commit(DATA.name, parts=parts, states=frame(IndexState, [state]), events=frame(IndexEvent))
+    assert store.knowledge.rows("facts", DATA.name).height == len(ids)
+    its = pl.col("turn_id") == ids[0]
+    edited = DATA.turns.with_columns(text=pl.when(its).then(pl.lit("Hm")).otherwise("text"))
+    store.ingest(replace(DATA, turns=edited if change == "edited" else DATA.turns.filter(~its)))
+    left = store.knowledge.rows("facts", DATA.name)
+    assert left["evidence"].to_list() == [[turn] for turn in ids[1:]]
 
 
 def test_digests_follow_what_was_said(store: MemoryStore) -> None:

@@ -17,7 +17,6 @@ from memlab.errors import StoreError
 from memlab.files import atomic, locked
 from memlab.records import Dataset, Run, run_from_scores
 from memlab.store import MemoryStore
-from memlab.store.knowledge import UNDONE
 from memlab.store.vectors import encode
 
 
@@ -160,8 +159,7 @@ def test_optimizing_knows_every_table(store: MemoryStore) -> None:
     store.tokens.encode(Words(), ["c"])
     for n in range(2):
         store.grids.save("tiny", {"n": n})
-        undone = pl.DataFrame([("", "old", f"new {n}", NOW, "")], schema=UNDONE, orient="row")
-        store.knowledge.write_undone("tiny", "scope-0", undone)
+        store.knowledge.undo("tiny", "scope-0", "old", f"new {n}", at=NOW)
     report = store.optimize()
     assert set(report["table"]) == set(store.database.names())
     assert {"facts", "grids", "undone", "tokens_fake_8", "embeddings_fake_8"} <= set(report["table"])

@@ -1,0 +1,206 @@
+"""Answering questions from their contexts by a language model, and judging the answers by six rubrics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import polars as pl
+from pydantic import BaseModel, StringConstraints
+
+from memlab import llm
+from memlab.errors import DataError
+from memlab.language.questions import aggregation
+
+SYSTEM = (
+    "You answer questions about earlier conversations from the notes that you are given. Use only the notes. Answer in "
+    "as few words as you can; give dates as dates, working out words like 'last week' from the day in brackets above "
+    "the message. If the notes do not say it, set known to false and answer: I don't know."
+)
+JUDGE = (
+    "You compare an answer with the right answer to a question. It is correct if whoever asks is told what the right "
+    "answer says, in whatever words, numbers and dates in whatever form. More detail is no fault. Wrong are: a part of "
+    "what was asked for left out, an item too many, another value beside or in place of the right one, leaving open "
+    "which of two values holds, and saying that it is not known. A guess or a hedge that names the right value alone "
+    "is correct. A rule, where one is given, goes before these. Say why in one short sentence, then decide."
+)
+RUBRICS = {
+    "temporal": "Dates written differently are the same. Do not punish being off by one in a number of days, weeks or "
+    "months. An order of events is correct only if it is the same throughout.",
+    "knowledge-update": "If the answer names an old value too, it is correct as long as the required value is given as "
+    "the one that was asked for.",
+    "preference": "The right answer describes what a good answer would take into account. The answer is correct if it "
+    "uses what is known of the person rightly; it need not cover every point.",
+    "several": "The answer needs every part, each with what belongs to it, in any order. A total or a number of things "
+    "must be exact; its working may be shown.",
+    "abstention": "The question cannot be answered from the conversations. The answer is correct only if it says that "
+    "it is not known; it may say what else is. Naming anything as the answer, also as a guess, is wrong.",
+    "single": "",
+}
+"""The rule that goes with the general one, by kind of question.
+
+After the judge prompts of LongMemEval (``src/evaluation/evaluate_qa.py`` of its repository) and BEAM's rubric
+(``src/prompts.py``).
+"""
+POINT = (
+    "You check an answer to a question against one point that a good answer meets: something that it says, or "
+    "something that it does not. Judge by meaning, not by wording, length or tone, and numbers and dates by value. "
+    "An answer to another question meets no point. Say why in one short sentence, then whether the point is met fully, "
+    "partly (some of it, or with a slight fault) or not."
+)
+VERSION = 3
+PROMPTS = {
+    "answer": SYSTEM,
+    "judge": JUDGE,
+    **{f"judge, {name}": text for name, text in RUBRICS.items()},
+    "point": POINT,
+}
+
+_MET = {"fully": 1.0, "partly": 0.5, "not": 0.0}
+_KINDS = {
+    "temporal": ("temporal", "ordering"),
+    "knowledge-update": ("knowledge-update", "changes"),
+    "preference": ("preference", "instruction"),
+    "several": ("multi-session", "multi-hop", "summarization", "counting", "totals", "listing", "comparing"),
+}
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=600)]
+_Reason = Annotated[str, StringConstraints(strip_whitespace=True, max_length=300)]
+_FIELDS: dict[str, Any] = {
+    "answer": pl.String(), "known": pl.Boolean(), "correct": pl.Boolean(), "met": pl.String(), "reason": pl.String(),
+}  # fmt: skip
+
+
+class Reply(BaseModel, extra="forbid"):
+    """An answer, and whether the notes gave it."""
+
+    answer: _Text
+    known: bool
+
+
+class Verdict(BaseModel, extra="forbid"):
+    """Whether an answer is right, and why."""
+
+    reason: _Reason
+    correct: bool
+
+
+class Met(BaseModel, extra="forbid"):
+    """How far an answer meets a point, and why."""
+
+    reason: _Reason
+    met: Literal["fully", "partly", "not"]
+
+
+def answer(contexts: pl.DataFrame, questions: pl.DataFrame, service: str | llm.Service | None) -> pl.DataFrame:
+    """Answer questions from their contexts.
+
+    :param contexts: ``query_id`` and ``text``.
+    :param questions: rows of :class:`memlab.records.Question`; ``text`` and ``timestamp`` are read, not the answer.
+    :param service: see :func:`memlab.llm.ask`.
+    :returns: ``query_id``, ``answer`` and ``known`` (null where there is none), ``error``, ``seconds``,
+        ``tokens_read`` and ``tokens_written``.
+    :raises DataError: for a question without a context.
+    """
+    return _asked(questions["query_id"], answer_requests(contexts, questions), service)
+
+
+def answer_requests(contexts: pl.DataFrame, questions: pl.DataFrame) -> list[llm.Request]:
+    """Write what :func:`answer` asks; the answers are :class:`Reply`."""
+    rows = questions.select("timestamp", question="text", query_id="query_id").join(
+        contexts.select("query_id", notes="text"), on="query_id", how="left", maintain_order="left"
+    )
+    if rows["notes"].null_count():
+        lacking = rows.filter(pl.col("notes").is_null())["query_id"][0]
+        raise DataError(f"question {lacking!r} has no context; assemble one first")
+    asked_on = rows["timestamp"].dt.strftime("%-d %B %Y").fill_null("")
+    each = zip(rows["notes"], asked_on, rows["question"], strict=True)
+    return [_request("answer", Reply, SYSTEM, notes=notes, asked_on=day, question=text) for notes, day, text in each]
+
+
+def judge(questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Service | None) -> pl.DataFrame:
+    """Judge answers against the gold answers, by the rubric of each question's kind.
+
+    A question whose answer the conversations do not hold is judged by whether the answer says so. A question with
+    points (``rubric``, as BEAM has them) is judged point by point, and is correct where all are met. An answer that is
+    missing is not judged, nor is a question without a gold answer or points.
+
+    :param answered: what :func:`answer` gave.
+    :returns: ``query_id``, ``rubric`` (a key of :data:`RUBRICS`, or ``points``), ``score`` from 0 to 1, ``correct`` and
+        ``reason`` (null where not judged), and ``error``, ``seconds`` and tokens as :func:`answer` gives them.
+    """
+    points = "rubric" if "rubric" in questions.columns else pl.lit(None, pl.List(pl.String)).alias("rubric")
+    about = questions.select("query_id", "abstention", points, gold="answer", question="text", kind=rubrics(questions))
+    about = about.rename({"rubric": "points", "kind": "rubric"})
+    pointed = pl.col("points").list.len().fill_null(0) > 0
+    rows = answered.select("query_id", "answer").join(about, on="query_id", how="left", maintain_order="left")
+    rows = rows.with_columns(rubric=pl.when(pointed).then(pl.lit("points")).otherwise("rubric"))
+    there = rows.filter(pl.col("answer").is_not_null())
+    whole = there.filter(~pointed & (pl.col("gold").is_not_null() | pl.col("abstention")))
+    verdicts = _asked(whole["query_id"], [_case(row) for row in whole.iter_rows(named=True)], service, Verdict)
+    verdicts = verdicts.with_columns(score=pl.col("correct").cast(pl.Float64))
+    each = there.filter(pointed).explode("points").drop_nulls("points")
+    if each.height:
+        scored = _asked(each["query_id"], [_point(row) for row in each.iter_rows(named=True)], service, Met)
+        verdicts = pl.concat([verdicts, _together(scored)], how="diagonal")
+    return rows.select("query_id", "rubric").join(verdicts, on="query_id", how="left", maintain_order="left")
+
+
+def rubrics(questions: pl.DataFrame) -> pl.Series:
+    """Name the rubric of each question, a key of :data:`RUBRICS`: by its type where that says, else by its words.
+
+    >>> import polars as pl
+    >>> from memlab.conversation.answering import rubrics
+    >>> asked = {"question_type": ["temporal-reasoning", "temporal", "multi-hop", "single-hop"], "text": "Where is it?"}
+    >>> rubrics(pl.DataFrame(asked).with_columns(abstention=pl.Series([False, True, False, False]))).to_list()
+    ['temporal', 'abstention', 'several', 'single']
+    """
+    kind = pl.col("question_type").fill_null("").str.replace_all("_", "-")
+    named: Any = pl.when("abstention").then(pl.lit("abstention"))
+    for name, parts in _KINDS.items():
+        fits = pl.any_horizontal(kind.str.contains(part, literal=True) for part in parts)
+        named = named.when(fits).then(pl.lit(name))
+    named = named.when(aggregation()).then(pl.lit("several"))
+    return questions.select(named.otherwise(pl.lit("single")).alias("rubric"))["rubric"]
+
+
+def _case(row: dict[str, Any]) -> llm.Request:
+    right = "that it is not known" if row["rubric"] == "abstention" else row["gold"]
+    said = {"question": row["question"], "right_answer": right, "answer": row["answer"], "rule": RUBRICS[row["rubric"]]}
+    return _request("judge", Verdict, JUDGE, **said)
+
+
+def _point(row: dict[str, Any]) -> llm.Request:
+    return _request("point", Met, POINT, question=row["question"], point=row["points"], answer=row["answer"])
+
+
+def _request(task: str, shape: type[BaseModel], system: str, **said: str) -> llm.Request:
+    prompt = json.dumps({name.replace("_", " "): text for name, text in said.items() if text}, ensure_ascii=False)
+    return llm.Request(task, VERSION, tuple(said.values()), prompt, shape, system)
+
+
+def _together(scored: pl.DataFrame) -> pl.DataFrame:
+    """Make one row a question of its points; one without a verdict leaves it without a score."""
+    met = pl.col("met").replace_strict(_MET, return_dtype=pl.Float64)
+    rows = scored.group_by("query_id", maintain_order=True).agg(
+        pl.when(pl.col("met").null_count() == 0).then(met.mean()).alias("score"),
+        pl.col("reason").str.join(" | "),
+        pl.col("error").filter(pl.col("error") != "").first().fill_null(""),
+        pl.col("seconds", "tokens_read", "tokens_written").sum(),
+    )
+    return rows.with_columns(correct=pl.col("score") == 1)
+
+
+def _asked(
+    ids: pl.Series, requests: Sequence[llm.Request], service: Any, shape: type[BaseModel] = Reply
+) -> pl.DataFrame:
+    """Ask, and give the fields of the answers, or why there is none, with what each cost."""
+    answers = llm.ask(requests, service, progress=requests[0].task if len(requests) > 32 else "")
+    names = [name for name in _FIELDS if name in shape.model_fields]
+    rows = [
+        (*(getattr(each.value, name, None) for name in names), each.error, each.seconds, *each.tokens)
+        for each in answers
+    ]
+    costs = {"error": pl.String(), "seconds": pl.Float64(), "tokens_read": pl.Int64(), "tokens_written": pl.Int64()}
+    table = pl.DataFrame(rows, {name: _FIELDS[name] for name in names} | costs, orient="row")
+    return table.select(ids.alias("query_id"), pl.all())

@@ -1,0 +1,267 @@
+"""The context that a model is given with a question: lines of several sources within one budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import NamedTuple
+
+import polars as pl
+
+from memlab.conversation.sources import LINE
+from memlab.conversation.tokens import clean, minilm_tokens
+from memlab.errors import DataError
+from memlab.language.calendar import written
+from memlab.language.tokens import words
+from memlab.language.words import NEGATED, NEGATIONS
+
+# In the order in which they stand in a context, from the most general to the newest.
+TITLES = {
+    "rollups": "Over weeks:",
+    "summaries": "Earlier sessions:",
+    "facts": "Known (how sure, from 0 to 1; when):",
+    "relevant": "Messages from earlier:",
+    "recent": "This conversation:",
+}
+# Room that a source does not need goes to the next that can use it.
+FLOW = ("relevant", "summaries", "facts", "rollups", "recent")
+# What is quoted first makes lines about the same turns superfluous.
+FILLED = ("recent", "relevant", "summaries", "facts", "rollups")
+MESSAGES = ("recent", "relevant")
+NO_ROOM, TURN_THERE, SIMILAR = "no room", "its turn is there", "near-identical"
+
+_LEAST_CUT = 24  # tokens: less of a message tells nothing
+_SIMILAR = 0.9
+
+
+@dataclass(frozen=True)
+class Budget:
+    """MiniLM tokens for each source, together 1,100; room that a source does not need goes to the others."""
+
+    recent: int = 200
+    relevant: int = 500
+    summaries: int = 200
+    facts: int = 100
+    rollups: int = 100
+
+    def __post_init__(self) -> None:
+        if wrong := [name for name, share in asdict(self).items() if share < 0]:
+            raise DataError(f"budget {wrong[0]} is below 0; a share is 0 tokens or more")
+
+    @property
+    def total(self) -> int:
+        """The most tokens of a context."""
+        return sum(asdict(self).values())
+
+    def to(self, total: int) -> Budget:
+        """Give shares in the same proportion that sum to another total; what does not divide goes to ``relevant``.
+
+        >>> from memlab.conversation import Budget
+        >>> Budget().to(300)
+        Budget(recent=54, relevant=138, summaries=54, facts=27, rollups=27)
+        """
+        parts = {name: share * total // max(self.total, 1) for name, share in asdict(self).items()}
+        parts["relevant"] += total - sum(parts.values())
+        return Budget(**parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """Contexts and what they are made of.
+
+    :param texts: ``query_id``, ``text``, ``n_tokens`` of the whole text and ``lines``, each with its heading behind it.
+    :param parts: rows of :data:`memlab.conversation.sources.LINE` that were taken, with ``n_tokens`` (a heading counts
+        to the first line under it) and whether the line was ``cut``.
+    :param left_out: ``query_id``, ``source``, ``ref`` and ``reason``.
+    """
+
+    texts: pl.DataFrame
+    parts: pl.DataFrame
+    left_out: pl.DataFrame
+
+
+class _Line(NamedTuple):
+    source: str
+    ref: str
+    head: str
+    text: str
+    turns: list[str]
+    at: datetime | None
+    confidence: float | None
+    size: int = 0
+    cut: bool = False
+
+
+def assemble(lines: pl.DataFrame, *, query_ids: Sequence[str] | None = None, budget: Budget | None = None) -> Contexts:
+    """Make the context of many questions, each within its budget.
+
+    Each source is given its share, or what it can use of it if that is less; the rest flows on. A line is left out
+    where its turn is quoted, where all turns that it stands on are, or where it is near-identical to one that is there.
+    A source stops at the first line that has no room; a message is cut to the room that is left, if that is worth it.
+
+    :param lines: what :func:`memlab.conversation.gather` gave; of each question and source the most useful first.
+    :param query_ids: the questions, in the order wanted; by default those of the lines.
+    :raises DataError: for lines that lack a column.
+
+    >>> from memlab import conversation, datasets, retrieve
+    >>> bench = retrieve.Bench.of(datasets.load("data/sample/sample.jsonl"), encoder=None)
+    >>> lines = conversation.gather(retrieve.bm25(bench, k=5), bench)
+    >>> made = conversation.assemble(lines, budget=conversation.Budget().to(120))
+    >>> made.texts["n_tokens"].max() <= 120
+    True
+    """
+    if missing := [name for name in LINE if name not in lines.columns]:
+        raise DataError(f"the lines have no column {missing[0]!r}; they need {', '.join(LINE)}")
+    offered = _offered(lines.select(LINE.names()).cast(LINE))
+    ids = list(dict.fromkeys(lines["query_id"] if query_ids is None else query_ids))
+    titles = dict(zip(TITLES, minilm_tokens([*TITLES.values()]).tolist(), strict=True))
+    made = [_fill(offered.get(query, {}), asdict(budget or Budget()), titles) for query in ids]
+    texts = [_shown(taken) for taken, _ in made]
+    under = [[f"{line.text} {line.head}".rstrip() for line in taken] for taken, _ in made]
+    shape = {"query_id": pl.String(), "text": pl.String(), "lines": pl.List(pl.String())}
+    whole = pl.DataFrame({"query_id": ids, "text": texts, "lines": under}, shape)
+    whole = whole.with_columns(n_tokens=pl.Series(minilm_tokens(texts), dtype=pl.Int64))
+    parts = [(query, *line) for query, (taken, _) in zip(ids, made, strict=True) for line in taken]
+    left = [(query, *row) for query, (_, rows) in zip(ids, made, strict=True) for row in rows]
+    return Contexts(
+        whole,
+        pl.DataFrame(parts, {**LINE, "n_tokens": pl.Int64(), "cut": pl.Boolean()}, orient="row"),
+        pl.DataFrame(left, dict.fromkeys(("query_id", "source", "ref", "reason"), pl.String()), orient="row"),
+    )
+
+
+def _offered(rows: pl.DataFrame) -> dict[str, dict[str, list[_Line]]]:
+    """Read lines: question → source → lines; each different text is counted once."""
+    read = [(query, _written(_Line(*row))) for query, *row in rows.iter_rows()]
+    texts = list(dict.fromkeys(text for _, line in read for text in (line.text, line.head)))
+    sizes = dict(zip(texts, minilm_tokens(texts).tolist(), strict=True))
+    offered: dict[str, dict[str, list[_Line]]] = {}
+    for query, line in read:
+        sized = line._replace(size=sizes[line.text])
+        offered.setdefault(query, {}).setdefault(line.source, []).append(sized)
+    return offered
+
+
+def _written(line: _Line) -> _Line:
+    """Write a line as it stands in a context: on one line, a fact with how sure it is and when it was said."""
+    text, head = clean(line.text or ""), clean(line.head or "")
+    if line.confidence is not None:
+        notes = [f"{line.confidence:.2f}", *([] if line.at is None else [written(line.at)])]
+        text = f"{text} ({', '.join(notes)})"
+    return line._replace(text=text, head=head)
+
+
+def shares(wanted: dict[str, int], needs: dict[str, int]) -> dict[str, int]:
+    """Share room out: each source its share, or its need if that is less; the rest to those that need more.
+
+    >>> shares({"relevant": 10, "facts": 10}, {"relevant": 30, "facts": 3})
+    {'relevant': 17, 'facts': 3}
+    """
+    given = {source: min(share, needs[source]) for source, share in wanted.items()}
+    rest = sum(wanted.values()) - sum(given.values())
+    for source in FLOW:
+        more = min(rest, needs.get(source, 0) - given.get(source, 0))
+        if more > 0:
+            given[source] += more
+            rest -= more
+    return given
+
+
+def _fill(
+    offered: dict[str, list[_Line]], wanted: dict[str, int], titles: dict[str, int]
+) -> tuple[list[_Line], list[tuple[str, str, str]]]:
+    """Take lines of every source while there is room; give them, and source, ref and reason of those left out."""
+    heads = {
+        head: int(minilm_tokens([head])[0]) for lines in offered.values() for head in {line.head for line in lines}
+    }
+    needs = {source: _need(offered.get(source, []), heads, titles[source]) for source in TITLES}
+    given, taken, left = shares(wanted, needs), list[_Line](), list[tuple[str, str, str]]()
+    spare = 0
+    for source in FILLED:
+        room, under, full = given[source] + spare, set[str](), False
+        for line in offered.get(source, []):
+            reason = NO_ROOM if full else _repeats(line, taken)
+            if not reason:
+                around = (heads[line.head] if line.head not in under else 0) + (0 if under else titles[source])
+                fitted = _fitted(line, room - around)
+                full = fitted is None or fitted.cut
+                if fitted is not None:
+                    taken.append(fitted._replace(size=fitted.size + around))
+                    under.add(line.head)
+                    room -= fitted.size + around
+                    continue
+                reason = NO_ROOM
+            left.append((source, line.ref, reason))
+        spare = room
+    return taken, left
+
+
+def _need(lines: list[_Line], heads: dict[str, int], title: int) -> int:
+    return (
+        sum(line.size for line in lines)
+        + sum(heads[head] for head in {line.head for line in lines})
+        + title * bool(lines)
+    )
+
+
+def _fitted(line: _Line, room: int) -> _Line | None:
+    """Give a line as it fits into the room: whole, cut if it is a message, or not at all."""
+    if line.size <= room:
+        return line
+    if line.source not in MESSAGES or room < _LEAST_CUT:
+        return None
+    # By the text's own rate of tokens; less until it fits.
+    for share in (0.98, 0.9, 0.8, 0.6):
+        text = line.text[: int(len(line.text) * share * room / line.size)].rpartition(" ")[0] + "…"
+        size = int(minilm_tokens([text])[0])
+        if size <= room and len(text) > 1:
+            return line._replace(text=text, size=size, cut=True)
+    return None
+
+
+def _repeats(line: _Line, taken: list[_Line]) -> str:
+    """Say why a line would repeat what is there; empty where it would not."""
+    quoted = {turn: other for other in taken if other.source in MESSAGES for turn in other.turns}
+    if line.source in MESSAGES:
+        if any(turn in quoted for turn in line.turns):
+            return TURN_THERE
+    elif line.turns and all(turn in quoted and not quoted[turn].cut for turn in line.turns):
+        told = frozenset[str]().union(*(_words(quoted[turn].text) for turn in line.turns))
+        # A fact may say more than its turn in the same words: who "I" is.
+        if line.source != "facts" or told >= _words(line.text.rpartition(" (")[0]):
+            return TURN_THERE
+    return SIMILAR if any(similar(_words(line.text), _words(other.text)) for other in taken) else ""
+
+
+def similar(a: frozenset[str], b: frozenset[str]) -> bool:
+    """Say whether two texts are near-identical: nine of ten different words are shared, numbers and negations all.
+
+    >>> from memlab.conversation.contexts import similar
+    >>> similar(frozenset("i paid 50 for the lamp".split()), frozenset("i paid 60 for the lamp".split()))
+    False
+    """
+    if len(a & b) < _SIMILAR * len(a | b):
+        return False
+    return not any(word in NEGATIONS or word in NEGATED or any(c.isdigit() for c in word) for word in a ^ b)
+
+
+@lru_cache(maxsize=100_000)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(words(text))
+
+
+def _shown(taken: list[_Line]) -> str:
+    """Write a context down: sources from the most general to the newest, lines in order of time."""
+    out: list[str] = []
+    for source, title in TITLES.items():
+        own = [line for line in taken if line.source == source]
+        # By heading within one time, so that no heading is written twice.
+        own.sort(key=lambda line: (line.at.timestamp(), line.head) if line.at else (0.0, line.head))
+        out += [title] if own else []
+        head = ""
+        for line in own:
+            out += [line.head, line.text] if line.head and line.head != head else [line.text]
+            head = line.head
+    return "\n".join(out)

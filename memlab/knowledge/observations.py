@@ -1,0 +1,41 @@
+"""Facts that a source carries already, such as LoCoMo's observations."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.records import Dataset, Fact, frame
+
+_VERBS = r"(?:is|are|was|were|has|have|had|does|did|will|can|could|would|\w+s|\w+ed|no longer \w+)"
+
+
+def from_observations(data: Dataset, *, source: str = "observed") -> pl.DataFrame:
+    """Read a dataset's observations ("Caroline is planning to adopt children") as facts.
+
+    The subject is the speaker whom the observation is about, the predicate its first verb, the object the rest; where
+    the speaker does not open the sentence the fact is "speaker | is described by | sentence". The time is that of the
+    latest turn of the evidence, else of the session.
+
+    :param source: how such facts are said to be established (see :class:`memlab.records.Fact`).
+    :returns: rows of :class:`memlab.records.Fact`, in the order of the annotations.
+    :raises DataError: when the dataset has no observations.
+    """
+    told = data.annotations.filter(pl.col("kind") == "observation")
+    if told.is_empty():
+        raise DataError("the dataset has no observations; LoCoMo files carry them beside their sessions")
+    turns = dict(data.turns.select("turn_id", "timestamp").iter_rows())
+    starts = dict(data.sessions.select("session_id", "start").iter_rows())
+    facts = []
+    for row in told.iter_rows(named=True):
+        times = [turns[turn] for turn in row["evidence"] if turns.get(turn) is not None]
+        speaker, sentence = row["speaker"], " ".join(row["text"].split()).rstrip(".!")
+        parts = re.match(rf"{re.escape(speaker)} (?P<verb>{_VERBS}) (?P<rest>.+)$", sentence, re.I)
+        said = (parts["verb"], parts["rest"]) if parts else ("is described by", sentence)
+        facts.append(
+            Fact(row["annotation_id"], row["scope"], speaker, *said, source, row["evidence"],
+                 max(times, default=starts.get(row["session_id"])), None, speaker, row["text"], row["session_id"])
+        )  # fmt: skip
+    return frame(Fact, facts)

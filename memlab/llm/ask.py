@@ -1,0 +1,153 @@
+"""Asking a language model for answers of a given shape: recorded ones first, then a service."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from tqdm import tqdm
+
+from memlab.llm import recording
+from memlab.llm.request import Answer, Request, counts
+from memlab.llm.service import Service, configured
+
+RECORDED = "recorded"
+MAX_BYTES = 1_000_000  # of one answer, with all that is around it
+PATIENCE = 8
+
+
+def ask(requests: Sequence[Request], service: str | Service | None, *, progress: str = "") -> list[Answer]:
+    """Ask a language model, or read what it answered; requests of one key are asked once.
+
+    :param service: ``recorded`` reads the recordings of the settings and of the checkout, and never the network; a
+        name is one of the settings; ``None`` gives no answers. A service with ``record`` reads that file first, asks
+        for what is not in it, and appends each answer as it comes.
+    :param progress: what a progress bar is called; none without it.
+    :returns: an answer for each request, in their order. A request that fails has an ``error`` and raises nothing;
+        after :data:`PATIENCE` failures in a row the rest is not asked, and has the last error.
+    :raises ModelError: when the service cannot be asked at all: no such name, no client, no address, no key.
+
+    >>> from memlab import llm
+    >>> from pydantic import BaseModel
+    >>> class Colour(BaseModel):
+    ...     name: str
+    >>> llm.ask([llm.Request("colour", 1, ("sky",), "Which colour has the sky?", Colour)], None)[0].error
+    'no service is named'
+    """
+    if service is None:
+        return [Answer(None, "no service is named")] * len(requests)
+    chosen = _chosen(service)
+    rows = recording.read(_files(chosen))
+    keys = [request.key for request in requests]
+    asked = dict(zip(keys, requests, strict=True))
+    answers = {key: answer for key in asked if (answer := _recorded(asked[key], rows.get(key)))}
+    new = {key: request for key, request in asked.items() if key not in answers}
+    if chosen is not None and new:
+        answers |= _fresh(new, chosen, progress)
+    missing = Answer(None, "not recorded")
+    return [answers.get(key, missing) for key in keys]
+
+
+def check(service: str | Service | None) -> None:
+    """See that a service can be asked, before work begins that needs its answers.
+
+    :raises ModelError: for no such name, no client, no address or no key.
+    """
+    if (chosen := _chosen(service)) is not None:
+        from memlab.llm import wire
+
+        wire.client(chosen, limit=MAX_BYTES)
+
+
+def cost(answers: Sequence[Answer], service: str | Service | None) -> dict[str, float | None]:
+    """Sum what answers cost when they were asked for.
+
+    :returns: ``tokens_read``, ``tokens_written``, ``price`` (``None`` where the service has no prices), ``seconds``.
+
+    >>> from memlab import llm
+    >>> llm.cost([llm.Answer(None, tokens=(30, 2))], None)["tokens_read"]
+    30
+    """
+    chosen = _chosen(service)
+    read, written = (sum(answer.tokens[side] for answer in answers) for side in (0, 1))
+    price = None
+    if chosen is not None and chosen.input_price is not None and chosen.output_price is not None:
+        price = (read * chosen.input_price + written * chosen.output_price) / 1e6
+    seconds = sum(answer.seconds for answer in answers)
+    return {"tokens_read": read, "tokens_written": written, "price": price, "seconds": seconds}
+
+
+def _chosen(service: str | Service | None) -> Service | None:
+    """Give the service that is asked; ``None`` where only recordings are read."""
+    if isinstance(service, str):
+        return None if service == RECORDED else configured(service)
+    return service
+
+
+def _files(service: Service | None) -> list[Path]:
+    """Give the files that recorded answers are read from."""
+    if service is not None:
+        return [Path(service.record)] if service.record else []
+    from memlab.config import settings
+
+    return [*map(Path, settings()[0].llm.recordings), *recording.DEFAULT]
+
+
+def _recorded(request: Request, row: dict[str, Any] | None) -> Answer | None:
+    """Read a recorded answer; one that does not fit the shape counts as not recorded."""
+    if row is None:
+        return None
+    try:
+        value = request.shape.model_validate_json(json.dumps(row["answer"]))
+    except ValidationError:
+        return None
+    tokens = row["tokens"]
+    return Answer(
+        value, tokens=counts(*tokens) if isinstance(tokens, list) and len(tokens) == 2 else (0, 0), recorded=True
+    )
+
+
+def _record(service: Service, request: Request, answer: Answer) -> None:
+    """Append an answer to the service's file; a disk that is full costs the recording, not the answer."""
+    if not service.record or answer.value is None:
+        return
+    row = {"task": request.task, "version": request.version, "key": request.key}
+    try:
+        recording.append(
+            Path(service.record), row | {"answer": answer.value.model_dump(mode="json"), "tokens": answer.tokens}
+        )
+    except OSError as error:
+        warnings.warn(f"{service.record} cannot be written ({error.strerror}): answers are not recorded", stacklevel=2)
+
+
+def _fresh(new: Mapping[str, Request], service: Service, progress: str) -> dict[str, Answer]:
+    """Ask a service for what is not recorded, and record each answer as it comes."""
+    from memlab.llm import exchange, wire
+
+    client = wire.client(service, limit=MAX_BYTES)
+    answers: dict[str, Answer] = {}
+    failures: list[Answer] = []  # the last ones in a row
+
+    async def worker() -> None:
+        for key, request in waiting:
+            if len(failures) < PATIENCE:
+                answers[key] = await exchange.exchange(client, service, request)
+                failures[:] = [] if answers[key].value is not None else [*failures, answers[key]]
+                _record(service, request, answers[key])
+            else:
+                answers[key] = failures[-1]
+            bar.update()
+
+    async def workers() -> None:
+        async with client:
+            await asyncio.gather(*(worker() for _ in range(service.concurrency)))
+
+    waiting = iter(new.items())
+    with tqdm(total=len(new), unit="answer", desc=progress, disable=not progress) as bar:
+        wire.run(workers)
+    return answers

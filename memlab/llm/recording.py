@@ -1,0 +1,71 @@
+"""Recorded answers: JSON lines of ``task``, ``version``, ``key``, ``answer`` and ``tokens``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from memlab.errors import DataError
+
+# Of the checkout; an installed package has none.
+DEFAULT = tuple(Path(__file__).parents[2] / "data" / part / "recorded.jsonl" for part in ("sample", "heldout"))
+
+
+def key(task: str, version: int, about: Iterable[str]) -> str:
+    """Name what was asked: 24 hex digits of the SHA-256 of the compact JSON of ``[task, version, *about]``.
+
+    >>> from memlab.llm.recording import key
+    >>> key("summary", 1, ["s1", "Hello"])
+    'c8e09513a75ca3b0bdaa2727'
+    """
+    text = json.dumps([task, version, *about], separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:24]
+
+
+def read(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
+    """Read recorded rows by their keys; the first file that has a key wins, the last line of a key within a file.
+
+    :raises DataError: when a file cannot be read; one that is not there has no rows.
+    """
+    rows: dict[str, dict[str, Any]] = {}
+    for path in paths:
+        try:
+            stat = path.stat()
+            rows = _rows(path, stat.st_mtime_ns, stat.st_size) | rows
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise DataError(f"the recorded answers in {path} cannot be read: {error.strerror}") from error
+    return rows
+
+
+@lru_cache(maxsize=4)
+def _rows(path: Path, modified: int, size: int) -> dict[str, dict[str, Any]]:
+    """Read one file; a line that is cut off or damaged is no row."""
+    rows = {}
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            try:
+                row = json.loads(line)
+                rows[str(row["key"])] = {"answer": row["answer"], "tokens": row.get("tokens")}
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                continue
+    return rows
+
+
+def append(path: Path, row: dict[str, Any]) -> None:
+    """Append a row and flush it; what stands after the last end of line is the rest of a broken write, and goes.
+
+    :raises OSError: when it cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+b") as out:
+        if out.seek(0, os.SEEK_END) and out.seek(-1, os.SEEK_END) >= 0 and out.read(1) != b"\n":
+            out.seek(0)
+            out.truncate(out.read().rfind(b"\n") + 1)
+        out.write(json.dumps(row).encode("ascii") + b"\n")

@@ -1,0 +1,131 @@
+"""One question to conversations: the messages that answer it best, as a frame."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.records import Dataset, Run, id_part
+from memlab.retrieve import Bench, narrow
+from memlab.terminal import only
+
+if TYPE_CHECKING:
+    from memlab.embed import Encoder
+    from memlab.store import MemoryStore
+
+_log = logging.getLogger("memlab")
+_benches: WeakKeyDictionary[Dataset, dict[str, Bench]] = WeakKeyDictionary()
+_NOTHING = 1e-6  # what a score of zero is after ties were broken
+
+
+def search(
+    data: Dataset | MemoryStore,
+    question: str,
+    *,
+    scope: str | None = None,
+    k: int = 10,
+    pipeline: str | None = None,
+    encoder: str = "minilm",
+) -> pl.DataFrame:
+    """Find the messages that answer a question; a warning (logger ``memlab``) says where none matches.
+
+    :param data: a dataset, which is encoded once, or a store, whose last ingested dataset is asked.
+    :param scope: whose memory is asked; the only one by default.
+    :param k: how many messages at most.
+    :param pipeline: ``best`` by default.
+    :returns: ``rank`` (from 1), ``score``, ``time``, ``speaker``, ``text``, ``session_id`` and ``turn_id``.
+    :raises DataError: for a question without a word, an unknown scope, or none of several.
+
+    >>> import memlab
+    >>> data = memlab.sample()
+    >>> found = memlab.search(data, "What did the bookcase cost?", scope="owen", k=3, pipeline="bm25")
+    >>> found.height, found.columns[:4]
+    (3, ['rank', 'score', 'time', 'speaker'])
+    """
+    from memlab.pipelines import pipeline as read
+
+    if not any(letter.isalnum() for letter in question):
+        raise DataError(f"the question {question!r} holds no word; ask for something that was said")
+    if k < 1:
+        raise DataError(f"k is {k}; expected at least 1")
+    stages = read(pipeline or "best")
+    if isinstance(data, Dataset):
+        wanted = _scope(data.scopes, scope)
+        if wanted not in (benches := _benches.setdefault(data, {})):
+            benches[wanted] = Bench.of(data.take([wanted]), encoder=encoder)
+        bench = benches[wanted].with_queries(pl.DataFrame({"scope": [wanted], "text": [question]}))
+    else:
+        from memlab.embed import load as load_encoder
+        from memlab.store import CachedEncoder
+
+        names = data.datasets()["name"].to_list()
+        name = only(names, data.chosen() if len(names) > 1 else None, "dataset", "memlab ingest FILE puts one there")
+        wanted = _scope(data.scopes(name), scope)
+        asked = pl.DataFrame({"scope": [wanted], "text": [question]})
+        model = CachedEncoder(data, load_encoder(encoder))
+        bench = bench_of(data, name, asked, encoder=model.encoder)
+    found = hits(stages.run(bench, level="turn").top(k), bench)
+    if found.is_empty():
+        _log.warning("no message of %s matches %r", wanted, question)
+    elif not shares_words(bench):
+        _log.warning("no message of %s shares a word with %r: these are the nearest by meaning", wanted, question)
+    return found
+
+
+def _scope(scopes: list[str], wanted: str | None) -> str:
+    return only(scopes, id_part(wanted) if wanted and wanted not in scopes else wanted, "scope", "none")
+
+
+def bench_of(
+    store: MemoryStore,
+    dataset: str,
+    asked: pl.DataFrame,
+    *,
+    encoder: Encoder,
+    header: tuple[str, ...] | list[str] = (),
+    language: str | None = None,
+) -> Bench:
+    """Give the bench of one scope of a store for a question; of a large scope, of the sessions that match it best.
+
+    :param asked: one row of ``scope`` and ``text``.
+    """
+    scope = asked["scope"][0]
+    if not header and narrow.applies(store, dataset, scope, encoder):
+        language = language or store.datasets().filter(name=dataset)["language"][0]
+        return narrow.around(store, dataset, asked, encoder=encoder, language=language or "en")
+    data = store.dataset(dataset, scopes=[scope])
+    data = replace(data, language=language or data.language)
+    return Bench.of(data, encoder=encoder, store=store, header=header, ingest=False).with_queries(asked)
+
+
+def hits(run: Run, bench: Bench) -> pl.DataFrame:
+    """Give the ranking of one question with what is known of its turns or sessions; what does not match is left out.
+
+    A turn without a time has that of its session. At session level ``speaker`` and ``turn_id`` are null.
+    """
+    found = run.frame.filter(pl.col("score").abs() > _NOTHING).select("rank", "score", "doc_id")
+    sessions = bench.sessions.select("session_id", start="start")
+    if run.level == "session":
+        known = sessions.select("session_id", doc_id="session_id", time="start", speaker=None, turn_id=None)
+        texts = run.text_of(found["doc_id"].to_list()) if run.text_of and found.height else [""] * found.height
+        found = found.with_columns(text=pl.Series(texts, dtype=pl.String))
+    else:
+        text = pl.when(pl.col("text") == "").then("caption").otherwise("text")
+        known = bench.turns.join(sessions, on="session_id", how="left").select(
+            "session_id", "speaker", "turn_id", doc_id="turn_id", time=pl.coalesce("timestamp", "start"), text=text
+        )
+    joined = found.join(known, on="doc_id", how="left", maintain_order="left")
+    return joined.select("rank", "score", "time", "speaker", "text", "session_id", "turn_id")
+
+
+def shares_words(bench: Bench) -> bool:
+    """Say whether any turn has a word of the question, as BM25 counts words."""
+    from memlab.pipelines import pipeline as read
+
+    score = read("bm25").run(bench, level="turn").frame["score"].max()
+    return isinstance(score, float) and score > _NOTHING

@@ -1,0 +1,93 @@
+"""Orders that read sessions and times: new sessions first, later turns on the same subject first."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import at_least, between
+from memlab.records import Run
+from memlab.registry import stage
+from memlab.retrieve.bench import Bench
+from memlab.retrieve.ranking import of_turns
+from memlab.select.candidates import candidates_of, reordered
+
+
+@stage
+def fill_sessions(run: Run, bench: Bench, *, sessions: int = 5, candidates: int = 50) -> Run:
+    """Put the first hit of each session in front, until enough sessions are there.
+
+    A question whose evidence lies in several sessions needs a turn of each, and one long conversation about the
+    subject can fill every place. The rest follows in its old order. A run of sessions stays as it is.
+
+    :param sessions: how many distinct sessions come in front.
+    :param candidates: how many of the run's first documents to look at.
+    :raises DataError: for a count below 1.
+
+    >>> import memlab
+    >>> bench = memlab.Bench.of("data/sample/sample.jsonl", encoder=None)
+    >>> filled = memlab.select.fill_sessions(memlab.retrieve.bm25(bench), bench, sessions=3).frame["doc_id"]
+    >>> documents = bench.documents("turn")
+    >>> len(set(documents.session[documents.at(filled.head(3))]))
+    3
+    """
+    at_least(1, sessions=sessions)
+    session = bench.documents(run.level).session
+    first_of_each = (
+        np.sort(np.unique(session[at], return_index=True)[1]) for at, _ in candidates_of(run, bench, candidates)
+    )
+    return reordered(run, bench, [first[:sessions] for first in first_of_each])
+
+
+@stage
+def current(run: Run, bench: Bench, *, similarity: float = 0.55, candidates: int = 10) -> Run:
+    """Put each turn behind later turns of the same speaker, in other sessions, that are about the same thing.
+
+    A statement that was superseded, corrected or ended often shares more words with the question than its successor,
+    and so ranks above it. Only the order of the first ``candidates`` changes: complete recall at that cut-off stays.
+    Nothing is read but time, speaker and similarity, so that a repetition is treated as a change is.
+
+    :param similarity: least cosine of two turns that are about the same thing.
+    :param candidates: how many of the run's first turns are put in order.
+    :raises DataError: for a ranking of sessions, a similarity outside [−1, 1], or without embeddings.
+
+    >>> import memlab
+    >>> bench = memlab.Bench.of("data/sample/sample.jsonl", encoder="hashing")
+    >>> plain = memlab.retrieve.dense(bench)
+    >>> memlab.select.current(plain, bench, similarity=1.0, candidates=1).frame["doc_id"].equals(plain.frame["doc_id"])
+    True
+    """
+    of_turns(run, "current")
+    between(-1, 1, similarity=similarity)
+    documents = bench.documents("turn")
+    vectors, session = documents.vectors(), documents.session
+    turns = documents.place.join(bench.turns.rename({"turn_id": "doc_id"}), on="doc_id", maintain_order="left")
+    dated = pl.struct(pl.col("timestamp").forward_fill().over("scope"), "at")
+    speaker, time = turns.select(pl.col("speaker").rank("dense"), time=dated.rank("dense")).cast(pl.Int64).to_numpy().T
+    choices = []
+    for at, _ in candidates_of(run, bench, candidates):
+        embedded = vectors[at].astype(np.float64)
+        successor = (embedded @ embedded.T).round(6) >= similarity
+        successor &= (speaker[at][:, None] == speaker[at]) & (session[at][:, None] != session[at])
+        successor &= time[at][:, None] < time[at]
+        choices.append(_after_successors(successor, time[at]))
+    return reordered(run, bench, choices)
+
+
+def _after_successors(successor: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Walk down the ranking and put the successors of a document before it, the latest first.
+
+    :param successor: (n, n) whether the document of a column succeeds that of a row.
+    """
+    placed: dict[int, None] = {}
+
+    def put(place: int) -> None:
+        for later in sorted(np.flatnonzero(successor[place]).tolist(), key=lambda at: -times[at]):
+            if later not in placed:
+                put(later)
+        placed[place] = None
+
+    for place in range(len(times)):
+        if place not in placed:
+            put(place)
+    return np.array(list(placed), np.int64)

@@ -1,0 +1,20 @@
+"""Summaries of sessions, weeks, months and clusters of turns, and retrieval through them.
+
+Turns come in. ``sessions`` summarises each session, ``periods`` weeks and months of these, ``raptor`` clusters of
+turns, layer by layer. ``asking`` says what a model is asked and what of its answer counts, ``writing`` asks it, and
+``extractive`` picks sentences where it does not answer; ``nodes`` makes the rows. ``tree`` searches through them,
+``digest`` prints one, ``listing`` lists what would be asked.
+"""
+
+from memlab.summaries.digest import period_name, to_markdown
+from memlab.summaries.listing import requests
+from memlab.summaries.periods import period, rollup
+from memlab.summaries.raptor import GROUPS, Tree, grow
+from memlab.summaries.sessions import summarize
+from memlab.summaries.tree import nearest_summaries, tree, trees_of
+from memlab.summaries.writing import EXTRACTIVE, unwritten
+
+__all__ = [
+    "EXTRACTIVE", "GROUPS", "Tree", "grow", "nearest_summaries", "period", "period_name", "requests", "rollup",
+    "summarize", "to_markdown", "tree", "trees_of", "unwritten",
+]  # fmt: skip

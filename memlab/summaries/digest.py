@@ -1,0 +1,57 @@
+"""A week or month to be read, as Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+_HEADS = {"carried_on": "Carried on from before", "decisions": "Decided", "open_questions": "Still open"}
+
+
+def to_markdown(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
+    """Write a row of :class:`memlab.records.Node` as Markdown, each sentence with the turns that it stands on.
+
+    :param tz: as the node was made with.
+
+    >>> import memlab
+    >>> turn = memlab.Turn("u/s/1", "u", "u/s", 1, "Mel", "user", "I moved to *Oslo*.")
+    >>> nodes = memlab.summaries.rollup(memlab.records.frame(memlab.Turn, [turn]))
+    >>> print(memlab.summaries.to_markdown(nodes.row(1, named=True)))
+    # u: week, undated
+    <BLANKLINE>
+    1 turns in 1 sessions; written by: extractive; topics: Oslo
+    <BLANKLINE>
+    - Mel: I moved to \\*Oslo\\*. (u/s/1)
+    """
+    lines = [f"# {_escaped(node['scope'])}: {period_name(node, tz=tz)}", ""]
+    below = {"week": "sessions", "month": "weeks"}.get(node["kind"], "parts")
+    counted = f"{len(node['turns']):,} turns in {len(node['children']):,} {below}; written by: {node['service']}"
+    topics = _escaped(", ".join(node["topics"]))
+    lines += [counted + (f"; topics: {topics}" if topics else ""), "", *_listed(node["sentences"], node["evidence"])]
+    for name, head in _HEADS.items():
+        if node[name]:
+            lines += ["", f"## {head}", "", *_listed(node[name], node[f"{name.removesuffix('s')}_evidence"])]
+    return "\n".join(lines)
+
+
+def period_name(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
+    """Name the time of a node: ``week of 2 March 2026``, ``March 2026``, ``session of 4 March 2026``."""
+    if node["start"] is None:
+        return f"{node['kind']}, undated"
+    day = node["start"].astimezone(ZoneInfo(tz)).date()
+    monday = day - timedelta(days=day.weekday())
+    if node["kind"] == "month":
+        return f"{monday + timedelta(days=3):%B %Y}"
+    return f"{node['kind']} of {monday if node['kind'] == 'week' else day:%-d %B %Y}"
+
+
+def _listed(texts: list[str], evidence: list[list[str]]) -> list[str]:
+    return [f"- {_escaped(text)} ({_escaped(', '.join(ids))})" for text, ids in zip(texts, evidence, strict=True)]
+
+
+def _escaped(text: str) -> str:
+    """Take what Markdown or HTML would read as a sign for a letter: texts come from outside."""
+    return re.sub(r"([\\`*_\[\]<>#|&~])", r"\\\1", " ".join(text.split()))

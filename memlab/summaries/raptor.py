@@ -1,0 +1,125 @@
+"""A tree of clusters over the turns of each scope: similar turns are summarised together, and the summaries again."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from pydantic import BaseModel
+
+from memlab import llm
+from memlab.cluster.mixture import mixture_memberships
+from memlab.embed import Encoder, load
+from memlab.embed.text import turn_texts
+from memlab.errors import DataError
+from memlab.summaries.asking import CLUSTER, Group
+from memlab.summaries.nodes import NODES, Row, above, items, leaves, with_topics
+from memlab.summaries.writing import Writer, write
+
+FEW, LAYERS, CHUNK = 8, 5, 5
+GROUPS = "groups"
+"""The task of requests whose prompt is the answer to be recorded: groups are computed, no model is asked."""
+
+
+class Tree(NamedTuple):
+    """Rows of :class:`memlab.records.Node`, layer by layer, in each by scope and time; and their (n, d) vectors."""
+
+    nodes: pl.DataFrame
+    vectors: np.ndarray
+
+
+def grow(
+    turns: pl.DataFrame,
+    *,
+    encoder: Encoder | str = "minilm",
+    vectors: np.ndarray | None = None,
+    service: Writer = None,
+    reduce: str = "umap",
+    seed: int = 0,
+    progress: str = "",
+) -> Tree:
+    """Build a tree for each scope: group the entries of a layer by their vectors, summarise each group, embed, repeat.
+
+    An entry belongs to every group that it is in with a probability above a tenth; ``parent`` is the one that it
+    belongs to most. A scope is done when a layer has at most eight entries, or after five layers. A layer has at most
+    half as many nodes as the one below; where the mixture finds more groups, or only one, neighbours in time are put
+    together five by five, so that it ends for any input.
+
+    UMAP gives other groups for vectors that differ in their last bits, as those of another machine may; ``recorded``
+    reads the groups too, so that its trees are the same everywhere.
+
+    :param turns: rows of :class:`memlab.records.Turn`, in order of scope, session and place.
+    :param encoder: embeds turns and summaries.
+    :param vectors: (n, d) unit rows of the turns, where these are known.
+    :param service: see :func:`memlab.summaries.summarize`.
+    :param reduce: ``umap`` or ``pca``; see :func:`memlab.cluster.mixture.mixture_memberships`.
+    :param seed: of the grouping.
+    :raises DataError: when there is not one vector a turn.
+    :raises ModelError: when the service cannot be asked at all.
+
+    Source: Sarthi et al., "RAPTOR", ICLR 2024, section 3.
+
+    >>> import memlab
+    >>> turns = [memlab.Turn(f"u/s/{n}", "u", "u/s", n, "Mel", "user", f"Day {n} of my trip.") for n in range(20)]
+    >>> tree = memlab.summaries.grow(memlab.records.frame(memlab.Turn, turns), encoder="hashing:64", reduce="pca")
+    >>> tree.nodes["kind"].unique().to_list(), len(tree.vectors) == tree.nodes.height
+    (['cluster'], True)
+    """
+    embedder = load(encoder)
+    if vectors is None:
+        vectors = embedder.encode(turn_texts(turns))
+    if len(vectors) != turns.height:
+        raise DataError(f"there are {len(vectors):,} vectors for {turns.height:,} turns; give one for each")
+    below, place = leaves(turns), {turn: n for n, turn in enumerate(turns["turn_id"])}
+    layers, of_layers = list[list[Row]](), [np.asarray(vectors)[:0]]
+    while len(layers) < LAYERS:
+        scopes = np.array([row["scope"] for row in below])
+        many = [rows for scope in dict.fromkeys(scopes.tolist()) if len(rows := np.flatnonzero(scopes == scope)) > FEW]
+        if not many:
+            break
+        parts, weights, methods = list[list[Row]](), list[list[float]](), list[str]()
+        for rows in many:
+            groups = _grouped([below[i] for i in rows], vectors[rows], service, reduce, seed)
+            parts += [[below[rows[i]] for i in members] for members in groups.members]
+            weights += groups.weights
+            methods += [groups.method] * len(groups.members)
+        written = write(CLUSTER, [Group(items(part)) for part in parts], service, progress=progress)
+        below = []
+        for part, own, method, each in zip(parts, weights, methods, written, strict=True):
+            node = above(part, each, kind="cluster", method=method)
+            below.append(node | {"turns": sorted(node["turns"], key=place.__getitem__)})
+            for row, weight in zip(part, own, strict=True):
+                if weight > row.get("weight", 0):
+                    row |= {"weight": weight, "parent": each["node_id"]}
+        layers.append(below)
+        vectors = np.asarray(embedder.encode([row["text"] for row in below]))
+        of_layers.append(vectors)
+    frames = [with_topics(pl.DataFrame(rows, schema=NODES), turns) for rows in layers]
+    return Tree(pl.concat([pl.DataFrame(schema=NODES), *frames]), np.concatenate(of_layers))
+
+
+class _Groups(BaseModel):
+    """Groups of the entries of a scope: their places, the weight of each in its group, how they were put together."""
+
+    method: str
+    members: list[list[int]]
+    weights: list[list[float]]
+
+
+def _grouped(entries: list[Row], vectors: np.ndarray, service: Writer, reduce: str, seed: int) -> _Groups:
+    """Group the entries of a scope, by their vectors or as it was recorded."""
+    groups = mixture_memberships(vectors, reduce=reduce, seed=seed).T.tocsr()
+    if 1 < groups.shape[0] <= len(entries) // 2:
+        groups.sort_indices()
+        method, parts = "mixture", [(groups.indices[a:b], groups.data[a:b]) for a, b in pairwise(groups.indptr)]
+    else:
+        method, at = "chunks", np.arange(len(entries))
+        parts = [(each, np.ones(len(each))) for each in np.split(at, range(CHUNK, len(at), CHUNK))]
+    made = _Groups(method=method, members=[at.tolist() for at, _ in parts], weights=[w.tolist() for _, w in parts])
+    if service != llm.RECORDED and not callable(service):
+        return made
+    about = tuple(part for row in entries for part in (row["node_id"], *row["sentences"]))
+    asked = [llm.Request(GROUPS, 1, about, made.model_dump_json(), _Groups)]
+    return (service(asked) if callable(service) else llm.ask(asked, service))[0].value or made

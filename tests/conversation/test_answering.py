@@ -1,0 +1,131 @@
+"""Answers and verdicts of a language model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from llama_server import llama_server
+from model_server import KEY, KEY_ENV, UNUSABLE, ModelServer, running, say
+
+from memlab.conversation import answer, judge
+from memlab.conversation.answering import JUDGE, POINT, RUBRICS, SYSTEM
+from memlab.errors import DataError
+from memlab.llm import Service
+from memlab.records import Question, frame
+
+pytestmark = pytest.mark.skipif(not find_spec("openai"), reason="the extra memlab[llm] is not installed")
+WHEN = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    monkeypatch.setenv(KEY_ENV, KEY)
+    yield from running()
+
+
+def questions(n: int = 3) -> pl.DataFrame:
+    kinds = ["temporal", "single-hop", "knowledge-update"]
+    rows = [
+        Question(f"q{i}", "u", f"Where is {i}?", f"Oslo {i}", kinds[i % 3], WHEN, [], [], abstention=i == 3)
+        for i in range(n)
+    ]
+    return frame(Question, rows)
+
+
+def contexts(n: int = 3) -> pl.DataFrame:
+    return pl.DataFrame({"query_id": [f"q{i}" for i in range(n)], "text": [f"[1 May]\nMel: {i}" for i in range(n)]})
+
+
+def prompts(server: ModelServer) -> list[dict]:
+    return [json.loads(text) for text in server.prompts]
+
+
+def test_a_model_answers_from_the_notes_alone(server: ModelServer) -> None:
+    rows = answer(contexts(), questions(), server.service())
+    assert rows["answer"].to_list() == ["Anna bought tea."] * 3
+    assert rows["known"].all()
+    assert rows.select("tokens_read", "tokens_written").unique().rows() == [(7, 3)]
+    assert rows["error"].to_list() == [""] * 3
+    assert {request["messages"][0]["content"] for request in server.requests} == {SYSTEM}
+    asked = sorted(prompts(server), key=lambda each: each["question"])
+    assert asked[0] == {"notes": "[1 May]\nMel: 0", "asked on": "1 May 2026", "question": "Where is 0?"}
+    assert "Oslo" not in str(asked)
+
+
+@pytest.mark.parametrize("fault", ["words", "429", "50 MB", "instructions"])
+def test_failures_are_rows(server: ModelServer, fault: str) -> None:
+    server.modes = [UNUSABLE[fault]]
+    rows = answer(contexts(1), questions(1), server.service(max_retries=0))
+    assert rows["answer"].to_list() == [None]
+    assert rows["error"][0].startswith("service 'lab'")
+    assert judge(questions(1), rows, server.service())["correct"].to_list() == [None]
+
+
+def test_an_interrupted_run_goes_on(server: ModelServer, tmp_path: Path) -> None:
+    service = server.service(record=str(tmp_path / "answers.jsonl"))
+    answer(contexts(2), questions(2), service)
+    rows = answer(contexts(4), questions(4), service)
+    assert rows["answer"].null_count() == 0
+    assert len(server.requests) == 4
+    first = judge(questions(4), rows, service)
+    assert judge(questions(4), rows, service).drop("seconds").equals(first.drop("seconds"))
+    assert len(server.requests) == 8
+
+
+def test_each_kind_has_its_rubric(server: ModelServer) -> None:
+    server.modes = [say('{"reason": "same", "correct": true}')]
+    asked = questions(4)
+    verdicts = judge(asked, pl.DataFrame({"query_id": asked["query_id"], "answer": ["Oslo"] * 4}), server.service())
+    assert verdicts["rubric"].to_list() == ["temporal", "single", "knowledge-update", "abstention"]
+    assert verdicts["score"].to_list() == [1.0] * 4
+    assert {request["messages"][0]["content"] for request in server.requests} == {JUDGE}
+    by_question = {each["question"]: each for each in prompts(server)}
+    assert by_question["Where is 0?"]["rule"] == RUBRICS["temporal"]
+    assert "rule" not in by_question["Where is 1?"]
+    assert by_question["Where is 3?"]["right answer"] == "that it is not known"
+
+
+def test_what_cannot_be_judged_is_not(server: ModelServer) -> None:
+    asked = questions(2).with_columns(answer=pl.lit(None, pl.String))
+    verdicts = judge(asked, pl.DataFrame({"query_id": ["q0", "q1"], "answer": ["a", "b"]}), server.service())
+    assert verdicts["correct"].to_list() == [None] * 2
+    assert not server.requests
+    with pytest.raises(DataError, match="question 'q1' has no context"):
+        answer(contexts(1), questions(2), server.service())
+
+
+def test_points_are_judged_one_by_one(server: ModelServer) -> None:
+    met = {"Oslo": "fully", "tea": "partly", "no coffee": "not", "odd": None}
+
+    def by_point(handler: Any, request: dict) -> None:
+        point = json.loads(request["messages"][1]["content"])["point"]
+        say("?" if met[point] is None else json.dumps({"reason": "so", "met": met[point]}))(handler, request)
+
+    server.modes = [by_point]
+    points = pl.Series("rubric", [["Oslo", "tea", "no coffee"], ["Oslo"], ["Oslo", "odd"]])
+    asked = questions().with_columns(points)
+    answered = pl.DataFrame({"query_id": asked["query_id"], "answer": ["tea in Oslo", "Oslo", "Oslo"]})
+    verdicts = judge(asked, answered, server.service())
+    assert verdicts["rubric"].to_list() == ["points"] * 3
+    assert verdicts["score"].to_list() == [0.5, 1.0, None]
+    assert verdicts["correct"].to_list() == [False, True, None]
+    assert "does not fit" in verdicts["error"][2]
+    assert {request["messages"][0]["content"] for request in server.requests} == {POINT}
+
+
+@pytest.mark.slow
+def test_a_real_server_answers_and_judges() -> None:
+    with llama_server(context=1024) as url:
+        service = Service("local", url, "smollm2", timeout=1800, max_output=60)
+        rows = answer(contexts(1), questions(1), service)
+        verdicts = judge(questions(1), rows, service)
+    # What it says is not the point: a model of 135 million parameters.
+    assert rows["answer"][0] or "does not fit" in rows["error"][0]
+    assert rows["answer"][0] is None or verdicts["correct"][0] is not None or "does not fit" in verdicts["error"][0]

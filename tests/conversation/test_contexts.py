@@ -1,0 +1,146 @@
+"""A context never goes over its budget, says nothing twice, and accounts for every line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memlab.conversation import Budget, assemble, gather, minilm_tokens
+from memlab.conversation.contexts import TITLES
+from memlab.conversation.sources import LINE, SOURCES
+from memlab.errors import DataError
+from memlab.knowledge import confidence, resolve
+from memlab.records import Dataset, Fact, Node, Summary, frame
+from memlab.retrieve import Bench, bm25, sessions_from_turns
+
+DAY = datetime(2026, 5, 8, tzinfo=UTC)
+
+
+def lines(*rows: tuple[str, str, Sequence[str]], head: str = "", confidence: float | None = None) -> pl.DataFrame:
+    """Make lines of the question ``q``: source, text, turns."""
+    made: list[Any] = [
+        ("q", source, str(n), head, text, [*turns], DAY, confidence if source == "facts" else None)
+        for n, (source, text, turns) in enumerate(rows)
+    ]
+    return pl.DataFrame(made, LINE, orient="row")
+
+
+awkward = st.one_of(
+    st.text(max_size=60),
+    st.sampled_from(["", " ", "🙂" * 50, "x" * 3_000, "word " * 2_000, "\n\n", "[PAD] [SEP]", "a\u0301\u0000b"]),
+)
+row = st.tuples(st.sampled_from(SOURCES), awkward, st.lists(st.sampled_from("abcd"), max_size=2), awkward)
+
+
+@given(st.lists(row, max_size=12), st.builds(Budget, **dict.fromkeys(asdict(Budget()), st.integers(0, 60))))
+@settings(max_examples=30, deadline=None)
+def test_the_whole_text_is_within_budget(rows: list[Any], budget: Budget) -> None:
+    clean = [
+        (source, text.encode("utf-8", "replace").decode(), turns, head.encode("utf-8", "replace").decode())
+        for source, text, turns, head in rows
+    ]
+    given_lines = pl.concat([lines(), *(lines(tuple(row[:3]), head=row[3]) for row in clean)])
+    made = assemble(given_lines, query_ids=["q"], budget=budget)
+    assert made.texts["n_tokens"][0] == minilm_tokens([made.texts["text"][0]])[0] <= budget.total
+    assert made.parts["n_tokens"].sum() == made.texts["n_tokens"][0]
+    assert made.parts.height + made.left_out.height == len(rows)
+
+
+def test_a_turn_comes_once_and_a_summary_does_not_repeat_it() -> None:
+    paid = "Mel: I paid $1,250 for two lamps in Oslo"
+    made = assemble(
+        lines(
+            ("recent", paid, ["t1"]),
+            ("relevant", paid, ["t1"]),
+            ("relevant", "Ann: The boiler broke in May", ["t2"]),
+            ("summaries", "Mel bought lamps.", ["t1"]),
+            ("summaries", "Mel and Ann talked of repairs.", ["t1", "t9"]),
+            ("rollups", "Mel and Ann talked of repairs!", ["t8", "t9"]),
+        )
+    )
+    assert made.parts.select("source", "ref").rows() == [("recent", "0"), ("relevant", "2"), ("summaries", "4")]
+    reasons = dict(made.left_out.select("ref", "reason").iter_rows())
+    assert reasons == {"1": "its turn is there", "3": "its turn is there", "5": "near-identical"}
+
+
+def test_a_fact_stays_unless_its_turn_says_the_same_words() -> None:
+    rows = [("relevant", "Mel: I work at Acme", ["t1"]), ("facts", "Mel work at Acme", ["t1"])]
+    made = assemble(lines(*rows, ("facts", "Mel works at Acme", ["t1"]), confidence=0.876))
+    assert made.parts.filter(source="facts")["text"].to_list() == ["Mel works at Acme (0.88, 8 May 2026)"]
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "same"),
+    [
+        ("I really like the blue lamp in the hall", "I really like the blue lamp in the hall!!", True),
+        ("I paid 50 dollars for the old lamp there today", "I paid 60 dollars for the old lamp there today", False),
+        ("I will go to the big lake with all of you", "I will not go to the big lake with all of you", False),
+        ("Yes", "No", False),
+    ],
+)
+def test_near_identical_spares_numbers_and_negations(one: str, two: str, same: bool) -> None:
+    assert assemble(lines(("relevant", one, ["a"]), ("relevant", two, ["b"]))).parts.height == (1 if same else 2)
+
+
+def test_room_that_a_source_does_not_need_goes_on_and_a_message_is_cut() -> None:
+    many = [("relevant", f"Mel: the number {n} is {n * 7}, as I said", [f"t{n}"]) for n in range(40)]
+    budget = Budget(recent=100, relevant=20, summaries=100, facts=0, rollups=0)
+    assert assemble(lines(*many), budget=budget).texts["n_tokens"][0] > 200
+    long = assemble(lines(("relevant", "Mel: " + "word " * 400, ["t"])), budget=budget)
+    assert long.parts["cut"].to_list() == [True]
+    assert 180 < long.texts["n_tokens"][0] <= 220
+
+
+def test_every_source_is_gathered_and_stands_in_order(talk: Dataset, bench: Bench) -> None:
+    about = {"summary": "", "sentences": ["Ann furnished her room."], "evidence": [["elsewhere"]]}
+    summary = frame(Summary, []).clear()
+    base = dict.fromkeys(summary.columns) | about
+    base |= {"session_id": "ann/s1", "scope": "ann", "topics": ["desk"], "start": DAY, "end": DAY}
+    summaries = pl.DataFrame([base], schema=summary.schema)
+    node = dict.fromkeys(frame(Node, []).columns) | about
+    node |= {
+        "sentences": ["A week of rain and repairs."],
+        "node_id": "n1",
+        "scope": "ann",
+        "topics": [],
+        "start": DAY,
+        "end": DAY,
+        "kind": "week",
+    }
+    rollups = pl.DataFrame([node], schema=frame(Node, []).schema)
+    known = frame(Fact, [Fact("f1", "ann", "Ann", "bought", "oak desk", "stated", ["x"], DAY)])
+    facts = confidence.score(resolve(known).facts, now=DAY)
+    recent = bench.turns.filter(scope="bo").with_columns(query_id=pl.lit("q1"))
+    found = gather(bm25(bench), bench, recent=recent, summaries=summaries, rollups=rollups, facts=facts)
+    assert found.filter(query_id="q1")["source"].unique().sort().to_list() == sorted(SOURCES)
+    text = assemble(found).texts.filter(query_id="q1")["text"][0]
+    assert [line for line in text.split("\n") if line.endswith(":")] == list(TITLES.values())
+    assert "[1 May 2026]\nAnn: I bought the oak desk for $210 today" in text
+
+
+def test_dates_are_written_out(bench: Bench) -> None:
+    run = bm25(bench.with_queries(pl.DataFrame({"query_id": ["q"], "scope": ["bo"], "text": ["When was the vet?"]})))
+    texts = [assemble(gather(run, bench, dates=dates)).texts["text"][0] for dates in (True, False)]
+    assert ["yesterday (1 May 2026)" in text for text in texts] == [True, False]
+
+
+def test_bad_input(bench: Bench) -> None:
+    with pytest.raises(DataError, match="sessions"):
+        gather(sessions_from_turns(bm25(bench), bench), bench)
+    with pytest.raises(DataError, match="no column 'ref'"):
+        assemble(lines().drop("ref"))
+    with pytest.raises(DataError, match="below 0"):
+        Budget(facts=-1)
+
+
+def test_tokens_of_what_the_vocabulary_lacks_are_counted() -> None:
+    counts = minilm_tokens(["I saw the dentist.", "", "🙂" * 50, "x" * 1_000, "a\ud800b"])
+    assert counts[:4].tolist() == [5, 0, 50, 1_000]
+    assert counts[4] > 0

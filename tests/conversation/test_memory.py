@@ -1,0 +1,119 @@
+"""What a conversation keeps: sessions in play and their bias, and a summary that stays short."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from importlib.util import find_spec
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from model_server import KEY, KEY_ENV, UNUSABLE, ModelServer, running, say
+
+from memlab.conversation import Message, RollingBuffer, SessionMemory, bias, extend, remember
+from memlab.conversation.buffer import MAX_WORDS
+from memlab.conversation.memory import MOST_IN_PLAY, MOST_TERMS
+from memlab.errors import DataError
+from memlab.retrieve import Bench, bm25, combsum
+
+NOON = datetime(2026, 5, 1, 12)
+SAID = [
+    Message("user" if n % 2 else "assistant", f"Locker {n} at the pool in Oslo opens with code {n}7.") for n in range(9)
+]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    monkeypatch.setenv(KEY_ENV, KEY)
+    yield from running()
+
+
+def test_the_newest_stands_first_and_the_oldest_is_forgotten() -> None:
+    memory = SessionMemory("chat")
+    for n in range(70):
+        memory = remember(memory, now=NOON, terms={f"It{n}": str(n)}, in_play=[f"s{n}", "s0"])
+    assert memory.recent()[:2] == ["s69", "s0"]
+    assert memory.recent(turns=2) == ["s69", "s0", "s68"]
+    assert (len(memory.terms), len(memory.in_play)) == (MOST_TERMS, MOST_IN_PLAY)
+    assert memory.terms["it69"] == "69"
+
+
+def test_a_conversation_that_was_idle_begins_anew() -> None:
+    memory = remember(SessionMemory("chat"), now=NOON, in_play=["s1"])
+    soon, later = (remember(memory, now=NOON + timedelta(minutes=n)) for n in (29, 31))
+    assert (soon.recent(), soon.turn_count) == (["s1"], 2)
+    assert (later.recent(), later.turn_count) == ([], 1)
+
+
+@pytest.mark.parametrize("now", [NOON - timedelta(seconds=1), NOON.replace(tzinfo=UTC)])
+def test_turns_are_noted_in_order_of_time(now: datetime) -> None:
+    with pytest.raises(DataError, match="order of time"):
+        remember(remember(SessionMemory("chat"), now=NOON), now=now)
+
+
+@given(
+    st.lists(st.sampled_from(["ann/s1", "ann/s2", "ann/s3", "bo/s1"])), st.floats(1, 50), st.sampled_from([0.0, -9.0])
+)
+@settings(max_examples=20, deadline=None)
+def test_a_bias_hides_nothing_and_keeps_the_order_within_each_half(
+    bench: Bench, in_play: list[str], factor: float, shift: float
+) -> None:
+    run = bm25(bench)
+    run = replace(run, frame=run.frame.with_columns(pl.col("score") + shift))
+    raised = bias(run, bench, in_play=in_play, factor=factor)
+    keys = ["query_id", "doc_id"]
+    assert raised.frame.select(keys).sort(keys).equals(run.frame.select(keys).sort(keys))
+    steps = raised.frame.select(step=pl.col("score").diff().over("query_id"))["step"].drop_nulls()
+    assert steps.len()
+    assert (steps < 0).all()
+    played = pl.col("doc_id").str.split(".").list.first().is_in(in_play)
+    for half in (played, ~played):
+        assert raised.frame.filter(half).select(keys).equals(run.frame.filter(half).select(keys))
+
+
+def test_what_is_in_play_passes_what_is_close(bench: Bench) -> None:
+    run = combsum(bench)
+    raised = bias(run, bench, in_play=pl.DataFrame({"query_id": ["q1"], "id": ["ann/s3"]}), factor=50.0)
+    first = raised.frame.filter(rank=1).select("query_id", "doc_id").rows()
+    assert dict(first)["q1"].startswith("ann/s3")
+    assert raised.frame.filter(pl.col("query_id") != "q1")["doc_id"].equals(
+        run.frame.filter(pl.col("query_id") != "q1")["doc_id"]
+    )
+    assert bias(run, bench, in_play=["ann/s3"], factor=1.0).frame["doc_id"].equals(run.frame["doc_id"])
+    with pytest.raises(DataError, match="hides nothing"):
+        bias(run, bench, in_play=[], factor=0.9)
+
+
+def test_four_messages_stay_verbatim_and_the_rest_in_few_words() -> None:
+    buffer = RollingBuffer()
+    for n in range(60):
+        buffer = extend(buffer, [Message("user", f"On day {n} Ann paid {n} euros for the tram in Oslo. Nice.")])
+    assert len(buffer.messages) == 4
+    assert buffer.n_summarised == 56
+    assert sum(len(text.split()) for text in buffer.summary) <= MAX_WORDS
+    assert not any("Nice" in text for text in buffer.summary)
+    assert buffer.text.endswith("On day 59 Ann paid 59 euros for the tram in Oslo. Nice.")
+    assert extend(RollingBuffer(), SAID[:4]).summary == ()
+
+
+@given(st.lists(st.text(max_size=400), max_size=12))
+def test_no_message_breaks_the_buffer(texts: list[str]) -> None:
+    buffer = extend(RollingBuffer(), [Message("user", text) for text in texts])
+    assert buffer.n_summarised + len(buffer.messages) == len(texts)
+    assert sum(len(text.split()) for text in buffer.summary) <= MAX_WORDS
+
+
+@pytest.mark.skipif(not find_spec("openai"), reason="the extra memlab[llm] is not installed")
+def test_a_model_writes_the_summary_and_extraction_stands_in_for_it(server: ModelServer) -> None:
+    server.modes = [say('{"sentences": ["Five lockers were named."]}')]
+    assert extend(RollingBuffer(), SAID, service=server.service()).summary == ("Five lockers were named.",)
+    assert json.loads(server.prompts[0])["next messages"][0]["content"] == SAID[0].content
+    plain = extend(RollingBuffer(), SAID).summary
+    long = say(json.dumps({"sentences": ["word " * 60] * 4}))
+    for mode in (long, UNUSABLE["instructions"], UNUSABLE["429"]):
+        server.modes = [mode]
+        assert extend(RollingBuffer(), SAID, service=server.service(max_retries=0)).summary == plain

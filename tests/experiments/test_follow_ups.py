@@ -1,0 +1,71 @@
+"""Follow-ups as they are asked, rewritten, and in the form that stands alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from memlab import DataError, llm
+from memlab.conversation import follow_ups
+from memlab.conversation.rewriting import Rewritten
+from memlab.experiments import compare_forms, forms_table
+from memlab.records import Dataset, Session, Turn, frame
+from memlab.retrieve import Bench
+
+FIRST = {
+    "thread": "t1", "scope": "u", "kind": "first", "history": [], "question": "What did the oak desk cost?",
+    "standalone": "What did the oak desk cost?", "answer": "$210.", "evidence": ["u/1"],
+}  # fmt: skip
+NEXT = FIRST | {
+    "kind": "ellipsis", "question": "And the vet?", "standalone": "What did the vet of Churro cost?",
+    "history": [{"role": "user", "content": FIRST["question"]}, {"role": "assistant", "content": FIRST["answer"]}],
+    "answer": "62.", "evidence": ["u/2"],
+}  # fmt: skip
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "follow-ups.jsonl"
+    path.write_text("\n".join(map(json.dumps, (FIRST, NEXT))))
+    return path
+
+
+@pytest.fixture(scope="module")
+def bench() -> Bench:
+    texts = ["The oak desk cost $210.", "Churro was at the vet: 62 pounds.", "Rain.", "Sun."]
+    turns = [Turn(f"u/{n}", "u", "u/s", n, "Ann", "user", text) for n, text in enumerate(texts, 1)]
+    sessions = frame(Session, [Session("u/s", "u", 1, None, None, len(turns), [])])
+    return Bench.of(Dataset("small", "chatlog", frame(Turn, turns), sessions), encoder=None)
+
+
+def test_follow_ups_are_read(file: Path) -> None:
+    rows = follow_ups(file)
+    assert rows["query_id"].to_list() == ["t1/1", "t1/2"]
+    assert rows["history"][1].to_list() == NEXT["history"]
+    file.write_text(json.dumps({"thread": "t1"}))
+    with pytest.raises(DataError, match="no field 'scope'"):
+        follow_ups(file)
+    file.write_text("{")
+    with pytest.raises(DataError, match="cannot be read"):
+        follow_ups(file)
+
+
+def test_each_form_is_searched_for(file: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(requests: list[llm.Request], service: str | None) -> list[llm.Answer]:
+        written = Rewritten(question="And the vet of Churro?")
+        return [llm.Answer(written if service else None, "" if service else "no service") for _ in requests]
+
+    monkeypatch.setattr(llm, "ask", ask)
+    done = compare_forms(follow_ups(file), bench, pipeline="bm25", k=1)
+    assert done["form"].to_list() == ["as asked", "fallback", "model", "standalone"]
+    assert done["question"].to_list()[1:3] == ["And the vet? (oak desk cost 210)", "And the vet of Churro?"]
+    assert done["complete"].to_list() == [True, False, True, True]
+    table = forms_table(done)
+    assert table.filter(kind="all")["mean"].to_list() == [1, 0, 1, 1]
+    assert table.filter(kind="all")["p"].null_count() == 1
+    without = compare_forms(follow_ups(file), bench, pipeline="bm25", service=None)
+    assert "model" not in without["form"].to_list()
+    assert isinstance(done, pl.DataFrame)

@@ -1,0 +1,187 @@
+"""The index: what is due, what a service that fails leaves behind, and what readers see of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from model_server import KEY, KEY_ENV, ModelServer, fitting, running, say, send
+
+import memlab
+from memlab.config import IndexSettings
+from memlab.embed.hashing import HashingEncoder
+from memlab.errors import ModelError
+from memlab.indexing import index, pending, report, resolved, why_nothing, worker
+from memlab.knowledge import active
+from memlab.llm import Service
+from memlab.records import Turn, frame
+from memlab.sessions import sessions_of
+from memlab.store import MemoryStore
+
+SAID = ["I moved to Lisbon last week.", "Lovely.", "I work at Acme now.", "Do you need a desk?", "I drive a van."]
+START = datetime(2025, 3, 1, 9, tzinfo=UTC)
+NAME = "talk"
+
+
+def talk(n_sessions: int = 3, n_turns: int = 5) -> memlab.Dataset:
+    turns = [
+        Turn(f"u/s{s}/{n + 1}", "u", f"u/s{s}", n + 1, ("Ann", "Bo")[n % 2], "user", f"{SAID[n % 5]} Day {s}.", None,
+             START + timedelta(days=s, minutes=n))
+        for s in range(n_sessions)
+        for n in range(n_turns)
+    ]  # fmt: skip
+    rows = frame(Turn, turns)
+    return memlab.Dataset(NAME, "chatlog", rows, sessions_of(rows))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> MemoryStore:
+    made = MemoryStore.open(tmp_path / "store")
+    made.ingest(talk())
+    return made
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    monkeypatch.setenv(KEY_ENV, KEY)
+    yield from running(fitting)
+
+
+def lab(server: ModelServer) -> Service:
+    return server.service(max_retries=0, timeout=10)
+
+
+def kinds(events: pl.DataFrame) -> dict[str, int]:
+    return dict(events["kind"].value_counts().iter_rows())
+
+
+def test_each_session_is_indexed_once_and_what_changed_again(store: MemoryStore) -> None:
+    assert kinds(index(store, NAME)) == {"created": 3}
+    assert index(store, NAME).is_empty()
+    store.ingest(talk(4))
+    assert kinds(index(store, NAME)) == {"created": 1}
+    assert kinds(index(store, NAME, settings=IndexSettings(version=2))) == {"updated": 4}
+    assert store.knowledge.rows("summaries", NAME)["session_id"].to_list() == [f"u/s{n}" for n in range(4)]
+    assert {"Lisbon", "Acme"} <= set(active(resolved(store, NAME))["object"])
+
+
+def test_an_open_session_waits_and_a_short_one_says_why_it_has_no_summary(store: MemoryStore) -> None:
+    assert kinds(index(store, NAME, now=START + timedelta(days=2, minutes=9))) == {"created": 2}
+    events = index(store, NAME, settings=IndexSettings(min_turns=9, version=3))
+    assert store.knowledge.rows("summaries", NAME).is_empty()
+    assert all("min_turns is 9" in reason for reason in events["reason"])
+    assert store.knowledge.rows("facts", NAME).height
+
+
+@pytest.mark.parametrize("fault", [send(429, {}), send(500, {}), say("no JSON"), say('{"facts": 3}')])
+def test_a_fallback_is_due_again_when_the_service_is_there(store: MemoryStore, server: ModelServer, fault: Any) -> None:
+    server.modes = [fault]
+    events = index(store, NAME, service=lab(server))
+    assert kinds(events) == {"fallback": 3}
+    # The extractive version is there meanwhile, and one line says so.
+    assert store.knowledge.rows("facts", NAME).height
+    lines = report(store, NAME, events)
+    assert sum("came from no model" in line for line in lines) == 1
+    assert KEY not in "".join(lines)
+    server.modes = [fitting]
+    assert "created" not in kinds(index(store, NAME, service=lab(server)))
+    assert "extractive" not in store.knowledge.states(NAME)["service"]
+
+
+def test_a_service_that_fails_later_leaves_what_a_model_made(store: MemoryStore, server: ModelServer) -> None:
+    index(store, NAME, service=lab(server))
+    store.knowledge.states(NAME)
+    before = store.knowledge.rows("facts", NAME), store.knowledge.states(NAME)["generation"]
+    server.modes = [send(500, {})]
+    assert kinds(index(store, NAME, service=lab(server), settings=IndexSettings(version=2))) == {"failed": 3}
+    assert store.knowledge.rows("facts", NAME).equals(before[0])
+    assert store.knowledge.states(NAME)["generation"].equals(before[1])
+
+
+def test_a_service_that_cannot_be_asked_changes_nothing(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEY_ENV, raising=False)
+    with pytest.raises(ModelError, match="nobody"):
+        index(store, NAME, service="nobody")
+    with pytest.raises(ModelError, match=KEY_ENV):
+        index(store, NAME, service=Service("lab", "http://127.0.0.1:9/v1", "m", KEY_ENV))
+    assert store.knowledge.states(NAME).is_empty()
+
+
+def test_what_is_not_recorded_is_not_due_until_the_recordings_change(
+    store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "recorded.jsonl"
+    monkeypatch.setenv("MEMLAB_LLM__RECORDINGS", f'["{path}"]')
+    assert kinds(index(store, NAME, service="recorded")) == {"fallback": 3}
+    assert index(store, NAME, service="recorded").is_empty()
+    path.write_text('{"task": "facts", "version": 1, "key": "k", "answer": {}, "tokens": [0, 0]}\n')
+    assert pending(store, NAME, service="recorded").height == 3
+
+
+def test_a_session_that_fails_fails_alone(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = worker.extraction.extract
+
+    def breaks(turns: pl.DataFrame, **options: Any) -> Any:
+        if "u/s1" in turns["session_id"]:
+            raise ValueError("odd words")
+        return whole(turns, **options)
+
+    monkeypatch.setattr(worker.extraction, "extract", breaks)
+    events = index(store, NAME)
+    assert kinds(events) == {"created": 2, "failed": 1}
+    assert events.filter(kind="failed")["reason"].item() == "ValueError: odd words"
+    assert any("odd words" in line for line in report(store, NAME, events))
+    monkeypatch.undo()
+    assert kinds(index(store, NAME)) == {"created": 1}
+
+
+def test_cut_off_before_the_states_nothing_counts_and_it_is_done_again(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = type(store.knowledge)._write
+
+    def dies(self: Any, table: str, *rest: Any) -> None:
+        if table == "index_states":
+            raise KeyboardInterrupt
+        write(self, table, *rest)
+
+    monkeypatch.setattr(type(store.knowledge), "_write", dies)
+    with pytest.raises(KeyboardInterrupt):
+        index(store, NAME)
+    monkeypatch.undo()
+    assert store.knowledge.rows("facts", NAME).is_empty()
+    assert kinds(index(store, NAME)) == {"created": 3}
+    assert store.knowledge.events(NAME).height == 3
+
+
+def test_an_undo_lasts_and_is_named_when_its_fact_is_gone(store: MemoryStore) -> None:
+    def said(text: str) -> memlab.Dataset:
+        data = talk()
+        its = pl.col("turn_id") == "u/s2/3"
+        turns = data.turns.with_columns(text=pl.when(its).then(pl.lit(text)).otherwise("text"))
+        return memlab.Dataset(NAME, "chatlog", turns, data.sessions)
+
+    store.ingest(said("I work at Bolt now."))
+    index(store, NAME)
+    (row,) = resolved(store, NAME).log.filter(new_object="Bolt").to_dicts()
+    store.knowledge.undo(NAME, "u", row["old"], row["new"], at=START)
+    assert {"Acme", "Bolt"} <= set(active(resolved(store, NAME))["object"])
+    assert kinds(index(store, NAME, settings=IndexSettings(version=2))) == {"updated": 3}
+    assert {"Acme", "Bolt"} <= set(active(resolved(store, NAME))["object"])
+    # Edited, the message takes its fact with it at once.
+    store.ingest(said("Nothing new."))
+    assert "Bolt" not in active(resolved(store, NAME))["object"].to_list()
+    assert any("no longer said" in line for line in report(store, NAME, index(store, NAME)))
+
+
+def test_why_there_is_nothing(store: MemoryStore) -> None:
+    assert "not indexed" in why_nothing(store, NAME, "u")
+    turns = talk().turns.with_columns(text=pl.lit("Hm."))
+    store.ingest(memlab.Dataset(NAME, "chatlog", turns, talk().sessions))
+    events = index(store, NAME, encoder=HashingEncoder(64))
+    assert "nothing was found" in why_nothing(store, NAME, "u")
+    assert "0 facts, of which 0 hold" in report(store, NAME, events)[0]

@@ -1,0 +1,94 @@
+"""Recall: the three components, the graph, and current above stale."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+
+from memlab.config import RecallSettings
+from memlab.embed import load
+from memlab.errors import DataError
+from memlab.knowledge import ConfidenceSettings, active, from_observations, graph, recall, resolve, score
+from memlab.knowledge.decay import Exponential, PlateauLinear
+from memlab.records import Annotation, Dataset, Entity, Fact, Session, Turn, frame
+
+DAY0 = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _facts(*triples: tuple[str, str, str], scope: str = "u") -> pl.DataFrame:
+    return frame(Fact, [
+        Fact(f"{scope}{i}", scope, *triple, "stated", [f"{scope}/{i}"], DAY0 + timedelta(days=30 * i))
+        for i, triple in enumerate(triples)
+    ])  # fmt: skip
+
+
+def _asked(*texts: str) -> pl.DataFrame:
+    return pl.DataFrame({"scope": ["u"] * len(texts), "text": texts})
+
+
+FACTS = _facts(
+    ("Ann Lee", "works at", "Acme"), ("Acme", "is based in", "Oslo"), ("Ben", "likes", "pottery"),
+    ("Cy", "teaches", "pottery classes"), ("Ann Lee", "works at", "Bolt"),
+)  # fmt: skip
+
+
+def test_the_score_is_the_weighted_sum_and_superseded_facts_are_left_out() -> None:
+    held = score(resolve(FACTS, cardinality={"works at": "one"}).facts, now=DAY0 + timedelta(days=200))
+    found = recall.search_facts(_asked("Who does pottery?"), held, encoder=load("minilm"))
+    weighed = 0.4 * found["vector"] + 0.3 * found["graph"] + 0.3 * found["confidence"]
+    assert found["score"].to_list() == pytest.approx(weighed.to_list(), abs=1e-5)
+    assert set(found["fact_id"].head(2)) == {"u2", "u3"}
+    assert "u0" not in found["fact_id"]
+    every = recall.search_facts(_asked("Who does pottery?"), held, superseded=True)
+    assert every.filter(fact_id="u0")["confidence"].item() == 0
+
+
+def test_the_graph_reaches_what_shares_no_word() -> None:
+    known = graph.build(FACTS, frame(Entity, [Entity("e", "u", "u/s", "Oslo", "place", "", [])]))
+    near = graph.relevance(known, "Where is Ann's office?")
+    # Ann Lee, Acme, Oslo: two steps; nothing leads to pottery.
+    assert near["u1"] > near.get("u2", 0.0)
+    assert graph.relevance(known, "Anything else?") == {}
+    with pytest.raises(DataError, match="alpha"):
+        graph.relevance(known, "Ann", alpha=1.0)
+
+
+def test_scopes_do_not_mix_and_a_batch_is_its_questions() -> None:
+    held = score(resolve(pl.concat([FACTS, _facts(("Zoe", "likes", "pottery"), scope="v")])).facts, now=DAY0)
+    both = recall.search_facts(_asked("pottery?", "Where does Ann work?"), held, k=3)
+    assert all(fact.startswith("u") for fact in both["fact_id"])
+    alone = recall.search_facts(_asked("Where does Ann work?").with_columns(query_id=pl.lit("1")), held, k=3)
+    assert both.filter(query_id="1").equals(alone)
+    with pytest.raises(DataError, match="k is 0"):
+        recall.search_facts(_asked("x"), held, k=0)
+    with pytest.raises(DataError, match="confidence"):
+        recall.search_facts(_asked("x"), held.drop("confidence"))
+
+
+def test_supersession_puts_the_current_value_first() -> None:
+    resolved = resolve(FACTS, cardinality={"works at": "one"})
+    asked = _asked("Where does Ann Lee work?").with_columns(query_id=pl.lit("q"), now=DAY0 + timedelta(days=200))
+    labels = pl.DataFrame({"query_id": ["q", "q"], "fact_id": ["u0", "u4"], "current": [False, True]})
+    still, fading = ConfidenceSettings(decay=PlateauLinear(floor=1.0)), ConfidenceSettings(decay=Exponential(60))
+    ways = {"none": (still, False), "decay": (fading, False), "closed": (still, True)}
+    table = recall.current_first(asked, labels, resolved, conditions=ways)
+    assert dict(table.select("condition", "hits").iter_rows()) == {"none": 0, "decay": 1, "closed": 1}
+
+
+def test_weights_of_nought_cost_nothing() -> None:
+    held = score(resolve(FACTS).facts, now=DAY0)
+    found = recall.search_facts(_asked("Ann?"), held, settings=RecallSettings(vector=0, graph=0, confidence=1))
+    assert found["graph"].sum() == found["vector"].sum() == 0
+
+
+def test_observations_are_facts() -> None:
+    turn = Turn("u/s/1", "u", "u/s", 1, "Ann", "user", "hi", None, DAY0)
+    session = Session("u/s", "u", 1, DAY0, DAY0, 1, ["Ann"])
+    said = ["Ann is planning to adopt a cat.", "The cat of Ann sleeps."]
+    notes = [Annotation(f"a{i}", "u", "u/s", "observation", "Ann", text, ["u/s/1"]) for i, text in enumerate(said)]
+    data = Dataset("d", "test", frame(Turn, [turn]), frame(Session, [session]), annotations=frame(Annotation, notes))
+    facts = from_observations(data)
+    assert facts["predicate"].to_list() == ["is", "is described by"]
+    assert recall.statements(active(resolve(facts))).to_list() == [said[0][:-1], said[1][:-1]]

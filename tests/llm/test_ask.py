@@ -1,0 +1,275 @@
+"""llm.ask: recordings, a server that misbehaves, and a real llama.cpp server."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from llama_server import llama_server
+from model_server import KEY, KEY_ENV, SLOW, UNUSABLE, ModelServer, completion, fitting, running, say, send
+from pydantic import BaseModel, ConfigDict
+
+from memlab import DataError, ModelError, llm
+from memlab.llm import Answer, Request, Service, recording
+
+pytestmark = pytest.mark.skipif(not find_spec("openai"), reason="the extra memlab[llm] is not installed")
+
+
+class Length(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    n: int
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    monkeypatch.setenv(KEY_ENV, KEY)
+    yield from running()
+
+
+def request(text: str = "abc", **changes: Any) -> Request:
+    return Request(**{"task": "length", "version": 1, "about": (text,), "prompt": text, "shape": Length, **changes})
+
+
+def measured(handler: Any, sent: dict) -> None:
+    say(json.dumps({"n": len(sent["messages"][-1]["content"])}))(handler, sent)
+
+
+def test_answers_come_in_the_order_of_the_requests_and_equal_ones_are_asked_once(server: ModelServer) -> None:
+    server.modes = [measured]
+    texts = ["x" * (i % 9 + 1) for i in range(40)]
+    answers = llm.ask([request(text) for text in texts], server.service(concurrency=3))
+    assert [answer.value.n for answer in answers] == [len(text) for text in texts]
+    assert len(server.requests) == 9
+    assert llm.ask([], server.service()) == []
+
+
+def test_what_is_sent_is_the_prompt_the_shape_and_nothing_that_was_not_named(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_ADMIN_KEY"):
+        monkeypatch.setenv(name, "leak-0123456789")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Leak: leak-0123456789")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    (answer,) = llm.ask([request("a \ud800", system="Count.")], server.service(max_output=9))
+    assert answer.value == Length(n=1)
+    assert answer.tokens == (7, 3)
+    assert answer.seconds > 0
+    (sent,), (headers,) = server.requests, server.headers
+    assert [message["content"] for message in sent["messages"]] == ["Count.", "a ?"]
+    assert (sent["temperature"], sent["seed"], sent["max_tokens"]) == (0, 0, 9)
+    assert sent["response_format"]["json_schema"]["schema"] == Length.model_json_schema()
+    assert headers["authorization"] == f"Bearer {KEY}"
+    assert headers["accept-encoding"] == "identity"
+    assert "leak" not in str(headers)
+    llm.ask([request()], server.service(api_key_env=None, max_output=None))
+    assert "leak" not in str(server.headers[1])
+    assert "max_tokens" not in server.requests[1]
+
+
+@pytest.mark.parametrize("text", ['```json\n{"n": 3}\n```', 'Let me see {"n": 3}.', '<think>so</think>{"n": 3}'])
+def test_words_around_the_json_are_left_out(server: ModelServer, text: str) -> None:
+    server.modes = [say(text)]
+    assert llm.ask([request()], server.service())[0].value == Length(n=3)
+
+
+def test_an_answer_that_does_not_fit_is_asked_for_once_more_with_what_is_wrong(server: ModelServer) -> None:
+    usage = {"prompt_tokens": 5, "completion_tokens": 2}
+    server.modes = [say('{"n": "many"}', usage=usage), say('{"n": 4}', usage=usage)]
+    (answer,) = llm.ask([request()], server.service())
+    assert (answer.value, answer.tokens) == (Length(n=4), (10, 4))
+    asked, shown, again = server.requests[1]["messages"]
+    assert (asked["content"], shown["content"]) == ("abc", '{"n": "many"}')
+    assert "n: Input should be a valid integer" in again["content"]
+
+
+@pytest.mark.parametrize("fault", [send(429, {}), send(503, b"busy"), UNUSABLE["dropped"]])
+def test_passing_faults_are_retried(server: ModelServer, fault: Any) -> None:
+    server.modes = [fault, fitting]
+    assert llm.ask([request()], server.service())[0].value == Length(n=1)
+
+
+def test_a_service_that_says_when_is_asked_then(server: ModelServer) -> None:
+    server.modes = [send(429, {}, Retry_After="1", Retry_After_Ms=""), fitting]
+    begun = time.monotonic()
+    assert llm.ask([request()], server.service())[0].value == Length(n=1)
+    assert time.monotonic() - begun >= 1
+
+
+@pytest.mark.parametrize("fault", UNUSABLE)
+def test_a_fault_costs_its_request_and_one_line(server: ModelServer, caplog: Any, fault: str) -> None:
+    server.modes = [UNUSABLE[fault]]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with caplog.at_level("DEBUG"):
+        (answer,) = llm.ask([request()], server.service())
+    assert answer.value is None
+    assert answer.error.startswith("service 'lab'")
+    assert "\n" not in answer.error
+    assert KEY[:12] not in answer.error + caplog.text
+    assert len(answer.error) < 600
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 300_000 * (1 if sys.platform == "linux" else 1024)
+
+
+@pytest.mark.parametrize("fault", SLOW)
+def test_a_deadline_ends_what_is_slow(server: ModelServer, fault: str) -> None:
+    server.modes = [SLOW[fault]]
+    begun = time.monotonic()
+    (answer,) = llm.ask([request()], server.service(timeout=0.5, max_retries=0))
+    assert answer.value is None
+    assert "0.5 s" in answer.error
+    assert time.monotonic() - begun < 5
+
+
+def test_a_redirect_takes_no_conversation_elsewhere(server: ModelServer) -> None:
+    other = ModelServer()
+    server.modes = [send(307, b"", Location=f"{other.url}/chat/completions")]
+    (answer,) = llm.ask([request()], server.service())
+    other.close()
+    assert "redirect" in answer.error
+    assert other.requests == []
+
+
+@pytest.mark.parametrize("usage", [{"prompt_tokens": 2**63, "completion_tokens": -1}, {"prompt_tokens": "7"}, [1], 5])
+def test_a_senseless_usage_counts_nothing(server: ModelServer, usage: Any) -> None:
+    server.modes = [send(200, completion('{"n": 1}', usage=usage))]
+    (answer,) = llm.ask([request()], server.service())
+    assert (answer.value, answer.tokens) == (Length(n=1), (0, 0))
+
+
+def test_a_service_that_fails_over_and_over_is_left_alone(server: ModelServer) -> None:
+    server.modes = [send(500, {})]
+    answers = llm.ask([request(str(i)) for i in range(200)], server.service(max_retries=0))
+    assert all("500" in answer.error for answer in answers)
+    assert len(server.requests) < 20
+
+
+class Gist(BaseModel):
+    points: list[str]
+
+
+@pytest.mark.parametrize("key", [KEY, 'sk-"quoted"\\-1234567890'])
+def test_a_key_inside_an_answer_is_taken_out(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, key: str
+) -> None:
+    monkeypatch.setenv(KEY_ENV, key)
+    server.modes = [say(json.dumps({"points": [f"Bearer {key}"]}))]
+    file = tmp_path / "record.jsonl"
+    assert llm.ask([request(shape=Gist)], server.service(record=str(file)))[0].value == Gist(points=["Bearer ***"])
+    assert "1234567890" not in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"base_url": "localhost:8080"}, "base_url"),
+        ({"base_url": "file:///x"}, "base_url"),
+        ({"api_key_env": "UNSET_KEY"}, "UNSET_KEY"),
+        ({"api_key_env": "BROKEN_KEY"}, "BROKEN_KEY"),
+    ],
+)
+def test_a_service_that_cannot_be_asked_is_an_error(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch, changes: dict, word: str
+) -> None:
+    monkeypatch.setenv("BROKEN_KEY", f"{KEY}\nX: y")
+    with pytest.raises(ModelError, match=word) as caught:
+        llm.ask([request()], server.service(**changes))
+    assert KEY not in "".join(traceback.format_exception(caught.value))
+    with pytest.raises(ModelError, match=r"\[llm.services.nobody\]"):
+        llm.ask([request()], "nobody")
+
+
+def test_a_prompt_that_is_too_long_is_not_cut(server: ModelServer) -> None:
+    (answer,) = llm.ask([request("x" * 50)], server.service(max_input=40))
+    assert "max_input" in answer.error
+    assert server.requests == []
+
+
+def test_answers_are_recorded_as_they_come_and_read_before_anything_is_asked(
+    server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "new" / "record.jsonl"
+    service = server.service(record=str(file), max_retries=0, concurrency=1)
+    broken = send(500, {})
+    server.modes = [measured, broken, measured]
+    first = llm.ask([request("a"), request("bb"), request("ccc")], service)
+    assert [answer.value and answer.value.n for answer in first] == [1, None, 3]
+    again = llm.ask([request("a"), request("bb", prompt="in other words"), request("ccc")], service)
+    assert [answer.value.n for answer in again] == [1, 14, 3]
+    assert [answer.recorded for answer in again] == [True, False, True]
+    row = json.loads(file.read_text().splitlines()[0])
+    assert row == {"task": "length", "version": 1, "key": request("a").key, "answer": {"n": 1}, "tokens": [0, 0]}
+    # Without the network, by the settings.
+    monkeypatch.chdir(tmp_path)
+    Path("memlab.toml").write_text(f'[llm]\nrecordings = ["{file}"]\n')
+    server.requests.clear()
+    offline = llm.ask([request("a"), request("dddd"), request("a", version=2), request("a", task="t")], "recorded")
+    assert [answer.value and answer.value.n for answer in offline] == [1, None, None, None]
+    assert offline[1] == Answer(None, "not recorded")
+    # One that does not fit the shape any more is not recorded.
+    assert llm.ask([request("a", shape=Gist)], "recorded")[0].error == "not recorded"
+    assert server.requests == []
+
+
+def test_a_damaged_recording_costs_its_lines(server: ModelServer, tmp_path: Path) -> None:
+    server.modes = [measured]
+    file = tmp_path / "record.jsonl"
+    service = server.service(record=str(file), concurrency=1)
+    llm.ask([request("a"), request("bb"), request("ccc")], service)
+    first, second, third = file.read_text().splitlines()
+    odd = [f'{{"key": "{request("bb").key}", "answer": ' + "[" * 100_000, "[1]", "{}", "\udcff", "9" * 5_000]
+    file.write_bytes("\n".join([first, *odd, third, second[:40]]).encode("utf-8", "surrogateescape"))
+    server.requests.clear()
+    answers = llm.ask([request("a"), request("bb"), request("ccc")], service)
+    assert [answer.value.n for answer in answers] == [1, 2, 3]
+    assert server.prompts == ["bb"]
+    assert file.read_text(errors="replace").splitlines()[-1] == second
+    with pytest.raises(DataError, match="cannot be read"):
+        llm.ask([request()], server.service(record=str(tmp_path)))
+
+
+def test_a_full_disk_costs_the_recording_not_the_answer(
+    server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, row: dict) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(recording, "append", full)
+    with pytest.warns(UserWarning, match="No space left"):
+        answers = llm.ask([request()], server.service(record=str(tmp_path / "record.jsonl")))
+    assert answers[0].value == Length(n=1)
+
+
+def test_cost_is_what_was_counted_times_the_prices(server: ModelServer) -> None:
+    service = server.service(input_price=1.0, output_price=2.0)
+    total = llm.cost(llm.ask([request("a"), request("b")], service), service)
+    assert (total["tokens_read"], total["tokens_written"], total["price"]) == (14, 6, pytest.approx(26e-6))
+    assert llm.cost([], "recorded") == {"tokens_read": 0, "tokens_written": 0, "price": None, "seconds": 0}
+
+
+class Verdict(BaseModel):
+    """Few tokens, so that a small model on a busy machine is quick; only what a server that keeps the schema says."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    verdict: Literal["zebra", "quokka"]
+
+
+@pytest.mark.slow
+def test_a_real_llama_cpp_server_keeps_to_the_schema(tmp_path: Path) -> None:
+    with llama_server() as address:
+        smol = Service("smol", address, "smollm2", timeout=1800, max_retries=0, max_output=32)
+        asked = [request(text, shape=Verdict) for text in ("Is it blue?", "Is it Ann's?")]
+        answers = llm.ask(asked, smol)
+        assert {answer.value.verdict for answer in answers} <= {"zebra", "quokka"}
+        assert all(answer.tokens[0] > 5 for answer in answers)
+        cut = Service("smol", address, "smollm2", timeout=1800, max_retries=0, max_output=2)
+        assert "max_output" in llm.ask(asked[:1], cut)[0].error

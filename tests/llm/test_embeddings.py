@@ -1,0 +1,124 @@
+"""llm.embeddings: order, bounds, and a server that misbehaves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import traceback
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from model_server import KEY, KEY_ENV, SLOW, UNUSABLE, ModelServer, fitting, running, send
+
+from memlab import ModelError, llm
+from memlab.llm import Service, batches, embeddings
+
+pytestmark = pytest.mark.skipif(not find_spec("openai"), reason="the extra memlab[llm] is not installed")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    monkeypatch.setenv(KEY_ENV, KEY)
+    yield from running()
+
+
+def rows(*vectors: Any, index: bool = True) -> Any:
+    """Answer with these vectors, in reverse where they have an index."""
+    listed = [{"embedding": vector, **({"index": i} if index else {})} for i, vector in enumerate(vectors)]
+    return send(200, {"data": listed[::-1] if index else listed})
+
+
+def test_vectors_come_in_the_order_of_the_texts(server: ModelServer) -> None:
+    server.modes = [rows([1.0], [3.0], [2.0]), rows([2.0], [1.0], index=False)]
+    assert embeddings(server.service(), ["a", "bbb", "cc"]).tolist() == [[1], [3], [2]]
+    found = embeddings(server.service(), ["aa", "b"])
+    assert (found.tolist(), found.dtype) == ([[2], [1]], np.float32)
+    assert server.requests[0]["encoding_format"] == "float"
+    assert embeddings(server.service(), []).shape == (0, 0)
+
+
+def test_requests_are_bounded(server: ModelServer) -> None:
+    assert embeddings(server.service(), ["x" * 60_000, "y" * 60_000, *["z"] * 70])[:3, 0].tolist() == [
+        60_000,
+        60_000,
+        1,
+    ]
+    sizes = [len(request["input"]) for request in server.requests]
+    assert sum(sizes) == 72
+    assert max(sizes) <= llm.BATCH_TEXTS
+    assert all(sum(map(len, request["input"])) <= llm.BATCH_CHARS for request in server.requests)
+
+
+@given(st.lists(st.integers(0, 150_000), max_size=150))
+def test_batches_keep_every_text_in_order(lengths: list[int]) -> None:
+    blank = "x" * 150_000
+    texts = [blank[:n] for n in lengths]
+    assert [text for batch in batches(texts) for text in batch] == texts
+
+
+@pytest.mark.parametrize("fault", [send(429, {}), send(503, b"busy"), UNUSABLE["dropped"]])
+def test_passing_faults_are_retried(server: ModelServer, fault: Any) -> None:
+    server.modes = [fault, fitting]
+    assert embeddings(server.service(), ["abc"]).tolist() == [[3.0, 1.0]]
+
+
+FAULTS: dict[str, Any] = {
+    **{name: UNUSABLE[name] for name in ("429", "401", "long echo", "dropped", "deep body", "no JSON", "a list")},
+    **{name: UNUSABLE[name] for name in ("endless", "gzip bomb", "gzip bomb of an error")},
+    "too few": rows([1.0]),
+    "too many": rows([1.0], [1.0], [1.0]),
+    "one twice": send(200, {"data": [{"index": 0, "embedding": [1.0]}] * 2}),
+    "a word for a place": send(200, {"data": [{"index": "a", "embedding": [1.0]}] * 2}),
+    "two widths": rows([1.0], [1.0, 2.0]),
+    "no width": rows([], []),
+    "base64": rows("AAAA", "AAAA"),
+    "NaN": send(200, b'{"data": [{"embedding": [NaN]}, {"embedding": [1]}]}'),
+    "infinity": rows([1e99], [1.0]),
+    "null": rows([None], [1.0]),
+    "nested": rows([[1.0]], [[1.0]]),
+    "echoed key": send(200, {"data": [{"embedding": f"Bearer {KEY}"}], KEY: KEY}),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_lasting_fault_is_one_clear_error(server: ModelServer, caplog: Any, fault: str) -> None:
+    server.modes = [FAULTS[fault]]
+    with caplog.at_level("DEBUG"), pytest.raises(ModelError, match=r"service 'lab'.*model 'm'") as caught:
+        embeddings(server.service(), ["abc", "d"])
+    assert KEY[:12] not in "".join(traceback.format_exception(caught.value)) + caplog.text
+
+
+@pytest.mark.parametrize("fault", SLOW)
+def test_a_deadline_ends_what_is_slow(server: ModelServer, fault: str) -> None:
+    server.modes = [SLOW[fault]]
+    with pytest.raises(ModelError, match=r"0\.5 s"):
+        embeddings(server.service(timeout=0.5, max_retries=0), ["a"])
+
+
+def test_a_width_that_changes_between_requests_is_noticed(server: ModelServer) -> None:
+    server.modes = [fitting, rows([1.0, 2.0, 3.0])]
+    with pytest.raises(ModelError, match="widths"):
+        embeddings(server.service(), ["a"] * 65)
+
+
+def test_what_an_address_may_hide_is_not_shown() -> None:
+    hidden = Service("off", f"http://me:{KEY}@127.0.0.1:9/v1?token={KEY}", "m", timeout=60, max_retries=0)
+    with pytest.raises(ModelError, match=r"\(http://127\.0\.0\.1:9/v1, model 'm'\)") as caught:
+        embeddings(hidden, ["a"])
+    assert KEY not in str(caught.value)
+
+
+def test_without_the_extra_the_error_names_the_command() -> None:
+    code = (
+        "import sys; sys.modules['openai'] = None\n"
+        "from memlab import ModelError, llm\n"
+        "try: llm.embeddings(llm.Service('s', 'http://127.0.0.1:9/v1', 'm'), ['a'])\n"
+        "except ModelError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'pip install "memlab[llm]"' in done.stdout

@@ -1,0 +1,133 @@
+"""One of each cluster in turn, whole clusters, and a clusterer of one's own in both."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import memlab
+from memlab.errors import DataError
+from memlab.records import Run
+from memlab.retrieve import Bench
+from memlab.select import by_cluster, expand_cluster
+from memlab.select.clusters import _in_turn
+
+Make = Callable[..., tuple[Run, Bench]]
+
+
+def taken_in_turn(labels: list[int]) -> list[int]:
+    """The same with queues: in each round one from every queue that is not empty."""
+    queues: dict[int, deque[int]] = defaultdict(deque)
+    for place, label in enumerate(labels):
+        queues[label].append(place)
+    order: list[int] = []
+    while any(queues.values()):
+        order += sorted(queue.popleft() for queue in queues.values() if queue)
+    return order
+
+
+@given(st.lists(st.integers(0, 6), max_size=40))
+def test_a_round_has_the_best_of_each_cluster(labels: list[int]) -> None:
+    assert _in_turn(np.array(labels, dtype=np.int64)).tolist() == taken_in_turn(labels)
+
+
+def grouped(run: Run, bench: Bench, group: np.ndarray) -> tuple[Bench, list[int]]:
+    """Give the documents of a group nearly the same direction; and the groups in order of rank."""
+    noise = np.random.default_rng(0).standard_normal((len(group), 40)) * 0.01
+    noise[np.bincount(group)[group] == 1] = 0
+    vectors = (np.eye(40)[group] + noise).astype(np.float32)
+    clear = replace(bench, turn_vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+    return clear, group[clear.documents("turn").at(run.frame["doc_id"])].tolist()
+
+
+@pytest.mark.parametrize(
+    ("clustering", "group"),
+    [("kmeans", np.arange(40) % 4), ("hdbscan", np.r_[np.zeros(10, int), np.ones(10, int), np.arange(2, 22)])],
+)
+def test_the_best_of_each_clear_group_come_first(random_run: Make, clustering: str, group: np.ndarray) -> None:
+    """Four groups; or two tight ones among twenty loners, each of which is a cluster of its own."""
+    run, bench = random_run(40, 1)
+    clear, before = grouped(run, bench, group)
+    got = by_cluster(run, clear, clustering=clustering, n_clusters=4).frame["doc_id"]
+    assert got.to_list() == run.frame["doc_id"].gather(taken_in_turn(before)).to_list()
+
+
+def test_one_cluster_or_one_candidate_each_changes_nothing(random_run: Make) -> None:
+    run, bench = random_run(40, 3, copies=2)
+    for same in ({"n_clusters": 1}, {"candidates": 1}, {"clustering": "mixture", "candidates": 3}):
+        assert by_cluster(run, bench, **same).frame["doc_id"].equals(run.frame["doc_id"])
+    got = by_cluster(run, bench, n_clusters=3, candidates=12).frame
+    behind = got["rank"] > 12
+    assert got.filter(behind)["doc_id"].equals(run.frame.filter(behind)["doc_id"])
+
+
+@pytest.mark.parametrize(("clustering", "size"), [("kmeans", 4), ("hdbscan", 3)])
+@pytest.mark.parametrize("seeds", [1, 5])
+def test_whole_clusters_follow_the_seeds(random_run: Make, clustering: str, size: int, seeds: int) -> None:
+    run, bench = random_run(40, 3, seed=3)
+    clear, _ = grouped(run, bench, np.arange(40) % 10)
+    documents = clear.documents("turn")
+    group = dict(zip(documents.ids, (np.arange(40) % 10).tolist(), strict=True))
+    vectors = dict(zip(documents.ids, documents.vectors().astype(float), strict=True))
+    got = expand_cluster(run, clear, seeds=seeds, cluster_size=size, clustering=clustering).frame
+    assert got.height > run.frame.height, "members come that the run did not hold"
+    for (query,), rows in got.group_by("query_id"):
+        before = run.frame.filter(query_id=query)["doc_id"].to_list()
+        first = before[:seeds]
+        wanted = {d for d in group if group[d] in {group[s] for s in first}}
+        outside = sorted(wanted - set(before), key=lambda d: -max(vectors[d] @ vectors[s] for s in first))
+        inside = [d for d in before[seeds:] if d in wanted]
+        assert rows["doc_id"].to_list() == first + inside + outside + [d for d in before if d not in wanted]
+
+
+def test_a_seed_that_is_noise_brings_nothing(random_run: Make) -> None:
+    run, bench = random_run(40, 2)
+    apart = replace(bench, turn_vectors=np.eye(40, dtype=np.float32))
+    got = expand_cluster(run, apart, clustering="hdbscan", cluster_size=3)
+    assert got.frame["doc_id"].equals(run.frame["doc_id"])
+
+
+@pytest.fixture
+def agglomerative() -> Iterator[None]:
+    @memlab.clusterer
+    def agglomerative(vectors: np.ndarray, *, n_clusters: int = 5) -> np.ndarray:
+        from sklearn.cluster import AgglomerativeClustering
+
+        return AgglomerativeClustering(n_clusters).fit_predict(vectors)
+
+    yield
+    del memlab.clusterers["agglomerative"]
+
+
+@pytest.mark.usefixtures("agglomerative")
+def test_a_clusterer_of_ones_own_works_in_every_stage_and_names_itself(random_run: Make) -> None:
+    run, bench = random_run(40, 1)
+    clear, before = grouped(run, bench, np.arange(40) % 4)
+    got = by_cluster(run, clear, clustering="agglomerative", n_clusters=4).frame["doc_id"]
+    assert got.to_list() == run.frame["doc_id"].gather(taken_in_turn(before)).to_list()
+    assert expand_cluster(run.top(1), clear, clustering="agglomerative", cluster_size=10).frame.height == 10
+    text = "dense | expand_cluster(clustering='agglomerative')"
+    assert set(memlab.pipeline(text).reads()["stages"]) == {"clustering='agglomerative'"}
+
+
+def test_what_cannot_be_clustered(random_run: Make) -> None:
+    run, bench = random_run()
+    for stage, wrong, name in (
+        (by_cluster, {"n_clusters": 0}, "n_clusters"),
+        (by_cluster, {"min_cluster_size": 1}, "min_cluster_size"),
+        (by_cluster, {"candidates": -1}, "candidates"),
+        (by_cluster, {"clustering": "k-means"}, "choose from"),
+        (expand_cluster, {"clustering": "k-means"}, "choose from"),
+        (expand_cluster, {"seeds": 0}, "seeds"),
+        (expand_cluster, {"cluster_size": 1}, "cluster_size"),
+    ):
+        with pytest.raises(DataError, match=name):
+            stage(run, bench, **wrong)
+    with pytest.raises(DataError, match="needs embeddings"):
+        by_cluster(run, replace(bench, turn_vectors=None))

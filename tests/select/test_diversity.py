@@ -1,0 +1,118 @@
+"""MMR, DPP and MSD against their formulas, one candidate at a time, and what all three keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memlab.errors import DataError
+from memlab.records import Run
+from memlab.retrieve import Bench
+from memlab.select import dpp, mmr, msd
+
+Make = Callable[..., tuple[Run, Bench]]
+Worth = Callable[[int, list[int]], float]
+
+
+def scaled(scores: np.ndarray) -> np.ndarray:
+    return (scores - scores.min()) / np.ptp(scores)
+
+
+def marginal(cosine: np.ndarray, scores: np.ndarray, diversity: float) -> Worth:
+    near = np.maximum(cosine, 0)
+    return lambda i, taken: (
+        (1 - diversity) * scaled(scores)[i] - diversity * max((near[i, j] for j in taken), default=0)
+    )
+
+
+def volume(cosine: np.ndarray, scores: np.ndarray, diversity: float) -> Worth:
+    weight = np.exp((1 - diversity) * (scores - scores.mean()) / scores.std())
+    kernel = weight[:, None] * cosine * weight
+    return lambda i, taken: float(np.linalg.det(kernel[np.ix_([*taken, i], [*taken, i])]))
+
+
+def distances(cosine: np.ndarray, scores: np.ndarray, diversity: float) -> Worth:
+    return lambda i, taken: (1 - diversity) * scaled(scores)[i] + diversity * sum(1 - cosine[i, j] for j in taken)
+
+
+def by_formula(run: Run, bench: Bench, formula: Callable[..., Worth], diversity: float, k: int) -> list[str]:
+    """Take the candidate of most worth again and again, the most relevant first; the rest follows in its old order."""
+    documents, expected = bench.documents("turn"), list[str]()
+    for _, rows in run.frame.group_by("query_id", maintain_order=True):
+        ids, vectors = rows["doc_id"].to_list(), documents.vectors()[documents.at(rows["doc_id"])].astype(np.float64)
+        worth = formula(vectors @ vectors.T, rows["score"].to_numpy(), diversity)
+        taken = [0]
+        while len(taken) < min(k, len(ids)):
+            taken.append(max((i for i in range(len(ids)) if i not in taken), key=lambda i: round(worth(i, taken), 6)))
+        expected += [ids[i] for i in taken] + [d for i, d in enumerate(ids) if i not in taken]
+    return expected
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("k", [1, 5, 50])
+@pytest.mark.parametrize("diversity", [0.1, 0.5, 0.9])
+def test_each_is_its_formula(random_run: Make, diversity: float, k: int, seed: int) -> None:
+    run, bench = random_run(24, 2, seed=seed, dim=32)
+    assert mmr(run, bench, lambda_=1 - diversity, k=k).frame["doc_id"].to_list() == (
+        by_formula(run, bench, marginal, diversity, k)
+    )
+    assert msd(run, bench, diversity=diversity, k=k).frame["doc_id"].to_list() == (
+        by_formula(run, bench, distances, diversity, k)
+    )
+    assert dpp(run, bench, diversity=diversity, k=k).frame["doc_id"].to_list() == (
+        by_formula(run, bench, volume, diversity, k)
+    )
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 1000),
+    copies=st.sampled_from([1, 4]),
+    levels=st.sampled_from([0, 1, 3]),
+    diversity=st.floats(0, 1),
+    k=st.integers(1, 45),
+)
+def test_a_reordering_that_keeps_the_first_and_the_rest(
+    random_run: Make, seed: int, copies: int, levels: int, diversity: float, k: int
+) -> None:
+    run, bench = random_run(30, 2, seed=seed, copies=copies, levels=levels)
+    for stage in (mmr, dpp, msd):
+        strength = {"lambda_": 1 - diversity} if stage is mmr else {"diversity": diversity}
+        got = stage(run, bench, k=k, **strength).frame
+        assert got.select("query_id", "rank").equals(run.frame.select("query_id", "rank"))
+        for (query,), rows in got.group_by("query_id"):
+            before = run.frame.filter(query_id=query)["doc_id"].to_list()
+            after = rows["doc_id"].to_list()
+            assert sorted(after) == sorted(before)
+            assert after[0] == before[0]
+            assert after[k:] == [d for d in before if d in set(after[k:])]
+
+
+def test_copies_come_last(random_run: Make) -> None:
+    run, bench = random_run(40, 1, copies=4, dim=16)
+    documents = bench.documents("turn")
+    for got in (mmr(run, bench, lambda_=0.0, k=10), dpp(run, bench, diversity=0.8, k=10)):
+        first = documents.vectors()[documents.at(got.frame["doc_id"].head(10))]
+        assert len(np.unique(first, axis=0)) == 10
+
+
+def test_what_cannot_be_diversified(random_run: Make) -> None:
+    run, bench = random_run()
+    for stage, wrong, name in (
+        (mmr, {"lambda_": -0.1}, "lambda_"),
+        (mmr, {"lambda_": float("nan")}, "lambda_"),
+        (dpp, {"diversity": 1.1}, "diversity"),
+        (msd, {"k": 0}, "k is 0"),
+    ):
+        with pytest.raises(DataError, match=name):
+            stage(run, bench, **wrong)
+    with pytest.raises(DataError, match="needs embeddings"):
+        mmr(run, replace(bench, turn_vectors=None))
+    with pytest.raises(DataError, match="'x' is not in this bench"):
+        mmr(replace(run, frame=run.frame.with_columns(doc_id=pl.lit("x"))), bench)

@@ -1,0 +1,63 @@
+"""Short conversations with dates, and a model that is a function of what it is asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+import pytest
+
+from memlab.llm import Answer, Request
+from memlab.records import Turn, frame
+from memlab.summaries import GROUPS
+
+
+@pytest.fixture(scope="session")
+def talk() -> Callable[..., pl.DataFrame]:
+    """Write sessions, ``(name, ISO time or None, lines)``, as turns of one scope; a line is ``Speaker: text``."""
+
+    def make(*sessions: tuple[str, str | None, list[str]], scope: str = "u") -> pl.DataFrame:
+        rows = []
+        for name, day, lines in sessions:
+            when = None if day is None else datetime.fromisoformat(f"{day}+00:00")
+            for n, line in enumerate(lines, 1):
+                who, text = line.split(": ", 1)
+                role = "assistant" if who == "assistant" else "user"
+                rows.append(Turn(f"{scope}/{name}/{n}", scope, f"{scope}/{name}", n, who, role, text, None, when))
+        return frame(Turn, rows)
+
+    return make
+
+
+class Model:
+    """Answers each request with one sentence on all its entries, and remembers what it was asked.
+
+    :param change: makes another answer of that.
+    """
+
+    def __init__(self, change: Callable[[dict[str, Any]], Any] = lambda answer: answer) -> None:
+        self.asked: list[Request] = []
+        self.change = change
+        self.__name__ = "lab"
+
+    def __call__(self, requests: Sequence[Request]) -> list[Answer]:
+        self.asked += requests
+        return [self.answer(request) for request in requests]
+
+    def answer(self, request: Request) -> Answer:
+        if request.task == GROUPS:
+            return Answer(None, "not recorded")
+        asked = json.loads(request.prompt)
+        now = asked["now"] if isinstance(asked, dict) else asked
+        about = {name: [] for name in request.shape.model_fields}
+        sentence = {"text": f"Of {len(now)}: {now[0]['text'][:40]}", "ids": [entry["id"] for entry in now]}
+        value = self.change({**about, "sentences": [sentence], "topics": ["boats"]})
+        return Answer(None, "timed out") if value is None else Answer(request.shape.model_validate(value))
+
+
+@pytest.fixture
+def model() -> type[Model]:
+    return Model

@@ -1,0 +1,68 @@
+"""``memlab rollup``: a week or a month as Markdown, from what the index stores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+STORE = ("--store", "store", "--encoder", "hashing:64")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., Any]) -> Path:
+    """A store with one indexed memory of two weeks; the second has a session that is too short for the index."""
+    path = tmp_path_factory.mktemp("rollup")
+    said = ["I signed the lease for the flat in Oslo.", "Great, congratulations!", "It costs $1,250.", "Not bad."]
+    days = {"a": ("2026-02-24", said), "b": ("2026-03-03", said), "c": ("2026-03-05", ["The door code is 4417."])}
+    rows = [
+        {"scope": "ann", "session": name, "sender": "Ann" if n % 2 == 0 else "Bo", "text": text,
+         "timestamp": f"{day}T10:0{n}:00Z"}
+        for name, (day, texts) in days.items()
+        for n, text in enumerate(texts)
+    ]  # fmt: skip
+    (path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    for verb in (("ingest", "log.jsonl"), ("index",)):
+        done = memlab_cli(*verb, *STORE, cwd=path)
+        assert done.code == 0, done.err
+    return path
+
+
+def test_a_week_and_a_month(folder: Path, memlab_cli: Callable[..., Any]) -> None:
+    week = memlab_cli("rollup", "ann", "--week", "2026-03-04", *STORE[:2], cwd=folder)
+    assert week.code == 0, week.err
+    assert week.out.startswith("# ann: week of 2 March 2026\n")
+    assert "5 turns in 2 sessions" in week.out
+    assert "## Carried on from before" in week.out
+    assert "4417" in week.out
+    assert "no model" in week.err
+    month = memlab_cli("rollup", "ann", "--month", "2026-03", *STORE[:2], cwd=folder)
+    assert month.out.startswith("# ann: March 2026\n")
+    recorded = memlab_cli("rollup", "ann", "--week", "2026-03-04", "--service", "recorded", *STORE[:2], cwd=folder)
+    assert "not recorded" in recorded.err
+    assert recorded.out.splitlines()[0] == week.out.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("ann",), "--week"),
+        (("ann", "--week", "2026-03-04", "--month", "2026-03"), "--week"),
+        (("ann", "--week", "yesterday"), "no date"),
+        (("ann", "--month", "March"), "no date"),
+        (("ann", "--week", "2031-01-01"), "no session"),
+        (("ann", "--week", "2026-03-04", "--tz", "Mars/North"), "time zone"),
+        (("bob", "--week", "2026-03-04"), "scope"),
+        (("ann", "--week", "2026-03-04", "--service", "nobody"), "nobody"),
+    ],
+)
+def test_what_it_cannot_do_is_one_line(
+    folder: Path, memlab_cli: Callable[..., Any], arguments: tuple[str, ...], word: str
+) -> None:
+    done = memlab_cli("rollup", *arguments, *STORE[:2], cwd=folder)
+    assert (done.code, done.out) == (2, "")
+    [line] = done.messages
+    assert word in line
