@@ -224,7 +224,7 @@ def test_search_means_what_was_ingested_last_not_what_was_evaluated(
     for _ in range(2):
         done = memlab_cli("search", "dentist Eriksen", "--scope", "small", *options, cwd=folder)
         assert done.code == 0, done.err
-        assert "small/s0/3" in done.out
+        assert "small/0.3" in done.out
         again = memlab_cli("evaluate", "other.jsonl", "--pipeline", "bm25", *options, cwd=tmp_path)
         assert again.code == 0, again.err
     assert done.err == "dataset talk, the last that was ingested; --dataset names another\n"
@@ -422,7 +422,9 @@ def test_convert_writes_what_evaluate_reads(memlab_cli: Any, folder: Path, tmp_p
     for dataset in (folder / "talk.jsonl", "mine"):
         done = memlab_cli("evaluate", dataset, "--pipeline", "bm25", *HASHING, "--out", "out", cwd=tmp_path)
         tables.append([line for line in done.out.splitlines() if line.startswith("| bm25")])
-    assert tables[0] == tables[1]
+    # Superseded messages have no place in such a folder.
+    assert tables[1]
+    assert set(tables[1]) < set(tables[0])
 
 
 def test_corrections_stand_beside_the_original(memlab_cli: Any, tmp_path: Path) -> None:

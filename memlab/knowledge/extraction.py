@@ -167,7 +167,7 @@ def extract(
     """
     before = before or Before()
     sessions = {str(key[0]): part.to_dicts() for key, part in turns.group_by("session_id", maintain_order=True)}
-    told: dict[str, tuple[str, str | None, str | None]] = {session: ("ok", None, PATTERNS) for session in sessions}  # noqa: C420
+    outcome: dict[str, tuple[str, str | None, str | None]] = {session: ("ok", None, PATTERNS) for session in sessions}  # noqa: C420
     facts: dict[str, Fact] = {}
     entities: list[Entity] = []
     read: dict[str, list[dict[str, Any]]] = {}

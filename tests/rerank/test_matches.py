@@ -36,7 +36,8 @@ def test_matches_are_those_of_a_loop(minilm_bench: Bench) -> None:
                 near = {d: n + d for d in (-2, -1, 1) if n + d in same}
 
                 def widest(*steps: int, n: int = n, near: dict[int, int] = near, best: np.ndarray = best) -> np.ndarray:
-                    return best[:, [n, *(near[d] for d in steps if d in near)]].max(axis=1)
+                    widened = best[:, [n, *(near[d] for d in steps if d in near)]].max(axis=1)
+                    return widened if near.keys() >= set(steps) else np.maximum(widened, 0)  # no neighbour, no match
 
                 whole = best[:, same].max(axis=1)
                 expected = {
