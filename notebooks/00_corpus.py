@@ -16,14 +16,15 @@
 # %% [markdown]
 # # What is in the data, and why is complete recall hard?
 #
-# On the committed sample (four invented people; hybrid retrieval, the first ten turns, 95 % intervals):
+# On the committed sample (four invented memories; hybrid retrieval, the first ten turns, 95 % intervals):
 #
-# - Of the 67 questions with evidence in two or more sessions, *some* is found for 80.6 % [71.6 %, 89.6 %] and *all* of it
-#   for 19.4 % [10.4 %, 29.9 %].
-# - What is hard is each piece: of answers of several pieces 43.3 % of the pieces are found, of single ones 78.0 %. As easy
-#   as these, 49.7 % of the 78 answers of several pieces would be complete; it is 16.7 % [10.0 %, 26.5 %].
-# - That pieces are found "together or not at all" is not shown here: found independently of each other they would complete
-#   13.5 % [9.0 %, 17.9 %], p = 0.291.
+# - Of the 178 questions with evidence in two or more sessions, *some* is found for 48.9 % [41.6 %, 56.2 %] and *all* of
+#   it for 7.3 % [3.4 %, 11.2 %].
+# - Each evidence item is hard to find: of answers with several items 22.3 % of the items are found, of answers with one
+#   56.1 %. Were they as easy as these, 16.7 % of the 184 answers with several items would be complete; it is 7.6 % [4.6
+#   %, 12.4 %].
+# - Items tend to be found together: found independently of each other they would complete 4.4 % [2.7 %, 6.5 %] of these
+#   answers, p = 0.003.
 #
 # ![Complete recall by number of pieces](../figures/gallery/sample-independent-hits.png)
 #

@@ -30,7 +30,7 @@ def told(scope: str) -> list[tuple[str, Fact]]:
     return [
         (
             f"{scope}/s{day}",
-            Fact(f"{scope}-f{i}", scope, subject, predicate, obj, "stated", [f"{scope}/s{day}/1"],
+            Fact(f"{scope}-f{i}", scope, subject, predicate, obj, "stated", [f"{scope}/s{day}.1"],
                  DAY0 + timedelta(days=40 * day), None, subject),
         )
         for i, (day, subject, predicate, obj) in enumerate(rows)
@@ -42,12 +42,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., A
     """A store with two memories of three sessions of 2023, of which the first has facts."""
     place = tmp_path_factory.mktemp("memory")
     lines = [
-        {"scope": scope, "session": f"s{n}", "sender": name, "text": f"Hello {n}", "timestamp": when.isoformat()}
+        {
+            "scope": scope,
+            "session": f"s{n}",
+            "id": f"s{n}.{at}",
+            "sender": name,
+            "text": f"Hello {n}",
+            "timestamp": when.isoformat(),
+        }
         for scope in ("home", "work")
         for n in range(3)
-        for name, when in (("Ann", DAY0 + timedelta(days=40 * n)), ("Bo", DAY0 + timedelta(days=40 * n, minutes=5)))
+        for at, name in enumerate(("Ann", "Bo"), 1)
+        for when in (DAY0 + timedelta(days=40 * n, minutes=5 * (at - 1)),)
     ]
-    header: dict[str, Any] = {"memlab": {"format": "chatlog"}}  # ids by place, as the facts below have them
+    header: dict[str, Any] = {"memlab": {"format": "chatlog"}}
     (place / "talk.jsonl").write_text("".join(json.dumps(line) + "\n" for line in (header, *lines)))
     done = memlab_cli("ingest", "talk.jsonl", *HASHING, cwd=place)
     assert done.code == 0, done.err
@@ -60,12 +68,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., A
             "home",
             f"They spoke in {s}.",
             [],
-            [[f"{s}/1"]],
+            [[f"{s}.1"]],
             ["tea", "sails"],
             ["Ann: Oslo it is."] * (n == 0),
-            [[f"{s}/1"]] * (n == 0),
+            [[f"{s}.1"]] * (n == 0),
             ["Bo: I'll call."],
-            [[f"{s}/2"]],
+            [[f"{s}.2"]],
             [],
             [],
             [],
@@ -83,8 +91,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., A
         "entities": frame(
             Entity,
             [
-                Entity("e1", "home", "home/s0", "Bergen", "place", "", ["home/s0/1"]),
-                Entity("e2", "home", "home/s2", "Bergen", "place", "", ["home/s2/1"]),
+                Entity("e1", "home", "home/s0", "Bergen", "place", "", ["home/s0.1"]),
+                Entity("e2", "home", "home/s2", "Bergen", "place", "", ["home/s2.1"]),
             ],
         ),
     }
@@ -108,7 +116,7 @@ def test_facts_that_hold_the_latest_first(ask: Any) -> None:
     lines = ask("facts").splitlines()
     assert lines[0].startswith("now: 2023-07-20, the last time in the memory (home ended ")
     assert lines[1] == "4 facts; 1 no longer hold: --all shows them"
-    assert lines[2:5] == ["1.00  since 2023-07-20", "      Ann lives in Bergen", "      home-f3: home/s2/1"]
+    assert lines[2:5] == ["1.00  since 2023-07-20", "      Ann lives in Bergen", "      home-f3: home/s2.1"]
     assert "Oslo" not in "".join(lines)
     every = ask("facts", "--all")
     assert "[superseded until 2023-07-20]\n      Ann lives in Oslo" in every
@@ -140,7 +148,7 @@ def test_the_log_and_undo_and_redo(ask: Any, folder: Path, memlab_cli: Any) -> N
     assert "2023-07-20  another value, said by Ann" in log
     assert "old: Oslo  (home-f0)" in log
     assert "new: Ann lives in Bergen  (home-f3)" in log
-    assert "evidence: home/s2/1" in log
+    assert "evidence: home/s2.1" in log
     assert "1 supersessions, 0 undone" in log
     assert "home-f3 ends home-f0 no longer counts" in ask("facts", "--undo", "home-f0", "home-f3", "--why", "two homes")
     assert "5 facts" in ask("facts")
@@ -178,12 +186,12 @@ def test_timeline(ask: Any) -> None:
 @pytest.mark.parametrize(
     ("kind", "first", "n"),
     [
-        ("summaries", ["2023-07-20  home/s2", "      They spoke in home/s2.", "        home/s2/1 (Ann): Hello 2"], 3),
+        ("summaries", ["2023-07-20  home/s2", "      They spoke in home/s2.", "        home/s2.1 (Ann): Hello 2"], 3),
         ("topics", ["2023-07-20  home/s2", "      tea, sails", "2023-06-10  home/s1"], 3),
-        ("decisions", ["2023-05-01  home/s0", "      Ann: Oslo it is.", "        home/s0/1 (Ann): Hello 0"], 1),
-        ("actions", ["2023-07-20  home/s2", "      Bo: I'll call.", "        home/s2/2 (Bo): Hello 2"], 3),
+        ("decisions", ["2023-05-01  home/s0", "      Ann: Oslo it is.", "        home/s0.1 (Ann): Hello 0"], 1),
+        ("actions", ["2023-07-20  home/s2", "      Bo: I'll call.", "        home/s2.2 (Bo): Hello 2"], 3),
         ("entities", ["2023-07-20  home/s2", "      Bergen (place), 2 sessions since 2023-05-01",
-                      "        home/s0/1 (Ann): Hello 0"], 1),
+                      "        home/s0.1 (Ann): Hello 0"], 1),
     ],
 )  # fmt: skip
 def test_what_the_index_made_of_each_kind(ask: Any, kind: str, first: list[str], n: int) -> None:
@@ -199,7 +207,7 @@ def test_what_the_index_made_of_each_kind(ask: Any, kind: str, first: list[str],
 
 
 def test_facts_with_their_turns_and_as_json(ask: Any) -> None:
-    assert "home/s2/1 (Ann): Hello 2" in ask("facts", "--evidence")
+    assert "home/s2.1 (Ann): Hello 2" in ask("facts", "--evidence")
     rows = [json.loads(line) for line in ask("facts", "--json", "--all").splitlines()]
     assert [row["status"] for row in rows].count("superseded") == 1
     assert rows[0].keys() >= {"fact_id", "valid_from", "valid_to", "last_access", "confidence", "evidence"}

@@ -99,9 +99,7 @@ class PlateauLinear(Curve):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.end_days <= self.plateau_days:
-            raise DataError(
-                f"end_days is {self.end_days:g}; it must come after the plateau of {self.plateau_days:g} days"
-            )
+            raise DataError(f"end_days is {self.end_days:g}; it must come after plateau_days, {self.plateau_days:g}")
 
     def _left(self, age: np.ndarray, accesses: Accesses | None) -> np.ndarray:
         past = (age - self.plateau_days) / (self.end_days - self.plateau_days)

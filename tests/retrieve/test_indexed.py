@@ -14,6 +14,7 @@ from memlab.errors import DataError
 from memlab.pipelines import pipeline
 from memlab.records import RUN_SCHEMA, Dataset, Run
 from memlab.retrieve import Bench, bm25, dense, hybrid, rrf
+from memlab.retrieve.passages import LONG
 from memlab.store import MemoryStore, search
 
 Ranking = Callable[[Run], dict[str, list[str]]]
@@ -65,8 +66,12 @@ def test_dense_agrees_through_a_vector_index(one: Bench, monkeypatch: pytest.Mon
     exact = dense(one, k=10_000).frame
     score = dict(zip(exact.select("query_id", "doc_id").iter_rows(), exact["score"], strict=True))
     indexed = dense(one, k=10, path="indexed").frame
-    pairs = list(indexed.select("query_id", "doc_id").iter_rows())
-    np.testing.assert_allclose(indexed["score"], [score[pair] for pair in pairs], atol=1e-5)
+    # Exact search ranks a long turn by its best passage, the index compares it whole: only there may scores differ.
+    turns = one.documents("turn")
+    long = set(turns.ids[turns.n_tokens > LONG])
+    pairs = [pair for pair in indexed.select("query_id", "doc_id").iter_rows() if pair[1] not in long]
+    found = indexed.filter(~pl.col("doc_id").is_in(list(long)))
+    np.testing.assert_allclose(found["score"], [score[pair] for pair in pairs], atol=1e-5)
     # What lies in a partition that is not probed is missing.
     first = exact.filter(pl.col("rank") <= 10).select("query_id", "doc_id")
     assert first.join(indexed, on=["query_id", "doc_id"], how="semi").height > 0.8 * first.height
