@@ -122,7 +122,7 @@ def test_same_rows_and_ranks_as_on_one_machine(cluster: None, tmp_path: Path) ->
     assert again.cells["read"].all()  # what workers ranked is read back by one machine
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs_ray
 def test_a_store_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
@@ -164,7 +164,7 @@ def _kill_a_worker(name: str, seen: set[int]) -> bool:
     return False
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_worker_changes_nothing(cluster: None, tmp_path: Path) -> None:
     from memlab.embed.spread import spread as over_workers
 
@@ -186,7 +186,7 @@ def test_a_killed_worker_changes_nothing(cluster: None, tmp_path: Path) -> None:
     assert (made * wanted).sum(axis=1).min() > 0.99999
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs_ray
 def test_a_killed_head_goes_on_where_it_stopped(tmp_path: Path) -> None:
     data, place = _talk(), str(tmp_path / "store")

@@ -82,7 +82,7 @@ def test_another_encoder_does_not_fit(small: Dataset) -> None:
     assert not box_fits(memlab.embed.load("minilm"), ("weather",))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_it_completes_more_answers_than_the_untrained_sum() -> None:
     data = memlab.sample()
     done = memlab.run(["best", "best | learned"], data, encoder="minilm", levels=["turn"])

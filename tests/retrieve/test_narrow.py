@@ -21,7 +21,7 @@ from memlab.retrieve.late import query_tokens, scope_tokens
 
 late_module = importlib.import_module("memlab.retrieve.late")
 
-PIPELINES = ("bm25", "dense", "combsum", "best", "best | mmr")
+PIPELINES = ("bm25", "dense", "best | mmr")
 LARGE = 300
 """Of the two scopes one is larger, one smaller."""
 
@@ -91,7 +91,7 @@ def test_with_room_for_everything_the_ranking_is_that_of_everything(
 @pytest.mark.usefixtures("small")
 def test_the_sample_stands_for_the_rest_of_the_scope(bench: Bench, data: Dataset, monkeypatch) -> None:
     monkeypatch.setattr(hits, "HITS", 5)
-    monkeypatch.setattr(narrow, "SAMPLE", 50)
+    monkeypatch.setattr(narrow, "SAMPLE", 150)
     for part in narrow.narrowed(bench) or ():
         if "weight" not in part.sessions.columns:
             continue
