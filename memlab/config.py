@@ -15,8 +15,9 @@ from memlab.errors import DataError
 
 FILE = "memlab.toml"
 PREFIX = "MEMLAB_"
-NO_SETTINGS = ("MEMLAB_MEMORY_TOKEN", "MEMLAB_NOTEBOOK")
-"""Variables that memlab reads itself: a secret, and that a notebook runs without a screen."""
+TOKEN_VARIABLE = "MEMLAB_MEMORY_TOKEN"
+NO_SETTINGS = (TOKEN_VARIABLE, "MEMLAB_NOTEBOOK")
+"""Variables that memlab reads itself: the token of memories over HTTP, and that a notebook runs without a screen."""
 
 
 class ServiceSettings(BaseModel, extra="forbid"):

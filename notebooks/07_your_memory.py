@@ -110,10 +110,9 @@ class Reading:
 
 
 if find_spec("langchain_core"):
+    from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
     from langchain_core.vectorstores import InMemoryVectorStore
-
-    from memlab.memories.retrievers import LangChainMemory
 
     class AsLangChain(Embeddings):
         reader = Reading()
@@ -124,14 +123,46 @@ if find_spec("langchain_core"):
         def embed_query(self, text):
             return self.reader.encode([text], kind="query")[0].tolist()
 
-    def build(documents, k):
-        return InMemoryVectorStore.from_documents(documents, AsLangChain()).as_retriever(search_kwargs={"k": k})
+    class LangChain:
+        def ingest(self, turns):
+            documents = [
+                Document(f"{turn['speaker']}: {turn['text']}", id=turn["id"], metadata={"time": str(turn["time"])})
+                for turn in turns.iter_rows(named=True)
+            ]
+            self.store = InMemoryVectorStore.from_documents(documents, AsLangChain())
 
-    compared["LangChain"] = LangChainMemory(build)
+        def search(self, query, k):
+            return self.store.similarity_search(query, k)
+
+    compared["LangChain"] = LangChain
 if find_spec("mem0"):
-    from memlab.memories.mem0 import Mem0Memory
+    import mem0
+    from qdrant_client import QdrantClient
 
-    compared["mem0"] = Mem0Memory(encoder=Reading())
+    class AsMem0(Reading):
+        def embed(self, text, memory_action=None):
+            return self.encode([text], kind="query" if memory_action == "search" else "document")[0].tolist()
+
+        def embed_batch(self, texts, memory_action=None):
+            return [self.embed(text, memory_action) for text in texts]
+
+    class Mem0:
+        def __init__(self):
+            reader = AsMem0()
+            unused = {"provider": "openai", "config": {"api_key": "none"}}
+            vectors = {"client": QdrantClient(":memory:"), "embedding_model_dims": reader.dim}
+            settings = {"embedder": unused, "llm": unused, "history_db_path": ":memory:"}
+            settings["vector_store"] = {"provider": "qdrant", "config": vectors}
+            self.system = mem0.Memory.from_config(settings)
+            self.system.embedding_model = reader
+
+        def add(self, text, user_id, metadata):
+            self.system.add(text, user_id=user_id, metadata=metadata, infer=False)
+
+        def search(self, query, user_id, k):
+            return self.system.search(query, filters={"user_id": user_id}, top_k=k)
+
+    compared["mem0"] = Mem0
 
 # %% [markdown]
 # **A file of rankings**, in TREC's format. This one is made by bm25s with its own settings.

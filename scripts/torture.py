@@ -35,7 +35,7 @@ import memlab
 from memlab import datasets, llm, pipelines
 from memlab.config import settings
 from memlab.errors import MemlabError
-from memlab.memories.collecting import Failure, read_rows
+from memlab.memories.reading import Failure, read_rows, rows_of
 from memlab.rerank.model import Model
 from memlab.store import MemoryStore
 from memlab.store.database import UNFINISHED
@@ -357,7 +357,7 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
             answer = json.loads(mutated(rows, rng))
         except (ValueError, RecursionError):
             return
-        read_rows(answer, {"1": "a/s/1"}, 10)
+        read_rows(rows_of(answer, 10), {"1": "a/s/1"}, 10)
 
     kinds: dict[str, Callable[[], Any]] = {name: lambda name=name: load(name) for name in FILES}  # type: ignore[misc]
     kinds |= {"settings": setting, "service": service, "memory": memory, "model": weights}

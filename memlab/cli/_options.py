@@ -7,7 +7,7 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -70,9 +70,17 @@ def settings(flags: Mapping[str, Any]) -> tuple[Settings, dict[str, str]]:
 
 
 def import_from_here() -> None:
-    """Let modules of the current directory be imported."""
+    """Let modules of the current directory be imported, those of all other places first."""
     if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+        sys.path.append(os.getcwd())
+
+
+def import_systems(systems: Iterable[str]) -> None:
+    """Let modules of the current directory be imported where a system is ``module:name``."""
+    from memlab.memories import names_module
+
+    if any(map(names_module, systems)):
+        import_from_here()
 
 
 Path_ = Annotated[

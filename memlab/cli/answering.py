@@ -16,7 +16,7 @@ from memlab.cli._options import (
     Rankings,
     Systems,
     Timeout,
-    import_from_here,
+    import_systems,
     in_force,
     load_encoder,
     load_files,
@@ -60,7 +60,7 @@ def answer(
     from memlab.experiments import BOUNDS, answer_questions, system_contexts
     from memlab.experiments.contexts import prompt_examples
 
-    import_from_here()
+    import_systems(system or [])
     (data,) = load_files([dataset], chosen, format=format, pool=pool)
     typer.echo(data.describe())
     directory = out or Path(chosen.results) / data.name / "answers"

@@ -19,7 +19,7 @@ from memlab.cli._options import (
     Rankings,
     app,
     assignments,
-    import_from_here,
+    import_systems,
     in_force,
     load_encoder,
     load_files,
@@ -182,7 +182,7 @@ def why(
 
     (data,) = load_files([dataset], chosen, format=format, pool=pool)
     if system:
-        import_from_here()
+        import_systems([system])
         typer.echo(explain_memory(query_id, system, data, encoder=load_encoder(chosen), store=chosen.store))
         return
     scopes = data.questions.filter(data.questions["query_id"] == query_id)["scope"].to_list()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +18,7 @@ from memlab.cli._options import (
     Rankings,
     Systems,
     Timeout,
-    import_from_here,
+    import_systems,
     in_force,
     load_encoder,
     load_files,
@@ -57,7 +56,7 @@ def compare(
     from memlab.experiments import compare_systems
     from memlab.figures import export, systems
 
-    import_from_here()
+    import_systems(system or [])
     (data,) = load_files([dataset], chosen, format=format, pool=pool)
     typer.echo(data.describe())
     directory = out or Path(chosen.results) / data.name / "systems"
@@ -107,10 +106,10 @@ def serve(
     port: Annotated[int, typer.Option(help="0 takes a free one.", min=0, max=65535)] = 9000,
 ) -> None:
     """Serve a pipeline as a memory over HTTP; where MEMLAB_MEMORY_TOKEN is set, it is asked for as bearer token."""
-    from memlab.memories import TOKEN_VARIABLE, PipelineMemory, server
+    from memlab.memories import PipelineMemory, bearer, server
 
+    token = bearer()
     memory = PipelineMemory(pipeline, encoder=load_encoder(chosen))
-    token = os.environ.get(TOKEN_VARIABLE, "").strip() or None
     try:
         running = server(memory, host=host, port=port, token=token)
     except OSError as error:

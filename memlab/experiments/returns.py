@@ -14,7 +14,17 @@ from memlab.errors import DataError, PipelineError
 from memlab.evaluate import evaluate, read_run
 from memlab.experiments.experiment import CELLS, Experiment
 from memlab.experiments.folds import train_folds, untrained, with_models
-from memlab.memories import Memory, Returned, as_returned, attribute, collect, memory, ranked, read_ranking
+from memlab.memories import (
+    Memory,
+    Returned,
+    as_returned,
+    attribute,
+    collect,
+    memory,
+    names_module,
+    ranked,
+    read_ranking,
+)
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
@@ -26,8 +36,7 @@ def named_systems(systems: Any) -> list[tuple[str, Pipeline | Memory]]:
     """Read the systems, each with the name that it has in tables."""
     if isinstance(systems, Mapping):
         return [(name, _system(system)) for name, system in systems.items()]
-    alone = isinstance(systems, (str, Pipeline, Memory)) or callable(systems)
-    listed = [systems] if alone else systems
+    listed = systems if isinstance(systems, (list, tuple)) else [systems]
     return [(_name(system), _system(system)) for system in listed]
 
 
@@ -40,7 +49,7 @@ def _name(system: Any) -> str:
 def _system(system: Any) -> Pipeline | Memory:
     if isinstance(system, Pipeline):
         return system
-    if isinstance(system, str) and "://" not in system and ":" not in system.partition("(")[0]:
+    if isinstance(system, str) and "://" not in system and not names_module(system):
         try:
             return pipeline(system)
         except PipelineError as error:

@@ -1,24 +1,23 @@
-"""Memories from outside: in goes a system of any kind, out comes what it returned, as turns, with what it cost.
+"""Memories from outside, on the same questions as memlab's pipelines.
 
-``contract`` says what a memory is: four verbs. ``loading`` makes one of a function, a module's name or an address,
-``http`` speaks the verbs as JSON in both directions, ``pipelines`` puts memlab's own stages behind them, ``retrievers``
-those of LangChain and LlamaIndex, ``mem0`` mem0. :func:`collect` (``collecting``) runs a memory over a dataset, and
-:func:`attribute` (``attribution``) finds the turns that its texts come from; ``rankings`` reads what was returned
-elsewhere, and :func:`within` (``writing``) writes down what fits into a budget.
+:func:`memory` makes one of a function, a class, an object, a module's name or an address (:class:`HttpMemory`;
+:func:`server` is the other side, :class:`PipelineMemory` puts memlab's own stages there). :func:`collect` runs it over
+a dataset, :func:`read_ranking` reads what was returned elsewhere. :func:`attribute` finds the turns that texts come
+from, :func:`ranked` ranks them, and :func:`within` takes what fits into a budget.
 """
 
 from memlab.memories.attribution import THRESHOLD, attribute, ranked
+from memlab.memories.budgets import within, written
+from memlab.memories.client import HttpMemory, bearer
 from memlab.memories.collecting import Returned, collect
-from memlab.memories.contract import TURNS, Memory
-from memlab.memories.http import TOKEN_VARIABLE, HttpMemory, server
-from memlab.memories.loading import memory
+from memlab.memories.memory import TURNS, Memory, memory, names_module
 from memlab.memories.pipelines import PipelineMemory
 from memlab.memories.rankings import as_returned, read_ranking
-from memlab.memories.writing import within, written
+from memlab.memories.reading import rows_of
+from memlab.memories.server import server
 
 __all__ = [
     "THRESHOLD",
-    "TOKEN_VARIABLE",
     "TURNS",
     "HttpMemory",
     "Memory",
@@ -26,10 +25,13 @@ __all__ = [
     "Returned",
     "as_returned",
     "attribute",
+    "bearer",
     "collect",
     "memory",
+    "names_module",
     "ranked",
     "read_ranking",
+    "rows_of",
     "server",
     "within",
     "written",

@@ -1,9 +1,8 @@
-"""From texts that a memory wrote back to the turns that they come from."""
+"""From texts that a memory returned back to the turns that they come from."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,37 +15,29 @@ from memlab.memories.collecting import Returned
 from memlab.records import Dataset, Level, Run, run_from_scores, session_of
 
 THRESHOLD = 0.5
-"""Least likeness of a sentence and its source; chosen on the observations of LoCoMo, see ``docs/memories.md``."""
+"""Least similarity of a sentence and its source; chosen on the observations of LoCoMo, see ``docs/memories.md``."""
 NEAR_COPY = 0.9
 _FEWEST_WORDS = 4
 HOW = pl.Enum(["given", "span", "copy", "matched", "none"])
+_SCHEMA = {"scope": pl.String(), "text": pl.String(), "how": HOW, "turn_ids": pl.List(pl.String())}
 
 
 def attribute(returned: Returned, data: Dataset, encoder: Encoder | None) -> pl.DataFrame:
     """Find the turns behind each returned text.
 
-    ``given``: the memory named them. ``span``: the text stands in a turn word for word, or turns in it. Else each
-    sentence has as its source the turn that is most like it, by the mean of the cosine and the share of its words,
-    weighed by rarity, that the turn holds, where that is :data:`THRESHOLD` or more: ``copy`` where the turns hold
-    :data:`NEAR_COPY` of every sentence's words, else ``matched``. ``none``: nothing is like it, and the text counts as
-    no evidence.
+    ``given``: the memory named them. ``span``: the text stands in a turn word for word, or turns in it. Otherwise the
+    source of each sentence is the turn with the highest mean of cosine and share of its words, weighted by rarity, that
+    the turn holds, where that is :data:`THRESHOLD` or more: ``copy`` where the turns hold :data:`NEAR_COPY` of every
+    sentence's words, else ``matched``. ``none``: no turn is similar enough, and the text counts as no evidence.
 
-    :param encoder: gives the cosines; ``None`` leaves them out, and matches by words alone.
+    :param encoder: gives the cosines; with ``None`` sentences are matched by words alone.
     :returns: ``query_id``, ``rank``, ``how`` and ``turn_ids``, in the order of the rows.
-
-    >>> import memlab
-    >>> from memlab.memories import attribute, collect, memory
-    >>> data = memlab.sample(turns=200)
-    >>> done = collect(memory(lambda turns, query, k: turns["text"].tail(k)), data, name="latest", k=2)
-    >>> attribute(done, data, None)["how"].unique().to_list()
-    ['span']
     """
     scopes = data.questions.select("query_id", "scope")
     rows = returned.rows.join(scopes, on="query_id", how="left", maintain_order="left")
     texts = rows.filter(pl.col("source_ids").is_null()).select("scope", "text").unique(maintain_order=True)
     parts = [_sources(part, data, encoder) for part in texts.partition_by("scope", maintain_order=True)]
-    schema: dict[str, Any] = {"scope": pl.String, "text": pl.String, "how": HOW, "turn_ids": pl.List(pl.String)}
-    found = pl.concat([pl.DataFrame(schema=schema), *parts])
+    found = pl.concat([pl.DataFrame(schema=_SCHEMA), *parts])
     named = pl.col("source_ids").is_not_null()
     given = pl.when(pl.col("source_ids").list.len() > 0).then(pl.lit("given")).otherwise(pl.lit("none")).cast(HOW)
     return rows.join(found, on=["scope", "text"], how="left", maintain_order="left").select(
@@ -60,34 +51,30 @@ def attribute(returned: Returned, data: Dataset, encoder: Encoder | None) -> pl.
 def _sources(texts: pl.DataFrame, data: Dataset, encoder: Encoder | None) -> pl.DataFrame:
     """Attribute the texts of one scope."""
     turns = data.turns.filter(pl.col("scope") == texts["scope"][0])
-    ids, spoken = turns["turn_id"].to_numpy(), [_plain(text) for text in turns["text"]]
-    hows: list[str] = []
-    sources: list[list[str]] = []
-    loose: list[tuple[int, str]] = []
+    ids, normalised = turns["turn_id"].to_list(), [_normalised(text) for text in turns["text"]]
+    found: list[tuple[str, list[str]]] = []
+    unmatched: list[tuple[int, str]] = []
     for row, text in enumerate(texts["text"]):
-        plain = _plain(text)
-        at = [place for place, turn in enumerate(spoken) if _spans(plain, turn)]
-        hows.append("span" if at else "none")
-        sources.append([ids[place] for place in at])
-        loose += [] if at else [(row, sentence) for sentence in sentences(text)]
-    if loose:
-        written = [sentence for _, sentence in loose]
-        share = score = shared_words(written, turns["text"].to_list(), data.language)
+        plain = _normalised(text)
+        sources = [turn for turn, other in zip(ids, normalised, strict=True) if _spans(plain, other)]
+        found.append(("span" if sources else "none", sources))
+        unmatched += [] if sources else [(row, sentence) for sentence in sentences(text)]
+    if unmatched:
+        stated = [sentence for _, sentence in unmatched]
+        share = score = shared_words(stated, turns["text"].to_list(), data.language)
         if encoder is not None:
             embedded = encoder.encode(turn_texts(turns), progress=False)
-            score = (share + encoder.encode(written, progress=False) @ embedded.T) / 2
-        best = score.argmax(1)
-        every = np.arange(len(best))
-        enough, copied = score[every, best] >= THRESHOLD, share[every, best] >= NEAR_COPY
-        for (row, _), turn, like, copy in zip(loose, best, enough, copied, strict=True):
-            if like:
-                first = not sources[row]
-                hows[row] = "copy" if copy and (first or hows[row] == "copy") else "matched"
-                sources[row] = list(dict.fromkeys([*sources[row], ids[turn]]))
-    return texts.with_columns(how=pl.Series(hows, dtype=HOW), turn_ids=pl.Series(sources, dtype=pl.List(pl.String)))
+            score = (share + encoder.encode(stated, progress=False) @ embedded.T) / 2
+        for (row, _), turn, shares, scores in zip(unmatched, score.argmax(1), share, score, strict=True):
+            if scores[turn] >= THRESHOLD:
+                how, sources = found[row]
+                copied = shares[turn] >= NEAR_COPY and how != "matched"
+                found[row] = ("copy" if copied else "matched", list(dict.fromkeys([*sources, ids[turn]])))
+    hows, sources = [how for how, _ in found], [turn_ids for _, turn_ids in found]
+    return texts.with_columns(how=pl.Series(hows, dtype=HOW), turn_ids=pl.Series(sources, dtype=_SCHEMA["turn_ids"]))
 
 
-def _plain(text: str) -> str:
+def _normalised(text: str) -> str:
     return " " + " ".join(re.findall(r"[^\W_]+", text.lower())) + " "
 
 
@@ -98,19 +85,18 @@ def _spans(text: str, turn: str) -> bool:
 
 
 def shared_words(texts: list[str], turns: list[str], language: str) -> np.ndarray:
-    """Give the share of each text's words, weighed by rarity among the turns, that each turn holds: (texts, turns)."""
+    """Give the share of each text's words, weighted by rarity among the turns, that each turn holds: (texts, turns)."""
     from sklearn.feature_extraction.text import CountVectorizer
 
-    words = tokenize([*texts, *turns], language=language)
-    table = CountVectorizer(analyzer=lambda each: each, binary=True, dtype=np.float64)
+    table = CountVectorizer(analyzer=lambda words: words, binary=True, dtype=np.float64)
     try:
-        counts = table.fit_transform(words)
+        counts = table.fit_transform(tokenize([*texts, *turns], language=language))
     except ValueError:  # no word anywhere
         return np.zeros((len(texts), len(turns)))
     wanted, spoken = counts[: len(texts)], counts[len(texts) :]
     rarity = np.log1p(len(turns) / (1 + np.asarray(spoken.sum(0)).ravel()))
-    weighed = wanted.multiply(rarity).tocsr()
-    return (weighed @ spoken.T).toarray() / np.maximum(np.asarray(weighed.sum(1)), 1e-9)
+    weighted = wanted.multiply(rarity).tocsr()
+    return (weighted @ spoken.T).toarray() / np.maximum(np.asarray(weighted.sum(1)), 1e-9)
 
 
 def ranked(
@@ -126,6 +112,5 @@ def ranked(
         each = each.with_columns(session_of("doc_id", turns))
     each = each.unique(maintain_order=True)
     place = each.select(pl.int_range(pl.len()).over("query_id"))[:, 0].to_numpy()
-    ids = each["query_id"].to_numpy(), each["doc_id"].to_numpy()
-    run = run_from_scores(*ids, -place.astype(float), level=level, k=max(1, each.height))
+    run = run_from_scores(each["query_id"], each["doc_id"], -place.astype(float), level=level, k=max(1, each.height))
     return Run(run.frame, level, name=returned.name, provenance=returned.provenance)

@@ -2,65 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 
 import polars as pl
 
 from memlab.embed import Encoder, load
-from memlab.memories.contract import TURNS, Rows, TurnsByScope
+from memlab.memories.memory import TURNS
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
 from memlab.sessions import sessions_of
 
 
-class PipelineMemory(TurnsByScope):
-    """A pipeline as a memory: turns are kept as they come, and indexed when they are first searched.
+class PipelineMemory:
+    """A pipeline as a memory: turns are kept as they come, and indexed while somebody waits.
 
     :param stages: a pipeline or its text.
     :param encoder: an encoder or its name; ``None`` for BM25 alone.
 
-    >>> from memlab.memories import PipelineMemory, collect
-    >>> import memlab
-    >>> data = memlab.sample(turns=200)
-    >>> done = collect(PipelineMemory("bm25", encoder=None), data, name="bm25", k=3)
-    >>> done.rows["source_ids"].list.len().unique().to_list()
-    [1]
+    >>> import polars as pl
+    >>> from memlab.memories import TURNS, PipelineMemory
+    >>> memory = PipelineMemory("bm25", encoder=None)
+    >>> texts = [("1", None, "Ann", None, "I moved to Oslo."), ("2", None, "Bo", None, "Nice weather.")]
+    >>> memory.ingest("ann", pl.DataFrame(texts, schema=TURNS, orient="row"))
+    >>> memory.search("ann", "Who moved?", 1, None)["source_ids"].to_list()
+    [['1']]
     """
 
     def __init__(self, stages: str | Pipeline = "best", *, encoder: Encoder | str | None = "minilm") -> None:
-        super().__init__()
         self.pipeline = pipeline(stages)
         self.encoder = load(encoder) if isinstance(encoder, str) else encoder
         identity = self.encoder.identity.describe() if self.encoder else None
         self.settings = {"pipeline": str(self.pipeline), "encoder": identity}
+        self._turns: dict[str, list[pl.DataFrame]] = {}
+        self._benches: dict[str, Bench] = {}
+
+    def reset(self, scope: str) -> None:
+        self._turns.pop(scope, None)
+        self._benches.pop(scope, None)
+
+    def ingest(self, scope: str, turns: pl.DataFrame) -> None:
+        self._turns.setdefault(scope, []).append(turns)
+        self._benches.pop(scope, None)
 
     def wait(self) -> None:
-        for scope, turns in self._turns.items():
-            if scope not in self._made and turns.height:
-                bench = Bench.of(_dataset(scope, turns), encoder=self.encoder, progress=False)
-                bench.documents("turn").embeddings  # noqa: B018  encoded while it waits, not at the first question
-                self._made[scope] = bench
+        for scope in self._turns.keys() - self._benches.keys():
+            self._benches[scope] = bench = Bench.of(
+                _dataset(scope, pl.concat(self._turns[scope])), encoder=self.encoder, progress=False
+            )
+            bench.documents("turn").embeddings  # noqa: B018  encoded while it waits, not at the first question
 
-    def search(self, scope: str, queries: Sequence[str], k: int, now: Sequence[datetime | None]) -> Rows:
+    def search(self, scope: str, query: str, k: int, now: datetime | None) -> pl.DataFrame:
         self.wait()
-        if scope not in self._made:
-            return []
-        asked = pl.DataFrame(
-            {"query_id": [str(n) for n in range(len(queries))], "text": list(queries), "timestamp": list(now)},
-            schema_overrides={"timestamp": TURNS["time"]},
-        )
-        bench = self._made[scope].with_queries(asked.with_columns(scope=pl.lit(scope)))
-        ranked = self.pipeline.run(bench).top(k).frame
-        told = bench.turns.select(
+        if scope not in self._benches:
+            return pl.DataFrame(schema={"text": pl.String})
+        asked = {"query_id": ["0"], "scope": [scope], "text": [query], "timestamp": [now]}
+        bench = self._benches[scope].with_queries(pl.DataFrame(asked, schema_overrides={"timestamp": TURNS["time"]}))
+        texts = bench.turns.select(
             doc_id="turn_id",
             text=pl.Series(bench.documents("turn").texts, dtype=pl.String),
             time=pl.col("timestamp").dt.to_string("iso:strict"),
         )
-        rows = ranked.join(told, on="doc_id", how="left", maintain_order="left")
-        query, sources = pl.col("query_id").cast(pl.Int64), pl.concat_list("doc_id")
-        return rows.select(query.alias("query"), "text", "score", sources.alias("source_ids"), "time")
+        ranked = self.pipeline.run(bench).top(k).frame.join(texts, on="doc_id", how="left", maintain_order="left")
+        return ranked.select("text", "score", "time", source_ids=pl.concat_list("doc_id"))
 
 
 def _dataset(scope: str, turns: pl.DataFrame) -> Dataset:
@@ -69,12 +73,13 @@ def _dataset(scope: str, turns: pl.DataFrame) -> Dataset:
         turn_id="id",
         scope=pl.lit(scope),
         session_id=pl.col("session").fill_null(scope),
-        n=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("session"),
         speaker=pl.col("speaker").fill_null(""),
         role=pl.lit("other"),
-        text=pl.col("text").fill_null(""),
+        text="text",
         caption=pl.lit(None, pl.String),
         timestamp="time",
     )
-    together = own.sort(pl.col("session_id").cum_count().min().over("session_id"), maintain_order=True)
-    return Dataset(scope, "memory", together, sessions_of(together))
+    order = pl.col("session_id").cum_count().min().over("session_id")
+    placed = own.with_columns(n=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("session_id"))
+    turns = placed.sort(order, maintain_order=True)
+    return Dataset(scope, "memory", turns, sessions_of(turns))

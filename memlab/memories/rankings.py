@@ -1,18 +1,19 @@
-"""Rankings that another system made elsewhere: TREC runs, JSON of ids, JSON lines of texts."""
+"""What a system returned elsewhere: TREC runs, JSON of ids, JSON lines of texts."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from memlab.datasets.identity import message_turn
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError
-from memlab.memories.collecting import PROBLEMS, RETURNED, Failure, Returned, problem, read_rows
-from memlab.records import RUN_SCHEMA, Dataset, Run, raw_part
+from memlab.memories.collecting import PROBLEMS, RETURNED, Returned, problem
+from memlab.memories.reading import read_rows, rows_of
+from memlab.records import Dataset, Run, raw_part
 from memlab.terminal import short
 
 
@@ -21,101 +22,83 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> Returned:
 
     By the end of the name: ``.json`` holds ``{query_id: [turn ids]}``, ``.jsonl`` one ``{"query_id", "text"}`` a line,
     best first, with ``score``, ``source_ids`` and ``time`` where there are any. A message of a chat log may be called
-    by its own id. A TREC run is read by
-    :func:`memlab.evaluate.read_run` and comes here through :func:`as_returned`.
+    by its own id. A TREC run is read by :func:`memlab.evaluate.read_run` and comes here through :func:`as_returned`.
+    What cannot be used of it is left out, with a line in ``problems``.
 
-    :raises DataError: for a file that is none of these, and for ids that the dataset does not hold: names three.
+    :raises DataError: for a file that is none of these, and one of which nothing can be used: names three of its ids.
     """
     place = Path(path)
+    asked: dict[str, list[Any]] = {}
+    odd: list[str] = []
     try:
         text = place.read_text(encoding="utf-8")
-        lines = [json.loads(line) for line in text.splitlines() if line.strip()] if place.suffix == ".jsonl" else []
-        ids = json.loads(text) if place.suffix == ".json" else {}
+        if place.suffix == ".jsonl":
+            for number, line in enumerate(text.split("\n"), 1):
+                if line.strip():
+                    _add(line, number, asked, odd)
+        else:
+            for query, ids in json.loads(text).items():
+                asked[query] = [{"source_ids": turn, "score": -at} for at, turn in enumerate(ids)]
     except OSError as error:
         raise DataError(f"{place}: cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{place}: no JSON ({error}); expected {{query_id: [ids]}}, or a line of JSON a text") from None
-    if place.suffix == ".json":
-        if not isinstance(ids, dict) or not all(isinstance(each, list) for each in ids.values()):
-            raise DataError(f"{place}: expected {{query_id: [ids of turns, best first]}}")
-        ranked = [
-            (query, str(turn), at + 1, float(-at))
-            for query, turns in ids.items()
-            for at, turn in enumerate(dict.fromkeys(turns))
-        ]
-        run = Run(pl.DataFrame(ranked, RUN_SCHEMA, orient="row"), "turn")
-        return as_returned(run.top(k), data, place.stem)
-    grouped: dict[str, list[dict[str, Any]]] = {}
-    for number, line in enumerate(lines, 1):
-        if not isinstance(line, dict) or not isinstance(line.get("query_id"), str):
-            raise DataError(f"{place}: line {number}: expected an object with query_id and text")
-        grouped.setdefault(line.pop("query_id"), []).append(line)
-    scopes = dict(data.questions.select("query_id", "scope").iter_rows())
-    _known(place.stem, [*grouped], [*scopes], "question")
-    members = dict(data.turns.group_by("scope").agg("turn_id").iter_rows())
-    rows, problems = [], []
-    for query, items in grouped.items():
-        try:
-            read, odd = read_rows(items, _called(scopes[query], members[scopes[query]]), k)
-        except Failure as error:
-            raise DataError(f"{place}: query {query!r}: {error}") from None
-        rows += [(query, *row) for row in read]
-        problems += [problem(place.stem, scopes[query], query, text) for text in odd]
-    return Returned(
-        place.stem,
-        pl.DataFrame(rows, schema=RETURNED, orient="row"),
-        problems=pl.DataFrame(problems, schema=PROBLEMS, orient="row"),
-        provenance={"file": place.name},
-    )
+    except (ValueError, RecursionError, AttributeError, TypeError) as error:
+        raise DataError(
+            f"{place}: {short(error)}; expected JSON, {{query_id: [ids of turns, best first]}}, or in .jsonl a line of "
+            "JSON with query_id and text for each text"
+        ) from None
+    return _returned(place.stem, asked, odd, data, {"file": place.name}, k=k)
+
+
+def _add(line: str, number: int, asked: dict[str, list[Any]], odd: list[str]) -> None:
+    try:
+        row = json.loads(line)
+        asked.setdefault(row["query_id"] + "", []).append(row)
+    except (ValueError, RecursionError, TypeError, KeyError):
+        odd.append(f"line {number}: no JSON with query_id and text, left out")
 
 
 def as_returned(run: Run, data: Dataset, name: str) -> Returned:
-    """Read a ranking of turns as texts that name their turn.
+    """Read a ranking of turns as texts that name their turn, like :func:`read_ranking`."""
+    asked: dict[str, list[Any]] = {}
+    for query, turn, score in run.frame.select("query_id", "doc_id", "score").iter_rows():
+        asked.setdefault(query, []).append({"source_ids": turn, "score": score})
+    return _returned(name, asked, [], data, run.provenance, k=max(1, run.frame.height))
 
-    :raises DataError: when it ranks turns of another scope or dataset: names three.
+
+def _returned(
+    name: str, asked: Mapping[str, list[Any]], odd: list[str], data: Dataset, provenance: Mapping[str, Any], *, k: int
+) -> Returned:
+    """Take what is of the dataset's questions and of the turns of their scopes.
+
+    :param odd: what was wrong so far.
     """
-    asked = data.questions.select("query_id", "scope")
-    texts = data.turns.select(
-        doc_id="turn_id",
-        own="scope",
-        text=pl.Series(turn_texts(data.turns), dtype=pl.String),
-        source_ids=pl.concat_list("turn_id"),
-        time=pl.col("timestamp").dt.to_string("iso:strict"),
-    )
-    _known(name, run.frame["query_id"].unique(maintain_order=True).to_list(), asked["query_id"].to_list(), "question")
-    rows = run.frame.join(asked, on="query_id", how="left", maintain_order="left")
-    rows = rows.with_columns(doc_id=_turns(rows, texts["doc_id"]))
-    _known(name, rows["doc_id"].unique(maintain_order=True).to_list(), texts["doc_id"].to_list(), "turn")
-    rows = rows.join(texts, on="doc_id", how="left", maintain_order="left")
-    strange = rows.filter(pl.col("scope") != pl.col("own"))
-    if strange.height:
-        query, turn, scope = strange.select("query_id", "doc_id", "scope").row(0)
-        raise DataError(
-            f"{name}: {turn!r} is no turn of {scope!r}, the scope of query {query!r}; scopes are never mixed"
-        )
-    return Returned(name, rows.select(*RETURNED), provenance=run.provenance)
-
-
-def _turns(rows: pl.DataFrame, own: pl.Series) -> pl.Series:
-    """Give the turn ids of a ranking that may call messages by their own ids (``scope``, ``doc_id``)."""
-    strange = rows.filter(~pl.col("doc_id").is_in(own.implode())).select("scope", "doc_id").unique().rows()
-    turns = {(scope, doc): message_turn(scope, doc) for scope, doc in strange if doc.strip()}
-    there = set(own.filter(own.is_in([*turns.values()])))
-    ids = (turns.get((scope, doc), doc) for scope, doc in rows.select("scope", "doc_id").iter_rows())
-    return pl.Series([i if i in there else d for i, d in zip(ids, rows["doc_id"], strict=True)], dtype=pl.String)
+    scopes = dict(data.questions.select("query_id", "scope").iter_rows())
+    turns = data.turns.select("turn_id", pl.col("timestamp").dt.to_string("iso:strict"))
+    texts = {turn: (text, time) for (turn, time), text in zip(turns.iter_rows(), turn_texts(data.turns), strict=True)}
+    members = dict(data.turns.group_by("scope").agg("turn_id").iter_rows())
+    strange = [query for query in asked if query not in scopes]
+    if strange:
+        shown = ", ".join(repr(short(query, 60)) for query in strange[:3])
+        odd = [*odd, f"{len(strange):,} of {len(asked):,} questions are not the dataset's ({shown}), left out"]
+    problems, rows = [problem(name, "", "", line) for line in odd], []
+    for query in (each for each in asked if each in scopes):
+        scope = scopes[query]
+        known = _called(scope, members.get(scope, []))
+        given = rows_of(asked[query][:k], k)
+        for row in given:
+            if row.get("text") is None and isinstance(row.get("source_ids"), str):
+                row["text"], row["time"] = texts.get(known.get(row["source_ids"], ""), (None, None))
+        read, lines = read_rows(given, known, k)
+        rows += [(query, *row) for row in read]
+        problems += [problem(name, scope, query, line) for line in lines]
+    if problems and not rows:
+        example = f"its questions look like {next(iter(scopes), None)!r}, its turns like {next(iter(texts), None)!r}"
+        raise DataError(f"nothing is of {data.name!r}: {problems[0][2]}; {example}")
+    frame = pl.DataFrame(rows, schema=RETURNED, orient="row")
+    return Returned(name, frame, problems=pl.DataFrame(problems, PROBLEMS, orient="row"), provenance=provenance)
 
 
 def _called(scope: str, turns: list[str]) -> dict[str, str]:
     """Map what a message may be called to its turn: the message's own id, and the turn's."""
     own = {raw_part(turn.removeprefix(f"{scope}/")): turn for turn in turns}
     return own | {turn: turn for turn in turns}
-
-
-def _known(name: str, ids: list[str], own: list[str], what: str) -> None:
-    strange = sorted(set(ids) - set(own))
-    if strange:
-        examples = ", ".join(repr(short(each, 60)) for each in strange[:3])
-        raise DataError(
-            f"{name}: {len(strange):,} of {len(ids):,} {what}s are not the dataset's ({examples}); its ids look like "
-            f"{own[0]!r}"
-        )

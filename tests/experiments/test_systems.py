@@ -127,7 +127,7 @@ def test_stopped_and_started_again_it_gives_the_same_table(data: Dataset, tmp_pa
         (["bm25"], {"baseline": "best"}, DataError, "the baseline 'best'"),
         (["bm52"], {}, PipelineError, "no stage is called 'bm52'.*a memory is written module:name"),
         (["no_module:search"], {}, DataError, "cannot be imported"),
-        ([7], {}, DataError, "int has no reset"),
+        ([7], {}, DataError, "int has no search"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(

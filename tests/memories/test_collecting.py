@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import random
 import threading
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from talk import excerpt
 
-from memlab.memories import Memory, collect, memory
-from memlab.memories.collecting import LONGEST_TEXT
+import memlab
+from memlab.errors import DataError
+from memlab.memories import collect
+from memlab.memories.collecting import USAGE
+from memlab.memories.reading import LONGEST_TEXT
 from memlab.records import Dataset
 
 
-@pytest.fixture(scope="module")
-def data() -> Dataset:
-    return excerpt(150)
-
-
-class Words:
-    """Gives the turns that share most words; counts what it was told, and breaks where it is told to."""
+class Keeps:
+    """Gives the first turns; counts what it is asked, and breaks where it should."""
 
     def __init__(self, breaks: str = "", scope: str = "") -> None:
-        self.breaks, self.scope, self.calls = breaks, scope, []
+        self.breaks, self.scope, self.calls = breaks, scope, list[tuple[str, str]]()
 
     def _call(self, verb: str, scope: str) -> None:
         self.calls.append((verb, scope))
@@ -32,176 +32,199 @@ class Words:
 
     def reset(self, scope: str) -> None:
         self._call("reset", scope)
-        self.turns = pl.DataFrame()
 
     def ingest(self, scope: str, turns: pl.DataFrame) -> None:
         self._call("ingest", scope)
         self.turns = turns
 
-    def wait(self) -> None:
-        pass
-
-    def search(self, scope: str, queries: Any, k: int, now: Any) -> Any:
+    def search(self, scope: str, query: str, k: int) -> Any:
         self._call("search", scope)
-        return self.turns.head(k).select(
-            "text", query=0, source_ids=pl.concat_list("id"), score=-pl.int_range(pl.len())
-        )
+        return self.turns.head(k).select("text", source_ids=pl.concat_list("id"), score=-pl.int_range(pl.len()))
 
 
-def test_it_is_filled_in_order_of_time_and_asked_each_question(data: Dataset) -> None:
-    taken: list[pl.DataFrame] = []
-
-    def search(turns: pl.DataFrame, query: str, k: int, now: Any) -> list[str]:
-        taken.append(turns)
-        assert now is not None
-        return [query]
-
-    done = collect(memory(search), data, name="mine")
-    assert dict(done.rows.select("query_id", "text").iter_rows()) == dict(
-        data.questions.select("query_id", "text").iter_rows()
-    )
-    assert all(turns["time"].is_sorted() for turns in taken)
-    assert done.costs["n_turns"].sum() == data.turns.height
-    assert done.costs["query_ms"].list.len().to_list() == done.costs["n_queries"].to_list()
+def giving(answer: Any) -> Any:
+    return lambda query: answer() if callable(answer) else answer
 
 
-@pytest.mark.parametrize("verb", ["reset", "ingest", "search"])
+def test_ids_tell_the_place_alone_and_turns_come_in_order_of_time(data: Dataset) -> None:
+    class Looks(Keeps):
+        def search(self, scope: str, query: str, k: int, now: Any = None) -> Any:
+            assert now is not None
+            assert self.turns["id"].to_list() == [f"turn-{n}" for n in range(1, 7)]
+            assert self.turns["session"].unique(maintain_order=True).to_list() == ["session-1", "session-2"]
+            assert self.turns["time"].is_sorted()
+            return super().search(scope, query, k)
+
+    done = collect(Looks(), data, name="mine", k=2)
+    assert done.problems.is_empty()
+    assert done.rows["source_ids"].explode().to_list() == ["ann/m1", "ann/m2"] * 2 + ["bo/m1", "bo/m2"] * 2
+    assert done.costs["n_turns"].to_list() == [6, 6]
+    assert done.costs["query_ms"].list.len().to_list() == done.costs["n_queries"].to_list() == [2, 2]
+
+
+@pytest.mark.parametrize("verb", ["reset", "ingest"])
 def test_a_scope_that_fails_costs_no_other(data: Dataset, verb: str) -> None:
-    broken = Words(verb, data.scopes[1])
-    done = collect(broken, data, name="mine", k=3)
-    assert done.failed == [data.scopes[1]]
-    [problem] = done.problems["problem"]
-    assert problem.startswith(f"mine, scope {data.scopes[1]}: {verb} failed: RuntimeError: no luck at all")
-    good = collect(Words(), data, name="mine", k=3)
-    expected = good.rows.filter(~pl.col("query_id").str.starts_with(data.scopes[1]))
-    assert done.rows.equals(expected)
+    done = collect(Keeps(verb, "ann"), data, name="mine", k=3)
+    assert done.failed == ["ann"]
+    assert f"{verb} failed: RuntimeError: no luck at all" in done.problems["problem"].item()
+    good = collect(Keeps(), data, name="mine", k=3)
+    assert done.rows.equals(good.rows.filter(pl.col("query_id").str.starts_with("bo")))
 
 
-def test_ids_say_nothing(data: Dataset) -> None:
-    taken: list[pl.DataFrame] = []
+def test_a_search_that_fails_costs_its_question(data: Dataset) -> None:
+    def search(turns: pl.DataFrame, query: str) -> Any:
+        if "cat" in query:
+            raise ValueError("\ud800")
+        return turns["text"]
 
-    class Looks(Words):
-        def ingest(self, scope: str, turns: pl.DataFrame) -> None:
-            taken.append(turns)
-            super().ingest(scope, turns)
-
-    done = collect(Looks(), data, name="mine", k=1)
-    for turns in taken:
-        assert turns["id"].to_list() == [f"turn-{n}" for n in range(1, turns.height + 1)]
-        assert turns["session"].str.contains(r"^session-\d+$").all()
-    assert set(done.rows["source_ids"].explode()) <= set(data.turns["turn_id"])
+    done = collect(search, data, name="mine")
+    assert (done.failed, done.problems["query_id"].to_list()) == ([], ["ann/q0"])
+    assert done.rows["query_id"].n_unique() == 3
 
 
-def test_one_search_that_fails_is_one_question(data: Dataset) -> None:
-    class Once(Words):
-        def search(self, scope: str, queries: Any, k: int, now: Any) -> Any:
-            if queries[0] == data.questions["text"][0]:
-                raise ValueError("this one")
-            return super().search(scope, queries, k, now)
-
-    done = collect(Once(), data, name="mine", k=2)
-    assert done.failed == []
-    assert done.problems["query_id"].to_list() == [data.questions["query_id"][0]]
-
-
-def test_a_memory_that_says_nothing_is_given_up(data: Dataset) -> None:
+def test_what_gives_nothing_in_time_is_given_up(data: Dataset) -> None:
     never = threading.Event()
 
-    class Silent(Words):
+    class Silent(Keeps):
         def wait(self) -> None:
             never.wait()
 
-    done = collect(Silent(), data, name="mine", timeout=0.05)
-    assert done.failed == data.scopes
-    assert "wait gave nothing within 0.05 s" in done.problems["problem"][0]
+    def endless(query: str) -> Any:
+        while not never.wait(0.01):
+            yield from ()
+
+    for system, lost in ((Silent(), ["ann", "bo"]), (endless, [])):
+        done = collect(system, data, name="mine", timeout=0.05)
+        assert done.failed == lost
+        assert "gave nothing within 0.05 s" in done.problems["problem"][0]
     never.set()
+    for timeout in (0.0, float("nan"), 1e12):
+        with pytest.raises(DataError, match="timeout"):
+            collect(Keeps(), data, name="mine", timeout=timeout)
+
+
+DEEP: Any = []
+for _ in range(100_000):
+    DEEP = [DEEP]
+
+
+class Hostile(dict):
+    def get(self, *_: Any) -> Any:
+        raise KeyboardInterrupt if _[0] == "stop" else ZeroDivisionError
 
 
 @pytest.mark.parametrize(
-    ("rows", "problem", "n"),
+    ("row", "problem", "kept"),
     [
-        ([{"text": "a", "source_ids": ["nowhere/1"]}], "id 'nowhere/1' is no turn of this scope", 1),
-        ([{"text": "a", "source_ids": ["OTHER"]}], "is no turn of this scope", 1),
-        ([{"text": "a", "source_ids": ["OWN"]}, {"text": "b", "source_ids": ["OWN"]}], "again, left out", 1),
-        ([{"text": "a", "score": float("nan")}], "score nan is no finite number", 1),
-        ([{"text": "a", "score": "high"}], "score high is no finite number", 1),
-        ([{"text": str(n)} for n in range(9)], "9 rows, 4 were asked for", 4),
-        ([{"text": "x" * (LONGEST_TEXT + 1)}], "a text of 100,001 characters", 1),
-        ([{"text": "a", "query": 1}], "rows for another query", 0),
-        ([], "", 0),
-        ([{"text": "a \ud800 b", "score": None, "time": None}], "", 1),
+        ({"text": "a", "source_ids": ["nowhere/1"]}, "'nowhere/1' is no turn", 1),
+        ({"text": "a", "source_ids": ["bo/m1"]}, "'bo/m1' is no turn", 1),
+        ({"text": "a", "source_ids": 5}, "'5' is no turn", 1),
+        ({"text": "a", "source_ids": 5.5}, "left out", 0),
+        ({"text": "a", "source_ids": [DEEP]}, "left out", 0),
+        ({"text": "a", "source_ids": ["turn-1"]}, "again", 0),
+        ({"text": "a", "score": float("nan")}, "no finite number", 1),
+        ({"text": "a", "score": "high"}, "no finite number", 1),
+        ({"text": "a", "score": 10**400}, "no finite number", 1),
+        ({"text": "a", "time": DEEP}, "left out", 0),
+        ({"text": "x" * (LONGEST_TEXT + 1)}, "100,001 characters", 1),
+        ({"text": "a", "query": 1}, "another query", 0),
+        ({"text": 7}, "text is int", 0),
+        ({"score": 1.0}, "text is NoneType", 0),
+        (DEEP, "no row", 0),
+        (None, "no row", 0),
+        (Hostile(), "no row", 0),
+        ({"text": "a \ud800 b", "time": "\udfff", "score": None}, "", 1),
+        ("only a text", "", 1),
     ],
 )
-def test_what_a_search_should_not_give_is_cut_with_a_line(data: Dataset, rows: Any, problem: str, n: int) -> None:
-    one = data.take(data.scopes[:1])
-    other = data.turns["turn_id"][-1]
-    names = {"OWN": "turn-1", "OTHER": other}
-    rows = [
-        row | {"source_ids": [names.get(i, i) for i in row["source_ids"]]} if "source_ids" in row else row
-        for row in rows
-    ]
-
-    class Odd(Words):
-        def search(self, scope: str, queries: Any, k: int, now: Any) -> Any:
-            return rows
-
-    done = collect(Odd(), one, name="mine", k=4)
-    assert done.rows.height == n * one.questions.height
-    assert all(problem in each for each in done.problems["problem"])
-    assert bool(done.problems.height) == bool(problem)
-    assert other not in done.rows["source_ids"].explode().to_list()
+def test_a_row_that_cannot_be_used_costs_itself(data: Dataset, row: Any, problem: str, kept: int) -> None:
+    good = {"text": "My sister Ida adopted a grey cat named Muri.", "source_ids": ["turn-1"]}
+    done = memlab.compare_systems({"mine": giving([good, row])}, data.take(["ann"]), encoder=None)
+    assert done.returned["query_id"].to_list() == sorted(["ann/q0", "ann/q1"] * (1 + kept))
+    assert all(problem in line for line in done.problems["problem"])
+    assert done.problems.height == (2 if problem else 0)
+    assert "bo/m1" not in done.returned["turn_ids"].explode().to_list()
 
 
-@pytest.mark.parametrize("answer", [None, 7, ["text"], [{"score": 1.0}], [{"text": 7}], {"rows": []}, "text"])
-def test_what_is_no_rows_fails_the_search(data: Dataset, answer: Any) -> None:
-    class Odd(Words):
-        def search(self, scope: str, queries: Any, k: int, now: Any) -> Any:
-            return answer
+@pytest.mark.parametrize("answer", [None, 7, "text", {"answer": []}, lambda: 1 / 0])
+def test_an_answer_that_is_no_rows_costs_its_question(data: Dataset, answer: Any) -> None:
+    def search(query: str) -> Any:
+        return ["a"] if "cat" in query or "cello" in query else giving(answer)(query)
 
-    done = collect(Odd(), data.take(data.scopes[:1]), name="mine", k=4)
-    assert done.failed == data.scopes[:1]
-    assert "search gave" in done.problems["problem"][-1]
-
-
-def test_it_goes_on_where_it_stopped(data: Dataset, tmp_path: Any) -> None:
-    class Stops(Words):
-        def search(self, scope: str, queries: Any, k: int, now: Any) -> Any:
-            return [{"text": queries[0]}]
-
-    whole = collect(Stops(), data, name="mine", k=3)
-    collect(Stops(), data, name="mine", k=3, folder=tmp_path)
-    places = sorted(tmp_path.iterdir())
-    assert len(places) == len(data.scopes)
-    places[0].unlink()
-    again = Stops()
-    done = collect(again, data, name="mine", k=3, folder=tmp_path)
-    assert len({scope for verb, scope in again.calls if verb == "reset"}) == 1
-    assert done.rows.equals(whole.rows)
-    other = Stops()
-    collect(other, data, name="mine", k=4, folder=tmp_path)
-    assert len([verb for verb, _ in other.calls if verb == "reset"]) == len(data.scopes)
-
-
-def test_a_failed_scope_is_run_again(data: Dataset, tmp_path: Any) -> None:
-    collect(Words("ingest", data.scopes[0]), data, name="mine", k=3, folder=tmp_path)
-    mended = Words()
-    done = collect(mended, data, name="mine", k=3, folder=tmp_path)
+    done = collect(search, data, name="mine", k=4)
     assert done.failed == []
-    assert [scope for verb, scope in mended.calls if verb == "reset"] == data.scopes[:1]
+    assert done.rows["query_id"].to_list() == ["ann/q0", "bo/q0"]
+    assert done.problems["query_id"].to_list() == ["ann/q1", "bo/q1"]
 
 
-def test_code_that_changed_is_run_again(data: Dataset, tmp_path: Any) -> None:
-    def first() -> Memory:
-        def search(turns: pl.DataFrame, query: str, k: int) -> list[str]:
-            return ["one"]
+def test_no_mutated_rows_end_a_comparison(data: Dataset) -> None:
+    rng = random.Random(0)
+    rows = {"rows": [{"query": 0, "text": "grey cat", "score": 0.5, "source_ids": ["turn-1"], "time": "2024"}] * 3}
+    odd = ("1e999", "9" * 400, "[" * 300 + "]" * 300, '"\\ud800"', "null", "{}", "-1", '"x"', "[[1]]", "true")
 
-        return memory(search)
+    def search(query: str) -> Any:
+        text = json.dumps(rows)
+        for _ in range(rng.randrange(1, 4)):
+            parts = text.split(", ")
+            at = rng.randrange(len(parts))
+            parts[at] = parts[at].partition(": ")[0] + ": " + rng.choice(odd)
+            text = ", ".join(parts)
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
 
-    def second() -> Memory:
-        def search(turns: pl.DataFrame, query: str, k: int) -> list[str]:
-            return ["two"]
+    for _ in range(25):
+        memlab.compare_systems({"mine": search}, data, encoder=None)
 
-        return memory(search)
 
-    texts = [set(collect(each(), data, name="mine", folder=tmp_path).rows["text"]) for each in (first, second, first)]
+def test_more_than_k_and_endless_rows_are_cut(data: Dataset) -> None:
+    def endless(query: str) -> Any:
+        while True:
+            yield "a text"
+
+    done = collect(endless, data.take(["ann"]), name="mine", k=4)
+    assert done.rows.height == 8
+    assert all("more than 4 rows" in line for line in done.problems["problem"])
+
+
+def test_it_goes_on_where_it_stopped(data: Dataset, tmp_path: Path) -> None:
+    whole = collect(Keeps("ingest", "bo"), data, name="mine", k=3, folder=tmp_path)
+    assert len([*tmp_path.iterdir()]) == 1  # what failed is run again
+    again = Keeps()
+    done = collect(again, data, name="mine", k=3, folder=tmp_path)
+    assert [scope for verb, scope in again.calls if verb == "reset"] == ["bo"]
+    assert done.rows.filter(pl.col("query_id").str.starts_with("ann")).equals(whole.rows)
+    for damage in (b"", b"[" * 100_000, b'{"rows": [[1]], "costs": 3}'):
+        for place in tmp_path.iterdir():
+            place.write_bytes(damage)
+        mended = collect(Keeps(), data, name="mine", k=3, folder=tmp_path)
+        assert mended.rows.equals(done.rows)
+
+
+def test_code_that_changed_is_run_again(data: Dataset, tmp_path: Path) -> None:
+    def one(query: str) -> list[str]:
+        return ["one"]
+
+    first = one
+
+    def one(query: str) -> list[str]:  # type: ignore[no-redef]
+        return ["two"]
+
+    texts = [set(collect(each, data, name="mine", folder=tmp_path).rows["text"]) for each in (first, one, first)]
     assert texts == [{"one"}, {"two"}, {"one"}]
+
+
+@pytest.mark.parametrize(
+    ("usage", "read"),
+    [({"bytes": 12, "tokens_read": 3}, [12, 3, None]), ({"bytes": 2**63}, [None] * 3), ({"bytes": "many"}, [None] * 3)],
+)
+def test_what_a_memory_says_of_its_use(data: Dataset, usage: Any, read: list[int | None]) -> None:
+    class Counting(Keeps):
+        def usage(self, scope: str) -> Any:
+            return usage
+
+    done = collect(Counting(), data.take(["ann"]), name="mine")
+    assert list(done.costs.select(USAGE).row(0)) == read
+    assert done.failed == []
+    assert done.problems.height == (read[0] is None)

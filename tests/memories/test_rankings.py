@@ -1,63 +1,108 @@
-"""Rankings from elsewhere, in three layouts."""
+"""Rankings from elsewhere, in three layouts, whatever is in them."""
 
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
-from talk import excerpt
 
-from memlab.errors import DataError
-from memlab.memories import read_ranking
-
-DATA = excerpt(120, scopes=("nadia", "owen"))
-QUERY = DATA.questions["query_id"][0]
-OWN = DATA.turns["turn_id"][0]
-OTHER = DATA.turns["turn_id"][-1]
+import memlab
+from memlab.errors import DataError, MemlabError
+from memlab.experiments.returns import from_file
+from memlab.memories import read_ranking, written
+from memlab.records import Dataset
 
 
-def test_ids_in_json(tmp_path: Path) -> None:
-    ids = DATA.turns["turn_id"].head(3).to_list()
-    (tmp_path / "theirs.json").write_text(json.dumps({QUERY: [*ids, ids[0]]}))
-    done = read_ranking(tmp_path / "theirs.json", DATA)
-    assert (done.name, done.rows["source_ids"].to_list()) == ("theirs", [[each] for each in ids])
-    assert read_ranking(tmp_path / "theirs.json", DATA, k=2).rows.height == 2
+def test_ids_in_json(data: Dataset, tmp_path: Path) -> None:
+    (tmp_path / "theirs.json").write_text(json.dumps({"ann/q0": ["m2", "ann/m1", "m2"], "bo/q0": ["m1"]}))
+    done = read_ranking(tmp_path / "theirs.json", data)
+    assert (done.name, done.rows["source_ids"].to_list()) == ("theirs", [["ann/m2"], ["ann/m1"], ["bo/m1"]])
+    assert "I started to learn the cello" in done.rows["text"][2]
+    assert "again" in done.problems["problem"].item()
+    assert read_ranking(tmp_path / "theirs.json", data, k=1).rows.height == 2
     (tmp_path / "none.json").write_text("{}")
-    assert read_ranking(tmp_path / "none.json", DATA).rows.is_empty()
+    assert read_ranking(tmp_path / "none.json", data).rows.is_empty()
 
 
-def test_texts_in_json_lines(tmp_path: Path) -> None:
+def test_texts_in_json_lines(data: Dataset, tmp_path: Path) -> None:
     lines = [
-        {"query_id": QUERY, "text": "Ann has a cat."},
-        {"query_id": QUERY, "text": "b", "source_ids": [OWN, OTHER]},
+        {"query_id": "ann/q0", "text": "Ann has\u2028 a cat."},
+        {"query_id": "ann/q0", "text": "b", "source_ids": ["m1", "bo/m1"], "score": 2},
     ]
-    (tmp_path / "facts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    done = read_ranking(tmp_path / "facts.jsonl", DATA)
-    assert done.rows["source_ids"].to_list() == [None, [OWN]]
-    assert done.rows["rank"].to_list() == [1, 2]
-    assert "is no turn of this scope" in done.problems["problem"].item()
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    (tmp_path / "facts.jsonl").write_text(text, encoding="utf-8")
+    done = read_ranking(tmp_path / "facts.jsonl", data)
+    assert done.rows["source_ids"].to_list() == [None, ["ann/m1"]]
+    assert done.rows["score"].to_list() == [None, 2.0]
+    assert "no turn of this scope" in done.problems["problem"].item()
+
+
+def test_what_cannot_be_used_costs_itself(data: Dataset, tmp_path: Path) -> None:
+    good = json.dumps({"query_id": "ann/q0", "source_ids": "m1"})
+    bad = ["7", "{", '{"query_id": 5}', '{"query_id": "ann/q0"}', '{"query_id": "q9", "text": "x"}', "[" * 100_000]
+    (tmp_path / "half.jsonl").write_text("\n".join([good, *bad]))
+    done = read_ranking(tmp_path / "half.jsonl", data)
+    assert done.rows.height == 1
+    assert done.problems.height == len(bad)
+    assert done.failed == []
+    (tmp_path / "half.json").write_text(
+        json.dumps({"ann/q0": ["m1", "D1:1", 5, None], "q9": ["m1"], "bo/q0": ["ann/m1"]})
+    )
+    done = memlab.compare_systems([], data, runs=[tmp_path / "half.json"], encoder=None)
+    assert done.returned["turn_ids"].to_list() == [["ann/m1"]]
+    assert done.table["failed scopes"].item() == 0
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "reason"),
+    ("name", "content", "word"),
     [
-        ("a.json", "{", "no JSON"),
-        ("a.json", "[]", "expected {query_id: .ids of turns"),
-        ("a.json", json.dumps({"q1": [OWN]}), "1 of 1 questions are not the dataset's .'q1'.; its ids look like"),
-        ("a.json", json.dumps({QUERY: ["D1:1"]}), "1 of 1 turns are not the dataset's .'D1:1'."),
-        ("a.json", json.dumps({QUERY: [OTHER]}), "is no turn of .*scopes are never mixed"),
-        ("a.jsonl", "7\n", "line 1: expected an object with query_id and text"),
-        ("a.jsonl", json.dumps({"query_id": QUERY}), "that is no rows with text"),
-        ("a.jsonl", json.dumps({"query_id": "q1", "text": "x"}), "questions are not the dataset's"),
+        ("a.json", "{", "expected JSON"),
+        ("a.json", "[]", "expected JSON"),
+        ("a.json", '{"ann/q0": 3}', "expected JSON"),
+        ("a.json", '{"q1": ["m1"]}', "'q1'"),
+        ("a.json", '{"ann/q0": ["D1:1"]}', "'D1:1'"),
+        ("a.json", '{"ann/q0": ["bo/m1"]}', "no turn of this scope"),
+        ("a.jsonl", "7\n", "line 1"),
+        ("a.jsonl", '{"query_id": "q1", "text": "x"}', "its questions look like 'ann/q0'"),
+        ("none.json", None, "cannot be read"),
     ],
 )
-def test_what_cannot_be_used_is_refused(tmp_path: Path, name: str, content: str, reason: str) -> None:
-    (tmp_path / name).write_text(content)
-    with pytest.raises(DataError, match=reason):
-        read_ranking(tmp_path / name, DATA)
+def test_of_which_nothing_can_be_used_is_refused(
+    data: Dataset, tmp_path: Path, name: str, content: str | None, word: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(DataError, match=word):
+        read_ranking(tmp_path / name, data)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot be read"):
-        read_ranking(tmp_path / "none.json", DATA)
+def test_no_mutated_ranking_raises_anything_else(data: Dataset, tmp_path: Path) -> None:
+    rng = random.Random(0)
+    run = memlab.run("bm25", data, encoder=None, levels=["turn"]).runs[0]
+    memlab.evaluate.write_run(run, tmp_path / "a.trec")
+    ids = {"ann/q0": ["m1", "m2"], "bo/q0": ["m1"]}
+    rows = [{"query_id": q, "text": "x", "source_ids": t, "score": 1.5} for q, t in ids.items()]
+    whole = {
+        "a.trec": (tmp_path / "a.trec").read_bytes(),
+        "a.json": json.dumps(ids).encode(),
+        "a.jsonl": "\n".join(map(json.dumps, rows)).encode(),
+    }
+    odd = (b"\xff", b"\x00", b'"\\ud800"', b"9" * 400, b"[" * 2_000, b"{}", b"null", b"\n", b'"', b"-1e999", b"NaN")
+    for number in range(300):
+        name = rng.choice([*whole])
+        content = bytearray(whole[name])
+        for _ in range(rng.randrange(1, 4)):
+            at = rng.randrange(len(content))
+            content[at : at + rng.randrange(4)] = rng.choice(odd)
+        (tmp_path / name).write_bytes(content)
+        try:
+            found = from_file(tmp_path / name, data, 50)
+            if number % 10 == 0:
+                memlab.compare_systems([], data, runs=[tmp_path / name], encoder=None)
+            written(found)
+        except MemlabError:
+            pass
+        except Exception as error:
+            raise AssertionError(f"{number}: {name} {bytes(content[:300])!r}") from error

@@ -23,13 +23,6 @@ def within(lines: pl.DataFrame, questions: pl.DataFrame, budget: int) -> pl.Data
     """Give each question the first texts that fit into a budget: ``query_id``, ``text`` (empty for none), ``n_tokens``.
 
     :param lines: what :func:`written` gave.
-
-    >>> import memlab
-    >>> from memlab.memories import collect, memory, within, written
-    >>> data = memlab.sample(turns=200)
-    >>> done = collect(memory(lambda turns, query, k: turns["text"].tail(k)), data, name="latest", k=5)
-    >>> within(written(done), data.questions, 100)["n_tokens"].max() <= 100
-    True
     """
     fitting = lines.filter(pl.col("after") <= budget).group_by("query_id", maintain_order=True)
     made = fitting.agg(pl.col("line").str.join("\n").alias("text"), pl.col("n_tokens").sum())

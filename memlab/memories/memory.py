@@ -1,0 +1,213 @@
+"""Whatever can be searched, as a memory with all its verbs."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import re
+from collections.abc import Callable, KeysView, Mapping
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from memlab.errors import DataError, PipelineError
+from memlab.sources import source_digest
+from memlab.terminal import short
+
+TURNS = {
+    "id": pl.String(),
+    "session": pl.String(),
+    "speaker": pl.String(),
+    "time": pl.Datetime("us", "UTC"),
+    "text": pl.String(),
+}
+"""Columns of what a memory takes in; ``time`` may be null."""
+
+_SCOPE = ("scope", "user_id", "filters")
+
+
+class Memory:
+    """A memory: ``reset``, ``ingest``, ``wait`` and ``search``; each verb of the system is given what it names.
+
+    A verb that the system lacks has a plain default: its ``add`` is called turn by turn instead of ``ingest``, a class
+    whose search takes no scope is made anew for each scope, and nothing is waited for.
+
+    :param system: a class, an object or a function, as :func:`memory` takes them.
+    :raises DataError: when it cannot be made, has no search, or its search takes what nobody gives.
+    """
+
+    def __init__(self, system: Any) -> None:
+        self._system, self._turns, self._objects = system, dict[str, pl.DataFrame](), dict[str, Any]()
+        name, first = getattr(system, "__name__", type(system).__name__), self._make()
+        search = _search_of(first)
+        if search is None:
+            raise DataError(f"{name} has no search; a memory is a function or has search(query, k)")
+        strange = [each for each in _names(search, required=True) if each not in _asking("", "", 1, None)]
+        if len(strange) > ("query" not in _names(search)):
+            raise DataError(f"{name} takes {', '.join(strange)}; a search takes {', '.join(_asking('', '', 1, None))}")
+        self._scoped = not _names(search).isdisjoint(_SCOPE)
+        self._each = inspect.isclass(system) and not self._scoped
+        verbs = [verb for verb in ("ingest", "add", "reset") if _verb(first, verb)]
+        if verbs and "reset" not in verbs and not (self._scoped or self._each):
+            raise DataError(f"the search of {name} takes no scope or user_id; give the class: an object for each scope")
+        self._objects = {} if self._each else {"": first}
+        self.settings = _described(system, first)
+
+    def reset(self, scope: str) -> None:
+        """Forget everything of a scope: one user, one memory."""
+        self._turns.pop(scope, None)
+        self._objects.pop(scope, None)
+        system = self._object(scope)
+        reset = _verb(system, "reset")
+        # Where scopes stand side by side, never one that forgets them all.
+        if reset and (not self._scoped or not _names(reset).isdisjoint(_SCOPE)):
+            _call(reset, _who(scope))
+        if initialize := _verb(system, "initialize"):
+            _call(initialize, _who(scope))
+
+    def ingest(self, scope: str, turns: pl.DataFrame) -> None:
+        """Take in turns, :data:`TURNS`, in order of time; may be called again with later ones."""
+        self._turns[scope] = pl.concat([self._turns[scope], turns]) if scope in self._turns else turns
+        system = self._object(scope)
+        if ingest := _verb(system, "ingest"):
+            _call(ingest, _who(scope), turns=turns)
+        elif add := _verb(system, "add"):
+            for turn in turns.iter_rows(named=True):
+                text = f"{turn['speaker']}: {turn['text']}" if turn["speaker"] else turn["text"]
+                about = {"turn": turn["id"], "session": turn["session"], "speaker": turn["speaker"]}
+                about["time"] = turn["time"] and turn["time"].isoformat()
+                messages = [{"role": "user", "content": text}]
+                _call(
+                    add, {**_who(scope), **about, "id": turn["id"], "metadata": about, "messages": messages}, text=text
+                )
+
+    def wait(self) -> None:
+        """Return when what was taken in can be found."""
+        for system in self._objects.values():
+            if wait := _verb(system, "wait"):
+                wait()
+
+    def search(self, scope: str, query: str, k: int, now: datetime | None) -> Any:
+        """Give at most ``k`` texts, best first, in any shape that :func:`memlab.memories.rows_of` reads.
+
+        :param now: when it is asked; ``None`` where nobody knows.
+        """
+        search = _search_of(self._object(scope))
+        given = _asking(scope, query, k, now) | {"turns": self._turns.get(scope, pl.DataFrame(schema=TURNS))}
+        if "queries" in _names(search):  # one that takes several, each with its time
+            given |= {"queries": [query], "now": [now]}
+        return _call(search, given, query=query)
+
+    def usage(self, scope: str) -> Any:
+        """Say what a scope takes on disk and what models read and wrote for it, where the system does."""
+        usage = _verb(self._object(scope), "usage")
+        return _call(usage, _who(scope)) if usage else {}
+
+    def _object(self, scope: str) -> Any:
+        key = scope if self._each else ""
+        if key not in self._objects:
+            self._objects[key] = self._make()
+        return self._objects[key]
+
+    def _make(self) -> Any:
+        if not inspect.isclass(self._system):
+            return self._system
+        try:
+            return self._system()
+        except Exception as error:  # whatever somebody else's code raises
+            what = short(f"{type(error).__name__}: {error}")
+            raise DataError(f"{self._system.__name__}() failed ({what}); give an object that is made") from error
+
+
+def memory(system: Any) -> Memory:
+    """Make a memory of a function, a class, an object, ``module:name``, or an ``http://`` address.
+
+    :param system: what searches: it takes a query, and by name what else it needs: ``k`` (or ``top_k``, ``limit``),
+        ``turns`` (:data:`TURNS`), ``scope`` (or ``user_id``), ``now``.
+    :raises DataError: when it is none of these; says what it lacks.
+
+    >>> from memlab.memories import memory
+    >>> memory(lambda query, turns, k: turns["text"].tail(k)).search("ann", "Who?", 3, None).to_list()
+    []
+    >>> memory("statistics:nothing")
+    Traceback (most recent call last):
+        ...
+    memlab.errors.DataError: 'statistics:nothing' cannot be imported (AttributeError: ...
+    """
+    from memlab.memories.client import HttpMemory
+
+    if isinstance(system, Memory):
+        return system
+    if not isinstance(system, str):
+        return Memory(system)
+    if system.startswith(("http://", "https://")):
+        return Memory(HttpMemory(system))
+    if not names_module(system):
+        raise DataError(f"{system!r} names no memory; write module:name, such as my_system:search, or http://HOST:PORT")
+    module, _, name = system.partition(":")
+    try:
+        return Memory(getattr(importlib.import_module(module), name))
+    except DataError:
+        raise
+    except (Exception, SystemExit) as error:  # whatever the code of a module raises
+        what = short(f"{type(error).__name__}: {error}")
+        raise DataError(f"{system!r} cannot be imported ({what}); is the module here?") from error
+
+
+def names_module(text: str) -> bool:
+    """Say whether a text is ``module:name``, and neither a pipeline nor an address."""
+    return re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*", text) is not None
+
+
+def _described(system: Any, made: Any) -> dict[str, Any]:
+    """Say what a memory is, for provenance: what changes with its code, as far as that can be read here."""
+    code = system if inspect.isroutine(system) or inspect.isclass(system) else type(system)
+    try:
+        text = inspect.getsource(code)
+        source = source_digest(code) if inspect.isfunction(code) else hashlib.sha256(text.encode()).hexdigest()[:16]
+    except (PipelineError, OSError, TypeError, RecursionError):
+        source = None
+    settings = getattr(made, "settings", None)
+    about = {"class" if inspect.isclass(code) else "function": code.__qualname__, "source": source}
+    return about | ({"settings": dict(settings)} if isinstance(settings, Mapping) else {})
+
+
+def _verb(system: Any, name: str) -> Callable[..., Any] | None:
+    verb = getattr(system, name, None)
+    return verb if callable(verb) else None
+
+
+def _search_of(system: Any) -> Any:
+    """Find what searches: of a retriever of LangChain that is ``invoke``, of LlamaIndex ``retrieve``."""
+    named = [verb for name in ("search", "retrieve", "invoke") if (verb := _verb(system, name))]
+    return named[0] if named else system if callable(system) else None
+
+
+def _names(function: Callable[..., Any], *, required: bool = False) -> KeysView[str]:
+    """Give the names of a function's parameters."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some functions of C say nothing
+        return dict[str, None]().keys()
+    named = [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+    return dict.fromkeys(each.name for each in named if not required or each.default is each.empty).keys()
+
+
+def _call(function: Callable[..., Any], given: Mapping[str, Any], **first: Any) -> Any:
+    """Call a function with what it names; ``first`` goes to its first other parameter where none has its name."""
+    names, given = _names(function), {**given, **first}
+    other = [name for name in names if name not in given]
+    if other and names.isdisjoint(first):
+        given |= dict(zip(other, first.values(), strict=False))
+    return function(**{name: given[name] for name in names if name in given})
+
+
+def _who(scope: str) -> dict[str, Any]:
+    return {"scope": scope, "user_id": scope, "filters": {"user_id": scope}}
+
+
+def _asking(scope: str, query: str, k: int, now: datetime | None) -> dict[str, Any]:
+    what = {"query": query, "queries": [query], "turns": None, "now": now, "query_timestamp": now}
+    return {**what, "k": k, "top_k": k, "limit": k, **_who(scope)}

@@ -1,0 +1,151 @@
+"""What somebody else's code gives back: in time, and as rows."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Any
+
+import polars as pl
+
+from memlab.errors import DataError
+from memlab.terminal import short
+
+LONGEST_TEXT, LONGEST_ANSWER = 100_000, 1_000_000
+"""Characters of one text, and of all texts of one question."""
+
+
+class Failure(DataError):
+    """What a memory did that ends its scope or its question."""
+
+
+class Unanswered(Failure):
+    """A call that failed, or gave nothing in time."""
+
+
+def in_time(seconds: float, verb: str, call: Callable[[], Any]) -> tuple[Any, float]:
+    """Call somebody else's code and time it; give up waiting after a while, whatever it goes on doing.
+
+    :raises Failure: as the call does, and Unanswered for any other error and for none in time.
+    """
+    outcome: list[Any] = []
+
+    def run() -> None:
+        try:
+            outcome.append(call())
+        except Failure as error:
+            outcome.append(error)
+        except BaseException as error:  # whatever it raises
+            outcome.append(Unanswered(f"{verb} failed: {short(f'{type(error).__name__}: {error}', 300)}"))
+
+    started = time.perf_counter()
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not outcome:
+        raise Unanswered(f"{verb} gave nothing within {seconds:g} s")
+    if isinstance(outcome[0], Failure):
+        raise outcome[0]
+    return outcome[0], time.perf_counter() - started
+
+
+def rows_of(answer: Any, k: int) -> list[dict[str, Any]]:
+    """List what a search gave: ``text``, ``score``, ``source_ids``, ``time``, ``query`` and ``id``, or None for each.
+
+    :param answer: texts, mappings, documents of LangChain or nodes of LlamaIndex; a frame, or a mapping with these
+        under ``rows`` or ``results``. ``text`` may be called ``memory``; ``time`` and the turn's ``id`` (or
+        ``turn``) may stand in ``metadata``.
+    :returns: at most one row more than k; a row that cannot be read has its ``problem`` instead.
+    :raises Failure: when it is none of these.
+
+    >>> from memlab.memories import rows_of
+    >>> rows_of({"results": [{"memory": "Ann moved.", "metadata": {"id": "turn-1"}}]}, 3)[0]["id"]
+    'turn-1'
+    """
+    rows = answer.get("rows", answer.get("results")) if isinstance(answer, Mapping) else answer
+    rows = rows.head(k + 1).to_dicts() if isinstance(rows, pl.DataFrame) else rows
+    if isinstance(rows, (str, bytes)) or not hasattr(rows, "__iter__"):
+        raise Failure(f"search gave {type(answer).__name__}; expected rows, each a text or with text")
+    return [_row(row) for row in islice(rows, k + 1)]
+
+
+def _row(row: Any) -> dict[str, Any]:
+    try:
+        if isinstance(row, str):
+            row = {"text": row}
+        elif hasattr(row, "page_content"):  # a document of LangChain
+            row = {"text": row.page_content, "metadata": {"id": row.id, **row.metadata}}
+        elif hasattr(row, "node"):  # a node of LlamaIndex
+            row = {"text": row.node.get_content(), "score": row.score, "metadata": row.node.metadata}
+        about = row.get("metadata")
+        about = about if isinstance(about, Mapping) else {}
+        own = {name: row.get(name) for name in ("score", "source_ids", "query")}
+        text = row.get("text", row.get("memory"))
+        return {
+            **own,
+            "text": text,
+            "time": row.get("time", about.get("time")),
+            "id": about.get("turn", about.get("id")),
+        }
+    except Exception as error:  # whatever a row does
+        return {"problem": f"{type(row).__name__} is no row ({type(error).__name__})"}
+
+
+def read_rows(given: list[dict[str, Any]], known: Mapping[str, str], k: int) -> tuple[list[tuple[Any, ...]], list[str]]:
+    """Take the rows of one question that can be used, and a line for what was wrong with each other.
+
+    :param given: as :func:`rows_of` lists them.
+    :param known: the ids that it may name, and the turns that they stand for.
+    :returns: rows of rank, text, score, turns (or None) and time; and the lines.
+    """
+    odd = [f"more than {k} rows, the rest is left out"] if len(given) > k else []
+    rows: list[tuple[Any, ...]] = []
+    left, seen = LONGEST_ANSWER, set[str]()
+    for place, row in enumerate(given[:k], 1):
+        try:
+            if "problem" in row:
+                raise ValueError(row["problem"])
+            turns, lines = _sources(row, known)
+            if row["query"] not in (None, 0):
+                raise ValueError("it is of another query than the one asked")
+            if not isinstance(row["text"], str):
+                raise ValueError(lines[0] if lines else f"its text is {type(row['text']).__name__}")
+            if turns is not None and len(turns) == 1 and turns[0] in seen:
+                raise ValueError(f"turn {turns[0]!r} again")
+            text = row["text"][: min(left, LONGEST_TEXT)].encode("utf-8", "replace").decode()
+            score, when = _number(row["score"]), None if row["time"] is None else short(row["time"], 40)
+        except Exception as error:  # whatever a value does
+            odd.append(f"row {place}: {short(error, 200)}, left out")
+            continue
+        if len(text) < len(row["text"]):
+            lines.append(f"a text of {len(row['text']):,} characters, cut to {len(text):,}")
+        if score is None and row["score"] is not None:
+            lines.append("a score that is no finite number, left out")
+        odd += [f"row {place}: {line}" for line in lines]
+        seen.update(turns if turns is not None and len(turns) == 1 else ())
+        left -= len(text)
+        rows.append((len(rows) + 1, text, score, turns, when and when.encode("utf-8", "replace").decode()))
+    return rows, odd
+
+
+def _sources(row: Mapping[str, Any], known: Mapping[str, str]) -> tuple[list[str] | None, list[str]]:
+    """Give the turns that a row names, None where it names none, and a line for ids that are no turns."""
+    ids = row["source_ids"]
+    if ids is None:
+        perhaps = row["id"]
+        return ([known[perhaps]] if isinstance(perhaps, str) and perhaps in known else None), []
+    ids = [str(each) for each in ([ids] if isinstance(ids, (str, int)) else ids)]
+    strange = [each for each in ids if each not in known]
+    lines = [f"id {short(strange[0], 80)!r} is no turn of this scope, left out"] if strange else []
+    return list(dict.fromkeys(known[each] for each in ids if each in known)), lines
+
+
+def _number(score: Any) -> float | None:
+    try:
+        value = math.nan if isinstance(score, (str, bytes)) else float(score)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return value if math.isfinite(value) else None

@@ -1,0 +1,264 @@
+"""Whatever can be searched becomes a memory, or one line says why not."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import memlab
+from memlab.embed import load
+from memlab.errors import DataError
+from memlab.memories import collect, memory
+from memlab.records import Dataset
+
+HASHING = load("hashing")
+
+
+def shared(query: str, texts: list[str]) -> list[int]:
+    words = set(query.lower().split())
+    return sorted(range(len(texts)), key=lambda n: -len(words & set(texts[n].lower().split())))
+
+
+def by_turns(turns: pl.DataFrame, query: str, k: int) -> pl.DataFrame:
+    return turns[shared(query, turns["text"].to_list())[:k]].select("text", source_ids=pl.concat_list("id"))
+
+
+def by_index(query: str, k: int) -> list[dict[str, Any]]:
+    """Searches an index of its own, and names turns as the dataset does."""
+    texts = {"ann/m1": "My sister Ida adopted a grey cat named Muri.", "bo/m1": "I started to learn the cello"}
+    who = "bo" if "cello" in query or "Sam" in query else "ann"
+    return [{"text": text, "source_ids": [turn]} for turn, text in texts.items() if turn.startswith(who)][:k]
+
+
+class Mem0Like:
+    """mem0's shape: one object for all users."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, list[dict[str, Any]]] = {}
+
+    def add(self, messages: list[dict[str, str]], *, user_id: str, metadata: Any = None) -> None:
+        for message in messages:
+            self.kept.setdefault(user_id, []).append({"memory": message["content"], "metadata": metadata})
+
+    def search(self, query: str, *, user_id: str, limit: int = 9, **more: Any) -> dict[str, Any]:
+        own = self.kept[user_id]
+        return {"results": [own[n] for n in shared(query, [each["memory"] for each in own])[:limit]]}
+
+
+class OfOne:
+    """Knows nothing of scopes: an object is made for each."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def add(self, fact: str) -> None:
+        self.texts.append(fact)
+
+    def search(self, question: str) -> list[str]:
+        return [self.texts[n] for n in shared(question, self.texts)]
+
+
+class FourVerbs:
+    def initialize(self, user_id: str) -> None:
+        self.user, self.turns = user_id, pl.DataFrame()
+
+    def reset(self) -> None:
+        self.turns = pl.DataFrame()
+
+    def ingest(self, turns: pl.DataFrame) -> None:
+        self.turns = turns
+
+    def retrieve(self, query: str, k: int, user_id: str, query_timestamp: Any) -> pl.DataFrame:
+        assert user_id == self.user
+        assert query_timestamp.year == 2024
+        return by_turns(self.turns, query, k)
+
+
+class Batches:
+    """Takes several queries at a time."""
+
+    def reset(self, scope: str) -> None: ...
+
+    def ingest(self, scope: str, turns: pl.DataFrame) -> None:
+        self.turns = turns
+
+    def wait(self) -> None:
+        self.waited = True
+
+    def search(self, scope: str, queries: list[str], k: int, now: list[Any]) -> list[dict[str, Any]]:
+        assert self.waited
+        assert len(queries) == len(now) == 1
+        return [row | {"query": 0} for row in by_turns(self.turns, queries[0], k).to_dicts()]
+
+
+@pytest.mark.parametrize("system", [by_turns, Mem0Like, Mem0Like(), OfOne, FourVerbs, Batches(), by_index])
+def test_every_shape_finds_the_same(system: Any, data: Dataset) -> None:
+    done = memlab.compare_systems({"m": system}, data, encoder=None)
+    assert done.problems.is_empty()
+    first = done.returned.filter(pl.col("rank") == 1)
+    turns = dict(zip(first["query_id"], first["turn_ids"].list.first(), strict=True))
+    assert turns["ann/q0"] == "ann/m1"
+    assert turns["bo/q0"] == "bo/m1"
+
+
+def test_only_searching_is_enough(data: Dataset) -> None:
+    class Alone:
+        def search(self, query: str) -> list[str]:
+            return ["a fact"]
+
+    assert collect(Alone(), data, name="alone").rows["text"].to_list() == ["a fact"] * data.questions.height
+    assert collect(Alone, data, name="alone").problems.is_empty()
+
+
+def test_never_what_forgets_every_scope() -> None:
+    class Careful(Mem0Like):
+        def reset(self) -> None:
+            raise AssertionError
+
+        def delete_all(self) -> None:
+            raise AssertionError
+
+    memory(Careful()).reset("ann")
+
+
+def test_a_name_of_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "given_memory.py").write_text("def search(query):\n    return [query]\n")
+    (tmp_path / "broken_memory.py").write_text("raise SystemExit(3)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert memory("given_memory:search").search("a", "Who?", 3, None) == ["Who?"]
+    with pytest.raises(DataError, match="SystemExit"):
+        memory("broken_memory:search")
+    sys.modules.pop("given_memory")
+
+
+class NeedsKey:
+    def __init__(self, key: str) -> None: ...
+
+    def search(self, query: str) -> list[str]:
+        return []
+
+
+class Mixes:
+    def add(self, text: str) -> None: ...
+
+    def search(self, query: str) -> list[str]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("system", "word"),
+    [
+        (7, "no search"),
+        (object(), "no search"),
+        (NeedsKey, "key"),
+        (lambda query, alpha, beta: [], "alpha, beta"),
+        (Mixes(), "give the class"),
+        ("nothing", "names no memory"),
+        ("no_such_module:search", "cannot be imported"),
+        ("json:nothing", "cannot be imported"),
+        ("http://", "no address"),
+        ("http://user:word@host", "no address"),
+        ("http://host:99999", "no address"),
+        ("http://host/\n", "no address"),
+    ],
+)
+def test_what_is_none_is_refused(system: Any, word: str) -> None:
+    with pytest.raises(DataError, match=word):
+        memory(system)
+
+
+def test_retrievers_of_langchain(data: Dataset) -> None:
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.vectorstores import InMemoryVectorStore
+
+    class Hashed(Embeddings):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return HASHING.encode(texts).tolist()
+
+        def embed_query(self, text: str) -> list[float]:
+            return HASHING.encode([text], kind="query")[0].tolist()
+
+    class LangChain:
+        def ingest(self, turns: pl.DataFrame) -> None:
+            documents = [Document(turn["text"], id=turn["id"]) for turn in turns.iter_rows(named=True)]
+            self.store = InMemoryVectorStore.from_documents(documents, Hashed())
+
+        def search(self, query: str, k: int) -> Any:
+            return self.store.similarity_search(query, k)
+
+    _agrees_with_dense(LangChain, data)
+    ready = InMemoryVectorStore.from_documents([Document("The grey cat is called Muri.")], Hashed()).as_retriever()
+    assert memory(ready).search("a", "cat", 3, None)[0].page_content == "The grey cat is called Muri."
+
+
+def test_retrievers_of_llamaindex(data: Dataset) -> None:
+    from llama_index.core import VectorStoreIndex
+    from llama_index.core.embeddings import BaseEmbedding
+    from llama_index.core.schema import TextNode
+
+    class Hashed(BaseEmbedding):
+        def _get_text_embedding(self, text: str) -> list[float]:
+            return HASHING.encode([text])[0].tolist()
+
+        def _get_query_embedding(self, query: str) -> list[float]:
+            return HASHING.encode([query], kind="query")[0].tolist()
+
+        async def _aget_query_embedding(self, query: str) -> list[float]:
+            return self._get_query_embedding(query)
+
+    class LlamaIndex:
+        def ingest(self, turns: pl.DataFrame) -> None:
+            about = {"excluded_embed_metadata_keys": ["id"]}
+            nodes = [TextNode(text=turn["text"], metadata={"id": turn["id"]}, **about) for turn in turns.to_dicts()]
+            self.index = VectorStoreIndex(nodes, embed_model=Hashed())
+
+        def search(self, query: str, k: int) -> Any:
+            return self.index.as_retriever(similarity_top_k=k).retrieve(query)
+
+    _agrees_with_dense(LlamaIndex, data)
+    ready = VectorStoreIndex([TextNode(text="The grey cat is called Muri.")], embed_model=Hashed()).as_retriever()
+    assert len(memory(ready).search("a", "cat", 3, None)) == 1
+
+
+@pytest.mark.slow
+def test_mem0_itself(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEM0_TELEMETRY", "False")
+    import mem0
+    from qdrant_client import QdrantClient
+
+    class Hashed:
+        def embed(self, text: str, memory_action: str | None = None) -> list[float]:
+            return HASHING.encode([text], kind="query" if memory_action == "search" else "document")[0].tolist()
+
+        def embed_batch(self, texts: list[str], memory_action: str | None = None) -> list[list[float]]:
+            return HASHING.encode(texts).tolist()
+
+    class Mem0:
+        def __init__(self) -> None:
+            unused = {"provider": "openai", "config": {"api_key": "none"}}
+            vectors = {"client": QdrantClient(":memory:"), "embedding_model_dims": HASHING.dim}
+            store = {"provider": "qdrant", "config": vectors}
+            settings = {"vector_store": store, "embedder": unused, "llm": unused, "history_db_path": ":memory:"}
+            self.system = mem0.Memory.from_config(settings)
+            self.system.embedding_model = Hashed()
+
+        def add(self, text: str, user_id: str, metadata: dict[str, Any]) -> None:
+            self.system.add(text, user_id=user_id, metadata=metadata, infer=False)
+
+        def search(self, query: str, user_id: str, k: int) -> Any:
+            return self.system.search(query, filters={"user_id": user_id}, top_k=k, threshold=0.0)
+
+    _agrees_with_dense(Mem0, data)
+
+
+def _agrees_with_dense(system: Any, data: Dataset) -> None:
+    done = memlab.compare_systems({"dense": "dense", "theirs": system}, data, encoder="hashing")
+    assert done.problems.is_empty()
+    dense, theirs = done.table["recall_any@10"]
+    assert theirs == dense > 0
+    assert done.table["named"].to_list() == [1.0, 1.0]
