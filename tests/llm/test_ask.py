@@ -8,7 +8,6 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,8 +18,6 @@ from pydantic import BaseModel, ConfigDict
 
 from memlab import DataError, ModelError, llm
 from memlab.llm import Answer, Request, Service, recording
-
-pytestmark = pytest.mark.skipif(not find_spec("openai"), reason="the extra memlab[llm] is not installed")
 
 
 class Length(BaseModel):
@@ -98,7 +95,7 @@ def test_passing_faults_are_retried(server: ModelServer, fault: Any) -> None:
 
 
 def test_a_service_that_says_when_is_asked_then(server: ModelServer) -> None:
-    server.modes = [send(429, {}, Retry_After="1", Retry_After_Ms=""), fitting]
+    server.modes = [send(429, {}, Retry_After="1"), fitting]
     begun = time.monotonic()
     assert llm.ask([request()], server.service())[0].value == Length(n=1)
     assert time.monotonic() - begun >= 1
@@ -183,8 +180,19 @@ def test_a_service_that_cannot_be_asked_is_an_error(
     with pytest.raises(ModelError, match=word) as caught:
         llm.ask([request()], server.service(**changes))
     assert KEY not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_service_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(ModelError, match=r"\[llm.services.nobody\]"):
         llm.ask([request()], "nobody")
+    table = '[llm.services.{0}]\nbase_url = "http://127.0.0.1:1/v1"\nmodel = "m-{0}"\n'
+    Path("memlab.toml").write_text(table.format("lab"))
+    assert llm.configured() == llm.configured("lab") == Service("lab", "http://127.0.0.1:1/v1", "m-lab")
+    Path("memlab.toml").write_text(table.format("lab") + table.format("two") + "max_output = 9\n")
+    assert llm.configured("two").max_output == 9
+    with pytest.raises(ModelError, match="lab, two"):
+        llm.configured()
 
 
 def test_a_prompt_that_is_too_long_is_not_cut(server: ModelServer) -> None:
