@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,7 +125,7 @@ def _fresh(new: Mapping[str, Request], service: Service, progress: str) -> dict[
     answers: dict[str, Answer] = {}
     failures: list[Answer] = []  # the last ones in a row
 
-    async def worker(waiting: Iterator[tuple[str, Request]]) -> None:
+    async def worker() -> None:
         for key, request in waiting:
             if len(failures) < PATIENCE:
                 answers[key] = await _answer(client, request)
@@ -136,10 +136,10 @@ def _fresh(new: Mapping[str, Request], service: Service, progress: str) -> dict[
             bar.update()
 
     async def workers() -> None:
-        waiting = iter(new.items())
         async with client:
-            await asyncio.gather(*(worker(waiting) for _ in range(service.concurrency)))
+            await asyncio.gather(*(worker() for _ in range(service.concurrency)))
 
+    waiting = iter(new.items())
     with tqdm(total=len(new), unit="answer", desc=progress, disable=not progress) as bar:
         run(workers)
     return answers
@@ -149,37 +149,38 @@ async def _answer(client: Client, request: Request) -> Answer:
     """Ask once, and once more where the answer does not fit; whatever comes back, this raises nothing."""
     from memlab.llm.client import NoAnswerError
 
-    begun, read_tokens, written_tokens = time.perf_counter(), 0, 0
-    service, failure = client.service, ""
-    if service.max_input and len(request.prompt) > service.max_input:
-        failure = f"the prompt has {len(request.prompt):,} characters, max_input allows {service.max_input:,}"
-        return Answer(None, client.error(failure))
-    messages = [{"role": "system", "content": request.system}] if request.system else []
-    messages.append({"role": "user", "content": request.prompt})
-    shape = {"name": request.shape.__name__, "schema": request.shape.model_json_schema(), "strict": True}
-    body: dict[str, Any] = {"model": service.model, "messages": messages, "temperature": 0, "seed": 0}
-    body["response_format"] = {"type": "json_schema", "json_schema": shape}
-    if service.max_output is not None:
-        body["max_tokens"] = service.max_output
+    service, begun, tokens = client.service, time.perf_counter(), (0, 0)
     limit = service.timeout * (service.max_retries + ATTEMPTS)
-    value = None
+    answer = Answer(None)
     try:
+        if service.max_input and len(request.prompt) > service.max_input:
+            long = f"the prompt has {len(request.prompt):,} characters, max_input allows {service.max_input:,}"
+            raise NoAnswerError(long)
         async with asyncio.timeout(limit):
+            body = _body(service, request)
             for _ in range(ATTEMPTS):
-                reply = read(await client.post("/chat/completions", body), request.shape, key=client.key)
-                value, failure = reply.value, f"the answer does not fit {shape['name']} ({reply.wrong})"
-                read_tokens, written_tokens = read_tokens + reply.tokens[0], written_tokens + reply.tokens[1]
-                if value is not None:
+                answer, text = read(await client.post("/chat/completions", body), request.shape, key=client.key)
+                tokens = tokens[0] + answer.tokens[0], tokens[1] + answer.tokens[1]
+                if answer.value is not None:
                     break
-                again = f"That does not fit: {reply.wrong}. Answer again, with JSON of the schema and nothing else."
-                shown = {"role": "assistant", "content": reply.text[:SHOWN_CHARS]}
-                body["messages"] = [*messages, shown, {"role": "user", "content": again}]
+                again = f"That does not fit: {answer.error}. Answer again, with JSON of the schema and nothing else."
+                shown = {"role": "assistant", "content": text[:SHOWN_CHARS]}
+                body["messages"] = [*request.messages, shown, {"role": "user", "content": again}]
+        failure = f"the answer does not fit {request.shape.__name__} ({answer.error})"
     except TimeoutError:
         failure = f"no answer within {limit:g} s"
     except NoAnswerError as error:
         failure = str(error)
-    error_line = "" if value is not None else client.error(failure)
-    return Answer(value, error_line, (read_tokens, written_tokens), time.perf_counter() - begun)
+    line = "" if answer.value is not None else client.error(failure)
+    return Answer(answer.value, line, tokens, time.perf_counter() - begun)
+
+
+def _body(service: Service, request: Request) -> dict[str, Any]:
+    """Make what is sent: the schema goes with it, for servers that hold the model to it."""
+    shape = {"name": request.shape.__name__, "schema": request.shape.model_json_schema(), "strict": True}
+    body = {"model": service.model, "messages": request.messages, "temperature": 0, "seed": 0}
+    body |= {"response_format": {"type": "json_schema", "json_schema": shape}}
+    return body if service.max_output is None else body | {"max_tokens": service.max_output}
 
 
 def _record(service: Service, request: Request, answer: Answer) -> None:

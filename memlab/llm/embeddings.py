@@ -51,8 +51,7 @@ def embeddings(service: Service, texts: Sequence[str]) -> np.ndarray:
         parts = run(ask)
     except NoAnswerError as error:
         raise ModelError(client.error(f"no embeddings of {len(texts)} texts: {error}")) from None
-    widths = {part.shape[1] for part in parts}
-    if len(widths) > 1:
+    if len(widths := {part.shape[1] for part in parts}) > 1:
         raise ModelError(f"{service} gave vectors of widths {sorted(widths)}; expected one: is it one model?")
     return np.concatenate(parts)
 
@@ -82,16 +81,14 @@ def _vectors(body: bytes, n: int) -> np.ndarray:
 
     try:
         rows = _Vectors.model_validate_json(body).data
+        with np.errstate(over="ignore"):
+            vectors = np.array([row.embedding for row in rows], dtype=np.float32)
     except ValidationError as error:
         raise NoAnswerError(fault(error)) from None
+    except ValueError:
+        raise NoAnswerError("vectors of different widths in one answer") from None
     order = [i if row.index is None else row.index for i, row in enumerate(rows)]
-    widths = {len(row.embedding) for row in rows}
-    if sorted(order) != list(range(n)) or len(widths) != 1:
-        raise NoAnswerError(
-            f"{len(rows)} vectors of widths {sorted(widths)[:8]} and indexes {order[:8]}; expected {n} of one width"
-        )
-    with np.errstate(over="ignore"):
-        vectors = np.array([rows[i].embedding for i in np.argsort(order)], dtype=np.float32)
-    if not np.isfinite(vectors).all():
-        raise NoAnswerError("a vector with infinity; expected finite numbers")
-    return vectors
+    if sorted(order) != list(range(n)) or not np.isfinite(vectors).all():
+        wrong = f"{len(rows)} vectors with indexes {order[:8]}"
+        raise NoAnswerError(f"{wrong}; expected {n} of finite numbers")
+    return vectors[np.argsort(order)]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
+
+from memlab.llm.request import Answer
 
 _SECRET = 12  # characters: what is shorter, such as "ollama", is a word that an answer may hold
 
@@ -24,41 +26,34 @@ class _Completion(BaseModel):
     usage: Any = None
 
 
-class Reply(NamedTuple):
-    """What a service replied: ``value`` of the shape or ``None``, what is ``wrong``, the ``text``, and ``tokens``."""
-
-    value: BaseModel | None
-    wrong: str
-    text: str = ""
-    tokens: tuple[int, int] = (0, 0)
-
-
-def read(body: bytes, shape: type[BaseModel], *, key: str = "") -> Reply:
-    """Read a completion, without a fence or words around the JSON; what does not fit says what is wrong with it.
+def read(body: bytes, shape: type[BaseModel], *, key: str = "") -> tuple[Answer, str]:
+    """Read a completion, without a fence or words around the JSON.
 
     :param key: of the service. An answer that repeats it would carry it into recordings and stores: it becomes ``***``.
+    :returns: the answer, whose ``error`` says what does not fit, and the text that it was read from.
 
     >>> from memlab.llm.reply import read
-    >>> read(b'{"choices": []}', BaseModel).wrong
+    >>> read(b'{"choices": []}', BaseModel)[0].error
     'choices: List should have at least 1 item after validation, not 0'
     """
     try:
         completion = _Completion.model_validate_json(body)
     except ValidationError as error:
-        return Reply(None, fault(error))
-    text, usage = completion.choices[0].message.content, completion.usage
+        return Answer(None, fault(error)), ""
+    choice, usage = completion.choices[0], completion.usage
     tokens = counts(usage.get("prompt_tokens"), usage.get("completion_tokens")) if isinstance(usage, dict) else (0, 0)
-    if completion.choices[0].finish_reason == "length":
-        return Reply(None, "cut at the longest output: raise max_output", text, tokens)
+    text = choice.message.content
+    if choice.finish_reason == "length":
+        return Answer(None, "cut at the longest output: raise max_output", tokens), text
     first, last = text.find("{"), text.rfind("}")
     try:
         value = shape.model_validate_json(text[first : last + 1] if 0 <= first < last else text)
         secret, written = json.dumps(key, ensure_ascii=False)[1:-1], value.model_dump_json()
         if len(key) >= _SECRET and secret in written:
             value = shape.model_validate_json(written.replace(secret, "***"))
-        return Reply(value, "", text, tokens)
     except ValidationError as error:
-        return Reply(None, fault(error), text, tokens)
+        return Answer(None, fault(error), tokens), text
+    return Answer(value, tokens=tokens), text
 
 
 def fault(error: ValidationError) -> str:

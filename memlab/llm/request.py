@@ -35,6 +35,12 @@ class Request:
         """The key of its recorded answer."""
         return recording.key(self.task, self.version, self.about)
 
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The chat messages."""
+        texts = {"system": self.system, "user": self.prompt}
+        return [{"role": role, "content": text} for role, text in texts.items() if text]
+
 
 @dataclass(frozen=True)
 class Answer:
