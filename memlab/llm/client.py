@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -47,8 +48,9 @@ class Client:
         headers = {"Accept-Encoding": "identity", "Content-Type": "application/json", "User-Agent": "memlab"}
         headers |= {"Authorization": f"Bearer {self.key}"} if self.key else {}
         self.service, self._limit = service, limit
-        # The environment names no proxy; the deadline is that of the whole answer, below.
-        self._http = httpx.AsyncClient(headers=headers, trust_env=False, timeout=None)
+        # No proxy of the environment and no cookies; the deadline is that of a whole answer, see `post`.
+        cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+        self._http = httpx.AsyncClient(headers=headers, cookies=cookies, trust_env=False, timeout=None)
 
     async def post(self, path: str, body: dict[str, Any]) -> bytes:
         """Post JSON and give the bytes of the answer; a character that has no UTF-8 is sent as a question mark.

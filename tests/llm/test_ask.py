@@ -67,8 +67,9 @@ def test_what_is_sent_is_the_prompt_the_shape_and_nothing_that_was_not_named(
     assert headers["authorization"] == f"Bearer {KEY}"
     assert headers["accept-encoding"] == "identity"
     assert "leak" not in str(headers)
-    llm.ask([request()], server.service(api_key_env=None, max_output=None))
-    assert "leak" not in str(server.headers[1])
+    server.modes = [send(200, completion('{"n": 1}'), Set_Cookie="leak=1; Path=/")]
+    llm.ask([request("b"), request("c")], server.service(api_key_env=None, max_output=None, concurrency=1))
+    assert "leak" not in str(server.headers[1:])
     assert "max_tokens" not in server.requests[1]
 
 
