@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import httpx
 from anyio.from_thread import start_blocking_portal
@@ -35,7 +34,7 @@ class Client:
     """
 
     def __init__(self, service: Service, *, limit: int) -> None:
-        if urlsplit(service.base_url).scheme not in ("http", "https"):
+        if not service.base_url.lower().startswith(("http://", "https://")):
             raise ModelError(f"{service}: base_url is no address; expected http://… or https://…")
         name = service.api_key_env
         self.key = os.environ.get(name, "").strip() if name else ""

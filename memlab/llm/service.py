@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from memlab.errors import ModelError
 
@@ -49,8 +49,7 @@ class Service:
 
     def __str__(self) -> str:
         """Name it in a message, without what an address may carry besides the host: user, password, query."""
-        url = urlsplit(self.base_url)
-        address = f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+        address = re.sub("//[^/]*@", "//", re.split("[?#]", self.base_url)[0])
         return f"service {self.name!r} ({address}, model {self.model!r})"
 
 

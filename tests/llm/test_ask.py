@@ -196,6 +196,11 @@ def test_a_service_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.Monk
         llm.configured()
 
 
+def test_an_address_that_nobody_can_read_is_one_line(server: ModelServer) -> None:
+    (answer,) = llm.ask([request()], server.service(base_url="http://[::1/v1", max_retries=0))
+    assert answer.error.startswith("service 'lab' (http://[::1/v1")
+
+
 def test_a_prompt_that_is_too_long_is_not_cut(server: ModelServer) -> None:
     (answer,) = llm.ask([request("x" * 50)], server.service(max_input=40))
     assert "max_input" in answer.error
