@@ -34,7 +34,6 @@ class ServiceSettings(BaseModel, extra="forbid"):
     max_output: int | None = Field(1024, gt=0)
     record: str | None = None
     concurrency: int = Field(4, gt=0, le=64)
-    cache: str | None = ".memlab/answers.jsonl"  # of llm.answers alone; goes with it
     input_price: float | None = Field(None, ge=0, allow_inf_nan=False)
     output_price: float | None = Field(None, ge=0, allow_inf_nan=False)
 

@@ -317,7 +317,7 @@ def beginning(path: Path, turns: int) -> None:
 
 def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
     """Read mutated files, settings, pipelines, models, and answers of services and memories."""
-    from memlab.llm.chat import _content, _read, _usage
+    from memlab.llm.reply import read
     from memlab.summaries.asking import Session as Answer
 
     file, model = work / "input", work / "m.safetensors"
@@ -345,12 +345,7 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
         Model.load(model.with_name("x.safetensors"))
 
     def service() -> None:
-        try:
-            body = json.loads(mutated(said, rng))
-        except (ValueError, RecursionError):  # the client's own refusal
-            return
-        _usage(body)
-        _read(_content(body)[0], Answer)
+        read(mutated(said, rng), Answer)
 
     def memory() -> None:
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ SCRIPT = Path(__file__).parents[1] / "scripts" / "torture.py"
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not find_spec("openai"), reason="the extra memlab[llm] is not installed")
 def test_what_the_torture_tries_holds() -> None:
     done = subprocess.run(
         [sys.executable, SCRIPT, "--inputs", "2000", "--secrets", "1"], capture_output=True, text=True

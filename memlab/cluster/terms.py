@@ -12,8 +12,7 @@ from tqdm import tqdm
 
 from memlab.cluster.clusterers import NOISE
 from memlab.errors import DataError
-from memlab.language.names import called
-from memlab.language.phrases import content_words, phrases, written
+from memlab.language.phrases import called, content_words, phrases, written
 from memlab.language.tokens import Token, stem, tokens
 
 # Weights of a word that every cluster has, of each further word of a phrase, and of a word that several speakers use:

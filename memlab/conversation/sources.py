@@ -10,7 +10,7 @@ import polars as pl
 from memlab.embed.text import turn_text
 from memlab.errors import DataError
 from memlab.language.calendar import written
-from memlab.language.dating import dated
+from memlab.language.dates import dated
 from memlab.records import TIMESTAMP, Run
 from memlab.retrieve import Bench
 

@@ -15,17 +15,8 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.language.statements import table
 from memlab.language.tokens import stemmer
-from memlab.language.words import (
-    ARTICLES,
-    AUXILIARIES,
-    CONJUNCTIONS,
-    DEMONSTRATIVES,
-    PREPOSITIONS,
-    PRONOUNS,
-    QUESTION_WORDS,
-)
+from memlab.language.words import FUNCTION_WORDS, lists
 
 _log = logging.getLogger("memlab")
 
@@ -44,11 +35,6 @@ LANGUAGES: Mapping[str, str] = {
     "ta": "Tamil", "tr": "Turkish", "yi": "Yiddish",
 }  # fmt: skip
 """ISO 639-1 code → name of every language that there is a Snowball stemmer for."""
-
-# "How many" and "how much" ask as "how" does.
-_ENGLISH = frozenset({"many", "much"}).union(
-    *(ARTICLES, DEMONSTRATIVES, PRONOUNS, AUXILIARIES, QUESTION_WORDS, CONJUNCTIONS, PREPOSITIONS)
-)
 
 
 def check_language(language: str) -> str:
@@ -132,9 +118,9 @@ def stop_words(language: str = "en") -> frozenset[str]:
 
     name = LANGUAGES[check_language(language)]
     if language == "en":
-        return _ENGLISH
+        return FUNCTION_WORDS
     listed = getattr(stopwords, f"STOPWORDS_{name.upper()}", None) or stopwordsiso.stopwords(language)
     if language == "lt":  # its list was read in a wrong encoding
         listed = [word.encode("latin-1").decode("iso8859-13") for word in listed]
-    asking = table("asking").get(language, "").split()
+    asking = lists()["asking"].get(language, "").split()
     return frozenset(listed if len(listed) <= _LONGEST_LIST else ()).union(asking)

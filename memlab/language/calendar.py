@@ -1,4 +1,8 @@
-"""Months and weekdays by name, and steps through the calendar."""
+"""Days of the calendar: months and weekdays by name, dates as values, and steps from day to day.
+
+A date is a text, as precise as it is known: a day ``2023-05-07``, a month ``2023-05``, a year ``2023``, a week
+``2023-W18`` (ISO 8601), a weekend ``2023-05-06/2023-05-07``; without a year ``05-07`` and ``05``; a weekday ``sun``.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,6 @@ MONTH_NAME = (
     r"nov(?:ember)?|dec(?:ember)?)"
 )
 """A pattern of the names of months and their abbreviations."""
-
-_SATURDAY, _SUNDAY = 5, 6
 
 
 def month(name: str) -> int | None:
@@ -42,7 +44,9 @@ def written(day: date) -> str:
 
 
 def stepped(now: date, n: int, unit: str) -> str:
-    """Give the day, week, weekend, month or year that is ``n`` units from a day, in the form of ISO 8601.
+    """Give the day, week, weekend, month or year that is ``n`` units from a day, as a value.
+
+    The last weekend is over by the day, the next is yet to come, and this one is the nearest that is not over.
 
     :raises ValueError: outside the years 1 to 9999; ``OverflowError`` too.
 
@@ -57,13 +61,8 @@ def stepped(now: date, n: int, unit: str) -> str:
         year, week, _ = (now + timedelta(7 * n)).isocalendar()
         return f"{year}-W{week:02d}"
     if unit == "weekend":
-        # Behind or ahead, it is over by the day, or yet to come; this weekend is the one at hand.
-        at = now.weekday()
-        if n < 0:
-            apart = -((at - _SUNDAY) % 7 or 7) - 1 + 7 * (n + 1)
-        else:
-            apart = (_SATURDAY - at - 1) % 7 + 1 + 7 * (n - 1) if n else -1 if at == _SUNDAY else _SATURDAY - at
-        saturday = now + timedelta(apart)
+        ahead = n > 0 and now.weekday() < 5  # in the week from Monday to Sunday
+        saturday = now + timedelta(5 - now.weekday() + 7 * (n - ahead))
         return f"{saturday}/{saturday + timedelta(1)}"
     if unit == "month":
         year, at = divmod(now.year * 12 + now.month - 1 + n, 12)
@@ -72,9 +71,7 @@ def stepped(now: date, n: int, unit: str) -> str:
 
 
 def says(read: str, wanted: str) -> bool:
-    """Say whether a date tells another: it may be more precise, and may leave out the year of a day.
-
-    :param read: as :class:`memlab.language.dates.Date` has it.
+    """Say whether a date states another: it may be more precise, and may leave out the year of a day.
 
     >>> from memlab.language.calendar import says
     >>> says("2023-05-07", "2023-05"), says("05-07", "2023-05-07"), says("2023-05", "2023-05-07")
@@ -89,11 +86,12 @@ def says(read: str, wanted: str) -> bool:
         return outer[0] <= inner[0] and inner[1] <= outer[1]
     if outer:
         return outer[0] == outer[1] and read == f"{outer[0]:%m-%d}"
-    if inner:
-        first, last = inner
-        of_day = {f"{first:%m-%d}", WEEKDAYS[first.weekday()][:3]} if first == last else set()
-        return wanted in of_day or (last - first < timedelta(31) and wanted == f"{first:%m}" == f"{last:%m}")
-    return read.startswith(f"{wanted}-")
+    if inner is None:
+        return read.startswith(f"{wanted}-")
+    first, last = inner
+    if first == last and wanted in (f"{first:%m-%d}", WEEKDAYS[first.weekday()][:3]):
+        return True
+    return last - first < timedelta(31) and wanted == f"{first:%m}" == f"{last:%m}"
 
 
 def days(value: str) -> tuple[date, date] | None:
@@ -114,5 +112,5 @@ def days(value: str) -> tuple[date, date] | None:
         return monday, monday + timedelta(6)
     if len(rest) > 2:
         return date.fromisoformat(value), date.fromisoformat(value)
-    first = date(int(year), int(rest or 1), 1)
-    return first, date(first.year, first.month if rest else 12, monthrange(first.year, first.month if rest else 12)[1])
+    last_month = int(rest or 12)
+    return date(int(year), int(rest or 1), 1), date(int(year), last_month, monthrange(int(year), last_month)[1])

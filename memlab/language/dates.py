@@ -8,90 +8,80 @@ from datetime import date
 from functools import partial
 from typing import NamedTuple
 
-from memlab.language.calendar import MONTH_NAME, month, stepped
+from memlab.language.calendar import MONTH_NAME, month, stepped, written
 from memlab.language.numbers import quantities
 from memlab.language.tokens import without
 from memlab.language.words import AUXILIARIES, CONJUNCTIONS, MONTHS, PREPOSITIONS, PRONOUNS, WEEKDAYS
 
-_MONTH = rf"(?P<month>{MONTH_NAME})\b(?:\.(?= ?[\d,]))?"
-_ORDINALS = (
+_TO_NINETEENTH = (
     *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh"),
     *("twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth"),
-    *("twentieth", "twenty-first", "twenty-second", "twenty-third", "twenty-fourth", "twenty-fifth", "twenty-sixth"),
-    *("twenty-seventh", "twenty-eighth", "twenty-ninth", "thirtieth", "thirty-first"),
 )
+_ORDINALS = (
+    *(*_TO_NINETEENTH, "twentieth", *(f"twenty-{word}" for word in _TO_NINETEENTH[:9]), "thirtieth", "thirty-first"),
+)
+_MONTH = rf"(?P<month>{MONTH_NAME})\b(?:\.(?= ?[\d,]))?"
 _DAY = rf"(?:(?P<day>\d{{1,2}})(?P<th>st|nd|rd|th)?|(?P<word>{'|'.join(reversed(_ORDINALS))}))\b(?!:|\.\d|,\d{{3}}\b)"
 _YEAR = r"(?:(?:,? of|,)? *(?P<year>[12]\d{3})\b(?!:)|,? ?['’](?P<short>\d\d)\b)"
 _WEEKDAY = r"(?P<weekday>mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\b"
 _ON = rf"(?:{_WEEKDAY.replace('?P<weekday>', '?:')}[,.]? (?:the )?)?"
-# Names, a verb and an auxiliary: months only behind a word of time.
-_DOUBTFUL = ("march", "april", "may", "june", "august")
 _IN = (
     "(?:in|since|until|till|by|before|after|during|throughout|early|late|mid|last|next|every|each|"
     "(?:end|middle|start|beginning|week|weekend|\\w+day) of)"
 )
-_SEASON = "(?:spring|summer|autumn|fall|winter)"
+# Names, a verb and an auxiliary: months only behind a word of time.
+_DOUBTFUL = ("march", "april", "may", "june", "august")
+_FUNCTION_WORDS = AUXILIARIES | CONJUNCTIONS | PREPOSITIONS | PRONOUNS | {"a", "an", "the", "this", "that"}
 
-_FULL = tuple(
-    re.compile(pattern, re.I)
-    for pattern in (
-        rf"\b{_ON}(?:the )?{_DAY}(?: of|,)? {_MONTH}{_YEAR}?",
-        rf"\b{_ON}{_MONTH},? (?:the )?{_DAY}{_YEAR}?",
-        rf"\b{_MONTH}{_YEAR}",
-    )
+
+def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern, re.I) for pattern in patterns)
+
+
+_FULL = _compiled(
+    r"(?<![\d/.-])(?P<year>[12]\d{3})([-/.])(?P<n>\d\d?)\2(?P<day>\d\d?)(?![\d/-])(?: ?\((?-i:[A-Z][a-z]{2})\))?",
+    r"(?<![\d/.-])(?P<day>\d\d?)\.(?P<n>\d\d?)\.(?P<year>[12]\d{3})(?![\d/-])",
+    r"(?<![\d/.-])(?P<n>\d\d?)([/-])(?P<day>\d\d?)\2(?P<year>[12]\d{3}|\d\d)(?![\d/-])",
+    r"(?<![\d/.-])(?P<year>(?:19|20)\d\d)-(?P<n>0[1-9])(?![\d/-])",
+    rf"\b{_ON}(?:the )?{_DAY}(?: of|,)? {_MONTH}{_YEAR}?",
+    rf"\b{_ON}{_MONTH},? (?:the )?{_DAY}{_YEAR}?",
+    rf"\b{_MONTH}{_YEAR}",
 )
-_NUMERIC = (
-    re.compile(
-        r"(?<![\d/.-])(?P<year>[12]\d{3})([-/.])(?P<month>\d\d?)\2(?P<day>\d\d?)(?![\d/-])(?: ?\([A-Z][a-z]{2}\))?"
-    ),
-    re.compile(r"(?<![\d/.-])(?P<day>\d\d?)\.(?P<month>\d\d?)\.(?P<year>[12]\d{3})(?![\d/-])"),
-    re.compile(r"(?<![\d/.-])(?P<one>\d\d?)([/-])(?P<two>\d\d?)\2(?P<year>[12]\d{3}|\d\d)(?![\d/-])"),
-    re.compile(r"(?<![\d/.-])(?P<year>(?:19|20)\d\d)-(?P<month>0[1-9])(?![\d/-])"),
-)
-_MONTH_ALONE = re.compile(rf"(?P<lead>\b{_IN}[ -])?\b{_MONTH}", re.I)
-_YEAR_ALONE = re.compile(
-    rf"\b(?:{_IN}|{_SEASON}(?: of)?|class of|year)[ -](?P<year>(?:19|20)\d\d)\b(?![%:/'’-]|[.,]\d)", re.I
-)
-_YEARS = re.compile(r"\b(?:from|between) (?P<year>(?:19|20)\d\d) (?:to|and|until) (?P<to>(?:19|20)\d\d)\b", re.I)
-_WEEKDAY_ALONE = re.compile(
-    r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|"
-    r"(?:(?<=on |by )|(?<=last |next |this ))(?-i:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun))\b",
-    re.I,
-)
-_LONGER = re.compile(r"\b(?:day|week|month|year)s? and $", re.I)
-_AGO = re.compile(r" (?:ago|from (?:now|today))\b", re.I)
-_REMARKS = (
-    (re.compile(r"\bthe day before yesterday\b", re.I), -2),
-    (re.compile(r"\bthe day after tomorrow\b", re.I), 2),
-    (re.compile(r"(?<!before )\b(?:yesterday|last night)\b(?! of\b)", re.I), -1),
-    (re.compile(r"(?<!after )\btomorrow\b", re.I), 1),
-    (re.compile(r"\b(?:today|tonight|this (?:morning|afternoon|evening))\b", re.I), 0),
-)
-_NEAR = re.compile(
+_RELATIVE, _NEAR, _ANCHORED, _TIMED, _AGO, _LONGER = _compiled(
+    r"\bthe day before yesterday\b|\bthe day after tomorrow\b|(?<!before )\b(?:yesterday|last night)\b(?! of\b)|"
+    r"(?<!after )\btomorrow\b|\b(?:today|tonight|this (?:morning|afternoon|evening))\b",
     r"\b(?P<way>last|this past|this coming|coming|this|next) "
     rf"(?:(?:(?P<unit>week|weekend|month|year)\b|{_WEEKDAY})(?! of\b)|{_MONTH})",
-    re.I,
+    rf"\b(?:the )?(?:(?P<unit>day|week|weekend|month|year)|{_WEEKDAY}) (?P<way>before|after|of) (?:the )?$",
+    r" (?P<way>before|after) (?:the )?$",
+    r" (?:ago|from (?:now|today))\b",
+    r"\b(?:day|week|month|year)s? and $",
 )
+_DAYS_AWAY = {"the day before yesterday": -2, "yesterday": -1, "last night": -1, "tomorrow": 1}
+_DAYS_AWAY["the day after tomorrow"] = 2
 _WAYS = {"last": -1, "this past": -1, "before": -1, "this": 0, "of": 0}
-_ANCHORED = re.compile(
-    rf"\b(?:the )?(?:(?P<unit>day|week|weekend|month|year)|{_WEEKDAY}) (?P<way>before|after|of) (?:the )?$", re.I
+_YEARS, _YEAR_ALONE, _MONTH_ALONE, _WEEKDAY_ALONE = _compiled(
+    r"\b(?:from|between) (?P<year>(?:19|20)\d\d) (?:to|and|until) (?P<to>(?:19|20)\d\d)\b",
+    rf"\b(?:{_IN}|(?:spring|summer|autumn|fall|winter)(?: of)?|class of|year)[ -](?P<year>(?:19|20)\d\d)\b"
+    r"(?![%:/'’-]|[.,]\d)",
+    rf"(?P<lead>\b{_IN}[ -])?\b{_MONTH}",
+    r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|"
+    r"(?:(?<=on |by )|(?<=last |next |this ))(?-i:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun))\b",
 )
-_TIMED = re.compile(r" (?P<way>before|after) (?:the )?$", re.I)
-_WORTH_READING = re.compile(
-    rf"\d|day|week|month|year|last|next|night|morrow|evening|noon|morning|(?<!\w)(?:{MONTH_NAME})(?!\w)|fri|sat|sun|mon|tue|wed|thu",
-    re.I,
+_WORTH_READING, _AFTER_ON, _DAY_BEFORE, _NEXT_WORD, _GOES_ON = _compiled(
+    rf"\d|day|week|month|year|last|next|night|morrow|evening|noon|morning|(?<!\w)(?:{MONTH_NAME})(?!\w)|"
+    "fri|sat|sun|mon|tue|wed|thu",
+    r"\b(?:on|by|since|until|before|after|of) $",
+    r"\d(?:st|nd|rd|th)?(?: of)? $",
+    r" ([^\W\d_]+)",
+    r"['’]s\b| of\b",  # "yesterday's", "last week of May"
 )
-_FUNCTION_WORDS = AUXILIARIES | CONJUNCTIONS | PREPOSITIONS | PRONOUNS | {"a", "an", "the", "this", "that"}
-_DAY_BEFORE = re.compile(r"\d(?:st|nd|rd|th)?(?: of)? $")
-_NEXT_WORD = re.compile(r" ([^\W\d_]+)")
-_YEAR_DIGITS, _THIS_CENTURY = 4, 70
 
 
 class Date(NamedTuple):
     """A date in a text, as precise as it is said.
 
-    :param value: a day ``2023-05-07``, a month ``2023-05``, a year ``2023``, a week ``2023-W18`` (ISO 8601), a weekend
-        ``2023-05-06/2023-05-07``; without a year ``05-07`` and ``05``; a weekday alone ``sun``.
+    :param value: see :mod:`memlab.language.calendar`.
     :param text: as it is written.
     :param start: where it begins; ``end`` where it ends.
     :param offset: of one that is only meant: how many of which unit after ``now``, or after the date it names.
@@ -123,52 +113,77 @@ def dates(text: str, now: date | None = None) -> list[Date]:
     """
     if not _WORTH_READING.search(text):
         return []
-    readers: list[Callable[[str], Iterator[Date | None]]] = [partial(_numeric, pattern) for pattern in _NUMERIC]
-    readers += [partial(_full, pattern) for pattern in _FULL]
-    if now is not None:
-        readers += [partial(_remarks, pattern, apart, now) for pattern, apart in _REMARKS]
-        readers += [partial(_near, now), partial(_ago, now)]
+    readers: list[Callable[[str], Iterator[Date | None]]] = [partial(_full, pattern) for pattern in _FULL]
+    readers += [] if now is None else [partial(_relative, now), partial(_near, now), partial(_ago, now)]
     rows: list[Date] = []
     for read in (*readers, _years, _months, _weekdays):
-        for row in [row for row in read(text) if row is not None]:
-            rows.append(row)
-            text = without(text, [row])
+        found = [row for row in read(text) if row is not None]
+        rows += found
+        text = without(text, found)
     return sorted(rows, key=lambda row: row.start)
 
 
-def _numeric(pattern: re.Pattern[str], text: str) -> Iterator[Date | None]:
-    for match in pattern.finditer(text):
-        parts = match.groupdict()
-        if "one" in parts:
-            n, day = int(parts["one"]), int(parts["two"])
-            n, day = (day, n) if n > len(MONTHS) else (n, day)
-        else:
-            n, day = int(parts["month"]), int(parts.get("day") or 0)
-        yield _dated(text, match, _year(parts["year"]), n, day)
+def dated(text: str, day: date) -> str:
+    """Write the date behind words that only mean it, seen from the day on which they were said.
+
+    Only what the calendar decides is written: days (yesterday, tomorrow, two days ago, last Friday) as days, months and
+    years (last month, three years ago) as such, and of weeks the one that they are before or after. "Recently" or "the
+    other day" stay as they are. "Last Friday" is the latest before the day, "next Friday" the first after it, which
+    people do not always mean.
+
+    >>> from datetime import date
+    >>> from memlab.language.dates import dated
+    >>> dated("We met yesterday and moved last month.", date(2023, 1, 1))
+    'We met yesterday (31 December 2022) and moved last month (December 2022).'
+    >>> dated("She left two weeks ago, not last Friday.", date(2023, 5, 8))
+    'She left two weeks ago (2 weeks before 8 May 2023), not last Friday (5 May 2023).'
+    """
+    for read in reversed(dates(text, day)):
+        n, unit = read.offset or (0, "")
+        # Others are counted from a date that the text names.
+        if n and not _GOES_ON.match(text, read.end) and stepped(day, n, unit) == read.value:
+            year, *rest = read.value.split("-")
+            if unit in ("week", "weekend"):
+                counted = "the" if read.text.lower().startswith(("last", "next", "this", "coming")) else str(abs(n))
+                way = "before" if n < 0 else "after"
+                meant = f"{counted} {unit}{'s' * (abs(n) > 1)} {way} {written(day)}"
+            elif unit == "day":
+                meant = written(date.fromisoformat(read.value))
+            else:
+                meant = " ".join([*(MONTHS[int(number) - 1].title() for number in rest), str(int(year))])
+            text = f"{text[: read.end]} ({meant}){text[read.end :]}"
+    return text
 
 
 def _full(pattern: re.Pattern[str], text: str) -> Iterator[Date | None]:
+    """Read dates of a day or a year, and what is counted from them."""
     for match in pattern.finditer(text):
         parts = match.groupdict()
-        word, year = parts.get("word"), _year(parts["year"] or parts["short"])
+        word, digits = parts.get("word"), parts["year"] or parts.get("short") or "0"
+        year = int(digits) + (0 if len(digits) != 2 else 2000 if int(digits) < 70 else 1900)
         day = _ORDINALS.index(word.lower()) + 1 if word else int(parts.get("day") or 0)
-        if not day and _DAY_BEFORE.search(text[: match.start()]):
+        if "n" in parts:
+            n = int(parts["n"])
+            n, day = (day, n) if n > len(MONTHS) and day and "." not in match[0] else (n, day)
+        else:
+            n = month(parts["month"]) or 0
+            if not day and _DAY_BEFORE.search(text[: match.start()]):
+                continue
+            sure = parts["month"].lower() not in ("may", "march") or year or word or parts.get("th")
+            if not sure and not _is_month(text, match):
+                continue
+        try:
+            date(year or 2000, n, day or 1)
+        except ValueError:
             continue
-        said = match["month"].lower()
-        if said not in ("may", "march") or year or word or parts.get("th") or _is_month(text, match):
-            yield _dated(text, match, year, month(said) or 0, day)
-
-
-def _year(digits: str | None) -> int:
-    """Read a year; one of two digits is of the last or of this century, and 0 is none."""
-    if digits is None or len(digits) == _YEAR_DIGITS:
-        return int(digits or 0)
-    return int(digits) + (2000 if int(digits) < _THIS_CENTURY else 1900)
+        value = "-".join([f"{year:04d}"] * bool(year) + [f"{n:02d}"] + [f"{day:02d}"] * bool(day))
+        row = Date(value, match[0], *match.span())
+        yield _anchored(text, row, date(year, n, day)) or row if year and day else row
 
 
 def _is_month(text: str, match: re.Match[str]) -> bool:
     """Tell "5 May" and "March 10" from "5 may be enough" and "march 10 miles"."""
-    if re.search(r"\b(?:on|by|since|until|before|after|of) $", text[: match.start()], re.I):
+    if _AFTER_ON.search(text[: match.start()]):
         return True
     if match["month"].islower() and match.start("month") > match.start("day") > -1:
         return not _NEXT_WORD.match(text, match.end())
@@ -179,16 +194,6 @@ def _counted(text: str, end: int) -> bool:
     """Say whether a number is followed by what it may count: a word in lower case that tells something."""
     following = _NEXT_WORD.match(text, end)
     return following is not None and following[1].islower() and following[1] not in _FUNCTION_WORDS
-
-
-def _dated(text: str, match: re.Match[str], year: int, month: int, day: int) -> Date | None:
-    try:
-        date(year or 2000, month, day or 1)
-    except ValueError:
-        return None
-    value = "-".join([f"{year:04d}"] * bool(year) + [f"{month:02d}"] + [f"{day:02d}"] * bool(day))
-    row = Date(value, match[0], *match.span())
-    return _anchored(text, row, date(year, month, day)) or row if year and day else row
 
 
 def _anchored(text: str, row: Date, now: date) -> Date | None:
@@ -205,9 +210,9 @@ def _anchored(text: str, row: Date, now: date) -> Date | None:
     return None
 
 
-def _remarks(pattern: re.Pattern[str], apart: int, now: date, text: str) -> Iterator[Date | None]:
-    for match in pattern.finditer(text):
-        yield _meant(text, *match.span(), now, apart, "day")
+def _relative(now: date, text: str) -> Iterator[Date | None]:
+    for match in _RELATIVE.finditer(text):
+        yield _meant(text, *match.span(), now, _DAYS_AWAY.get(match[0].lower(), 0), "day")
 
 
 def _near(now: date, text: str) -> Iterator[Date | None]:
@@ -227,9 +232,8 @@ def _near(now: date, text: str) -> Iterator[Date | None]:
 def _ago(now: date, text: str) -> Iterator[Date | None]:
     for quantity in quantities(text):
         after = _AGO.match(text, quantity.end)
-        if not after or _LONGER.search(text[: quantity.start]):
-            continue
-        if quantity.n == int(quantity.n) and quantity.unit not in ("second", "minute", "hour"):
+        exact = quantity.n.is_integer() and quantity.unit not in ("second", "minute", "hour")
+        if after and exact and not _LONGER.search(text[: quantity.start]):
             n = int(-quantity.n if after[0].lower() == " ago" else quantity.n)
             yield _meant(text, quantity.start, after.end(), now, n, quantity.unit)
 
@@ -247,15 +251,13 @@ def _days_to(now: date, weekday: str, way: int) -> int:
 def _meant(text: str, start: int, end: int, now: date, n: int, unit: str) -> Date | None:
     try:
         return Date(stepped(now, n, unit), text[start:end], start, end, (n, unit))
-    except (OverflowError, ValueError):
-        # Before the first year of the calendar.
+    except (OverflowError, ValueError):  # before the first year of the calendar
         return None
 
 
 def _years(text: str) -> Iterator[Date]:
     for match in _YEARS.finditer(text):
-        for name in ("year", "to"):
-            yield Date(match[name], match[name], *match.span(name))
+        yield from (Date(match[name], match[name], *match.span(name)) for name in ("year", "to"))
     text = _YEARS.sub(lambda match: "\0" * len(match[0]), text)
     for match in _YEAR_ALONE.finditer(text):
         if not _counted(text, match.end()):
@@ -265,14 +267,11 @@ def _years(text: str) -> Iterator[Date]:
 def _months(text: str) -> Iterator[Date]:
     for match in _MONTH_ALONE.finditer(text):
         name, lead = match["month"].lower(), (match["lead"] or "").lower().strip(" -")
-        if _DAY_BEFORE.search(text[: match.start()]):
-            continue
-        if name in _DOUBTFUL or name not in MONTHS:
-            sure = match["month"][0].isupper() or lead in ("in", "since", "until", "during", "early", "late", "mid")
-            alone = not text[: match.start()].strip() and not text[match.end() :].strip(" .")
-            if not sure or not (lead or alone):
-                continue
-        yield Date(f"{month(name):02d}", match["month"], *match.span("month"))
+        alone = not text[: match.start()].strip() and not text[match.end() :].strip(" .")
+        sure = match["month"][0].isupper() or lead in ("in", "since", "until", "during", "early", "late", "mid")
+        plain = name in MONTHS and name not in _DOUBTFUL
+        if (plain or (sure and (lead or alone))) and not _DAY_BEFORE.search(text[: match.start()]):
+            yield Date(f"{month(name):02d}", match["month"], *match.span("month"))
 
 
 def _weekdays(text: str) -> Iterator[Date]:

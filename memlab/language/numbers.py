@@ -14,10 +14,11 @@ _SCALE = {"k": 1e3, "thousand": 1e3, "million": 1e6, "billion": 1e9}
 _NUMERAL = re.compile(
     r"(?<![\w.])(\d+(?:,\d{3})+|\d+)(\.\d+)?(?P<th>st|nd|rd|th)?(?: ?(k|thousand|million|billion)\b)?", re.I
 )
-_TOKEN = re.compile(r"[^\W\d_]+|[^\w\s]|\d+|\s+|_")
-_IN_A_WORD = re.compile(r"^[\d_]\D|\D[\d_]$")
-_COUNTED = re.compile(r"\b(?:half an? )?(twice|thrice|couple|dozen)\b", re.I)
 _COUNT = {"twice": 2.0, "thrice": 3.0, "couple": 2.0, "dozen": 12.0}
+_COUNTED = re.compile(r"\b(half an? )?(twice|thrice|couple|dozen)\b", re.I)
+_TOKEN = re.compile(r"[^\W\d_]+|[^\w\s]|\d+|\s+|_")
+# "thousands" and "thirds" state no number, nor do letters within a code ("5tEn9").
+_IN_A_WORD = re.compile(r"^[\d_]\D|\D[\d_]$")
 # "one" is a pronoun behind these, before these, and where no word follows.
 _NOT_BEFORE_ONE = re.compile(
     r"\b(?:no|some|any|every|each|this|that|the|which|other|another|a|an|my|your|our)\s+(?:\w+\s+)?$", re.I
@@ -27,7 +28,6 @@ _NOUN_AFTER_ONE = re.compile(
     r"and|but|with|from|by|as|if|when|where|because|so|i|we|he|she|you|they|it)\b)[^\W\d_]",
     re.I,
 )
-
 _QUANTITY = re.compile(
     r"\b(?P<n>\d+(?:\.\d+)?|an?|(?:a )?couple(?: of)?|(?:[a-z]+-)?[a-z]+)(?P<half> and a half)?[ -]"
     r"(?P<unit>second|minute|hour|day|week|weekend|month|year)s?\b(?P<after> and a half)?",
@@ -86,45 +86,38 @@ def numbers(text: str, *, ordinals: bool = False) -> list[Number]:
     >>> [n.text for n in numbers("in nineteen ninety-nine we had one dog")]
     ['nineteen ninety-nine', 'one']
     """
-    rows = list(_written(text))
+    rows = []
+    for match in _NUMERAL.finditer(text):
+        value = float(match[1].replace(",", "") + (match[2] or "")) * _SCALE.get((match[4] or "").lower(), 1)
+        rows.append(Number(value, match[0], *match.span(), ordinal=bool(match["th"])))
     text = without(text, rows)
-    rows += _spelled(text)
-    rows += (Number(_COUNT[m[1].lower()] / (1 + (m[0] != m[1])), m[0], *m.span()) for m in _COUNTED.finditer(text))
+    rows += [number for number in _spelled(text) if _stated(text, number)]
+    rows += (Number(_COUNT[m[2].lower()] / (2 if m[1] else 1), m[0], *m.span()) for m in _COUNTED.finditer(text))
     return sorted((number for number in rows if ordinals or not number.ordinal), key=lambda number: number.start)
 
 
-def _written(text: str) -> Iterator[Number]:
-    for match in _NUMERAL.finditer(text):
-        value = float(match[1].replace(",", "") + (match[2] or "")) * _SCALE.get((match[4] or "").lower(), 1)
-        yield Number(value, match[0], *match.span(), ordinal=bool(match["th"]))
-
-
-def _spelled(text: str) -> Iterator[Number]:
+def _spelled(text: str) -> list[Number]:
+    """Read numbers in words; "nineteen ninety-nine" is a year, although text2num reads two numbers."""
     tokens = list(_TOKEN.finditer(text))
     rows: list[Number] = []
-    for occurrence in find_numbers([_Word(token[0]) for token in tokens], "en", threshold=0):
-        start, end = tokens[occurrence.start].start(), tokens[occurrence.end - 1].end()
-        number = Number(occurrence.value, text[start:end], start, end, occurrence.is_ordinal)
-        before = rows[-1] if rows else None
-        joined = before is not None and text[before.end : start] in (" ", "-")
-        if before and joined and before.value in (19, 20) and 10 <= number.value < 100:
-            rows[-1] = Number(before.value * 100 + number.value, text[before.start : end], before.start, end)
+    for read in find_numbers([_Word(token[0]) for token in tokens], "en", threshold=0):
+        start, end, value = tokens[read.start].start(), tokens[read.end - 1].end(), read.value
+        if rows and text[rows[-1].end : start] in (" ", "-") and rows[-1].value in (19, 20) and 10 <= value < 100:
+            before = rows.pop()
+            rows.append(Number(before.value * 100 + value, text[before.start : end], before.start, end))
         else:
-            rows.append(number)
-    for number in rows:
-        said = number.text.lower()
-        # "thousands" and "thirds" tell no number, nor do letters within a code ("5tEn9").
-        if said.endswith("s") or _IN_A_WORD.search(text[max(number.start - 1, 0) : number.end + 1]):
-            continue
-        if said != "one" or _counts(text, number):
-            yield number
+            rows.append(Number(value, text[start:end], start, end, read.is_ordinal))
+    return rows
 
 
-def _counts(text: str, one: Number) -> bool:
-    """Say whether "one" counts something: "one dog", not "one of them", "no one", "the one"."""
-    if not text[: one.start].strip() and not text[one.end :].strip(" .!"):
+def _stated(text: str, number: Number) -> bool:
+    """Say whether words state a number, and "one" counts something: "one dog", not "one of them", "no one"."""
+    said = number.text.lower()
+    if said.endswith("s") or _IN_A_WORD.search(text[max(number.start - 1, 0) : number.end + 1]):
+        return False
+    if said != "one" or not (text[: number.start].strip() or text[number.end :].strip(" .!")):
         return True
-    return bool(_NOUN_AFTER_ONE.match(text, one.end)) and not _NOT_BEFORE_ONE.search(text[: one.start])
+    return bool(_NOUN_AFTER_ONE.match(text, number.end)) and not _NOT_BEFORE_ONE.search(text[: number.start])
 
 
 def quantities(text: str) -> Iterator[Quantity]:
@@ -136,14 +129,7 @@ def quantities(text: str) -> Iterator[Quantity]:
     """
     for match in _QUANTITY.finditer(text):
         said = match["n"].lower()
-        if said in ("a", "an"):
-            n = 1.0
-        else:
-            values = numbers(said)
-            if len(values) != 1 or values[0].start > 2:
-                continue
-            n = values[0].value
-        if _VAGUE.search(text[: match.start()]):
-            continue
-        n += 0.5 * bool(match["half"] or match["after"])
-        yield Quantity(n, match["unit"].lower(), match[0], *match.span())
+        values = [1.0] if said in ("a", "an") else [number.value for number in numbers(said) if number.start <= 2]
+        if len(values) == 1 and not _VAGUE.search(text[: match.start()]):
+            n = values[0] + 0.5 * bool(match["half"] or match["after"])
+            yield Quantity(n, match["unit"].lower(), match[0], *match.span())

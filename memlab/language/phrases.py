@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, lru_cache
 
 from memlab.language.analysis import LANGUAGES, stop_words
-from memlab.language.nouns import noun_phrases, telling
 from memlab.language.tokens import Token, tokens
+from memlab.language.verbs import forms
+from memlab.language.words import CONTRACTIONS, MODALS, NUMBERS, POSSESSIVES, PRONOUNS, STOP_WORDS, TIMES, lists
 
 MOST_WORDS = 4
+SHORTEST_NICKNAME = 3
 _POSSESSIVE = re.compile(r"['’]s$")
+_NOT_ABOUT = STOP_WORDS | NUMBERS | TIMES | frozenset(lists()["not_about"].split())
+_ADVERBS = frozenset(lists()["adverbs"].split())
+# After these a word that may be a verb is one: "we show emotions".
+_BEFORE_VERBS = (PRONOUNS - POSSESSIVES) | MODALS | CONTRACTIONS | {"to"}
 _log = logging.getLogger("memlab")
 
 
-@lru_cache
+@cache
 def content_words(language: str) -> Callable[[Token], bool]:
     """Give what says whether a text in a language could be about a word.
 
@@ -29,7 +35,7 @@ def content_words(language: str) -> Callable[[Token], bool]:
     ['trinke', 'Wasser']
     """
     if language == "en":
-        return telling
+        return _english
     import stopwordsiso
 
     stop = stopwordsiso.stopwords(language) | stop_words(language)
@@ -37,6 +43,11 @@ def content_words(language: str) -> Callable[[Token], bool]:
         _log.warning("no list of stop words in %s: clusters and topics stay without names", LANGUAGES[language])
         return lambda word: False
     return lambda word: len(word.key) > 1 and word.key not in stop and word.text.isalpha()
+
+
+def _english(word: Token) -> bool:
+    bare = word.key.rstrip("stndrh") if word.key[0].isdigit() else word.key  # "12th" is a time
+    return len(word.key) > 1 and word.key not in _NOT_ABOUT and any(map(str.isalpha, bare))
 
 
 def phrases(text: str, *, language: str = "en") -> Iterator[tuple[Token, ...]]:
@@ -49,7 +60,7 @@ def phrases(text: str, *, language: str = "en") -> Iterator[tuple[Token, ...]]:
     ['guinea pig', 'pig']
     """
     if language == "en":
-        for phrase in noun_phrases(text):
+        for phrase in _noun_phrases(text):
             yield from (phrase[start:] for start in range(max(len(phrase) - MOST_WORDS, 0), len(phrase)))
         return
     fits, run = content_words(language), list[Token]()
@@ -59,7 +70,45 @@ def phrases(text: str, *, language: str = "en") -> Iterator[tuple[Token, ...]]:
         yield from (tuple(run[start:]) for start in range(len(run)))
 
 
+@lru_cache(maxsize=50_000)
+def _noun_phrases(text: str) -> tuple[tuple[Token, ...], ...]:
+    """Find the longest runs of adjectives and nouns that end in a noun, by TextBlob's lexicon of parts of speech."""
+    from textblob.en import parser
+
+    words = tokens(text)
+    # What is shouted ("INTENSE") stands in the lexicon in lower case.
+    calm = [word.text.lower() if word.text.isupper() and len(word.text) > 1 else word.text for word in words]
+    tags = [tag for _, tag in parser.find_tags(calm)] if words else []
+    runs: list[list[tuple[Token, str]]] = [[]]
+    before = ""  # the last word that is no adverb
+    for word, tag in zip(words, tags, strict=True):
+        verb = before in _BEFORE_VERBS and word.key in forms()
+        fits = tag.startswith(("NN", "JJ")) and not verb and _english(word)
+        if not fits or (runs[-1] and text[runs[-1][-1][0].end : word.start] not in (" ", "-")):
+            runs.append([])
+        if fits:
+            runs[-1].append((word, tag))
+        before = before if word.key in _ADVERBS else word.key
+    for run in runs:
+        while run and not run[-1][1].startswith("NN"):
+            run.pop()
+    return tuple(tuple(word for word, _ in run) for run in runs if run)
+
+
 def written(text: str, phrase: tuple[Token, ...]) -> str:
     """Give a phrase as it stands in its text, without a possessive ending; nothing for the end of a hyphened word."""
     start = phrase[0].start
     return "" if text[max(start - 1, 0)] == "-" else _POSSESSIVE.sub("", text[start : phrase[-1].end])
+
+
+def called(names: Iterable[str]) -> frozenset[str]:
+    """Give what people are called: the words of their names in lower case, and how these begin.
+
+    >>> from memlab.language.phrases import called
+    >>> sorted(called(["Mel Roe-Bai"]))
+    ['bai', 'mel', 'roe']
+    >>> "joan" in called(["Joanna"])
+    True
+    """
+    words = {word for name in set(names) for word in re.findall(r"[^\W\d_]+", name.lower())}
+    return frozenset(words | {word[:n] for word in words for n in range(SHORTEST_NICKNAME, len(word))})

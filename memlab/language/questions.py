@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 import polars as pl
 
-from memlab.language.cues import ORDER, SUMMARY
+from memlab.language.shapes import ORDER, SUMMARY
 from memlab.language.words import FINITE_AUXILIARIES
 
 _UNITS = "(?:seconds|minutes|hours|days|nights|weeks|weekends|months|years|decades)"
@@ -92,17 +90,6 @@ def question_form(text: str | pl.Expr = "text") -> pl.Expr:
     for name, pattern in reversed(_PATTERNS):
         which = pl.when(clean.str.contains(pattern)).then(pl.lit(name)).otherwise(which)
     return which.alias("form")
-
-
-def form(text: str) -> str:
-    """Tell the form of one question, as :func:`question_form` does.
-
-    >>> from memlab.language.questions import form
-    >>> form("And in which year was that?")
-    'when'
-    """
-    clean = re.sub(_PREAMBLE, ". ", " ".join(text.lower().split()))
-    return next((name for name, pattern in _PATTERNS if re.search(pattern, clean)), "other")
 
 
 def aggregation(text: str | pl.Expr = "text") -> pl.Expr:

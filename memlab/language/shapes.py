@@ -2,8 +2,37 @@
 
 from __future__ import annotations
 
-from memlab.language import cues
 from memlab.language.words import MONTHS
+
+
+def any_of(*phrases: str) -> str:
+    """Write phrases as one pattern of whole words, in any case, with straight or curled apostrophes."""
+    joined = "|".join(phrases).replace("'", "['’]")
+    return rf"(?i)\b(?:{joined})\b"
+
+
+OF_ASSISTANT = any_of(
+    "(?:did|had) you",
+    "you(?:'ve| have| had)? (?:[a-z]+ )?(?:suggest|recommend|propos|advis|mention|explain|list|call|warn|work)ed",
+    "you(?:'ve| have| had)? (?:[a-z]+ )?(?:said|told|gave|given|wrote|written|(?:comput|calculat|estimat|nam)ed)",
+    "you(?:'ve| have| had)? (?:[a-z]+ )?(?:draft|offer)ed",
+    "your (?:[a-z]+ )?(?:suggestion|recommendation|proposal|advice|answer|draft|plan|estimate|calculation|list)s?",
+)
+"""Asks for what the assistant said, rather than for what it was told."""
+
+ORDER = any_of(
+    r"in (?:which|what|the) (?:\w+ )?(?:order|sequence)|(?:order|sequence) (?:of|in which)",
+    r"chronolog\w*|timeline|one after (?:another|the other)|earliest|(?:first|start) to (?:last|finish|end)",
+    r"first\b.{1,40}\b(?:last|next|second|what after|then what)|(?:sort|rank|put) (?:these|them|the following)",
+)
+"""Asks what came after what."""
+
+SUMMARY = any_of(
+    r"sum(?: \w+){0,3} up|summar\w+|overview|recap\w*|(?:run|walk|take) me through|(?:story|account) of",
+    "(?:describe|tell me|explain) (?:how|what happened)|over the (?:months|weeks|course|year)|in the course of",
+    r"how (?:did|has|have) .*\b(?:evolved?|develop(?:ed)?|changed?|progress(?:ed)?)",
+)
+"""Asks how something went, as a whole."""
 
 _TIME = (
     r"(?i)\b(?:yesterday|today|tomorrow|tonight|last|next|ago|since|recently|soon|weeks?|weekend|months?|years?|days?|morning"
@@ -28,6 +57,6 @@ QUESTION_SHAPES = {
     "asks_time": r"(?i)\b(?:when|how long|(?:what|which) (?:date|day|month|year|time))\b",
     "asks_plural": r"(?i)\b(?:what|which)(?: \w+){0,2} \w+s\b|"
     r"\b(?:all|both|each|every|many|list|different|types?|kinds?)\b",
-    "asks_of_assistant": cues.OF_ASSISTANT,
+    "asks_of_assistant": OF_ASSISTANT,
     "asks_opinion": r"(?i)\b(?:would|might|could|likely|probably|considered)\b",
 }

@@ -8,16 +8,13 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import polars as pl
 import regex
 
-WORD = r"\p{N}+(?:[.,]\p{N}+)+\p{L}*|[\p{L}\p{N}\p{M}]+(?:['’]\p{L}+)*"
-"""A word, in a syntax that polars reads too: "don't", "1,250.50", "3pm" are one each, "well-known" is two."""
+# "don't", "1,250.50", "3pm" are one each, "well-known" is two.
+_WORD = regex.compile(r"\p{N}+(?:[.,]\p{N}+)+\p{L}*|[\p{L}\p{N}\p{M}]+(?:['’]\p{L}+)*")
 
 PIECE = r"\w+|[^\w\s]"
 """A word or a sign: what a budget of tokens counts where no model does."""
-
-_WORD = regex.compile(WORD)
 
 
 class Token(NamedTuple):
@@ -81,11 +78,6 @@ def base(word: str) -> str:
     return "".join(c for c in letters if not unicodedata.combining(c)).lower() or word.lower()
 
 
-def keyed(words: pl.Expr) -> pl.Expr:
-    """Do what :func:`key` does, for a column."""
-    return words.str.to_lowercase().str.replace_all("’", "'", literal=True).str.strip_suffix("'s")
-
-
 def stem(words: Iterable[str], language: str = "en") -> list[str]:
     """Stem lower-case words by Snowball.
 
@@ -97,13 +89,6 @@ def stem(words: Iterable[str], language: str = "en") -> list[str]:
     """
     stems: list[str] = stemmer(language).stemWords(list(words))
     return stems
-
-
-def stems(column: pl.Series, language: str = "en") -> pl.Series:
-    """Stem a column of lower-case words, each different one once."""
-    known = column.unique()
-    cut = pl.Series(stem(known.to_list(), language), dtype=pl.String)
-    return column.replace_strict(known, cut, return_dtype=pl.String) if known.len() else column
 
 
 @lru_cache(maxsize=64)

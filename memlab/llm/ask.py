@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 from tqdm import tqdm
 
 from memlab.llm import recording
-from memlab.llm.request import Answer, Request, counts
+from memlab.llm.reply import counts, read
+from memlab.llm.request import Answer, Request
 from memlab.llm.service import Service, configured
 
+if TYPE_CHECKING:
+    from memlab.llm.client import Client
+
 RECORDED = "recorded"
-MAX_BYTES = 1_000_000  # of one answer, with all that is around it
+ATTEMPTS = 2
 PATIENCE = 8
+MAX_BYTES = 1_000_000  # of one answer, with all that is around it
+SHOWN_CHARS = 2_000  # of an answer that does not fit, when the model sees it again
 
 
 def ask(requests: Sequence[Request], service: str | Service | None, *, progress: str = "") -> list[Answer]:
@@ -30,7 +37,7 @@ def ask(requests: Sequence[Request], service: str | Service | None, *, progress:
     :param progress: what a progress bar is called; none without it.
     :returns: an answer for each request, in their order. A request that fails has an ``error`` and raises nothing;
         after :data:`PATIENCE` failures in a row the rest is not asked, and has the last error.
-    :raises ModelError: when the service cannot be asked at all: no such name, no client, no address, no key.
+    :raises ModelError: when the service cannot be asked at all: no such name, no address, no key.
 
     >>> from memlab import llm
     >>> from pydantic import BaseModel
@@ -56,12 +63,12 @@ def ask(requests: Sequence[Request], service: str | Service | None, *, progress:
 def check(service: str | Service | None) -> None:
     """See that a service can be asked, before work begins that needs its answers.
 
-    :raises ModelError: for no such name, no client, no address or no key.
+    :raises ModelError: for no such name, no address or no key.
     """
-    if (chosen := _chosen(service)) is not None:
-        from memlab.llm import wire
+    from memlab.llm.client import Client
 
-        wire.client(chosen, limit=MAX_BYTES)
+    if (chosen := _chosen(service)) is not None:
+        Client(chosen, limit=MAX_BYTES)
 
 
 def cost(answers: Sequence[Answer], service: str | Service | None) -> dict[str, float | None]:
@@ -106,37 +113,22 @@ def _recorded(request: Request, row: dict[str, Any] | None) -> Answer | None:
         value = request.shape.model_validate_json(json.dumps(row["answer"]))
     except ValidationError:
         return None
-    tokens = row["tokens"]
-    return Answer(
-        value, tokens=counts(*tokens) if isinstance(tokens, list) and len(tokens) == 2 else (0, 0), recorded=True
-    )
-
-
-def _record(service: Service, request: Request, answer: Answer) -> None:
-    """Append an answer to the service's file; a disk that is full costs the recording, not the answer."""
-    if not service.record or answer.value is None:
-        return
-    row = {"task": request.task, "version": request.version, "key": request.key}
-    try:
-        recording.append(
-            Path(service.record), row | {"answer": answer.value.model_dump(mode="json"), "tokens": answer.tokens}
-        )
-    except OSError as error:
-        warnings.warn(f"{service.record} cannot be written ({error.strerror}): answers are not recorded", stacklevel=2)
+    tokens = row["tokens"] if isinstance(row["tokens"], list) and len(row["tokens"]) == 2 else (0, 0)
+    return Answer(value, tokens=counts(*tokens), recorded=True)
 
 
 def _fresh(new: Mapping[str, Request], service: Service, progress: str) -> dict[str, Answer]:
     """Ask a service for what is not recorded, and record each answer as it comes."""
-    from memlab.llm import exchange, wire
+    from memlab.llm.client import Client, run
 
-    client = wire.client(service, limit=MAX_BYTES)
+    client = Client(service, limit=MAX_BYTES)
     answers: dict[str, Answer] = {}
     failures: list[Answer] = []  # the last ones in a row
 
     async def worker() -> None:
         for key, request in waiting:
             if len(failures) < PATIENCE:
-                answers[key] = await exchange.exchange(client, service, request)
+                answers[key] = await _answer(client, request)
                 failures[:] = [] if answers[key].value is not None else [*failures, answers[key]]
                 _record(service, request, answers[key])
             else:
@@ -149,5 +141,55 @@ def _fresh(new: Mapping[str, Request], service: Service, progress: str) -> dict[
 
     waiting = iter(new.items())
     with tqdm(total=len(new), unit="answer", desc=progress, disable=not progress) as bar:
-        wire.run(workers)
+        run(workers)
     return answers
+
+
+async def _answer(client: Client, request: Request) -> Answer:
+    """Ask once, and once more where the answer does not fit; whatever comes back, this raises nothing."""
+    from memlab.llm.client import NoAnswerError
+
+    service, begun, tokens = client.service, time.perf_counter(), (0, 0)
+    limit = service.timeout * (service.max_retries + ATTEMPTS)
+    answer = Answer(None)
+    try:
+        if service.max_input and len(request.prompt) > service.max_input:
+            long = f"the prompt has {len(request.prompt):,} characters, max_input allows {service.max_input:,}"
+            raise NoAnswerError(long)
+        async with asyncio.timeout(limit):
+            body = _body(service, request)
+            for _ in range(ATTEMPTS):
+                answer, text = read(await client.post("/chat/completions", body), request.shape, key=client.key)
+                tokens = tokens[0] + answer.tokens[0], tokens[1] + answer.tokens[1]
+                if answer.value is not None:
+                    break
+                again = f"That does not fit: {answer.error}. Answer again, with JSON of the schema and nothing else."
+                shown = {"role": "assistant", "content": text[:SHOWN_CHARS]}
+                body["messages"] = [*request.messages, shown, {"role": "user", "content": again}]
+        failure = f"the answer does not fit {request.shape.__name__} ({answer.error})"
+    except TimeoutError:
+        failure = f"no answer within {limit:g} s"
+    except NoAnswerError as error:
+        failure = str(error)
+    line = "" if answer.value is not None else client.error(failure)
+    return Answer(answer.value, line, tokens, time.perf_counter() - begun)
+
+
+def _body(service: Service, request: Request) -> dict[str, Any]:
+    """Make what is sent: the schema goes with it, for servers that hold the model to it."""
+    shape = {"name": request.shape.__name__, "schema": request.shape.model_json_schema(), "strict": True}
+    body = {"model": service.model, "messages": request.messages, "temperature": 0, "seed": 0}
+    body |= {"response_format": {"type": "json_schema", "json_schema": shape}}
+    return body if service.max_output is None else body | {"max_tokens": service.max_output}
+
+
+def _record(service: Service, request: Request, answer: Answer) -> None:
+    """Append an answer to the service's file; a disk that is full costs the recording, not the answer."""
+    if not service.record or answer.value is None:
+        return
+    row = {"task": request.task, "version": request.version, "key": request.key}
+    row |= {"answer": answer.value.model_dump(mode="json"), "tokens": answer.tokens}
+    try:
+        recording.append(Path(service.record), row)
+    except OSError as error:
+        warnings.warn(f"{service.record} cannot be written ({error.strerror}): answers are not recorded", stacklevel=2)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
 from memlab.errors import ModelError
-from memlab.llm.service import Service, redact, where
+from memlab.llm.reply import fault
+from memlab.llm.service import Service
 
 # What one request holds: servers refuse bodies that are much larger.
 BATCH_TEXTS = 64
@@ -34,20 +35,24 @@ def embeddings(service: Service, texts: Sequence[str]) -> np.ndarray:
     :raises ModelError: when the service cannot be asked, fails after its retries, or answers with missing rows, rows
         of different width or numbers that are not finite.
     """
+    from memlab.llm.client import Client, NoAnswerError, run
+
     if not texts:
         return np.empty((0, 0), dtype=np.float32)
-    from memlab.llm import wire
-
-    client = wire.client(service, limit=MAX_BYTES)
+    client = Client(service, limit=MAX_BYTES)
 
     async def ask() -> list[np.ndarray]:
         async with client:
-            return [_vectors(service, await _embed(client, service, batch), len(batch)) for batch in batches(texts)]
+            # Plain floats: base64 is not understood by every server.
+            asked = ({"model": service.model, "input": part, "encoding_format": "float"} for part in batches(texts))
+            return [_vectors(await client.post("/embeddings", body), len(body["input"])) for body in asked]
 
-    parts = wire.run(ask)
-    widths = {part.shape[1] for part in parts}
-    if len(widths) > 1:
-        raise ModelError(f"{where(service)} gave vectors of widths {sorted(widths)}; expected one: is it one model?")
+    try:
+        parts = run(ask)
+    except NoAnswerError as error:
+        raise ModelError(client.error(f"no embeddings of {len(texts)} texts: {error}")) from None
+    if len(widths := {part.shape[1] for part in parts}) > 1:
+        raise ModelError(f"{service} gave vectors of widths {sorted(widths)}; expected one: is it one model?")
     return np.concatenate(parts)
 
 
@@ -70,38 +75,20 @@ def batches(texts: Sequence[str]) -> Iterator[list[str]]:
         yield batch
 
 
-async def _embed(client: Any, service: Service, batch: list[str]) -> bytes:
-    from memlab.llm import wire
-
-    sent = [text.encode("utf-8", "replace").decode() for text in batch]
-    try:
-        # Plain floats: the client's own default, base64, is not understood by every server.
-        raw = await client.embeddings.with_raw_response.create(model=service.model, input=sent, encoding_format="float")
-        return raw.http_response.content
-    except wire.OpenAIError as error:
-        failure = redact(client.api_key, wire.explain(error))
-    # Outside the handler, so that no chained exception shows the request with its key.
-    raise ModelError(f"{where(service)} failed on {len(batch)} texts: {failure}")
-
-
-def _vectors(service: Service, body: bytes, n: int) -> np.ndarray:
+def _vectors(body: bytes, n: int) -> np.ndarray:
     """Read n vectors off an answer, in the order of the request; some servers leave the index out."""
+    from memlab.llm.client import NoAnswerError
+
     try:
         rows = _Vectors.model_validate_json(body).data
+        with np.errstate(over="ignore"):
+            vectors = np.array([row.embedding for row in rows], dtype=np.float32)
     except ValidationError as error:
-        # Never the answer itself, which may echo the request with its key.
-        wrong = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        place = ".".join(map(str, wrong["loc"])) or "the answer"
-        raise ModelError(f"{where(service)} answered no embeddings ({place}: {wrong['msg']})") from None
+        raise NoAnswerError(fault(error)) from None
+    except ValueError:
+        raise NoAnswerError("vectors of different widths in one answer") from None
     order = [i if row.index is None else row.index for i, row in enumerate(rows)]
-    widths = {len(row.embedding) for row in rows}
-    if sorted(order) != list(range(n)) or len(widths) != 1:
-        raise ModelError(
-            f"{where(service)} gave {len(rows)} vectors of widths {sorted(widths)[:8]} and indexes {order[:8]} for {n} "
-            "texts; expected one vector for each text, all of one width"
-        )
-    with np.errstate(over="ignore"):
-        vectors = np.array([rows[i].embedding for i in np.argsort(order)], dtype=np.float32)
-    if not np.isfinite(vectors).all():
-        raise ModelError(f"{where(service)} gave a vector with infinity; expected finite numbers")
-    return vectors
+    if sorted(order) != list(range(n)) or not np.isfinite(vectors).all():
+        wrong = f"{len(rows)} vectors with indexes {order[:8]}"
+        raise NoAnswerError(f"{wrong}; expected {n} of finite numbers")
+    return vectors[np.argsort(order)]

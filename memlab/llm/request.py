@@ -37,10 +37,9 @@ class Request:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The chat messages; a character that has no UTF-8 becomes a question mark."""
+        """The chat messages."""
         texts = {"system": self.system, "user": self.prompt}
-        clean = {role: text.encode("utf-8", "replace").decode() for role, text in texts.items()}
-        return [{"role": role, "content": text} for role, text in clean.items() if text]
+        return [{"role": role, "content": text} for role, text in texts.items() if text]
 
 
 @dataclass(frozen=True)
@@ -76,9 +75,3 @@ def unanswered(answers: Sequence[Answer], what: str) -> str:
     counted = f"{len(errors):,} of {len(answers):,} {what} came from no model ({errors[0]})"
     advice = "" if errors[0].startswith("service") else '; service="NAME" or --service NAME asks one'
     return counted + advice
-
-
-def counts(read: Any, written: Any) -> tuple[int, int]:
-    """Take two counts of tokens; what is no sensible count is 0."""
-    sensible = [n if isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 2**40 else 0 for n in (read, written)]
-    return sensible[0], sensible[1]

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import re
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from memlab.errors import ModelError
-
-# Sent where a service has no key: the client insists on one.
-NO_KEY = "none"
 
 
 @dataclass(frozen=True)
@@ -32,8 +28,8 @@ class Service:
     :param concurrency: requests under way at once.
 
     >>> from memlab.llm import Service
-    >>> Service("local", "http://127.0.0.1:8080/v1", "qwen").api_key_env is None
-    True
+    >>> str(Service("local", "http://127.0.0.1:8080/v1", "qwen"))
+    "service 'local' (http://127.0.0.1:8080/v1, model 'qwen')"
     """
 
     name: str
@@ -50,7 +46,11 @@ class Service:
     input_price: float | None = None
     output_price: float | None = None
     concurrency: int = 4
-    cache: str | None = None  # of llm.answers alone; goes with it
+
+    def __str__(self) -> str:
+        """Name it in a message, without what an address may carry besides the host: user, password, query."""
+        address = re.sub("//[^/]*@", "//", re.split("[?#]", self.base_url)[0])
+        return f"service {self.name!r} ({address}, model {self.model!r})"
 
 
 def configured(name: str | None = None) -> Service:
@@ -72,34 +72,3 @@ def configured(name: str | None = None) -> Service:
         f"{asked} (the settings have {names}); write in {FILE}: [llm.services.{name or 'NAME'}] "
         'with base_url = "http://127.0.0.1:8080/v1" and model = "the model there"; or use what needs no model'
     )
-
-
-def api_key(service: Service) -> str:
-    """Read the key of a service from its environment variable.
-
-    :raises ModelError: when the variable is not set or holds what no header can carry; never shows the key.
-    """
-    if service.api_key_env is None:
-        return NO_KEY
-    key = os.environ.get(service.api_key_env, "").strip()
-    if not key or not (key.isascii() and key.isprintable()):
-        wrong = "holds a character that no key has" if key else "is not set"
-        raise ModelError(
-            f"service {service.name!r} takes its key from the environment variable {service.api_key_env}, which "
-            f"{wrong}; set it, or leave api_key_env out for a server without keys"
-        )
-    return key
-
-
-def where(service: Service) -> str:
-    """Name a service in a message, without what an address may carry besides the host: user, password, query."""
-    url = urlsplit(service.base_url)
-    return (
-        f"service {service.name!r} ({url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}, model {service.model!r})"
-    )
-
-
-def redact(key: str, text: str) -> str:
-    """Make one line of a text: the key taken out first, then shortened; a server may echo anything."""
-    shown = " ".join((text if key == NO_KEY else text.replace(key, "***")).split())
-    return shown if len(shown) <= 400 else shown[:399] + "…"

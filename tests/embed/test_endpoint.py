@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -17,8 +16,6 @@ from llama_server import llama_server
 from memlab import ModelError
 from memlab.embed import Encoder, load
 from memlab.llm import Service
-
-pytestmark = pytest.mark.skipif(not find_spec("openai"), reason="the extra memlab[llm] is not installed")
 
 DIM = 8
 

@@ -31,8 +31,9 @@ def send(status: int, body: Any, **headers: str) -> Mode:
 
     def mode(handler: Handler, request: dict) -> None:
         handler.send_response(status)
-        for name, value in {"Content-Type": "application/json", "Retry-After-Ms": "10", **headers}.items():
-            handler.send_header(name.replace("_", "-"), value)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        for name, value in {"Content-Type": "application/json", "Retry-After": "0.01", **named}.items():
+            handler.send_header(name, value)
         handler.send_header("Content-Length", str(len(data)))
         handler.end_headers()
         handler.wfile.write(data)

@@ -13,25 +13,17 @@ from memlab.language.tokens import plain, without
 @pytest.mark.parametrize(
     ("text", "values"),
     [
-        ("on May 3rd Mel paid $1,250 for twenty-five cups in Oslo", ["05-03", "1250", "25", "mel", "oslo"]),
-        ("May I go?", ["may"]),
+        ("on May 3rd Mel paid $1,250 for twenty-five cups in Oslo", ["05-03", "1250", "25"]),
+        ("May I go?", []),
         ("two hundred and fifty of them", ["250"]),
         ("We ran 12 marathons, 2023 was good", ["12", "2023"]),
-        ("Ann’s on the 3rd floor", ["3", "ann"]),
+        ("Ann’s on the 3rd floor", ["3"]),
         ("7/5/2023", ["2023-07-05"]),
         ("", []),
     ],
 )
 def test_values_of_a_text(text, values):
-    assert [mention.value for mention in mentions(text)][: len(values)] == values
-
-
-def test_a_capital_that_opens_a_sentence_says_nothing():
-    assert {m.text: m.opens for m in mentions("Then Joe left. Painting helps.") if m.kind == "name"} == {
-        "Then": True,
-        "Joe": False,
-        "Painting": True,
-    }
+    assert [mention.value for mention in mentions(text)] == values
 
 
 _PIECES = ["May", "3rd,", "2023", "two", "hundred", "Mel’s", "$1,250.50", "½", ".", "last", "Friday"]

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.language.questions import FORMS, aggregation, question_form
+from memlab.language.shapes import OF_ASSISTANT, ORDER, SUMMARY
 
 EXAMPLES = [
     ("How many different doctors did I visit?", "how many", True),
@@ -71,6 +72,25 @@ def test_forms(text, form, counted):
 def test_forms_are_what_is_given():
     texts = [text for text, _, _ in EXAMPLES]
     assert set(pl.DataFrame({"text": texts}).select(question_form())["form"]) == set(FORMS)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        (ORDER, "In what order did I tell you of my four aches?", True),
+        (ORDER, "Which came first, which next: the fall, the cough?", True),
+        (ORDER, "What did I order?", False),
+        (SUMMARY, "Sum up how the move went.", True),
+        (SUMMARY, "How did the novel develop?", True),
+        (SUMMARY, "What was the sum in the end?", False),
+        (OF_ASSISTANT, "Which hotel did you recommend?", True),
+        (OF_ASSISTANT, "What was the third title on the list you gave me?", True),
+        (OF_ASSISTANT, "Can you tell me where I live?", False),
+        (OF_ASSISTANT, "Which hotel did I book?", False),
+    ],
+)
+def test_what_a_question_is_after(pattern, text, expected):
+    assert pl.Series([text]).str.contains(pattern).item() is expected
 
 
 @settings(max_examples=15, deadline=None)

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab.language.tokens import WORD, key, keyed, stem, stems, tokens, words
+from memlab.language.tokens import key, stem, tokens, words
 
 TEXTS = st.text(alphabet=st.sampled_from("abZé19 .,'’-_\n!%$ß漢कि") | st.characters(), max_size=60)
 
@@ -39,13 +38,6 @@ def test_places_hold_the_words_and_leave_no_letter_out(text):
 
 
 @settings(deadline=None)
-@given(st.text(alphabet=st.sampled_from("abZé19 .,'’-_\n!%$ß漢कि"), max_size=60))
-def test_a_column_is_read_in_the_same_way(text):
-    column = pl.DataFrame({"text": [text]}).select(word=pl.col("text").str.extract_all(WORD)).explode("word")
-    assert column.drop_nulls().select(keyed(pl.col("word")))["word"].to_list() == words(text)
-
-
-@settings(deadline=None)
 @given(TEXTS)
 def test_comparing_forms_are_their_own(text):
     assert all(key(word) == word for word in words(text) if not word.endswith("'s"))
@@ -54,11 +46,3 @@ def test_comparing_forms_are_their_own(text):
 def test_stems():
     assert stem(["doctors", "visited", "moving"]) == ["doctor", "visit", "move"]
     assert stem(["Ärzte".lower()], "de") == ["arzt"]
-    assert stems(pl.Series(["dogs", "dog", "dogs"])).to_list() == ["dog"] * 3
-    assert stems(pl.Series([], dtype=pl.String)).to_list() == []
-
-
-@settings(deadline=None)
-@given(st.lists(st.text(alphabet="abcdefgs'ingedly", min_size=1), max_size=8))
-def test_a_column_is_stemmed_as_a_list(words):
-    assert stems(pl.Series(words, dtype=pl.String)).to_list() == stem(words)

@@ -8,7 +8,6 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,8 +18,6 @@ from pydantic import BaseModel, ConfigDict
 
 from memlab import DataError, ModelError, llm
 from memlab.llm import Answer, Request, Service, recording
-
-pytestmark = pytest.mark.skipif(not find_spec("openai"), reason="the extra memlab[llm] is not installed")
 
 
 class Length(BaseModel):
@@ -70,8 +67,9 @@ def test_what_is_sent_is_the_prompt_the_shape_and_nothing_that_was_not_named(
     assert headers["authorization"] == f"Bearer {KEY}"
     assert headers["accept-encoding"] == "identity"
     assert "leak" not in str(headers)
-    llm.ask([request()], server.service(api_key_env=None, max_output=None))
-    assert "leak" not in str(server.headers[1])
+    server.modes = [send(200, completion('{"n": 1}'), Set_Cookie="leak=1; Path=/")]
+    llm.ask([request("b"), request("c")], server.service(api_key_env=None, max_output=None, concurrency=1))
+    assert "leak" not in str(server.headers[1:])
     assert "max_tokens" not in server.requests[1]
 
 
@@ -98,7 +96,7 @@ def test_passing_faults_are_retried(server: ModelServer, fault: Any) -> None:
 
 
 def test_a_service_that_says_when_is_asked_then(server: ModelServer) -> None:
-    server.modes = [send(429, {}, Retry_After="1", Retry_After_Ms=""), fitting]
+    server.modes = [send(429, {}, Retry_After="1"), fitting]
     begun = time.monotonic()
     assert llm.ask([request()], server.service())[0].value == Length(n=1)
     assert time.monotonic() - begun >= 1
@@ -183,8 +181,24 @@ def test_a_service_that_cannot_be_asked_is_an_error(
     with pytest.raises(ModelError, match=word) as caught:
         llm.ask([request()], server.service(**changes))
     assert KEY not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_service_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(ModelError, match=r"\[llm.services.nobody\]"):
         llm.ask([request()], "nobody")
+    table = '[llm.services.{0}]\nbase_url = "http://127.0.0.1:1/v1"\nmodel = "m-{0}"\n'
+    Path("memlab.toml").write_text(table.format("lab"))
+    assert llm.configured() == llm.configured("lab") == Service("lab", "http://127.0.0.1:1/v1", "m-lab")
+    Path("memlab.toml").write_text(table.format("lab") + table.format("two") + "max_output = 9\n")
+    assert llm.configured("two").max_output == 9
+    with pytest.raises(ModelError, match="lab, two"):
+        llm.configured()
+
+
+def test_an_address_that_nobody_can_read_is_one_line(server: ModelServer) -> None:
+    (answer,) = llm.ask([request()], server.service(base_url="http://[::1/v1", max_retries=0))
+    assert answer.error.startswith("service 'lab' (http://[::1/v1")
 
 
 def test_a_prompt_that_is_too_long_is_not_cut(server: ModelServer) -> None:

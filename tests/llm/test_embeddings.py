@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import traceback
 from collections.abc import Iterator
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -17,8 +14,6 @@ from model_server import KEY, KEY_ENV, SLOW, UNUSABLE, ModelServer, fitting, run
 
 from memlab import ModelError, llm
 from memlab.llm import Service, batches, embeddings
-
-pytestmark = pytest.mark.skipif(not find_spec("openai"), reason="the extra memlab[llm] is not installed")
 
 
 @pytest.fixture
@@ -111,14 +106,3 @@ def test_what_an_address_may_hide_is_not_shown() -> None:
     with pytest.raises(ModelError, match=r"\(http://127\.0\.0\.1:9/v1, model 'm'\)") as caught:
         embeddings(hidden, ["a"])
     assert KEY not in str(caught.value)
-
-
-def test_without_the_extra_the_error_names_the_command() -> None:
-    code = (
-        "import sys; sys.modules['openai'] = None\n"
-        "from memlab import ModelError, llm\n"
-        "try: llm.embeddings(llm.Service('s', 'http://127.0.0.1:9/v1', 'm'), ['a'])\n"
-        "except ModelError as error: print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert 'pip install "memlab[llm]"' in done.stdout

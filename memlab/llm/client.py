@@ -1,0 +1,109 @@
+"""Requests to a service over HTTP: retries, a deadline, a size, one origin, and no header that was not asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any, TypeVar
+
+import httpx
+from anyio.from_thread import start_blocking_portal
+
+from memlab.errors import ModelError
+from memlab.llm.service import Service
+
+RETRIED = (408, 409, 429)  # and 5xx
+LONGEST_PAUSE = 60.0  # seconds, whatever a server asks for
+
+Result = TypeVar("Result")
+
+
+class NoAnswerError(Exception):
+    """A request has no answer; the text says why, and may quote what the server sent."""
+
+
+class Client:
+    """A connection to a service; use it with ``async with``.
+
+    :param limit: bytes of one answer that are read; a longer one is an error.
+    :raises ModelError: when the address is none, or the key's variable is not set or holds what no header can carry.
+    """
+
+    def __init__(self, service: Service, *, limit: int) -> None:
+        if not service.base_url.lower().startswith(("http://", "https://")):
+            raise ModelError(f"{service}: base_url is no address; expected http://… or https://…")
+        name = service.api_key_env
+        self.key = os.environ.get(name, "").strip() if name else ""
+        if name and not (self.key and self.key.isascii() and self.key.isprintable()):
+            wrong = "holds a character that no key has" if self.key else "is not set"
+            raise ModelError(
+                f"service {service.name!r} takes its key from the environment variable {name}, which {wrong}; set it, "
+                "or leave api_key_env out for a server without keys"
+            )
+        headers = {"Accept-Encoding": "identity", "Content-Type": "application/json", "User-Agent": "memlab"}
+        headers |= {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        self.service, self._limit = service, limit
+        # No proxy of the environment and no cookies; the deadline is that of a whole answer, see `post`.
+        cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+        self._http = httpx.AsyncClient(headers=headers, cookies=cookies, trust_env=False, timeout=None)
+
+    async def post(self, path: str, body: dict[str, Any]) -> bytes:
+        """Post JSON and give the bytes of the answer; a character that has no UTF-8 is sent as a question mark.
+
+        :raises NoAnswerError: when there is none after the retries of the service.
+        """
+        content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        failure = ""
+        for attempt in range(self.service.max_retries + 1):
+            pause = min(0.5 * 2**attempt, 8.0)
+            try:
+                async with asyncio.timeout(self.service.timeout):
+                    response, answer = await self._attempt(path, content)
+            except TimeoutError:
+                failure = f"no whole answer within {self.service.timeout:g} s"
+            except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+                failure = f"{type(error).__name__}: {error}"
+            else:
+                if response.is_success:
+                    return answer
+                failure = f"HTTP {response.status_code}: {answer.decode('utf-8', 'replace')}"
+                if response.status_code not in RETRIED and not response.is_server_error:
+                    break
+                with suppress(ValueError):
+                    pause = min(max(0.0, float(response.headers.get("retry-after", ""))), LONGEST_PAUSE)
+            if attempt < self.service.max_retries:
+                await asyncio.sleep(pause)
+        raise NoAnswerError(failure)
+
+    async def _attempt(self, path: str, content: bytes) -> tuple[httpx.Response, bytes]:
+        """Read one answer whole, as the bytes that came: nothing is decompressed, no redirect is followed."""
+        async with self._http.stream("POST", self.service.base_url.rstrip("/") + path, content=content) as response:
+            if response.is_redirect:
+                raise NoAnswerError(f"HTTP {response.status_code}: redirects are not followed; correct base_url")
+            body = bytearray()
+            async for part in response.aiter_raw():
+                body += part
+                if len(body) > self._limit:
+                    raise NoAnswerError(f"the answer has more than {self._limit:,} bytes")
+        return response, bytes(body)
+
+    def error(self, failure: str) -> str:
+        """Say in one line what failed: the key taken out first, then shortened; a server may echo anything."""
+        shown = " ".join((failure.replace(self.key, "***") if self.key else failure).split())
+        return f"{self.service}: {shown if len(shown) <= 400 else shown[:399] + '…'}"
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._http.aclose()
+
+
+def run(function: Callable[[], Awaitable[Result]]) -> Result:
+    """Run a coroutine function to its end, in a notebook's running loop too; an interrupt cancels it."""
+    with start_blocking_portal() as portal:
+        return portal.call(function)
