@@ -1,6 +1,6 @@
 """Questions in conversations: made to stand alone, given a context, answered and judged.
 
-- ``messages``: histories in several forms. ``gate``, ``rewriting``, ``fallback``: follow-ups made to stand alone.
+- ``messages``: histories in several forms. ``rewriting``: follow-ups made to stand alone.
 - ``memory``: what a conversation has in play, and a bias towards it. ``buffer``: a rolling summary.
 - ``sources``, ``contexts``, ``tokens``: the context of a question within a budget of MiniLM tokens.
 - ``answers``: whether a context holds the answer. ``answering``: answers and verdicts of a model.

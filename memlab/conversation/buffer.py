@@ -10,9 +10,8 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from memlab import llm
-from memlab.conversation.fallback import content
-from memlab.conversation.gate import is_name
 from memlab.conversation.messages import Message
+from memlab.conversation.rewriting import content, is_name
 from memlab.language.sentences import sentences
 
 VERBATIM = 4
