@@ -1,8 +1,8 @@
 """Summaries of sessions, weeks, months and clusters of turns, and retrieval through them.
 
 Turns come in. ``sessions`` summarises each session, ``periods`` weeks and months of these, ``raptor`` clusters of
-turns, layer by layer. ``asking`` says what a model is asked and what of its answer counts, ``writing`` asks it, and
-``extractive`` picks sentences where it does not answer; ``nodes`` makes the rows. ``tree`` searches through them,
+turns, layer by layer. ``asking`` says what a model is asked and what of its answer counts, ``writing`` asks it and
+makes the rows, and ``extractive`` picks sentences where it does not answer. ``tree`` searches through them,
 ``digest`` prints one.
 """
 

@@ -12,9 +12,8 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.records import Summary, frame
 from memlab.summaries.asking import PERIOD, Group
-from memlab.summaries.nodes import above, framed, items
 from memlab.summaries.sessions import summarize
-from memlab.summaries.writing import Row, Writer, write
+from memlab.summaries.writing import Row, Writer, above, framed, items, write
 
 
 def rollup(

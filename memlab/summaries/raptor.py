@@ -15,8 +15,7 @@ from memlab.embed import Encoder, load
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError
 from memlab.summaries.asking import CLUSTER, Group
-from memlab.summaries.nodes import above, framed, items, leaves
-from memlab.summaries.writing import Row, Writer, write
+from memlab.summaries.writing import Row, Writer, above, framed, items, leaves, write
 
 FEW, LAYERS, CHUNK = 8, 5, 5
 GROUPS = "groups"

@@ -6,8 +6,7 @@ import polars as pl
 
 from memlab.records import Summary, schema
 from memlab.summaries.asking import SESSION, Group
-from memlab.summaries.nodes import items, leaves, with_topics
-from memlab.summaries.writing import Writer, write
+from memlab.summaries.writing import Writer, items, leaves, with_topics, write
 
 
 def summarize(turns: pl.DataFrame, *, service: Writer = None, language: str = "en") -> pl.DataFrame:

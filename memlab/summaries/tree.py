@@ -16,10 +16,9 @@ from memlab.retrieve import Bench
 from memlab.retrieve.arrays import cosines, starts
 from memlab.retrieve.bench import once
 from memlab.retrieve.ranking import placed
-from memlab.summaries.nodes import NODES
 from memlab.summaries.periods import rollup
 from memlab.summaries.raptor import Tree, grow
-from memlab.summaries.writing import unwritten
+from memlab.summaries.writing import NODES, unwritten
 
 OVER = ("weeks", "clusters", "both")
 
