@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
+import warnings
 from collections.abc import Callable
 from functools import partial
 
@@ -32,6 +33,7 @@ def main() -> None:
         with contextlib.suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
         stream.write = partial(_write, stream.write)  # type: ignore[method-assign]
+    warnings.formatwarning = lambda message, *_, **__: f"memlab: {one_line(str(message))}\n"
     try:
         app()
     except MemlabError as error:

@@ -36,7 +36,8 @@ def rollup(
     wanted = service or place.chosen.index.service
     by = None if wanted == summaries.EXTRACTIVE else wanted
     turns = place.store.turns(place.dataset, scopes=[place.scope])
-    node = summaries.period(turns, kind, day.date(), summaries=rows, tz=tz, service=by)
+    language = place.store.datasets().filter(name=place.dataset)["language"].item() or "en"
+    node = summaries.period(turns, kind, day.date(), summaries=rows, tz=tz, service=by, language=language)
     typer.echo(summaries.to_markdown(node.row(0, named=True), tz=tz))
     no_model = "no model was asked: these are sentences of the conversation; --service NAME asks one"
     if line := summaries.unwritten(node, "summaries") if by else no_model:

@@ -1,7 +1,7 @@
 """Questions in conversations: made to stand alone, given a context, answered and judged.
 
-- ``messages``: histories in several forms. ``gate``, ``rewriting``, ``fallback``: follow-ups made to stand alone.
-- ``memory``: what a conversation has in play, and a bias towards it. ``buffer``: a rolling summary.
+- ``messages``: histories in several forms. ``rewriting``: follow-ups made to stand alone.
+- ``memory``: what a conversation has in play, a bias towards it, and a rolling buffer of messages.
 - ``sources``, ``contexts``, ``tokens``: the context of a question within a budget of MiniLM tokens.
 - ``answers``: whether a context holds the answer. ``answering``: answers and verdicts of a model.
 - ``measure``: follow-ups with known answers, and rewrites against those of people.
@@ -9,10 +9,9 @@
 
 from memlab.conversation.answering import answer, judge
 from memlab.conversation.answers import holding, holds
-from memlab.conversation.buffer import RollingBuffer, extend
 from memlab.conversation.contexts import Budget, Contexts, assemble
 from memlab.conversation.measure import follow_ups, score
-from memlab.conversation.memory import SessionMemory, bias, remember
+from memlab.conversation.memory import RollingBuffer, SessionMemory, bias, extend, remember
 from memlab.conversation.messages import Message, messages, read_history
 from memlab.conversation.rewriting import rewrite
 from memlab.conversation.sources import gather

@@ -66,9 +66,6 @@ _KINDS = {
 }
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=600)]
 _Reason = Annotated[str, StringConstraints(strip_whitespace=True, max_length=300)]
-_FIELDS: dict[str, Any] = {
-    "answer": pl.String(), "known": pl.Boolean(), "correct": pl.Boolean(), "met": pl.String(), "reason": pl.String(),
-}  # fmt: skip
 
 
 class Reply(BaseModel, extra="forbid"):
@@ -129,12 +126,13 @@ def judge(questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Se
     :returns: ``query_id``, ``rubric`` (a key of :data:`RUBRICS`, or ``points``), ``score`` from 0 to 1, ``correct`` and
         ``reason`` (null where not judged), and ``error``, ``seconds`` and tokens as :func:`answer` gives them.
     """
-    points = "rubric" if "rubric" in questions.columns else pl.lit(None, pl.List(pl.String)).alias("rubric")
-    about = questions.select("query_id", "abstention", points, gold="answer", question="text", kind=rubrics(questions))
-    about = about.rename({"rubric": "points", "kind": "rubric"})
+    points = pl.col("rubric") if "rubric" in questions.columns else pl.lit(None, pl.List(pl.String))
     pointed = pl.col("points").list.len().fill_null(0) > 0
-    rows = answered.select("query_id", "answer").join(about, on="query_id", how="left", maintain_order="left")
-    rows = rows.with_columns(rubric=pl.when(pointed).then(pl.lit("points")).otherwise("rubric"))
+    about = questions.select("query_id", "abstention", gold="answer", question="text", points=points)
+    kind = pl.when(pointed).then(pl.lit("points")).otherwise(rubrics(questions))
+    rows = answered.select("query_id", "answer").join(
+        about.with_columns(rubric=kind), on="query_id", how="left", maintain_order="left"
+    )
     there = rows.filter(pl.col("answer").is_not_null())
     whole = there.filter(~pointed & (pl.col("gold").is_not_null() | pl.col("abstention")))
     verdicts = _asked(whole["query_id"], [_case(row) for row in whole.iter_rows(named=True)], service, Verdict)
@@ -196,11 +194,11 @@ def _asked(
 ) -> pl.DataFrame:
     """Ask, and give the fields of the answers, or why there is none, with what each cost."""
     answers = llm.ask(requests, service, progress=requests[0].task if len(requests) > 32 else "")
-    names = [name for name in _FIELDS if name in shape.model_fields]
+    types = {name: field.annotation for name, field in shape.model_fields.items()}
+    fields: Any = {name: pl.Boolean() if of is bool else pl.String() for name, of in types.items()}
+    costs = {"error": pl.String(), "seconds": pl.Float64(), "tokens_read": pl.Int64(), "tokens_written": pl.Int64()}
     rows = [
-        (*(getattr(each.value, name, None) for name in names), each.error, each.seconds, *each.tokens)
+        (*(getattr(each.value, name, None) for name in fields), each.error, each.seconds, *each.tokens)
         for each in answers
     ]
-    costs = {"error": pl.String(), "seconds": pl.Float64(), "tokens_read": pl.Int64(), "tokens_written": pl.Int64()}
-    table = pl.DataFrame(rows, {name: _FIELDS[name] for name in names} | costs, orient="row")
-    return table.select(ids.alias("query_id"), pl.all())
+    return pl.DataFrame(rows, fields | costs, orient="row").select(ids.alias("query_id"), pl.all())

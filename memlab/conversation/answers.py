@@ -69,6 +69,12 @@ class Answer(NamedTuple):
     kind: str
     alternatives: tuple[tuple[Content, ...], ...] = ()
 
+    def stands_in(self, lines: Sequence[Content]) -> bool:
+        """Say whether all items of an alternative stand in lines, each in one."""
+        return self.kind not in UNMEASURABLE and any(
+            all(any(line.has(item) for line in lines) for item in items) for items in self.alternatives
+        )
+
 
 @lru_cache(maxsize=200_000)
 def read(text: str) -> Content:
@@ -135,14 +141,7 @@ def holds(context: str, answer: str | None) -> bool:
     >>> [holds(text, answer) for answer in ("1250 dollars", "2 lamps", "May 8, 2023", "1 May 2023", "two beds")]
     [True, True, True, False, False]
     """
-    return _holds(_lines(context), answer)
-
-
-def _holds(lines: Sequence[Content], answer: str | None) -> bool:
-    asked = gold(answer)
-    return asked.kind not in UNMEASURABLE and any(
-        all(any(line.has(item) for line in lines) for item in items) for items in asked.alternatives
-    )
+    return gold(answer).stands_in(_lines(context))
 
 
 def _lines(text: str) -> list[Content]:
@@ -165,23 +164,21 @@ def holding(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFrame) -> pl
         for) and ``n_tokens``.
     :raises DataError: for a question that a way of making contexts has none for.
     """
-    asked = questions.select("query_id", "question_type", answer=pl.when("abstention").then(None).otherwise("answer"))
-    kinds = pl.Series("answer_kind", [gold(text).kind for text in asked["answer"]], dtype=pl.String)
+    measured = pl.when(~pl.col("abstention")).then("answer")
+    golds = [gold(text) for text in questions.select(measured)["answer"]]
+    kinds = pl.Series("answer_kind", [each.kind for each in golds], dtype=pl.String)
+    asked = questions.select("query_id", "question_type", kinds)
     parts = []
     for name, made in contexts.items():
         if lacking := [column for column in ("query_id", "text") if column not in made.columns]:
             raise DataError(f"context {name!r} has no column {lacking[0]!r}; it needs query_id and text")
         sized = made if "n_tokens" in made.columns else counted(made)
-        rows = asked.with_columns(kinds).join(sized, on="query_id", how="left", maintain_order="left")
+        rows = asked.join(sized, on="query_id", how="left", maintain_order="left")
         if rows["text"].null_count():
             raise DataError(f"context {name!r} has none for question {rows.filter(pl.col('text').is_null())[0, 0]!r}")
-        given = rows["lines"].to_list() if "lines" in rows.columns else [None] * rows.height
-        lines = [
-            _lines(text) if each is None else [read(line) for line in each]
-            for text, each in zip(rows["text"], given, strict=True)
-        ]
-        there = [_holds(own, answer) for own, answer in zip(lines, rows["answer"], strict=True)]
-        held = pl.when(~pl.col("answer_kind").is_in(UNMEASURABLE)).then(pl.Series("holds", there, dtype=pl.Boolean))
-        columns = ("query_id", "question_type", "answer_kind", held, "n_tokens")
-        parts.append(rows.select(pl.lit(name).alias("context"), *columns))
+        read_lines = map(_lines, rows["text"]) if "lines" not in made.columns else (map(read, x) for x in rows["lines"])
+        there = [each.stands_in([*lines]) for each, lines in zip(golds, read_lines, strict=True)]
+        held = pl.when(~kinds.is_in(UNMEASURABLE)).then(pl.Series("holds", there, dtype=pl.Boolean)).alias("holds")
+        rows = rows.with_columns(held, context=pl.lit(name))
+        parts.append(rows.select("context", "query_id", "question_type", "answer_kind", "holds", "n_tokens"))
     return pl.concat(parts)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import polars as pl
 
 from memlab.conversation.sources import LINE
-from memlab.conversation.tokens import clean, minilm_tokens
+from memlab.conversation.tokens import clean, counted, minilm_tokens
 from memlab.errors import DataError
 from memlab.language.calendar import written
 from memlab.language.tokens import words
@@ -90,7 +90,8 @@ class _Line(NamedTuple):
     turns: list[str]
     at: datetime | None
     confidence: float | None
-    size: int = 0
+    size: int
+    head_size: int
     cut: bool = False
 
 
@@ -114,43 +115,33 @@ def assemble(lines: pl.DataFrame, *, query_ids: Sequence[str] | None = None, bud
     """
     if missing := [name for name in LINE if name not in lines.columns]:
         raise DataError(f"the lines have no column {missing[0]!r}; they need {', '.join(LINE)}")
-    offered = _offered(lines.select(LINE.names()).cast(LINE))
+    offered = dict[str, dict[str, list[_Line]]]()
+    for query, *row in _written(lines.select(LINE.names()).cast(LINE)).iter_rows():
+        line = _Line(*row)
+        offered.setdefault(query, {}).setdefault(line.source, []).append(line)
     ids = list(dict.fromkeys(lines["query_id"] if query_ids is None else query_ids))
     titles = dict(zip(TITLES, minilm_tokens([*TITLES.values()]).tolist(), strict=True))
-    made = [_fill(offered.get(query, {}), asdict(budget or Budget()), titles) for query in ids]
-    texts = [_shown(taken) for taken, _ in made]
-    under = [[f"{line.text} {line.head}".rstrip() for line in taken] for taken, _ in made]
-    shape = {"query_id": pl.String(), "text": pl.String(), "lines": pl.List(pl.String())}
-    whole = pl.DataFrame({"query_id": ids, "text": texts, "lines": under}, shape)
-    whole = whole.with_columns(n_tokens=pl.Series(minilm_tokens(texts), dtype=pl.Int64))
-    parts = [(query, *line) for query, (taken, _) in zip(ids, made, strict=True) for line in taken]
-    left = [(query, *row) for query, (_, rows) in zip(ids, made, strict=True) for row in rows]
+    made = {query: _fill(offered.get(query, {}), asdict(budget or Budget()), titles) for query in ids}
+    under = [[f"{line.text} {line.head}".rstrip() for line in taken] for taken, _ in made.values()]
+    texts = {"query_id": ids, "text": [_shown(taken) for taken, _ in made.values()], "lines": under}
+    parts = [(query, *line) for query, (taken, _) in made.items() for line in taken]
+    left = [(query, *row) for query, (_, rows) in made.items() for row in rows]
+    sizes = {"n_tokens": pl.Int64(), "head_size": pl.Int64(), "cut": pl.Boolean()}
     return Contexts(
-        whole,
-        pl.DataFrame(parts, {**LINE, "n_tokens": pl.Int64(), "cut": pl.Boolean()}, orient="row"),
+        counted(pl.DataFrame(texts, {"query_id": pl.String(), "text": pl.String(), "lines": pl.List(pl.String())})),
+        pl.DataFrame(parts, {**LINE, **sizes}, orient="row").drop("head_size"),
         pl.DataFrame(left, dict.fromkeys(("query_id", "source", "ref", "reason"), pl.String()), orient="row"),
     )
 
 
-def _offered(rows: pl.DataFrame) -> dict[str, dict[str, list[_Line]]]:
-    """Read lines: question → source → lines; each different text is counted once."""
-    read = [(query, _written(_Line(*row))) for query, *row in rows.iter_rows()]
-    texts = list(dict.fromkeys(text for _, line in read for text in (line.text, line.head)))
-    sizes = dict(zip(texts, minilm_tokens(texts).tolist(), strict=True))
-    offered: dict[str, dict[str, list[_Line]]] = {}
-    for query, line in read:
-        sized = line._replace(size=sizes[line.text])
-        offered.setdefault(query, {}).setdefault(line.source, []).append(sized)
-    return offered
-
-
-def _written(line: _Line) -> _Line:
-    """Write a line as it stands in a context: on one line, a fact with how sure it is and when it was said."""
-    text, head = clean(line.text or ""), clean(line.head or "")
-    if line.confidence is not None:
-        notes = [f"{line.confidence:.2f}", *([] if line.at is None else [written(line.at)])]
-        text = f"{text} ({', '.join(notes)})"
-    return line._replace(text=text, head=head)
+def _written(lines: pl.DataFrame) -> pl.DataFrame:
+    """Write lines as they stand in a context, a fact with how sure it is and when it was said; add their sizes."""
+    texts, heads = [], [clean(head or "") for head in lines["head"]]
+    for text, sure, at in lines.select("text", "confidence", "at").iter_rows():
+        note = "" if sure is None else f" ({sure:.2f})" if at is None else f" ({sure:.2f}, {written(at)})"
+        texts.append(clean(text or "") + note)
+    rows = lines.with_columns(text=pl.Series(texts, dtype=pl.String), head=pl.Series(heads, dtype=pl.String))
+    return counted(counted(rows).rename({"n_tokens": "size"}), "head")
 
 
 def shares(wanted: dict[str, int], needs: dict[str, int]) -> dict[str, int]:
@@ -173,37 +164,26 @@ def _fill(
     offered: dict[str, list[_Line]], wanted: dict[str, int], titles: dict[str, int]
 ) -> tuple[list[_Line], list[tuple[str, str, str]]]:
     """Take lines of every source while there is room; give them, and source, ref and reason of those left out."""
-    heads = {
-        head: int(minilm_tokens([head])[0]) for lines in offered.values() for head in {line.head for line in lines}
-    }
-    needs = {source: _need(offered.get(source, []), heads, titles[source]) for source in TITLES}
-    given, taken, left = shares(wanted, needs), list[_Line](), list[tuple[str, str, str]]()
-    spare = 0
+    needs = dict.fromkeys(TITLES, 0)
+    for source, lines in offered.items():
+        heads = {line.head: line.head_size for line in lines}
+        needs[source] = titles[source] + sum(heads.values()) + sum(line.size for line in lines)
+    given, taken, left, spare = shares(wanted, needs), list[_Line](), list[tuple[str, str, str]](), 0
     for source in FILLED:
         room, under, full = given[source] + spare, set[str](), False
         for line in offered.get(source, []):
+            around = line.head_size * (line.head not in under) + titles[source] * (not under)
             reason = NO_ROOM if full else _repeats(line, taken)
-            if not reason:
-                around = (heads[line.head] if line.head not in under else 0) + (0 if under else titles[source])
-                fitted = _fitted(line, room - around)
-                full = fitted is None or fitted.cut
-                if fitted is not None:
-                    taken.append(fitted._replace(size=fitted.size + around))
-                    under.add(line.head)
-                    room -= fitted.size + around
-                    continue
-                reason = NO_ROOM
-            left.append((source, line.ref, reason))
+            fitted = None if reason else _fitted(line, room - around)
+            full = full or (not reason and (fitted is None or fitted.cut))
+            if fitted is None:
+                left.append((source, line.ref, reason or NO_ROOM))
+                continue
+            taken.append(fitted._replace(size=fitted.size + around))
+            under.add(line.head)
+            room -= fitted.size + around
         spare = room
     return taken, left
-
-
-def _need(lines: list[_Line], heads: dict[str, int], title: int) -> int:
-    return (
-        sum(line.size for line in lines)
-        + sum(heads[head] for head in {line.head for line in lines})
-        + title * bool(lines)
-    )
 
 
 def _fitted(line: _Line, room: int) -> _Line | None:
@@ -224,13 +204,13 @@ def _fitted(line: _Line, room: int) -> _Line | None:
 def _repeats(line: _Line, taken: list[_Line]) -> str:
     """Say why a line would repeat what is there; empty where it would not."""
     quoted = {turn: other for other in taken if other.source in MESSAGES for turn in other.turns}
-    if line.source in MESSAGES:
-        if any(turn in quoted for turn in line.turns):
-            return TURN_THERE
-    elif line.turns and all(turn in quoted and not quoted[turn].cut for turn in line.turns):
-        told = frozenset[str]().union(*(_words(quoted[turn].text) for turn in line.turns))
+    own = [quoted[turn] for turn in line.turns if turn in quoted]
+    if line.source in MESSAGES and own:
+        return TURN_THERE
+    if own and len(own) == len(line.turns) and not any(other.cut for other in own):
         # A fact may say more than its turn in the same words: who "I" is.
-        if line.source != "facts" or told >= _words(line.text.rpartition(" (")[0]):
+        stated = line.text.rpartition(" (")[0] if line.source == "facts" else ""
+        if _words(stated) <= frozenset[str]().union(*(_words(other.text) for other in own)):
             return TURN_THERE
     return SIMILAR if any(similar(_words(line.text), _words(other.text)) for other in taken) else ""
 
@@ -256,12 +236,11 @@ def _shown(taken: list[_Line]) -> str:
     """Write a context down: sources from the most general to the newest, lines in order of time."""
     out: list[str] = []
     for source, title in TITLES.items():
-        own = [line for line in taken if line.source == source]
         # By heading within one time, so that no heading is written twice.
-        own.sort(key=lambda line: (line.at.timestamp(), line.head) if line.at else (0.0, line.head))
+        own = [line for line in taken if line.source == source]
+        own.sort(key=lambda line: (line.at.timestamp() if line.at else 0.0, line.head))
         out += [title] if own else []
-        head = ""
-        for line in own:
-            out += [line.head, line.text] if line.head and line.head != head else [line.text]
-            head = line.head
+        for line, before in zip(own, [None, *own], strict=False):
+            new = line.head and (before is None or line.head != before.head)
+            out += [line.head, line.text] if new else [line.text]
     return "\n".join(out)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from memlab.conversation.fallback import content
+from memlab.conversation.rewriting import content
 from memlab.errors import DataError
 from memlab.language.tokens import base
 

@@ -9,9 +9,6 @@ from typing import Any, NamedTuple
 
 from memlab.errors import DataError
 
-READ = 6
-"""Messages before a question that are read."""
-
 
 class Message(NamedTuple):
     """One message: who wrote it (``user`` or ``assistant``) and what."""

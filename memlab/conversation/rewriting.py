@@ -1,8 +1,9 @@
-"""Follow-up questions made to stand alone, so that they can be searched for."""
+"""Follow-up questions made to stand alone: which ones lean on what was said, and what is put back into them."""
 
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -11,14 +12,15 @@ import polars as pl
 from pydantic import BaseModel, Field
 
 from memlab import llm
-from memlab.conversation.fallback import appended, content
-from memlab.conversation.gate import is_name, signs
-from memlab.conversation.messages import READ, Message, messages
+from memlab.conversation.messages import Message, messages
 from memlab.errors import DataError
-from memlab.language.tokens import base, tokens
-from memlab.language.words import FINITE_AUXILIARIES, QUESTION_WORDS
+from memlab.language.tokens import Token, base, tokens
+from memlab.language.words import FINITE_AUXILIARIES, HE, QUESTION_WORDS, SHE, STOP_WORDS, THIRD_PERSON
 
 VERSION = 1
+READ = 6
+"""Messages before a question that a model reads."""
+
 SYSTEM = (
     "The user asks one question after another. Rewrite the last question so that it is understood without the others: "
     "put what he, it, that, there, the second one or the other one stand for in their place, and add what is left out, "
@@ -26,9 +28,22 @@ SYSTEM = (
     "that opens another topic, word for word. Add nothing else. Never answer it."
 )
 # A rewrite may be this many times as long as its question, and this many words longer.
-TIMES, MORE = 2, 30
+_TIMES, _MORE = 2, 30
+# A question without a name is short with at most so many content words.
+_SHORT = 2
+# Content words of an answer that are appended; long answers would drown the question.
+_OF_ANSWER = 20
 
-SCHEMA = {"question": pl.String(), "rewritten": pl.String(), "signs": pl.List(pl.String()), "method": pl.String()}
+_ELLIPSIS = re.compile(r"\s*(?:and|but|or|so|also|then|now|what about|how about|why(?: not)?\s*\?|for how)\b", re.I)
+_OTHER = re.compile(
+    r"\b(?:else|others?|another|same|former|latter|too\s*\?)(?!\w)"
+    r"|\b(?:the|that|this|which|first|second|third|last|old|new) ones?\b"
+    r"|\bthe (?:first|second|third|fourth|fifth|last)\s*(?:[,?.]|$)",
+    re.I,
+)
+_POINTING = {"this", "that", "these", "those", "there", "then"}
+_EXISTS = re.compile(r"\bthere (?:is|are|was|were|been|be)\b|\b(?:is|are|was|were) there\b", re.I)
+_ASKED_FOR = QUESTION_WORDS | {"many", "much", "long", "far", "old"}
 
 
 class Rewritten(BaseModel, extra="forbid"):
@@ -38,17 +53,14 @@ class Rewritten(BaseModel, extra="forbid"):
 
 
 def rewrite(
-    questions: str | Sequence[str],
-    *,
-    history: Sequence[Any],
-    service: str | llm.Service | None = llm.RECORDED,
+    questions: str | Sequence[str], *, history: Sequence[Any], service: str | llm.Service | None = llm.RECORDED
 ) -> Any:
     """Put back into follow-up questions what they leave out.
 
     The first question of a conversation never changes, nor does one without a sign that it leans on what was said
-    (:func:`memlab.conversation.gate.signs`). The others are rewritten by a model, which reads the last :data:`READ`
-    messages. Where there is no answer of a model, the content words of the questions before are appended; where the
-    answer is no rewrite (:func:`is_rewrite`), the question stays as it was asked.
+    (:func:`signs`). The others are rewritten by a model, which reads the last :data:`READ` messages. Where there is no
+    answer of a model, the content words of the questions before are appended (:func:`appended`); where the answer is no
+    rewrite (:func:`is_rewrite`), the question stays as it was asked.
 
     :param questions: one text, or n.
     :param history: the messages before it, see :func:`memlab.conversation.messages`; for n questions n histories.
@@ -66,54 +78,118 @@ def rewrite(
         return rewrite([questions], history=[history], service=service)["rewritten"][0]
     if len(questions) != len(history):
         raise DataError(f"rewrite was given {len(questions)} questions and {len(history)} histories; give one for each")
-    before = [messages(each) for each in history]
-    found = [signs(question) if said else [] for question, said in zip(questions, before, strict=True)]
-    rewritten, methods = list(questions), ["as asked" if said else "first" for said in before]
-    gated = [i for i, each in enumerate(found) if each]
-    answers = llm.ask(requests([questions[i] for i in gated], [before[i] for i in gated]), service)
-    for i, answer in zip(gated, answers, strict=True):
-        if answer.value is None:
-            rewritten[i], methods[i] = appended(questions[i], before[i]), "appended"
-        elif is_rewrite(text := answer.value.question.strip(), of=questions[i]):
-            rewritten[i], methods[i] = text, "model"
-        else:
-            methods[i] = "refused"
+    asked = list(zip(questions, map(messages, history), strict=True))
+    found = [signs(question) if before else [] for question, before in asked]
+    leaning = [each for each, why in zip(asked, found, strict=True) if why]
+    answers = llm.ask([request(question, before) for question, before in leaning], service)
+    answered = iter(answers)
+    made = [
+        _by(next(answered), question, before) if why else (question, "as asked" if before else "first")
+        for (question, before), why in zip(asked, found, strict=True)
+    ]
     if service is not None and (line := llm.unanswered(answers, "rewrites")):
         warnings.warn(f"{line}; the words of the questions before are appended", stacklevel=2)
-    columns = {"question": list(questions), "rewritten": rewritten, "signs": found, "method": methods}
-    return pl.DataFrame(columns, SCHEMA)
+    texts, methods = ([each[side] for each in made] for side in (0, 1))
+    columns = {"question": list(questions), "rewritten": texts, "signs": found, "method": methods}
+    return pl.DataFrame(columns, dict.fromkeys(columns, pl.String()) | {"signs": pl.List(pl.String())})
 
 
-def requests(questions: Sequence[str], history: Sequence[Sequence[Message]]) -> list[llm.Request]:
-    """Write what a model is asked for each question; its answers are :class:`Rewritten`."""
-    made = []
-    for question, before in zip(questions, history, strict=True):
-        read = [message._asdict() for message in before[-READ:]]
-        prompt = json.dumps({"conversation": read, "last question": question}, ensure_ascii=False)
-        about = (*(text for message in before[-READ:] for text in message), question)
-        made.append(llm.Request("rewrite", VERSION, about, prompt, Rewritten, SYSTEM))
-    return made
+def request(question: str, before: Sequence[Message]) -> llm.Request:
+    """Write what a model is asked for a question; its answer is a :class:`Rewritten`."""
+    read = before[-READ:]
+    prompt = {"conversation": [message._asdict() for message in read], "last question": question}
+    about = (*(text for message in read for text in message), question)
+    return llm.Request("rewrite", VERSION, about, json.dumps(prompt, ensure_ascii=False), Rewritten, SYSTEM)
+
+
+def _by(answer: llm.Answer, question: str, before: Sequence[Message]) -> tuple[str, str]:
+    """Give a question as a model answered, and how it was made."""
+    if answer.value is None:
+        return appended(question, before), "appended"
+    text = answer.value.question.strip()
+    return (text, "model") if is_rewrite(text, of=question) else (question, "refused")
+
+
+def signs(question: str) -> list[str]:
+    """Name the signs that a question does not stand alone: pronoun, demonstrative, other, ellipsis, short.
+
+    He and she are no sign behind a name ("What did Ann say about her sister?"), a demonstrative is none behind a
+    content word, where it opens a clause ("the flat that Ann got").
+
+    >>> from memlab.conversation.rewriting import signs
+    >>> signs("And when did she buy that?"), signs("When did Ann buy the lamp from her sister?")
+    (['pronoun', 'demonstrative', 'ellipsis', 'short'], [])
+    """
+    words = tokens(question)
+    keys = [word.key for word in words]
+    before = next((i for i, word in enumerate(words) if is_name(word.text, opens=i == 0)), len(words))
+    ends = (0, len(keys) - 1)
+    pointing = [i for i, key in enumerate(keys) if key in _POINTING and (i in ends or keys[i - 1] in STOP_WORDS)]
+    people = HE | SHE
+    found = {
+        "pronoun": any(key in (THIRD_PERSON if i < before else THIRD_PERSON - people) for i, key in enumerate(keys)),
+        "demonstrative": len(pointing) > (1 if _EXISTS.search(question) else 0),
+        "other": _OTHER.search(question) is not None,
+        "ellipsis": _ELLIPSIS.match(question) is not None,
+        "short": before == len(words) and sum(key not in STOP_WORDS | _ASKED_FOR for key in keys) <= _SHORT,
+    }
+    return [name for name, there in found.items() if there]
+
+
+def appended(question: str, history: Sequence[Message]) -> str:
+    """Append the content words of the last question that stood alone, and of the last question and its answer.
+
+    >>> from memlab.conversation import messages
+    >>> from memlab.conversation.rewriting import appended
+    >>> appended("And when was that?", messages(["How much did the oak desk cost?", "$210."]))
+    'And when was that? (oak desk cost 210)'
+    """
+    asked = [message.content for message in history if message.role == "user"]
+    alone = next((text for text in reversed(asked) if not signs(text)), asked[0] if asked else "")
+    words = [*content(alone), *content(asked[-1] if asked else "")]
+    if history and history[-1].role == "assistant":
+        words += content(history[-1].content)[:_OF_ANSWER]
+    has = _bases(tokens(question))
+    new = {base(word.text): word.text for word in reversed(words) if base(word.text) not in has}
+    return f"{question} ({' '.join(reversed(new.values()))})" if new else question
 
 
 def is_rewrite(text: str, *, of: str) -> bool:
-    """Say whether a text can be a rewrite of a question: one line, a question, not much longer, with all its names.
+    """Say whether a text can be a rewrite of a question.
+
+    It is one line, a question and not much longer; it has all names of the question and half of its content words, not
+    counting those that point elsewhere ("the first one", "another").
 
     >>> from memlab.conversation.rewriting import is_rewrite
-    >>> is_rewrite("When was Ada born?", of="When was she born?")
-    True
+    >>> is_rewrite("When was Ada born?", of="When was she born?"), is_rewrite("Who saw Ada?", of="And the first one?")
+    (True, True)
     >>> is_rewrite("Ada was born in 1815.", of="When was she born?")
     False
     """
     words, asked = tokens(text), tokens(of)
-    names = {base(word.text) for i, word in enumerate(asked) if is_name(word.text, opens=i == 0)}
-    has, had = {base(word.text) for word in content(text)}, {base(word.text) for word in content(of)}
+    names = _bases(word for i, word in enumerate(asked) if is_name(word.text, opens=i == 0))
+    had = _bases(content(_OTHER.sub(" ", of)))
     return (
         "\n" not in text
-        and 0 < len(words) <= TIMES * len(asked) + MORE
+        and 0 < len(words) <= _TIMES * len(asked) + _MORE
         and (_asks(text) or not _asks(of))
-        and names <= {base(word.text) for word in words}
-        and 2 * len(has & had) >= len(had)
+        and names <= _bases(words)
+        and 2 * len(_bases(content(text)) & had) >= len(had)
     )
+
+
+def content(text: str) -> list[Token]:
+    """Give the words of a text that carry meaning."""
+    return [word for word in tokens(text) if base(word.text) not in STOP_WORDS and word.key not in STOP_WORDS]
+
+
+def is_name(word: str, *, opens: bool) -> bool:
+    """Say whether a word of a question is a name: a capital, not of the first word, nor of *I*."""
+    return word[0].isupper() and not opens and word.split("'")[0] != "I"
+
+
+def _bases(words: Any) -> set[str]:
+    return {base(word.text) for word in words}
 
 
 def _asks(text: str) -> bool:

@@ -253,12 +253,13 @@ def _made(work: Work, data: Dataset, batch: pl.DataFrame) -> Made:
         why = pl.format("no summary: {} turns, and min_turns is {}", "n_turns", pl.lit(chosen.min_turns))
         outcomes.append(batch.filter(few).select("session_id", status=pl.lit("ok"), reason=why))
         long = turns.join(batch.filter(~few), on="session_id", how="semi", maintain_order="left")
-        summaries = summarize(long, service=work.service, version=work.version, now=work.now)
+        summaries = summarize(long, service=work.service, language=work.language)
         unanswered = pl.when(pl.col("reason") == "").then(pl.lit("ok")).otherwise(pl.lit("fallback"))
         outcomes.append(summaries.select("session_id", status=unanswered, reason="reason"))
         # What the session is, not what of it was read.
         whole = data.sessions.select("session_id", "start", "end", "participants", "n_turns")
-        rows = summaries.drop("start", "end", "participants", "n_turns")
+        known = ("start", "end", "participants", "n_turns", "version", "created_at")
+        rows = summaries.drop(known).with_columns(version=pl.lit(work.version), created_at=pl.lit(work.now))
         parts["summaries"] = rows.join(whole, on="session_id", maintain_order="left").select(*schema(Summary))
     return Made(parts, _worst(outcomes))
 

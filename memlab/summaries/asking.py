@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Annotated, Any, NamedTuple
 
@@ -11,7 +11,6 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from memlab.llm import Request
 
-MOST_POINTS = 12
 _LONGEST_TURN = 4_000  # characters; an assistant's pages say little more beyond them
 
 _DATA = (
@@ -48,7 +47,7 @@ class Point(BaseModel, extra="forbid"):
     ids: Annotated[list[int], Field(max_length=40)]
 
 
-_Points = Annotated[list[Point], Field(max_length=MOST_POINTS)]
+_Points = Annotated[list[Point], Field(max_length=12)]
 
 
 class Theme(BaseModel, extra="forbid"):
@@ -56,6 +55,11 @@ class Theme(BaseModel, extra="forbid"):
 
     sentences: Annotated[list[Point], Field(min_length=1, max_length=8)]
     topics: Annotated[list[_Name], Field(max_length=12)]
+
+    @classmethod
+    def lists(cls) -> list[str]:
+        """Name the lists of sentences."""
+        return [name for name in cls.model_fields if name not in ("topics", "entities")]
 
 
 class Session(Theme):
@@ -89,6 +93,10 @@ PERIOD = Task("rollup", 1, _PERIOD, Period)
 CLUSTER = Task("cluster", 1, _CLUSTER, Theme)
 
 
+Supported = tuple[str, list[str]]
+"""A sentence, and the ids of the turns that it stands on."""
+
+
 class Item(NamedTuple):
     """A turn, or a sentence of a summary, that a summary may stand on.
 
@@ -100,7 +108,7 @@ class Item(NamedTuple):
 
     id: str
     text: str
-    turns: tuple[str, ...]
+    turns: list[str]
     time: datetime | None = None
     speaker: str = ""
     kind: str = ""
@@ -113,16 +121,14 @@ class Group(NamedTuple):
     before: Sequence[Item] = ()
 
 
-class Supported(NamedTuple):
-    """Sentences, and for each the ids of the turns that it stands on."""
+def evidence_of(name: str) -> str:
+    """Name the column of the turns that the texts of a column stand on.
 
-    texts: list[str]
-    evidence: list[list[str]]
-
-
-def lists_of(shape: type[Theme]) -> list[str]:
-    """Name the lists of sentences of a shape."""
-    return [name for name in shape.model_fields if name not in ("topics", "entities")]
+    >>> from memlab.summaries.asking import evidence_of
+    >>> evidence_of("sentences"), evidence_of("decisions")
+    ('evidence', 'decision_evidence')
+    """
+    return "evidence" if name == "sentences" else f"{name.removesuffix('s')}_evidence"
 
 
 def request(task: Task, group: Group) -> Request:
@@ -131,43 +137,46 @@ def request(task: Task, group: Group) -> Request:
     Ids of the conversation stand in the key alone: those of some benchmarks give labels away.
 
     >>> from memlab.summaries.asking import CLUSTER, Group, Item, request
-    >>> request(CLUSTER, Group([Item("u/s/1", "I moved.", ("u/s/1",), None, "Mel")])).prompt
+    >>> request(CLUSTER, Group([Item("u/s/1", "I moved.", ["u/s/1"], None, "Mel")])).prompt
     '[{"id": 1, "speaker": "Mel", "text": "I moved."}]'
     """
-    entries = [_entry(n, item) for n, item in enumerate([*group.before, *group.items], 1)]
-    n = len(group.before)
+    everything, n = [*group.before, *group.items], len(group.before)
+    entries = [_entry(place, item) for place, item in enumerate(everything, 1)]
     asked: Any = {"before": entries[:n], "now": entries[n:]} if task.shape is Period else entries
-    parts = [part for items in (group.before, group.items) for item in items for part in (item.id, item.text)]
-    about = (str(n), *parts)
+    about = (str(n), *(part for item in everything for part in (item.id, item.text)))
     return Request(task.name, task.version, about, json.dumps(asked, ensure_ascii=False), task.shape, task.system)
 
 
-def _entry(n: int, item: Item) -> dict[str, Any]:
-    time = {"time": f"{item.time:%A %Y-%m-%d %H:%M}"} if item.time else {}
-    named = {name: value for name in ("speaker", "kind") if (value := getattr(item, name))}
+def _entry(place: int, item: Item) -> dict[str, Any]:
     text = item.text if len(item.text) <= _LONGEST_TURN else item.text[: _LONGEST_TURN - 1] + "…"
-    return {"id": n, **time, **named, "text": text}
+    time = f"{item.time:%A %Y-%m-%d %H:%M}" if item.time else ""
+    entry = {"id": place, "time": time, "speaker": item.speaker, "kind": item.kind}
+    return {name: value for name, value in entry.items() if value} | {"text": text}
 
 
-def checked(answer: Theme, group: Group) -> tuple[dict[str, Supported], int]:
+def checked(answer: Theme, group: Group) -> tuple[dict[str, list[Supported]], int]:
     """Keep of an answer what stands on entries that are there.
 
     A sentence that names none, or one that is not there, is dropped and counted; so is one that does not stand on the
     period. Only what was carried on may stand on the period before, too.
 
-    :returns: the lists of points by name, and how many sentences were dropped.
+    :returns: the lists of sentences by name, and how many sentences were dropped.
     """
     entries, n = [*group.before, *group.items], len(group.before)
-    kept, dropped = dict[str, Supported](), 0
-    for name in lists_of(type(answer)):
-        texts = Supported([], [])
+    kept, dropped = dict[str, list[Supported]](), 0
+    for name in answer.lists():
+        points = dict[str, list[str]]()
         for point in getattr(answer, name):
             ids = sorted(set(point.ids))
-            there = bool(ids) and ids[0] >= 1 and n < ids[-1] <= len(entries)
-            if not there or (ids[0] <= n and name != "carried_on"):
+            first, last = (ids[0], ids[-1]) if ids else (0, 0)
+            if 0 < first <= last <= len(entries) and (first > n or (name == "carried_on" and last > n)):
+                points.setdefault(point.text, unique(turn for i in ids for turn in entries[i - 1].turns))
+            else:
                 dropped += 1
-            elif point.text not in texts.texts:
-                texts.texts.append(point.text)
-                texts.evidence.append(list(dict.fromkeys(turn for i in ids for turn in entries[i - 1].turns)))
-        kept[name] = texts
+        kept[name] = [*points.items()]
     return kept, dropped
+
+
+def unique(ids: Iterable[str]) -> list[str]:
+    """Keep the first of equal ids."""
+    return list(dict.fromkeys(ids))

@@ -8,6 +8,8 @@ from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from memlab.summaries.asking import evidence_of
+
 _HEADS = {"carried_on": "Carried on from before", "decisions": "Decided", "open_questions": "Still open"}
 
 
@@ -33,7 +35,7 @@ def to_markdown(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
     lines += [counted + (f"; topics: {topics}" if topics else ""), "", *_listed(node["sentences"], node["evidence"])]
     for name, head in _HEADS.items():
         if node[name]:
-            lines += ["", f"## {head}", "", *_listed(node[name], node[f"{name.removesuffix('s')}_evidence"])]
+            lines += ["", f"## {head}", "", *_listed(node[name], node[evidence_of(name)])]
     return "\n".join(lines)
 
 

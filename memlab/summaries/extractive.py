@@ -11,7 +11,7 @@ import numpy as np
 from memlab.embed.text import ROLES
 from memlab.language.analysis import tokenize
 from memlab.language.sentences import sentences
-from memlab.summaries.asking import Item, Supported
+from memlab.summaries.asking import Item, Supported, unique
 
 MOST, FEWEST, ONE_OF = 6, 2, 4
 _ENOUGH, _SPECIFIC, _PERSONAL, _ASIDE, _DIVERSITY, _SAME_MATTER = 8, 1.5, 0.3, 1.0, 0.5, 0.3
@@ -20,23 +20,26 @@ _SPEAKER = re.compile(r"^[^\W\d][^:]{0,40}: ")
 _OWN = re.compile(r"\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b")
 
 
-def extract(items: Sequence[Item]) -> Supported:
+def extract(items: Sequence[Item]) -> list[Supported]:
     """Pick at most six sentences that stand for all of them and are unlike each other (maximal marginal relevance).
 
     A sentence is worth its cosine with the tf-idf centroid, its different words (up to eight), its names and numbers,
-    which later questions ask for, and a little for the first person; what an assistant says and images are worth
-    less. Of turns,
-    whose sentences are many, at most one in four is picked, and at least two.
+    which later questions ask for, and a little for the first person; what an assistant says and images are worth less.
+    Of turns, whose sentences are many, at most one in four is picked, and at least two.
 
     Source: Carbonell and Goldstein, "The use of MMR, diversity-based reranking", SIGIR 1998.
     """
-    said = [(_spoken(item, text), item.turns, item.speaker, text) for item in items for text in sentences(item.text)]
-    rows = list({row[0].casefold(): row for row in said}.values())
-    vectors = _tfidf([spoken for spoken, *_ in rows])
+    rows = dict[str, tuple[str, str, Item]]()
+    for item in items:
+        for text in sentences(item.text):
+            # "I went" alone does not say who.
+            spoken = text if item.speaker in ("", *ROLES) else f"{item.speaker}: {text}"
+            rows.setdefault(spoken.casefold(), (spoken, text, item))
+    vectors = _tfidf([spoken for spoken, _, _ in rows.values()])
     central = vectors @ np.asarray(vectors.sum(axis=0)).ravel()
-    values = np.array([1 - 0.5 ** len(_VALUE.findall(text)) for *_, text in rows])
-    own = np.array([bool(_OWN.search(text)) for *_, text in rows])
-    aside = np.array([speaker == "assistant" or text.startswith("[image") for _, _, speaker, text in rows])
+    values = np.array([1 - 0.5 ** len(_VALUE.findall(text)) for _, text, _ in rows.values()])
+    own = np.array([bool(_OWN.search(text)) for _, text, _ in rows.values()])
+    aside = np.array([item.speaker == "assistant" or text.startswith("[image") for _, text, item in rows.values()])
     score = central / max(central.max(initial=0), 1e-9) + np.minimum(np.diff(vectors.indptr) / _ENOUGH, 1)
     score += _SPECIFIC * values + _PERSONAL * own - _ASIDE * aside
     wanted = max(FEWEST, -(-len(rows) // ONE_OF)) if any(item.speaker for item in items) else MOST
@@ -45,26 +48,17 @@ def extract(items: Sequence[Item]) -> Supported:
         picked.append(int((score - _DIVERSITY * nearest).argmax()))
         nearest = np.maximum(nearest, (vectors @ vectors[[picked[-1]]].T).toarray()[:, 0])
         score[picked[-1]] = -np.inf
-    picked.sort()
-    return Supported([rows[i][0] for i in picked], [list(rows[i][1]) for i in picked])
+    said = [(spoken, item.turns) for spoken, _, item in rows.values()]
+    return [said[i] for i in sorted(picked)]
 
 
-def carried_on(before: Supported, now: Supported, *, most: int = 3) -> Supported:
+def carried_on(before: Sequence[Supported], now: Sequence[Supported], *, most: int = 3) -> list[Supported]:
     """Find the sentences of a period that share their words with one of the period before (cosine of tf-idf)."""
-    n = len(before.texts)
-    vectors = _tfidf([_SPEAKER.sub("", text) for text in (*before.texts, *now.texts)])
-    likeness = (vectors[n:] @ vectors[:n].T).toarray()
+    vectors = _tfidf([_SPEAKER.sub("", text) for text, _ in (*before, *now)])
+    likeness = (vectors[len(before) :] @ vectors[: len(before)].T).toarray()
     best = likeness.max(axis=1, initial=0)
     picked = [int(i) for i in np.argsort(-best, kind="stable")[:most] if best[i] >= _SAME_MATTER]
-    return Supported(
-        [now.texts[i] for i in picked],
-        [list(dict.fromkeys([*before.evidence[likeness[i].argmax()], *now.evidence[i]])) for i in picked],
-    )
-
-
-def _spoken(item: Item, text: str) -> str:
-    """Write a sentence with its speaker, since "I went" alone does not say who."""
-    return text if item.speaker in ("", *ROLES) else f"{item.speaker}: {text}"
+    return [(now[i][0], unique([*before[likeness[i].argmax()][1], *now[i][1]])) for i in picked]
 
 
 def _tfidf(texts: Sequence[str]) -> Any:

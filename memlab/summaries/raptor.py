@@ -15,8 +15,7 @@ from memlab.embed import Encoder, load
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError
 from memlab.summaries.asking import CLUSTER, Group
-from memlab.summaries.nodes import NODES, Row, above, items, leaves, with_topics
-from memlab.summaries.writing import Writer, write
+from memlab.summaries.writing import Row, Writer, above, framed, items, leaves, write
 
 FEW, LAYERS, CHUNK = 8, 5, 5
 GROUPS = "groups"
@@ -36,9 +35,8 @@ def grow(
     encoder: Encoder | str = "minilm",
     vectors: np.ndarray | None = None,
     service: Writer = None,
-    reduce: str = "umap",
+    language: str = "en",
     seed: int = 0,
-    progress: str = "",
 ) -> Tree:
     """Build a tree for each scope: group the entries of a layer by their vectors, summarise each group, embed, repeat.
 
@@ -53,8 +51,7 @@ def grow(
     :param turns: rows of :class:`memlab.records.Turn`, in order of scope, session and place.
     :param encoder: embeds turns and summaries.
     :param vectors: (n, d) unit rows of the turns, where these are known.
-    :param service: see :func:`memlab.summaries.summarize`.
-    :param reduce: ``umap`` or ``pca``; see :func:`memlab.cluster.mixture.mixture_memberships`.
+    :param service: see :func:`memlab.summaries.summarize`, as ``language``.
     :param seed: of the grouping.
     :raises DataError: when there is not one vector a turn.
     :raises ModelError: when the service cannot be asked at all.
@@ -63,41 +60,31 @@ def grow(
 
     >>> import memlab
     >>> turns = [memlab.Turn(f"u/s/{n}", "u", "u/s", n, "Mel", "user", f"Day {n} of my trip.") for n in range(20)]
-    >>> tree = memlab.summaries.grow(memlab.records.frame(memlab.Turn, turns), encoder="hashing:64", reduce="pca")
+    >>> tree = memlab.summaries.grow(memlab.records.frame(memlab.Turn, turns), encoder="hashing:64")
     >>> tree.nodes["kind"].unique().to_list(), len(tree.vectors) == tree.nodes.height
     (['cluster'], True)
     """
     embedder = load(encoder)
-    if vectors is None:
-        vectors = embedder.encode(turn_texts(turns))
+    vectors = np.asarray(embedder.encode(turn_texts(turns)) if vectors is None else vectors)
     if len(vectors) != turns.height:
         raise DataError(f"there are {len(vectors):,} vectors for {turns.height:,} turns; give one for each")
     below, place = leaves(turns), {turn: n for n, turn in enumerate(turns["turn_id"])}
-    layers, of_layers = list[list[Row]](), [np.asarray(vectors)[:0]]
-    while len(layers) < LAYERS:
-        scopes = np.array([row["scope"] for row in below])
-        many = [rows for scope in dict.fromkeys(scopes.tolist()) if len(rows := np.flatnonzero(scopes == scope)) > FEW]
-        if not many:
-            break
-        parts, weights, methods = list[list[Row]](), list[list[float]](), list[str]()
-        for rows in many:
-            groups = _grouped([below[i] for i in rows], vectors[rows], service, reduce, seed)
-            parts += [[below[rows[i]] for i in members] for members in groups.members]
-            weights += groups.weights
-            methods += [groups.method] * len(groups.members)
-        written = write(CLUSTER, [Group(items(part)) for part in parts], service, progress=progress)
+    layers, of_layers = list[list[Row]](), [vectors[:0]]
+    while len(layers) < LAYERS and (groups := _grouped(below, vectors, service, seed)):
+        written = write(CLUSTER, [Group(items(part)) for _, part, _ in groups], service)
         below = []
-        for part, own, method, each in zip(parts, weights, methods, written, strict=True):
-            node = above(part, each, kind="cluster", method=method)
+        for (method, part, weights), row in zip(groups, written, strict=True):
+            node = above(part, row, kind="cluster", method=method)
             below.append(node | {"turns": sorted(node["turns"], key=place.__getitem__)})
-            for row, weight in zip(part, own, strict=True):
-                if weight > row.get("weight", 0):
-                    row |= {"weight": weight, "parent": each["node_id"]}
+            for entry, weight in zip(part, weights, strict=True):
+                if weight > entry.get("weight", 0):
+                    entry |= {"weight": weight, "parent": row["node_id"]}
         layers.append(below)
         vectors = np.asarray(embedder.encode([row["text"] for row in below]))
         of_layers.append(vectors)
-    frames = [with_topics(pl.DataFrame(rows, schema=NODES), turns) for rows in layers]
-    return Tree(pl.concat([pl.DataFrame(schema=NODES), *frames]), np.concatenate(of_layers))
+    # Framed at the end: a layer's parents are written with the layer above.
+    nodes = [framed(rows, turns, language) for rows in layers or [[]]]
+    return Tree(pl.concat(nodes), np.concatenate(of_layers))
 
 
 class _Groups(BaseModel):
@@ -108,9 +95,23 @@ class _Groups(BaseModel):
     weights: list[list[float]]
 
 
-def _grouped(entries: list[Row], vectors: np.ndarray, service: Writer, reduce: str, seed: int) -> _Groups:
-    """Group the entries of a scope, by their vectors or as it was recorded."""
-    groups = mixture_memberships(vectors, reduce=reduce, seed=seed).T.tocsr()
+def _grouped(
+    entries: list[Row], vectors: np.ndarray, service: Writer, seed: int
+) -> list[tuple[str, list[Row], list[float]]]:
+    """Group the entries of each scope that has many: how, the entries of a group, and the weight of each in it."""
+    found, scopes = [], np.array([row["scope"] for row in entries])
+    for scope in dict.fromkeys(scopes.tolist()):
+        at = np.flatnonzero(scopes == scope)
+        if len(at) > FEW:
+            groups = _groups([entries[i] for i in at], vectors[at], service, seed)
+            for members, weights in zip(groups.members, groups.weights, strict=True):
+                found.append((groups.method, [entries[at[i]] for i in members], weights))
+    return found
+
+
+def _groups(entries: list[Row], vectors: np.ndarray, service: Writer, seed: int) -> _Groups:
+    """Group the entries of a scope by their vectors, or as it was recorded."""
+    groups = mixture_memberships(vectors, seed=seed).T.tocsr()
     if 1 < groups.shape[0] <= len(entries) // 2:
         groups.sort_indices()
         method, parts = "mixture", [(groups.indices[a:b], groups.data[a:b]) for a, b in pairwise(groups.indptr)]

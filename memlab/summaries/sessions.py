@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import polars as pl
 
 from memlab.records import Summary, schema
 from memlab.summaries.asking import SESSION, Group
-from memlab.summaries.nodes import items, leaves, with_topics
-from memlab.summaries.writing import Writer, write
+from memlab.summaries.writing import Writer, items, leaves, with_topics, write
 
 
-def summarize(
-    turns: pl.DataFrame, *, service: Writer = None, version: str = "", now: datetime | None = None, progress: str = ""
-) -> pl.DataFrame:
+def summarize(turns: pl.DataFrame, *, service: Writer = None, language: str = "en") -> pl.DataFrame:
     """Summarise sessions: two to six sentences, topics, decisions, action items, open questions and entities.
 
     Without a model, and where it gives no answer that stands on the session's turns, the sentences are those of the
@@ -22,8 +17,7 @@ def summarize(
 
     :param turns: rows of :class:`memlab.records.Turn`, whole sessions, in order of time.
     :param service: see :func:`memlab.llm.ask`; ``None`` for no model.
-    :param version: written into each row, as ``now`` is.
-    :param progress: what a progress bar is called; none without it.
+    :param language: of the turns, ISO 639-1; the topics are found by it.
     :returns: rows of :class:`memlab.records.Summary` in the order of the sessions, with ``dropped`` (sentences of the
         model that name turns that are not there) and ``reason`` (why a row is extractive though a model was asked;
         empty otherwise).
@@ -45,10 +39,8 @@ def summarize(
     )
     entries = {row["node_id"]: row for row in leaves(turns)}
     groups = [Group(items([entries[turn] for turn in ids])) for ids in about["turns"]]
-    rows = [
-        {**written, **session, "summary": written["text"], "version": version, "created_at": now}
-        for session, written in zip(about.to_dicts(), write(SESSION, groups, service, progress=progress), strict=True)
-    ]
+    written = zip(about.to_dicts(), write(SESSION, groups, service), strict=True)
+    rows = [{"version": "", **row, **session, "summary": row["text"]} for session, row in written]
     columns = schema(Summary) | {"dropped": pl.Int64(), "reason": pl.String()}
     made = pl.DataFrame(rows, schema={**columns, "turns": pl.List(pl.String())})
-    return with_topics(made, turns).select(*columns)
+    return with_topics(made, turns, language).select(*columns)

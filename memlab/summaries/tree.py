@@ -16,10 +16,9 @@ from memlab.retrieve import Bench
 from memlab.retrieve.arrays import cosines, starts
 from memlab.retrieve.bench import once
 from memlab.retrieve.ranking import placed
-from memlab.summaries.nodes import NODES
 from memlab.summaries.periods import rollup
 from memlab.summaries.raptor import Tree, grow
-from memlab.summaries.writing import unwritten
+from memlab.summaries.writing import NODES, unwritten
 
 OVER = ("weeks", "clusters", "both")
 
@@ -63,36 +62,38 @@ def tree(
     'u/s/3'
     """
     at_least(1, k=k, turns=turns)
-    found = []
-    documents = bench.documents("turn")
-    for rows, span, made, members in _scopes(bench, over, service, tz, seed):
-        session, first = documents.session[span], starts(documents.session[span])
+    found, documents = [], bench.documents("turn")
+    for rows, span, made in _scopes(bench, over=over, service=service, tz=tz, seed=seed):
+        sessions, at = documents.session[span], span.start + np.arange(span.stop - span.start)
+        sizes = made.nodes["turns"].list.len().to_numpy()
+        node, turn = np.repeat(np.arange(len(sizes)), sizes), documents.at(made.nodes["turns"].explode()) - span.start
+        place = np.arange(len(turn)) - np.repeat(sizes.cumsum() - sizes, sizes)
         for row in rows:
             own, theirs = _cosines(bench, row, documents.vectors()[span]), _cosines(bench, row, made.vectors)
-            best = _raised(own, theirs, members, turns, k if level == "turn" else len(own))
-            at = span.start + np.arange(len(own))
+            nearest = np.lexsort((turn, -own[turn], node))[place < turns]
+            best = own.copy()
+            np.maximum.at(best, turn[nearest], theirs[node[nearest]])
             if level == "session":
-                own, best = np.maximum.reduceat(own, first), np.maximum.reduceat(best, first)
-                at = session[first]
+                first = starts(sessions)
+                own, best, at = np.maximum.reduceat(own, first), np.maximum.reduceat(best, first), sessions[first]
             order = np.lexsort((-own, -best))[:k]
             found.append((np.full(len(order), row), at[order], best[order]))
     return placed(bench, found, level=level, k=k)
 
 
-def nearest_summaries(
-    bench: Bench, *, over: str = "weeks", k: int = 3, service: str | None = None, tz: str = "UTC", seed: int = 0
-) -> pl.DataFrame:
-    """Give the summaries themselves that are nearest to each question; parameters as for :func:`tree`.
+def nearest_summaries(bench: Bench, *, k: int = 3, over: str = "weeks", **design: Any) -> pl.DataFrame:
+    """Give the summaries themselves that are nearest to each question.
 
+    :param over: as for :func:`tree`, like ``service``, ``tz`` and ``seed``.
     :returns: ``query_id``, ``rank``, ``score`` (cosine) and the columns of :class:`memlab.records.Node`.
     """
     at_least(1, k=k)
     parts = [pl.DataFrame(schema={"query_id": pl.String(), "rank": pl.Int64(), "score": pl.Float64(), **NODES})]
-    for rows, _, made, _ in _scopes(bench, over, service, tz, seed):
-        for row in rows:
+    for rows, _, made in _scopes(bench, over=over, **design):
+        for row in rows.tolist():
             score = _cosines(bench, row, made.vectors)
             order = np.argsort(-score, kind="stable")[:k]
-            head = {"query_id": [bench.queries["query_id"][int(row)]] * len(order), "rank": range(1, len(order) + 1)}
+            head = {"query_id": [bench.queries["query_id"][row]] * len(order), "rank": range(1, len(order) + 1)}
             parts.append(pl.DataFrame(head | {"score": score[order]}).hstack(made.nodes[order]))
     return pl.concat(parts)
 
@@ -104,13 +105,13 @@ def trees_of(bench: Bench, over: str, *, service: str | None = None, tz: str = "
     """
     if over not in OVER:
         raise DataError(f"over is {over!r}; choose from {', '.join(OVER)}")
-    if over != "both":
-        return _made(bench, over, service, tz if over == "weeks" else "", seed if over == "clusters" else 0)
-    weeks, clusters = (trees_of(bench, each, service=service, tz=tz, seed=seed) for each in ("weeks", "clusters"))
-    both = {scope: (weeks[scope], clusters[scope]) for scope in weeks}
+    kinds = ("weeks", "clusters") if over == "both" else (over,)
+    # What a kind does not depend on is left out, so that it is not written again.
+    parts = [_made(bench, each, service, *((tz, 0) if each == "weeks" else ("", seed))) for each in kinds]
+    trees = {scope: [part[scope] for part in parts] for scope in parts[0]}
     return {
-        scope: Tree(pl.concat([a.nodes, b.nodes]), np.concatenate([a.vectors, b.vectors]))
-        for scope, (a, b) in both.items()
+        scope: Tree(pl.concat([each.nodes for each in own]), np.concatenate([each.vectors for each in own]))
+        for scope, own in trees.items()
     }
 
 
@@ -119,11 +120,12 @@ def _made(bench: Bench, over: str, service: str | None, tz: str, seed: int) -> d
     documents = bench.documents("turn")
     at = documents.at(bench.turns["turn_id"])
     order = np.argsort(at, kind="stable")
-    turns, embedder = bench.turns[order], bench.embedder()
+    turns, embedder, language = bench.turns[order], bench.embedder(), bench.language
     if over == "clusters":
-        made = grow(turns, encoder=embedder, vectors=documents.vectors()[at[order]], service=service, seed=seed)
+        vectors = documents.vectors()[at[order]]
+        made = grow(turns, encoder=embedder, vectors=vectors, service=service, language=language, seed=seed)
     else:
-        nodes = rollup(turns, service=service, tz=tz)
+        nodes = rollup(turns, service=service, tz=tz, language=language)
         made = Tree(nodes, np.asarray(embedder.encode(nodes["text"].to_list())))
     if service and (line := unwritten(made.nodes, "summaries")):
         warnings.warn(line, stacklevel=4)
@@ -131,28 +133,14 @@ def _made(bench: Bench, over: str, service: str | None, tz: str, seed: int) -> d
     return {scope: Tree(made.nodes[at], made.vectors[at]) for scope, at in rows.items()}
 
 
-def _scopes(bench: Bench, *design: Any) -> Iterator[tuple[np.ndarray, slice, Tree, list[np.ndarray]]]:
-    """Go through the scopes with questions: rows of these, place of the turns, summaries, and the turns of each."""
+def _scopes(bench: Bench, **design: Any) -> Iterator[tuple[np.ndarray, slice, Tree]]:
+    """Go through the scopes with questions: rows of these, place of the turns, and the summaries."""
     if bench.query_vectors is None:
         raise DataError("the queries are not embedded; make the bench with an encoder")
-    over, service, tz, seed = design
-    trees, documents = trees_of(bench, over, service=service, tz=tz, seed=seed), bench.documents("turn")
+    trees = trees_of(bench, **design)
     for rows, span in bench.by_scope("turn"):
-        made = trees[bench.queries["scope"][int(rows[0])]]
-        yield rows, span, made, [np.sort(documents.at(ids)) - span.start for ids in made.nodes["turns"]]
+        yield rows, span, trees[bench.queries["scope"][int(rows[0])]]
 
 
 def _cosines(bench: Bench, row: int, vectors: np.ndarray) -> np.ndarray:
     return cosines(bench.query_vectors[row : row + 1], vectors)[0].astype(np.float64)
-
-
-def _raised(own: np.ndarray, summaries: np.ndarray, members: list[np.ndarray], turns: int, k: int) -> np.ndarray:
-    """Give each turn the cosine of the best node that gives it, itself among them; exact for the first ``k``: (n,)."""
-    best = own.copy()
-    # A summary that is further than the k-th turn changes nothing among the first k.
-    least = np.partition(own, len(own) - k)[len(own) - k] if k < len(own) else -np.inf
-    for node in np.flatnonzero(summaries >= least):
-        within = members[node]
-        nearest = within[np.argsort(-own[within], kind="stable")[:turns]]
-        best[nearest] = np.maximum(best[nearest], summaries[node])
-    return best

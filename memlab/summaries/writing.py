@@ -1,23 +1,55 @@
-"""Writing summaries of groups: by a model where it answers, else by their own sentences."""
+"""Rows of summaries: what they stand on, written by a model where it answers, else from their own sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from memlab import llm
-from memlab.summaries.asking import Group, Item, Supported, Task, checked, lists_of, request
+from memlab.cluster import cluster_terms
+from memlab.language.sentences import sentences
+from memlab.records import Node, schema
+from memlab.summaries.asking import Group, Item, Supported, Task, checked, evidence_of, request, unique
 from memlab.summaries.extractive import carried_on, extract
-from memlab.summaries.nodes import Row
 
+NODES = pl.Schema(schema(Node))
 EXTRACTIVE = "extractive"
+_TOPICS = 6
+Row = dict[str, Any]
 Writer = str | llm.Service | Callable[[Sequence[llm.Request]], list[llm.Answer]] | None
 """Who writes: the name of a service, ``recorded``, a service, or a function that answers; ``None`` for no model."""
 
 
-def write(task: Task, groups: Sequence[Group], service: Writer, *, progress: str = "") -> list[Row]:
+def leaves(turns: pl.DataFrame) -> list[Row]:
+    """Give turns as rows of what summaries stand on: each has one sentence, with what its image shows."""
+    image = ("\n[image: " + pl.col("caption") + "]").fill_null("")
+    text = (pl.col("text") + image).str.strip_chars()
+    rows = turns.select("turn_id", "scope", "speaker", "timestamp", said=text).iter_rows()
+    return [
+        {"node_id": turn, "scope": scope, "speaker": speaker, "sentences": [said], "evidence": [[turn]],
+         "turns": [turn], "start": time, "end": time, "level": 0}
+        for turn, scope, speaker, time, said in rows
+    ]  # fmt: skip
+
+
+def items(rows: Sequence[Row]) -> list[Item]:
+    """Give what a summary above some nodes may stand on."""
+    return [
+        Item(row["node_id"], text, turns, row["start"], row.get("speaker", ""), kind)
+        for row in rows
+        for kind in ("", "decisions", "open_questions")
+        for text, turns in zip(*_column(row, kind or "sentences"), strict=True)
+    ]
+
+
+def _column(row: Row, name: str) -> tuple[list[str], list[list[str]]]:
+    return row.get(name) or [], row.get(evidence_of(name)) or []
+
+
+def write(task: Task, groups: Sequence[Group], service: Writer) -> list[Row]:
     """Write a summary of each group; where the model gives none, of sentences of the group.
 
     :returns: for each group ``node_id`` (the key of the request), ``text``, ``sentences`` and ``evidence``, the other
@@ -25,21 +57,25 @@ def write(task: Task, groups: Sequence[Group], service: Writer, *, progress: str
         ``model``, ``dropped`` and ``reason``.
     :raises ModelError: when the service cannot be asked at all.
     """
+    if isinstance(service, str) and service != llm.RECORDED:
+        service = llm.configured(service)
     requests = [request(task, group) for group in groups]
-    answers = service(requests) if callable(service) else llm.ask(requests, service, progress=progress)
-    by, rows = _who(service), []
+    answers = service(requests) if callable(service) else llm.ask(requests, service)
+    by = getattr(service, "name", None) or getattr(service, "__name__", service)
+    rows = []
     for asked, group, answer in zip(requests, groups, answers, strict=True):
         value: Any = answer.value
         points, dropped = checked(value, group) if value else ({}, 0)
-        good = bool(points and points["sentences"].texts)
-        reason = "" if good else "no sentence of the answer stands on what it names" if points else answer.error
-        name, model = by if good else (EXTRACTIVE, None)
-        rows.append({
-            "node_id": asked.key, **_columns(points if good else _without_model(task, group)),
-            "topics": list(dict.fromkeys(value.topics)) if good else None,
-            "entities": list(dict.fromkeys(getattr(value, "entities", ()))) if good else [],
-            "service": name, "model": model, "dropped": dropped, "reason": reason if service else "",
-        })  # fmt: skip
+        why = answer.error if not points else "" if points["sentences"] else "no sentence stands on what it names"
+        row: Row = {"node_id": asked.key, "dropped": dropped, "reason": why if service else ""}
+        if points and not why:
+            model = getattr(service, "model", None)
+            row |= {"topics": [*dict.fromkeys(value.topics)], "service": by, "model": model}
+            row |= {"entities": [*dict.fromkeys(getattr(value, "entities", ()))]}
+        else:
+            points = _without_model(task, group)
+            row |= {"topics": None, "service": EXTRACTIVE, "model": None, "entities": []}
+        rows.append(row | {"text": " ".join(text for text, _ in points["sentences"])} | _columns(points))
     return rows
 
 
@@ -51,35 +87,63 @@ def unwritten(rows: pl.DataFrame, what: str) -> str:
     return llm.unanswered([llm.Answer(None if reason else True, reason) for reason in rows["reason"]], what)
 
 
-def _who(service: Writer) -> tuple[str, str | None]:
-    """Name a service and its model."""
-    if isinstance(service, str) and service != llm.RECORDED:
-        service = llm.configured(service)
-    if isinstance(service, llm.Service):
-        return service.name, service.model
-    return (
-        (service, None)
-        if isinstance(service, str)
-        else (getattr(service, "__name__", "model") if service else EXTRACTIVE, None)
-    )
-
-
-def _without_model(task: Task, group: Group) -> dict[str, Supported]:
+def _without_model(task: Task, group: Group) -> dict[str, list[Supported]]:
     """Pick sentences; what sessions decided and left open goes up as it is."""
-    points = {name: _supported([item for item in group.items if item.kind == name]) for name in lists_of(task.shape)}
+    points = {name: [(i.text, i.turns) for i in group.items if i.kind == name] for name in task.shape.lists()}
     points["sentences"] = extract([item for item in group.items if not item.kind])
     if group.before:
-        points["carried_on"] = carried_on(_supported(group.before), points["sentences"])
+        points["carried_on"] = carried_on([(item.text, item.turns) for item in group.before], points["sentences"])
     return points
 
 
-def _supported(items: Sequence[Item]) -> Supported:
-    return Supported([item.text for item in items], [list(item.turns) for item in items])
+def _columns(points: Mapping[str, Sequence[Supported]]) -> Row:
+    """Give each list of sentences as a column of texts and one of the turns that these stand on."""
+    texts: Row = {name: [text for text, _ in each] for name, each in points.items()}
+    return texts | {evidence_of(name): [turns for _, turns in each] for name, each in points.items()}
 
 
-def _columns(points: dict[str, Supported]) -> Row:
-    texts, evidence = points["sentences"]
-    columns: Row = {"text": " ".join(texts), "sentences": texts, "evidence": evidence}
-    for name in points.keys() - {"sentences"}:
-        columns |= {name: points[name].texts, f"{name.removesuffix('s')}_evidence": points[name].evidence}
-    return columns
+def above(part: Sequence[Row], written: Row, *, kind: str, method: str) -> Row:
+    """Give the row of what was written of some nodes."""
+    return written | {
+        "scope": part[0]["scope"], "level": part[0]["level"] + 1, "kind": kind, "method": method,
+        "children": [row["node_id"] for row in part], "turns": unique(turn for row in part for turn in row["turns"]),
+        "start": min((row["start"] for row in part if row["start"]), default=None),
+        "end": max((row["end"] for row in part if row["end"]), default=None),
+    }  # fmt: skip
+
+
+def framed(rows: Sequence[Row], turns: pl.DataFrame, language: str) -> pl.DataFrame:
+    """Give rows as a frame of nodes, with topics."""
+    lists = pl.col(pl.List(pl.String), pl.List(pl.List(pl.String)))
+    nodes = with_topics(pl.DataFrame(rows, schema=NODES), turns, language)
+    return nodes.with_columns(lists.fill_null([]))
+
+
+def with_topics(rows: pl.DataFrame, turns: pl.DataFrame, language: str) -> pl.DataFrame:
+    """Fill in topics that no model gave: phrases that set a row's turns apart from those of the scope's others.
+
+    What an assistant says is left out, unless nobody else speaks. See :func:`memlab.cluster.cluster_terms`.
+
+    :param rows: ``scope``, ``turns`` (ids) and ``topics``, null where they are to be found.
+    """
+    said = turns.select(
+        "turn_id", "speaker", "role", said=pl.Series(map(sentences, turns["text"]), dtype=pl.List(pl.String))
+    )
+    person = pl.col("role") != "assistant"
+    named = (
+        rows.with_row_index("row")
+        .filter(pl.col("topics").is_null().any().over("scope"))
+        .select("row", "scope", turn_id="turns")
+        .explode("turn_id")
+        .join(said, on="turn_id", maintain_order="left")
+        .filter(person | ~person.any().over("row"))
+        .explode("said")
+        .drop_nulls("said")
+    )
+    found = dict[int, list[str]]()
+    for part in named.partition_by("scope", maintain_order=True):
+        labels, speakers = part["row"].to_numpy().astype(np.int64), part["speaker"].to_list()
+        terms = cluster_terms(part["said"].to_list(), labels, n_terms=_TOPICS, speakers=speakers, language=language)
+        found |= dict(terms.select("label", "terms").iter_rows())
+    own = pl.Series("topics", [found.get(row, []) for row in range(rows.height)], dtype=pl.List(pl.String))
+    return rows.with_columns(pl.coalesce("topics", own))

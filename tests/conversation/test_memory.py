@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from model_server import KEY, KEY_ENV, UNUSABLE, ModelServer, running, say
 
 from memlab.conversation import Message, RollingBuffer, SessionMemory, bias, extend, remember
-from memlab.conversation.buffer import MAX_WORDS
-from memlab.conversation.memory import MOST_IN_PLAY, MOST_TERMS
+from memlab.conversation.memory import MAX_WORDS, MOST_IN_PLAY, MOST_TERMS
 from memlab.errors import DataError
 from memlab.retrieve import Bench, bm25, combsum
 

@@ -16,8 +16,7 @@ from model_server import KEY, KEY_ENV, UNUSABLE, ModelServer, running, say
 
 from memlab import DataError, llm
 from memlab.conversation import Message, messages, read_history, rewrite, score
-from memlab.conversation.gate import signs
-from memlab.conversation.rewriting import is_rewrite
+from memlab.conversation.rewriting import is_rewrite, signs
 
 DESK = [
     {"role": "system", "content": "Be brief."},
@@ -143,6 +142,12 @@ def test_an_answer_that_is_no_rewrite_is_refused(server: ModelServer, answer: st
 def test_a_rewrite_that_loses_a_name_is_refused() -> None:
     assert not is_rewrite("What did the sofa cost there?", of="What did Ann's sofa cost there?")
     assert is_rewrite("What did Ann's sofa cost in Oslo?", of="What did Ann's sofa cost there?")
+    assert not is_rewrite("What did the sofa cost?", of="And did the second lamp of the shop arrive?")
+
+
+@pytest.mark.parametrize("asked", ["Who got the first one?", "And the second?", "Why the old one?", "What of another?"])
+def test_words_that_point_elsewhere_may_go(asked: str) -> None:
+    assert is_rewrite("Who got the bakery on the corner?", of=asked)
 
 
 @served

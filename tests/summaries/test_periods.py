@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from memlab import llm
 from memlab.errors import DataError
 from memlab.llm import Service, recording
-from memlab.summaries import period, requests, rollup, summarize, to_markdown
+from memlab.summaries import period, rollup, summarize, to_markdown
 from memlab.summaries.asking import PERIOD, SESSION
 
 Make = Callable[..., pl.DataFrame]
@@ -158,19 +159,16 @@ def recorded_service(path: Path) -> Service:
 
 
 def test_rounds_of_requests_record_everything(
-    year: pl.DataFrame, model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    year: pl.DataFrame, model: Any, record_rounds: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "recorded.jsonl"
     monkeypatch.setattr(recording, "DEFAULT", (path,))
-    lab, rounds = model(), []
-    while asked := requests(year):
-        rounds.append([each.task for each in asked])
-        for each in asked:
-            answer = lab.answer(each).value.model_dump()
-            recording.append(
-                path, {"task": each.task, "version": each.version, "key": each.key, "answer": answer, "tokens": [1, 1]}
-            )
-    assert rounds == [[SESSION.name] * 4, [PERIOD.name] * 3, [PERIOD.name] * 3]
+    rounds = record_rounds(partial(rollup, year), model(), path)
+    assert [[each.task for each in asked] for asked in rounds] == [
+        [SESSION.name] * 4,
+        [PERIOD.name] * 3,
+        [PERIOD.name] * 3,
+    ]
     nodes = rollup(year, service=llm.RECORDED)
     assert nodes["service"].unique().to_list() == ["recorded"]
     assert nodes["text"].to_list() == rollup(year, service=model())["text"].to_list()
@@ -185,6 +183,5 @@ def test_rounds_of_requests_record_everything(
             ),
         ]
     )
-    assert [each.about[1] for each in requests(later)] == ["u/s5/1"]
     old = rollup(later, service=recorded_service(path)).filter(pl.col("service") == "lab")
     assert set(nodes["node_id"]) - set(old["node_id"]) == {nodes["node_id"][-1]}

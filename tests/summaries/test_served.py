@@ -26,7 +26,7 @@ def test_every_prompt_is_served(talk: Callable[..., pl.DataFrame], tmp_path: Pat
         record = tmp_path / "answers.jsonl"
         smol = Service("smol", address, "smollm2", timeout=1800, max_retries=0, max_output=200, record=str(record))
         nodes = rollup(turns, service=smol)
-        clusters = grow(turns, encoder="hashing:64", reduce="pca", service=smol).nodes
+        clusters = grow(turns, encoder="hashing:64", service=smol).nodes
     for made in (nodes, clusters):
         assert made.height
         assert set(made["service"]) <= {"smol", EXTRACTIVE}

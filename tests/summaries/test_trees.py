@@ -7,6 +7,7 @@ import sys
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from memlab.llm import recording
 from memlab.records import Dataset, Run, Turn, frame
 from memlab.retrieve import Bench
 from memlab.sessions import sessions_of
-from memlab.summaries import GROUPS, grow, nearest_summaries, requests, tree, trees_of
+from memlab.summaries import GROUPS, grow, nearest_summaries, tree, trees_of
 from memlab.summaries.raptor import FEW, LAYERS
 
 Make = Callable[..., pl.DataFrame]
@@ -81,9 +82,7 @@ def test_every_input_ends_in_a_tree(n: int, seed: int, equal: bool) -> None:
     turns = frame(Turn, talked(n))
     vectors = np.random.default_rng(seed).normal(size=(n, 64)).astype(np.float32)
     vectors = np.ones_like(vectors) if equal else vectors
-    made = grow(
-        turns, encoder="hashing:64", vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True), reduce="pca"
-    )
+    made = grow(turns, encoder="hashing:64", vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
     assert made.nodes.is_empty() == (n <= FEW)
     assert made.nodes["level"].max() in (None, *range(1, LAYERS + 1))
     assert len(made.vectors) == made.nodes.height
@@ -107,15 +106,12 @@ def test_a_model_writes_clusters_of_clusters(model: Any) -> None:
     assert {asked.task for asked in lab.asked} == {"cluster", GROUPS}
 
 
-def test_recorded_trees_are_those_of_the_recording(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, turns, lab = tmp_path / "recorded.jsonl", frame(Turn, talked(60)), model()
+def test_recorded_trees_are_those_of_the_recording(
+    model: Any, record_rounds: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, turns = tmp_path / "recorded.jsonl", frame(Turn, talked(60))
     monkeypatch.setattr(recording, "DEFAULT", (path,))
-    for _ in range(LAYERS + 2):
-        for each in requests(turns, clusters=["u"], encoder="hashing:64"):
-            value = each.shape.model_validate_json(each.prompt) if each.task == GROUPS else lab.answer(each).value
-            row = {"task": each.task, "version": each.version, "key": each.key}
-            recording.append(path, row | {"answer": value.model_dump(), "tokens": [0, 0]})
-    assert requests(turns, clusters=["u"], encoder="hashing:64") == []
+    record_rounds(partial(grow, turns, encoder="hashing:64"), model(), path)
     nodes = grow(turns, encoder="hashing:64", service=llm.RECORDED).nodes
     # Other vectors, as another machine has them, would make other groups.
     other = np.random.default_rng(0).normal(size=(60, 64)).astype(np.float32)
