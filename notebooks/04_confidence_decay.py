@@ -174,6 +174,6 @@ written = written.group_by("data", "n", maintain_order=True).agg(pl.col("text").
 said = "- {}, {} questions: the current value ranks above every stale one for {}."
 lines = [said.format(*row) for row in written.iter_rows()]
 held = recovered.filter(pl.col("truth").is_between("low", "high")).height
-lines += [f"- {held} of {len(fits)} intervals of 90 % hold a true half-life, {[*map(round, recovered['estimate'])]} days."]
+lines += [f"- {held} of {len(fits)} 90 % intervals hold a true half-life: {[*map(round, recovered['estimate'])]} days."]
 lines += [f"- The best family for {labels.height:,} simulated labels: {losses['family'][0]} ({losses['fit'][0]})."]
 display(Markdown("\n".join(lines)))
