@@ -54,6 +54,7 @@ from scipy.stats import binomtest
 
 import memlab
 from memlab import evaluate, summaries
+from memlab.explorer import panels
 from memlab.figures import export, follow_ups, rollup, selection
 
 evaluate.show_tables()
@@ -90,6 +91,12 @@ export(fig, "rollups-time", data=boxes, caption=caption, **about)
 Markdown(summaries.to_markdown(weeks.row(0, named=True), tz=tz))
 
 # %% [markdown]
+# Open a node to its sentences, the turns that they stand on and the nodes below it:
+
+# %%
+panels.unfold(nodes.filter(scope=scope), data.turns.filter(scope=scope))
+
+# %% [markdown]
 # What this memory carried on from one week to the next:
 
 # %%
@@ -120,7 +127,8 @@ for (kind,), its in cited.unique(maintain_order=True).group_by("kind", maintain_
     for form, n, hits in (("questions", len(whole), whole.sum()), ("turns", among.turns.height, its.height)):
         interval = binomtest(hits, n).proportion_ci(0.95, "wilson")
         rows.append({"kind": kind, "form": form, "n": n, "mean": hits / n, "low": interval.low, "high": interval.high})
-fig = follow_ups.recall(pl.DataFrame(rows), measure="share of questions with all evidence cited, and of turns cited")
+share = "share of questions whose every evidence item is cited, and of turns that are"
+fig = follow_ups.recall(pl.DataFrame(rows), measure=share, between=" · ")
 caption = "Questions whose every evidence item is cited, and turns that are cited, by kind of summary (95 % intervals)."
 export(fig, "rollups-kept", data=pl.DataFrame(rows), caption=caption, **about)
 

@@ -241,11 +241,8 @@ def test_they_run_on_a_log_without_times_where_no_question_spans_sessions(tmp_pa
 # What a run is small with: turns to learn from, sizes of training, timed questions, labels and facts that are
 # simulated, conversations.
 FEW = {"sample_turns": 500, "sizes": [1], "timed": 3, "timed_queries": 3} | {
-    "labels_each": 130,
-    "recovery_sets": 1,
+    "simulated_labels": 4_000,
     "simulated_facts": 300,
-    "threads": 1,
-    "shown_turns": 4,
     "n_scopes": 1,
 }
 
