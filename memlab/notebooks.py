@@ -192,11 +192,13 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "
     inspector.setLevel(logging.ERROR)
     try:
         inputs, notebook = _inputs(path, values), papermill.iorw.load_notebook_node(str(path))
+        known = papermill.inspect_notebook(str(path))
+        given = {name: portable(value, path.parent) for name, value in values.items() if name in known}
         last = max((i for i, cell in enumerate(notebook.cells) if until and until in cell.source), default=None)
         notebook.cells = notebook.cells if last is None else notebook.cells[: last + 1]
         with running(path, {name: value for name, value in values.items() if name != "figures"}):
             executed = papermill.execute_notebook(
-                notebook, target, {name: portable(value, path.parent) for name, value in values.items()},
+                notebook, target, given,
                 cwd=str(path.parent), progress_bar=False, extra_arguments=["--log-level=40"],
             )  # fmt: skip
         for cell in executed.cells:

@@ -15,11 +15,12 @@ from memlab.figures._text import clean, plain
 _PATTERNS = ("", "/", "", "\\", "")
 
 
-def recall(frame: pl.DataFrame, *, measure: str = "recall_all@10", title: str = "") -> go.Figure:
+def recall(frame: pl.DataFrame, *, measure: str = "recall_all@10", between: str = " → ", title: str = "") -> go.Figure:
     """Draw recall by kind of follow-up, a mark a form of the question, with its interval.
 
     :param frame: a row a kind and form: ``kind``, ``form``, ``n``, ``mean``, ``low`` and ``high``, in the order to draw
         from the top.
+    :param between: what stands between the numbers of one kind; an arrow where the forms follow each other.
 
     >>> import polars as pl
     >>> from memlab.figures import follow_ups
@@ -36,7 +37,7 @@ def recall(frame: pl.DataFrame, *, measure: str = "recall_all@10", title: str = 
             marks.append({**row, "name": name, "x": row["mean"], "tint": style.colour(i), "fill": style.colour(i),
                           "symbol": style.SYMBOLS[i], "numbers": f"{row['mean']:.0%}", "series": row["form"],
                           "hover": f"{plain(row['form'])}: {row['mean']:.1%}"})  # fmt: skip
-    return marked_rows(marks, span=(0, 1), between=" → ", xlabel=measure, key=style.key(forms), title=title,
+    return marked_rows(marks, span=(0, 1), between=between, xlabel=measure, key=style.key(forms), title=title,
                        xaxis={"zeroline": False})  # fmt: skip
 
 

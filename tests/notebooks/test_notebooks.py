@@ -21,7 +21,8 @@ from memlab.notebooks import _unchanged, _without_paths, remake, run_notebooks
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "notebooks"
 NOTEBOOKS = sorted(SOURCE.glob("[0-9]*.ipynb"))
-SHORT = ("05_rollups",)
+SHORT = ("04_confidence_decay", "05_rollups", "06_follow_ups")
+"""The notebooks whose code is short, and all of it shown."""
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -87,8 +88,11 @@ def test_it_asks_takes_parameters_and_answers(path: Path) -> None:
     assert len(tagged) == 1
     given = ast.parse("".join(tagged[0]["source"])).body
     names = {node.targets[0].id for node in given if isinstance(node, ast.Assign)}  # type: ignore[attr-defined]
-    assert {"dataset", "pool", "language", "seed", "encoder", "store", "figures"} <= names
+    assert {"seed", "store", "figures"} <= names
     assert len(names) == len(given), "nothing but parameters"
+    whole = ast.walk(ast.parse(path.with_suffix(".py").read_text()))
+    read = {node.id for node in whole if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    assert names <= read, "a parameter that nothing reads"
     prose = "\n".join("".join(cell["source"]) for cell in found if cell["cell_type"] == "markdown")
     assert re.search("answer|finding", re.findall(r"^#+ .*", prose, re.MULTILINE)[-1], re.IGNORECASE)
     assert found[-1]["cell_type"] == "code"
@@ -129,7 +133,7 @@ def assert_told(executed: Path, figures: Path, undrawn: Collection[str] = ()) ->
             assert (figures / f"{name}.{kind}").stat().st_size > 0, f"{name}.{kind}"
         sidecar = json.loads((figures / f"{name}.json").read_text())
         assert sidecar["caption"]
-        assert sidecar["provenance"]["fingerprint"]
+        assert sidecar["provenance"].get("fingerprint") or sidecar["provenance"]["simulated"]
 
 
 def run(
@@ -237,11 +241,8 @@ def test_they_run_on_a_log_without_times_where_no_question_spans_sessions(tmp_pa
 # What a run is small with: turns to learn from, sizes of training, timed questions, labels and facts that are
 # simulated, conversations.
 FEW = {"sample_turns": 500, "sizes": [1], "timed": 3, "timed_queries": 3} | {
-    "labels_each": 130,
-    "recovery_sets": 1,
+    "simulated_labels": 4_000,
     "simulated_facts": 300,
-    "threads": 1,
-    "shown_turns": 4,
     "n_scopes": 1,
 }
 
