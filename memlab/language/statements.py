@@ -34,7 +34,7 @@ def table(name: str) -> dict[str, str]:
     """Give a table of words.
 
     >>> from memlab.language.statements import table
-    >>> table("spellings")["colour"]
-    'color'
+    >>> table("name_endings")["person"]
+    'jr sr'
     """
     return dict(data("statements")[name])
