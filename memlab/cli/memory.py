@@ -119,14 +119,14 @@ def recall(
 
 def _undone(place: Place, undo: tuple[str, str] | None, redo: tuple[str, str] | None, why: str) -> str:
     """Write an undo, or take one back."""
-    from memlab import knowledge
+    import polars as pl
 
     noted = place.store.knowledge
     old, new = undo or redo or ("", "")
     if undo:
-        now = datetime.now(UTC)
-        knowledge.undo(place.resolved(), old, new, now=now, why=why)
-        noted.undo(place.dataset, place.scope, old, new, at=now, why=why)
+        if place.resolved().log.filter(pl.col("old") == old, pl.col("new") == new).is_empty():
+            raise DataError(f"the log has no row in which {new!r} ends {old!r}; give a pair of memlab facts --log")
+        noted.undo(place.dataset, place.scope, old, new, at=datetime.now(UTC), why=why)
     elif not noted.redo(place.dataset, place.scope, old, new):
         raise DataError(f"that {new!r} ends {old!r} was not undone; memlab facts --log lists what was")
     return one_line(f"that {new} ends {old} {'no longer counts' if undo else 'counts again'}")
