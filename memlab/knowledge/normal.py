@@ -183,7 +183,7 @@ def value(text: str) -> Value:
     >>> value("sk-AB12").exact, value("12u34").exact
     (('sk-AB12',), ('12u34',))
     """
-    text = _counted(_plain(text))
+    text = counted(_plain(text))
     text = _THOUSANDS.sub(lambda m: m[0].replace(",", ""), _MONEY.sub(r"\2 \1", text))
     text = re.sub(r"'s\b", "", text)
     if _PHONE.fullmatch(text):
@@ -207,7 +207,7 @@ def value(text: str) -> Value:
     return Value(tuple(exact), tuple(stems(words)), frozenset(names))
 
 
-def _counted(text: str) -> str:
+def counted(text: str) -> str:
     """Write days of a year in ISO 8601, and numbers in words as digits; "one dog" is "a dog"."""
     for day in reversed(dates(text)):
         if _DAY.fullmatch(day.value) and day.offset is None:

@@ -42,6 +42,7 @@ _SEVERAL = normal.stems(
 """What one may have several of, so that another value stands beside the first."""
 _COUNTED = {relation(phrase) for phrase in ("has", "teaches", "takes")}
 _SCHEDULED = {relation(f"{verb} {at}".strip()) for verb in ("is", "starts", "meets", "opens") for at in ("on", "at")}
+_NUMBER = re.compile(r"\d+\b")
 _WHEN = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d[:.]\d\d|\b\d ?[ap]m\b", re.I)
 _LASTS = {"stays at": 90, "is learning": 365, "is working on": 180, "trains for": 180, "is looking for": 120}
 _DAYS = {relation(phrase): days for phrase, days in _LASTS.items()}
@@ -225,7 +226,8 @@ def _grouped(read: Statement, its: Value) -> tuple[str, bool | None]:
         return "when", True
     if read.relation in GROUPS:
         return GROUPS[read.relation], True
-    if read.relation in _COUNTED and len(its.exact) == 1 and its.words and its.exact[0].isdigit():
+    if read.relation in _COUNTED and len(its.exact) == 1 and its.words and _NUMBER.match(normal.counted(read.value)):
+        # "Seven years", not "year 7".
         return f"number of {its.words[-1]}", True
     if read.relation == "be" and its.words[:1] == ("retir",):
         return "role", True
@@ -328,10 +330,7 @@ class _Scope:
                 yield REPLACED, run
         if mark.single:
             for run in self._open(mark, mark.group):
-                beside = run.mark.read.relation == mark.read.relation and (
-                    run.mark.key == mark.key or _nested(run.mark, mark)
-                )
-                if run.mark.read.mode == mode != NOT and not beside:
+                if run.mark.read.mode == mode != NOT and not _beside(run.mark, mark):
                     yield ANOTHER, run
             for run in self._open(mark, _TOGETHER.get(mark.group, "")):
                 # Who lives with somebody again has not broken up with them, and the reverse.
@@ -341,6 +340,15 @@ class _Scope:
             before = self.last.get((mark.subject, mark.read.relation))
             if before and not before.closed and before.mark.key != mark.key and before.mark.read.mode == mode:
                 yield NEW, before
+
+
+def _beside(old: _Mark, new: _Mark) -> bool:
+    """Whether two values of one group go together: they are one, one says more of the other, or of something else."""
+    if old.read.relation != new.read.relation:
+        return False
+    # "Her wrist is broken" says nothing against "her wrist is five weeks out of plaster".
+    other = new.read.owned and bool(old.value.exact) != bool(new.value.exact)
+    return other or old.key == new.key or _nested(old, new)
 
 
 def _nested(a: _Mark, b: _Mark) -> bool:
