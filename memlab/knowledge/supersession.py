@@ -307,7 +307,7 @@ class _Scope:
         """Take a value out of history: what it closed is closed by its correction, or goes on if that is the same."""
         again = None
         for run in self.by_group[mark.subject, mark.group]:
-            if run.closed and run.closed[0] == wrong.mark.id:
+            if run.closed and run.closed[0] == wrong.mark.id and not run.corrected:
                 if run.mark.key == mark.key:
                     run.closed, again = None, run
                 else:
