@@ -272,7 +272,8 @@ class _Scope:
 
     def _open(self, mark: _Mark, group: str | None = None) -> Iterator[_Run]:
         """Give the open runs of a statement's subject and relation (or of a group), the latest first."""
-        runs = self.by_relation[mark.subject, mark.read.relation] if group is None else self.by_group[mark.subject, group]
+        own = self.by_relation[mark.subject, mark.read.relation]
+        runs = own if group is None else self.by_group[mark.subject, group]
         return (run for run in reversed(runs) if run.closed is None)
 
     def _close(self, run: _Run, mark: _Mark, at: datetime, rule: str) -> None:
@@ -304,15 +305,26 @@ class _Scope:
         return None if (run.mark.id, mark.id) in self.undone else run
 
     def _correct(self, wrong: _Run, mark: _Mark) -> _Run | None:
-        """Take a value out of history: what it closed is closed by its correction, or goes on if that is the same."""
+        """Take a value out of history: what it closed is closed by its correction, or goes on if that is the same.
+
+        :returns: what goes on, if anything does.
+        """
         again = None
         for run in self.by_group[mark.subject, mark.group]:
             if run.closed and run.closed[0] == wrong.mark.id and not run.corrected:
                 if run.mark.key == mark.key:
-                    run.closed, again = None, run
+                    run.closed, again = wrong.closed, run
                 else:
                     run.closed = (mark.id, *run.closed[1:])
         wrong.closed = (mark.id, wrong.mark.said, CORRECTED)
+        if again is None or again.closed:
+            return again
+        for run in [run for run in self._open(mark) if run is not again and run.mark.key == mark.key]:
+            # What was said again after the wrong value had never stopped to hold.
+            again.members += run.members
+            for runs in (self.runs, self.by_relation[mark.subject, mark.read.relation],
+                         self.by_group[mark.subject, mark.group]):  # fmt: skip
+                runs.remove(run)
         return again
 
     def _replaced(self, mark: _Mark) -> Iterator[tuple[str, _Run]]:

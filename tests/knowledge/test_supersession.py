@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memlab.errors import DataError
@@ -209,6 +209,8 @@ _ROW = st.tuples(
 
 @settings(max_examples=12, deadline=None)
 @given(rows=st.lists(_ROW, min_size=1, max_size=12), day=st.integers(0, 60))
+@example([(0, "works at", obj) for obj in ("Bolt", "Acme", "Cord", "not Acme but Bolt")], 0)
+@example([(0, "works at", obj) for obj in ("Bolt", "Acme", "Bolt", "not Acme but Bolt")], 0)
 def test_laws(rows: list[tuple], day: int) -> None:
     resolved = resolve(_facts(*rows), cardinality=ONE)
     facts = resolved.facts
