@@ -182,7 +182,9 @@ def extract(
         else:
             outcome[session] = ("ok", None, PATTERNS) if answer is None else ("fallback", answer.error, PATTERNS)
             facts |= {fact.fact_id: fact for fact in patterns.facts(rows)}
-    known = pl.concat([before.facts, frame(Fact, facts.values())])
+    # What was made of these sessions at another time gives way to what they say here.
+    others = before.facts.filter(~pl.col("session_id").is_in(list(sessions)).fill_null(False))
+    known = pl.concat([others, frame(Fact, facts.values())])
     ended, reasons = _ended(read, known, service) if read else ({}, {})
     outcome |= {session: ("fallback", reason, name_of(service)) for session, reason in reasons.items()}
     outcomes = {"session_id": pl.String(), "status": pl.String(), "reason": pl.String(), "service": pl.String()}
