@@ -249,11 +249,11 @@ class _Scope:
         """Take in the next statement."""
         self.marks.append(mark)
         if mark.read.over:
-            for run in self._ended(mark):
-                self._close(run, mark, mark.said, OVER)
+            for ended in self._ended(mark):
+                self._close(ended, mark, mark.said, OVER)
             return
         new = _Run(mark, mark.said, [])
-        run = None
+        run: _Run | None = None
         if wrong := self._wrong(mark):
             new.since, new.closed = wrong.since, wrong.closed
             run = self._correct(wrong, mark)
