@@ -68,7 +68,7 @@ def facts(
         rows = rows.filter([normal.relation(said) == wanted for said in rows["predicate"]])
     if log:
         closings = resolved.log.join(rows.select(old="fact_id"), on="old", how="semi", maintain_order="left")
-        _print_log(closings.tail(most), place)
+        _print_log(closings, place, most)
         return
     rows = chosen(rows, place, session=session, since=since, at="last_access")
     shown = rows if all_ else rows.filter(rows["status"] == "active")
@@ -119,14 +119,14 @@ def recall(
 
 def _undone(place: Place, undo: tuple[str, str] | None, redo: tuple[str, str] | None, why: str) -> str:
     """Write an undo, or take one back."""
-    from memlab import knowledge
+    import polars as pl
 
     noted = place.store.knowledge
     old, new = undo or redo or ("", "")
     if undo:
-        now = datetime.now(UTC)
-        knowledge.undo(place.resolved(), old, new, now=now, why=why)
-        noted.undo(place.dataset, place.scope, old, new, at=now, why=why)
+        if place.resolved().log.filter(pl.col("old") == old, pl.col("new") == new).is_empty():
+            raise DataError(f"the log has no row in which {new!r} ends {old!r}; give a pair of memlab facts --log")
+        noted.undo(place.dataset, place.scope, old, new, at=datetime.now(UTC), why=why)
     elif not noted.redo(place.dataset, place.scope, old, new):
         raise DataError(f"that {new!r} ends {old!r} was not undone; memlab facts --log lists what was")
     return one_line(f"that {new} ends {old} {'no longer counts' if undo else 'counts again'}")
@@ -139,8 +139,8 @@ def _print_fact(head: str, row: dict[str, Any]) -> None:
     typer.echo(f"      {one_line(row['fact_id'])}: {one_line(', '.join(row['evidence']) or 'no evidence')}")
 
 
-def _print_log(rows: pl.DataFrame, place: Place) -> None:
-    for row in rows.iter_rows(named=True):
+def _print_log(rows: pl.DataFrame, place: Place, most: int) -> None:
+    for row in rows.tail(most).iter_rows(named=True):
         typer.echo(f"{day(row['at'])}  {row['rule']}, said by {one_line(row['by'] or 'nobody named')}")
         print_wrapped(f"old: {row['old_object']}  ({row['old']})", indent=11, first=6)
         statement = f"{row['subject']} {row['predicate']} {row['new_object']}"
@@ -150,7 +150,8 @@ def _print_log(rows: pl.DataFrame, place: Place) -> None:
     for row in undone.iter_rows(named=True):
         reason = f": {short(row['why'])}" if row["why"] else ""
         typer.echo(f"undone on {day(row['undone_at'])}: {one_line(row['new'])} ends {one_line(row['old'])}{reason}")
-    typer.echo(f"{rows.height:,} supersessions, {undone.height:,} undone")
+    last = f", the last {most:,} are shown" if rows.height > most else ""
+    typer.echo(f"{rows.height:,} supersessions, {undone.height:,} undone{last}")
 
 
 def _sentence(row: dict[str, Any]) -> str:

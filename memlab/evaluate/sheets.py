@@ -17,6 +17,8 @@ from memlab.language.tokens import plain
 from memlab.language.words import FIRST_PERSON
 
 SUFFIX = ".gold.jsonl"
+TOGETHER = "sample.jsonl"
+"""The chats of a folder in one file, where a sheet has no chat of its name beside it: ``data/sample``."""
 _FREE = frozenset(bases("new old current first own real actual name now"))
 _NAMING = frozenset(bases("have be name named call called"))
 _READ_AS: Mapping[str, frozenset[str]] = {
@@ -105,7 +107,7 @@ class Sheet:
 
 
 def sheets(folder: str | Path) -> list[Sheet]:
-    """Read the answer sheets of a folder, each beside its chat, by name.
+    """Read the answer sheets of a folder, each beside its chat or the file :data:`TOGETHER`, by name.
 
     :raises DataError: when there is none, or one cannot be read: with file, line and reason.
 
@@ -120,10 +122,12 @@ def sheets(folder: str | Path) -> list[Sheet]:
 
 
 def _sheet(file: Path) -> Sheet:
-    log = file.with_name(file.name.removesuffix(SUFFIX) + ".jsonl")
-    messages = [row for row in _lines(log) if "text" in row]
-    times = {row["id"]: datetime.fromisoformat(row["timestamp"]) for row in messages}
     head, *rows = _lines(file)
+    log = file.with_name(file.name.removesuffix(SUFFIX) + ".jsonl")
+    if not log.exists():
+        log = file.with_name(TOGETHER)
+    messages = [row for row in _lines(log) if "text" in row and row.get("scope", head["scope"]) == head["scope"]]
+    times = {row["id"]: datetime.fromisoformat(row["timestamp"]) for row in messages}
     called = {one["name"]: (one["name"], *one["names"]) for one in head["people"]}
     entries = []
     for n, row in enumerate(rows, 2):

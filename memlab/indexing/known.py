@@ -11,7 +11,7 @@ from datetime import datetime
 import polars as pl
 
 from memlab.embed import Encoder
-from memlab.knowledge import Resolved, patterns, recall, resolve, undo
+from memlab.knowledge import Resolved, patterns, recall, resolve
 from memlab.records import Dataset
 from memlab.store import CachedEncoder, MemoryStore
 from memlab.terminal import short
@@ -34,12 +34,12 @@ def resolved(
     :param as_of: only what had reached the memory by then counts.
     """
     caching = CachedEncoder(store, encoder) if encoder is not None else None
-    state = resolve(store.knowledge.rows("facts", dataset, scopes=scopes), encoder=caching, as_of=as_of)
-    for _, *pair, when, why in store.knowledge.undone(dataset, scopes=scopes).iter_rows():
-        old, new = (_standing(state.facts, fact) for fact in pair)
-        if old and new and state.log.filter(pl.col("old") == old, pl.col("new") == new).height:
-            state = undo(state, old, new, now=when, why=why or "")
-    return state
+    facts = store.knowledge.rows("facts", dataset, scopes=scopes)
+    state = resolve(facts, encoder=caching, as_of=as_of)
+    noted = store.knowledge.undone(dataset, scopes=scopes).select("old", "new")
+    pairs = [(_standing(state.facts, old), _standing(state.facts, new)) for old, new in noted.iter_rows()]
+    undone = [(old, new) for old, new in pairs if old and new]
+    return resolve(facts, encoder=caching, as_of=as_of, undone=undone) if undone else state
 
 
 def _standing(facts: pl.DataFrame, fact: str) -> str | None:

@@ -35,7 +35,7 @@ from memlab.summaries.asking import SESSION
 EXTRACTIVE = "extractive"
 EARLIER, EARLIER_CHARS = 8, 300
 """Turns before a session that a model sees, to understand it by, and characters of each."""
-CODE_VERSION = 6  # raised by whoever changes what the same turns give
+CODE_VERSION = 7  # raised by whoever changes what the same turns give
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from memlab.knowledge.confidence import ConfidenceSettings, score
 from memlab.knowledge.extraction import Extracted, extract
 from memlab.knowledge.observations import from_observations
 from memlab.knowledge.recall import search_facts, search_summaries
-from memlab.knowledge.supersession import Resolved, active, redo, resolve, undo
+from memlab.knowledge.supersession import Resolved, active, resolve
 from memlab.knowledge.tuning import compare, recommend
 
 __all__ = [
     "ConfidenceSettings", "Extracted", "Resolved", "active", "compare", "extract", "from_observations", "recommend",
-    "redo", "resolve", "score", "search_facts", "search_summaries", "undo",
+    "resolve", "score", "search_facts", "search_summaries",
 ]  # fmt: skip

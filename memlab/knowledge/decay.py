@@ -24,6 +24,10 @@ class Parameter(NamedTuple):
     high: float
     log: bool = True
 
+    def at(self, place: float) -> float:
+        """Give the value of a place on the scale on which the parameter is sought."""
+        return float(np.clip(np.exp(place) if self.log else place, self.low, self.high))
+
 
 _PARAMETERS = {
     p.name: p

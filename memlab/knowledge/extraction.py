@@ -16,6 +16,7 @@ from memlab.knowledge import patterns
 from memlab.knowledge.making import make
 from memlab.knowledge.supersession import active, resolve
 from memlab.language.manner import bases, told
+from memlab.language.verbs import infinitive, third
 from memlab.llm import Request, Service, ask
 from memlab.records import Entity, Fact, frame
 
@@ -167,22 +168,23 @@ def extract(
     """
     before = before or Before()
     sessions = {str(key[0]): part.to_dicts() for key, part in turns.group_by("session_id", maintain_order=True)}
-    outcome: dict[str, tuple[str, str | None, str | None]] = {session: ("ok", None, PATTERNS) for session in sessions}  # noqa: C420
+    outcome: dict[str, tuple[str, str | None, str | None]] = {}
     facts: dict[str, Fact] = {}
     entities: list[Entity] = []
     read: dict[str, list[dict[str, Any]]] = {}
-    if service is not None:
-        requests = [_stated(rows, before.turns.get(session, ())) for session, rows in sessions.items()]
-        for (session, rows), answer in zip(sessions.items(), ask(requests, service, progress=progress), strict=True):
-            outcome[session] = ("fallback", answer.error, PATTERNS)
-            if answer.value is not None:
-                outcome[session], read[session] = ("ok", None, name_of(service)), rows
-                entities += _entities(answer.value.entities, rows)
-                facts = _facts(answer.value.facts, rows) | facts
-    for session, rows in sessions.items():
-        if session not in read:
+    asked = [_stated(rows, before.turns.get(session, ())) for session, rows in sessions.items()]
+    answers = [None] * len(asked) if service is None else ask(asked, service, progress=progress)
+    for (session, rows), answer in zip(sessions.items(), answers, strict=True):
+        if answer is not None and answer.value is not None:
+            outcome[session], read[session] = ("ok", None, name_of(service)), rows
+            entities += _entities(answer.value.entities, rows)
+            facts |= _facts(answer.value.facts, rows)
+        else:
+            outcome[session] = ("ok", None, PATTERNS) if answer is None else ("fallback", answer.error, PATTERNS)
             facts |= {fact.fact_id: fact for fact in patterns.facts(rows)}
-    known = pl.concat([before.facts, frame(Fact, facts.values())])
+    # What was made of these sessions at another time gives way to what they say here.
+    others = before.facts.filter(~pl.col("session_id").is_in(list(sessions)).fill_null(False))
+    known = pl.concat([others, frame(Fact, facts.values())])
     ended, reasons = _ended(read, known, service) if read else ({}, {})
     outcome |= {session: ("fallback", reason, name_of(service)) for session, reason in reasons.items()}
     outcomes = {"session_id": pl.String(), "status": pl.String(), "reason": pl.String(), "service": pl.String()}
@@ -211,34 +213,18 @@ def in_mode(relation: str, mode: str) -> str:
         return relation
     if mode == "ended":
         if denied := re.match(r"(?:does not (?P<does>\S+)|is not\b)(?P<tail>.*)", relation):
-            return f"{_third(denied['does']) if denied['does'] else 'is'}{denied['tail']}"
+            verb = denied["does"]
+            return f"{'is' if verb in (None, 'be') else third(verb)}{denied['tail']}"
         bare = re.sub(r"^(is )?no longer ", r"\1", relation)
         return re.sub(r"^is\b", "is no longer", bare) if re.match(r"is\b", bare) else f"no longer {bare}"
     # Whoever is asked for both may put one into the other.
     relation = re.sub(r"^(is )?(?:(?:no longer|not)\b ?|(?:plans|used) to |does not )", r"\1", relation)
     first, _, tail = relation.partition(" ")
-    plain = f"{_infinitive(first)} {tail}".strip()
+    plain = f"{infinitive(first)} {tail}".strip()
     if mode == "not":
         perfect = first == "has" and re.match(r"(?:been|had|\w+ed|\w+en)\b", tail)
         return f"{first} not {tail}".strip() if first == "is" or perfect else f"does not {plain}"
     return f"plans to {plain}" if mode == "plan" else f"used to {plain}"
-
-
-def _infinitive(verb: str) -> str:
-    irregular = {"has": "have", "is": "be", "was": "be", "does": "do", "goes": "go", "had": "have"}
-    if verb in irregular or not verb.endswith("s") or verb.endswith("ss"):
-        return irregular.get(verb, verb)
-    if verb.endswith("ies"):
-        return verb[:-3] + "y"
-    return verb[:-2] if re.search(r"(?:ss|x|ch|sh|zz|o)es$", verb) else verb[:-1]
-
-
-def _third(verb: str) -> str:
-    if verb in ("be", "have"):
-        return {"be": "is", "have": "has"}[verb]
-    if re.search(r"[^aeiou]y$", verb):
-        return verb[:-1] + "ies"
-    return verb + ("es" if re.search(r"(?:s|x|ch|sh|zz|o)$", verb) else "s")
 
 
 def name_of(service: str | Service | None) -> str | None:

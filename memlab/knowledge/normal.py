@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from memlab.language.dates import dates
@@ -12,19 +12,18 @@ from memlab.language.tokens import plain, stem
 from memlab.language.verbs import forms
 from memlab.language.words import ARTICLES, BE, FINITE_AUXILIARIES, MONTHS, POSSESSIVES, WEEKDAYS, wordset
 
-USER = "user"
 IS, NOT, PLAN = "is", "not", "plan"
 CORRECT, HINT, UPDATE = "correct", "hint", "update"
 _KEPT = 100_000  # texts of which the normal form is remembered
 
 _SELF = wordset("i me myself user speaker my mine")
-_UNCHANGING = wordset("now currently still already also really just recently always usually actually")
+_ADVERBS = wordset("now currently still already also really just recently always usually actually")
 _COMPANY = wordset("inc ltd llc corp gmbh co city")
 _SPELLINGS = {
     "colour": "color", "favourite": "favorite", "mum": "mother", "mom": "mother", "dad": "father", "tv": "television",
+    "usd": "dollar", "eur": "euro", "gbp": "pound",
 }  # fmt: skip
-_CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "usd": "dollar", "eur": "euro", "gbp": "pound"}
-_AUXILIARIES = FINITE_AUXILIARIES | BE
+_CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen"}
 _SERIES = (
     " ".join(WEEKDAYS), " ".join(MONTHS), "red orange yellow green blue purple violet black white brown grey gray pink",
     "mother father sister brother son daughter wife husband uncle aunt cousin grandmother grandfather niece nephew",
@@ -38,13 +37,13 @@ _OVER = re.compile(
 )
 _DENIAL = re.compile(r"\b(?:does |do |did )?not\b(?! only)|\bnever\b", re.I)
 _PLANNED = re.compile(r"^(?:no longer )?plans? to ", re.I)
-_TRAILING = re.compile(r",?\s*\b(?:any ?more|any longer|no longer)\b[\s.!]*$", re.I)
+_ANY_MORE = re.compile(r",?\s*\b(?:any ?more|any longer|no longer)\b[\s.!]*$", re.I)
 _MEANT = re.compile(
     r"\bI meant\b|\bI mean\b|\bmisspoke\b|\bmy mistake\b|\bcorrection\b|\bgot (?:it|that) wrong\b|\bI was wrong\b", re.I
 )
 _ACTUALLY = re.compile(r"^\W*(?:actually|wait|no)\b(?! longer)", re.I)
 _NEW = re.compile(r"\bnow\b|\bnowadays\b|\bthese days\b|\bswitched\b|\bchanged\b", re.I)
-_LEADING_NOW = re.compile(r"^(?:now|actually|currently)\b,?\s*|,?\s+(?:now|these days|nowadays)[.!]?$", re.I)
+_NOW = re.compile(r"^(?:now|actually|currently)\b,?\s*|,?\s+(?:now|these days|nowadays)[.!]?$", re.I)
 _INSTEAD = (
     (re.compile(r"^not (?P<old>.+?),? but (?P<new>.+)$", re.I), CORRECT),
     (re.compile(r"^(?P<new>.+?)(?:,| and) not (?P<old>.+)$", re.I), CORRECT),
@@ -59,7 +58,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MONEY = re.compile(r"([$€£¥])\s*(\d[\d,]*(?:\.\d+)?)")
 _THOUSANDS = re.compile(r"\b\d{1,3}(?:,\d{3})+\b")
 _TOKEN = re.compile(r"[^\W_]+(?:[._@/:\-–][^\W_]+)*|[\w\-]+")
-_PHONE = re.compile(r"[\d\-().+ ]+")
+_PHONE = re.compile(r"(?=.*\d)[\d\-().+ ]+")
 
 
 class Statement(NamedTuple):
@@ -68,7 +67,7 @@ class Statement(NamedTuple):
     :param mode: ``is``, ``not`` or ``plan``: what is said to hold, or to be over.
     :param over: whether it only says that this is over.
     :param does: ``correct``, ``hint`` (a bare "actually"), ``update`` ("now", "instead of"), or empty.
-    :param subject: whom it is about, as written; ``relation``: in normal form; ``phrase``: the same, as written.
+    :param subject: whom it is about, as written; ``relation``: in normal form.
     :param owned: whether the relation is what belongs to the subject: ``door code`` of "Nora's door code".
     :param instead: the value that is named as replaced or wrong.
     """
@@ -78,7 +77,6 @@ class Statement(NamedTuple):
     does: str
     subject: str
     relation: str
-    phrase: str
     owned: bool
     value: str
     instead: str | None
@@ -91,17 +89,17 @@ def read(subject: str, predicate: str, obj: str, *, speaker: str | None, text: s
     >>> read("I", "no longer works at", "Acme", speaker="Ann", text=None)[:5]
     ('is', True, '', 'ann', 'work at')
     >>> read("Ann's door code", "is", "not 4471 but 4417", speaker=None, text=None)[2:]
-    ('correct', 'Ann', 'door code', 'door code', True, '4417', '4471')
+    ('correct', 'Ann', 'door code', True, '4417', '4471')
     """
     phrase, value = _plain(predicate), _plain(obj).strip()
     does = ""
     if _MEANT.search(f"{phrase} {value} {text or ''}"):
         does = CORRECT
-    elif _NEW.search(phrase) or _LEADING_NOW.search(value):
+    elif _NEW.search(phrase) or _NOW.search(value):
         does = UPDATE
     elif any(_ACTUALLY.search(part) for part in (phrase, value, text or "")):
         does = HINT
-    value = _LEADING_NOW.sub("", _MEANT.sub("", value)).strip(" ,") or value
+    value = _NOW.sub("", _MEANT.sub("", value)).strip(" ,") or value
     instead = None
     for shape, means in _INSTEAD:
         both = shape.match(value)
@@ -112,35 +110,31 @@ def read(subject: str, predicate: str, obj: str, *, speaker: str | None, text: s
     over = bool(_OVER.search(phrase) or re.search(r"\bno longer\b[\s.!]*$", value, re.I)) and instead is None
     if not over and instead is None and _DENIAL.search(phrase):
         # "Does not work there any more" is an end.
-        mode, over = (IS, True) if _TRAILING.search(value) else (NOT, False)
-    value = _TRAILING.sub("", value).strip() or value
-    phrase = _PLANNED.sub("", phrase)
-    phrase = " ".join(_MEANT.sub(" ", _DENIAL.sub(" ", _OVER.sub(" ", phrase))).split())
-    holder, phrase, owned = _owner(subject, phrase, speaker)
-    return Statement(mode, over, does, holder, relation(phrase), phrase, owned, value, instead)
+        mode, over = (IS, True) if _ANY_MORE.search(value) else (NOT, False)
+    value = _ANY_MORE.sub("", value).strip() or value
+    for said in (_PLANNED, _OVER, _DENIAL, _MEANT):
+        phrase = said.sub(" ", phrase)
+    holder, phrase, owned = _owner(subject, " ".join(phrase.split()), speaker)
+    return Statement(mode, over, does, holder, relation(phrase), owned, value, instead)
 
 
 def _owner(subject: str, phrase: str, speaker: str | None) -> tuple[str, str, bool]:
     """Take "I", "my" and "the user" for the speaker, and "my API key | is" for "speaker | API key"."""
-    me = " ".join(_words(speaker)) if speaker else USER
+    me = " ".join(_words(speaker)) if speaker else "user"
     words = _plain(subject).split()
     while words and words[0].casefold() in ARTICLES:
         words = words[1:]
     if not words:
         return me, phrase, False
     if words[0].casefold().strip(".,") in _SELF:
-        if len(words) == 1 or words[1:] == ["'s"]:
-            return me, phrase, False
-        holder, rest = me, words[1:]
+        holder, rest = me, [word for word in words[1:] if word != "'s"]
     else:
-        at = next((i for i, word in enumerate(words) if word.endswith(("'s", "s'"))), None)
-        if at is None or at == len(words) - 1:
-            return " ".join(words), phrase, False
-        name = re.sub(r"'s?$", "", " ".join(words[: at + 1]))
-        holder, rest = (me if name.casefold() in _SELF else name), words[at + 1 :]
-    if not set(_words(phrase)) - _AUXILIARIES - _UNCHANGING:
+        at = next((i for i, word in enumerate(words, 1) if word.endswith(("'s", "s'"))), len(words))
+        name = re.sub(r"'s?$", "", " ".join(words[:at])) if at < len(words) else " ".join(words)
+        holder, rest = (me if name.casefold() in _SELF else name), words[at:]
+    if rest and not set(_words(phrase)) - BE - _ADVERBS:
         return holder, " ".join(rest), True
-    return f"{holder} {' '.join(rest)}", phrase, False
+    return " ".join([holder, *rest]), phrase, False
 
 
 @lru_cache(maxsize=_KEPT)
@@ -152,7 +146,8 @@ def relation(phrase: str) -> str:
     ('work at', 'work at', 'api key', 'be')
     """
     words = _words(phrase)
-    content = [w for w in words if w not in _UNCHANGING | ARTICLES | POSSESSIVES | _AUXILIARIES | {"that"}]
+    left_out = _ADVERBS | ARTICLES | POSSESSIVES | FINITE_AUXILIARIES | BE | {"that"}
+    content = [word for word in words if word not in left_out]
     if not content:
         return "have" if {"has", "have", "had"} & set(words) else "be"
     return " ".join(stems(content))
@@ -161,13 +156,12 @@ def relation(phrase: str) -> str:
 class Value(NamedTuple):
     """A value in normal form: its numbers and codes, compared exactly, and its other words.
 
-    :param names: stems of the words that are written with a capital; ``initials``: of all its words.
+    :param names: stems of the words that are written with a capital.
     """
 
     exact: tuple[str, ...]
     words: tuple[str, ...]
     names: frozenset[str]
-    initials: str = ""
 
     @property
     def key(self) -> str:
@@ -189,13 +183,13 @@ def value(text: str) -> Value:
     >>> value("sk-AB12").exact, value("12u34").exact
     (('sk-AB12',), ('12u34',))
     """
-    text = _counted(_plain(text))
+    text = counted(_plain(text))
     text = _THOUSANDS.sub(lambda m: m[0].replace(",", ""), _MONEY.sub(r"\2 \1", text))
     text = re.sub(r"'s\b", "", text)
-    if re.search(r"\d", text) and _PHONE.fullmatch(text):
+    if _PHONE.fullmatch(text):
         text = re.sub(r"[^\d.]+", " ", text)
     text = re.sub(r"[$€£¥]", lambda m: f" {_CURRENCIES[m[0]]} ", text)
-    exact, words, names, initials = [], [], set(), ""
+    exact, words, names = [], [], set()
     for token in _TOKEN.findall(text):
         low = token.casefold()
         if re.fullmatch(r"\d+\.?\d*", low):
@@ -207,16 +201,13 @@ def value(text: str) -> Value:
             # Mixed case alone may be a brand ("iPhone", "GmbH"); a key changes case often.
             exact.append(token)
         else:
-            for part in re.split(r"\W+", low):
-                initials += part[:1] if part not in ARTICLES else ""
-                if part and part not in ARTICLES | POSSESSIVES | _COMPANY:
-                    words.append(_CURRENCIES.get(part, part))
+            words += [part for part in re.split(r"\W+", low) if part and part not in ARTICLES | POSSESSIVES | _COMPANY]
             if token[0].isupper():
                 names.update(stems([low]))
-    return Value(tuple(exact), tuple(stems(words)), frozenset(names), initials)
+    return Value(tuple(exact), tuple(stems(words)), frozenset(names))
 
 
-def _counted(text: str) -> str:
+def counted(text: str) -> str:
     """Write days of a year in ISO 8601, and numbers in words as digits; "one dog" is "a dog"."""
     for day in reversed(dates(text)):
         if _DAY.fullmatch(day.value) and day.offset is None:
@@ -233,23 +224,13 @@ def apart(a: Value, b: Value) -> bool:
     Another number or code, another name ("Toyota Corolla", "Toyota Camry"), and another member of a small closed
     series (weekday, month, colour, relative) make another value.
     """
-    if a.exact != b.exact:
-        return True
-    # Both sides: a capital alone may only begin a sentence.
-    if a.names - set(b.words) and b.names - set(a.words) and not abbreviated(a, b):
+    # Names on both sides: a capital alone may only begin a sentence.
+    if a.exact != b.exact or (a.names - set(b.words) and b.names - set(a.words)):
         return True
     return any((set(a.words) & series) != (set(b.words) & series) for series in _series())
 
 
-def abbreviated(a: Value, b: Value) -> bool:
-    """Say whether one is the initials of the other: "NYC", "New York City"."""
-    return any(
-        len(short.words) == 1 < len(long.words) and len(long.initials) > 1 and short.words[0] == long.initials
-        for short, long in ((a, b), (b, a))
-    )
-
-
-@lru_cache(maxsize=1)
+@cache
 def _series() -> tuple[frozenset[str], ...]:
     return tuple(frozenset(stems(line.split())) for line in _SERIES)
 

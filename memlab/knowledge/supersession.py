@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import pairwise
 from typing import Any
 
 import polars as pl
@@ -31,21 +29,25 @@ _SINGLE = {
 }  # fmt: skip
 GROUPS = {relation(phrase): group for group, phrases in _SINGLE.items() for phrase in phrases}
 """Relations of which a subject has one value at a time, by normal form; those of one group replace each other."""
-_SEVERAL = wordset(
-    """sister brother son daughter kid child aunt uncle cousin niece nephew grandson granddaughter friend colleague
-    coworker neighbour neighbor roommate flatmate housemate teammate bandmate sibling twin student stepson stepdaughter
-    dog cat puppy pup kitten hamster rabbit bunny parrot horse pony fish goldfish bird pet"""
+_SEVERAL = normal.stems(
+    sorted(
+        wordset(
+            """sister brother son daughter kid child aunt uncle cousin niece nephew grandson granddaughter friend
+            colleague coworker neighbour neighbor roommate flatmate housemate teammate bandmate sibling twin student
+            stepson stepdaughter dog cat puppy pup kitten hamster rabbit bunny parrot horse pony fish goldfish bird
+            pet"""
+        )
+    )
 )
 """What one may have several of, so that another value stands beside the first."""
-_COUNTING = {relation(phrase) for phrase in ("has", "teaches", "takes")}
+_COUNTED = {relation(phrase) for phrase in ("has", "teaches", "takes")}
+_SCHEDULED = {relation(f"{verb} {at}".strip()) for verb in ("is", "starts", "meets", "opens") for at in ("on", "at")}
+_NUMBER = re.compile(r"\d+\b")
+_WHEN = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d[:.]\d\d|\b\d ?[ap]m\b", re.I)
 _LASTS = {"stays at": 90, "is learning": 365, "is working on": 180, "trains for": 180, "is looking for": 120}
 _DAYS = {relation(phrase): days for phrase, days in _LASTS.items()}
-_PARTED, _TOGETHER = relation("broke up with"), {"company": "partner", "partner": "company"}
-_SCHEDULED = {relation(f"{verb} {at}".strip()) for verb in ("is", "starts", "meets", "opens") for at in ("on", "at")}
-_WHEN = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d[:.]\d\d|\b\d ?[ap]m\b", re.I)
 _PLANNED_DAYS, _CORRECTED_WITHIN = 120, timedelta(days=7)
-_NONE = pl.DataFrame()
-_UNDONE = {"old": pl.String(), "new": pl.String(), "undone_at": TIMESTAMP, "why": pl.String()}
+_PARTED, _TOGETHER = relation("broke up with"), {"company": "partner", "partner": "company"}
 OVER, ANOTHER, REPLACED, NEW, SO, DONE, CORRECTED = (
     "said to be over", "another value", "said to be replaced", "said to be new", "said to be so", "carried out",
     "corrected",
@@ -64,13 +66,10 @@ class Resolved:
     :param log: one row per closing: ``old``, ``new`` (fact ids), ``at`` (when the old stopped to hold),
         ``recorded_at`` (when that could first be known), ``rule``, ``by`` (who said so), ``evidence`` (turn ids), and
         both values.
-    :param undone: closings that were undone: ``old``, ``new``, ``undone_at``, ``why``.
     """
 
     facts: pl.DataFrame
     log: pl.DataFrame
-    undone: pl.DataFrame
-    _again: tuple[pl.DataFrame, list[Any], datetime | None] = field(default=(_NONE, [], None), repr=False)
 
 
 def resolve(
@@ -78,8 +77,8 @@ def resolve(
     *,
     cardinality: Mapping[str, str] | None = None,
     encoder: Encoder | None = None,
-    learn: bool = True,
     as_of: datetime | None = None,
+    undone: Collection[tuple[str, str]] = (),
 ) -> Resolved:
     """Find out which statements still hold.
 
@@ -97,15 +96,16 @@ def resolve(
     An older statement that arrives late takes its place in that order, so it is superseded from the start.
 
     :param facts: rows of :class:`memlab.records.Fact`.
-    :param cardinality: predicate → ``one`` or ``many``, over what the table of relations and the facts say.
+    :param cardinality: predicate → ``one`` or ``many``, over what the table of relations says.
     :param encoder: matches near-equal wordings too (see :mod:`memlab.knowledge.merging`); ``None``: normal forms only.
-    :param learn: learn the cardinality of other predicates from the facts of each scope.
     :param as_of: only what had reached the memory by then counts: what was believed on that date.
+    :param undone: closings, by the columns ``old`` and ``new`` of the log, that do not count; later statements may
+        close the same fact.
     :raises DataError: for facts without their columns, with repeated ids, or without any time.
 
     >>> from datetime import datetime, UTC
     >>> from memlab.records import Fact, frame
-    >>> from memlab.knowledge import active, resolve
+    >>> from memlab.knowledge import active
     >>> march, june = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
     >>> facts = frame(Fact, [
     ...     Fact("f1", "u", "my API key", "is", "sk-1111", "stated", ["u/s1/1"], march),
@@ -118,6 +118,8 @@ def resolve(
     ['sk-1111']
     >>> resolved.log.select("old", "new", "rule", "evidence").row(0)
     ('f1', 'f2', 'another value', ['u/s9/4'])
+    >>> active(resolve(facts, undone=[("f1", "f2")])).height
+    2
     """
     wrong = [v for v in (cardinality or {}).values() if v not in (ONE, MANY)]
     if wrong:
@@ -125,8 +127,11 @@ def resolve(
     arrived = _checked(facts)
     if as_of is not None:
         arrived = arrived.filter(pl.col("recorded_at") <= as_of, pl.col("said_at") <= as_of)
-    marks = _marks(arrived, encoder, {relation(name): v for name, v in (cardinality or {}).items()}, learn)
-    return _state(arrived, marks, as_of, undone=pl.DataFrame(schema=_UNDONE))
+    single = {relation(name): choice == ONE for name, choice in (cardinality or {}).items()}
+    scopes: dict[str, _Scope] = {}
+    for mark in _marks(arrived, encoder, single):
+        scopes.setdefault(mark.scope, _Scope(frozenset(undone))).add(mark)
+    return _written(arrived, list(scopes.values()), as_of)
 
 
 def active(resolved: Resolved, *, as_of: datetime | None = None) -> pl.DataFrame:
@@ -141,61 +146,40 @@ def active(resolved: Resolved, *, as_of: datetime | None = None) -> pl.DataFrame
     return facts.filter(pl.col("valid_from") <= as_of, pl.col("valid_to").is_null() | (pl.col("valid_to") > as_of))
 
 
-def undo(resolved: Resolved, old: str, new: str, *, now: datetime, why: str = "") -> Resolved:
-    """Take back one closing: ``new`` no longer closes ``old``. Later statements still may.
-
-    :param now: when it is undone.
-    :raises DataError: when the log has no such row.
-    """
-    if resolved.log.filter(pl.col("old") == old, pl.col("new") == new).is_empty():
-        raise DataError(f"the log has no row in which {new!r} closes {old!r}; give a pair of its columns old and new")
-    row = pl.DataFrame([(old, new, now, why)], schema=_UNDONE, orient="row")
-    return _state(*resolved._again, undone=resolved.undone.vstack(row))
-
-
-def redo(resolved: Resolved, old: str, new: str) -> Resolved:
-    """Let an undone closing count again.
-
-    :raises DataError: when it was not undone.
-    """
-    rest = resolved.undone.filter((pl.col("old") != old) | (pl.col("new") != new))
-    if rest.height == resolved.undone.height:
-        raise DataError(f"the closing of {old!r} by {new!r} was not undone; give a pair of the frame undone")
-    return _state(*resolved._again, undone=rest)
-
-
-@dataclass
+@dataclass(frozen=True)
 class _Mark:
-    """A statement as it is resolved: ``single`` says whether its ``group`` has one value at a time (null: unknown)."""
+    """A statement as it is resolved.
+
+    :param heard: the turn that it was read from.
+    :param key: of its value, equal for values that are one; ``instead``: of the value that it replaces.
+    :param group: what its value is one of; ``single``: whether a subject has one of these at a time, if that is known.
+    """
 
     id: str
     scope: str
     said: datetime
+    heard: str
     read: Statement
+    value: Value
     subject: str
-    relation: str
     key: str
     instead: str | None
-    heard: str
-    value: Value
-    group: str = ""
-    single: bool | None = None
-    exact: bool = False
+    group: str
+    single: bool | None
 
 
 @dataclass
 class _Run:
-    """One value that is said to hold, from its first statement to what closes it."""
+    """One value that is said to hold, from its first statement to what closes it: by which statement, when, why."""
 
     mark: _Mark
     since: datetime
     members: list[_Mark]
     closed: tuple[str, datetime, str] | None = None
-    corrected: str | None = None
 
     @property
-    def head(self) -> str:
-        return self.mark.id
+    def corrected(self) -> bool:
+        return self.closed is not None and self.closed[2] == CORRECTED
 
 
 def _checked(facts: pl.DataFrame) -> pl.DataFrame:
@@ -218,91 +202,44 @@ def _checked(facts: pl.DataFrame) -> pl.DataFrame:
     return filled.with_columns(said_at=said, recorded_at=pl.coalesce("recorded_at", "asserted_at"))
 
 
-def _marks(facts: pl.DataFrame, encoder: Encoder | None, declared: Mapping[str, str], learn: bool) -> list[_Mark]:
+def _marks(facts: pl.DataFrame, encoder: Encoder | None, declared: Mapping[str, bool]) -> Iterator[_Mark]:
     """Read the statements, in the order in which they were said."""
-    order = facts.with_row_index("row").sort("said_at", "recorded_at", "row")
-    rows = order.select("fact_id", "scope", "said_at", pl.coalesce(pl.col("evidence").list.first(), "fact_id")).rows()
-    texts = order.select("subject", "predicate", "object", "speaker", "text").rows()
-    reads = [normal.read(*triple, speaker=speaker, text=text) for *triple, speaker, text in texts]
-    keys = merging.keys(order["scope"].to_list(), reads, encoder)
-    marks = [
-        _Mark(fact, scope, said, read, *key, heard, value(read.value))
-        for (fact, scope, said, heard), read, key in zip(rows, reads, keys, strict=True)
+    rows = facts.sort("said_at", "recorded_at", maintain_order=True).to_dicts()
+    reads = [
+        normal.read(row["subject"], row["predicate"], row["object"], speaker=row["speaker"], text=row["text"])
+        for row in rows
     ]
-    guessed = _learned(marks) if learn else {}
-    # Wordings that were merged share what is known of any of them.
-    own, groups = ({(m.scope, m.relation): table[m.read.relation] for m in marks if m.read.relation in table}
-                   for table in (declared, GROUPS))  # fmt: skip
-    for mark in marks:
-        key = (mark.scope, mark.relation)
-        mark.group, mark.single = _grouped(mark, groups.get(key))
-        if key in own or mark.single is None:
-            choice = own.get(key) or guessed.get(key)
-            mark.single, mark.exact = (None if choice is None else choice == ONE), True
-    return marks
+    keys = merging.keys([row["scope"] for row in rows], reads, encoder)
+    for row, read, key in zip(rows, reads, keys, strict=True):
+        heard = next(iter(row["evidence"] or ()), row["fact_id"])
+        its = value(read.value)
+        group, single = _grouped(read, its)
+        single = declared.get(read.relation, single)
+        yield _Mark(row["fact_id"], row["scope"], row["said_at"], heard, read, its, *key, group, single)
 
 
-def _grouped(mark: _Mark, group: str | None) -> tuple[str, bool | None]:
-    """Give the group that a statement's value is one of, and whether that has one value at a time."""
-    read = mark.read
+def _grouped(read: Statement, its: Value) -> tuple[str, bool | None]:
+    """Give the group that a statement's value is one of, and whether a subject has one of these at a time."""
     if read.owned:
-        return mark.relation, read.relation.rpartition(" ")[2] not in normal.stems(sorted(_SEVERAL))
+        return read.relation, read.relation.rpartition(" ")[2] not in _SEVERAL
     if read.relation in _SCHEDULED and _WHEN.search(read.value):
         return "when", True
-    if group:
-        return group, True
-    words = mark.value.words
-    if read.relation in _COUNTING and len(mark.value.exact) == 1 and words and mark.value.exact[0].isdigit():
-        return f"number of {words[-1]}", True
-    if read.relation == "be" and words[:1] == ("retir",):
+    if read.relation in GROUPS:
+        return GROUPS[read.relation], True
+    if read.relation in _COUNTED and len(its.exact) == 1 and its.words and _NUMBER.match(normal.counted(read.value)):
+        # "Seven years", not "year 7".
+        return f"number of {its.words[-1]}", True
+    if read.relation == "be" and its.words[:1] == ("retir",):
         return "role", True
-    return mark.relation, None
-
-
-def _learned(marks: list[_Mark]) -> dict[tuple[str, str], str]:
-    """Learn, for each relation of a scope, whether a subject has one value of it at a time, or many.
-
-    Naive Bayes over what tells the two apart. When a value that was said before is said again, it is the latest one
-    with probability .9 if there is one at a time (A, B, B, C), and .5 if there are many (A, B, A, B; people do come
-    back to what is recent). Another value on the same day has probability .02 and .2; another value said to be new .3
-    and .05. Mere sequences of different values say nothing. A tenth of relations are taken to have one value before
-    anything is seen; a probability of .9 is sure enough. All of these are assumptions, not fits.
-    """
-    said: defaultdict[tuple[str, str], defaultdict[str, list[_Mark]]] = defaultdict(lambda: defaultdict(list))
-    for mark in marks:
-        if not mark.read.over and mark.read.mode == IS and mark.read.does in ("", UPDATE):
-            said[mark.scope, mark.relation][mark.subject].append(mark)
-    cardinality = {}
-    for key, subjects in said.items():
-        score = sum(_evidence(its) for its in subjects.values())
-        odds = score + math.log(0.1 / 0.9)
-        if odds >= math.log(9):
-            cardinality[key] = ONE
-        elif score < 0 and odds <= -math.log(9):
-            cardinality[key] = MANY
-    return cardinality
-
-
-def _evidence(marks: list[_Mark]) -> float:
-    """Sum the log-odds for one value at a time over the statements of one subject."""
-    score, seen = 0.0, {marks[0].key}
-    for before, mark in pairwise(marks):
-        new = before.key != mark.key
-        if mark.key in seen and len(seen) > 1 and (new or mark.said != before.said):
-            score += math.log(0.1 / 0.5) if new else math.log(0.9 / 0.5)
-        if new and before.said.date() == mark.said.date():
-            score += math.log(0.02 / 0.2)
-        if new and mark.read.does == UPDATE:
-            score += math.log(0.3 / 0.05)
-        seen.add(mark.key)
-    return score
+    return read.relation, None
 
 
 class _Scope:
     """What holds of one scope while its statements are read one after the other."""
 
-    def __init__(self, undone: set[tuple[str, str]]) -> None:
+    def __init__(self, undone: frozenset[tuple[str, str]]) -> None:
         self.undone = undone
+        self.marks: list[_Mark] = []
         self.runs: list[_Run] = []
         self.by_relation: defaultdict[tuple[str, str], list[_Run]] = defaultdict(list)
         self.by_group: defaultdict[tuple[str, str], list[_Run]] = defaultdict(list)
@@ -310,77 +247,90 @@ class _Scope:
 
     def add(self, mark: _Mark) -> None:
         """Take in the next statement."""
+        self.marks.append(mark)
         if mark.read.over:
             for ended in self._ended(mark):
-                self._close(ended, mark, OVER)
+                self._close(ended, mark, mark.said, OVER)
             return
-        since, closed = mark.said, None
+        new = _Run(mark, mark.said, [])
         run: _Run | None = None
         if wrong := self._wrong(mark):
-            since, closed = wrong.since, wrong.closed
+            new.since, new.closed = wrong.since, wrong.closed
             run = self._correct(wrong, mark)
-        same = (r for r in self._alike(mark) if r.mark.key == mark.key and r.mark.read.mode == mark.read.mode)
-        run = run or next(same, None)
+        same = (old for old in self._open(mark) if old.mark.key == mark.key and old.mark.read.mode == mark.read.mode)
+        run = run or next(same, new)
         # A correction of what had ended already takes its place in the past, and replaces nothing.
-        for rule, old in self._replaced(mark) if closed is None else ():
+        for rule, old in self._replaced(mark) if new.closed is None else ():
             if old is not run:
-                self._close(old, mark, rule, since)
-        if run is None:
-            run = _Run(mark, since, [], closed)
+                self._close(old, mark, new.since, rule)
+        if run is new:
             self.runs.append(run)
-            self.by_relation[mark.subject, mark.relation].append(run)
+            self.by_relation[mark.subject, mark.read.relation].append(run)
             self.by_group[mark.subject, mark.group].append(run)
         run.members.append(mark)
-        self.last[mark.subject, mark.relation] = run
+        self.last[mark.subject, mark.read.relation] = run
 
-    def _alike(self, mark: _Mark) -> Iterator[_Run]:
-        """Give the open runs of a statement's subject and relation, the latest first."""
-        return _open(self.by_relation[mark.subject, mark.relation])
+    def _open(self, mark: _Mark, group: str | None = None) -> Iterator[_Run]:
+        """Give the open runs of a statement's subject and relation (or of a group), the latest first."""
+        own = self.by_relation[mark.subject, mark.read.relation]
+        runs = own if group is None else self.by_group[mark.subject, group]
+        return (run for run in reversed(runs) if run.closed is None)
 
-    def _close(self, run: _Run, mark: _Mark, rule: str, at: datetime | None = None) -> None:
-        if (run.head, mark.id) not in self.undone:
-            run.closed = (mark.id, at or mark.said, rule)
+    def _close(self, run: _Run, mark: _Mark, at: datetime, rule: str) -> None:
+        if (run.mark.id, mark.id) not in self.undone:
+            run.closed = (mark.id, at, rule)
 
     def _ended(self, mark: _Mark) -> list[_Run]:
         """Find what a statement says is over: the value that it names, in other words or fewer."""
-        alike = [run for run in self._alike(mark) if run.mark.read.mode == mark.read.mode]
+        alike = [run for run in self._open(mark) if run.mark.read.mode == mark.read.mode]
         same = [run for run in alike if run.mark.key == mark.key or not mark.key]
         ended = same or [run for run in alike if _nested(run.mark, mark)]
         if ended and mark.group == "job" and mark.read.mode == IS:
             # Who leaves a job leaves its boss.
-            ended += list(_open(self.by_group[mark.subject, "boss"]))
+            ended += self._open(mark, "boss")
         return ended
 
     def _wrong(self, mark: _Mark) -> _Run | None:
         """Find what a statement corrects."""
         if mark.read.does not in (CORRECT, HINT) or (mark.read.does == HINT and not mark.single):
             return None
+        run = self.last.get((mark.subject, mark.read.relation))
         if mark.instead is not None:
-            named = (run for run in reversed(self.by_relation[mark.subject, mark.relation]) if not run.corrected)
-            run = next((run for run in named if run.mark.key == mark.instead), None)
-        else:
-            run = self.last.get((mark.subject, mark.relation))
-            recent = run is not None and (mark.single or mark.said - run.members[-1].said <= _CORRECTED_WITHIN)
-            run = run if recent else None
+            runs = reversed(self.by_relation[mark.subject, mark.read.relation])
+            run = next((run for run in runs if run.mark.key == mark.instead and not run.corrected), None)
+        elif run and not mark.single and mark.said - run.members[-1].said > _CORRECTED_WITHIN:
+            run = None
         if run is None or run.mark.key == mark.key or run.mark.read.mode != IS:
             return None
-        return None if (run.head, mark.id) in self.undone else run
+        return None if (run.mark.id, mark.id) in self.undone else run
 
     def _correct(self, wrong: _Run, mark: _Mark) -> _Run | None:
-        """Take a value out of history: what it closed is closed by its correction, or goes on if that is the same."""
-        wrong.corrected, again = mark.id, None
+        """Take a value out of history: what it closed is closed by its correction, or goes on if that is the same.
+
+        :returns: what goes on, if anything does.
+        """
+        again = None
         for run in self.by_group[mark.subject, mark.group]:
-            if run.closed and run.closed[0] == wrong.head:
+            if run.closed and run.closed[0] == wrong.mark.id and not run.corrected:
                 if run.mark.key == mark.key:
-                    run.closed, again = None, run
+                    run.closed, again = wrong.closed, run
                 else:
                     run.closed = (mark.id, *run.closed[1:])
+        wrong.closed = (mark.id, wrong.mark.said, CORRECTED)
+        if again is None or again.closed:
+            return again
+        for run in [run for run in self._open(mark) if run is not again and run.mark.key == mark.key]:
+            # What was said again after the wrong value had never stopped to hold.
+            again.members += run.members
+            for runs in (self.runs, self.by_relation[mark.subject, mark.read.relation],
+                         self.by_group[mark.subject, mark.group]):  # fmt: skip
+                runs.remove(run)
         return again
 
     def _replaced(self, mark: _Mark) -> Iterator[tuple[str, _Run]]:
         """Find what a statement closes, and by which rule."""
         mode = mark.read.mode
-        for run in self._alike(mark):
+        for run in self._open(mark):
             other, nested = run.mark.read.mode, run.mark.key == mark.key or _nested(run.mark, mark)
             if mode == IS and other == NOT and run.mark.key == mark.key:
                 yield SO, run
@@ -391,104 +341,83 @@ class _Scope:
             elif mode == other == IS and mark.read.does == UPDATE and run.mark.key == mark.instead:
                 yield REPLACED, run
         if mark.single:
-            for run in _open(self.by_group[mark.subject, mark.group]):
+            for run in self._open(mark, mark.group):
                 if run.mark.read.mode == mode != NOT and not _beside(run.mark, mark):
                     yield ANOTHER, run
-            for run in _open(self.by_group[mark.subject, _TOGETHER.get(mark.group, "")]):
+            for run in self._open(mark, _TOGETHER.get(mark.group, "")):
                 # Who lives with somebody again has not broken up with them, and the reverse.
-                if run.mark.key == mark.key and _PARTED in (run.mark.relation, mark.relation):
+                if run.mark.key == mark.key and _PARTED in (run.mark.read.relation, mark.read.relation):
                     yield ANOTHER, run
         elif mark.single is None and mark.read.does == UPDATE and mark.instead is None:
-            before = self.last.get((mark.subject, mark.relation))
+            before = self.last.get((mark.subject, mark.read.relation))
             if before and not before.closed and before.mark.key != mark.key and before.mark.read.mode == mode:
                 yield NEW, before
 
 
-def _open(runs: list[_Run]) -> Iterator[_Run]:
-    return (run for run in reversed(runs) if run.closed is None and run.corrected is None)
-
-
 def _beside(old: _Mark, new: _Mark) -> bool:
-    """Whether two values of one group go together: they are one, or one says more of the other."""
-    if old.relation != new.relation:
+    """Whether two values of one group go together: they are one, one says more of the other, or of something else."""
+    if old.read.relation != new.read.relation:
         return False
-    return old.key == new.key or (not (old.exact and new.exact) and _nested(old, new))
+    # "Her wrist is broken" says nothing against "her wrist is five weeks out of plaster".
+    other = new.read.owned and bool(old.value.exact) != bool(new.value.exact)
+    return other or old.key == new.key or _nested(old, new)
 
 
 def _nested(a: _Mark, b: _Mark) -> bool:
     return bool(a.key and b.key) and (a.value.within(b.value) or b.value.within(a.value))
 
 
-def _state(facts: pl.DataFrame, marks: list[_Mark], now: datetime | None, *, undone: pl.DataFrame) -> Resolved:
-    """Read the statements of every scope, and write down what came of each."""
-    pairs = set(undone.select("old", "new").iter_rows())
-    scopes: dict[str, _Scope] = {}
-    latest: dict[str, datetime] = {}
-    for mark in marks:
-        scopes.setdefault(mark.scope, _Scope(pairs)).add(mark)
-        latest[mark.scope] = mark.said
-    states = {mark.id: _closing(mark) for mark in marks if mark.read.over}
-    log = []
-    for scope in scopes.values():
+def _written(facts: pl.DataFrame, scopes: list[_Scope], now: datetime | None) -> Resolved:
+    """Write down what came of each statement, and the log."""
+    states: dict[str, tuple[Any, ...]] = {}
+    log: list[tuple[str, str, datetime, str]] = []
+    for scope in scopes:
+        for mark in scope.marks:
+            # What no run has for a member only ends something.
+            states[mark.id] = ("closing", None, None, mark.said, mark.said, 0, mark.said, [mark.said])
         for run in scope.runs:
-            states |= _states(run, now or latest[run.mark.scope])
-            if run.corrected:
-                log.append((run.head, run.corrected, run.mark.said, CORRECTED))
-            elif run.closed:
-                log.append((run.head, *run.closed))
+            states |= _states(run, now or scope.marks[-1].said)
+            if run.closed:
+                log.append((run.mark.id, *run.closed))
     columns = {
         "status": pl.String(), "superseded_by": pl.String(), "repeats": pl.String(), "valid_from": TIMESTAMP,
         "valid_to": TIMESTAMP, "n_reinforced": pl.Int32(), "last_access": TIMESTAMP, "accesses": pl.List(TIMESTAMP),
     }  # fmt: skip
-    order = facts["fact_id"].to_list()
-    made = pl.DataFrame([states[fact] for fact in order], schema=columns, orient="row")
+    made = pl.DataFrame([states[fact] for fact in facts["fact_id"]], schema=columns, orient="row")
     gone = pl.col("status").is_in(["superseded", "corrected", "ended", "closing", "expired"])
     gone |= (pl.col("status") == "repeat") & pl.col("superseded_by").is_not_null()
-    resolved = facts.hstack(made).with_columns(superseded=gone)
-    return Resolved(resolved, _log(facts, log), undone, (facts, marks, now))
-
-
-def _closing(mark: _Mark) -> tuple[Any, ...]:
-    return ("closing", None, None, mark.said, mark.said, 0, mark.said, [mark.said])
+    return Resolved(facts.hstack(made).with_columns(superseded=gone), _log(facts, log))
 
 
 def _states(run: _Run, present: datetime) -> dict[str, tuple[Any, ...]]:
     """Give the state of each statement of a run."""
+    by, at, rule = run.closed or (None, None, "")
     if run.corrected:
-        return {
-            mark.id: ("corrected", run.corrected, None, mark.said, mark.said, 0, mark.said, [mark.said])
-            for mark in run.members
-        }
+        return {m.id: ("corrected", by, None, m.said, m.said, 0, m.said, [m.said]) for m in run.members}
     heard: dict[str, datetime] = {}
     for mark in run.members:
         heard.setdefault(mark.heard, mark.said)
     accesses = sorted(heard.values())
     days = _PLANNED_DAYS if run.mark.read.mode == PLAN else _DAYS.get(run.mark.read.relation)
     until = accesses[-1] + timedelta(days=days) if days else None
-    by, at, rule = run.closed or (None, None, "")
+    status = "active" if by is None else "ended" if rule == OVER else "superseded"
     if by is None and until is not None and until <= present:
         status, at = "expired", until
-    else:
-        status = "active" if by is None else "ended" if rule == OVER else "superseded"
-    states: dict[str, tuple[Any, ...]] = {
-        run.head: (status, by, None, run.since, at, len(accesses) - 1, accesses[-1], accesses)
-    }
-    for mark in run.members[1:]:
-        states[mark.id] = ("repeat", by, run.head, run.since, at, 0, accesses[-1], accesses)
-    return states
+    states = {m.id: ("repeat", by, run.mark.id, run.since, at, 0, accesses[-1], accesses) for m in run.members[1:]}
+    head = (status, by, None, run.since, at, len(accesses) - 1, accesses[-1], accesses)
+    return {**states, run.mark.id: head}
 
 
 def _log(facts: pl.DataFrame, closings: list[tuple[str, str, datetime, str]]) -> pl.DataFrame:
-    rows = pl.DataFrame(closings, schema={"old": pl.String(), "new": pl.String(), "at": TIMESTAMP, "rule": pl.String()},
-                        orient="row")  # fmt: skip
+    columns = {"old": pl.String(), "new": pl.String(), "at": TIMESTAMP, "rule": pl.String()}
     old = facts.select(old="fact_id", old_object="object", old_known="recorded_at")
     new = facts.select(
         "scope", "subject", "predicate", "evidence", new="fact_id", new_object="object", new_known="recorded_at",
         by=pl.coalesce("speaker", "source"),
     )  # fmt: skip
     late = pl.when(pl.col("old_known") > pl.col("new_known")).then(pl.lit(" (the old arrived late)"))
-    log = rows.join(old, on="old", how="left").join(new, on="new", how="left")
-    return log.select(
+    log = pl.DataFrame(closings, schema=columns, orient="row").join(old, on="old", how="left")
+    return log.join(new, on="new", how="left").select(
         "scope", "subject", "predicate", "old", "new", "old_object", "new_object", "at",
         pl.max_horizontal("old_known", "new_known").alias("recorded_at"), pl.col("rule") + late.otherwise(pl.lit("")),
         "by", "evidence",

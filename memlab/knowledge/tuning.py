@@ -1,8 +1,7 @@
 """Decay tuned to labelled observations: whether a fact of some age was still true.
 
 The chance of "still true" is the curve read as a survival function, so the likelihood is Bernoulli (current-status
-data). Intervals come from the profile likelihood: percentiles of the bootstrap held the true value in only 82 to 86 of
-100 simulated sets. Families are compared on facts that they have not seen.
+data). Intervals come from the profile likelihood. Families are compared on facts that they have not seen.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ class Comparison:
     """Families compared on held-out facts.
 
     :param table: ``predicate`` (null: all), ``family``, ``fit``, ``n``, ``log_loss`` with ``low`` and ``high``,
-        ``brier``, and the paired ``difference`` of log-loss to the best with ``difference_low`` and ``difference_high``
-        (90 %, groups taken as independent).
+        and the paired ``difference`` of log-loss to the best with ``difference_low`` and ``difference_high`` (90 %,
+        groups taken as independent).
     :param predictions: every observation under every candidate: ``family``, ``fit``, ``group``, ``predicate``,
         ``age_days``, ``still_true`` and ``chance``, given by curves that saw nothing of its group.
     """
@@ -64,7 +63,6 @@ class Recommendation:
 
     pooled: Fit
     why: str
-    comparison: Comparison
     own: dict[str, Fit] = field(default_factory=dict)
 
     @property
@@ -104,7 +102,7 @@ def read_labels(path: str | Path) -> pl.DataFrame:
     except (OSError, pl.exceptions.PolarsError, KeyError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path}: {reason}; labels are a .csv, .jsonl or .parquet with {', '.join(LABELS)}") from error
-    _Observed.of(frame)
+    _observed(frame)
     return frame
 
 
@@ -154,93 +152,91 @@ def fit(observations: pl.DataFrame, name: str, *, intervals: bool = True, seed: 
     >>> 180 < low < 200 < high < 225
     True
     """
-    data = _Observed.of(observations)
-    n, n_true = len(data.true), int(data.true.sum())
+    likelihood = _Likelihood.of(name, observations)
+    n, n_true = observations.height, int(observations["still_true"].sum())
     if n < MIN_OBSERVATIONS or n_true in (0, n):
         raise DataError(
             f"{n} observations, {n_true} of them still true, do not determine a {name} curve; give at least "
             f"{MIN_OBSERVATIONS}, of both kinds"
         )
-    search = _Search(name, data)
-    search.climb(seed)
-    rows = search.intervals() if intervals else []
+    top = likelihood.maximum(seed)
+    rows = []
+    if intervals:
+        top, ends = likelihood.ends(top)
+        rows = [(p.name, p.at(top[i]), *(p.at(end) for end in ends[i])) for i, p in enumerate(SPACE[name])]
     columns = {"parameter": pl.String(), "estimate": pl.Float64(), "low": pl.Float64(), "high": pl.Float64()}
-    table = pl.DataFrame(rows, schema=columns, orient="row")
-    return Fit(search.curve(search.top), table, search.loss(search.top) / n)
+    return Fit(likelihood.curve(top), pl.DataFrame(rows, schema=columns, orient="row"), likelihood.loss(top) / n)
+
+
+def _observed(observations: pl.DataFrame) -> tuple[np.ndarray, np.ndarray, Accesses | None]:
+    """Check observations and give ages, labels and all accesses as arrays.
+
+    :raises DataError: for a missing column, an age or label that is missing or out of range.
+    """
+    missing = {"age_days", "still_true"} - set(observations.columns)
+    if missing:
+        raise DataError(f"observations need the column {min(missing)}; the frame has {observations.columns}")
+    age, label = observations["age_days"].cast(pl.Float64).fill_null(np.nan).to_numpy(), observations["still_true"]
+    wrong = np.flatnonzero(~((age >= 0) & np.isfinite(age)))
+    if wrong.size:
+        raise DataError(f"age_days is {age[wrong[0]]} in row {wrong[0]}; expected a number of days from 0")
+    if label.dtype != pl.Boolean or label.null_count():
+        raise DataError(f"still_true is {label.dtype}, {label.null_count()} missing; expected true or false")
+    if "accesses_days" not in observations.columns:
+        return age, label.to_numpy(), None
+    lists = observations.select("accesses_days", last="age_days").with_row_index("row")
+    flat = lists.explode("accesses_days", empty_as_null=True)
+    each = flat["accesses_days"].fill_null(flat["last"]).to_numpy()
+    return age, label.to_numpy(), Accesses(flat["row"].cast(pl.Int64).to_numpy(), each)
+
+
+def _chances(curve: AnyCurve, observations: pl.DataFrame) -> np.ndarray:
+    age, _, accesses = _observed(observations)
+    return np.clip(curve.retention(age, accesses), CLIP, 1 - CLIP)
 
 
 @dataclass(frozen=True)
-class _Observed:
-    """Observations as arrays."""
+class _Likelihood:
+    """The loss of a family on observations. A place is an array of its parameters, on the scale they are sought on."""
 
+    name: str
     age: np.ndarray
     true: np.ndarray
     accesses: Accesses | None
+    bounds: np.ndarray
 
     @classmethod
-    def of(cls, observations: pl.DataFrame) -> _Observed:
-        """Check observations.
-
-        :raises DataError: for a missing column, an age or label that is missing or out of range.
-        """
-        missing = {"age_days", "still_true"} - set(observations.columns)
-        if missing:
-            raise DataError(f"observations need the column {min(missing)}; the frame has {observations.columns}")
-        age, label = observations["age_days"].cast(pl.Float64).fill_null(np.nan).to_numpy(), observations["still_true"]
-        wrong = np.flatnonzero(~((age >= 0) & np.isfinite(age)))
-        if wrong.size:
-            raise DataError(f"age_days is {age[wrong[0]]} in row {wrong[0]}; expected a number of days from 0")
-        if label.dtype != pl.Boolean or label.null_count():
-            raise DataError(f"still_true is {label.dtype}, {label.null_count()} missing; expected true or false")
-        accesses = None
-        if "accesses_days" in observations.columns:
-            lists = observations.select("accesses_days", last="age_days").with_row_index("row")
-            flat = lists.explode("accesses_days", empty_as_null=True)
-            each = flat["accesses_days"].fill_null(flat["last"]).to_numpy()
-            accesses = Accesses(flat["row"].cast(pl.Int64).to_numpy(), each)
-        return cls(age, label.to_numpy(), accesses)
-
-    def chances(self, curve: AnyCurve) -> np.ndarray:
-        return np.clip(curve.retention(self.age, self.accesses), CLIP, 1 - CLIP)
-
-
-class _Search:
-    """The loss of a family on observations, over its parameters as they are sought, and the best place so far."""
-
-    def __init__(self, name: str, data: _Observed) -> None:
-        self.kind: Callable[..., AnyCurve] = family(name)
-        self.space, self.data = SPACE[name], data
-        self.bounds = np.array([[np.log(x) if p.log else x for x in (p.low, p.high)] for p in self.space])
-        self.top = self.bounds.mean(axis=1)
-
-    def value(self, i: int, place: float) -> float:
-        p = self.space[i]
-        return float(np.clip(np.exp(place) if p.log else place, p.low, p.high))
+    def of(cls, name: str, observations: pl.DataFrame) -> _Likelihood:
+        family(name)
+        bounds = np.array([[np.log(x) if p.log else x for x in (p.low, p.high)] for p in SPACE[name]])
+        return cls(name, *_observed(observations), bounds)
 
     def curve(self, place: np.ndarray) -> AnyCurve:
-        return self.kind(**{p.name: self.value(i, place[i]) for i, p in enumerate(self.space)})
+        make: Callable[..., AnyCurve] = FAMILIES[self.name]
+        return make(**{p.name: p.at(x) for p, x in zip(SPACE[self.name], place, strict=True)})
 
     def loss(self, place: np.ndarray) -> float:
-        if self.kind is PlateauLinear and place[0] >= place[1] - 1e-6:
+        if self.name == "plateau_linear" and place[0] >= place[1] - 1e-6:
             return np.inf
-        return float(_losses(self.data.chances(self.curve(place)), self.data.true).sum())
+        chance = np.clip(self.curve(place).retention(self.age, self.accesses), CLIP, 1 - CLIP)
+        return float(_losses(chance, self.true).sum())
 
-    def climb(self, seed: int) -> None:
-        """Find the top from the best of many places; days are drawn where there are ages."""
+    def maximum(self, seed: int) -> np.ndarray:
+        """Find the most likely place from the best of many; days are drawn where there are ages."""
         from scipy.stats import qmc
 
         box = self.bounds.copy()
-        ages = np.log(np.quantile(self.data.age, [0.02, 1.0]).clip(0.1) * [0.5, 2.0])
-        for i, p in enumerate(self.space):
+        ages = np.log(np.quantile(self.age, [0.02, 1.0]).clip(0.1) * [0.5, 2.0])
+        for i, p in enumerate(SPACE[self.name]):
             if p.name.endswith("_days"):
                 box[i] = np.clip(ages, *self.bounds[i])
         drawn = qmc.Sobol(len(box), rng=np.random.default_rng(seed)).random(_SCREENED)
         places = np.clip(qmc.scale(drawn, box[:, 0], box[:, 1] + 1e-9), self.bounds[:, 0], self.bounds[:, 1])
         starts = places[np.argsort([self.loss(place) for place in places], kind="stable")][:_STARTS]
         best = min((_minimise(self.loss, start, self.bounds, step=0.3) for start in starts), key=self.loss)
-        self.top = _minimise(self.loss, best, self.bounds, step=0.05)
+        return _minimise(self.loss, best, self.bounds, step=0.05)
 
-    def intervals(self) -> list[tuple[str, float, float, float]]:
+    def ends(self, top: np.ndarray) -> tuple[np.ndarray, list[list[float]]]:
         """Find where the best with one parameter fixed falls short of the top by half a chi-square.
 
         A better top that comes to light on the way replaces the first one, and the search begins again.
@@ -248,28 +244,23 @@ class _Search:
         from scipy.stats import chi2
 
         for _ in range(3):
-            before = self.top
-            limit = self.loss(before) + float(chi2.ppf(_CONFIDENCE, 1)) / 2
-            ends = [[self._end(i, bound, limit) for bound in self.bounds[i]] for i in range(len(before))]
-            if self.loss(self.top) > self.loss(before) - 1e-3:
-                self.top = before
+            limit = self.loss(top) + float(chi2.ppf(_CONFIDENCE, 1)) / 2
+            found = [[self._end(top, i, bound, limit) for bound in self.bounds[i]] for i in range(len(top))]
+            better = min((place for pair in found for _, place in pair), key=self.loss)
+            if self.loss(better) > self.loss(top) - 1e-3:
                 break
-            self.top = _minimise(self.loss, self.top, self.bounds, step=0.05)
-        return [
-            (p.name, self.value(i, self.top[i]), self.value(i, ends[i][0]), self.value(i, ends[i][1]))
-            for i, p in enumerate(self.space)
-        ]
+            top = _minimise(self.loss, better, self.bounds, step=0.05)
+        return top, [[end for end, _ in pair] for pair in found]
 
-    def _end(self, i: int, bound: float, limit: float) -> float:
-        """Follow the profile of parameter i from the top towards a bound until it crosses the limit."""
+    def _end(self, top: np.ndarray, i: int, bound: float, limit: float) -> tuple[float, np.ndarray]:
+        """Follow the profile of parameter i from the top to where it crosses the limit; also give its best place."""
         from scipy.optimize import brentq
 
-        start = self.top
-        others = np.delete(np.arange(len(start)), i)
-        warm = start[others]
+        others = np.delete(np.arange(len(top)), i)
+        warm, best = top[others], top
 
         def excess(value: float) -> float:
-            nonlocal warm
+            nonlocal warm, best
 
             def fixed(rest: np.ndarray) -> float:
                 return self.loss(np.insert(rest, i, value))
@@ -277,17 +268,16 @@ class _Search:
             rest = _minimise(fixed, warm, self.bounds[others], step=0.1)
             least = fixed(rest)
             warm = rest if np.isfinite(least) else warm
-            if least < self.loss(self.top):
-                self.top = np.insert(rest, i, value)
+            best = min(best, np.insert(rest, i, value), key=self.loss)
             return min(least, 1e9) - limit
 
-        inner, step = float(start[i]), 0.05
+        inner, step = float(top[i]), 0.05
         while inner != bound:
-            outer = float(np.clip(inner + np.copysign(step, bound - start[i]), *self.bounds[i]))
+            outer = float(np.clip(inner + np.copysign(step, bound - top[i]), *self.bounds[i]))
             if excess(outer) > 0:
-                return float(brentq(excess, inner, outer, xtol=1e-3)) if excess(inner) < 0 else inner
+                return (float(brentq(excess, inner, outer, xtol=1e-3)) if excess(inner) < 0 else inner), best
             inner, step = outer, step * 2
-        return float(bound)
+        return float(bound), best
 
 
 def _minimise(loss: Callable[[np.ndarray], float], start: np.ndarray, bounds: np.ndarray, *, step: float) -> np.ndarray:
@@ -342,7 +332,7 @@ def compare(
     missing = {"predicate", group} - set(observations.columns)
     if missing or not 2 <= folds <= observations[group].n_unique():
         raise DataError(f"observations need predicate, {group} and at least {folds} different {group}, 2 folds or more")
-    _Observed.of(observations)
+    _observed(observations)
     several = observations["predicate"].n_unique() > 1
     chance: dict[tuple[str, str], np.ndarray] = {}
     splits = GroupKFold(folds, shuffle=True, random_state=seed).split(
@@ -350,16 +340,15 @@ def compare(
     )
     for learn, test in splits:
         train, its = observations[learn], observations[test]
-        seen = _Observed.of(its)
         given = {(CONSTANT, POOLED): np.full(len(test), train["still_true"].mean())}
-        given[DEFAULT, POOLED] = seen.chances(PlateauLinear())
+        given[DEFAULT, POOLED] = _chances(PlateauLinear(), its)
         for name in families:
-            given[name, POOLED] = pooled = seen.chances(fit(train, name, intervals=False, seed=seed).curve)
+            given[name, POOLED] = pooled = _chances(fit(train, name, intervals=False, seed=seed).curve, its)
             if several:
                 given[name, OWN] = pooled.copy()
                 for predicate, fitted in _own(train, name, min_labels=min_labels, intervals=False, seed=seed).items():
                     where = its["predicate"].eq_missing(pl.Series([predicate])).to_numpy()
-                    given[name, OWN] = np.where(where, seen.chances(fitted.curve), given[name, OWN])
+                    given[name, OWN] = np.where(where, _chances(fitted.curve, its), given[name, OWN])
         for key, values in given.items():
             chance.setdefault(key, np.zeros(observations.height))[test] = values
     rows = observations.select(pl.col(group).alias("group"), "predicate", "age_days", "still_true")
@@ -384,10 +373,9 @@ def _scored(predicate: str | None, part: pl.DataFrame) -> list[dict[str, Any]]:
         group = rows["group"].rank("dense").to_numpy().astype(np.int64) - 1
         low, high = _interval(loss[key], group)
         apart_low, apart_high = _interval(loss[key] - loss[best], group)
-        brier = float(((rows["chance"] - rows["still_true"].cast(pl.Float64)) ** 2).mean())  # type: ignore[arg-type]
         table.append(
             {"predicate": predicate, "family": key[0], "fit": key[1], "n": rows.height,
-             "log_loss": float(loss[key].mean()), "low": low, "high": high, "brier": brier,
+             "log_loss": float(loss[key].mean()), "low": low, "high": high,
              "difference": float((loss[key] - loss[best]).mean()), "difference_low": apart_low,
              "difference_high": apart_high}
         )  # fmt: skip
@@ -439,7 +427,7 @@ def recommend(
         f"{name} ({chosen['fit']}): held-out log-loss {chosen['log_loss']:.4f}, {place}, with "
         f"{chosen['parameters']} parameters, on {chosen['n']:,} observations"
     )
-    return Recommendation(fit(observations, name, seed=seed), why, comparison, own)
+    return Recommendation(fit(observations, name, seed=seed), why, own)
 
 
 def _rounded(curve: AnyCurve) -> dict[str, Any]:

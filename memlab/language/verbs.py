@@ -44,11 +44,34 @@ def base(word: str) -> str:
     return known.base if known else word
 
 
+def third(base: str) -> str:
+    """Put a verb into the third person.
+
+    >>> from memlab.language.verbs import third
+    >>> third("teach"), third("study"), third("play"), third("have")
+    ('teaches', 'studies', 'plays', 'has')
+    """
+    return "has" if base == "have" else _stem(base) + ("es" if base.endswith(("s", "x", "ch", "sh", "o")) else "s")
+
+
+def infinitive(verb: str) -> str:
+    """Give the infinitive of a verb in the third person.
+
+    >>> from memlab.language.verbs import infinitive
+    >>> infinitive("teaches"), infinitive("studies"), infinitive("keeps"), infinitive("is")
+    ('teach', 'study', 'keep', 'be')
+    """
+    guesses = (verb[:-3] + "y", verb[:-2], verb[:-1])
+    known = base(verb)
+    return known if known != verb else next((guess for guess in guesses if guess and third(guess) == verb), verb)
+
+
+def _stem(base: str) -> str:
+    return base[:-1] + "ie" if base.endswith("y") and base[-2:-1] not in "aeiou" else base
+
+
 def _conjugated(base: str, past: str = "", participle: str = "", ing: str = "") -> Iterator[str]:
     """Give the forms of a verb: base, third person, past, participle and -ing."""
-    consonant_y = base.endswith("y") and base[-2:-1] not in "aeiou"
-    stem = base[:-1] + "ie" if consonant_y else base
-    past = past or stem + ("d" if stem.endswith("e") else "ed")
-    third = "has" if base == "have" else stem + ("es" if base.endswith(("s", "x", "ch", "sh", "o")) else "s")
-    yield from (base, third, past, participle or past)
+    past = past or _stem(base) + ("d" if _stem(base).endswith("e") else "ed")
+    yield from (base, third(base), past, participle or past)
     yield ing or (base[:-1] if base.endswith("e") else base) + "ing"

@@ -66,6 +66,13 @@ def test_a_change_is_found_by_the_second_question(model: dict[str, Any]) -> None
     assert active(resolve(pl.concat([first.facts, second.facts]))).is_empty()
 
 
+def test_a_session_is_read_again_without_what_it_said_before(model: dict[str, Any]) -> None:
+    model["facts: I work at Acme"] = {"facts": [_fact("Mel", "works at", "Acme")], "entities": []}
+    first = extraction.extract(_turns("I work at Acme"), service="lab")
+    again = extraction.extract(_turns("I work at Acme"), service="lab", before=extraction.Before({}, first.facts))
+    assert again.facts.equals(first.facts)
+
+
 def test_turns_that_do_not_exist_are_dropped(model: dict[str, Any]) -> None:
     model["facts: hello"] = {
         "facts": [_fact("Mel", "has", "a cat", "is", 1, 9), _fact("Mel", "has", "a dog", "is", 7)],
