@@ -9,7 +9,7 @@ import typer
 
 from memlab.cli._memory import Place, day, memory_verb, print_wrapped, read_date
 from memlab.errors import DataError
-from memlab.terminal import one_line
+from memlab.terminal import one_line, short
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,7 +19,7 @@ Since = Annotated[str | None, typer.Option(help="From this day on.")]
 Evidence = Annotated[bool, typer.Option("--evidence", help="With the turns that each stands on.")]
 Json = Annotated[bool, typer.Option("--json", help="As JSON, an object a line; all of them, whatever --most says.")]
 Most = Annotated[int, typer.Option(help="How many are printed.", min=1)]
-_TURNS = 6
+_TURNS, _REASONS = 6, 8
 
 
 @memory_verb
@@ -52,6 +52,11 @@ def list_(
         print_json(rows, written)
         return
     typer.echo(f"{rows.height:,} {kind} of {one_line(place.scope)}")
+    states = place.store.knowledge.states(place.dataset).filter(scope=place.scope).drop_nulls("reason")
+    if session is not None:
+        states = states.filter(states["session_id"].is_in([session, f"{place.scope}/{session}"]))
+    for skipped, reason in states.select("session_id", "reason").head(_REASONS).iter_rows():
+        typer.echo(f"{one_line(skipped)}: {short(reason)}")
     above = ""
     for row in rows.head(most).iter_rows(named=True):
         head = f"{day(row['at'])}  {one_line(row['session_id'] or '')}"
