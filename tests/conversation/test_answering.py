@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from memlab.errors import DataError
 from memlab.llm import Service
 from memlab.records import Question, frame
 
-pytestmark = pytest.mark.skipif(not find_spec("openai"), reason="the extra memlab[llm] is not installed")
 WHEN = datetime(2026, 5, 1, tzinfo=UTC)
 
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from importlib.util import find_spec
 
 import polars as pl
 import pytest
@@ -106,7 +105,6 @@ def test_no_message_breaks_the_buffer(texts: list[str]) -> None:
     assert sum(len(text.split()) for text in buffer.summary) <= MAX_WORDS
 
 
-@pytest.mark.skipif(not find_spec("openai"), reason="the extra memlab[llm] is not installed")
 def test_a_model_writes_the_summary_and_extraction_stands_in_for_it(server: ModelServer) -> None:
     server.modes = [say('{"sentences": ["Five lockers were named."]}')]
     assert extend(RollingBuffer(), SAID, service=server.service()).summary == ("Five lockers were named.",)

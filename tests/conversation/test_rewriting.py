@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ DESK = [
     {"role": "user", "content": "What did the oak desk cost?"},
     {"role": "assistant", "content": "$210."},
 ]
-served = pytest.mark.skipif(not find_spec("openai"), reason="the extra memlab[llm] is not installed")
 
 
 @pytest.fixture
@@ -116,7 +114,6 @@ def test_a_batch_needs_a_history_for_each() -> None:
         rewrite(["a", "b"], history=[DESK], service=None)
 
 
-@served
 def test_a_model_rewrites_what_the_gate_lets_in(server: ModelServer) -> None:
     server.modes = [say('{"question": "When was the oak desk bought?"}')]
     asked = ["And when was it bought?", "What did the brown lamp cost?", "And when was it bought?"]
@@ -127,7 +124,6 @@ def test_a_model_rewrites_what_the_gate_lets_in(server: ModelServer) -> None:
     assert json.loads(prompt) == {"conversation": DESK[1:], "last question": asked[0]}
 
 
-@served
 @pytest.mark.parametrize(
     "answer",
     ["It was bought in May.", "When?\nIn May.", "x" * 900 + "?", "And when was the sofa from the shop sold?", ""],
@@ -150,7 +146,6 @@ def test_words_that_point_elsewhere_may_go(asked: str) -> None:
     assert is_rewrite("Who got the bakery on the corner?", of=asked)
 
 
-@served
 @pytest.mark.parametrize("fault", ["instructions", "50 MB", "429", "deep", "no JSON"])
 def test_a_service_that_fails_is_told_in_one_line(server: ModelServer, fault: str) -> None:
     server.modes = [UNUSABLE[fault]]
@@ -167,7 +162,6 @@ def test_what_is_not_recorded_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
-@served
 def test_a_real_server_rewrites() -> None:
     with llama_server(context=1024) as url:
         smol = llm.Service("smol", url, "smollm2", timeout=1800, max_output=60, max_retries=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import polars as pl
@@ -13,10 +12,7 @@ from llama_server import llama_server
 from memlab.llm import Service
 from memlab.summaries import EXTRACTIVE, grow, rollup
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not find_spec("openai"), reason="the extra memlab[llm] is not installed"),
-]
+pytestmark = pytest.mark.slow
 SAID = ["Mel: I moved to Lisbon in May.", "Ann: Great! Is the flat big?", "Mel: It has 3 rooms."]
 
 
