@@ -176,6 +176,7 @@ def _with_the_sample(folder: Path, *, scopes: int) -> None:
     (folder / SAMPLE).parent.mkdir(parents=True)
     (folder / SAMPLE).write_text("".join(kept), encoding="utf-8")
     (folder / "data" / "facts").symlink_to(ROOT / "data" / "facts")
+    (folder / "data" / "sample" / "follow-ups.jsonl").symlink_to(ROOT / "data" / "sample" / "follow-ups.jsonl")
 
 
 def _run(

@@ -76,7 +76,7 @@ def test_examples_are_evidence_and_what_else_is_near_it(minilm: Any) -> None:
         finetuning_examples(bench, replace(data, questions=data.questions.clear()))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_it_learns_what_it_is_shown_and_writes_a_model_like_any_other(tmp_path: Path, minilm: Any) -> None:
     data = memlab.sample(["owen"], turns=200)
     examples = finetuning_examples(Bench.of(data, encoder=minilm, progress=False), data)

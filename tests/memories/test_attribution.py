@@ -70,7 +70,7 @@ def test_the_ranking_is_the_order_of_the_sources(data: Dataset) -> None:
 
 
 @pytest.mark.shared_data
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_observations_of_locomo_are_traced_as_the_docs_say(locomo_path: Path) -> None:
     data = memlab.datasets.load(locomo_path)
     page = (Path(__file__).parents[2] / "docs" / "memories.md").read_text(encoding="utf-8")

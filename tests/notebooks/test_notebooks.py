@@ -305,7 +305,7 @@ def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
         list(run_notebooks(SOURCE, tmp_path / "file" / "out", {}))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.shared_data
 def test_the_most_telling_run_on_locomo_unchanged(tmp_path: Path, locomo_path: Path) -> None:
     """Maps and clusters of real conversations, and their sessions rolled up; test_quality measures the pipelines."""
