@@ -15,7 +15,7 @@ import inspect
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -40,7 +40,7 @@ from memlab.datasets.corrections import corrected
 from memlab.datasets.longmemeval import pool, pooled_batches
 from memlab.errors import DataError
 from memlab.language.analysis import check_language
-from memlab.records import Dataset, concat
+from memlab.records import Dataset, concat, id_part
 from memlab.registry import formats
 from memlab.sessions import GAP
 
@@ -295,8 +295,22 @@ def stream(
     if pool is not None:
         parts = pooled_batches(concat(parts), n_sessions=pool, seed=seed, batch_turns=batch_turns)
     if scope is not None and kind not in importers.IMPORTERS:
-        parts = (part.take([scope]) for part in parts if scope in part.scopes)
+        parts = _only(parts, scope, path)
     return (replace(part, name=name) if name else part for part in parts)
+
+
+def _only(parts: Iterable[Dataset], scope: str, path: str | Path) -> Iterator[Dataset]:
+    """Take the scope of a name: as the file has it, or else as memlab prints it."""
+    given, printed, known = id_part(scope), list[Dataset](), list[str]()
+    for part in parts:
+        known += part.scopes
+        if given in part.scopes:
+            yield part.take([given])
+        elif scope in part.scopes:
+            printed.append(part.take([scope]))
+    if given not in known and not printed:
+        raise DataError(f"{path} has no scope {scope!r}; it has {', '.join(known[:20])}: name one of them")
+    yield from printed if given not in known else ()
 
 
 def _chat(kind: str) -> bool:
