@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import product
 
 import polars as pl
 
@@ -38,22 +37,19 @@ def resolved(
     facts = store.knowledge.rows("facts", dataset, scopes=scopes)
     state = resolve(facts, encoder=caching, as_of=as_of)
     noted = store.knowledge.undone(dataset, scopes=scopes).select("old", "new")
-    pairs = [
-        pair
-        for old, new in noted.iter_rows()
-        for pair in product(_stating(state.facts, old), _stating(state.facts, new))
-    ]
-    return resolve(facts, encoder=caching, as_of=as_of, undone=pairs) if pairs else state
+    pairs = [(_standing(state.facts, old), _standing(state.facts, new)) for old, new in noted.iter_rows()]
+    undone = [(old, new) for old, new in pairs if old and new]
+    return resolve(facts, encoder=caching, as_of=as_of, undone=undone) if undone else state
 
 
-def _stating(facts: pl.DataFrame, fact: str) -> set[str]:
-    """Find what states what an undo names: the same words in any turn of the scope, and the facts that they repeat."""
+def _standing(facts: pl.DataFrame, fact: str) -> str | None:
+    """Find what now stands for a fact that an undo names: the first saying of it; another where its turn is gone."""
     turn, _, said = fact.rpartition("/")
-    same = pl.col("fact_id") == fact
-    if _SAID.fullmatch(said):
-        same |= (pl.col("scope") == turn.partition("/")[0]) & pl.col("fact_id").str.ends_with(f"/{said}")
-    rows = facts.filter(same)
-    return {*rows["fact_id"], *rows["repeats"].drop_nulls()}
+    same = facts.filter(pl.col("fact_id") == fact)
+    if same.is_empty() and _SAID.fullmatch(said):
+        its = pl.col("scope") == turn.partition("/")[0], pl.col("fact_id").str.ends_with(f"/{said}")
+        same = facts.filter(*its).sort(~pl.col("evidence").list.contains(turn), maintain_order=True)
+    return None if same.is_empty() else str(same.select(pl.coalesce("repeats", "fact_id"))[0, 0])
 
 
 def attached(store: MemoryStore, data: Dataset) -> Dataset:
@@ -96,7 +92,7 @@ def report(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list[str]:
         reason = alone["reason"].drop_nulls().head(1).to_list()
         lines.append(f"  {without_model(alone.height, numbers.total(), *reason)}")
     for old, new in store.knowledge.undone(dataset).select("old", "new").iter_rows():
-        if not (_stating(known.facts, old) and _stating(known.facts, new)):
+        if not (_standing(known.facts, old) and _standing(known.facts, new)):
             lines.append(f"  undone: {new} ends {old}: what it names is no longer said")
     return lines
 

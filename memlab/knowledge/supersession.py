@@ -99,8 +99,8 @@ def resolve(
     :param cardinality: predicate → ``one`` or ``many``, over what the table of relations says.
     :param encoder: matches near-equal wordings too (see :mod:`memlab.knowledge.merging`); ``None``: normal forms only.
     :param as_of: only what had reached the memory by then counts: what was believed on that date.
-    :param undone: closings, by the columns ``old`` and ``new`` of the log, that do not count; later statements may
-        close the same fact.
+    :param undone: closings, by the columns ``old`` and ``new`` of the log, that do not count, nor when ``new`` is said
+        again; another value may close the same fact later.
     :raises DataError: for facts without their columns, with repeated ids, or without any time.
 
     >>> from datetime import datetime, UTC
@@ -261,7 +261,8 @@ class _Scope:
         run = run or next(same, new)
         # A correction of what had ended already takes its place in the past, and replaces nothing.
         for rule, old in self._replaced(mark) if new.closed is None else ():
-            if old is not run:
+            # What was undone stays so when the newer value is said again.
+            if old is not run and (old.mark.id, run.mark.id) not in self.undone:
                 self._close(old, mark, new.since, rule)
         if run is new:
             self.runs.append(run)

@@ -13,7 +13,7 @@ from typing import Any
 from memlab.errors import DataError
 
 # Of the checkout; an installed package has none.
-DEFAULT = tuple(Path(__file__).parents[2] / "data" / part / "recorded.jsonl" for part in ("sample", "heldout"))
+DEFAULT = (Path(__file__).parents[2] / "data" / "sample" / "recorded.jsonl",)
 
 
 def key(task: str, version: int, about: Iterable[str]) -> str:

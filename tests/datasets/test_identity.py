@@ -189,7 +189,7 @@ OTHERS = ["What a day!", "Lovely weather.", "The train was late.", "Good night."
 
 
 @pytest.mark.slow
-@settings(max_examples=4)
+@settings(max_examples=6)
 @given(
     times=st.lists(st.integers(-200, 3_000), max_size=5, unique=True),
     repeats=st.booleans(),

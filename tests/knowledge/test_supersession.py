@@ -147,6 +147,9 @@ def test_an_undone_closing_does_not_count() -> None:
     back = resolve(facts, cardinality=ONE, undone=[("f0", "f1")])
     assert _held(back, 15) == ["Acme", "Bolt"]
     assert sorted(back.log.select("old", "new").rows()) == [("f0", "f2"), ("f1", "f2")]
+    again = resolve(_facts((0, "works at", "Acme"), (9, "works at", "Bolt"), (10, "works at", "Bolt")),
+                    cardinality=ONE, undone=[("f0", "f1")])  # fmt: skip
+    assert _held(again) == ["Acme", "Bolt"]
 
 
 def test_undoing_an_end_or_a_correction_keeps_the_fact() -> None:

@@ -49,15 +49,13 @@ def test_matches_are_those_of_a_loop(minilm_bench: Bench) -> None:
                     "late_rarest": best[rare, n].mean(),
                     "late_rarest_least": best[rare, n].min(),
                     "late_equal": best[:, n].mean(),
+                    "late_share_60": weight @ (best[:, n] > 0.6),
+                    "late_share_75": weight @ (best[:, n] > 0.75),
                     "late_near_best_of_session": weight @ np.maximum(best[:, n] - whole + MARGIN, 0),
                 }
                 for name, value in expected.items():
                     assert found[name][q, n] == pytest.approx(value, abs=1e-4), name
                 seen += 1
-        for name, least in (("late_share_60", 0.6), ("late_share_75", 0.75)):
-            assert ((found[name] >= 0) & (found[name] <= 1 + 1e-6)).all()
-            # A cosine below 0 takes from the sum, a little.
-            assert (found[name] <= found["late"] / least + 0.02).all()
     assert seen > 50
 
 

@@ -21,7 +21,12 @@ from memlab.retrieve.late import query_tokens, scope_tokens
 
 late_module = importlib.import_module("memlab.retrieve.late")
 
-PIPELINES = ("bm25", "dense", "best | mmr")
+PIPELINES = (
+    "bm25",
+    "dense",
+    "best | mmr",
+    *(pytest.param(each, marks=pytest.mark.nightly) for each in ("combsum", "best")),
+)
 LARGE = 300
 """Of the two scopes one is larger, one smaller."""
 
