@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memlab.store import MemoryStore
 
 _log = logging.getLogger("memlab")
-_benches: WeakKeyDictionary[Dataset, dict[str, Bench]] = WeakKeyDictionary()
+_benches: WeakKeyDictionary[Dataset, dict[tuple[str, str], Bench]] = WeakKeyDictionary()
 _NOTHING = 1e-6  # what a score of zero is after ties were broken
 
 
@@ -56,19 +56,18 @@ def search(
     stages = read(pipeline or "best")
     if isinstance(data, Dataset):
         wanted = _scope(data.scopes, scope)
-        if wanted not in (benches := _benches.setdefault(data, {})):
-            benches[wanted] = Bench.of(data.take([wanted]), encoder=encoder)
-        bench = benches[wanted].with_queries(pl.DataFrame({"scope": [wanted], "text": [question]}))
+        key = (wanted, encoder)
+        if key not in (benches := _benches.setdefault(data, {})):
+            benches[key] = Bench.of(data.take([wanted]), encoder=encoder)
+        bench = benches[key].with_queries(pl.DataFrame({"scope": [wanted], "text": [question]}))
     else:
         from memlab.embed import load as load_encoder
-        from memlab.store import CachedEncoder
 
         names = data.datasets()["name"].to_list()
         name = only(names, data.chosen() if len(names) > 1 else None, "dataset", "memlab ingest FILE puts one there")
         wanted = _scope(data.scopes(name), scope)
         asked = pl.DataFrame({"scope": [wanted], "text": [question]})
-        model = CachedEncoder(data, load_encoder(encoder))
-        bench = bench_of(data, name, asked, encoder=model.encoder)
+        bench = bench_of(data, name, asked, encoder=load_encoder(encoder))
     found = hits(stages.run(bench, level="turn").top(k), bench)
     if found.is_empty():
         _log.warning("no message of %s matches %r", wanted, question)

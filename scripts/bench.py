@@ -37,7 +37,7 @@ from memlab.embed.base import EncoderIdentity
 SAMPLE = Path("data/sample/sample.jsonl")
 ENCODERS = ("minilm", "minilm:bf16")
 LARGE, DIM = 100_000, 384
-PACKAGES = ("numpy", "polars", "torch", "transformers", "sentence-transformers", "lancedb", "bm25s", "pyversity",
+PACKAGES = ("numpy", "polars", "torch", "transformers", "sentence-transformers", "lancedb", "bm25s",
             "ir_measures", "scikit-learn", "umap-learn")  # fmt: skip
 
 

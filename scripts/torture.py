@@ -154,7 +154,7 @@ VERBS = {
     ),
     "export": ((), ("export",)),
 }
-IMPORTED = ["lancedb", "memlab.cli", "nltk", "sklearn.ensemble",
+IMPORTED = ["lancedb", "memlab.cli", "sklearn.ensemble",
             "torch", "transformers.activations", "transformers.modeling_layers"]  # fmt: skip
 
 

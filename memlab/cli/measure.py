@@ -49,12 +49,13 @@ def search(
 ) -> None:
     """Search one memory of the store."""
     from memlab import lookup
-    from memlab.conversation import read_history, rewrite
     from memlab.pipelines import pipeline as read
     from memlab.records import LEVELS
 
     stages = read(pipeline)
     if history is not None:
+        from memlab.conversation import read_history, rewrite
+
         query = rewrite(query, history=read_history(history), service=service)
         typer.echo(f"searched for: {query}", err=True)
     asked = place.asked(query)

@@ -84,7 +84,7 @@ def read(text: str) -> Content:
     ['1250', '2']
     """
     text = _GLUED.sub(" ", plain(text))
-    values = [mention for mention in mentions(text) if mention.kind != "name" and mention.value[:1].isdigit()]
+    values = [mention for mention in mentions(text) if mention.value[:1].isdigit()]
     # A year alone is stated by every date of it, and by the bare number.
     dates = {mention.value for mention in values if mention.kind == "date" and len(mention.value) != _YEAR}
     numbers = {mention.value for mention in values if mention.kind == "number" or len(mention.value) == _YEAR}

@@ -24,7 +24,7 @@ LINE = pl.Schema({
 """The columns of a line: the question; one of :data:`SOURCES`; id of the turn, session, fact or node; the heading that
 it stands under; the line itself; the turns that it stands on; when it was said; how sure it is."""
 
-OVER_SESSIONS = ("cluster", "day", "week", "month")
+OVER_SESSIONS = ("cluster", "week", "month")
 """Kinds of nodes that are read."""
 
 RELEVANT, RECENT, FACTS, SUMMARIES, ROLLUPS = 100, 6, 20, 3, 2

@@ -182,7 +182,7 @@ def key_paths(text: str, depth: int = 3) -> set[str]:
     """
     around: list[str] = []
     found, key = set(), ""
-    for token in _KEY.finditer(text):
+    for token in TOKEN.finditer(text):
         if token[0] in "[{":
             around.append(key)
             key = ""
@@ -197,7 +197,7 @@ def key_paths(text: str, depth: int = 3) -> set[str]:
 
 
 # A string that the piece cuts is taken to its end: looked for again from each of its quotes, it takes minutes.
-_KEY = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(\s*:)?|\\?\Z)|[\[\]{}]', re.DOTALL)
+TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(\s*:)?|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
 def lines(source: Source) -> Iterator[tuple[int, Record]]:

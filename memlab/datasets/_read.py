@@ -176,11 +176,13 @@ def matching(folder: Path, *patterns: str) -> list[Path]:
     """Give the files of a folder that match the first pattern that any does, 2 before 10."""
     for pattern in patterns:
         if paths := [path for path in folder.glob(pattern) if path.is_file()]:
-            return sorted(
-                paths,
-                key=lambda path: [(p.isdigit(), int(p) if p.isdigit() else 0, p) for p in _PARTS.findall(str(path))],
-            )
+            return sorted(paths, key=lambda path: natural(str(path)))
     return []
+
+
+def natural(name: str) -> list[str]:
+    """Give a key to sort names by, in which 2 stands before 10."""
+    return [part.zfill(20) if part.isdecimal() else part for part in _PARTS.findall(name)]
 
 
 def _printable(text: str) -> str:

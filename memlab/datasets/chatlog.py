@@ -48,7 +48,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -111,10 +111,9 @@ class _Log:
     def time(self, record: Record, number: int) -> int | None:
         """Read a record's time; one without a zone is of the zone that was named, else UTC, which is noted once."""
         time, zoned = record.time("timestamp")
-        if zoned or time is None:
+        if zoned or (local := moment(time)) is None:
             return time
         if self.source.tz is not None:
-            local = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=time)
             return micros(local.replace(tzinfo=self.source.tz))
         if not self.zoneless:
             where, action = (

@@ -78,7 +78,7 @@ def system_contexts(
         raise DataError(
             f"bounds are {[*bounds]}, the budget {budget}; choose of {', '.join(BOUNDS)}, and 1 token or more"
         )
-    named = named_systems(systems)
+    named = named_systems(systems, timeout=timeout)
     ranked = [from_file(Path(path), data, DEPTH) for path in runs]
     names = [*(name for name, _ in named), *(each.name for each in ranked), *bounds]
     if not names or len(set(names)) < len(names):

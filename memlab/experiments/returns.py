@@ -32,12 +32,12 @@ from memlab.retrieve import Bench
 DEPTH = 50
 
 
-def named_systems(systems: Any) -> list[tuple[str, Pipeline | Memory]]:
-    """Read the systems, each with the name that it has in tables."""
+def named_systems(systems: Any, *, timeout: float) -> list[tuple[str, Pipeline | Memory]]:
+    """Read the systems, each with the name that it has in tables; ``timeout`` is that of one request to an address."""
     if isinstance(systems, Mapping):
-        return [(name, _system(system)) for name, system in systems.items()]
+        return [(name, _system(system, timeout)) for name, system in systems.items()]
     listed = systems if isinstance(systems, (list, tuple)) else [systems]
-    return [(_name(system), _system(system)) for system in listed]
+    return [(_name(system), _system(system, timeout)) for system in listed]
 
 
 def _name(system: Any) -> str:
@@ -46,7 +46,7 @@ def _name(system: Any) -> str:
     return str(getattr(system, "__name__", type(system).__name__))
 
 
-def _system(system: Any) -> Pipeline | Memory:
+def _system(system: Any, timeout: float) -> Pipeline | Memory:
     if isinstance(system, Pipeline):
         return system
     if isinstance(system, str) and "://" not in system and not names_module(system):
@@ -54,7 +54,7 @@ def _system(system: Any) -> Pipeline | Memory:
             return pipeline(system)
         except PipelineError as error:
             raise PipelineError(f"{error}; a memory is written module:name or http://HOST:PORT") from None
-    return memory(system)
+    return memory(system, timeout=timeout)
 
 
 def returned(

@@ -148,7 +148,7 @@ def compare_systems(
     >>> done.table["system"].to_list()
     ['bm25', 'latest']
     """
-    named = named_systems(systems)
+    named = named_systems(systems, timeout=timeout)
     from_files = [from_file(Path(path), data, k) for path in runs]
     names = [*(name for name, _ in named), *(each.name for each in from_files)]
     first = names[0] if baseline is None and names else baseline

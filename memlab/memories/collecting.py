@@ -106,7 +106,7 @@ def collect(
 
     if k < 1 or not 0 < timeout < 1e6:
         raise DataError(f"k is {k}, the timeout {timeout}; ask for at least one row, and wait 0 to 1,000,000 seconds")
-    system = memory(system)
+    system = memory(system, timeout=timeout)
     about = {"system": name, "k": k, "memory": system.settings, "fingerprint": data.fingerprint()}
     asked = data.questions.group_by("scope", maintain_order=True).agg("query_id", "text", "timestamp")
     done = [_frames({table: [] for table in _TABLES})]

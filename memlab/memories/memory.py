@@ -121,11 +121,12 @@ class Memory:
             raise DataError(f"{self._system.__name__}() failed ({what}); give an object that is made") from error
 
 
-def memory(system: Any) -> Memory:
+def memory(system: Any, *, timeout: float = 600.0) -> Memory:
     """Make a memory of a function, a class, an object, ``module:name``, or an ``http://`` address.
 
     :param system: what searches: it takes a query, and by name what else it needs: ``k`` (or ``top_k``, ``limit``),
         ``turns`` (:data:`TURNS`), ``scope`` (or ``user_id``), ``now``.
+    :param timeout: seconds for one request to an address.
     :raises DataError: when it is none of these; says what it lacks.
 
     >>> from memlab.memories import memory
@@ -143,7 +144,7 @@ def memory(system: Any) -> Memory:
     if not isinstance(system, str):
         return Memory(system)
     if system.startswith(("http://", "https://")):
-        return Memory(HttpMemory(system))
+        return Memory(HttpMemory(system, timeout=timeout))
     if not names_module(system):
         raise DataError(f"{system!r} names no memory; write module:name, such as my_system:search, or http://HOST:PORT")
     module, _, name = system.partition(":")

@@ -195,16 +195,16 @@ def records(
     export = Export(**shared, kind=kind, date_order=date_order, tables=files, members=known)
     rename: dict[str, str] = {}
     if scope is not None:
-        there = list(dict.fromkeys(record.get("scope") for record in _read(kind, _apart(export))))
+        there = list(dict.fromkeys(str(record.get("scope")) for record in _read(kind, _apart(export))))
         scope = raw_part(scope) if scope not in there and raw_part(scope) in there else scope
         if scope not in there and len(there) > 1:
-            source.fail(f"holds {len(there)} chats or people, none is {scope!r}: {', '.join(map(str, there[:20]))}")
-        rename = {str(there[0]): scope} if scope not in there and there else {scope: scope}
+            source.fail(f"holds {len(there)} chats or people, none is {scope!r}: {', '.join(there[:20])}")
+        rename = {there[0]: scope} if scope not in there and there else {scope: scope}
     n = 0
     for record in _read(kind, export):
-        if not rename or record.get("scope") in rename:
+        if not rename or str(record.get("scope")) in rename:
             n += 1
-            yield {**record, "scope": rename[record["scope"]]} if rename else record
+            yield {**record, "scope": rename[str(record.get("scope"))]} if rename else record
     wanted = {"", *rename} if rename else None
     counts = Counter[tuple[str, str]]()
     for (how, what, of), count in export.counts.items():

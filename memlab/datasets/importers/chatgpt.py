@@ -37,7 +37,7 @@ def _conversation(source: Export, conversation: Record) -> Iterator[Message]:
     mapping = conversation.object("mapping")
     session = name(conversation.get("conversation_id"), conversation.get("id"), conversation.get("title"))
     branch = _branch(mapping, conversation.get("current_node"))
-    others = [dig(mapping[key], "message", "author", "role") for key in mapping if key not in set(branch)]
+    others = [dig(mapping[key], "message", "author", "role") for key in mapping.keys() - set(branch)]
     source.drop("messages of other branches", ME, sum(role in ("user", "assistant") for role in others))
     for key in branch:
         message = dig(mapping[key], "message")

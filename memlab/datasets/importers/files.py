@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import io
-import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -13,10 +12,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 from zlib import error as ZlibError
 
+import polars as pl
 from tqdm import tqdm
 
 from memlab.datasets._json import key_paths, lines, objects
-from memlab.datasets._read import Source
+from memlab.datasets._read import Source, natural
 from memlab.terminal import one_line
 
 TEXTS = (".json", ".jsonl", ".ndjson", ".txt", ".af", ".csv", ".tsv", ".parquet", ".html", ".htm")
@@ -24,6 +24,10 @@ _HEAD = 1 << 16
 _MOST = 16 << 30
 _RATIO, _SMALL = 200, 64 << 20
 _LINES = (".jsonl", ".ndjson")
+_FAULTS = (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, ZlibError)
+"""What a broken archive raises, when it is opened or read."""
+_CSV = (".csv", ".tsv")
+_SEPARATORS = (",", ";", "\t")
 
 
 @dataclass
@@ -43,7 +47,7 @@ class Member(Source):
         try:
             file = io.BufferedReader(_Entry(self, self.archive.open(self.entry)))
             start = file.peek(3)
-        except (OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
+        except _FAULTS as error:
             self.fail(f"cannot be read ({error}); was the archive downloaded whole, without a password?", error)
         if start.startswith(codecs.BOM_UTF8):
             file.read(3)
@@ -67,10 +71,39 @@ class Member(Source):
         """Dotted paths of the keys at the beginning of a JSON file; empty for any other."""
         return key_paths(self.head) if self.head.lstrip()[:1] in ("{", "[") else set()
 
+    @cached_property
+    def columns(self) -> set[str]:
+        """The columns of a CSV or Parquet file; none for any other."""
+        if self.head.startswith("PAR1"):
+            return set(self.frame(rows=0).columns)
+        first, separator = self._header
+        cells = first.split(separator) if self.name.lower().endswith(_CSV) else []
+        return {cell.strip().strip('"') for cell in cells}
+
+    @property
+    def _header(self) -> tuple[str, str]:
+        """The first line, and what its cells stand between."""
+        first = self.head.lstrip("\ufeff").partition("\n")[0].rstrip("\r")
+        return first, max(_SEPARATORS, key=first.count)
+
+    def frame(self, rows: int | None = None) -> pl.DataFrame:
+        """Read a CSV or Parquet file, or its first rows; the cells of a CSV are texts.
+
+        :raises DataError: when it cannot be read.
+        """
+        try:
+            with self.open() as file:
+                if self.head.startswith("PAR1"):
+                    return pl.read_parquet(io.BytesIO(file.read()) if self.archive else self.path, n_rows=rows)
+                raw = io.BytesIO(file.read())
+            return pl.read_csv(raw, separator=self._header[1], infer_schema=False, n_rows=rows)
+        except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
+            self.fail(f"cannot be read as a table ({str(error)[:200]}); was it written whole, in UTF-8?", error)
+
     def forget(self) -> None:
         """Let go of the beginning: an export may have a hundred thousand files."""
-        self.__dict__.pop("head", None)
-        self.__dict__.pop("keys", None)
+        for read in ("head", "keys", "columns"):
+            self.__dict__.pop(read, None)
 
     def values(self) -> Iterator[tuple[int, Any]]:
         """Stream what stands in a JSON file: the values of its list, or of its lines, with their numbers from 1."""
@@ -109,7 +142,7 @@ class _Entry(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         try:
             chunk = self.inner.read(len(buffer))
-        except (OSError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, ZlibError) as error:
+        except _FAULTS as error:
             self.member.fail(f"cannot be unpacked ({error}); was the archive downloaded whole?", error)
         buffer[: len(chunk)] = chunk
         self.at += len(chunk)
@@ -131,7 +164,7 @@ def members(source: Source) -> list[Member]:
     """
     shared = {f.name: getattr(source, f.name) for f in fields(Source)}
     if is_archive(source.path):
-        return sorted(_entries(source, shared), key=lambda member: _natural(member.name))
+        return sorted(_entries(source, shared), key=lambda member: natural(member.name))
     if not source.path.is_dir():
         return [Member(**shared, name=source.path.name)]
     found = []
@@ -139,14 +172,14 @@ def members(source: Source) -> list[Member]:
         name = path.relative_to(source.path).as_posix()
         if _is_text(name) and path.is_file():
             found.append(Member(**{**shared, "path": path}, name=name))
-    return sorted(found, key=lambda member: _natural(member.name))
+    return sorted(found, key=lambda member: natural(member.name))
 
 
 def _entries(source: Source, shared: dict[str, Any]) -> list[Member]:
     try:
         archive = zipfile.ZipFile(source.path)
         entries = [entry for entry in archive.infolist() if not entry.is_dir() and _is_text(_posix(entry.filename))]
-    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
+    except _FAULTS as error:
         source.fail(f"is no whole ZIP archive ({error}); download it again", error)
     total = sum(entry.file_size for entry in entries)
     packed = sum(entry.compress_size for entry in entries)
@@ -177,7 +210,3 @@ def _is_text(name: str) -> bool:
     parts = PurePosixPath(name).parts
     hidden = any((part.startswith(".") and part != "..") or part == "__MACOSX" for part in parts)
     return name.lower().endswith(TEXTS) and not hidden
-
-
-def _natural(name: str) -> list[str]:
-    return [part.zfill(20) if part.isdecimal() else part for part in re.findall(r"[0-9]+|[^0-9]+", name)]

@@ -11,7 +11,7 @@ from typing import Any
 
 from memlab.datasets.importers.common import ME, Export, Message, decoded, dig, items, name, time
 from memlab.datasets.importers.files import Member
-from memlab.datasets.importers.table import columns, rows
+from memlab.datasets.importers.table import rows
 from memlab.datasets.importers.traces import Step, conversations
 
 _TRACE = {"observations", "traceId", "trace_id", "data.traceId", "traces.observations", "traces.input", "trace.id"}
@@ -30,7 +30,7 @@ _MODELS = ("GENERATION", "AGENT", "CHAIN", "SPAN", "")
 
 
 def matches(member: Member) -> bool:
-    keys = member.keys or columns(member)
+    keys = member.keys or member.columns
     if "run_type" in keys or "mapping" in keys:
         return False
     session = {"sessionId", "input", "output"} <= keys or {"data.sessionId", "data.input"} <= keys

@@ -7,18 +7,20 @@ runs of its models; traces of one thread are a session.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 from memlab.datasets.importers.common import ME, Export, Message, decoded, dig, items, name, time
 from memlab.datasets.importers.files import Member
-from memlab.datasets.importers.table import columns, rows
+from memlab.datasets.importers.table import rows
 from memlab.datasets.importers.traces import Step, conversations
 
 _THREAD = ("session_id", "thread_id", "conversation_id")
 
 
 def matches(member: Member) -> bool:
-    keys = member.keys or columns(member)
+    keys = member.keys or member.columns
     return bool({"run_type", "runs.run_type"} & keys) and bool({"inputs", "outputs", "runs.inputs"} & keys)
 
 
@@ -33,13 +35,13 @@ def read(source: Export) -> Iterator[Message]:
                     source.drop("tool calls" if kind == "tool" else "runs of other kinds", ME)
                     continue
                 trace = name(run.get("trace_id"), run.get("id")) or str(number)
-                steps.setdefault(trace, []).append((not run.get("parent_run_id"), _step(run, trace)))
-    yield from conversations(source, [step for each in steps.values() for step in _kept(each)])
+                steps.setdefault(trace, []).append((not run.get("parent_run_id"), _step(run)))
+    yield from conversations(source, [step for trace, each in steps.items() for step in _kept(each, trace)])
 
 
-def _kept(runs: list[tuple[bool, Step]]) -> list[Step]:
+def _kept(runs: list[tuple[bool, Step]], trace: str) -> list[Step]:
     """Give the root of a trace where it holds what was asked and answered, else all its runs, in the thread of any."""
-    thread = next((step.session for _, step in runs if step.session), runs[0][1].key)
+    thread = next((step.session for _, step in runs if step.session), f"trace {trace}")
     scope = next((step.scope for _, step in runs if step.scope != ME), ME)
     roots = [step for root, step in runs if root and step.asked and step.answered]
     kept = roots or [step for _, step in runs]
@@ -48,19 +50,18 @@ def _kept(runs: list[tuple[bool, Step]]) -> list[Step]:
     return kept
 
 
-def _step(run: dict[str, Any], trace: str) -> Step:
+def _step(run: dict[str, Any]) -> Step:
     about = dig(decoded(run.get("extra")), "metadata") or decoded(run.get("metadata")) or {}
     thread = name(*(dig(about, key) for key in _THREAD), run.get("thread_id"))
     scope = name(dig(about, "user_id"), dig(about, "user"), dig(about, "ls_user_id")) or ME
     begun, ended = _utc(run.get("start_time")), _utc(run.get("end_time"))
     inputs, outputs = decoded(run.get("inputs")), decoded(run.get("outputs"))
-    return Step(
-        scope, thread or f"trace {trace}", f"{begun} {name(run.get('dotted_order'))}", inputs, outputs, begun, ended
-    )
+    return Step(scope, thread, f"{begun} {name(run.get('dotted_order'))}", inputs, outputs, begun, ended)
 
 
 def _utc(value: Any) -> Any:
     """Give a time of a run, which is in UTC where it names no zone."""
-    if isinstance(value, str) and "T" in value and not (value.endswith("Z") or "+" in value):
-        return f"{value}+00:00"
-    return time(value)
+    if isinstance(value, str) and "T" in value:
+        with suppress(ValueError):
+            value = datetime.fromisoformat(value)
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else time(value)

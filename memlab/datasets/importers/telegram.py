@@ -61,7 +61,7 @@ def _message(source: Export, names: Names, chat: dict[str, Any], message: Any) -
     for key in ("edited", "forwarded_from"):
         if message.get(key):
             source.keep("edited messages" if key == "edited" else "forwarded messages", scope)
-    role = "assistant" if bot or source.is_assistant(sender) else None
+    role = "assistant" if bot else None
     when = time(message.get("date_unixtime")) or time(message.get("date"))
     yield from source.message(
         scope, sender, text, id=name(message.get("id")), role=role, timestamp=when, caption=caption

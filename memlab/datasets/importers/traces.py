@@ -68,10 +68,8 @@ def conversations(export: Export, steps: list[Step]) -> Iterator[Message]:
 
 
 def _overlap(said: list[Message], heard: list[Message]) -> int:
-    """Count the first messages of a run that are the last ones, or the first ones, of the conversation so far."""
+    """Count the first messages of a run that the conversation so far ends with."""
     old, new = [[(turn["role"], turn["text"]) for turn in each] for each in (said, heard)]
-    if new and new == old[-len(new) :]:
-        return len(new)
     for size in range(min(len(old), len(new)), 0, -1):
         if old[-size:] == new[:size]:
             return size

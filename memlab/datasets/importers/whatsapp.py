@@ -18,7 +18,6 @@ from itertools import pairwise
 from memlab.datasets.importers import whatsapp_words as words
 from memlab.datasets.importers.common import Export, Message
 from memlab.datasets.importers.files import Member
-from memlab.errors import DataError
 
 _M = "[\u200e\u200f]*"
 _START = re.compile(
@@ -29,7 +28,6 @@ _START = re.compile(
     r"([^\d\[\]:–-]{0,16}?)"
     r"(\](?:[ \u200e\u200f]|$)|[ \xa0][-–](?:[ \xa0]|$)|:[ \xa0])"
 )
-_MARKS = re.compile("[\u200e\u202a-\u202e\u2066-\u2069\ufeff]")
 _SENDER = re.compile("([^\n]{1,80}?)[ \xa0]?:(?:[ \xa0]|$|(?=[\u200e\u200f]))")
 ORDERS = {"dmy": (2, 1, 0), "mdy": (2, 0, 1), "ymd": (0, 1, 2)}
 """Order of the parts of a date: where year, month and day stand."""
@@ -103,8 +101,6 @@ def _joined(lines: Iterator[_Line | str]) -> list[_Line]:
 def _date(source: Export, member: Member, lines: list[_Line]) -> None:
     """Date the lines in the order that fits the whole file best; where two fit alike, say which was taken."""
     wanted = source.date_order
-    if wanted not in (None, *ORDERS):
-        raise DataError(f"date_order is {wanted!r}, expected one of {', '.join(ORDERS)}")
     misfits = {order: _misfits(lines, order) for order in ([wanted] if wanted else ORDERS)}
     best = min(misfits.values())
     fitting = [order for order, misfit in misfits.items() if misfit == best]
@@ -189,7 +185,7 @@ def _people(lines: list[_Line]) -> set[str]:
 def _cut(rest: str) -> tuple[str, str]:
     """Cut what stands before the first colon from what stands behind it; nothing stands before where there is none."""
     found = _SENDER.match(rest)
-    return (_MARKS.sub("", found[1]).strip(" \xa0\u202f\u200f~"), rest[found.end() :]) if found else ("", rest)
+    return (words.MARKS.sub("", found[1]).strip(" \xa0\u202f\u200f~"), rest[found.end() :]) if found else ("", rest)
 
 
 def _split(line: _Line, people: set[str]) -> tuple[str, str]:
@@ -217,7 +213,7 @@ def _message(source: Export, scope: str, line: _Line, people: set[str]) -> Itera
     sender, first = _split(line, people)
     body = "\n".join([first, *line.more]).rstrip()
     if not sender or (sender == scope and len(people) > 2 and words.EVENT.search(first)):
-        source.drop("calls" if words.CALL.match(_MARKS.sub("", body).strip()) else "system messages", scope)
+        source.drop("calls" if words.CALL.match(words.MARKS.sub("", body).strip()) else "system messages", scope)
         return
     text, kind, caption = words.read(body)
     if kind == "edited messages":
@@ -228,5 +224,4 @@ def _message(source: Export, scope: str, line: _Line, people: set[str]) -> Itera
         source.drop(kind, scope)
         return
     when = line.at.isoformat() if line.at else None
-    role = "assistant" if source.is_assistant(sender) else None
-    yield from source.message(scope, sender, text, role=role, timestamp=when, caption=caption)
+    yield from source.message(scope, sender, text, timestamp=when, caption=caption)

@@ -136,7 +136,7 @@ _BY_NAME = {
     "voice messages": r"(?i)^(?:PTT|AUD)-|-AUDIO-|\.(?:opus|ogg|m4a|mp3|aac|amr)$",
     "stickers": r"(?i)^STK-|-STICKER-|\.webp$", "animations": r"(?i)-GIF-|\.gif$", "contacts": r"(?i)\.vcf$",
 }  # fmt: skip
-_MARKS = re.compile("[\u200e\u202a-\u202e\u2066-\u2069\ufeff]")
+MARKS = re.compile("[\u200e\u202a-\u202e\u2066-\u2069\ufeff]")
 
 
 def read(body: str) -> tuple[str, str, str]:
@@ -148,10 +148,10 @@ def read(body: str) -> tuple[str, str, str]:
     """
     generated = body.lstrip(" \u200f").startswith("\u200e")
     if edited := _EDITED.search(body):
-        rest = _MARKS.sub("", body[: edited.start()]).strip()
+        rest = MARKS.sub("", body[: edited.start()]).strip()
         if rest:
             return rest, "edited messages", ""
-    first, _, more = _MARKS.sub("", body).strip().partition("\n")
+    first, _, more = MARKS.sub("", body).strip().partition("\n")
     first, more = first.strip(), more.strip()
     if not more and _DELETED.fullmatch(first):
         return "", "deleted messages", ""
@@ -162,8 +162,8 @@ def read(body: str) -> tuple[str, str, str]:
         known = f"{what}: {file}" if kind in ("files", "contacts") and file else what * bool(more)
         return more, kind, known
     if before := re.search(r"\s*\u200e(<[^<>:\n]{2,25}:[^<>\n]+>|[^\n]{3,40})\s*$", body):
-        kind = _media(_MARKS.sub("", before[1]).strip())
-        if kind and (text := _MARKS.sub("", body[: before.start()]).strip()):
+        kind = _media(MARKS.sub("", before[1]).strip())
+        if kind and (text := MARKS.sub("", body[: before.start()]).strip()):
             return text, kind, kind.removesuffix("s")
     if not more and (_MISSED.fullmatch(first) or (generated and CALL.match(first))):
         return "", "calls", ""
@@ -171,7 +171,7 @@ def read(body: str) -> tuple[str, str, str]:
         return "", "system messages", ""
     if not generated and ENCRYPTED.search(first) and len(first) > 60:
         return "", "system messages", ""
-    return _MARKS.sub("", body).strip(), "", ""
+    return MARKS.sub("", body).strip(), "", ""
 
 
 def _media(line: str) -> str:
