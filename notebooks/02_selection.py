@@ -24,7 +24,7 @@
 #   to 10.0 %. The best setting, `expand_cluster` with cluster_size = 2, brings +2.8 % [-0.6 %, +6.7 %], p = 0.227
 #   before correction.
 # - More evidence comes in than goes out of the first 10 with `by_cluster(clustering='hdbscan')` and `fill_sessions`,
-#   less with MMR, DPP, MSD and k-means.
+#   less with MMR, DPP, MSD, k-means and both forms of `expand_cluster`.
 #
 # ![Paired differences of every selector to the plain ranking](../figures/gallery/sample-selection-tests.png)
 #
