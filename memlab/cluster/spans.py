@@ -124,8 +124,11 @@ def pair_similarity(
         if not len(own):
             continue
         cosines, to_question = rows[own] @ rows[own].T, rows[own] @ asked[number]
-        for i, j in zip(*np.triu_indices(len(own), 1), strict=True):
-            found.append((query_id, same if session[own[i]] == session[own[j]] else other, cosines[i, j]))
+        i, j = np.triu_indices(len(own), 1)
+        together = session[own[i]] == session[own[j]]
+        found += [
+            (query_id, same if each else other, value) for each, value in zip(together, cosines[i, j], strict=True)
+        ]
         pool = np.setdiff1d(members[scope[own[0]]], own)
         if len(pool):
             drawn = rng.choice(pool, (len(own), n_random))

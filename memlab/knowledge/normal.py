@@ -249,4 +249,4 @@ def _words(text: str | None) -> list[str]:
 def stems(words: list[str]) -> list[str]:
     """Stem words, irregular forms by their base."""
     verbs = forms()
-    return stem(verbs[word].base if word in verbs else _SPELLINGS.get(word, word) for word in words)
+    return stem(verbs.get(word) or _SPELLINGS.get(word, word) for word in words)

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple
 
 from memlab.language.words import BE, DO, HAVE, lists
 
 
-class Form(NamedTuple):
-    """A form of a verb, with its base."""
-
-    base: str
-
-
 @cache
-def forms() -> dict[str, Form]:
-    """Give every form of the known verbs; one that two verbs share ("found") belongs to the first.
+def forms() -> dict[str, str]:
+    """Give every form of the known verbs with its base; one that two verbs share ("found") belongs to the first.
 
     >>> from memlab.language.verbs import forms
-    >>> [forms()[word].base for word in ("bought", "teaches", "studied", "driving")]
+    >>> [forms()[word] for word in ("bought", "teaches", "studied", "driving")]
     ['buy', 'teach', 'study', 'drive']
     """
-    table: dict[str, Form] = {}
+    table: dict[str, str] = {}
     for entry in lists()["verbs"].split():
         for word in _conjugated(*entry.split(":")):
-            table.setdefault(word, Form(entry.split(":")[0]))
+            table.setdefault(word, entry.split(":")[0])
     return table
 
 
@@ -40,8 +33,7 @@ def base(word: str) -> str:
     for auxiliary, own in (("be", BE | {"'m", "'re"}), ("have", HAVE), ("do", DO), ("keep", {"kept", "keeps"})):
         if word in own:
             return auxiliary
-    known = forms().get(word)
-    return known.base if known else word
+    return forms().get(word, word)
 
 
 def third(base: str) -> str:

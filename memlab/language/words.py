@@ -65,17 +65,16 @@ CONTRACTIONS = NEGATED | frozenset(f"{word}'{ending}" for ending, words in _SHOR
 
 # Indefinites, further conjunctions and prepositions, quantifiers, adverbs, and verbs that tell little alone.
 _FURTHER = wordset(
-    """someone somebody something anyone anybody anything nobody nothing everyone everybody everything none one ones
-    although though unless until till whereas whether since either neither both yet except above across after against
-    along amid among amongst around before behind below beneath beside besides between beyond despite down during
-    inside like near onto outside over past per regarding through throughout toward towards under upon versus via
-    within without all another any each enough every few fewer less least many more most much no other others own same
-    several some such again almost alone already also always anyhow anyway anywhere aside else elsewhere even ever
-    everywhere further hence here however indeed instead just maybe meanwhile moreover mostly namely nevertheless now
-    often once only otherwise perhaps quite rather really so sometimes somehow somewhere still there therefore thus
-    together too very well become becomes became becoming find finds found get gets got getting give gives gave go
-    goes let put see seem seems seemed seeming take takes took tell know due etc eg ie latter former last next whole
-    whatever whenever"""
+    """someone somebody something anyone anybody anything everyone everybody everything one ones although though unless
+    until till whereas whether since either both yet except above across after against along amid among amongst
+    around before behind below beneath beside besides between beyond despite down during inside like near onto
+    outside over past per regarding through throughout toward towards under upon versus via within all another any
+    each enough every few fewer less least many more most much other others own same several some such again almost
+    alone already also always anyhow anyway anywhere aside else elsewhere even ever everywhere further hence here
+    however indeed instead just maybe meanwhile moreover mostly namely nevertheless now often once only otherwise
+    perhaps quite rather really sometimes somehow somewhere still there therefore thus together too very well become
+    becomes became becoming find finds found get gets got getting give gives gave go goes let put see seem seems
+    seemed seeming take takes took tell know due etc eg ie latter former last next whole whatever whenever"""
 )
 STOP_WORDS = frozenset().union(
     *(ARTICLES, DEMONSTRATIVES, PRONOUNS, AUXILIARIES, QUESTION_WORDS, CONJUNCTIONS, PREPOSITIONS, NEGATIONS),

@@ -11,6 +11,7 @@ from memlab.errors import DataError
 from memlab.records import Run
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import reranked as ranked_again
+from memlab.retrieve.ranking import scaled
 
 FIRST, NEXT = 3, 10
 
@@ -62,10 +63,3 @@ def position_aware(
         .with_columns(score=pl.col("w") * pl.col("retrieval") + (1 - pl.col("w")) * pl.col("reranker"))
     )
     return ranked_again(run, bench, blended)
-
-
-def scaled(column: str) -> pl.Expr:
-    """Scale a column to [0, 1] within each query; equal scores are worth 1."""
-    value = pl.col(column)
-    low, high = value.min().over("query_id"), value.max().over("query_id")
-    return pl.when(high > low).then((value - low) / (high - low)).otherwise(1.0)

@@ -11,11 +11,10 @@ import polars as pl
 from memlab.errors import DataError, at_least
 from memlab.records import Level, Run, Turn, frame
 from memlab.registry import stage
-from memlab.rerank.blend import scaled
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25
 from memlab.retrieve.index import Documents
-from memlab.retrieve.ranking import reranked
+from memlab.retrieve.ranking import reranked, scaled
 
 
 @stage

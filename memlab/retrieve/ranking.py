@@ -143,3 +143,10 @@ def sessions_from_turns(run: Run, bench: Bench, *, k: int = 200) -> Run:
     )
     scores = best["score"].to_numpy()
     return bench.show(run_from_scores(best["query_id"], best["doc_id"], scores, level="session", k=k))
+
+
+def scaled(column: str, *, over: str = "query_id") -> pl.Expr:
+    """Scale a column to [0, 1] within each query, or another group; equal scores are worth 1."""
+    value = pl.col(column)
+    low, high = value.min().over(over), value.max().over(over)
+    return pl.when(high > low).then((value - low) / (high - low)).otherwise(1.0)

@@ -17,7 +17,7 @@ from memlab.language.tokens import PIECE
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.select.candidates import candidates_of
+from memlab.retrieve.ranking import scaled
 
 CONTENTS = ("whole", "head", "sentences")
 
@@ -48,11 +48,11 @@ def adaptive(run: Run, bench: Bench, *, k: int = 10, typical: int = 10) -> Run:
     True
     """
     at_least(1, k=k, typical=typical)
-    contenders = [int((relevance >= _CONTENDS).sum()) for _, relevance in candidates_of(run, bench)]
     wanted = k * (pl.col("contenders") / typical).sqrt() * pl.when("aggregation").then(_AGGREGATES).otherwise(1.0)
     sizes = (
-        run.frame.select(pl.col("query_id").unique(maintain_order=True))
-        .with_columns(contenders=pl.Series(contenders, dtype=pl.Int64))
+        run.frame.with_columns(contends=scaled("score") >= _CONTENDS)
+        .group_by("query_id", maintain_order=True)
+        .agg(contenders=pl.col("contends").sum())
         .join(bench.queries.select("query_id", aggregation()), on="query_id", how="left", maintain_order="left")
         .select("query_id", k=wanted.round().clip(1).cast(pl.Int32))
     )

@@ -15,7 +15,7 @@ from memlab.language.parts import question_parts
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.ranking import of_turns
+from memlab.retrieve.ranking import of_turns, scaled
 from memlab.retrieve.subqueries import ask
 from memlab.select.candidates import candidates_of, reordered
 
@@ -93,9 +93,9 @@ def _facets(queries: pl.DataFrame, bench: Bench) -> dict[str, list[dict[int, flo
     readable = queries if english(bench.language, "the splitting of questions") else queries.clear()
     parts = question_parts(readable)
     hits = ask(bench, parts, retriever="bm25" if bench.encoder is None else "hybrid")
-    low, high = pl.col("score").min().over("part"), pl.col("score").max().over("part")
-    scaled = hits.select("part", score=pl.when(high > low).then((pl.col("score") - low) / (high - low)).otherwise(1.0))
-    placed = scaled.with_columns(at=bench.documents("turn").at(hits["doc_id"]))
+    placed = hits.select("part", score=scaled("score", over="part")).with_columns(
+        at=bench.documents("turn").at(hits["doc_id"])
+    )
     found = {part: dict(own.select("at", "score").rows()) for (part,), own in placed.group_by("part")}
     facets: dict[str, list[dict[int, float]]] = {}
     for part, query_id in enumerate(parts["query_id"]):
