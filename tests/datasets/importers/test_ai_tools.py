@@ -214,6 +214,19 @@ def test_traces_say_everything_once(tmp_path: Path) -> None:
     assert "1 tool call" in counts(data)
 
 
+def test_a_trace_has_the_thread_of_any_of_its_runs_and_times_keep_their_zone(tmp_path: Path) -> None:
+    about = {"run_type": "chain", "trace_id": "a", "start_time": "2026-03-01T09:00:00-05:00"}
+    about |= {
+        "inputs": {"messages": CHAT[:1]},
+        "outputs": {"messages": [*CHAT[:1], {"type": "ai", "content": "hello"}]},
+    }
+    child = about | {"id": "c", "parent_run_id": "a", "run_type": "llm"}
+    root = about | {"id": "a", "extra": {"metadata": {"thread_id": "th"}}}
+    data = load(tmp_path, [child, root], "runs.jsonl")
+    assert data.turns["session_id"].unique().to_list() == ["me/th"]
+    assert data.turns["timestamp"][0].hour == 14
+
+
 def test_memories_without_messages_are_refused(tmp_path: Path) -> None:
     with pytest.raises(memlab.DataError, match=r"no message that memlab keeps \(mem0\); left out: 1 fact"):
         load(tmp_path, {"results": [{"id": "m", "memory": "Likes tea", "hash": "h", "user_id": "ann"}]})

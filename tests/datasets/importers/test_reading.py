@@ -127,6 +127,11 @@ def test_archives_that_mean_harm(tmp_path: Path) -> None:
             memlab.load(tmp_path / "b.zip")
     with pytest.raises(memlab.DataError, match="ZIP archive without a chat"):
         memlab.load(packed(tmp_path / "none.zip", x_json='{"a": 1}'))
+    with zipfile.ZipFile(tmp_path / "far.zip", "w") as archive:
+        archive.writestr("x.json", text)
+        archive.infolist()[0].header_offset = 2**64 - 10
+    with pytest.raises(memlab.DataError, match="downloaded whole"):
+        memlab.load(tmp_path / "far.zip")
 
 
 @pytest.mark.parametrize("name", ["log.json", "log.csv", "semicolon.csv", "log.parquet", "log.jsonl"])
@@ -174,6 +179,18 @@ def test_a_scope_is_named_or_chosen(tmp_path: Path) -> None:
     assert (chosen.scopes, chosen.issues["found"].to_list()) == (["Bo"], ["1 system message"])
     with pytest.raises(memlab.DataError, match="holds 2 chats or people, none is 'Cy': Ann, Bo"):
         memlab.load(tmp_path / "result.json", scope="Cy")
+    (tmp_path / "log.jsonl").write_text(json.dumps({"scope": "Ann B", "sender": "Ann", "text": "hi"}))
+    for name in ("Ann B", "Ann%20B"):
+        assert memlab.load(tmp_path / "log.jsonl", scope=name).scopes == ["Ann%20B"]
+    with pytest.raises(memlab.DataError, match="no scope 'Cy'"):
+        memlab.load(tmp_path / "log.jsonl", scope="Cy")
+    pl.DataFrame([{"scope": n, "sender": "a", "text": "hi"} for n in (5, 6)]).write_parquet(tmp_path / "log.parquet")
+    assert memlab.load(tmp_path / "log.parquet", scope="5").turns.height == 1
+
+
+def test_arguments_are_looked_at_before_a_file_is_read() -> None:
+    with pytest.raises(memlab.DataError, match="date_order is 'xyz'"):
+        stream(EXPORTS / "discord.json", date_order="xyz")
 
 
 def test_an_export_goes_on_the_memory_that_is_there(tmp_path: Path) -> None:
@@ -201,6 +218,14 @@ def test_search_says_where_nothing_matches(caplog: pytest.LogCaptureFixture) -> 
     assert "no message of me matches" in caplog.text
     with pytest.raises(memlab.DataError, match="no word"):
         memlab.search(data, "???")
+
+
+def test_search_is_by_the_encoder_that_is_asked_for() -> None:
+    data = memlab.load(EXPORTS / "claude_ai")
+    one, other = (
+        memlab.search(data, "When do we sign the lease?", pipeline="dense", encoder=f"hashing:{n}") for n in (64, 256)
+    )
+    assert one["score"].to_list() != other["score"].to_list()
 
 
 def mutated(rng: Random, content: bytes) -> bytes:
