@@ -68,10 +68,11 @@ def _partial(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def locked(path: Path, *, alone: bool = False) -> Iterator[bool]:
+def locked(path: Path, *, alone: bool = False, wait: bool = False) -> Iterator[bool]:
     """Hold a folder, or a file, which is made, together with others; the system lets go of it when the process ends.
 
     :param alone: hold it only where nobody else does.
+    :param wait: wait until nobody else does.
     :returns: whether it is held; never where the file system has no locks.
     """
     handle, held = -1, False
@@ -81,7 +82,7 @@ def locked(path: Path, *, alone: bool = False) -> Iterator[bool]:
         # Network file systems lock files, not folders, and alone only what can be written.
         as_file = os.O_CREAT | (os.O_RDWR if alone else os.O_RDONLY)
         handle = os.open(path, os.O_RDONLY if path.is_dir() else as_file, 0o666)
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB if alone else fcntl.LOCK_SH)
+        fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | (fcntl.LOCK_NB if alone and not wait else 0))
         held = True
     try:
         yield held

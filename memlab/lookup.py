@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.records import Dataset, Run, id_part
-from memlab.retrieve import Bench, narrow
+from memlab.records import Dataset, Run, known_scope
+from memlab.retrieve import Bench, candidates
 from memlab.terminal import only
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def search(
 
 
 def _scope(scopes: list[str], wanted: str | None) -> str:
-    return only(scopes, id_part(wanted) if wanted and wanted not in scopes else wanted, "scope", "none")
+    return only(scopes, wanted and known_scope(wanted, scopes), "scope", "none")
 
 
 def bench_of(
@@ -89,14 +89,14 @@ def bench_of(
     header: tuple[str, ...] | list[str] = (),
     language: str | None = None,
 ) -> Bench:
-    """Give the bench of one scope of a store for a question; of a large scope, of the sessions that match it best.
+    """Give the bench of one scope of a store for a question; of a large scope, of candidates.
 
     :param asked: one row of ``scope`` and ``text``.
     """
     scope = asked["scope"][0]
-    if not header and narrow.applies(store, dataset, scope, encoder):
+    if not header and candidates.applies(store, dataset, scope, encoder):
         language = language or store.datasets().filter(name=dataset)["language"][0]
-        return narrow.around(store, dataset, asked, encoder=encoder, language=language or "en")
+        return candidates.around(store, dataset, asked, encoder=encoder, language=language or "en")
     data = store.dataset(dataset, scopes=[scope])
     data = replace(data, language=language or data.language)
     return Bench.of(data, encoder=encoder, store=store, header=header, ingest=False).with_queries(asked)

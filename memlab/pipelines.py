@@ -27,7 +27,7 @@ from memlab.records import LEVELS, Level, Run
 from memlab.registry import STAGE_INPUTS, clusterers, retrieves, stage, stages
 from memlab.rerank import position_aware
 from memlab.retrieve import Bench, sessions_from_turns
-from memlab.retrieve.narrow import PATH, narrowed
+from memlab.retrieve.candidates import parts as parts_of
 
 __all__ = ["REMEMBERED", "Pipeline", "Stage", "Transforms", "apply", "pipeline", "stage", "stages"]
 
@@ -87,7 +87,7 @@ class Pipeline:
             )
         if level not in LEVELS:
             raise DataError(f"level is {level!r}; choose {' or '.join(LEVELS)}")
-        if (parts := narrowed(bench)) is not None:
+        if (parts := parts_of(bench)) is not None:
             return self._over(parts, bench, level)
         if level == "session" and not self.stages[-1].ranks_sessions:
             run = sessions_from_turns(self._ranked(bench, "turn"), bench)
@@ -97,15 +97,17 @@ class Pipeline:
         return replace(run, name=str(self), provenance=about | {k: v for k, v in self.reads().items() if v})
 
     def _over(self, parts: Iterator[Bench], bench: Bench, level: Level) -> Run:
-        """Run on the small benches that a large one is cut into."""
+        """Run on the parts of a bench whose scopes are large; of each only its ranking is kept."""
         from tqdm.auto import tqdm
 
-        n = bench.queries.height
-        runs = [self.run(part, level=level) for part in tqdm(parts, desc=str(self), disable=n < 10)]
+        frames, about = [], dict(bench.provenance)
+        for part in tqdm(parts, desc=str(self), disable=bench.queries.height < 10):
+            run = self.run(part, level=level)
+            frames.append(run.frame)
+            about |= run.provenance
         order = bench.queries.select("query_id").with_row_index("row")
-        frame = pl.concat(run.frame for run in runs).join(order, on="query_id", maintain_order="left")
-        about = {**bench.provenance, **runs[0].provenance, "path": PATH}
-        return replace(runs[0], frame=frame.sort("row", "rank").drop("row"), provenance=about, text_of=None)
+        frame = pl.concat(frames).join(order, on="query_id", maintain_order="left").sort("row", "rank").drop("row")
+        return Run(frame, level, str(self), about)
 
     def reads(self) -> dict[str, dict[str, str]]:
         """Give what decides a ranking besides the text: digests of the model files and of the code that others added.

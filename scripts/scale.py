@@ -1,11 +1,11 @@
-"""How memlab grows: ingest, tokens, indexes, search and evaluation of a long log in one scope, each size apart.
+"""How memlab grows: ingest, store, memory, search and its agreement with exact search, for one scope of each size.
 
-`python scripts/scale.py WORK --turns 1000 10000 100000` prints one table and writes it as JSON. Texts are the
-sample's again and again, with other names and days; the encoder is MiniLM's table of words without its layers, since
-the layers take 25 ms a turn on two cores, at 10⁶ turns seven hours that grow as the turns do and say nothing about
-memlab. Filling a store, searching it and comparing everything are a process each, so that the memory of one is not
-that of another. `--talk FILE …` puts the conversations of files into one scope instead, read by MiniLM as it is and
-ranked by the model that comes with memlab.
+`python scripts/scale.py WORK --turns 10000 100000` prints one table. The conversations are those of `data/train` and
+`data/heldout`, again and again with other words: each copy swaps its rarer words for others that are as frequent, so
+that every copy speaks of something else. The encoder is MiniLM's table of words without its layers, which take 25 ms a
+turn on two cores, seven hours at 10⁶ turns, and say nothing about memlab. `--talk FILE …` puts the conversations of
+files into one scope instead, as they are, read by MiniLM. Filling a store, searching and comparing everything are a
+process each, so that the memory of one is not that of another.
 """
 
 from __future__ import annotations
@@ -14,29 +14,32 @@ import argparse
 import json
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-from repeated import repeated
 
 import memlab
 from memlab.embed.base import EncoderIdentity
 from memlab.embed.tokens import TokenVectors
-from memlab.retrieve import counting, narrow
+from memlab.retrieve import candidates
 
-PART, COPIES = 100_000, 100  # turns of a part, and more copies of the sample than it has
+DATA = Path(__file__).parents[1] / "data"
 MODEL = "model.safetensors"
 PIPELINES = ("combsum", "best", "best | learned")
-TALK: list[str] = []
-"""The files of `--talk`."""
+TABLES = ("turns", "sessions", "questions")
+WORD = re.compile(r"[A-Za-z]{4,}")
+BAND = 200
+"""Words of about one frequency that take each other's places."""
 
 
 class WordTable:
@@ -61,8 +64,9 @@ class WordTable:
         self.identity = EncoderIdentity("transformer", "minilm-words", dim=self.dim)  # read, not looked up
 
     def encode(self, texts: Any, *, kind: str = "document", progress: bool = True) -> np.ndarray:
-        parts = [self._means(self._ids(chunk)) for chunk in _chunks(list(texts))]
-        return np.concatenate([np.zeros((0, self.dim), np.float32), *parts])
+        listed = list(texts)
+        chunks = (listed[start : start + 10_000] for start in range(0, len(listed), 10_000))
+        return np.concatenate([np.zeros((0, self.dim), np.float32), *(self._means(self._ids(c)) for c in chunks)])
 
     def encode_tokens(
         self, texts: Any, *, before: Any = None, kind: str = "document", progress: bool = True
@@ -78,162 +82,155 @@ class WordTable:
         return [one.ids for one in self.tokenizer.encode_batch(texts, add_special_tokens=False)]
 
     def _means(self, ids: list[list[int]]) -> np.ndarray:
-        means = np.array([self.table[row].mean(0) if row else np.zeros(self.dim) for row in ids], np.float32)
+        means = np.array([self.table[row].mean(0) if row else np.ones(self.dim) for row in ids], np.float32)
         means = means.reshape(len(ids), self.dim)
         return means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-9)
 
 
-def _chunks(texts: list[str], size: int = 10_000) -> Iterator[list[str]]:
-    yield from (texts[start : start + size] for start in range(0, len(texts), size))
+def pooled(files: list[str]) -> dict[str, pl.DataFrame]:
+    """Put the conversations of files into one scope, one after the other."""
+    rows: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
+    for number, file in enumerate(files):
+        data = memlab.datasets.load(file)
+        for name in TABLES:
+            ids = [c for c in ("turn_id", "session_id", "query_id") if c in getattr(data, name).columns]
+            frame = getattr(data, name).with_columns(pl.format("{}/{}", pl.lit(number), c).alias(c) for c in ids)
+            if name == "questions":
+                cited = pl.format("{}/{}", pl.lit(number), pl.element())
+                frame = frame.with_columns(pl.col("evidence", "evidence_sessions").list.eval(cited))
+            rows[name].append(frame.with_columns(scope=pl.lit("everything")))
+    whole = {name: pl.concat(parts) for name, parts in rows.items()}
+    sessions = whole["sessions"].unique("session_id", keep="first", maintain_order=True)
+    whole["turns"] = whole["turns"].join(sessions, on="session_id", how="semi", maintain_order="left")
+    whole["sessions"] = sessions.with_columns(n=pl.int_range(1, 1 + pl.len(), dtype=sessions["n"].dtype))
+    return whole
 
 
-def reader() -> Any:
-    return memlab.embed.load("minilm") if TALK else WordTable()
-
-
-def parts(work: Path, turns: int) -> Iterator[memlab.Dataset]:
-    """Write one long log in parts that follow each other in time, made once; or read the files of `--talk`."""
-    later, n = timedelta(0), 0
-    for i, file in enumerate(TALK):
-        made = memlab.datasets.load(file)
-        sessions = made.sessions.sort("scope", "n").unique("session_id", keep="first", maintain_order=True)
-        sessions = sessions.with_columns(n=pl.int_range(1, 1 + pl.len(), dtype=sessions["n"].dtype))
-        turns_of = made.turns.join(sessions, on=["scope", "session_id"], how="semi", maintain_order="left")
-        read = {"turns": turns_of, "sessions": sessions, "questions": made.questions}
-        yield _placed(read, i, timedelta(0), n)
-        n += sessions.height
-    if TALK:
+def parts(turns: int, talk: list[str]) -> Iterator[memlab.Dataset]:
+    """Give one long scope: the files of ``talk`` as they are, or so many turns, a copy of the project's talk each."""
+    base = pooled(talk or sorted(map(str, [*DATA.glob("train/*.jsonl"), *DATA.glob("heldout/*.jsonl")])))
+    if talk:
+        yield memlab.Dataset("talk", "chatlog", **base)
         return
-    for seed in range(-(-turns // PART)):
-        size = min(PART, turns - seed * PART)
-        place = work / f"talk-{seed}-{size}"
-        if not place.exists():
-            made = repeated(size, first=seed * COPIES, one_scope=True)
-            place.mkdir(parents=True)
-            for name in ("turns", "sessions", "questions"):
-                getattr(made, name).write_parquet(place / f"{name}.parquet")
-        read = {name: pl.read_parquet(place / f"{name}.parquet") for name in ("turns", "sessions", "questions")}
-        yield _placed(read, seed, later, n)
-        first, last = read["sessions"]["start"].min(), read["sessions"]["end"].max()
-        later += last - first + timedelta(days=1)  # type: ignore[operator]
-        n += read["sessions"].height
+    counts = Counter(w for text in base["turns"]["text"] for w in {w.lower() for w in WORD.findall(text)})
+    rare = [word for word, n in counts.most_common() if n <= base["turns"].height / 100]
+    for copy in range(-(-turns // base["turns"].height)):
+        rng, swapped = np.random.default_rng(copy), dict(zip(rare, rare, strict=True))
+        for start in range(0, len(rare) if copy else 0, BAND):
+            band = rare[start : start + BAND]
+            swapped |= dict(zip(band, rng.permutation(band).tolist(), strict=True))
+
+        def other(text: str, swapped: dict[str, str] = swapped) -> str:
+            return WORD.sub(lambda word: _as(word[0], swapped.get(word[0].lower(), word[0])), text)
+
+        yield _placed(base, copy, other, turns - copy * base["turns"].height)
 
 
-def _placed(read: dict[str, pl.DataFrame], seed: int, later: timedelta, n: int) -> memlab.Dataset:
-    named = pl.lit(f"{seed}/")
-    scope = {"scope": pl.lit("everything")}
-    session = {"session_id": named + pl.col("session_id")}
-    turns = read["turns"].with_columns(
-        turn_id=named + pl.col("turn_id"), timestamp=pl.col("timestamp") + later, **scope, **session
-    )
-    sessions = read["sessions"].with_columns(
-        n=pl.col("n") + n, start=pl.col("start") + later, end=pl.col("end") + later, **scope, **session
-    )
-    questions = read["questions"].with_columns(
-        query_id=named + pl.col("query_id"),
-        timestamp=pl.col("timestamp") + later,
-        evidence=pl.col("evidence").list.eval(named + pl.element()),
-        evidence_sessions=pl.col("evidence_sessions").list.eval(named + pl.element()),
-        **scope,
-    )
-    return memlab.Dataset("talk", "chatlog", turns=turns, sessions=sessions, questions=questions)
+def _as(word: str, other: str) -> str:
+    return other.capitalize() if word[0].isupper() else other
 
 
-def joined(work: Path, turns: int) -> memlab.Dataset:
-    every = list(parts(work, turns))
+def _placed(base: dict[str, pl.DataFrame], copy: int, other: Callable[[str], str], most: int) -> memlab.Dataset:
+    """Give a copy that follows those before it in time, with ids of its own and other words."""
+    later, number = timedelta(days=4000 * copy), copy * base["sessions"].height
+    ids = {c: pl.format("{}-{}", pl.lit(copy), c) for c in ("turn_id", "session_id", "query_id")}
+    moved = [pl.col(pl.Datetime("us", "UTC")) + later]
+    turns = base["turns"].head(most)
+    texts = pl.Series("text", [other(text) for text in turns["text"]], dtype=pl.String)
+    turns = turns.with_columns(texts, *moved, turn_id=ids["turn_id"], session_id=ids["session_id"])
+    sessions = base["sessions"].with_columns(*moved, session_id=ids["session_id"], n=pl.col("n") + number)
+    sessions = sessions.drop("n_turns").join(turns.group_by("session_id").agg(n_turns=pl.len()), on="session_id")
+    asked = base["questions"].with_columns(*moved, query_id=ids["query_id"])
+    texts = pl.Series("text", [other(text) for text in asked["text"]], dtype=pl.String)
+    cited = pl.col("evidence", "evidence_sessions").list.eval(pl.format("{}-{}", pl.lit(copy), pl.element()))
+    asked = asked.with_columns(texts, cited)
+    there = pl.col("evidence").list.eval(pl.element().is_in(turns["turn_id"].implode())).list.all()
+    sessions = sessions.select(base["sessions"].columns).cast(dict(base["sessions"].schema))
+    return memlab.Dataset("talk", "chatlog", turns=turns, sessions=sessions, questions=asked.filter(there))
+
+
+def joined(turns: int, talk: list[str]) -> memlab.Dataset:
+    every = list(parts(turns, talk))
     return memlab.Dataset(
-        "talk", "chatlog",
-        **{name: pl.concat(getattr(part, name) for part in every) for name in ("turns", "sessions", "questions")},
-    )  # fmt: skip
+        "talk", "chatlog", **{name: pl.concat(getattr(part, name) for part in every) for name in TABLES}
+    )
 
 
-def fill(work: Path, turns: int) -> dict[str, Any]:
-    """Fill a store of one size, and train the model that ``learned`` takes, once for all sizes."""
-    from memlab.rerank import train, training_lists
-    from memlab.store import MemoryStore
+class Size:
+    """One size: its folder, how many turns, and what is asked."""
 
-    encoder, row = reader(), dict[str, Any]()
-    if not TALK and not (work / MODEL).exists():
-        small = memlab.sample()
-        train(training_lists(memlab.Bench.of(small, encoder=encoder, progress=False), small)).save(work / MODEL)
-    for _ in parts(work, turns):
-        pass  # made before the clock runs
-    place = work / f"store-{turns}"
-    store = MemoryStore.open(place)
+    def __init__(self, chosen: argparse.Namespace, turns: int) -> None:
+        self.work, self.turns, self.talk, self.chosen = chosen.work, turns, chosen.talk, chosen
+        self.place = chosen.work / f"store-{turns}"
+        self.encoder = memlab.embed.load("minilm") if chosen.talk else WordTable()
+        model = "learned" if chosen.talk else f"learned(model={str(chosen.work / MODEL)!r})"
+        self.pipelines = {text: memlab.pipeline(text.replace("learned", model)) for text in PIPELINES}
 
-    def step(name: str, do: Any) -> None:
-        start = time.perf_counter()
-        do()
-        row[f"{name} s"] = round(time.perf_counter() - start, 1)
+    def fill(self) -> dict[str, Any]:
+        """Fill a store, and train the model that ``learned`` takes, once for all sizes."""
+        from memlab.rerank import train, training_lists
 
-    step("ingest", lambda: store.ingest(joined(work, turns)))
-    step("vectors", lambda: store.vectors.backfill(encoder, "talk", progress=False))
-    step("index", lambda: store.search.create_indexes(encoder))
-    step("words and tokens", lambda: counting.fill(store, "talk", encoder, progress=False))
-    disk = sum(f.stat().st_size for f in place.rglob("*") if f.is_file())
-    return row | {"disk GB": round(disk / 1e9, 2), "peak GB filling": _peak()}
+        if not self.talk and not (self.work / MODEL).exists():
+            small = memlab.datasets.load(DATA / "train" / "messages.jsonl")
+            train(training_lists(memlab.Bench.of(small, encoder=self.encoder, progress=False), small)).save(
+                self.work / MODEL
+            )
+        row, store, data = dict[str, Any](), memlab.MemoryStore.open(self.place), joined(self.turns, self.talk)
+        data.questions.write_parquet(self.work / f"asked-{self.turns}.parquet")
+        steps: dict[str, Callable[[], Any]] = {
+            "ingest": lambda: store.ingest(data),
+            "vectors": lambda: store.vectors.backfill(self.encoder, "talk", progress=False),
+            "indexes": lambda: store.search.create_indexes(self.encoder),
+            "tokens": lambda: candidates.fill(store, "talk", self.encoder, progress=False),
+        }
+        for name, do in steps.items():
+            start = time.process_time()
+            do()
+            row[f"{name}, s of the processor"] = round(time.process_time() - start, 1)
+        return row | {"store, GB": round((store.size() or 0) / 1e9, 2), "peak filling, GB": _peak()}
 
+    def asked(self) -> pl.DataFrame:
+        every = pl.read_parquet(self.work / f"asked-{self.turns}.parquet").filter(pl.col("evidence").list.len() > 0)
+        return every.sample(self.chosen.questions, seed=0, shuffle=True)
 
-def asked(work: Path, turns: int, questions: int) -> pl.DataFrame:
-    every = pl.concat(part.questions for part in parts(work, turns)).sample(questions, seed=0, shuffle=True)
-    return every.select("query_id", "scope", "text", "timestamp")
+    def search(self) -> dict[str, Any]:
+        """Ask each question once, of its candidates."""
+        store, row, runs, wanted = memlab.MemoryStore.open(self.place), dict[str, Any](), [], self.asked()
+        for text, pipeline in self.pipelines.items():
+            clocks = []
+            for i in (0, *range(wanted.height)):  # the first one also opens tables and imports, and is not counted
+                start = np.array([time.perf_counter(), time.process_time()])
+                bench = candidates.around(store, "talk", wanted[i], encoder=self.encoder)
+                run = pipeline.run(bench).top(10)
+                clocks.append(1000 * (np.array([time.perf_counter(), time.process_time()]) - start))
+                runs.append(run.frame.with_columns(pipeline=pl.lit(text)))
+            for name, times in zip(("clock", "processor"), np.transpose(clocks[1:]), strict=True):
+                spread = " / ".join(f"{np.percentile(times, p):.0f}" for p in (50, 99))
+                row[f"{text}, median / 99 %, ms of the {name}"] = spread
+        pl.concat(runs).unique().write_parquet(self.work / f"found-{self.turns}.parquet")
+        return row | {"questions": wanted.height, "peak searching, GB": _peak()}
 
-
-def evidence_of(work: Path, turns: int) -> pl.DataFrame:
-    every = pl.concat(part.questions.select("query_id", doc_id="evidence") for part in parts(work, turns))
-    return every.explode("doc_id").drop_nulls()
-
-
-def search(work: Path, turns: int, questions: int) -> dict[str, Any]:
-    """Ask each question once, of what is cut out around it."""
-    from memlab.store import MemoryStore, cached
-
-    store, row = MemoryStore.open(work / f"store-{turns}"), dict[str, Any]()
-    encoder, wanted = cached(store, reader()), asked(work, turns, questions)
-    runs = []
-    other = wanted[0].with_columns(text=pl.lit("What did I buy, and when?"))
-    for text, pipeline in pipelines(work):
-        times, start = [], time.perf_counter()
-        pipeline.run(narrow.around(store, "talk", other, encoder=encoder))  # opens tables, imports, reads the sample
-        row[f"{text} first question s"] = round(time.perf_counter() - start, 1)
-        for i in range(questions):
-            start = time.perf_counter()
-            bench = narrow.around(store, "talk", wanted[i], encoder=encoder)
-            runs.append(pipeline.run(bench).top(10).frame.with_columns(pipeline=pl.lit(text)))
-            times.append(1000 * (time.perf_counter() - start))
-        row[f"{text} p50 ms"], row[f"{text} p99 ms"] = (round(float(np.percentile(times, p))) for p in (50, 99))
-    pl.concat(runs).write_parquet(work / f"found-{turns}.parquet")
-    return row | {"questions": questions, "peak GB searching": _peak()}
-
-
-def compare(work: Path, turns: int, questions: int, n: int) -> dict[str, Any]:
-    """Compare some questions with everything, and the first ten with those of what was cut out."""
-    from memlab.store import MemoryStore
-
-    narrow.LARGE, store = 10**9, MemoryStore.open(work / f"store-{turns}")
-    bench = memlab.Bench.of(joined(work, turns), encoder=reader(), store=store, ingest=False, progress=False)
-    row = dict[str, Any]()
-    found, evidence = work / f"found-{turns}.parquet", evidence_of(work, turns)
-    bench = bench.with_queries(asked(work, turns, questions)[:n])
-    cut = pl.read_parquet(found) if found.exists() else None
-    for text, pipeline in pipelines(work):
-        start = time.perf_counter()
-        frame = pipeline.run(bench).top(10).frame
-        row[f"{text} all compared, ms a question"] = round(1000 * (time.perf_counter() - start) / n)
-        if cut is not None:
-            same = frame.join(cut.filter(pipeline=text), on=["query_id", "doc_id"], how="semi").height
-            row[f"{text} recall@10 of all compared"] = round(same / frame.height, 3)
-            asked_for = evidence.join(frame, on="query_id", how="semi")
-            for name, ranked in (("all compared", frame), ("cut out", cut.filter(pipeline=text))):
-                held = asked_for.join(ranked, on=["query_id", "doc_id"], how="semi").height
-                row[f"{text} evidence in the first ten, {name}"] = round(held / asked_for.height, 3)
-    return row | {"questions compared": n, "peak GB comparing": _peak()}
+    def compare(self) -> dict[str, Any]:
+        """Compare some questions with everything, and the first ten with those of the candidates."""
+        candidates.LARGE, store = 10**9, memlab.MemoryStore.open(self.place)
+        bench = memlab.Bench.of(joined(self.turns, self.talk), encoder=self.encoder, store=store, ingest=False)
+        wanted, row = self.asked().head(self.chosen.exact), dict[str, Any]()
+        bench = bench.with_queries(wanted.select("query_id", "scope", "text", "timestamp"))
+        cited = wanted.select("query_id", doc_id="evidence").explode("doc_id")
+        found = pl.read_parquet(self.work / f"found-{self.turns}.parquet")
+        for text, pipeline in self.pipelines.items():
+            start = time.process_time()
+            exact = pipeline.run(bench).top(10).frame
+            row[f"{text}, exact, ms of the processor"] = round(1000 * (time.process_time() - start) / wanted.height)
+            some = found.filter(pipeline=text)
+            row[f"{text}, top-10 overlap"] = round(_share(exact, some), 3)
+            shares = [_share(cited, frame) for frame in (exact, some)]
+            row[f"{text}, evidence found, exact / candidates"] = f"{shares[0]:.3f} / {shares[1]:.3f}"
+        return row | {"questions compared": wanted.height, "peak comparing, GB": _peak()}
 
 
-def pipelines(work: Path) -> Iterator[tuple[str, memlab.Pipeline]]:
-    for text in PIPELINES:
-        model = "learned" if TALK else f"learned(model={str(work / MODEL)!r})"
-        yield text, memlab.pipeline(text.replace("learned", model))
+def _share(wanted: pl.DataFrame, found: pl.DataFrame) -> float:
+    return wanted.join(found, on=["query_id", "doc_id"], how="semi").height / wanted.height
 
 
 def _peak() -> float:
@@ -242,44 +239,34 @@ def _peak() -> float:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("work", type=Path, help="folder for logs and stores")
-    options.add_argument("--turns", type=int, nargs="+", default=[1_000, 10_000, 100_000])
-    options.add_argument("--questions", type=int, default=40, help="for the times of search")
-    options.add_argument("--exact", type=int, default=15, help="of them, compared with everything; 0 for none")
-    options.add_argument("--large", type=int, default=narrow.LARGE, help="turns from which a memory is cut out")
+    options.add_argument("work", type=Path, help="folder for stores and rankings")
+    options.add_argument("--turns", type=int, nargs="+", default=[10_000, 100_000])
+    options.add_argument("--questions", type=int, default=40, help="asked of the candidates")
+    options.add_argument("--exact", type=int, default=20, help="of them, compared with everything; 0 for none")
     options.add_argument("--talk", nargs="+", default=[], metavar="FILE", help="conversations to put into one scope")
     options.add_argument("--step", choices=("fill", "search", "compare"), help="one step of one size alone")
     chosen = options.parse_args()
-    narrow.LARGE = chosen.large
-    TALK.extend(chosen.talk)
-    if TALK:
-        chosen.turns = [sum(part.turns.height for part in parts(chosen.work, 0))]
-    work, rows = chosen.work, []
+    chosen.work.mkdir(exist_ok=True, parents=True)
+    candidates.LARGE = 1
+    if chosen.talk:
+        chosen.turns = [sum(part.turns.height for part in parts(0, chosen.talk))]
+    rows = []
     for turns in chosen.turns:
-        row = work / f"row-{turns}.json"
-        steps = {
-            "fill": lambda turns=turns: fill(work, turns),
-            "search": lambda turns=turns: search(work, turns, chosen.questions) if turns >= narrow.LARGE else {},
-            "compare": lambda turns=turns: compare(work, turns, chosen.questions, chosen.exact) if chosen.exact else {},
-        }
+        place = chosen.work / f"row-{turns}.json"
         if chosen.step:
-            before = json.loads(row.read_text()) if row.exists() else {"turns": turns}
-            row.write_text(json.dumps(before | steps[chosen.step]()))
+            before = json.loads(place.read_text()) if place.exists() else {"turns": turns}
+            place.write_text(json.dumps(before | getattr(Size(chosen, turns), chosen.step)()))
             continue
-        for step in steps:
-            same = ["--questions", str(chosen.questions), "--exact", str(chosen.exact), "--large", str(chosen.large)]
-            same += ["--talk", *TALK] if TALK else []
-            command = [sys.executable, __file__, str(work), "--turns", str(turns), *same, "--step", step]
-            subprocess.run(command, check=True)
-        rows.append(json.loads(row.read_text()))
-    if chosen.step:
-        return
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
-    print("| | " + " | ".join(f"{row['turns']:,}" for row in rows) + " |\n|:--|" + "--:|" * len(rows))
-    for name in names[1:]:
-        print(f"| {name} | " + " | ".join(str(row.get(name, "")) for row in rows) + " |")
-    (work / "scale.json").write_text(json.dumps(rows, indent=1))
+        for step in ("fill", "search", *(("compare",) if chosen.exact else ())):
+            same = ["--turns", str(turns), "--questions", str(chosen.questions), "--exact", str(chosen.exact)]
+            same += ["--talk", *chosen.talk] if chosen.talk else []
+            subprocess.run([sys.executable, __file__, str(chosen.work), *same, "--step", step], check=True)
+        rows.append(json.loads(place.read_text()))
+    if rows:
+        print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+        print("| | " + " | ".join(f"{row.pop('turns'):,} turns" for row in rows) + " |\n|:--|" + "--:|" * len(rows))
+        for name in rows[0]:
+            print(f"| {name} | " + " | ".join(str(row.get(name, "")) for row in rows) + " |")
 
 
 if __name__ == "__main__":

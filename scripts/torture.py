@@ -1,7 +1,7 @@
 """What memlab bears: killed commands, writers at once, mutated inputs, hostile text, secrets; a table of faults.
 
-`python scripts/torture.py --kills 63 --writers 4 --inputs 20000 --lines 2 --texts 1 --secrets 1` prints a row for each
-part, all zeros where memlab held; a part with count 0 is left out. Everything is drawn from `--seed`.
+`python scripts/torture.py --kills 63 --writers 4 --same 20 --inputs 20000 --lines 2 --texts 1 --secrets 1` prints a row
+for each part, all zeros where memlab held; a part with count 0 is left out. Everything is drawn from `--seed`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -242,6 +243,47 @@ def writers(count: int, rng: random.Random, work: Path) -> Counter[str]:
     faults["doubled"] = len(turns) - len(set(turns))
     faults["lost"] = 1 + sum(map(len, logs)) - len(set(turns))
     faults["stale"] = sum(b < a for counts in seen for a, b in itertools.pairwise(counts))
+    return faults
+
+
+def same(count: int, rng: random.Random, work: Path) -> Counter[str]:
+    """Let four processes add messages to the same two scopes of one dataset, round by round, while a thread reads."""
+    faults: Counter[str] = Counter(lost=0, doubled=0, torn=0, told=0)
+    multiprocessing.get_context("forkserver").set_forkserver_preload(IMPORTED)
+    kept, ended = {"a/first"}, threading.Event()
+    (work / "first.jsonl").write_text(json.dumps(_message(id="first")))
+    done(work, "ingest", "first.jsonl", "--into", "log", *HASHING)
+
+    def read() -> None:
+        store = MemoryStore.open(work / "store")
+        while not ended.is_set():
+            try:
+                log = store.dataset("log")
+                faults["torn"] += log.sessions["n_turns"].sum() != log.turns.height
+            except MemlabError as error:
+                faults["torn"] += 1
+                print(f"reader: {error}", file=sys.stderr)
+
+    def write(job: tuple[int, int]) -> None:
+        ids = [f"{job[0]}-{job[1]}-{i}" for i in range(100)]
+        name = f"{job[0]}-{job[1]}.jsonl"
+        (work / name).write_text("\n".join(json.dumps(_message(scope=s, id=i)) for s in "ab" for i in ids))
+        time.sleep(rng.random() / 10)
+        try:
+            if _fresh(work, "ingest", name, "--into", "log", *HASHING):
+                kept.update(f"{s}/{i}" for s in "ab" for i in ids)
+        except RuntimeError:
+            faults["told"] += 1
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    with ThreadPoolExecutor(4) as writers:
+        for number in range(count):
+            list(writers.map(write, [(number, w) for w in range(4)]))
+    ended.set()
+    reader.join()
+    turns = MemoryStore.open(work / "store").dataset("log").turns["turn_id"].to_list()
+    faults["lost"], faults["doubled"] = len(kept - set(turns)), len(turns) - len(set(turns))
     return faults
 
 
@@ -512,7 +554,15 @@ def secrets(count: int, rng: random.Random, work: Path) -> Counter[str]:
     return faults
 
 
-PARTS = {"kills": kills, "writers": writers, "inputs": inputs, "lines": lines, "texts": texts, "secrets": secrets}
+PARTS = {
+    "kills": kills,
+    "writers": writers,
+    "same": same,
+    "inputs": inputs,
+    "lines": lines,
+    "texts": texts,
+    "secrets": secrets,
+}
 
 
 def run(counts: dict[str, int], *, seed: int = 0) -> pl.DataFrame:

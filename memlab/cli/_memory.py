@@ -64,7 +64,7 @@ class Place:
 
 
 def opened(flags: dict[str, str | None]) -> Place:
-    from memlab.records import id_part
+    from memlab.records import known_scope
     from memlab.store import MemoryStore
 
     dataset, scope = flags.pop("dataset"), flags.pop("scope")
@@ -77,7 +77,7 @@ def opened(flags: dict[str, str | None]) -> Place:
         dataset = ingested
     name = only(names, dataset, "dataset", "memlab ingest FILE puts one there")
     scopes = memory.scopes(name)
-    wanted = only(scopes, id_part(scope) if scope and scope not in scopes else scope, "scope", "see memlab info")
+    wanted = only(scopes, scope and known_scope(scope, scopes), "scope", "see memlab info")
     return Place(memory, chosen, name, wanted)
 
 

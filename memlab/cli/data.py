@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -43,7 +44,7 @@ def ingest(
 ) -> None:
     """Load conversations, or an export of a chat tool, into the store, encode what is new, and build the indexes."""
     from memlab import datasets
-    from memlab.retrieve import counting
+    from memlab.retrieve import candidates
     from memlab.store import MemoryStore
 
     about = {"tz": tz, "assistant": assistant or (), "scope": scope, "date_order": date_order}
@@ -52,10 +53,6 @@ def ingest(
     read = datasets.stream(dataset, format=format, pool=pool, **options)
     model = load_encoder(chosen, engine)
     memory = MemoryStore.open(chosen.store)
-    if into and into in memory.datasets()["name"]:
-        read = datasets.stream(
-            dataset, format=format, pool=pool, into=lambda scopes: memory.dataset(into, scopes=scopes), **options
-        )
     names: dict[str, None] = {}
 
     def parts() -> Iterator[Dataset]:
@@ -66,7 +63,12 @@ def ingest(
             names[part.name] = None
             yield part
 
-    report = memory.ingest(parts(), progress=True)
+    with memory.alone(into) if into else nullcontext():
+        if into and into in memory.datasets()["name"]:
+            read = datasets.stream(
+                dataset, format=format, pool=pool, into=lambda scopes: memory.dataset(into, scopes=scopes), **options
+            )
+        report = memory.ingest(parts(), progress=True)
     typer.echo(table(report))
     if removed := report.filter(table="turns")["removed"].sum():
         typer.echo(f"{removed:,} turns that their scopes no longer have were removed; --into NAME adds and keeps them")
@@ -77,8 +79,8 @@ def ingest(
     for column, kind, made in memory.search.create_indexes(model, header=chosen.header).iter_rows():
         typer.echo(f"index of {column}: {kind}, {made}")
     for name in names if not chosen.header else ():
-        if read_tokens := counting.fill(memory, name, model):
-            typer.echo(f"{name}: tokens of {read_tokens:,} turns in large scopes are there for late interaction")
+        if encoded := candidates.fill(memory, name, model):
+            typer.echo(f"{name}: tokens of {encoded:,} turns in large scopes are encoded")
     typer.echo(f"store: {no_secret(chosen.store)}")
 
 

@@ -68,7 +68,7 @@ def search(
     )
     size = place.store.search.size(place.dataset, place.scope)
     if bench.turns.height < size:
-        typer.echo(f"compared with {bench.turns.height:,} of {size:,} turns, in the sessions that match best", err=True)
+        typer.echo(f"compared with {bench.turns.height:,} candidates of {size:,} turns", err=True)
     found = lookup.hits(stages.run(bench, level=level).top(k), bench)
     if found.is_empty():
         typer.echo(f"no {level} of {one_line(place.scope)} matches {short(query)!r}")
@@ -113,12 +113,13 @@ def evaluate(
     from memlab.datasets.corrections import CORRECTED, corrected
     from memlab.evaluate import stale_table, to_markdown
     from memlab.experiments import distinct, measurable, run, with_rankings
+    from memlab.records import known_scope
 
     texts = [text for each in pipeline or [] for text in pipeline_lines(each)] or chosen.pipelines
     stages = distinct(texts) if texts else None
     data: list[Dataset] = []
     for part in load_files(dataset, chosen, format=format, pool=pool):
-        data.append(part.take(scope) if scope else part)
+        data.append(part.take(known_scope(one, part.scopes) for one in scope) if scope else part)
         typer.echo(data[-1].describe())
         for line in issue_lines(part):
             typer.echo(line)
@@ -146,6 +147,10 @@ def evaluate(
     done = with_rankings(done, rankings or [], encoder=model)
     done.write(directory)
     typer.echo(done.to_markdown())
+    for one in done.reports:
+        if tied := one.provenance["ties"]:
+            n = one.per_query.height
+            typer.echo(f"{one.name}, {one.level}s: equal scores at place 10 in {tied:,} of {n:,} questions, by lot")
     for part in data:
         if part.questions["stale"].list.len().sum():
             ranked = [one for one, owner in zip(done.runs, done.cells["dataset"], strict=True) if owner == part.name]

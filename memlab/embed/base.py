@@ -142,6 +142,16 @@ def check_texts(texts: Iterable[str], kind: str) -> list[str]:
     return [text if text.isascii() else _SURROGATE.sub("\ufffd", text) for text in listed]
 
 
+def some_direction(vectors: np.ndarray, *, of: str) -> np.ndarray:
+    """Refuse vectors of several texts that are all zero: every text would be as near as any other.
+
+    :raises ModelError: naming who made them.
+    """
+    if len(vectors) > 1 and not vectors.any():
+        raise ModelError(f"{of} gave only zeros for {len(vectors)} texts; check that its weights are whole")
+    return vectors
+
+
 def unit_rows(vectors: np.ndarray, *, of: str) -> np.ndarray:
     """Scale rows to length 1, as contiguous float32.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from memlab.embed.base import EncoderIdentity, Identified, Kind, check_texts, unit_rows
+from memlab.embed.base import EncoderIdentity, Identified, Kind, check_texts, some_direction, unit_rows
 from memlab.errors import ModelError
 
 _BATCH = 1024
@@ -33,6 +33,8 @@ class FunctionEncoder(Identified):
             rows = self._rows(checked[start : start + _BATCH])
             if rows.shape[1] != self.dim:
                 raise ModelError(f"{self._name} gave {rows.shape[1]} dimensions, and {self.dim} before")
+            if kind == "document":
+                some_direction(rows, of=self._name)
             rows[~rows.any(axis=1)] = 1.0
             out[start : start + _BATCH] = unit_rows(rows, of=self._name)
         return out

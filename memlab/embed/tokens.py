@@ -69,17 +69,12 @@ def compressed(tokens: TokenVectors) -> TokenVectors:
     """
     if tokens.vectors.dtype == np.uint8:
         return tokens
-    return TokenVectors(tokens.ids, signs(tokens.vectors), tokens.start)
-
-
-def signs(vectors: np.ndarray) -> np.ndarray:
-    """Give one bit a dimension, see :func:`compressed`: (n, d) → (n, d / 8) uint8."""
-    n, dim = vectors.shape
+    n, dim = tokens.vectors.shape
     codes, step = np.empty((n, -(-dim // 8)), np.uint8), 16 * _TOGETHER
     for start in range(0, n, step):  # in parts, since wide copies of a whole memory take gigabytes
-        turned = vectors[start : start + step].astype(np.float32) @ _rotation(dim).T
+        turned = tokens.vectors[start : start + step].astype(np.float32) @ _rotation(dim).T
         codes[start : start + step] = np.packbits(turned >= 0, axis=1)
-    return codes
+    return TokenVectors(tokens.ids, codes, tokens.start)
 
 
 def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -89,7 +84,8 @@ def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:
     :param codes: (t, d / 8) uint8 vectors of compressed tokens.
     """
     dim, width = asked.shape[1], 8 * codes.shape[1]
-    turned = rotated(asked)
+    # A rotated unit vector has dimensions of mean size √(2/π)/√d, so that its signs keep √(2/π) of a cosine of 1.
+    turned = asked.astype(np.float32) @ _rotation(dim).T * np.float32(np.sqrt(np.pi / 2 / dim))
     filled = np.pad(2 * turned, ((0, 0), (0, width - dim)))
     cosines = np.empty((len(asked), len(codes)), np.float32)
 
@@ -112,19 +108,6 @@ def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:
             compare(blocks)
     cosines -= turned.sum(axis=1, keepdims=True)
     return cosines
-
-
-def rotated(asked: np.ndarray) -> np.ndarray:
-    """Turn tokens so that their products with the signs of a compressed token, 1 and -1, are about their cosines.
-
-    A rotated unit vector has dimensions of mean size √(2/π)/√d, so that its signs keep √(2/π) of a cosine of 1.
-
-    :param asked: (t, d) unit rows.
-    :returns: (t, d) float32.
-    """
-    dim = asked.shape[1]
-    turned: np.ndarray = asked.astype(np.float32) @ _rotation(dim).T * np.float32(np.sqrt(np.pi / 2 / dim))
-    return turned
 
 
 @cache

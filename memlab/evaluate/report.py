@@ -105,6 +105,8 @@ class Report:
         several = self.summary("evidence_sessions").filter(pl.col("group") == MULTI_SESSION)
         table = pl.concat([self.summary(), several.with_columns(group=pl.lit(f"{MULTI_SESSION} evidence sessions"))])
         title = f"{self.name}: {self.per_query.height:,} questions, {self.level}s ranked"
+        if tied := self.provenance.get("ties"):
+            title += f"; for {tied:,} the tenth place was drawn by lot among equal scores"
         dataset = html.escape(str(self.provenance.get("dataset", "")))
         return f"<p><b>{html.escape(title)}</b><br>{dataset}</p>" + to_html(table)
 
@@ -144,7 +146,29 @@ def evaluate(
         )
     )
     about = {"dataset": dataset.describe(), "fingerprint": run.provenance.get("fingerprint") or dataset.fingerprint()}
+    about |= {"ties": ties(run)}
     return Report(run.name, run.level, wanted, per_query, {**run.provenance, **about, "seed": seed}, seed)
+
+
+def ties(run: Run, *, k: int = 10) -> int:
+    """Count the questions of a run whose documents at places ``k`` and ``k`` + 1 tie: which is first was drawn by lot.
+
+    >>> import numpy as np
+    >>> from memlab.evaluate.report import ties
+    >>> from memlab.records import run_from_scores
+    >>> ids, scores = np.array(["a", "b", "c"]), np.array([2.0, 0.0, 0.0])
+    >>> run = run_from_scores(np.array(["q"] * 3), ids, scores, level="turn", k=9)
+    >>> ties(run, k=1), ties(run, k=2)
+    (0, 1)
+    """
+    at = (
+        run.frame.filter(pl.col("rank").is_in([k, k + 1]))
+        .group_by("query_id")
+        .agg(pl.col("score").sort(descending=True))
+    )
+    pairs = at.filter(pl.col("score").list.len() == 2)["score"].to_list()
+    # Equal scores stand one float32 step apart in a run.
+    return sum(bool(np.nextafter(np.float32(high), np.float32(-np.inf)) == np.float32(low)) for high, low in pairs)
 
 
 def _check_ids(run: Run, dataset: Dataset) -> None:

@@ -23,6 +23,7 @@ from memlab.records.rows import (
     Turn,
     frame,
     id_part,
+    known_scope,
     raw_part,
     schema,
 )
@@ -42,5 +43,5 @@ from memlab.records.runs import (
 __all__ = [
     "LEVELS", "RUN_SCHEMA", "TIMESTAMP", "Annotation", "Dataset", "Entity", "Fact", "IndexEvent", "IndexState", "Issue",
     "Level", "Node", "Qrels", "Question", "Run", "Session", "Summary", "Turn", "concat", "frame", "id_part",
-    "qrels", "raw_part", "run_from_scores", "schema", "session_of", "strictly_decreasing", "top",
+    "known_scope", "qrels", "raw_part", "run_from_scores", "schema", "session_of", "strictly_decreasing", "top",
 ]  # fmt: skip

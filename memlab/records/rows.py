@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cache
@@ -173,6 +173,17 @@ def id_part(raw: str) -> str:
     if not raw:
         raise DataError("an id is empty; give every scope, session and question a name")
     return _UNSAFE.sub(lambda m: "".join(f"%{b:02X}" for b in m[0].encode("utf-8", "surrogatepass")), raw)
+
+
+def known_scope(given: str, scopes: Sequence[str]) -> str:
+    """Give the scope of a name: as conversations have it, or else as memlab prints it, with slashes encoded.
+
+    >>> from memlab.records import known_scope
+    >>> known_scope("a%2Fb", ["a%2Fb", "a%252Fb"]), known_scope("a%2Fb", ["a%2Fb"]), known_scope("a/b", ["a%2Fb"])
+    ('a%252Fb', 'a%2Fb', 'a%2Fb')
+    """
+    encoded = id_part(given) if given else given
+    return given if given in scopes and encoded not in scopes else encoded
 
 
 def raw_part(part: str) -> str:

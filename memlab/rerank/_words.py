@@ -17,7 +17,7 @@ from memlab.language.shapes import QUESTION_SHAPES, TURN_SHAPES
 from memlab.retrieve import Bench
 from memlab.retrieve.arrays import starts
 from memlab.retrieve.bench import once
-from memlab.retrieve.index import frequency_of, numbered, rarity
+from memlab.retrieve.index import numbered, rarity
 from memlab.retrieve.speakers import by_assistant
 
 
@@ -33,13 +33,11 @@ def overlaps(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray) 
     words, documents = numbered(texts, number), bench.documents("turn")
     asked = np.zeros((len(rows), len(number)), np.float32)
     asked[np.repeat(np.arange(len(rows)), [len(own) for own in texts]), words] = 1
-    of_scope, each = documents.words_for(turns, texts), documents.weight_in(turns)
+    of_scope, each = documents.words_in(turns), documents.weight_in(turns)
     here = of_scope.holding(number)
     n = len(here)
     each = np.ones(n) if each is None else each
     frequency, of = each @ here, each.sum()
-    if of_scope.whole is not None:
-        frequency, of = frequency_of(number, of_scope.whole, here.sum(axis=0)), of_scope.n
     weights = asked * rarity(frequency, of).astype(np.float32)
     total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-6)
     near = {step: neighbour(here.T, session, step, absent=False).T for step in (1, -1, 2, -2)}

@@ -16,7 +16,7 @@ from memlab.embed.tokens import TokenVectors
 from memlab.rerank._matches import RAW, first_person, matches
 from memlab.rerank._words import neighbour, overlaps, question_shapes, turn_shapes
 from memlab.retrieve import Bench
-from memlab.retrieve.arrays import best_of, cosines, lowered, standardised, starts
+from memlab.retrieve.arrays import best_of, cosines, lowered, ordered, standardised, starts
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.fusion import combsum
@@ -184,7 +184,7 @@ class _Scope:
         self.add("bm25_of_session", session)
         self.add("sum", total)
         vectors = self.bench.documents("turn").vectors()[self.turns]
-        order = np.argsort(-total, axis=1, kind="stable")
+        order = ordered(total, self.bench.documents("turn").lot[self.turns])
         for n in SIMILAR_TO:
             self.add(f"similar_to_first_{n}", cosines(vectors[order[:, :n]].mean(axis=1), vectors))
 

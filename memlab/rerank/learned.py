@@ -17,7 +17,7 @@ from memlab.rerank.features import Candidates, run_places
 from memlab.rerank.listwise import predict
 from memlab.rerank.model import Model, scope_fingerprints
 from memlab.retrieve import Bench
-from memlab.retrieve.narrow import PATH
+from memlab.retrieve.candidates import PATH
 from memlab.retrieve.ranking import of_turns, placed
 
 BOX = Path(__file__).with_name("box.safetensors")
@@ -65,7 +65,7 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
         values = apply(models[scope], part, level=level)
         row, column = np.nonzero(np.isfinite(values))
         at = part.at[row, column] if level == "turn" else bench.documents("session").spans[scope][0] + column
-        order = np.lexsort((at, row))
+        order = np.lexsort((bench.documents(level).lot[at], row))
         found.append((part.rows[row[order]], at[order], values[row, column][order]))
     return placed(bench, found, level=level, k=max(candidates, 200))
 

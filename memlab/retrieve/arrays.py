@@ -80,23 +80,35 @@ def best_of(scores: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
     return best
 
 
-def places(scores: np.ndarray) -> np.ndarray:
-    """Give the place of each column in its row, from 0 for the best; ties as they stand: (q, n) → (q, n)."""
-    return np.argsort(np.argsort(-scores, axis=1, kind="stable"), axis=1, kind="stable")
+def places(scores: np.ndarray, lot: np.ndarray | None = None) -> np.ndarray:
+    """Give the place of each column in its row, from 0 for the best: (q, n) → (q, n).
+
+    :param lot: (n,) the order of columns that tie, see :attr:`memlab.retrieve.index.Documents.lot`; by default as they
+        stand.
+    """
+    return np.argsort(ordered(scores, lot), axis=1, kind="stable")
 
 
-def places_within(scores: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Give the place of each column among the columns of its group, from 0 for the best; ties as they stand.
+def ordered(scores: np.ndarray, lot: np.ndarray | None = None) -> np.ndarray:
+    """Give the columns of each row, the best first; parameters as for :func:`places`."""
+    ties = np.arange(scores.shape[1]) if lot is None else lot
+    order: np.ndarray = np.lexsort((np.broadcast_to(ties, scores.shape), -scores), axis=1)
+    return order
+
+
+def places_within(scores: np.ndarray, group: np.ndarray, lot: np.ndarray | None = None) -> np.ndarray:
+    """Give the place of each column among the columns of its group, from 0 for the best.
 
     :param scores: (q, n).
     :param group: (n,) ascending group numbers: the columns of a group are neighbours.
+    :param lot: as for :func:`places`.
 
     >>> import numpy as np
     >>> from memlab.retrieve.arrays import places_within
     >>> places_within(np.array([[0.1, 0.3, 0.3, 0.9, 0.2]]), np.array([0, 0, 0, 1, 1])).tolist()
     [[2, 0, 1, 0, 1]]
     """
-    order = np.argsort(-scores, axis=1, kind="stable")
+    order = ordered(scores, lot)
     order = np.take_along_axis(order, np.argsort(group[order], axis=1, kind="stable"), axis=1)
     # Sorted by group, the columns of a group fill the same places in every row.
     at = np.empty_like(order)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, wraps
@@ -12,11 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 import numpy as np
 import polars as pl
 
+from memlab.embed.base import some_direction
 from memlab.embed.text import query_texts, turn_texts
-from memlab.errors import DataError
+from memlab.errors import DataError, StoreError
 from memlab.language.analysis import tokenize
 from memlab.records import Dataset, Level, Qrels, Run, qrels
-from memlab.retrieve.index import Corpus, Documents, Lazy, Whole
+from memlab.retrieve.index import Corpus, Documents, Lazy
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Key = TypeVarTuple("Key")
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,6 @@ class Bench:
     :param encoder: what embedded them, and embeds more; with a store it reads the store's cache.
     :param header: fields of the contextual header of what was embedded.
     :param language: of the conversations.
-    :param whole: what was counted in the scope, where these are some of its sessions, see
-        :mod:`memlab.retrieve.narrow`.
     :param remembered: the last rankings that pipelines have made, so that ten selections share one retrieval; by the
         stages, the level, and digests of what the stages read.
     """
@@ -60,7 +62,6 @@ class Bench:
     encoder: Encoder | None = field(default=None, repr=False)
     header: tuple[str, ...] = ()
     language: str = "en"
-    whole: Whole | None = field(default=None, repr=False)
     remembered: dict[tuple[Any, ...], Run] = field(default_factory=dict, init=False, repr=False, compare=False)
     _shown: Mapping[Level, Qrels] = field(default_factory=dict, repr=False)
     _corpus: Corpus | None = field(default=None, repr=False, compare=False)
@@ -142,7 +143,7 @@ class Bench:
         )
 
     def __post_init__(self) -> None:
-        mine = (self.turns, self.sessions, self.__dict__["turn_vectors"], self.language, self.whole)
+        mine = (self.turns, self.sessions, self.__dict__["turn_vectors"], self.language)
         if self._corpus is None or not self._corpus.made_of(*mine):
             object.__setattr__(self, "_corpus", Corpus(self.name, *mine))
 
@@ -310,7 +311,8 @@ def _vectors(
     @cache
     def turn_vectors() -> np.ndarray:
         if store is None:
-            return encoder.encode(turn_texts(dataset.turns, header=header), progress=progress)
+            made = encoder.encode(turn_texts(dataset.turns, header=header), progress=progress)
+            return some_direction(made, of=f"encoder {encoder.identity.key}")
         vectors = _stored_vectors(store, getattr(encoder, "encoder", encoder), dataset, header, progress)
         provenance["versions"] = store.versions()
         return vectors
@@ -326,11 +328,21 @@ def _vectors(
 def _stored_vectors(
     store: MemoryStore, encoder: Encoder, dataset: Dataset, header: tuple[str, ...], progress: bool
 ) -> np.ndarray:
-    """Read the dataset's vectors from the store, which may hold more turns under the same name than the dataset."""
-    if not store.read_only:
-        store.vectors.backfill(encoder, dataset.name, header=header, scopes=dataset.scopes, progress=progress)
-    vectors = store.vectors.read(encoder, dataset.name, header=header, scopes=dataset.scopes)
-    stored = store.turns(dataset.name, scopes=dataset.scopes, columns=["turn_id"]).with_row_index("at")
-    placed = dataset.turns.select("turn_id").join(stored, on="turn_id", how="left", maintain_order="left")
-    rows = placed["at"].to_numpy()
-    return vectors if np.array_equal(rows, np.arange(len(vectors))) else vectors[rows]
+    """Read the dataset's vectors from the store, which may hold more turns under the same name than the dataset.
+
+    Where it cannot be written, or another process writes it, what its columns lack is encoded, and not written.
+    """
+    try:
+        if not store.read_only:
+            store.vectors.backfill(encoder, dataset.name, header=header, scopes=dataset.scopes, progress=progress)
+        vectors = store.vectors.read(encoder, dataset.name, header=header, scopes=dataset.scopes)
+        stored = store.turns(dataset.name, scopes=dataset.scopes, columns=["turn_id"]).with_row_index("at")
+        placed = dataset.turns.select("turn_id").join(stored, on="turn_id", how="left", maintain_order="left")
+        if stored.height == len(vectors) and not placed["at"].null_count():
+            rows = placed["at"].to_numpy()
+            return vectors if np.array_equal(rows, np.arange(len(vectors))) else vectors[rows]
+    except StoreError as error:
+        if store.read_only:
+            raise
+        _log.warning("%s; the vectors serve this process alone", error)
+    return store.encode(encoder, turn_texts(dataset.turns, header=header), progress=progress)

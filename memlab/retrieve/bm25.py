@@ -35,7 +35,7 @@ def bm25(
     """Rank documents by BM25 (Lucene's variant) over stemmed words without stop words, in the dataset's language.
 
     Document frequencies are those of the scope: a memory knows nothing of other people's. Documents without a word
-    of the query follow at score 0 in order of time, so that the ranking reaches ``k`` places where there are as many.
+    of the query follow at score 0, so that the ranking reaches ``k`` places where there are as many.
 
     :param k1: term frequency saturation; by default 0.9 for turns, 1.5 for sessions.
     :param b: length normalisation; by default 0.75 for sessions, and for turns what their lengths in the scope ask for,
@@ -65,7 +65,7 @@ def bm25_scores(
         raise DataError(f"k1={k1}, b={b}; BM25 needs k1 ≥ 0 and 0 ≤ b ≤ 1")
     for rows, span in bench.by_scope(level):
         queries = [bench.query_words[row] for row in rows]
-        words = bench.documents(level).words_for(span, queries)
+        words = bench.documents(level).words_in(span)
         usual = words.normalisation if level == "turn" else OF_SESSIONS
         yield rows, span, words.scores(queries, usual[0] if k1 is None else k1, usual[1] if b is None else b)
 

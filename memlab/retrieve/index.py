@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from hashlib import blake2b
 from itertools import chain
 from typing import Any
 
@@ -23,6 +24,9 @@ from memlab.records import Level
 from memlab.retrieve.arrays import units
 
 PASSAGE_K1, PASSAGE_B = 0.9, 0.4
+
+TIES = 0
+"""Seed of the order of documents that tie."""
 
 # Of questions that are scored at a time, so that sparse products stay small.
 _BLOCK = 256
@@ -57,35 +61,6 @@ def rarity(frequency: np.ndarray, n: float) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
-    """What was counted in all documents of one level of a scope.
-
-    :param n: how many they are.
-    :param length: words of all of them.
-    :param squares: of the words of each, added up.
-    :param frequency: word → in how many of them it stands.
-    """
-
-    n: int
-    length: int
-    squares: int
-    frequency: Mapping[str, int]
-
-
-@dataclass(frozen=True, eq=False)
-class Whole:
-    """What was counted in a scope of which some documents are here, see :mod:`memlab.retrieve.narrow`.
-
-    :param words: of turns and of sessions.
-    :param tokens: (v + 1,) in how many turns each token of the encoder's vocabulary stands, the last for those of none;
-        empty where no tokens were read.
-    """
-
-    words: Mapping[Level, Counted]
-    tokens: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
 class ScopeWords:
     """The words of one scope's n documents.
 
@@ -93,20 +68,16 @@ class ScopeWords:
     :param counts: (v, n) sparse: how often each word stands in each document.
     :param lengths: (n,) words of each document.
     :param weight: (n,) how many documents each stands for.
-    :param whole: what was counted in all documents, where these are some; the weights then say nothing of words.
     """
 
     number: Mapping[str, int]
     counts: Any
     lengths: np.ndarray
     weight: np.ndarray
-    whole: Counted | None = None
     _weights: dict[tuple[float, float], Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def of(
-        cls, texts: Sequence[Sequence[str]], weight: np.ndarray | None = None, whole: Counted | None = None
-    ) -> ScopeWords:
+    def of(cls, texts: Sequence[Sequence[str]], weight: np.ndarray | None = None) -> ScopeWords:
         """Count the words of texts that are split already."""
         from scipy.sparse import csr_array
 
@@ -115,25 +86,21 @@ class ScopeWords:
         lengths = np.array([len(words) for words in texts], dtype=np.int64)
         columns = np.repeat(np.arange(len(texts)), lengths)
         counts = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(number), len(texts)))
-        return cls(number, counts, lengths, np.ones(len(texts)) if weight is None else weight, whole)
+        return cls(number, counts, lengths, np.ones(len(texts)) if weight is None else weight)
 
     @cached_property
     def n(self) -> float:
         """Say how many documents there are."""
-        return float(self.whole.n if self.whole else self.weight.sum())
+        return float(self.weight.sum())
 
     @cached_property
     def mean_length(self) -> float:
         """Give the words of a document on average; 1 where there are none."""
-        if self.whole and self.whole.length:
-            return self.whole.length / self.n
         return float(self.lengths @ self.weight / self.n) if self.lengths.any() else 1.0
 
     @cached_property
     def frequency(self) -> np.ndarray:
         """Say in how many documents each word stands: (v,)."""
-        if self.whole:
-            return frequency_of(self.number, self.whole, np.diff(self.counts.indptr))
         frequency: np.ndarray = np.add.reduceat(np.r_[self.weight[self.counts.indices], 0], self.counts.indptr[:-1])
         return frequency
 
@@ -157,10 +124,7 @@ class ScopeWords:
         speaker's turns drawn out to 500 characters (.7) .571 → .576 and to 3,000 (1.3) .487 → .513, LongMemEval with
         long answers between (1.1) .478 → .659.
         """
-        if self.whole:
-            variance = self.whole.squares / self.n - self.mean_length**2
-        else:
-            variance = (self.lengths - self.mean_length) ** 2 @ self.weight / self.n
+        variance = (self.lengths - self.mean_length) ** 2 @ self.weight / self.n
         spread = float(variance / self.mean_length**2)
         return PASSAGE_K1, min(1.0, max(PASSAGE_B, spread))
 
@@ -224,12 +188,6 @@ def numbered(texts: Iterable[Sequence[str]], number: dict[str, int]) -> np.ndarr
     return np.fromiter(map(number.__getitem__, words), np.int64, len(words))
 
 
-def frequency_of(words: Iterable[str], whole: Counted, least: np.ndarray) -> np.ndarray:
-    """Look up in how many documents of a whole scope each word stands, at least in so many: (v,) float64."""
-    known = np.array([whole.frequency.get(word, 0) for word in words], np.float64)
-    return np.maximum(known, least)
-
-
 @dataclass(frozen=True, eq=False)
 class Documents:
     """The documents of one level, grouped by scope: each scope's documents are neighbours, in order of time.
@@ -241,12 +199,10 @@ class Documents:
     :param embeddings: (n, d) float32 unit rows; for sessions the normalised mean of their turns; ``None`` where no
         encoder was given.
     :param language: that the texts are read in.
-    :param weight: (n,) how many of the scope's documents each stands for, see :mod:`memlab.retrieve.narrow`; ``None``
-        where all are here and each stands for itself.
-    :param whole: what was counted in all documents of the scope, where it was.
+    :param weight: (n,) how many of the scope's documents each stands for, see :mod:`memlab.retrieve.candidates`;
+        ``None`` where all are here and each stands for itself.
     :param split: gives the words of the texts where that is sooner than to split them.
     :param made: what :func:`memlab.retrieve.bench.once` keeps.
-    :param known: statistics of some words of the one scope that were counted elsewhere.
     """
 
     ids: np.ndarray
@@ -256,16 +212,29 @@ class Documents:
     embeddings: Lazy = Lazy()
     language: str = "en"
     weight: np.ndarray | None = None
-    whole: Counted | None = None
     split: Callable[[], list[list[str]]] | None = field(default=None, repr=False)
     made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
-    known: list[ScopeWords] = field(default_factory=list, init=False, repr=False)
     _words_in: dict[tuple[int, int], ScopeWords] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def place(self) -> pl.DataFrame:
         """Give the place of each id: ``doc_id``, ``at``."""
         return pl.DataFrame({"doc_id": pl.Series(self.ids, dtype=pl.String), "at": np.arange(len(self.ids))})
+
+    @cached_property
+    def lot(self) -> np.ndarray:
+        """Give the order in which documents stand that tie: (n,) a permutation, by a seeded hash of their texts.
+
+        Not by age, which says where a benchmark put its evidence, and not by id, which in some gives the label away.
+        Of equal texts each has a hash of its own.
+        """
+        seen: dict[str, int] = {}
+        hashes = np.zeros(len(self.ids), np.uint64)
+        for i, text in enumerate(self.texts):
+            seen[text] = seen.get(text, 0) + 1
+            read = f"{TIES}:{seen[text]}:{text}".encode("utf-8", "surrogatepass")
+            hashes[i] = int.from_bytes(blake2b(read, digest_size=8).digest())
+        return np.argsort(np.argsort(hashes, kind="stable"), kind="stable")
 
     @cached_property
     def n_tokens(self) -> np.ndarray:
@@ -284,13 +253,8 @@ class Documents:
         """
         place = span.start, span.stop
         if place not in self._words_in:
-            self._words_in[place] = ScopeWords.of(self.words[span], self.weight_in(span), self.whole)
+            self._words_in[place] = ScopeWords.of(self.words[span], self.weight_in(span))
         return self._words_in[place]
-
-    def words_for(self, span: slice, texts: Iterable[Sequence[str]]) -> ScopeWords:
-        """Give the statistics of a scope's words, at least of those of some texts, such as questions."""
-        wanted = set(chain.from_iterable(texts)) if self.known else set()
-        return next((words for words in self.known if wanted <= words.number.keys()), None) or self.words_in(span)
 
     def rarities(self, words: pl.DataFrame) -> pl.DataFrame:
         """Look words up in their scopes.
@@ -345,7 +309,6 @@ class Corpus:
     :param sessions: the dataset's sessions; where they are some of many, ``weight`` says how many each stands for.
     :param vectors: (n turns, d) float32 unit rows, or ``None``.
     :param language: of the conversations.
-    :param whole: what was counted in the one scope of which these are some sessions.
     """
 
     name: str
@@ -353,15 +316,12 @@ class Corpus:
     sessions: pl.DataFrame
     vectors: Lazy = Lazy()
     language: str = "en"
-    whole: Whole | None = None
 
-    def made_of(
-        self, turns: pl.DataFrame, sessions: pl.DataFrame, vectors: Any, language: str, whole: Whole | None
-    ) -> bool:
+    def made_of(self, turns: pl.DataFrame, sessions: pl.DataFrame, vectors: Any, language: str) -> bool:
         """Whether this is the corpus of just these: frames and vectors are not compared, they are the same objects."""
         own = self.__dict__["vectors"]
         same = own is vectors or (callable(own) and vectors is not None and self.vectors is vectors)
-        same &= self.turns is turns and self.sessions is sessions and self.whole is whole
+        same &= self.turns is turns and self.sessions is sessions
         return same and self.language == language
 
     @cached_property
@@ -394,7 +354,6 @@ class Corpus:
             of_turns,
             self.language,
             None if weight is None else weight[session],
-            self.whole.words["turn"] if self.whole else None,
         )
         sessions = Documents(
             order["session_id"].to_numpy(),
@@ -404,7 +363,6 @@ class Corpus:
             of_sessions,
             self.language,
             weight,
-            self.whole.words["session"] if self.whole else None,
             lambda: _session_words(turns, placed, order),
         )
         return {"turn": turns, "session": sessions}

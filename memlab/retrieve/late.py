@@ -145,10 +145,7 @@ def scope_tokens(bench: Bench, turns: slice, *, context: int = 2) -> ScopeTokens
         place, start = passages(bench).within(turns)
         distinct, inverse = np.unique(of[place], return_inverse=True)
         texts = documents.take(distinct)
-        if bench.whole is not None and len(bench.whole.tokens):
-            frequency, n = bench.whole.tokens, float(bench.whole.words["turn"].n)
-        else:
-            frequency, n = token_frequency(texts, inverse, start, bench.documents("turn").weight_in(turns))
+        frequency, n = token_frequency(texts, inverse, start, bench.documents("turn").weight_in(turns))
         return ScopeTokens(texts, inverse, start, rarity(frequency, n).astype(np.float32))
 
     return _recent(_scopes(bench), (turns.start, turns.stop, context), scope)
@@ -163,21 +160,14 @@ def token_frequency(
     :param weight: (n,) how many turns each stands for.
     :returns: (v + 1,), the last for tokens of no turn, and n.
     """
-    turn, token = token_pairs(documents, inverse, start)
-    each = np.ones(len(start)) if weight is None else weight
-    frequency = np.bincount(token, each[turn], minlength=2 + int(documents.ids.max(initial=-1)))
-    return frequency, each.sum()
-
-
-def token_pairs(documents: TokenVectors, inverse: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Say which tokens stand in which turns: the turn and the number of the token, each pair once."""
     turn = np.repeat(np.arange(len(start)), np.diff(start, append=len(inverse)))
     size = 2 + int(documents.ids.max(initial=-1))
     lengths = np.diff(documents.start)[inverse]
     begin = documents.start[inverse] - np.cumsum(lengths) + lengths
     ids = documents.ids[np.arange(lengths.sum()) + np.repeat(begin, lengths)]
-    pairs = np.unique(np.repeat(turn, lengths) * size + ids)
-    return pairs // size, pairs % size
+    pairs = np.unique(np.repeat(turn, lengths) * size + ids)  # a token of a turn counts once
+    each = np.ones(len(start)) if weight is None else weight
+    return np.bincount(pairs % size, each[pairs // size], minlength=size), each.sum()
 
 
 @once
@@ -199,13 +189,11 @@ def in_context(bench: Bench, context: int = 2) -> pl.DataFrame:
     )
 
 
-def query_tokens(bench: Bench, known: TokenVectors | None = None) -> TokenVectors:
-    """Embed the tokens of the questions, where they are not known; the last ones asked are remembered."""
+def query_tokens(bench: Bench) -> TokenVectors:
+    """Embed the tokens of the questions; the last ones asked are remembered."""
     texts = bench.queries["text"].to_list()
     encoder = _token_encoder(bench)
-    return _recent(
-        _asked(bench), tuple(texts), lambda: encoder.encode_tokens(texts, kind="query") if known is None else known
-    )
+    return _recent(_asked(bench), tuple(texts), lambda: encoder.encode_tokens(texts, kind="query"))
 
 
 @once

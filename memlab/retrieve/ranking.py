@@ -18,15 +18,17 @@ if TYPE_CHECKING:
 
 
 def rank(bench: Bench, scored: Iterable[tuple[np.ndarray, slice, np.ndarray]], *, level: Level, k: int) -> Run:
-    """Rank the documents of each scope for its queries; ties stay in the scope's order of time.
+    """Rank the documents of each scope for its queries; ties are in the order of :attr:`Documents.lot`.
 
     :param scored: for each scope the rows of its queries, the place of its documents, and scores (q, n).
     :raises DataError: when ``k`` is not positive.
     """
     at_least(1, k=k)
-    found = []
+    found, lot = [], bench.documents(level).lot
     for rows, span, scores in scored:
         row, column = top(scores, k)
+        order = np.lexsort((lot[span.start + column], row))
+        row, column = row[order], column[order]
         found.append((rows[row], span.start + column, scores[row, column]))
     return placed(bench, found, level=level, k=k)
 
@@ -55,7 +57,7 @@ def by_path(
 ) -> Run:
     """Rank by scores (``exact``), see :func:`rank`, or through the store's indexes (``indexed``).
 
-    Ties are in the scope's order of time on both paths.
+    Ties are in the same order on both paths.
 
     :param search: gives ``query`` (row of the query), ``doc_id`` and ``score``.
     :raises DataError: for another path; through indexes without a store, or for sessions, which have none of their own.
@@ -68,8 +70,9 @@ def by_path(
         raise DataError("path='indexed' needs a store: make the bench with store=…")
     if level != "turn":
         raise DataError("path='indexed' ranks turns; use path='exact' for sessions")
-    places = bench.documents("turn").place
-    hits = search(bench, bench.store, k).join(places, on="doc_id", how="inner").sort("query", "at")
+    documents = bench.documents("turn")
+    places = documents.place.with_columns(lot=pl.Series(documents.lot))
+    hits = search(bench, bench.store, k).join(places, on="doc_id", how="inner").sort("query", "lot")
     ids = bench.queries["query_id"].gather(hits["query"])
     return bench.show(run_from_scores(ids, hits["doc_id"], hits["score"].to_numpy(), level=level, k=k))
 

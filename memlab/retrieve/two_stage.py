@@ -66,7 +66,7 @@ def two_stage(
 
 
 def _scored(
-    bench: Bench, by: str, level: Level, staged: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+    bench: Bench, by: str, level: Level, staged: Callable[..., np.ndarray]
 ) -> Iterator[tuple[np.ndarray, slice, np.ndarray]]:
     """Give the scores of each scope: rows of the queries, place of the documents, scores (q, n)."""
     summaries = summary_vectors(bench) if by in ("summary", "fused") else None
@@ -87,21 +87,24 @@ def _scored(
         if level == "session":
             yield rows, sessions, of_sessions
         else:
-            yield rows, turns, staged(group, standardised(dense) + standardised(words), of_sessions)
+            lots = bench.documents("turn").lot[turns], bench.documents("session").lot[sessions]
+            yield rows, turns, staged(group, standardised(dense) + standardised(words), of_sessions, lots)
 
 
 def _staged(
-    group: np.ndarray, of_turns: np.ndarray, of_sessions: np.ndarray, *, sessions: int, turns: int, rerank: bool
-) -> np.ndarray:
+    group: np.ndarray, of_turns: np.ndarray, of_sessions: np.ndarray, lots: tuple[np.ndarray, np.ndarray],
+    *, sessions: int, turns: int, rerank: bool,
+) -> np.ndarray:  # fmt: skip
     """Give the scores of the ranking (q, n): the turns that both stages chose before the others.
 
     :param group: (n,) number of each turn's session within the scope.
     :param of_turns: (q, n); ``of_sessions``: (q, m).
+    :param lots: (n,) and (m,) the order of those that tie.
     """
     # A session without turns has nothing to give to the second stage.
     occupied = np.isin(np.arange(of_sessions.shape[1]), group)
-    session_place = places(np.where(occupied, of_sessions, -np.inf))[:, group]
-    turn_place = places_within(of_turns, group)
+    session_place = places(np.where(occupied, of_sessions, -np.inf), lots[1])[:, group]
+    turn_place = places_within(of_turns, group, lots[0])
     chosen = (session_place < sessions) & (turn_place < turns)
     fused = standardised(of_turns) + standardised(of_sessions)[:, group]
     value = fused if rerank else -(session_place * fused.shape[1] + turn_place).astype(np.float64)

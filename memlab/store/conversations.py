@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from datetime import UTC, datetime
+from typing import Any
 
 import polars as pl
 
@@ -48,8 +51,14 @@ class _Writing:
         self.counts = {table: [0, 0, 0, 0] for table in DATASET_TABLES}
         self.wrote = False
 
-    def add(self, batch: Dataset) -> None:
-        """Write what is new or differs from what the tables hold, and take out what its scopes no longer have."""
+    def add(self, batch: Dataset, since: Mapping[str, int] | None) -> None:
+        """Write what is new or differs from what the tables hold, and take out what its scopes no longer have.
+
+        :param since: see :meth:`memlab.store.database.Database.alone`.
+        :raises StoreError: when another process wrote to one of the scopes since then.
+        """
+        if since is not None:
+            self._unchanged(batch.scopes, since)
         moved = self._moved(batch)
         for table in DATASET_TABLES:
             rows = _keyed(batch, table)
@@ -74,20 +83,37 @@ class _Writing:
         """Note that the dataset is whole, and what it came to."""
         listed = self.database.read("datasets", ["complete", "format", "language"], name=self.name)
         if listed.with_columns(LANGUAGE).rows() != [(True, self.kind, self.language)]:
-            stored = read_dataset(self.database, self.name, self.kind, self.language)
+            stored = read_dataset(self.database, self.name, self.kind, self.language, present=True)
             sizes = {table: getattr(stored, table).height for table in ("turns", "sessions", "questions")}
             # The fingerprint is that of what was stored, not of what was meant to be.
             self._note(complete=True, ingested_at=now, fingerprint=stored.fingerprint(), **sizes)
 
     def _begin(self) -> None:
-        """Note the dataset before the first row is written, so that an interrupted ingest is told from a whole one."""
+        """Note the dataset before the first row is written, so that an interrupted ingest is told from a whole one.
+
+        With it goes which versions of the tables hold the last state that is whole: others read that meanwhile.
+        """
         if not self.wrote:
-            self._note(complete=False)
+            listed = self.database.read("datasets", ["complete", "finished"], name=self.name).rows()
+            complete, finished = listed[0] if listed else (False, None)
+            if complete:
+                finished = json.dumps({table: int(self.database.table(table).version) for table in DATASET_TABLES})
+            self._note(complete=False, finished=finished)
             self.wrote = True
 
     def _note(self, **columns: object) -> None:
         about = {"name": self.name, "format": self.kind, "language": self.language}
         self.database.write_row("datasets", self.name, **about, **columns)
+
+    def _unchanged(self, scopes: list[str], since: Mapping[str, int]) -> None:
+        """Refuse scopes whose turns are others than when they were read."""
+        columns = ["turn_id", "content_hash"]
+        now, then = (
+            self.database.read("turns", columns, at=at, dataset=self.name, scope=scopes).sort(columns)
+            for at in (None, since["turns"])
+        )
+        if scopes and not now.equals(then):
+            raise StoreError(f"another process wrote to the same scopes of {self.name!r} meanwhile: run it again")
 
     def _there(self, table: str, columns: list[str], scopes: Names = None) -> pl.DataFrame:
         return self.database.read(table, columns, dataset=self.name, scope=scopes)
@@ -207,7 +233,8 @@ def _without_copies(rows: pl.DataFrame, *, table: str) -> pl.DataFrame:
 
 def datasets(database: Database) -> pl.DataFrame:
     """List what is stored; see :meth:`memlab.store.MemoryStore.datasets`."""
-    return database.read("datasets", list(row_columns("datasets"))).sort("name").with_columns(LANGUAGE)
+    listed = [column for column in row_columns("datasets") if column != "finished"]
+    return database.read("datasets", listed).sort("name").with_columns(LANGUAGE)
 
 
 def require(database: Database, name: str) -> tuple[str, str, bool]:
@@ -223,13 +250,27 @@ def require(database: Database, name: str) -> tuple[str, str, bool]:
     return row[0]
 
 
+def last_finished(database: Database, name: str) -> Mapping[str, int]:
+    """Give the versions of the tables that hold a dataset whole, where its ingest is under way or was interrupted."""
+    listed = database.read("datasets", ["complete", "finished"], name=name).rows()
+    return json.loads(listed[0][1]) if listed and not listed[0][0] and listed[0][1] else {}
+
+
 def read_dataset(
-    database: Database, name: str, kind: str, language: str, scopes: Iterable[str] | None = None
+    database: Database,
+    name: str,
+    kind: str,
+    language: str,
+    scopes: Iterable[str] | None = None,
+    *,
+    present: bool = False,
 ) -> Dataset:
-    """Read a dataset as it went in, or some of its scopes, whether or not its ingest came to an end."""
+    """Read a dataset as it went in, or some of its scopes; ``present`` as for :func:`read_rows`."""
     wanted = None if scopes is None else list(scopes)
     tables = {
-        table: read_rows(database, table, name, scopes=wanted if "scope" in row_columns(table) else None)
+        table: read_rows(
+            database, table, name, scopes=wanted if "scope" in row_columns(table) else None, present=present
+        )
         for table in DATASET_TABLES
     }
     return Dataset(name, kind, **tables, language=language)
@@ -242,9 +283,11 @@ def read_rows(
     *,
     scopes: Iterable[str] | None = None,
     columns: Iterable[str] | None = None,
+    present: bool = False,
 ) -> pl.DataFrame:
     """Read rows of a dataset in the order in which they went in.
 
+    :param present: the rows that are there, not those of the last finished state, while an ingest is under way.
     :raises StoreError: when a column does not exist.
     """
     wanted = list(row_columns(table) if columns is None else columns)
@@ -258,7 +301,8 @@ def read_rows(
         return pl.DataFrame(schema={column: TABLES[table].columns.get(column, pl.String()) for column in wanted})
     group = [_GROUP[table]] if table in _GROUP and "n" in wanted else []
     ordered = list(dict.fromkeys([*wanted, "position", "key", *group]))
-    rows = database.read(table, ordered, dataset=dataset, scope=only)
+    at = {} if present else last_finished(database, dataset)
+    rows = database.read(table, ordered, at=at.get(table), dataset=dataset, scope=only)
     return (counted(table, rows) if group else rows.sort("position", "key")).select(wanted)
 
 
@@ -278,10 +322,11 @@ class Conversations(Part):
     ) -> pl.DataFrame:
         """Write datasets: what is new is inserted, what differs is rewritten, the rest is left alone.
 
-        Small parts of a stream are joined and written in whole batches. An ingest that was interrupted, run again,
-        ends in the same tables; until it has, :meth:`dataset` refuses the dataset. A turn that is rewritten loses its
-        vectors. Turns and sessions that a scope no longer has are removed; scopes that do not come, and questions,
-        stay: the questions follow their evidence into other sessions.
+        Small parts of a stream are joined and written in whole batches. Other ingests of the dataset wait meanwhile,
+        and readers see its last finished state; until there is one, :meth:`dataset` refuses it. An ingest that was
+        interrupted, run again, ends in the same tables. A turn that is rewritten loses its vectors. Turns and sessions
+        that a scope no longer has are removed; scopes that do not come, and questions, stay: the questions follow their
+        evidence into other sessions.
 
         :param now: what is noted as the time of the ingest; the clock where none is given.
         :returns: ``dataset``, ``table`` and the counts ``inserted``, ``updated``, ``unchanged``, ``removed``.
@@ -291,18 +336,28 @@ class Conversations(Part):
 
         database, writings = self.database, dict[str, _Writing]()
         database.writable("ingest")
-        with tqdm(desc="ingest", unit=" turns", disable=not progress, delay=2) as bar:
+        with ExitStack() as held, tqdm(desc="ingest", unit=" turns", disable=not progress, delay=2) as bar:
             for batch in batches([parts] if isinstance(parts, Dataset) else parts):
                 writing = writings.setdefault(batch.name, _Writing(database, batch))
                 with database.guarded(f"ingesting {batch.name!r}"):
-                    writing.add(batch)
+                    writing.add(batch, held.enter_context(database.alone(batch.name)))
                 bar.update(batch.turns.height)
-        for name, writing in writings.items():
-            with database.guarded(f"ingesting {name!r}"):
-                writing.finish(now or datetime.now(UTC))
+            for name, writing in writings.items():
+                with database.guarded(f"ingesting {name!r}"):
+                    writing.finish(now or datetime.now(UTC))
         report = [(name, table, *n) for name, writing in writings.items() for table, n in writing.counts.items()]
         numbers = dict.fromkeys(("inserted", "updated", "unchanged", "removed"), pl.Int64())
         return pl.DataFrame(report, schema={"dataset": pl.String(), "table": pl.String(), **numbers}, orient="row")
+
+    def alone(self, dataset: str) -> AbstractContextManager[Any]:
+        """Hold a dataset from reading to writing, so that what others ingest into it meanwhile is not lost: they wait.
+
+        >>> import memlab, tempfile
+        >>> store = memlab.MemoryStore.open(tempfile.mkdtemp())
+        >>> with store.alone("mine"):  # read what is there, add to it, and write all of it
+        ...     _ = store.ingest(memlab.sample(turns=60))
+        """
+        return self.database.alone(dataset)
 
     def datasets(self) -> pl.DataFrame:
         """Give what is stored: a row for each dataset; ``complete`` is false where an ingest was interrupted."""
@@ -317,9 +372,9 @@ class Conversations(Part):
         """
         with self.database.guarded(f"reading {name!r}"):
             kind, language, complete = require(self.database, name)
-            if not complete:
+            if not complete and not last_finished(self.database, name):
                 where = f"{name!r} into store {self.database.uri}"
-                raise StoreError(f"the ingest of {where} was interrupted; run it again to finish it")
+                raise StoreError(f"the first ingest of {where} is under way, or was interrupted; run it again")
             return read_dataset(self.database, name, kind, language, scopes)
 
     def scopes(self, dataset: str) -> list[str]:

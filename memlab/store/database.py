@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -14,9 +16,11 @@ import polars as pl
 
 from memlab.errors import MemlabError, StoreError
 from memlab.files import locked, remove
-from memlab.store.registry import TABLES, matching
+from memlab.store.registry import DATASET_TABLES, TABLES, matching, text_hashes
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 _WRITERS = ".memlab.lock"
 """The file of a store that every writer holds together with the others, as long as it writes."""
@@ -88,7 +92,9 @@ class Database:
         self.uri = uri
         self.pinned = dict(pinned) if pinned is not None else None
         self._tables: dict[str, Any] = {}
-        self._swept = False
+        self._earlier: dict[tuple[str, int], Any] = {}
+        self._alone = threading.local()
+        self._swept = self._warned = False
 
     @property
     def read_only(self) -> bool:
@@ -112,6 +118,17 @@ class Database:
             yield
 
     @contextmanager
+    def remembering(self, what: str) -> Iterator[None]:
+        """Let a cache not be written, as on a read-only or a full disk, with a warning, the first time."""
+        try:
+            with guarded(f"remembering {what}", self.uri):
+                yield
+        except StoreError as error:
+            if not self._warned:
+                _log.warning("%s (until then nothing is remembered)", error)
+            self._warned = True
+
+    @contextmanager
     def writing(self) -> Iterator[None]:
         """Hold the store while something is written, so that nobody sweeps what is unfinished; sweep it the first time.
 
@@ -122,6 +139,26 @@ class Database:
             self.sweep()
         with locked(Path(self.uri) / _WRITERS):
             yield
+
+    @contextmanager
+    def alone(self, dataset: str) -> Iterator[Mapping[str, int] | None]:
+        """Hold a dataset, so that no other process changes it between what is read and what is written; within itself
+        it is held once.
+
+        :returns: ``None``; where the file system has no locks, as in an object store, the versions of the tables when
+            it began, by which an ingest sees that another process wrote meanwhile.
+        """
+        held = self._alone.__dict__.setdefault("held", {})
+        if dataset in held:
+            yield held[dataset]
+            return
+        place = Path(self.uri) / f".memlab.{text_hashes([dataset])[0][:16]}.lock"
+        with locked(place, alone=True, wait=True) as locks:
+            held[dataset] = None if locks else {name: int(self.table(name).version) for name in DATASET_TABLES}
+            try:
+                yield held[dataset]
+            finally:
+                del held[dataset]
 
     def sweep(self) -> None:
         """Remove what killed processes left unfinished in the folders of tables, unless somebody is writing.
@@ -193,20 +230,32 @@ class Database:
                     raise
                 time.sleep(0.02)
 
-    def read(self, name: str, columns: Sequence[str], /, **where: str | Iterable[str] | None) -> pl.DataFrame:
+    def read(
+        self, name: str, columns: Sequence[str], /, *, at: int | None = None, **where: str | Iterable[str] | None
+    ) -> pl.DataFrame:
         """Read columns of the rows that :func:`matching` gives, in the database's order.
 
-        A table that nothing was written to has no rows; a column that came after the version of a view is null there.
+        A table that nothing was written to has no rows; a column that came after the version that is read is null.
+
+        :param at: a version of the table; by default that of this view.
         """
         types = TABLES[name].columns
         if name not in self._tables and name not in self.names():
             return pl.DataFrame(schema={column: types[column] for column in columns})
-        table, wanted = self.table(name), matching(**where)
-        there = set(table.schema.names) if self.read_only else types
+        table, wanted = self.table(name) if at is None else self._at(name, at), matching(**where)
+        there = set(table.schema.names)
         later = [c for c in columns if c in types and c not in there]
         query = table.search().select([c for c in columns if c not in later])
         rows: pl.DataFrame = (query if wanted is None else query.where(wanted)).to_polars()
         return rows.with_columns(pl.lit(None, types[c]).alias(c) for c in later).select(columns) if later else rows
+
+    def _at(self, name: str, version: int) -> Any:
+        """Give a table at an earlier version."""
+        if (name, version) not in self._earlier:
+            table = self.connection.open_table(name)
+            table.checkout(version)
+            self._earlier = {k: t for k, t in self._earlier.items() if k[0] != name} | {(name, version): table}
+        return self._earlier[name, version]
 
     def write_row(self, table: str, key: str, /, **values: Any) -> None:
         """Upsert one row; columns without a value are null."""

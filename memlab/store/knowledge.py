@@ -96,7 +96,7 @@ class Knowledge(Part):
         :param parts: frames of the tables of :data:`memlab.store.registry.INDEX_TABLES`, each with ``session_id``.
         :param states: rows of :class:`memlab.records.IndexState`, one a session; ``generation`` names these rows.
         """
-        with self.database.guarded(f"indexing {dataset!r}", writes="index"):
+        with self.database.alone(dataset), self.database.guarded(f"indexing {dataset!r}", writes="index"):
             before = self._generations(dataset)
             mine = states.select("session_id", "generation")
             for table in INDEX_TABLES:
@@ -119,10 +119,11 @@ class Knowledge(Part):
         """Remove the rows of sessions that are gone, and of attempts that were cut off more than :data:`ORPHANS_AFTER`
         ago; say how many.
 
-        :param now: by the clock, as the times of writing are; another process may be between rows and states.
+        :param now: by the clock, as the times of writing are.
         """
         removed, now = 0, now or datetime.now(UTC)
-        with self.database.guarded(f"sweeping {dataset!r}"):
+        # Held, since rows that are being committed belong to no state yet.
+        with self.database.alone(dataset), self.database.guarded(f"sweeping {dataset!r}"):
             there = read_rows(self.database, "sessions", dataset, columns=["session_id"])
             gone = self._generations(dataset).join(there, on="session_id", how="anti")
             for table in (*INDEX_TABLES, "index_states"):

@@ -16,7 +16,6 @@ from memlab.store.conversations import Conversations
 from memlab.store.database import Database
 from memlab.store.knowledge import Knowledge
 from memlab.store.opening import note, noted, open_database
-from memlab.store.postings import Postings
 from memlab.store.registry import TABLES
 from memlab.store.runs import Grids, Runs
 from memlab.store.search import Search
@@ -33,7 +32,7 @@ class MemoryStore(Conversations, Versions):
 
     Its parts: ``vectors`` (:class:`memlab.store.vectors.Vectors`), ``tokens`` (:class:`memlab.store.tokens.Tokens`),
     ``search`` (:class:`memlab.store.search.Search`),
-    ``postings`` (:class:`memlab.store.postings.Postings`), ``runs`` and ``grids`` (:mod:`memlab.store.runs`), and
+    ``runs`` and ``grids`` (:mod:`memlab.store.runs`), and
     ``knowledge`` (:class:`memlab.store.knowledge.Knowledge`).
 
     >>> import tempfile
@@ -59,7 +58,6 @@ class MemoryStore(Conversations, Versions):
         self.vectors = Vectors(database)
         self.tokens = Tokens(database)
         self.search = Search(database)
-        self.postings = Postings(database)
         self.runs = Runs(database)
         self.grids = Grids(database)
         self.knowledge = Knowledge(database)

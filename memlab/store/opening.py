@@ -51,6 +51,9 @@ def open_database(
                 f"memlab {__version__}, which reads up to {SCHEMA_VERSION}: update it with "
                 "`pip install --upgrade memlab`, or name another store"
             )
+    if names and "://" not in place and not os.access(place, os.W_OK):
+        return database  # what an older schema lacks is read as null
+    with database.guarded("opening"):
         for name in ("store", *VERSIONED):
             if name not in names:
                 database.table(name)
@@ -79,6 +82,9 @@ def _migrate(database: Database) -> None:
     for name, table in TABLES.items():
         if name in present:
             add_columns(database, name, list(table.arrow()))
+    for name in present:
+        if name.startswith(("counts_", "postings_")):  # of a search through large scopes that is no more
+            database.connection.drop_table(name)
     note(database, memlab=__version__, schema=str(SCHEMA_VERSION))
 
 

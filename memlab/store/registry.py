@@ -27,7 +27,7 @@ from memlab.records import (
     schema,
 )
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """Raised by whoever changes the columns of a table. Columns that an older store lacks are added, empty, when it is
 opened; see :mod:`memlab.store.opening`. Stores without a number are version 0."""
 
@@ -112,6 +112,7 @@ TABLES: dict[str, Table] = {
             **_strings("key", "name", "format", "language", "fingerprint"),
             **dict.fromkeys(("turns", "sessions", "questions"), pl.Int64()),
             "complete": pl.Boolean(),
+            "finished": pl.String(),
             "ingested_at": TIMESTAMP,
         },
         "data",
@@ -146,15 +147,6 @@ TABLES: dict[str, Table] = {
     # Caches.
     "embeddings": Table({"key": pl.String(), "vector": pl.Array(pl.Float32(), 0)}, "cache"),
     "tokens": Table({"key": pl.String(), "ids": pl.Binary(), "vectors": pl.Binary()}, "cache"),
-    "counts": Table(
-        {
-            **_strings("key"),
-            "words": pl.List(pl.String()),
-            **dict.fromkeys(("of_turns", "of_sessions", "tokens", "turns", "sessions"), pl.List(pl.Int64())),
-        },
-        "cache",
-    ),
-    "postings": Table({**_strings("key", "scope"), "turns": pl.Binary(), "counts": pl.Binary()}, "cache"),
 }
 """Every table of a store. A change of columns here raises :data:`SCHEMA_VERSION`."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -12,11 +12,8 @@ from memlab.embed.base import Encoder
 from memlab.errors import StoreError
 from memlab.store.conversations import counted, read_rows, require
 from memlab.store.database import Database, Part
-from memlab.store.registry import matching, row_columns, text_hashes
-from memlab.store.rows import Rows
+from memlab.store.registry import matching, row_columns
 from memlab.store.vectors import check_vectors, column_name
-
-T = TypeVar("T")
 
 INDEXED_SCOPE = 100_000
 """Turns of one scope from which a vector index pays. Below it, comparing every vector of the scope is as fast (75,000
@@ -28,16 +25,15 @@ _HITS = {
     "doc_id": pl.String(),
     "session_id": pl.String(),
     "score": pl.Float64(),
+    "content_hash": pl.String(),
     "position": pl.Int64(),
 }
-_FOUND = ["turn_id", "session_id", "position"]
+_FOUND = ["turn_id", "session_id", "content_hash", "position"]
 
 
 class TurnsOf(NamedTuple):
     """Some sessions of a scope, whole and in its order.
 
-    :param turns: with their place in the scope, ``at``.
-    :param sessions: with their ``place``.
     :param vectors: (n, d) float32 of the turns.
     """
 
@@ -51,7 +47,6 @@ class Search(Part):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._rows = Rows(database)
         self._known: dict[tuple[Any, ...], Any] = {}
         self._version = (0, 0)
 
@@ -101,7 +96,7 @@ class Search(Part):
         :param scopes: the scope of each query.
         :param exact: do not use the vector index.
         :returns: ``query`` (row of the query), ``doc_id``, ``session_id``, ``score`` (cosine similarity); by query,
-            best first, ties in the dataset's order.
+            best first, ties by the hash of the text.
         :raises StoreError: for a wrong width, a NaN, or an unknown column.
         """
         database = self.database
@@ -127,22 +122,19 @@ class Search(Part):
                 hits.append(_hits(near, rows[place], 1.0 - near["_distance"]))
         return _best(hits, k)
 
-    def by_text(
-        self, texts: Iterable[str], *, dataset: str, scopes: Sequence[str], k: int, content: bool = False
-    ) -> pl.DataFrame:
+    def by_text(self, texts: Iterable[str], *, dataset: str, scopes: Sequence[str], k: int) -> pl.DataFrame:
         """Find turns by their words (BM25 over ``content``), for each query within its scope.
 
         Every sign in a query is text, never an operator. Word weights are those of the whole table, so scores
         differ from BM25 over one scope alone.
 
-        :param content: give the ``content`` of what is found too.
-        :returns: ``query``, ``doc_id``, ``session_id``, ``score``; by query, best first, ties in the dataset's order.
+        :returns: ``query``, ``doc_id``, ``session_id``, ``score``; by query, best first, ties by the hash of the text.
         :raises StoreError: when there is no full-text index: see :meth:`create_indexes`.
         """
         from lancedb.query import MatchQuery
 
         database, queries = self.database, list(texts)
-        there, more = self._about(dataset)[1], ["content"] if content else []
+        there = self._about(dataset)[1]
         with database.guarded("searching"):
             _check(len(queries), scopes, k)
             table = database.table("turns")
@@ -152,8 +144,8 @@ class Search(Part):
             for row, (text, scope) in enumerate(zip(queries, scopes, strict=True)):
                 query = table.search(MatchQuery(text, "content"), query_type="fts")  # type: ignore[call-arg]
                 query = query.where(matching(dataset=dataset, scope=scope)).limit(OVER_FETCH * k + 50)
-                near = query.select([*_FOUND, "_score", *more]).to_polars()
-                hits.append(_hits(near, np.full(len(near), row), near["_score"]).with_columns(near[c] for c in more))
+                near = query.select([*_FOUND, "_score"]).to_polars()
+                hits.append(_hits(near, np.full(len(near), row), near["_score"]))
         return _best(hits, k)
 
     def searchable(self, encoder: Encoder) -> bool:
@@ -171,83 +163,57 @@ class Search(Part):
         sizes: dict[tuple[str, str], int] = self._once(lambda _: _scope_sizes(self.database))
         return sizes.get((dataset, scope), 0)
 
-    def sessions_of(self, dataset: str, scope: str) -> pl.DataFrame:
-        """List the sessions of a scope in order of time: ``session_id``, ``n``, ``n_turns``, and their ``place``."""
-        return self._sessions(dataset, scope).select("session_id", "n", "n_turns", "place")
+    def sample(self, dataset: str, scope: str, *, column: str, most: int) -> tuple[TurnsOf, int]:
+        """Read sessions of a scope that are drawn at random, the same ones until the store changes.
 
-    def _sessions(self, dataset: str, scope: str) -> pl.DataFrame:
-        """Read all sessions of a scope, once for a version of the turns: no index finds some of them."""
-
-        def look(_: Any) -> pl.DataFrame:
-            sessions = read_rows(self.database, "sessions", dataset, scopes=[scope]).sort("n").with_row_index("place")
-            return sessions.with_columns(first=pl.col("n_turns").cum_sum() - pl.col("n_turns"))
-
-        listed: pl.DataFrame = self._once(look, "sessions", dataset, scope)
-        return listed
-
-    def turns_of(self, dataset: str, scope: str, sessions: Sequence[int], *, column: str) -> TurnsOf:
-        """Read some sessions of a scope.
-
-        :param sessions: their places, see :meth:`sessions_of`.
-        :param column: of the vectors that are read.
-        :raises StoreError: for a turn without a vector.
+        :param most: as for :meth:`sessions`.
+        :returns: the sessions, and how many the scope has.
         """
-        found = self._sessions(dataset, scope)[np.sort(np.asarray(sessions, np.int64))]
-        names = [*row_columns("turns"), "dataset", "position", "key"]
-        with self.database.guarded("reading sessions"):
-            table = self.database.table("turns")
-            read = self._rows.read(table, "session_id", found["session_id"].to_list(), [*names, column])
-            rows = read.select(names).with_row_index("row").filter(dataset=dataset)  # vectors are slow to sort
-            turns = counted("turns", rows).join(found.select("session_id", "place", "first"), on="session_id")
-            turns = turns.sort("place", "n", maintain_order=True)
-            turns = turns.with_columns(at=pl.col("first") + pl.int_range(pl.len()).over("place"))
-            vectors = read[column].gather(turns["row"])
-            if vectors.null_count():
-                raise StoreError(f"turns of {dataset!r} have no vectors in {column}; run store.vectors.backfill")
-            return TurnsOf(turns.select(*row_columns("turns"), "at"), found.drop("first"), vectors.to_numpy())
 
-    def sample_of(self, dataset: str, scope: str, sessions: Sequence[int], *, column: str) -> TurnsOf:
-        """Read sessions as :meth:`turns_of` does, once for a version of the turns: some that every question needs."""
+        def look(_: Any) -> tuple[TurnsOf, int]:
+            every = self._sessions(dataset, scope)["session_id"]
+            drawn = every.sample(fraction=1, shuffle=True, seed=0).head(most)
+            return self.sessions(dataset, scope, drawn, column=column, most=most), len(every)
 
-        def look(_: Any) -> TurnsOf:
-            return self.turns_of(dataset, scope, sessions, column=column)
-
-        read: TurnsOf = self._once(look, dataset, scope, tuple(sessions), column)
+        read: tuple[TurnsOf, int] = self._once(look, dataset, scope, column, most)
         return read
 
-    def keep_counts(self, encoder: Encoder, dataset: str, scope: str, language: str, counts: Mapping[str, Any]) -> None:
-        """Keep what was counted in all turns and sessions of a scope; see :func:`memlab.retrieve.counting.fill`.
+    def sessions(
+        self, dataset: str, scope: str, session_ids: pl.Series, *, column: str, most: int | None = None
+    ) -> TurnsOf:
+        """Read sessions of a scope whole, but for turns that were ingested a moment ago and have no vectors yet.
 
-        :param counts: the columns of the table ``counts`` but its key.
+        :param session_ids: the first are the wanted ones.
+        :param column: of the vectors that are read.
+        :param most: turns after which no further session is begun.
+        :raises StoreError: where no turn has a vector.
         """
-        import pyarrow as pa
+        every = self._sessions(dataset, scope)
+        if most is not None:
+            wanted = session_ids.to_frame("session_id").join(every, on="session_id", maintain_order="left")
+            session_ids = wanted.filter(pl.col("n_turns").cum_sum().shift(1, fill_value=0) < most)["session_id"]
+        listed = every.filter(pl.col("session_id").is_in(session_ids.implode()))
+        names = [*row_columns("turns"), "dataset", "position", "key"]
+        with self.database.guarded("reading sessions"):
+            # By sessions alone: an index that gives all turns of a large scope takes longer than to leave some out.
+            read = self.database.read("turns", [*names, column], session_id=listed["session_id"])
+        rows = read.select(names).with_row_index("row").filter(dataset=dataset, scope=scope)  # vectors are slow to sort
+        place = listed.select("session_id", place=pl.int_range(pl.len()))
+        turns = counted("turns", rows).join(place, on="session_id").sort("place", "n", maintain_order=True)
+        encoded = turns.filter(read[column].gather(turns["row"]).is_not_null())
+        if encoded.is_empty() and turns.height:
+            raise StoreError(f"turns of {dataset!r} have no vectors in {column}; run store.vectors.backfill")
+        vectors = read[column].gather(encoded["row"]).to_numpy()
+        return TurnsOf(encoded.select(*row_columns("turns")), listed, vectors)
 
-        with self.database.guarded("keeping counts", writes="keeping counts"):
-            table = self.database.cache("counts", encoder.identity.key)
-            row = {"key": _of_counts(dataset, scope, language), **counts}
-            builder = table.merge_insert("key").when_matched_update_all().when_not_matched_insert_all()
-            self.database.retried(lambda: builder.execute(pa.Table.from_pylist([row], schema=table.schema)))
-        self._known.clear()
+    def _sessions(self, dataset: str, scope: str) -> pl.DataFrame:
+        """Read all sessions of a scope, in order, once for a version of the turns."""
 
-    def counts(
-        self, encoder: Encoder, dataset: str, scope: str, language: str, make: Callable[[dict[str, Any]], T]
-    ) -> T | None:
-        """Give what is made of what :meth:`keep_counts` kept, arrays by column, once for a version of the turns."""
+        def look(_: Any) -> pl.DataFrame:
+            return read_rows(self.database, "sessions", dataset, scopes=[scope], present=True).sort("n")
 
-        def look(_: Any) -> T | None:
-            name, key = f"counts_{encoder.identity.key}", _of_counts(dataset, scope, language)
-            if name not in self.database.names():
-                return None
-            table = self.database.cache("counts", encoder.identity.key)
-            rows = table.search().where(matching(key=key)).to_polars()
-            return (
-                make({column: rows[column][0].to_numpy() for column in rows.columns if column != "key"})
-                if len(rows)
-                else None
-            )
-
-        kept: T | None = self._once(look, encoder.identity.key, dataset, scope, language)
-        return kept
+        listed: pl.DataFrame = self._once(look, dataset, scope)
+        return listed
 
     def _about(self, dataset: str, column: str = "") -> tuple[int, list[list[str]], dict[tuple[str, str], int]]:
         """Give the width of a vector column, what is indexed, and the sizes of all scopes.
@@ -274,10 +240,6 @@ class Search(Part):
             if place not in self._known:
                 self._known[place] = look(table)
             return self._known[place]
-
-
-def _of_counts(dataset: str, scope: str, language: str) -> str:
-    return text_hashes(["\x1f".join((dataset, scope, language))])[0]
 
 
 def _indexed(table: Any) -> list[list[str]]:
@@ -316,15 +278,15 @@ def _check(queries: int, scopes: Sequence[str], k: int) -> None:
 def _hits(near: pl.DataFrame, query: np.ndarray, score: pl.Series) -> pl.DataFrame:
     """Put what the database found into the shape of all hits."""
     found = {"query": query, "doc_id": near["turn_id"], "session_id": near["session_id"], "score": score}
-    return pl.DataFrame(found | {"position": near["position"]}, schema=_HITS)
+    return pl.DataFrame(found | {name: near[name] for name in ("content_hash", "position")}, schema=_HITS)
 
 
 def _best(hits: list[pl.DataFrame], k: int) -> pl.DataFrame:
-    """Keep the first k of each query: best score first, ties in the dataset's order, whatever the database's order.
+    """Keep the first k of each query: best score first, ties by the hash of the text, whatever the database's order.
 
-    Never by id: in some benchmarks an id gives the label away.
+    Never by id, which in some benchmarks gives the label away, nor by age.
     """
     rows = pl.concat([pl.DataFrame(schema=_HITS), *hits], how="diagonal").drop_nulls("score")
-    ordered = rows.sort("query", "score", "position", descending=[False, True, False])
+    ordered = rows.sort("query", "score", "content_hash", "position", descending=[False, True, False, False])
     query = ordered["query"].to_numpy()
-    return ordered.filter(np.arange(len(query)) - np.searchsorted(query, query) < k).drop("position")
+    return ordered.filter(np.arange(len(query)) - np.searchsorted(query, query) < k).drop("content_hash", "position")

@@ -57,8 +57,10 @@ class Tokens(Part):
         context = [""] * len(texts) if before is None else check_texts(before, kind)
         keys = text_hashes(f"{_VERSION}:{kind}:{lead}\x1e{text}" for lead, text in zip(context, texts, strict=True))
         first = {key: row for row, key in reversed(list(enumerate(keys)))}
-        with database.guarded("reading the token cache"):
+        cache = None
+        with database.remembering("tokens"):
             cache = database.cache("tokens", encoder.identity.key)
+        with database.guarded("reading the token cache"):
             order, parts = self._read(cache, encoder, list(first), kind) if cache is not None else ([], [])
         present = set(order)
         missing = [key for key in dict.fromkeys(keys) if key not in present]
@@ -71,7 +73,7 @@ class Tokens(Part):
                 made = encoder.encode_tokens(asked, before=leads, kind=kind, progress=False)
                 made = compressed(made) if kind == "document" else made
                 if cache is not None and not database.read_only:
-                    with database.guarded("remembering tokens"):
+                    with database.remembering("tokens"):
                         columns = (_bytes(rows, made.start) for rows in (made.ids, made.vectors))
                         caches.remember(database, cache, chunk, *columns)
                 parts.append(made)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.embed.base import Encoder, check_texts
+from memlab.embed.base import Encoder, check_texts, some_direction
 from memlab.embed.text import turn_texts
 from memlab.errors import StoreError
 from memlab.records import Turn, schema
@@ -88,7 +88,7 @@ def encode(
         nonlocal kept, began
         new, kept = slice(kept, done), done
         if new.stop > new.start and cache is not None and not database.read_only:
-            with database.guarded("remembering vectors"):
+            with database.remembering("vectors"):
                 keys, vectors = _strings(missing["key"][new]), _vector_array(out[first[new]])
                 caches.remember(database, cache, keys, vectors)
         began = time.monotonic()
@@ -99,6 +99,8 @@ def encode(
                 asked = [checked[row] for row in first[done : done + chunk.height].tolist()]
                 made = encoder.encode(asked, kind=kind, progress=False)  # type: ignore[arg-type]
                 vectors = check_vectors(made, dim=encoder.dim, what=f"encoder {encoder.identity.key}")
+                if kind == "document":
+                    some_direction(vectors, of=f"encoder {encoder.identity.key}")
                 if len(vectors) != len(asked):
                     what = f"{len(vectors)} vectors for {len(asked)} texts"
                     raise StoreError(f"encoder {encoder.identity.key} gave {what}")
@@ -114,9 +116,10 @@ def encode(
 
 
 def _cache(database: Database, encoder: Encoder) -> Any:
-    """Open the cache table of an encoder; ``None`` in a view where there is none yet."""
+    """Open the cache table of an encoder; ``None`` where there is none yet and none can be made."""
+    table = None
     about = {"memlab.encoder": json.dumps(asdict(encoder.identity), ensure_ascii=False, default=str)}
-    with database.guarded("opening the vector cache"):
+    with database.remembering("vectors"):
         table = database.cache("embeddings", encoder.identity.key, width=encoder.dim, about=about)
     if table is not None:
         _check_width(database, encoder, table, "vector")
@@ -182,9 +185,9 @@ class Vectors(Part):
         require(database, dataset)
         scopes = None if scopes is None else list(scopes)
         column = _make_column(database, encoder, header)
-        missing = _current(database, dataset, header, scopes, column).filter(~pl.col("current"))
+        missing = _current(database, dataset, header, scopes, column, present=True).filter(~pl.col("current"))
         if not header and missing.height:
-            content = read_rows(database, "turns", dataset, scopes=scopes, columns=["key", "content"])
+            content = read_rows(database, "turns", dataset, scopes=scopes, columns=["key", "content"], present=True)
             missing = missing.join(content.rename({"content": "text"}), on="key", maintain_order="left")
         asked = 0
         for chunk in missing.iter_slices(max(1, _FILL_BYTES // (4 * encoder.dim))):
@@ -246,11 +249,12 @@ def _current(
     column: str,
     *,
     with_vectors: bool = False,
+    present: bool = False,
 ) -> pl.DataFrame:
     """Give, for each turn, ``hash`` of its text with the header, and ``current``, whether its vector is of that."""
     wanted = ["key", "content_hash", _embedded(column), *([column] if with_vectors else ())]
     wanted += schema(Turn) if header else ()
-    rows = read_rows(database, "turns", dataset, scopes=scopes, columns=wanted)
+    rows = read_rows(database, "turns", dataset, scopes=scopes, columns=wanted, present=present)
     if header:
         texts = turn_texts(rows.select(*schema(Turn)), header=tuple(header))
         made = {"text": pl.Series(texts, dtype=pl.String), "hash": pl.Series(text_hashes(texts), dtype=pl.String)}

@@ -13,6 +13,7 @@ import polars as pl
 
 from memlab.errors import StoreError
 from memlab.store import caches
+from memlab.store.conversations import last_finished
 from memlab.store.database import Database, Part
 from memlab.store.registry import CACHES, TABLES, VERSIONED
 
@@ -30,8 +31,8 @@ def pin(database: Database, name: str, versions: Mapping[str, int]) -> None:
             (there.update if name in there.list() else there.create)(name, versions[table])
 
 
-def _clean(table: Any) -> None:
-    """Remove the versions before the oldest one that is needed.
+def _clean(table: Any, needed: set[int]) -> None:
+    """Remove the versions before the oldest one that is needed: tagged, or the last whole state of a dataset.
 
     The age of a version grows until LanceDB looks at it, by more on a busy machine: it is asked again with more room.
     """
@@ -39,7 +40,7 @@ def _clean(table: Any) -> None:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*removes every version except the latest.*")
             try:
-                table.optimize(cleanup_older_than=_age_of_oldest_needed(table, timedelta(seconds=room)))
+                table.optimize(cleanup_older_than=_age_of_oldest_needed(table, needed, timedelta(seconds=room)))
                 return
             except RuntimeError as error:
                 if "tagged version" not in str(error):
@@ -58,9 +59,9 @@ def pin_run(database: Database, run_id: str, provenance: Mapping[str, Any]) -> N
     pin(database, name, {t: v for t, v in missing.items() if v in there[t]})
 
 
-def _age_of_oldest_needed(table: Any, room: timedelta) -> timedelta:
+def _age_of_oldest_needed(table: Any, needed: set[int], room: timedelta) -> timedelta:
     """Say how old a version must be to go. LanceDB refuses to clean past a tag, so all after the oldest tag stay."""
-    tagged = {int(t["version"]) for t in table.tags.list().values()}
+    tagged = needed | {int(t["version"]) for t in table.tags.list().values()}
     times = {int(v["version"]): v["timestamp"] for v in table.list_versions()}
     oldest = min((times[v] for v in tagged if v in times), default=None)
     if oldest is None:
@@ -150,6 +151,7 @@ class Versions(Part):
             for run_id, provenance in runs.clear().iter_rows() if dry_run else runs.iter_rows():
                 pin_run(database, run_id, json.loads(provenance))
             wanted = caches.referenced(database)
+            unfinished = [last_finished(database, name) for name in database.read("datasets", ["name"])["name"]]
             for name in sorted(n for n in database.names() if n in TABLES or n.startswith(_FAMILIES)):
                 table = database.connection.open_table(name)
                 before, family = len(table.list_versions()), name.partition("_")[0]
@@ -157,6 +159,6 @@ class Versions(Part):
                 if not dry_run:
                     caches.drop(database, table, gone)
                     table.optimize(cleanup_older_than=timedelta(days=36_500))
-                    _clean(table)
+                    _clean(table, {at[name] for at in unfinished if name in at})
                 rows.append((name, before, len(table.list_versions()), len(gone)))
         return pl.DataFrame(rows, schema=["table", "versions_before", "versions_after", "rows_removed"], orient="row")

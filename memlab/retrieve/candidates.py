@@ -1,0 +1,175 @@
+"""Candidates of a large scope: a small bench around each question, on which every stage works as on any other.
+
+LanceDB's vector index and full-text index each give some turns of the scope, these their sessions, and the best of the
+sessions are read as they are. Some sessions drawn at random come along, each for many: from them stages know how rare a
+word is, and how well turns match on average. The questions of a scope that is compared whole are taken some at a time,
+so that memory grows with turns, not with turns × questions.
+
+Source: candidates first: Wang, Lin and Metzler, A Cascade Ranking Model (SIGIR 2011); weights of a sample: Horvitz and
+Thompson (JASA 1952); ranks of two indexes: Cormack, Clarke and Büttcher (SIGIR 2009).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from memlab.embed.tokens import TokenEncoder
+from memlab.language.analysis import tokenize
+from memlab.records import Question, frame
+from memlab.retrieve.bench import Bench
+from memlab.retrieve.fusion import RRF_K
+from memlab.retrieve.late import scope_tokens
+from memlab.retrieve.passages import passage_vectors
+
+if TYPE_CHECKING:
+    from memlab.embed import Encoder
+    from memlab.store import MemoryStore
+
+LARGE = 50_000
+"""Turns of a scope from which a question is compared with candidates alone."""
+
+HITS, TURNS, SAMPLE = 200, 1_500, 500
+"""Turns that each index gives; those of candidate sessions, and those drawn at random."""
+
+LONG, NEAR = 200, 20
+"""Of a session of more turns than ``LONG``, the bench has those that stand so many turns from a hit."""
+
+PAIRS = 4_000_000
+"""Pairs of question and turn of a scope that are scored at a time: some hundred bytes each."""
+
+BLOCK = 3_000
+"""Turns whose tokens are encoded at a time."""
+
+PATH = "candidates"
+"""What the provenance of such a run says; see :func:`around`."""
+
+_log = logging.getLogger(__name__)
+
+
+def parts(bench: Bench) -> Iterator[Bench] | None:
+    """Divide a bench where its scopes are large: the questions of a large indexed scope one by one, others in blocks.
+
+    :returns: ``None`` where nothing is to be divided.
+    """
+    if "weight" in bench.sessions.columns:  # these are candidates
+        return None
+    sizes = dict(bench.turns.group_by("scope").len().iter_rows())
+    asked = bench.queries.select("scope", n=pl.col("scope").replace_strict(sizes, default=0))
+    store, encoder = bench.store, bench.encoder
+    indexed = store is not None and encoder is not None and not bench.header and store.search.searchable(encoder)
+    large = (asked["n"] >= LARGE).to_numpy() & indexed
+    block = asked.select((pl.int_range(pl.len()).over("scope") * pl.col("n")) // PAIRS).to_series().to_numpy()
+    if not large.any() and not block.any():
+        return None
+    if large.any():
+        _log.warning(
+            "%s: %d of %d questions are of scopes of %s turns and more; each is compared with candidates of its scope",
+            bench.name, large.sum(), len(large), f"{LARGE:,}",
+        )  # fmt: skip
+    return _parts(bench, large, block)
+
+
+def _parts(bench: Bench, large: np.ndarray, block: np.ndarray) -> Iterator[Bench]:
+    for number in np.unique(block[~large]):
+        yield bench.with_rows(np.flatnonzero(~large & (block == number)))
+    for row in np.flatnonzero(large).tolist():
+        assert bench.store is not None  # since it is indexed
+        assert bench.encoder is not None
+        yield around(bench.store, bench.name, bench.queries[row], encoder=bench.encoder, language=bench.language)
+
+
+def applies(store: MemoryStore, dataset: str, scope: str, encoder: Encoder) -> bool:
+    """Say whether a question of a scope is compared with candidates: whether it is large, and indexed."""
+    return store.search.size(dataset, scope) >= LARGE and store.search.searchable(encoder)
+
+
+def around(store: MemoryStore, dataset: str, asked: pl.DataFrame, *, encoder: Encoder, language: str = "en") -> Bench:
+    """Read the candidates of one question from a store.
+
+    :param asked: one row: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where absent.
+    :returns: a bench of that question and some 2,000 turns; ``weight`` of its sessions says how many each stands for.
+    """
+    from memlab.store import cached
+
+    encoder = cached(store, encoder)
+    scope, text, column = asked["scope"][0], asked["text"][0], store.vectors.column(encoder)
+    query = encoder.encode([text], kind="query")
+    found = [store.search.by_vector(query, column=column, dataset=dataset, scopes=[scope], k=HITS)]
+    if words := tokenize([text], language=language, stem=False)[0]:
+        found.append(store.search.by_text([" ".join(words)], dataset=dataset, scopes=[scope], k=HITS))
+    hits = ranked(found)
+    near = store.search.sessions(dataset, scope, hits["session_id"], column=column, most=TURNS)
+    kept = around_hits(near.turns, hits)
+    sample, total = store.search.sample(dataset, scope, column=column, most=SAMPLE)
+    other = ~pl.col("session_id").is_in(near.sessions["session_id"].implode())
+    rest, others = sample.turns.select(other).to_series().arg_true().to_numpy(), sample.sessions.filter(other)
+    weight = (total - near.sessions.height) / max(1, others.height)
+    return Bench(
+        dataset,
+        pl.concat([near.turns[kept], sample.turns[rest]]),
+        pl.concat([near.sessions.with_columns(weight=1.0), others.with_columns(weight=weight)]),
+        frame(Question).select("query_id", "scope", "text", "timestamp"),
+        turn_vectors=np.concatenate([near.vectors[kept], sample.vectors[rest]]),
+        provenance={"dataset": dataset, "path": PATH, "encoder": encoder.identity.describe(), "header": []},
+        store=store,
+        encoder=encoder,
+        language=language,
+    ).with_queries(asked)
+
+
+def ranked(found: list[pl.DataFrame]) -> pl.DataFrame:
+    """Rank the sessions of turns that were found, by the reciprocal ranks of their three best.
+
+    :param found: ``doc_id`` and ``session_id`` of the hits of each index, the best first.
+    :returns: ``session_id`` and ``turns``, those that were found in it; the best first.
+    """
+    gain = 1 / (RRF_K + pl.int_range(1, pl.len() + 1))
+    every = pl.concat(hits.select("session_id", "doc_id", gain=gain) for hits in found)
+    sessions = every.group_by("session_id", maintain_order=True)
+    of = sessions.agg(pl.col("gain").top_k(3).sum(), turns=pl.col("doc_id").unique())
+    return of.sort("gain", descending=True, maintain_order=True).select("session_id", "turns")
+
+
+def around_hits(turns: pl.DataFrame, hits: pl.DataFrame) -> np.ndarray:
+    """Keep sessions whole, and of a long one what stands near a hit: rows.
+
+    :param turns: of whole sessions, in order.
+    :param hits: see :func:`ranked`.
+    """
+    place = pl.int_range(pl.len()).over("session_id")
+    hit = pl.when(pl.col("turn_id").is_in(hits["turns"].explode().implode())).then(place)
+    since, until = place - hit.forward_fill().over("session_id"), hit.backward_fill().over("session_id") - place
+    near = (pl.len().over("session_id") <= LONG) | (pl.min_horizontal(since, until) <= NEAR)
+    return turns.select(near.fill_null(False)).to_series().arg_true().to_numpy()
+
+
+def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = True) -> int:
+    """Encode tokens of large scopes, and passages of their long turns, so that no question waits for it.
+
+    :returns: of how many turns, those of the large scopes.
+    """
+    from tqdm.auto import tqdm
+
+    from memlab.store import cached
+
+    large = [scope for scope in store.scopes(dataset) if applies(store, dataset, scope, encoder)]
+    total, column = sum(store.search.size(dataset, scope) for scope in large), store.vectors.column(encoder)
+    own: dict[str, Any] = {"queries": frame(Question), "store": store, "encoder": cached(store, encoder)}
+    with tqdm(total=total, desc="tokens", unit=" turns", disable=not progress or not total) as bar:
+        for scope in large:
+            listed = store.sessions(dataset, scopes=[scope], columns=["session_id", "n_turns"])
+            for _, part in listed.group_by(listed["n_turns"].cum_sum() // BLOCK, maintain_order=True):
+                turns, sessions, vectors = store.search.sessions(dataset, scope, part["session_id"], column=column)
+                bench = Bench(dataset, turns, sessions, turn_vectors=vectors, **own)
+                passage_vectors(bench, ())
+                if isinstance(encoder, TokenEncoder) and turns.height:
+                    scope_tokens(bench, slice(0, turns.height))
+                bar.update(turns.height)
+    if large and isinstance(encoder, TokenEncoder):
+        store.tokens.arrange(encoder)
+    return total

@@ -1,0 +1,147 @@
+"""A question of a large scope is compared with candidates, from which stages learn about the scope what they need."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from stand_in import StandIn
+from store_data import build
+
+from memlab import Bench, Dataset, MemoryStore, pipeline
+from memlab.errors import DataError
+from memlab.records import Question, concat, frame
+from memlab.retrieve import candidates, passages
+from memlab.retrieve.late import scope_tokens
+
+LARGE = "scope-0"
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    """Give one scope of 1,200 turns and one of 24, with questions in the words of their evidence."""
+    talk = concat([build(1, 60, 20, seed=1), build(2, 3, 8).take(["scope-1"])])
+    turns = talk.turns.gather_every(17)
+    asked = [
+        Question(
+            f"{row['scope']}/q{i}", row["scope"], row["text"], "1", "other", None, [row["turn_id"]], [row["session_id"]]
+        )
+        for i, row in enumerate(turns.iter_rows(named=True))
+    ]
+    return Dataset("large", "chatlog", talk.turns, talk.sessions, frame(Question, asked))
+
+
+@pytest.fixture(scope="module")
+def store(data: Dataset, tmp_path_factory: pytest.TempPathFactory) -> MemoryStore:
+    store = MemoryStore.open(tmp_path_factory.mktemp("large") / "store")
+    store.ingest(data)
+    store.vectors.backfill(StandIn(), data.name, progress=False)
+    store.search.create_indexes(StandIn())
+    return store
+
+
+@pytest.fixture
+def bench(data: Dataset, store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    for name, size in (("LARGE", 500), ("HITS", 60), ("TURNS", 400), ("SAMPLE", 200)):
+        monkeypatch.setattr(candidates, name, size)
+    return Bench.of(data, encoder=StandIn(), store=store, ingest=False, progress=False)
+
+
+def test_questions_of_large_scopes_alone_have_candidates_and_a_line_says_so(
+    bench: Bench, data: Dataset, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        small, *around = candidates.parts(bench) or ()
+    assert "71 of 72 questions" in caplog.text
+    assert small.queries["scope"].unique().to_list() == ["scope-1"]
+    for part in around:
+        assert part.turns.height <= 620
+        whole = part.sessions.join(data.sessions, on=["session_id", "n_turns"], how="semi")
+        assert part.turns["session_id"].n_unique() == whole.height == part.sessions.height
+        assert part.sessions["weight"].sum() == pytest.approx(60)
+        assert candidates.parts(part) is None
+        first = part.documents("turn").ids.tolist()
+        assert first == [turn for turn in data.turns["turn_id"] if turn in set(first)], "in order of time"
+    assert candidates.parts(bench.but(store=None)) is None
+    assert candidates.parts(bench.but(header=("date",))) is None
+
+
+@pytest.mark.parametrize("text", ["combsum", "best"])
+@pytest.mark.parametrize("level", ["turn", "session"])
+def test_the_first_ten_are_nearly_those_of_exact_search(
+    bench: Bench, text: str, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = pipeline(text).run(bench, level=level)
+    assert run.provenance["path"] == "candidates"
+    assert run.frame["query_id"].unique(maintain_order=True).to_list() == bench.queries["query_id"].to_list()
+    monkeypatch.setattr(candidates, "LARGE", 10**9)
+    exact = pipeline(text).run(bench, level=level)
+    assert "path" not in exact.provenance
+    same = exact.top(10).frame.join(run.top(10).frame, on=["query_id", "doc_id"], how="semi").height
+    assert same / exact.top(10).frame.height > 0.85
+
+
+def test_questions_are_taken_some_at_a_time_and_rank_as_together(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidates, "LARGE", 10**9)
+    together = pipeline("combsum | mmr").run(bench)
+    monkeypatch.setattr(candidates, "PAIRS", 12_000)
+    assert max(part.queries.filter(scope=LARGE).height for part in candidates.parts(bench) or ()) == 10
+    apart = pipeline("combsum | mmr").run(bench)
+    assert apart.frame.equals(together.frame)
+    assert apart.provenance == together.provenance
+
+
+def test_statistics_of_the_scope_are_those_of_the_sample(bench: Bench, data: Dataset) -> None:
+    row = int(np.flatnonzero(bench.queries["scope"] == LARGE)[0])
+    part = candidates.around(bench.store, data.name, bench.queries[row], encoder=StandIn())  # type: ignore[arg-type]
+    span = slice(0, part.turns.height)
+    some = part.documents("turn").words_in(span)
+    whole = bench.documents("turn").words_in(slice(*bench.documents("turn").spans[LARGE]))
+    assert some.n == pytest.approx(whole.n)
+    known = dict(zip(whole.number, whole.rarity, strict=True))
+    errors = [abs(rare - known[word]) for word, rare in zip(some.number, some.rarity, strict=True)]
+    assert max(errors) < 0.5
+    assert len(scope_tokens(part, span).start) == part.turns.height
+
+
+def test_of_a_long_session_what_stands_near_a_hit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidates, "LONG", 20)
+    monkeypatch.setattr(candidates, "NEAR", 2)
+    turns = pl.DataFrame({"turn_id": [f"a{i}" for i in range(30)] + ["b0", "b1"], "session_id": ["a"] * 30 + ["b"] * 2})
+    hits = pl.DataFrame({"session_id": ["a", "b"], "turns": [["a0", "a10", "a12"], ["b1"]]})
+    assert candidates.around_hits(turns, hits).tolist() == [0, 1, 2, 8, 9, 10, 11, 12, 13, 14, 30, 31]
+
+
+def test_what_a_question_would_wait_for_is_encoded_beforehand(
+    data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passages, "LONG", 50)
+    monkeypatch.setattr(candidates, "LARGE", 500)
+    text = pl.concat_str(["text"] * 10, separator=". ")
+    data = replace(data, turns=data.turns.with_columns(text=pl.when(pl.col("n") == 3).then(text).otherwise("text")))
+    store, encoder, asked = MemoryStore.open(tmp_path / "store"), StandIn(), list[str]()
+    store.ingest(data)
+    store.vectors.backfill(encoder, data.name, progress=False)
+    store.search.create_indexes(encoder)
+    assert candidates.fill(store, data.name, encoder, progress=False) == 1_200
+    encode, tokens = encoder.encode, encoder.encode_tokens
+    monkeypatch.setattr(
+        encoder, "encode", lambda texts, **how: (asked.append(how.get("kind")), encode(texts, **how))[1]
+    )
+    monkeypatch.setattr(
+        encoder, "encode_tokens", lambda texts, **how: (asked.append(how["kind"]), tokens(texts, **how))[1]
+    )
+    part = candidates.around(store, data.name, data.questions[0], encoder=encoder)
+    assert len(passages.passages(part).texts) > part.turns.height
+    assert pipeline("best").run(part).frame.height
+    assert set(asked) == {"query"}
+
+
+def test_models_of_folds_are_refused_where_their_scope_cannot_be_told(bench: Bench, tmp_path: Path) -> None:
+    large = bench.with_rows(np.flatnonzero(bench.queries["scope"] == LARGE)[:1])
+    with pytest.raises(DataError, match="cross-validated"):
+        pipeline(f"combsum | learned(model={str(tmp_path)!r})").run(large)
