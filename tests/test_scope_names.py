@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+import memlab
+from memlab.errors import DataError
+
 SCOPES = {"a/b": "The key lies under the mat.", "a%2Fb": "The key is with Ann.", "a b": "A key? Which key?"}
 
 
@@ -30,19 +33,18 @@ def test_search_reads_the_memory_that_was_named(folder: Path, memlab_cli: Any, g
     assert [text for text in SCOPES.values() if text in out] == [SCOPES[scope]]
 
 
+@pytest.mark.parametrize(
+    ("given", "scope"), [("a/b", "a/b"), ("a%2Fb", "a%2Fb"), ("a%252Fb", "a%2Fb"), ("a%20b", "a b")]
+)
+def test_a_scope_of_a_file_is_taken_by_the_name_that_was_given(folder: Path, given: str, scope: str) -> None:
+    data = memlab.load(folder / "log.jsonl", scope=given)
+    assert data.turns["text"].to_list() == [SCOPES[scope]]
+    with pytest.raises(DataError, match="has no scope 'a'"):
+        memlab.load(folder / "log.jsonl", scope="a")
+
+
 def test_evaluate_measures_the_memory_that_was_named(folder: Path, memlab_cli: Any) -> None:
-    arguments = (
-        "--scope",
-        "a%2Fb",
-        "--pipeline",
-        "bm25",
-        "--encoder",
-        "hashing:64",
-        "--store",
-        "store",
-        "--out",
-        "out",
-    )
-    done = memlab_cli("evaluate", "log.jsonl", *arguments, cwd=folder)
+    options = ("--pipeline", "bm25", "--encoder", "hashing:64", "--store", "store", "--out", "out")
+    done = memlab_cli("evaluate", "log.jsonl", "--scope", "a%2Fb", *options, cwd=folder)
     assert done.code == 0, done.err
     assert "a%252Fb" in (folder / "out" / "qrels.turn.trec").read_text()

@@ -14,7 +14,8 @@ from __future__ import annotations
 import inspect
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -34,7 +35,6 @@ from memlab.datasets import (
     realtalk,
     retrieval,
 )
-from memlab.datasets._json import TOKEN
 from memlab.datasets._read import QUARANTINE, Source, batches, matching
 from memlab.datasets.corrections import corrected
 from memlab.datasets.longmemeval import pool, pooled_batches
@@ -88,6 +88,8 @@ _KEYS = {
 }
 _FOLDERS = {"retrieval": retrieval.QUERIES, "beam": beam.FILES, "realtalk": realtalk.FILES}
 _FOLDERS |= {"membench": membench.FILES, "convomem": convomem.FILES}
+# A string that the piece cuts is taken to its end: looked for again from each of its quotes, it takes minutes.
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(\s*:)?|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
 def detect(path: str | Path) -> str:
@@ -145,7 +147,7 @@ def _folder_format(source: Source) -> str:
 def _first_keys(text: str) -> set[str]:
     """Give the keys of the first object in a piece of JSON, as far as the piece goes."""
     depth, floor, keys = 0, 1 + text.lstrip().startswith("["), set()
-    for token in TOKEN.finditer(text):
+    for token in _TOKEN.finditer(text):
         if token[0] in "[{":
             depth += 1
         elif token[0] in "]}":
@@ -260,8 +262,6 @@ def stream(
     """
     if on_error not in ("raise", "quarantine"):
         raise DataError(f'on_error is {on_error!r}, expected "raise" or "quarantine"')
-    if date_order not in (None, *importers.whatsapp.ORDERS):
-        raise DataError(f"date_order is {date_order!r}, expected one of {', '.join(importers.whatsapp.ORDERS)}")
     if batch_turns < 1:
         raise DataError(f"batch_turns is {batch_turns}, expected at least 1")
     code = None if language is None else check_language(language)
@@ -295,19 +295,22 @@ def stream(
     if pool is not None:
         parts = pooled_batches(concat(parts), n_sessions=pool, seed=seed, batch_turns=batch_turns)
     if scope is not None and kind not in importers.IMPORTERS:
-        parts = _one(parts, scope, path)
+        parts = _only(parts, scope, path)
     return (replace(part, name=name) if name else part for part in parts)
 
 
-def _one(parts: Iterator[Dataset], scope: str, path: str | Path) -> Iterator[Dataset]:
-    """Keep one scope, named as it is in the file or as it is called here."""
-    found = False
+def _only(parts: Iterable[Dataset], scope: str, path: str | Path) -> Iterator[Dataset]:
+    """Take the scope of a name: as the file has it, or else as memlab prints it."""
+    given, printed, known = id_part(scope), list[Dataset](), list[str]()
     for part in parts:
-        if wanted := next((each for each in (scope, id_part(scope)) if each in part.scopes), None):
-            found = True
-            yield part.take([wanted])
-    if not found:
-        raise DataError(f"{path}: holds no scope {scope!r}")
+        known += part.scopes
+        if given in part.scopes:
+            yield part.take([given])
+        elif scope in part.scopes:
+            printed.append(part.take([scope]))
+    if given not in known and not printed:
+        raise DataError(f"{path} has no scope {scope!r}; it has {', '.join(known[:20])}: name one of them")
+    yield from printed if given not in known else ()
 
 
 def _chat(kind: str) -> bool:
