@@ -46,7 +46,7 @@ def test_a_hit_leads_to_the_next(trip: Bench, ranking: Ranking) -> None:
     """The question finds the sister; only what is said of her names the city, and the city the parrot."""
     run = retrieve.bm25(trip)
     plain = {"reads": 1, "n_mentions": 1, "retriever": "bm25"}
-    assert ranking(run)["q"][:2] == ["u/1/1", "u/1/2"]
+    assert run.frame.filter(pl.col("score") > 1e-6)["doc_id"].to_list() == ["u/1/1"], "the others tie at 0"
     assert ranking(multi_hop(run, trip, hops=1, **plain))["q"][:2] == ["u/1/1", "u/2/1"]
     assert ranking(multi_hop(run, trip, hops=2, **{**plain, "reads": 2}))["q"][:3] == ["u/1/1", "u/2/1", "u/3/1"]
 

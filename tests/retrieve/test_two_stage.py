@@ -102,6 +102,13 @@ def score(bench: Bench, by: str) -> Scored:
     return rows
 
 
+def best_first(bench: Bench, ids: Iterable[str], scores: dict[str, float]) -> list[str]:
+    """Sort turns or sessions; those that tie by lot."""
+    lot = {doc: at for level in LEVELS for doc, at in zip(
+        bench.documents(level).ids.tolist(), bench.documents(level).lot.tolist(), strict=True)}  # fmt: skip
+    return sorted(ids, key=lambda doc: (-scores[doc], lot[doc]))
+
+
 def expected(bench: Bench, by: str, n_sessions: int, n_turns: int, rerank: bool) -> dict[str, list[str]]:
     home, ranked = session_of(bench), {}
     for query, turns, sessions in scored(bench, by):
@@ -110,15 +117,15 @@ def expected(bench: Bench, by: str, n_sessions: int, n_turns: int, rerank: bool)
             within[home[turn]].append(turn)
         chosen = [
             turn
-            for session in sorted((s for s in sessions if s in within), key=lambda s: -sessions[s])[:n_sessions]
-            for turn in sorted(within[session], key=lambda t: -turns[t])[:n_turns]
+            for session in best_first(bench, (s for s in sessions if s in within), sessions)[:n_sessions]
+            for turn in best_first(bench, within[session], turns)[:n_turns]
         ]
         of_turns, of_sessions = standard(turns), standard(sessions)
         fused = {turn: of_turns[turn] + of_sessions[home[turn]] for turn in turns}
         first = set(chosen)
         if rerank:
-            chosen = sorted((t for t in turns if t in first), key=lambda t: -fused[t])
-        ranked[query] = chosen + sorted((t for t in turns if t not in first), key=lambda t: -fused[t])
+            chosen = best_first(bench, first, fused)
+        ranked[query] = chosen + best_first(bench, turns.keys() - first, fused)
     return ranked
 
 
@@ -146,7 +153,7 @@ def test_sessions_come_in_the_order_of_the_first_stage(bench: Bench, ranking: Ra
     for by in keys(bench):
         got = two_stage(bench, level="session", k=999, by=by)
         assert got.level == "session"
-        assert ranking(got) == {q: sorted(of, key=lambda s: -of[s]) for q, _, of in scored(bench, by)}, by
+        assert ranking(got) == {q: best_first(bench, of, of) for q, _, of in scored(bench, by)}, by
         assert ranking(two_stage(bench, level="session", k=2, by=by)) == {q: d[:2] for q, d in ranking(got).items()}
 
 
