@@ -198,7 +198,7 @@ def test_search_reads_one_memory_and_writes_nothing(
 ) -> None:
     read, heights = Database.read, []
 
-    def counted(database: Database, name: str, *arguments: Any, **options: Any) -> pl.DataFrame:
+    def counted(database: Database, name: str, /, *arguments: Any, **options: Any) -> pl.DataFrame:
         rows = read(database, name, *arguments, **options)
         if name in ("turns", "questions", "annotations"):
             heights.append(rows.height)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -17,9 +17,14 @@ from memlab.store.database import Database, Part
 from memlab.store.places import STEP, between
 from memlab.store.registry import DATASET_TABLES, TABLES, keys, row_columns, text_hashes
 
+T = TypeVar("T")
 Names = Iterable[str] | None
+PRESENT: Mapping[str, int] = {}
+"""The versions of no table: the rows that are there, also while an ingest is under way."""
+
 BATCH_TURNS = 50_000
 BATCH_BYTES = 1 << 28
+_ATTEMPTS = 5
 
 LANGUAGE = pl.col("language").fill_null(Dataset.language)
 """What people speak in a dataset; stores of versions 0 and 1 did not note it."""
@@ -83,7 +88,7 @@ class _Writing:
         """Note that the dataset is whole, and what it came to."""
         listed = self.database.read("datasets", ["complete", "format", "language"], name=self.name)
         if listed.with_columns(LANGUAGE).rows() != [(True, self.kind, self.language)]:
-            stored = read_dataset(self.database, self.name, self.kind, self.language, present=True)
+            stored = read_dataset(self.database, self.name, self.kind, self.language, at=PRESENT)
             sizes = {table: getattr(stored, table).height for table in ("turns", "sessions", "questions")}
             # The fingerprint is that of what was stored, not of what was meant to be.
             self._note(complete=True, ingested_at=now, fingerprint=stored.fingerprint(), **sizes)
@@ -252,8 +257,29 @@ def require(database: Database, name: str) -> tuple[str, str, bool]:
 
 def last_finished(database: Database, name: str) -> Mapping[str, int]:
     """Give the versions of the tables that hold a dataset whole, where its ingest is under way or was interrupted."""
-    listed = database.read("datasets", ["complete", "finished"], name=name).rows()
-    return json.loads(listed[0][1]) if listed and not listed[0][0] and listed[0][1] else {}
+    return _finished(_state(database, name))
+
+
+def _state(database: Database, name: str) -> list[tuple[Any, ...]]:
+    return database.read("datasets", ["complete", "finished", "ingested_at"], name=name).rows()
+
+
+def _finished(state: list[tuple[Any, ...]]) -> Mapping[str, int]:
+    return json.loads(state[0][1]) if state and not state[0][0] and state[0][1] else {}
+
+
+def _of_one_state(database: Database, name: str, read: Callable[[Mapping[str, int]], T]) -> T:
+    """Read something of the last finished state of a dataset, again where an ingest began or ended meanwhile.
+
+    :param read: takes the versions of the tables; those that it has not are read as they are.
+    """
+    after = _state(database, name)
+    for _ in range(_ATTEMPTS):
+        before, made = after, read(_finished(after))
+        after = _state(database, name)
+        if after == before:
+            break
+    return made
 
 
 def read_dataset(
@@ -263,17 +289,17 @@ def read_dataset(
     language: str,
     scopes: Iterable[str] | None = None,
     *,
-    present: bool = False,
+    at: Mapping[str, int] | None = None,
 ) -> Dataset:
-    """Read a dataset as it went in, or some of its scopes; ``present`` as for :func:`read_rows`."""
+    """Read a dataset as it went in, or some of its scopes; ``at`` as for :func:`read_rows`."""
     wanted = None if scopes is None else list(scopes)
-    tables = {
-        table: read_rows(
-            database, table, name, scopes=wanted if "scope" in row_columns(table) else None, present=present
-        )
-        for table in DATASET_TABLES
-    }
-    return Dataset(name, kind, **tables, language=language)
+
+    def tables(at: Mapping[str, int]) -> dict[str, pl.DataFrame]:
+        scoped = {table: wanted if "scope" in row_columns(table) else None for table in DATASET_TABLES}
+        return {table: read_rows(database, table, name, scopes=some, at=at) for table, some in scoped.items()}
+
+    read = _of_one_state(database, name, tables) if at is None else tables(at)
+    return Dataset(name, kind, **read, language=language)
 
 
 def read_rows(
@@ -283,11 +309,11 @@ def read_rows(
     *,
     scopes: Iterable[str] | None = None,
     columns: Iterable[str] | None = None,
-    present: bool = False,
+    at: Mapping[str, int] | None = None,
 ) -> pl.DataFrame:
     """Read rows of a dataset in the order in which they went in.
 
-    :param present: the rows that are there, not those of the last finished state, while an ingest is under way.
+    :param at: versions of tables, or :data:`PRESENT`; by default those of the last finished state.
     :raises StoreError: when a column does not exist.
     """
     wanted = list(row_columns(table) if columns is None else columns)
@@ -301,8 +327,11 @@ def read_rows(
         return pl.DataFrame(schema={column: TABLES[table].columns.get(column, pl.String()) for column in wanted})
     group = [_GROUP[table]] if table in _GROUP and "n" in wanted else []
     ordered = list(dict.fromkeys([*wanted, "position", "key", *group]))
-    at = {} if present else last_finished(database, dataset)
-    rows = database.read(table, ordered, at=at.get(table), dataset=dataset, scope=only)
+
+    def read(at: Mapping[str, int]) -> pl.DataFrame:
+        return database.read(table, ordered, at=at.get(table), dataset=dataset, scope=only)
+
+    rows = _of_one_state(database, dataset, read) if at is None else read(at)
     return (counted(table, rows) if group else rows.sort("position", "key")).select(wanted)
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from memlab.embed.base import Encoder
 from memlab.errors import StoreError
-from memlab.store.conversations import counted, read_rows, require
+from memlab.store.conversations import PRESENT, counted, read_rows, require
 from memlab.store.database import Database, Part
 from memlab.store.registry import matching, row_columns
 from memlab.store.vectors import check_vectors, column_name
@@ -210,7 +210,7 @@ class Search(Part):
         """Read all sessions of a scope, in order, once for a version of the turns."""
 
         def look(_: Any) -> pl.DataFrame:
-            return read_rows(self.database, "sessions", dataset, scopes=[scope], present=True).sort("n")
+            return read_rows(self.database, "sessions", dataset, scopes=[scope], at=PRESENT).sort("n")
 
         listed: pl.DataFrame = self._once(look, dataset, scope)
         return listed

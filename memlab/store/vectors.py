@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -16,7 +16,7 @@ from memlab.embed.text import turn_texts
 from memlab.errors import StoreError
 from memlab.records import Turn, schema
 from memlab.store import caches
-from memlab.store.conversations import read_rows, require
+from memlab.store.conversations import PRESENT, read_rows, require
 from memlab.store.database import Database, Part, in_parts
 from memlab.store.opening import add_columns
 from memlab.store.registry import text_hashes
@@ -185,9 +185,9 @@ class Vectors(Part):
         require(database, dataset)
         scopes = None if scopes is None else list(scopes)
         column = _make_column(database, encoder, header)
-        missing = _current(database, dataset, header, scopes, column, present=True).filter(~pl.col("current"))
+        missing = _current(database, dataset, header, scopes, column, at=PRESENT).filter(~pl.col("current"))
         if not header and missing.height:
-            content = read_rows(database, "turns", dataset, scopes=scopes, columns=["key", "content"], present=True)
+            content = read_rows(database, "turns", dataset, scopes=scopes, columns=["key", "content"], at=PRESENT)
             missing = missing.join(content.rename({"content": "text"}), on="key", maintain_order="left")
         asked = 0
         for chunk in missing.iter_slices(max(1, _FILL_BYTES // (4 * encoder.dim))):
@@ -249,12 +249,12 @@ def _current(
     column: str,
     *,
     with_vectors: bool = False,
-    present: bool = False,
+    at: Mapping[str, int] | None = None,
 ) -> pl.DataFrame:
     """Give, for each turn, ``hash`` of its text with the header, and ``current``, whether its vector is of that."""
     wanted = ["key", "content_hash", _embedded(column), *([column] if with_vectors else ())]
     wanted += schema(Turn) if header else ()
-    rows = read_rows(database, "turns", dataset, scopes=scopes, columns=wanted, present=present)
+    rows = read_rows(database, "turns", dataset, scopes=scopes, columns=wanted, at=at)
     if header:
         texts = turn_texts(rows.select(*schema(Turn)), header=tuple(header))
         made = {"text": pl.Series(texts, dtype=pl.String), "hash": pl.Series(text_hashes(texts), dtype=pl.String)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tarfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from store_data import FakeEncoder, build
 from tiny_store import DATA, FACT, SESSIONS, STORES, a_run
 
 from memlab.errors import StoreError
+from memlab.records import Dataset
 from memlab.store import MemoryStore, opening, registry
 from memlab.store.database import Database
 from memlab.store.opening import note, noted
@@ -54,6 +56,28 @@ def test_a_store_of_each_version_opens(place: Path) -> None:
     store.ingest(build(name="another"))
     store.optimize()
     assert MemoryStore.open(place, create=False).datasets()["name"].to_list() == ["another", "tiny"]
+
+
+@pytest.mark.parametrize("place", [7, 8], indirect=True)
+def test_an_older_store_keeps_its_finished_state_too_and_loses_what_nobody_reads(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import lancedb
+
+    lancedb.connect(place).create_table("postings_fake_8", [{"key": "turn:tea"}])
+    store = MemoryStore.open(place)
+    assert "postings_fake_8" not in store.database.names()
+
+    def broken() -> Iterator[Dataset]:
+        longer = build(2, 1, 3, name="tiny")
+        yield from (longer.take([scope]) for scope in longer.scopes)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("memlab.store.conversations.BATCH_TURNS", 1)
+    with pytest.raises(KeyboardInterrupt):
+        store.ingest(broken())
+    assert store.datasets()["complete"].to_list() == [False]
+    assert MemoryStore.open(place).dataset("tiny").fingerprint() == DATA.fingerprint()
 
 
 def test_opening_again_writes_nothing(place: Path) -> None:

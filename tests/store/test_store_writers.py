@@ -98,17 +98,37 @@ def test_a_reader_during_an_ingest_sees_the_last_finished_state(tmp_path: Path) 
     assert reader.dataset("small").fingerprint() == after.fingerprint()
 
 
-def test_after_an_interruption_the_last_finished_state_is_read_until_a_run_ends(tmp_path: Path) -> None:
+def test_a_reader_meanwhile_an_ingest_ends_sees_one_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, reader = (MemoryStore.open(tmp_path / "store") for _ in range(2))
+    store.ingest(build())
+    read, after, ended = databases.Database.read, build(n_sessions=5, n_turns=6, seed=1), []
+
+    def meets_an_ingest(database: Any, name: str, /, *arguments: Any, **options: Any) -> pl.DataFrame:
+        rows = read(database, name, *arguments, **options)
+        if database is reader.database and name == "turns" and not ended:
+            ended.append(store.ingest(after))
+        return rows
+
+    monkeypatch.setattr(databases.Database, "read", meets_an_ingest)
+    assert reader.dataset("small").fingerprint() == after.fingerprint()
+
+
+def test_after_an_interruption_the_last_finished_state_is_read_until_a_run_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store, before = MemoryStore.open(tmp_path / "store"), build()
     store.ingest(before)
 
     def broken() -> Iterator[Dataset]:
-        yield build(n_turns=6)
+        longer = build(n_turns=6)
+        yield from (longer.take([scope]) for scope in longer.scopes)
         raise StoreError("stopped")
 
+    monkeypatch.setattr("memlab.store.conversations.BATCH_TURNS", 1)
     for _ in range(2):  # the second does not take what the first left for whole
         with pytest.raises(StoreError, match="stopped"):
             store.ingest(broken())
+    assert store.datasets()["complete"].to_list() == [False]
     store.optimize()
     assert store.dataset("small").fingerprint() == before.fingerprint()
     store.ingest(build(n_turns=6))
