@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -365,8 +365,12 @@ class Conversations(Part):
 
         database, writings = self.database, dict[str, _Writing]()
         database.writable("ingest")
+        parts = [parts] if isinstance(parts, Dataset) else parts
         with ExitStack() as held, tqdm(desc="ingest", unit=" turns", disable=not progress, delay=2) as bar:
-            for batch in batches([parts] if isinstance(parts, Dataset) else parts):
+            # Several datasets in one order, so that no two ingests wait for each other.
+            for name in sorted({part.name for part in parts}) if isinstance(parts, Sequence) else ():
+                held.enter_context(database.alone(name))
+            for batch in batches(parts):
                 writing = writings.setdefault(batch.name, _Writing(database, batch))
                 with database.guarded(f"ingesting {batch.name!r}"):
                     writing.add(batch, held.enter_context(database.alone(batch.name)))

@@ -170,3 +170,19 @@ def test_what_writes_beside_ingest_waits_for_who_holds_the_dataset(tmp_path: Pat
         assert sweeping.is_alive()
     sweeping.join(10)
     assert not sweeping.is_alive()
+
+
+def test_two_ingests_of_several_datasets_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    store, other = (MemoryStore.open(tmp_path / "store") for _ in range(2))
+    one, two = build(name="one"), build(name="two")
+    waiting = threading.Thread(target=other.ingest, args=([two, one],), daemon=True)
+    with store.alone("one"):
+        waiting.start()
+        waiting.join(0.5)
+        assert waiting.is_alive()
+        ingest_two = threading.Thread(target=MemoryStore.open(tmp_path / "store").ingest, args=(two,), daemon=True)
+        ingest_two.start()
+        ingest_two.join(20)
+        assert not ingest_two.is_alive()
+    waiting.join(20)
+    assert store.dataset("one").fingerprint() == one.fingerprint()
