@@ -239,7 +239,7 @@ def _without_copies(rows: pl.DataFrame, *, table: str) -> pl.DataFrame:
 def datasets(database: Database) -> pl.DataFrame:
     """List what is stored; see :meth:`memlab.store.MemoryStore.datasets`."""
     listed = [column for column in row_columns("datasets") if column != "finished"]
-    return database.read("datasets", listed).sort("name").with_columns(LANGUAGE)
+    return database.noted("datasets").select(listed).sort("name").with_columns(LANGUAGE)
 
 
 def require(database: Database, name: str) -> tuple[str, str, bool]:
@@ -261,7 +261,7 @@ def last_finished(database: Database, name: str) -> Mapping[str, int]:
 
 
 def _state(database: Database, name: str) -> list[tuple[Any, ...]]:
-    return database.read("datasets", ["complete", "finished", "ingested_at"], name=name).rows()
+    return database.noted("datasets").filter(name=name).select("complete", "finished", "ingested_at").rows()
 
 
 def _finished(state: list[tuple[Any, ...]]) -> Mapping[str, int]:
