@@ -49,7 +49,7 @@ def ask(requests: Sequence[Request], service: str | Service | None, *, progress:
     if service is None:
         return [Answer(None, "no service is named")] * len(requests)
     chosen = _chosen(service)
-    rows = recording.read(_files(chosen))
+    rows = recording.read(recording.files() if chosen is None else [Path(chosen.record)] if chosen.record else [])
     keys = [request.key for request in requests]
     asked = dict(zip(keys, requests, strict=True))
     answers = {key: answer for key in asked if (answer := _recorded(asked[key], rows.get(key)))}
@@ -94,15 +94,6 @@ def _chosen(service: str | Service | None) -> Service | None:
     if isinstance(service, str):
         return None if service == RECORDED else configured(service)
     return service
-
-
-def _files(service: Service | None) -> list[Path]:
-    """Give the files that recorded answers are read from."""
-    if service is not None:
-        return [Path(service.record)] if service.record else []
-    from memlab.config import settings
-
-    return [*map(Path, settings()[0].llm.recordings), *recording.DEFAULT]
 
 
 def _recorded(request: Request, row: dict[str, Any] | None) -> Answer | None:
