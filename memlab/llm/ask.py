@@ -105,7 +105,7 @@ def _recorded(request: Request, row: dict[str, Any] | None) -> Answer | None:
     except ValidationError:
         return None
     tokens = row["tokens"] if isinstance(row["tokens"], list) and len(row["tokens"]) == 2 else (0, 0)
-    return Answer(value, tokens=counts(*tokens), recorded=True)
+    return Answer(value, tokens=counts(*tokens))
 
 
 def _fresh(new: Mapping[str, Request], service: Service, progress: str) -> dict[str, Answer]:

@@ -50,14 +50,12 @@ class Answer:
     :param error: why there is none, in one line.
     :param tokens: read and written over all attempts, as the server counts them; 0 where it does not.
     :param seconds: until the answer was there; 0 for a recorded one.
-    :param recorded: whether it was read from a recording.
     """
 
     value: Any | None
     error: str = ""
     tokens: tuple[int, int] = (0, 0)
     seconds: float = 0.0
-    recorded: bool = False
 
 
 def unanswered(answers: Sequence[Answer], what: str) -> str:
