@@ -24,8 +24,6 @@ from memlab.llm import Service
 from memlab.records import Dataset
 
 SCHEMA_VERSION = 2
-# Of an answer that came and is of no use; the others did not come.
-_MISFIT = "does not fit"
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +163,9 @@ def _answered(
     rows = _about(name, texts, questions).drop("kind").join(given, on="query_id", maintain_order="left")
     judged = verdicts.select("query_id", "kind", "correct", "score", "reason", *(pl.col(cost).name.prefix("judge_"),))
     rows = rows.join(judged, on="query_id", maintain_order="left")
-    misfit = pl.col("error").str.contains(_MISFIT)
+    named = llm.configured(service) if isinstance(service, str) and service != llm.RECORDED else service
+    # An answer that came and is of no use; the others did not come, whatever the server said instead.
+    misfit = pl.col("error").str.starts_with(f"{named}: {llm.MISFIT}")
     return rows.with_columns(
         correct=pl.when(misfit).then(False).otherwise("correct"), score=pl.when(misfit).then(0.0).otherwise("score")
     )

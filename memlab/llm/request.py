@@ -71,5 +71,5 @@ def unanswered(answers: Sequence[Answer], what: str) -> str:
     if not errors:
         return ""
     counted = f"{len(errors):,} of {len(answers):,} {what} came from no model ({errors[0]})"
-    advice = "" if errors[0].startswith("service") else '; service="NAME" or --service NAME asks one'
+    advice = "" if errors[0].startswith(("service", "not asked")) else '; service="NAME" or --service NAME asks one'
     return counted + advice

@@ -113,7 +113,7 @@ def test_failures_are_counted_and_a_second_run_mends_them(data: Dataset, server:
     def faulty(handler: Any, request: dict) -> None:
         asked = json.loads(request["messages"][1]["content"])
         if "notes" in asked and asked["question"] == first:
-            send(500, {"error": {"message": "broken"}})(handler, request)
+            send(500, {"error": {"message": "the answer does not fit into memory"}})(handler, request)
         elif "notes" in asked and asked["question"] == second:
             say("no JSON")(handler, request)
         else:

@@ -150,6 +150,15 @@ def test_a_service_that_fails_over_and_over_is_left_alone(server: ModelServer) -
     assert len(server.requests) < 20
 
 
+def test_what_was_not_asked_says_so_and_costs_nothing(server: ModelServer) -> None:
+    server.modes = [say("no JSON", usage={"prompt_tokens": 7, "completion_tokens": 3})]
+    answers = llm.ask([request(str(i)) for i in range(9)], server.service(concurrency=1))
+    assert [answer.tokens for answer in answers] == [(14, 6)] * 8 + [(0, 0)]
+    assert answers[-1].seconds == 0
+    assert answers[-1].error.startswith("not asked after 8 failures in a row; the last: service 'lab'")
+    assert "--service" not in llm.unanswered(answers[-1:], "answers")
+
+
 class Gist(BaseModel):
     points: list[str]
 

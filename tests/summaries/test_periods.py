@@ -100,6 +100,22 @@ def test_a_model_sees_this_period_and_the_one_before(year: pl.DataFrame, model: 
     assert [entry["id"] for entry in (*second["before"], *second["now"])] == [1, 2, 3]
 
 
+def test_turns_are_split_for_topics_only_where_topics_are_missing(
+    talk: Make, model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split: list[str] = []
+    monkeypatch.setattr("memlab.summaries.writing.sentences", lambda text: split.append(text) or [text])
+    known = talk(("s", "2026-03-04T10:00", GARDEN), scope="a")
+    assert rollup(known, service=model()).height == 3
+    assert split == []
+    summaries = summarize(known, service=model())
+    rollup(pl.concat([known, talk(("s", "2026-03-04T10:00", PIANO), scope="b")]), summaries=summaries)
+    # Sessions of b; weeks and months of both, which no model wrote.
+    assert {text: split.count(text) for text in split} == dict.fromkeys(
+        [line.partition(": ")[2] for line in PIANO], 4
+    ) | dict.fromkeys([line.partition(": ")[2] for line in GARDEN], 2)
+
+
 def test_what_is_carried_on_stands_on_both_and_sentences_on_the_period(year: pl.DataFrame, model: Any) -> None:
     def told(value: dict[str, Any]) -> dict[str, Any]:
         if "carried_on" not in value:
