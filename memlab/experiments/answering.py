@@ -33,7 +33,8 @@ class Answers:
     :param table: a row a system: shares of right answers by the judge (with ``low`` and ``high``, Wilson 95 %);
         without a service, of contexts that hold the answer.
     :param kinds: the same by the rubric of the questions.
-    :param costs: a row a system and task (answer, judge): requests without an answer, tokens, price, p50 and p95.
+    :param costs: a row a system and task (answer, judge): requests without an answer, tokens, price, and p50 and p95
+        of what was sent (null where all answers are recorded).
     :param abstaining: how well each system's scores tell which questions to leave, because the conversations do not
         answer them, or the system did not; see :func:`memlab.evaluate.abstention`. Empty where nothing can be learned.
     :param per_query: a row for each system and question.
@@ -200,7 +201,8 @@ def _costs(rows: pl.DataFrame, services: Mapping[str, Service | str | None]) -> 
         for (system,), own in asked.group_by("system", maintain_order=True):
             tokens = zip(own[f"{prefix}tokens_read"], own[f"{prefix}tokens_written"], strict=True)
             total = llm.cost([llm.Answer(None, tokens=pair) for pair in tokens], services[task])
-            ms = 1000 * own[f"{prefix}seconds"]
+            seconds = own[f"{prefix}seconds"]
+            ms = 1000 * seconds.filter(seconds > 0)  # 0 for what was recorded or never sent
             parts.append(
                 {
                     "system": system,
@@ -214,7 +216,8 @@ def _costs(rows: pl.DataFrame, services: Mapping[str, Service | str | None]) -> 
                     "p95 ms": ms.quantile(0.95, "linear"),
                 }
             )
-    return pl.DataFrame(parts, infer_schema_length=None)
+    times = {"p50 ms": pl.Float64, "p95 ms": pl.Float64}
+    return pl.DataFrame(parts, schema_overrides=times, infer_schema_length=None)
 
 
 def _abstaining(made: SystemContexts, rows: pl.DataFrame, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
