@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from memlab.conversation import Budget, assemble, gather, minilm_tokens
 from memlab.conversation.contexts import TITLES
-from memlab.conversation.sources import LINE, SOURCES
+from memlab.conversation.sources import LINE
 from memlab.errors import DataError
 from memlab.knowledge import confidence, resolve
 from memlab.records import Dataset, Fact, Node, Summary, frame
@@ -41,7 +41,7 @@ awkward = st.one_of(
 )
 heads = st.one_of(awkward, st.sampled_from(["[one]", "[two]"]))
 hours = st.integers(0, 3)
-row = st.tuples(st.sampled_from(SOURCES), awkward, st.lists(st.sampled_from("abcd"), max_size=2), heads, hours)
+row = st.tuples(st.sampled_from([*TITLES]), awkward, st.lists(st.sampled_from("abcd"), max_size=2), heads, hours)
 BETWEEN = [("relevant", text, [], head, n) for n, (text, head) in enumerate(zip("abc", "ABA", strict=True))]
 
 
@@ -126,7 +126,7 @@ def test_every_source_is_gathered_and_stands_in_order(talk: Dataset, bench: Benc
     facts = confidence.score(resolve(known).facts, now=DAY)
     recent = bench.turns.filter(scope="bo").with_columns(query_id=pl.lit("q1"))
     found = gather(bm25(bench), bench, recent=recent, summaries=summaries, rollups=rollups, facts=facts)
-    assert found.filter(query_id="q1")["source"].unique().sort().to_list() == sorted(SOURCES)
+    assert found.filter(query_id="q1")["source"].unique().sort().to_list() == sorted(TITLES)
     text = assemble(found).texts.filter(query_id="q1")["text"][0]
     assert [line for line in text.split("\n") if line.endswith(":")] == list(TITLES.values())
     assert "[1 May 2026]\nAnn: I bought the oak desk for $210 today" in text
