@@ -232,13 +232,21 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(words(text))
 
 
+def _time(line: _Line) -> float:
+    return line.at.timestamp() if line.at else 0.0
+
+
 def _shown(taken: list[_Line]) -> str:
-    """Write a context down: sources from the most general to the newest, lines in order of time."""
+    """Write a context down: sources from the most general to the newest, headings and their lines in order of time."""
     out: list[str] = []
     for source, title in TITLES.items():
-        # By heading within one time, so that no heading is written twice.
         own = [line for line in taken if line.source == source]
-        own.sort(key=lambda line: (line.at.timestamp() if line.at else 0.0, line.head))
+        own.sort(key=_time)
+        first = dict[str, float]()
+        for line in own:
+            first.setdefault(line.head, _time(line))
+        # What has a heading stands together under it: it is paid for once, so it is written once.
+        own.sort(key=lambda line: (first[line.head], line.head))
         out += [title] if own else []
         for line, before in zip(own, [None, *own], strict=False):
             new = line.head and (before is None or line.head != before.head)

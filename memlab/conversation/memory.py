@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import polars as pl
 from pydantic import BaseModel, Field
@@ -22,7 +22,6 @@ from memlab.retrieve import Bench
 FACTOR = 1.15
 """What scores of sessions in play are multiplied by."""
 
-MOST_TERMS = 32
 MOST_IN_PLAY = 64
 TTL = timedelta(minutes=30)
 
@@ -42,44 +41,31 @@ class SessionMemory:
 
     :param turn_count: turns of the conversation that were noted.
     :param last_access: when the last one was.
-    :param terms: pronoun or phrase, in lower case → what it last stood for; the newest first.
-    :param in_play: id of a turn or session → the number of the turn that used it last; the newest first.
+    :param in_play: ids of turns or sessions, each once; the newest first.
     """
 
     session_id: str
     turn_count: int = 0
     last_access: datetime | None = None
-    terms: Mapping[str, str] = field(default_factory=dict)
-    in_play: Mapping[str, int] = field(default_factory=dict)
-
-    def recent(self, turns: int | None = None) -> list[str]:
-        """List what is in play, the newest first; only what was in use within so many turns, where that is given."""
-        ids = dict(self.in_play)
-        return [name for name, turn in ids.items() if turns is None or self.turn_count - turn < turns]
+    in_play: tuple[str, ...] = ()
 
 
 def remember(
-    memory: SessionMemory,
-    *,
-    now: datetime,
-    terms: Mapping[str, str] | None = None,
-    in_play: Iterable[str] = (),
-    ttl: timedelta = TTL,
+    memory: SessionMemory, *, now: datetime, in_play: Iterable[str] = (), ttl: timedelta = TTL
 ) -> SessionMemory:
     """Note one turn of a conversation; one that was idle for longer than ``ttl`` begins anew.
 
-    :param terms: what was resolved in it: pronoun or phrase → what it stood for.
     :param in_play: ids of what was retrieved or used for it, the most useful first.
-    :returns: the memory after the turn, with at most :data:`MOST_TERMS` terms and :data:`MOST_IN_PLAY` ids; what was
-        out of use for longest is forgotten first.
+    :returns: the memory after the turn, with at most :data:`MOST_IN_PLAY` ids; what was out of use for longest is
+        forgotten first.
     :raises DataError: when ``now`` lies before the last access, or only one of the two has a time zone.
 
     >>> from datetime import datetime
     >>> from memlab.conversation import SessionMemory, remember
     >>> noon = datetime(2026, 5, 1, 12)
-    >>> memory = remember(SessionMemory("chat"), now=noon, terms={"She": "Dr. Lee"}, in_play=["u/s1"])
-    >>> memory.terms["she"], memory.recent(), remember(memory, now=noon.replace(hour=13)).recent()
-    ('Dr. Lee', ['u/s1'], [])
+    >>> memory = remember(SessionMemory("chat"), now=noon, in_play=["u/s1"])
+    >>> memory.in_play, remember(memory, now=noon.replace(hour=13)).in_play
+    (('u/s1',), ())
     """
     last = memory.last_access or now
     if (now.tzinfo is None) != (last.tzinfo is None) or now < last:
@@ -89,21 +75,8 @@ def remember(
         )
     if now - last > ttl:
         memory = SessionMemory(memory.session_id)
-    turn = memory.turn_count + 1
-    new_terms = {term.casefold(): meaning for term, meaning in (terms or {}).items()}
-    new_ids = dict.fromkeys(in_play, turn)
-    return replace(
-        memory,
-        turn_count=turn,
-        last_access=now,
-        terms=_newest(new_terms, memory.terms, MOST_TERMS),
-        in_play=_newest(new_ids, memory.in_play, MOST_IN_PLAY),
-    )
-
-
-def _newest(new: Mapping[str, Any], old: Mapping[str, Any], most: int) -> dict[str, Any]:
-    kept = {key: value for key, value in dict(old).items() if key not in new}
-    return dict([*new.items(), *kept.items()][:most])
+    newest = dict.fromkeys([*in_play, *memory.in_play])
+    return replace(memory, turn_count=memory.turn_count + 1, last_access=now, in_play=tuple(newest)[:MOST_IN_PLAY])
 
 
 def bias(run: Run, bench: Bench, *, in_play: pl.DataFrame | Sequence[str], factor: float = FACTOR) -> Run:

@@ -45,15 +45,15 @@ class EndpointEncoder(Identified):
         checked = check_texts(texts, kind)
         prompt, name = self.prompt(kind), f"endpoint {self._service.name!r}"
         sent = [(prompt + (text if text.strip() else EMPTY))[: self._service.max_input] for text in checked]
-        parts = [np.empty((0, self.dim), dtype=np.float32)]
+
+        def done(vectors: np.ndarray) -> None:
+            if vectors.shape[1] != self.dim:
+                raise ModelError(
+                    f"{name} gave vectors of {vectors.shape[1]} numbers, expected {self.dim} as at load: has the "
+                    "server's model changed? Load the encoder again"
+                )
+            bar.update(len(vectors))
+
         with self.bar(len(checked), progress=progress) as bar:
-            for batch in llm.batches(sent):
-                vectors = llm.embeddings(self._service, batch)
-                if vectors.shape[1] != self.dim:
-                    raise ModelError(
-                        f"{name} gave vectors of {vectors.shape[1]} numbers, expected {self.dim} as at load: has the "
-                        "server's model changed? Load the encoder again"
-                    )
-                parts.append(vectors.astype(np.float32))
-                bar.update(len(batch))
-        return unit_rows(np.concatenate(parts), of=name)
+            vectors = llm.embeddings(self._service, sent, done=done)
+        return unit_rows(vectors.reshape(len(sent), self.dim), of=name)

@@ -24,8 +24,6 @@ from memlab.llm import Service
 from memlab.records import Dataset
 
 SCHEMA_VERSION = 2
-# Of an answer that came and is of no use; the others did not come.
-_MISFIT = "does not fit"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +33,8 @@ class Answers:
     :param table: a row a system: shares of right answers by the judge (with ``low`` and ``high``, Wilson 95 %);
         without a service, of contexts that hold the answer.
     :param kinds: the same by the rubric of the questions.
-    :param costs: a row a system and task (answer, judge): requests without an answer, tokens, price, p50 and p95.
+    :param costs: a row a system and task (answer, judge): requests without an answer, tokens, price, and p50 and p95
+        of what was sent (null where all answers are recorded).
     :param abstaining: how well each system's scores tell which questions to leave, because the conversations do not
         answer them, or the system did not; see :func:`memlab.evaluate.abstention`. Empty where nothing can be learned.
     :param per_query: a row for each system and question.
@@ -165,7 +164,9 @@ def _answered(
     rows = _about(name, texts, questions).drop("kind").join(given, on="query_id", maintain_order="left")
     judged = verdicts.select("query_id", "kind", "correct", "score", "reason", *(pl.col(cost).name.prefix("judge_"),))
     rows = rows.join(judged, on="query_id", maintain_order="left")
-    misfit = pl.col("error").str.contains(_MISFIT)
+    named = llm.configured(service) if isinstance(service, str) and service != llm.RECORDED else service
+    # An answer that came and is of no use; the others did not come, whatever the server said instead.
+    misfit = pl.col("error").str.starts_with(f"{named}: {llm.MISFIT}")
     return rows.with_columns(
         correct=pl.when(misfit).then(False).otherwise("correct"), score=pl.when(misfit).then(0.0).otherwise("score")
     )
@@ -200,7 +201,8 @@ def _costs(rows: pl.DataFrame, services: Mapping[str, Service | str | None]) -> 
         for (system,), own in asked.group_by("system", maintain_order=True):
             tokens = zip(own[f"{prefix}tokens_read"], own[f"{prefix}tokens_written"], strict=True)
             total = llm.cost([llm.Answer(None, tokens=pair) for pair in tokens], services[task])
-            ms = 1000 * own[f"{prefix}seconds"]
+            seconds = own[f"{prefix}seconds"]
+            ms = 1000 * seconds.filter(seconds > 0)  # 0 for what was recorded or never sent
             parts.append(
                 {
                     "system": system,
@@ -214,7 +216,8 @@ def _costs(rows: pl.DataFrame, services: Mapping[str, Service | str | None]) -> 
                     "p95 ms": ms.quantile(0.95, "linear"),
                 }
             )
-    return pl.DataFrame(parts, infer_schema_length=None)
+    times = {"p50 ms": pl.Float64, "p95 ms": pl.Float64}
+    return pl.DataFrame(parts, schema_overrides=times, infer_schema_length=None)
 
 
 def _abstaining(made: SystemContexts, rows: pl.DataFrame, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:

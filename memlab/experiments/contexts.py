@@ -156,7 +156,8 @@ def evidence_only(data: Dataset) -> pl.DataFrame:
     """Give every question its evidence and nothing else, as perfect retrieval would; no evidence, an empty text."""
     needed = data.questions.select("query_id", turn_id="evidence").explode("turn_id")
     texts = _joined(needed.join(data.turns, on="turn_id", maintain_order="left"))
-    return counted(data.questions.select("query_id").join(texts.drop("n_tokens"), on="query_id", how="left"))
+    asked = data.questions.select("query_id").join(texts, on="query_id", how="left", maintain_order="left")
+    return asked.with_columns(pl.col("text").fill_null(""), pl.col("n_tokens").fill_null(0))
 
 
 def _joined(turns: pl.DataFrame) -> pl.DataFrame:

@@ -29,14 +29,12 @@ class Scene:
         to 1) and ``label`` (cluster, −1 for none).
     :param vectors: (n, d) float32 unit rows.
     :param names: of the clusters, by label.
-    :param language: of the texts.
     """
 
     scope: str
     turns: pl.DataFrame
     vectors: np.ndarray
     names: dict[int, str]
-    language: str = "en"
 
 
 def lay_out(
@@ -81,7 +79,7 @@ def lay_out(
     turns = turns.with_columns(
         x=pl.Series(xy[:, 0], dtype=pl.Float32), y=pl.Series(xy[:, 1], dtype=pl.Float32), label=pl.Series(labels)
     )
-    return Scene(scope, turns, vectors, cluster_names(turns, bench.language), bench.language)
+    return Scene(scope, turns, vectors, cluster_names(turns, bench.language))
 
 
 def cluster_names(turns: pl.DataFrame, language: str) -> dict[int, str]:

@@ -153,7 +153,8 @@ def _widget_class() -> Any:
             labels = np.full(scene.turns.height, -1)
             labels[rows] = cluster_labels(scene.vectors[rows], self._clustering, seed=self._seed)
             turns = scene.turns.with_columns(label=pl.Series(labels))
-            self._scenes[scene.scope] = replace(scene, turns=turns, names=cluster_names(turns, scene.language))
+            names = cluster_names(turns, self._bench.language)
+            self._scenes[scene.scope] = replace(scene, turns=turns, names=names)
             self._show_scene()
             return self.selection
 

@@ -9,14 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import tee
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import polars as pl
 
 from memlab.config import IndexSettings
-from memlab.config import settings as loaded
 from memlab.distributed import spread
 from memlab.embed import Encoder
 from memlab.errors import ModelError
@@ -79,8 +77,7 @@ def recipe(settings: IndexSettings, service: str | Service | None = None) -> str
     model = service.model if isinstance(service, Service) else None
     parts |= {"code": CODE_VERSION, "model": model, "asked": [extraction.VERSION, SESSION.version]}
     if service == RECORDED:
-        paths = [*map(Path, loaded()[0].llm.recordings), *recording.DEFAULT]
-        parts["recordings"] = [path.stat().st_size for path in paths if path.exists()]
+        parts["recordings"] = [path.stat().st_size for path in recording.files() if path.exists()]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
     return f"{settings.version}-{extraction.name_of(service) or EXTRACTIVE}-{digest}"
 

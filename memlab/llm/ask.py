@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from memlab.llm.client import Client
 
 RECORDED = "recorded"
+MISFIT = "the answer does not fit"
 ATTEMPTS = 2
 PATIENCE = 8
 MAX_BYTES = 1_000_000  # of one answer, with all that is around it
@@ -36,7 +37,9 @@ def ask(requests: Sequence[Request], service: str | Service | None, *, progress:
         for what is not in it, and appends each answer as it comes.
     :param progress: what a progress bar is called; none without it.
     :returns: an answer for each request, in their order. A request that fails has an ``error`` and raises nothing;
-        after :data:`PATIENCE` failures in a row the rest is not asked, and has the last error.
+        after :data:`PATIENCE` failures in a row the rest is not asked; its ``error`` begins with ``not asked`` and ends
+        with that of the last, and it cost nothing. Where the model answered, and not in the shape, it begins with the
+        service and :data:`MISFIT`.
     :raises ModelError: when the service cannot be asked at all: no such name, no address, no key.
 
     >>> from memlab import llm
@@ -49,7 +52,7 @@ def ask(requests: Sequence[Request], service: str | Service | None, *, progress:
     if service is None:
         return [Answer(None, "no service is named")] * len(requests)
     chosen = _chosen(service)
-    rows = recording.read(_files(chosen))
+    rows = recording.read(recording.files() if chosen is None else [Path(chosen.record)] if chosen.record else [])
     keys = [request.key for request in requests]
     asked = dict(zip(keys, requests, strict=True))
     answers = {key: answer for key in asked if (answer := _recorded(asked[key], rows.get(key)))}
@@ -96,15 +99,6 @@ def _chosen(service: str | Service | None) -> Service | None:
     return service
 
 
-def _files(service: Service | None) -> list[Path]:
-    """Give the files that recorded answers are read from."""
-    if service is not None:
-        return [Path(service.record)] if service.record else []
-    from memlab.config import settings
-
-    return [*map(Path, settings()[0].llm.recordings), *recording.DEFAULT]
-
-
 def _recorded(request: Request, row: dict[str, Any] | None) -> Answer | None:
     """Read a recorded answer; one that does not fit the shape counts as not recorded."""
     if row is None:
@@ -114,7 +108,7 @@ def _recorded(request: Request, row: dict[str, Any] | None) -> Answer | None:
     except ValidationError:
         return None
     tokens = row["tokens"] if isinstance(row["tokens"], list) and len(row["tokens"]) == 2 else (0, 0)
-    return Answer(value, tokens=counts(*tokens), recorded=True)
+    return Answer(value, tokens=counts(*tokens))
 
 
 def _fresh(new: Mapping[str, Request], service: Service, progress: str) -> dict[str, Answer]:
@@ -132,7 +126,8 @@ def _fresh(new: Mapping[str, Request], service: Service, progress: str) -> dict[
                 failures[:] = [] if answers[key].value is not None else [*failures, answers[key]]
                 _record(service, request, answers[key])
             else:
-                answers[key] = failures[-1]
+                many = f"not asked after {len(failures)} failures in a row; the last: "
+                answers[key] = Answer(None, many + failures[-1].error)
             bar.update()
 
     async def workers() -> None:
@@ -166,7 +161,7 @@ async def _answer(client: Client, request: Request) -> Answer:
                 again = f"That does not fit: {answer.error}. Answer again, with JSON of the schema and nothing else."
                 shown = {"role": "assistant", "content": text[:SHOWN_CHARS]}
                 body["messages"] = [*request.messages, shown, {"role": "user", "content": again}]
-        failure = f"the answer does not fit {request.shape.__name__} ({answer.error})"
+        failure = f"{MISFIT} {request.shape.__name__} ({answer.error})"
     except TimeoutError:
         failure = f"no answer within {limit:g} s"
     except NoAnswerError as error:

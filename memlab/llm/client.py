@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, TypeVar
 
@@ -49,7 +51,9 @@ class Client:
         self.service, self._limit = service, limit
         # No proxy of the environment and no cookies; the deadline is that of a whole answer, see `post`.
         cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
-        self._http = httpx.AsyncClient(headers=headers, cookies=cookies, trust_env=False, timeout=None)
+        self._http = httpx.AsyncClient(
+            headers=headers, cookies=cookies, verify=_certificates(), trust_env=False, timeout=None
+        )
 
     async def post(self, path: str, body: dict[str, Any]) -> bytes:
         """Post JSON and give the bytes of the answer; a character that has no UTF-8 is sent as a question mark.
@@ -101,6 +105,12 @@ class Client:
 
     async def __aexit__(self, *error: object) -> None:
         await self._http.aclose()
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Read the certificates of the authorities once: it takes a tenth of a second."""
+    return httpx.create_ssl_context(trust_env=False)
 
 
 def run(function: Callable[[], Awaitable[Result]]) -> Result:

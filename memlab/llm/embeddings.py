@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
 import numpy as np
@@ -27,10 +27,13 @@ class _Vectors(BaseModel):
     data: list[_Vector]
 
 
-def embeddings(service: Service, texts: Sequence[str]) -> np.ndarray:
-    """Embed texts through a service.
+def embeddings(
+    service: Service, texts: Sequence[str], *, done: Callable[[np.ndarray], object] | None = None
+) -> np.ndarray:
+    """Embed texts through a service, over one connection.
 
     :param texts: n texts that are not empty.
+    :param done: is given the vectors of each request as they come, in another thread; what it raises ends the work.
     :returns: (n, dim) float32 as the service gave them, in the order of the texts; (0, 0) for no texts.
     :raises ModelError: when the service cannot be asked, fails after its retries, or answers with missing rows, rows
         of different width or numbers that are not finite.
@@ -40,15 +43,19 @@ def embeddings(service: Service, texts: Sequence[str]) -> np.ndarray:
     if not texts:
         return np.empty((0, 0), dtype=np.float32)
     client = Client(service, limit=MAX_BYTES)
+    parts: list[np.ndarray] = []
 
-    async def ask() -> list[np.ndarray]:
+    async def ask() -> None:
         async with client:
-            # Plain floats: base64 is not understood by every server.
-            asked = ({"model": service.model, "input": part, "encoding_format": "float"} for part in batches(texts))
-            return [_vectors(await client.post("/embeddings", body), len(body["input"])) for body in asked]
+            for batch in batches(texts):
+                # Plain floats: base64 is not understood by every server.
+                body = {"model": service.model, "input": batch, "encoding_format": "float"}
+                parts.append(_vectors(await client.post("/embeddings", body), len(batch)))
+                if done is not None:
+                    done(parts[-1])
 
     try:
-        parts = run(ask)
+        run(ask)
     except NoAnswerError as error:
         raise ModelError(client.error(f"no embeddings of {len(texts)} texts: {error}")) from None
     if len(widths := {part.shape[1] for part in parts}) > 1:

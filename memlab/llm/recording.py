@@ -27,6 +27,13 @@ def key(task: str, version: int, about: Iterable[str]) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:24]
 
 
+def files() -> list[Path]:
+    """Give the files that recorded answers are read from: those of the settings, then that of the checkout."""
+    from memlab.config import settings
+
+    return [*map(Path, settings()[0].llm.recordings), *DEFAULT]
+
+
 def read(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
     """Read recorded rows by their keys; the first file that has a key wins, the last line of a key within a file.
 

@@ -50,14 +50,12 @@ class Answer:
     :param error: why there is none, in one line.
     :param tokens: read and written over all attempts, as the server counts them; 0 where it does not.
     :param seconds: until the answer was there; 0 for a recorded one.
-    :param recorded: whether it was read from a recording.
     """
 
     value: Any | None
     error: str = ""
     tokens: tuple[int, int] = (0, 0)
     seconds: float = 0.0
-    recorded: bool = False
 
 
 def unanswered(answers: Sequence[Answer], what: str) -> str:
@@ -73,5 +71,5 @@ def unanswered(answers: Sequence[Answer], what: str) -> str:
     if not errors:
         return ""
     counted = f"{len(errors):,} of {len(answers):,} {what} came from no model ({errors[0]})"
-    advice = "" if errors[0].startswith("service") else '; service="NAME" or --service NAME asks one'
+    advice = "" if errors[0].startswith(("service", "not asked")) else '; service="NAME" or --service NAME asks one'
     return counted + advice

@@ -53,22 +53,18 @@ class Service:
         return f"service {self.name!r} ({address}, model {self.model!r})"
 
 
-def configured(name: str | None = None) -> Service:
+def configured(name: str) -> Service:
     """Give a service of the settings: ``[llm.services.NAME]`` in ``memlab.toml``.
 
-    :param name: which one; ``None`` where there is only one.
-    :raises ModelError: when there is none of that name, or several and no name; says what to write.
+    :raises ModelError: when there is none of that name; says what to write.
     """
     from memlab.config import FILE, settings
 
     services = settings()[0].llm.services
-    if name is None and len(services) == 1:
-        (name,) = services
     if name in services:
         return Service(name, **services[name].model_dump())
-    asked = f"no language model {name!r} is set" if name else "no language model is named by service='NAME'"
     names = ", ".join(services) or "none"
     raise ModelError(
-        f"{asked} (the settings have {names}); write in {FILE}: [llm.services.{name or 'NAME'}] "
+        f"no language model {name!r} is set (the settings have {names}); write in {FILE}: [llm.services.{name}] "
         'with base_url = "http://127.0.0.1:8080/v1" and model = "the model there"; or use what needs no model'
     )

@@ -64,7 +64,9 @@ def period(
     service: Writer = None,
     language: str = "en",
 ) -> pl.DataFrame:
-    """Write the one week or month of a scope that a day lies in, as :func:`rollup` writes it.
+    """Write the one week or month of a scope that a day lies in, as :func:`rollup` writes it, but for its topics.
+
+    Topics that no model gave set a period apart from the scope's other periods in a rollup; here there are no others.
 
     :param kind: ``week`` or ``month``.
     :returns: a row of :class:`memlab.records.Node`.

@@ -46,13 +46,14 @@ def grow(
     together five by five, so that it ends for any input.
 
     UMAP gives other groups for vectors that differ in their last bits, as those of another machine may; ``recorded``
-    reads the groups too, so that its trees are the same everywhere.
+    reads the groups too, so that its trees are the same everywhere. Groups that are recorded depend on neither ``seed``
+    nor ``encoder``, and none are computed.
 
     :param turns: rows of :class:`memlab.records.Turn`, in order of scope, session and place.
-    :param encoder: embeds turns and summaries.
+    :param encoder: embeds turns and summaries, for the grouping and for ``vectors`` of the tree.
     :param vectors: (n, d) unit rows of the turns, where these are known.
     :param service: see :func:`memlab.summaries.summarize`, as ``language``.
-    :param seed: of the grouping.
+    :param seed: of the grouping; recorded groups have none.
     :raises DataError: when there is not one vector a turn.
     :raises ModelError: when the service cannot be asked at all.
 
@@ -110,17 +111,24 @@ def _grouped(
 
 
 def _groups(entries: list[Row], vectors: np.ndarray, service: Writer, seed: int) -> _Groups:
-    """Group the entries of a scope by their vectors, or as it was recorded."""
+    """Group the entries of a scope as it was recorded; by their vectors where it was not."""
+    about = tuple(part for row in entries for part in (row["node_id"], *row["sentences"]))
+    if service == llm.RECORDED:
+        recorded = llm.ask([llm.Request(GROUPS, 1, about, "", _Groups)], service)[0].value
+        return recorded or _computed(vectors, seed)
+    made = _computed(vectors, seed)
+    if not callable(service):
+        return made
+    return service([llm.Request(GROUPS, 1, about, made.model_dump_json(), _Groups)])[0].value or made
+
+
+def _computed(vectors: np.ndarray, seed: int) -> _Groups:
+    """Group entries by their vectors, or neighbours in time where that gives one group or many."""
     groups = mixture_memberships(vectors, seed=seed).T.tocsr()
-    if 1 < groups.shape[0] <= len(entries) // 2:
+    if 1 < groups.shape[0] <= len(vectors) // 2:
         groups.sort_indices()
         method, parts = "mixture", [(groups.indices[a:b], groups.data[a:b]) for a, b in pairwise(groups.indptr)]
     else:
-        method, at = "chunks", np.arange(len(entries))
+        method, at = "chunks", np.arange(len(vectors))
         parts = [(each, np.ones(len(each))) for each in np.split(at, range(CHUNK, len(at), CHUNK))]
-    made = _Groups(method=method, members=[at.tolist() for at, _ in parts], weights=[w.tolist() for _, w in parts])
-    if service != llm.RECORDED and not callable(service):
-        return made
-    about = tuple(part for row in entries for part in (row["node_id"], *row["sentences"]))
-    asked = [llm.Request(GROUPS, 1, about, made.model_dump_json(), _Groups)]
-    return (service(asked) if callable(service) else llm.ask(asked, service))[0].value or made
+    return _Groups(method=method, members=[at.tolist() for at, _ in parts], weights=[w.tolist() for _, w in parts])

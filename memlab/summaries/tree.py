@@ -45,7 +45,7 @@ def tree(
     :param turns: how many turns a summary gives.
     :param service: who writes the summaries, see :func:`memlab.summaries.summarize`; ``recorded`` reads answers.
     :param tz: name of the time zone in which weeks begin.
-    :param seed: of the clusters.
+    :param seed: of the grouping into clusters; recorded groups have none.
     :raises DataError: for a count below 1, another ``over``, an unknown time zone, or without an encoder.
     :raises ModelError: when the service cannot be asked at all.
 

@@ -126,16 +126,20 @@ def with_topics(rows: pl.DataFrame, turns: pl.DataFrame, language: str) -> pl.Da
 
     :param rows: ``scope``, ``turns`` (ids) and ``topics``, null where they are to be found.
     """
-    said = turns.select(
-        "turn_id", "speaker", "role", said=pl.Series(map(sentences, turns["text"]), dtype=pl.List(pl.String))
-    )
     person = pl.col("role") != "assistant"
-    named = (
+    of_rows = (
         rows.with_row_index("row")
         .filter(pl.col("topics").is_null().any().over("scope"))
         .select("row", "scope", turn_id="turns")
         .explode("turn_id")
-        .join(said, on="turn_id", maintain_order="left")
+    )
+    # Splitting takes long: only turns of scopes where topics are missing.
+    told = turns.join(of_rows, on="turn_id", how="semi", maintain_order="left")
+    said = told.select(
+        "turn_id", "speaker", "role", said=pl.Series(map(sentences, told["text"]), dtype=pl.List(pl.String))
+    )
+    named = (
+        of_rows.join(said, on="turn_id", maintain_order="left")
         .filter(person | ~person.any().over("row"))
         .explode("said")
         .drop_nulls("said")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memlab.conversation import Budget, assemble, gather, minilm_tokens
 from memlab.conversation.contexts import TITLES
-from memlab.conversation.sources import LINE, SOURCES
+from memlab.conversation.sources import LINE
 from memlab.errors import DataError
 from memlab.knowledge import confidence, resolve
 from memlab.records import Dataset, Fact, Node, Summary, frame
@@ -23,10 +23,13 @@ from memlab.retrieve import Bench, bm25, sessions_from_turns
 DAY = datetime(2026, 5, 8, tzinfo=UTC)
 
 
-def lines(*rows: tuple[str, str, Sequence[str]], head: str = "", confidence: float | None = None) -> pl.DataFrame:
+def lines(
+    *rows: tuple[str, str, Sequence[str]], head: str = "", confidence: float | None = None, hour: int = 0
+) -> pl.DataFrame:
     """Make lines of the question ``q``: source, text, turns."""
+    at = DAY + timedelta(hours=hour)
     made: list[Any] = [
-        ("q", source, str(n), head, text, [*turns], DAY, confidence if source == "facts" else None)
+        ("q", source, str(n), head, text, [*turns], at, confidence if source == "facts" else None)
         for n, (source, text, turns) in enumerate(rows)
     ]
     return pl.DataFrame(made, LINE, orient="row")
@@ -36,17 +39,21 @@ awkward = st.one_of(
     st.text(max_size=60),
     st.sampled_from(["", " ", "🙂" * 50, "x" * 3_000, "word " * 2_000, "\n\n", "[PAD] [SEP]", "a\u0301\u0000b"]),
 )
-row = st.tuples(st.sampled_from(SOURCES), awkward, st.lists(st.sampled_from("abcd"), max_size=2), awkward)
+heads = st.one_of(awkward, st.sampled_from(["[one]", "[two]"]))
+hours = st.integers(0, 3)
+row = st.tuples(st.sampled_from([*TITLES]), awkward, st.lists(st.sampled_from("abcd"), max_size=2), heads, hours)
+BETWEEN = [("relevant", text, [], head, n) for n, (text, head) in enumerate(zip("abc", "ABA", strict=True))]
 
 
 @given(st.lists(row, max_size=12), st.builds(Budget, **dict.fromkeys(asdict(Budget()), st.integers(0, 60))))
 @settings(max_examples=30, deadline=None)
+@example(BETWEEN, Budget())
 def test_the_whole_text_is_within_budget(rows: list[Any], budget: Budget) -> None:
     clean = [
-        (source, text.encode("utf-8", "replace").decode(), turns, head.encode("utf-8", "replace").decode())
-        for source, text, turns, head in rows
+        (source, text.encode("utf-8", "replace").decode(), turns, head.encode("utf-8", "replace").decode(), hour)
+        for source, text, turns, head, hour in rows
     ]
-    given_lines = pl.concat([lines(), *(lines(tuple(row[:3]), head=row[3]) for row in clean)])
+    given_lines = pl.concat([lines(), *(lines(tuple(row[:3]), head=row[3], hour=row[4]) for row in clean)])
     made = assemble(given_lines, query_ids=["q"], budget=budget)
     assert made.texts["n_tokens"][0] == minilm_tokens([made.texts["text"][0]])[0] <= budget.total
     assert made.parts["n_tokens"].sum() == made.texts["n_tokens"][0]
@@ -119,7 +126,7 @@ def test_every_source_is_gathered_and_stands_in_order(talk: Dataset, bench: Benc
     facts = confidence.score(resolve(known).facts, now=DAY)
     recent = bench.turns.filter(scope="bo").with_columns(query_id=pl.lit("q1"))
     found = gather(bm25(bench), bench, recent=recent, summaries=summaries, rollups=rollups, facts=facts)
-    assert found.filter(query_id="q1")["source"].unique().sort().to_list() == sorted(SOURCES)
+    assert found.filter(query_id="q1")["source"].unique().sort().to_list() == sorted(TITLES)
     text = assemble(found).texts.filter(query_id="q1")["text"][0]
     assert [line for line in text.split("\n") if line.endswith(":")] == list(TITLES.values())
     assert "[1 May 2026]\nAnn: I bought the oak desk for $210 today" in text

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from model_server import KEY, KEY_ENV, UNUSABLE, ModelServer, running, say
 
 from memlab.conversation import Message, RollingBuffer, SessionMemory, bias, extend, remember
-from memlab.conversation.memory import MAX_WORDS, MOST_IN_PLAY, MOST_TERMS
+from memlab.conversation.memory import MAX_WORDS, MOST_IN_PLAY
 from memlab.errors import DataError
 from memlab.retrieve import Bench, bm25, combsum
 
@@ -33,18 +33,16 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
 def test_the_newest_stands_first_and_the_oldest_is_forgotten() -> None:
     memory = SessionMemory("chat")
     for n in range(70):
-        memory = remember(memory, now=NOON, terms={f"It{n}": str(n)}, in_play=[f"s{n}", "s0"])
-    assert memory.recent()[:2] == ["s69", "s0"]
-    assert memory.recent(turns=2) == ["s69", "s0", "s68"]
-    assert (len(memory.terms), len(memory.in_play)) == (MOST_TERMS, MOST_IN_PLAY)
-    assert memory.terms["it69"] == "69"
+        memory = remember(memory, now=NOON, in_play=[f"s{n}", "s0"])
+    assert memory.in_play[:3] == ("s69", "s0", "s68")
+    assert len(memory.in_play) == MOST_IN_PLAY
 
 
 def test_a_conversation_that_was_idle_begins_anew() -> None:
     memory = remember(SessionMemory("chat"), now=NOON, in_play=["s1"])
     soon, later = (remember(memory, now=NOON + timedelta(minutes=n)) for n in (29, 31))
-    assert (soon.recent(), soon.turn_count) == (["s1"], 2)
-    assert (later.recent(), later.turn_count) == ([], 1)
+    assert (soon.in_play, soon.turn_count) == (("s1",), 2)
+    assert (later.in_play, later.turn_count) == ((), 1)
 
 
 @pytest.mark.parametrize("now", [NOON - timedelta(seconds=1), NOON.replace(tzinfo=UTC)])

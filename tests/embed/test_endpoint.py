@@ -8,7 +8,9 @@ import threading
 from collections.abc import Iterator
 from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from llama_server import llama_server
@@ -64,6 +66,23 @@ def test_vectors_are_units_in_the_order_of_the_texts(server: type[Server]) -> No
         np.testing.assert_allclose(vectors[row], encoder.encode([texts[row]])[0], atol=1e-6)
     assert encoder.encode([]).shape == (0, DIM)
     assert isinstance(encoder, Encoder)
+
+
+def test_texts_of_one_call_share_a_client_and_all_calls_the_certificates(
+    server: type[Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder, made = load("endpoint:local", services={"local": Service("local", server.url, "letters")}), []
+
+    class Counted(httpx.AsyncClient):
+        def __init__(self, **options: Any) -> None:
+            made.append(options["verify"])
+            super().__init__(**options)
+
+    monkeypatch.setattr(httpx, "AsyncClient", Counted)
+    encoder.encode([f"text {i}" for i in range(150)])
+    encoder.encode(["a question"], kind="query")
+    assert len(made) == 2
+    assert made[0] is made[1]
 
 
 def test_prompts_limits_and_empty_texts(server: type[Server]) -> None:

@@ -150,6 +150,15 @@ def test_a_service_that_fails_over_and_over_is_left_alone(server: ModelServer) -
     assert len(server.requests) < 20
 
 
+def test_what_was_not_asked_says_so_and_costs_nothing(server: ModelServer) -> None:
+    server.modes = [say("no JSON", usage={"prompt_tokens": 7, "completion_tokens": 3})]
+    answers = llm.ask([request(str(i)) for i in range(9)], server.service(concurrency=1))
+    assert [answer.tokens for answer in answers] == [(14, 6)] * 8 + [(0, 0)]
+    assert answers[-1].seconds == 0
+    assert answers[-1].error.startswith("not asked after 8 failures in a row; the last: service 'lab'")
+    assert "--service" not in llm.unanswered(answers[-1:], "answers")
+
+
 class Gist(BaseModel):
     points: list[str]
 
@@ -189,11 +198,11 @@ def test_a_service_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.Monk
         llm.ask([request()], "nobody")
     table = '[llm.services.{0}]\nbase_url = "http://127.0.0.1:1/v1"\nmodel = "m-{0}"\n'
     Path("memlab.toml").write_text(table.format("lab"))
-    assert llm.configured() == llm.configured("lab") == Service("lab", "http://127.0.0.1:1/v1", "m-lab")
+    assert llm.configured("lab") == Service("lab", "http://127.0.0.1:1/v1", "m-lab")
     Path("memlab.toml").write_text(table.format("lab") + table.format("two") + "max_output = 9\n")
     assert llm.configured("two").max_output == 9
     with pytest.raises(ModelError, match="lab, two"):
-        llm.configured()
+        llm.configured("nobody")
 
 
 def test_an_address_that_nobody_can_read_is_one_line(server: ModelServer) -> None:
@@ -218,7 +227,7 @@ def test_answers_are_recorded_as_they_come_and_read_before_anything_is_asked(
     assert [answer.value and answer.value.n for answer in first] == [1, None, 3]
     again = llm.ask([request("a"), request("bb", prompt="in other words"), request("ccc")], service)
     assert [answer.value.n for answer in again] == [1, 14, 3]
-    assert [answer.recorded for answer in again] == [True, False, True]
+    assert [answer.seconds == 0 for answer in again] == [True, False, True]
     row = json.loads(file.read_text().splitlines()[0])
     assert row == {"task": "length", "version": 1, "key": request("a").key, "answer": {"n": 1}, "tokens": [0, 0]}
     # Without the network, by the settings.

@@ -100,6 +100,21 @@ def test_a_model_sees_this_period_and_the_one_before(year: pl.DataFrame, model: 
     assert [entry["id"] for entry in (*second["before"], *second["now"])] == [1, 2, 3]
 
 
+def test_turns_are_split_for_topics_only_where_topics_are_missing(
+    talk: Make, model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split: list[str] = []
+    monkeypatch.setattr("memlab.summaries.writing.sentences", lambda text: split.append(text) or [text])
+    known = talk(("s", "2026-03-04T10:00", GARDEN), scope="a")
+    assert rollup(known, service=model()).height == 3
+    assert split == []
+    summaries = summarize(known, service=model())
+    rollup(pl.concat([known, talk(("s", "2026-03-04T10:00", PIANO), scope="b")]), summaries=summaries)
+    # The session of b; then weeks and months of both, which no model wrote.
+    said = {line.partition(": ")[2]: n for lines, n in ((GARDEN, 2), (PIANO, 3)) for line in lines}
+    assert {text: split.count(text) for text in split} == said
+
+
 def test_what_is_carried_on_stands_on_both_and_sentences_on_the_period(year: pl.DataFrame, model: Any) -> None:
     def told(value: dict[str, Any]) -> dict[str, Any]:
         if "carried_on" not in value:
