@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import warnings
-from collections.abc import Sequence
 from dataclasses import replace
 
 import polars as pl
 from pydantic import BaseModel
 
-from memlab import llm
 from memlab.errors import at_least
 from memlab.language.analysis import english
 from memlab.language.parts import question_parts
@@ -20,7 +16,7 @@ from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import depth as depth_of
 from memlab.retrieve.ranking import of_turns
-from memlab.retrieve.subqueries import ask, joined
+from memlab.retrieve.subqueries import ask, joined, written
 
 # Of what a language model writes: more parts than these are not parts of one question.
 MOST = 8
@@ -141,19 +137,10 @@ class Split(BaseModel, extra="forbid"):
     questions: list[str]
 
 
-def requests(questions: Sequence[str]) -> list[llm.Request]:
-    """Write what a model is asked for each question; its answers are :class:`Split`."""
-    return [
-        llm.Request("decompose", 1, (text,), json.dumps({"question": text}, ensure_ascii=False), Split, _TASK)
-        for text in questions
-    ]
-
-
 def _written(queries: pl.DataFrame, service: str) -> pl.DataFrame:
     """Let a language model split questions; one that it gives no answer to is asked as it is."""
-    answers = llm.ask(requests(queries["text"].to_list()), service)
-    if line := llm.unanswered(answers, "decompositions"):
-        warnings.warn(line, stacklevel=3)
-    split = [[] if answer.value is None else answer.value.questions[:MOST] for answer in answers]
+    questions = queries.select(question="text")
+    values = written(questions, service, task="decompose", shape=Split, system=_TASK, what="decompositions")
+    split = [[] if value is None else value.questions[:MOST] for value in values]
     texts = pl.Series("text", split, dtype=pl.List(pl.String))
     return queries.select("query_id", texts).explode("text").filter(pl.col("text") != "")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -18,7 +16,7 @@ from memlab.retrieve.arrays import units
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.fusion import combsum
 from memlab.retrieve.ranking import of_turns
-from memlab.retrieve.subqueries import ask, by_vectors, joined, one_of_each
+from memlab.retrieve.subqueries import ask, by_vectors, joined, one_of_each, written
 
 KINDS = ("lex", "vec", "hyde")
 SEARCHES = {"lex": "bm25", "vec": "dense"}
@@ -85,40 +83,32 @@ def expand(
     if {"vec", "hyde"} & set(kinds) and bench.encoder is None:
         raise DataError("expansions of kind vec and hyde are embedded: make the bench with an encoder, or use 'lex'")
     asked = bench.queries.join(run.frame.select("query_id").unique(), on="query_id", how="semi")
-    written = _written(asked, service)
+    expansions = _written(asked, service)
     lists = [
-        _hypothetical(bench, written, k)
+        _hypothetical(bench, expansions, k)
         if kind == "hyde"
-        else ask(bench, written.select("query_id", text=kind), retriever=SEARCHES[kind], k=k).drop("part")
+        else ask(bench, expansions.select("query_id", text=kind), retriever=SEARCHES[kind], k=k).drop("part")
         for kind in kinds
     ]
     return joined(run, bench, pl.concat(lists), weight=weight, guard=guard, k=k)
 
 
-def requests(questions: Sequence[str]) -> list[llm.Request]:
-    """Write what a model is asked for each question; its answers are :class:`Expansion`."""
-    return [
-        llm.Request("expand", 1, (text,), json.dumps({"question": text}, ensure_ascii=False), Expansion, INSTRUCTION)
-        for text in questions
-    ]
-
-
 def _written(asked: pl.DataFrame, service: str) -> pl.DataFrame:
     """Ask the model: ``query_id``, ``lex``, ``vec``, ``hyde`` of the questions that it answers."""
-    answers = llm.ask(requests(asked["text"].to_list()), service)
-    if line := llm.unanswered(answers, "expansions"):
-        warnings.warn(line, stacklevel=3)
-    both = zip(asked["query_id"], answers, strict=True)
-    rows = [{"query_id": query, **answer.value.model_dump()} for query, answer in both if answer.value is not None]
+    questions = asked.select(question="text")
+    values = written(questions, service, task="expand", shape=Expansion, system=INSTRUCTION, what="expansions")
+    both = zip(asked["query_id"], values, strict=True)
+    rows = [{"query_id": query, **value.model_dump()} for query, value in both if value is not None]
     return pl.DataFrame(rows, schema=dict.fromkeys(("query_id", *KINDS), pl.String()))
 
 
-def _hypothetical(bench: Bench, written: pl.DataFrame, k: int) -> pl.DataFrame:
+def _hypothetical(bench: Bench, expansions: pl.DataFrame, k: int) -> pl.DataFrame:
     """Search by the mean of a question's vector and that of its hypothetical turn, which is embedded as a document."""
-    embedded = bench.embedder().encode(written["hyde"].to_list(), kind="document", progress=False)
+    embedded = bench.embedder().encode(expansions["hyde"].to_list(), kind="document", progress=False)
     vectors = bench.query_vectors.copy()
-    vectors[bench.asked(written.select("query_id"), "row")["row"].to_numpy()] += embedded
-    return by_vectors(bench, units(vectors), k=k).frame.join(written, on="query_id", how="semi", maintain_order="left")
+    vectors[bench.asked(expansions.select("query_id"), "row")["row"].to_numpy()] += embedded
+    hits = by_vectors(bench, units(vectors), k=k).frame
+    return hits.join(expansions, on="query_id", how="semi", maintain_order="left")
 
 
 def weakness(run: Run, bench: Bench, *, depth: int = 3) -> pl.DataFrame:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import warnings
 from dataclasses import replace
 
 import polars as pl
 from pydantic import BaseModel
 
-from memlab import llm
 from memlab.errors import at_least
 from memlab.language.analysis import tokenize
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import depth, of_turns
-from memlab.retrieve.subqueries import ask, joined, texts_of
+from memlab.retrieve.subqueries import ask, joined, texts_of, written
 
 # A name leads to other turns more surely than a word as rare.
 NAME = 1.5
@@ -157,14 +154,7 @@ def _written(run: Run, bench: Bench, reads: int, service: str, asked: pl.DataFra
     read = texts_of(run, bench, reads).group_by("query_id", maintain_order=True).agg(turns="text")
     past = asked.group_by("query_id", maintain_order=True).agg(pl.col("text").first(), searched=pl.col("text").slice(1))
     shown = read.join(past, on="query_id", maintain_order="left")
-    requests = [_request(*row) for row in shown.select("text", "searched", "turns").iter_rows()]
-    answers = llm.ask(requests, service)
-    if line := llm.unanswered(answers, "follow-ups"):
-        warnings.warn(line, stacklevel=3)
-    text = pl.Series("text", ["" if a.value is None else a.value.query.strip() for a in answers], dtype=pl.String)
+    questions = shown.select(pl.col("text").alias("question"), "searched", "turns")
+    values = written(questions, service, task="hop", shape=Hop, system=_TASK, what="follow-ups")
+    text = pl.Series("text", ["" if value is None else value.query.strip() for value in values], dtype=pl.String)
     return shown.select("query_id", text).filter(pl.col("text") != "")
-
-
-def _request(question: str, searched: list[str], turns: list[str]) -> llm.Request:
-    prompt = json.dumps({"question": question, "searched": searched, "turns": turns}, ensure_ascii=False)
-    return llm.Request("hop", 1, (question, *searched, *turns), prompt, Hop, _TASK)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
+from pydantic import BaseModel
 
+from memlab import llm
 from memlab.errors import DataError, at_least
 from memlab.records import Run
 from memlab.retrieve.arrays import cosines
@@ -48,6 +53,30 @@ def ask(bench: Bench, asked: pl.DataFrame, *, retriever: str = "hybrid", k: int 
         .join(parts.select("part", "query_id"), on="part", how="left", maintain_order="left")
         .select("query_id", "part", "doc_id", "rank", "score")
     )
+
+
+def written(
+    asked: pl.DataFrame, service: str, *, task: str, shape: type[BaseModel], system: str, what: str
+) -> list[Any]:
+    """Let a language model write something for each question, and warn where it does not answer.
+
+    :param asked: a row a question: what the model reads, by name, each a text or a list of texts.
+    :param task: of the request, as ``shape`` and ``system``; see :class:`memlab.llm.Request`.
+    :param what: is written, in the plural.
+    :returns: for each row an instance of ``shape``, or ``None``.
+    """
+    requests = [
+        llm.Request(task, 1, tuple(_texts(row)), json.dumps(row, ensure_ascii=False), shape, system)
+        for row in asked.iter_rows(named=True)
+    ]
+    answers = llm.ask(requests, service)
+    if line := llm.unanswered(answers, what):
+        warnings.warn(line, stacklevel=4)
+    return [answer.value for answer in answers]
+
+
+def _texts(row: Mapping[str, Any]) -> list[str]:
+    return [text for value in row.values() for text in ([value] if isinstance(value, str) else value)]
 
 
 def by_vectors(bench: Bench, vectors: np.ndarray, *, k: int = 200) -> Run:
