@@ -14,7 +14,6 @@ from __future__ import annotations
 import inspect
 import json
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -35,6 +34,7 @@ from memlab.datasets import (
     realtalk,
     retrieval,
 )
+from memlab.datasets._json import TOKEN
 from memlab.datasets._read import QUARANTINE, Source, batches, matching
 from memlab.datasets.corrections import corrected
 from memlab.datasets.longmemeval import pool, pooled_batches
@@ -88,8 +88,6 @@ _KEYS = {
 }
 _FOLDERS = {"retrieval": retrieval.QUERIES, "beam": beam.FILES, "realtalk": realtalk.FILES}
 _FOLDERS |= {"membench": membench.FILES, "convomem": convomem.FILES}
-# A string that the piece cuts is taken to its end: looked for again from each of its quotes, it takes minutes.
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(\s*:)?|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
 def detect(path: str | Path) -> str:
@@ -147,7 +145,7 @@ def _folder_format(source: Source) -> str:
 def _first_keys(text: str) -> set[str]:
     """Give the keys of the first object in a piece of JSON, as far as the piece goes."""
     depth, floor, keys = 0, 1 + text.lstrip().startswith("["), set()
-    for token in _TOKEN.finditer(text):
+    for token in TOKEN.finditer(text):
         if token[0] in "[{":
             depth += 1
         elif token[0] in "]}":
@@ -262,6 +260,8 @@ def stream(
     """
     if on_error not in ("raise", "quarantine"):
         raise DataError(f'on_error is {on_error!r}, expected "raise" or "quarantine"')
+    if date_order not in (None, *importers.whatsapp.ORDERS):
+        raise DataError(f"date_order is {date_order!r}, expected one of {', '.join(importers.whatsapp.ORDERS)}")
     if batch_turns < 1:
         raise DataError(f"batch_turns is {batch_turns}, expected at least 1")
     code = None if language is None else check_language(language)

@@ -95,25 +95,25 @@ def test_a_seed_that_is_noise_brings_nothing(random_run: Make) -> None:
 
 @pytest.fixture
 def agglomerative() -> Iterator[None]:
-    @memlab.clusterer
+    @memlab.clusterer(name="by_hand")
     def agglomerative(vectors: np.ndarray, *, n_clusters: int = 5) -> np.ndarray:
         from sklearn.cluster import AgglomerativeClustering
 
         return AgglomerativeClustering(n_clusters).fit_predict(vectors)
 
     yield
-    del memlab.clusterers["agglomerative"]
+    del memlab.clusterers["by_hand"]
 
 
 @pytest.mark.usefixtures("agglomerative")
 def test_a_clusterer_of_ones_own_works_in_every_stage_and_names_itself(random_run: Make) -> None:
     run, bench = random_run(40, 1)
     clear, before = grouped(run, bench, np.arange(40) % 4)
-    got = by_cluster(run, clear, clustering="agglomerative", n_clusters=4).frame["doc_id"]
+    got = by_cluster(run, clear, clustering="by_hand", n_clusters=4).frame["doc_id"]
     assert got.to_list() == run.frame["doc_id"].gather(taken_in_turn(before)).to_list()
-    assert expand_cluster(run.top(1), clear, clustering="agglomerative", cluster_size=10).frame.height == 10
-    text = "dense | expand_cluster(clustering='agglomerative')"
-    assert set(memlab.pipeline(text).reads()["stages"]) == {"clustering='agglomerative'"}
+    assert expand_cluster(run.top(1), clear, clustering="by_hand", cluster_size=10).frame.height == 10
+    text = "dense | expand_cluster(clustering='by_hand')"
+    assert set(memlab.pipeline(text).reads()["stages"]) == {"clustering='by_hand'"}
 
 
 def test_what_cannot_be_clustered(random_run: Make) -> None:
