@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.language.questions import FORMS, aggregation, question_form
-from memlab.language.shapes import OF_ASSISTANT, ORDER, SUMMARY
+from memlab.language.questions import OF_ASSISTANT, ORDER, SUMMARY
 
 EXAMPLES = [
     ("How many different doctors did I visit?", "how many", True),
