@@ -54,7 +54,10 @@ TURN_SHAPES = {
 """Patterns that the learned reranker counts in a turn."""
 
 QUESTION_SHAPES = {
-    **{f"asks_{word}": rf"(?i)^\W*(?:[^?]*, )?{word}\b" for word in "what which who where when why how".split()},
+    **{
+        f"asks_{word}": rf"(?i)^\W*(?:[^?]*, )?{word}\b"
+        for word in ("what", "which", "who", "where", "when", "why", "how")
+    },
     "asks_how_many": r"(?i)\bhow (?:many|much|often)\b",
     "asks_yes_no": r"(?i)^\W*(?:do|does|did|is|are|was|were|has|have|had|can|could|will|would)\b",
     "asks_time": r"(?i)\b(?:when|how long|(?:what|which) (?:date|day|month|year|time))\b",

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.language.calendar import days, month, says, stepped
-from memlab.language.dates import dated, dates
+from memlab.language.dates import dates
 
 PHRASES = [line.split("\t") for line in (Path(__file__).parent / "dates.tsv").read_text().splitlines()]
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab.language.questions import FORMS, aggregation, question_form
-from memlab.language.questions import OF_ASSISTANT, ORDER, SUMMARY
+from memlab.language.questions import FORMS, OF_ASSISTANT, ORDER, SUMMARY, aggregation, question_form
 
 EXAMPLES = [
     ("How many different doctors did I visit?", "how many", True),
