@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import groupby, takewhile
 
 import polars as pl
 
-from memlab.language.words import ARTICLES, AUXILIARIES, DEMONSTRATIVES, POSSESSIVES, QUESTION_WORDS, wordset
+from memlab.language.words import ARTICLES, AUXILIARIES, DEMONSTRATIVES, POSSESSIVES, QUESTION_WORDS, lists, wordset
 
 _QUOTED = r"(?<!\w)(?:'.+?'|\".+?\"|“.+?”|‘.+?’)(?!\w)"
 _TOKEN = re.compile(
@@ -18,14 +18,7 @@ _TOKEN = re.compile(
 _Tokens = list[re.Match[str]]
 _DETERMINERS = ARTICLES | POSSESSIVES | {"some", "any"}
 # What no list of nouns, names or verbs goes across.
-_BOUNDARIES = (
-    AUXILIARIES
-    | QUESTION_WORDS
-    | DEMONSTRATIVES
-    | wordset("i you he she it we they there not per both each many much all together combined total")
-    | wordset("of in on at for from to with by about since until during after before into over under between among")
-    | wordset("through around out up as if first second third last")
-)
+_BOUNDARIES = AUXILIARIES | QUESTION_WORDS | DEMONSTRATIVES | wordset(lists()["boundaries"])
 _GATHERING = re.compile(r"\s*\b(?:both|in common|together|combined|in total)\b", re.I)
 _BETWEEN = re.compile(r"^(.*\bbetween) (.+?),? and (.+)$", re.I)
 _CHOICE = re.compile(r"^(.*\b(?:what|which|who|where|when|how)\b[^,:]*)(?:: *(.+)|, *([^,]+? or [^,]+))$", re.I)
@@ -87,15 +80,9 @@ def _runs(asked: str) -> Iterator[tuple[_Tokens, str]]:
 
 def _coordinated(asked: str, run: _Tokens, after: str) -> list[str]:
     """Ask once for each member of "a, b and c": the text with that member in place of the list."""
-    members, joins = [_Tokens()], set[str | None]()
-    for token in run:
-        if token.lastgroup in ("and", "comma"):
-            members.append([])
-            joins.add(token.lastgroup)
-        else:
-            members[-1].append(token)
-    members = [member for member in members if member]
-    if len(members) < 2 or "and" not in joins:
+    listed = groupby(run, lambda token: token.lastgroup in ("and", "comma"))
+    members = [list(tokens) for joins, tokens in listed if not joins]
+    if len(members) < 2 or not any(token.lastgroup == "and" for token in run):
         return []
     members[0], members[-1], named = _trimmed(members[0], members[-1])
     first, last = members[0][0].start(), members[-1][-1].end()
