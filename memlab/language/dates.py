@@ -12,13 +12,14 @@ from memlab.language.numbers import numbers
 from memlab.language.tokens import without
 from memlab.language.words import AUXILIARIES, CONJUNCTIONS, MONTHS, PREPOSITIONS, PRONOUNS, WEEKDAYS
 
-# Groups are year, month and day; the numbers of a slashed date may stand the other way round.
+# Groups are year, month and day; ``sure`` is the ending or the word of an ordinal: with it "may" is no verb.
 _MONTH = rf"(?P<month>{MONTH_NAME})\b(?:\.(?= ?[\d,]))?"
 _DAY = r"(?:(?P<day>\d{1,2})(?P<sure>st|nd|rd|th)?|(?P<sure>(?!august)[a-z-]+(?<=st|nd|rd|th)))\b(?!:|\.\d|,\d{3}\b)"
 _YEAR = r"(?:(?:,? of|,)? *(?P<year>[12]\d{3})\b(?!:)|,? ?['’](?P<year>\d\d)\b)"
 _WEEKDAY = r"(?P<weekday>mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\b"
 _ON = rf"(?:{_WEEKDAY}[,.]? (?:the )?)?"
 _NO_DAY = r"(?<!\d(?:st|nd|rd|th)?(?: of)? )"  # "30 February 2023" is no month either
+# 2023-05-07 (Sun), 7.5.2023, 5/7/2023, 2023-05, Sunday the 7th of May 2023, May 7, May '23
 _CALENDAR = (
     r"(?<![\d/.-])(?P<year>[12]\d{3})([-/.])(?P<month>\d\d?)\2(?P<day>\d\d?)(?![\d/-])(?: ?\((?-i:[A-Z][a-z]{2})\))?",
     r"(?<![\d/.-])(?P<day>\d\d?)\.(?P<month>\d\d?)\.(?P<year>[12]\d{3})(?![\d/-])",
@@ -30,9 +31,10 @@ _CALENDAR = (
 )
 _UNIT = r"(?P<unit>day|week|weekend|month|year)"
 _COUNTED = (
-    r"(?<!\b(?:half|or|to|than|over|under|every|each|-|–)[ -]?|\d-)\b"
+    r"(?<!\b(?:half|or|to|than|over|under|every|each|-|–)[ -]?|\d[-.,])\b"
     rf"(?P<n>\d+|an?|(?:a )?couple(?: of)?|(?:[a-z]+-)?[a-z]+)[ -]{_UNIT}"
 )
+# "the day before yesterday", "last week" or "next Friday", "two weeks ago"
 _RELATIVE = (
     r"\bthe day before yesterday\b|\bthe day after tomorrow\b|(?<!before )\b(?:yesterday|last night)\b(?! of\b)|"
     r"(?<!after )\btomorrow\b|\b(?:today|tonight|this (?:morning|afternoon|evening))\b",
@@ -40,6 +42,7 @@ _RELATIVE = (
     rf"(?P<way>last|this past|this coming|coming|next) (?:{_WEEKDAY}(?! of\b)|{_MONTH}))",
     rf"(?<!\b(?:day|week|month|year)s? and ){_COUNTED}s? (?P<way>ago|from (?:now|today))\b",
 )
+# "two days before" or "the week of", before a date
 _ANCHOR = regex.compile(
     rf"(?:{_COUNTED}s|\b(?:the )?(?:{_UNIT}|{_WEEKDAY})) (?P<way>before|after) (?:the )?$|"
     r"\b(?:the )?(?P<unit>week|weekend) (?P<way>of) (?:the )?$",
@@ -148,9 +151,10 @@ def _calendar(match: Any, _: date | None) -> Date | None:
     name, sure, digits = parts["month"], parts.get("sure"), parts["year"] or "0"
     year = int(digits) + (0 if len(digits) != 2 else 2000 if int(digits) < 70 else 1900)
     n, day = int(name) if name.isdigit() else month(name), int(parts.get("day") or 0)
-    if "day" in parts and not day and sure:
-        ordinals = [number.value for number in numbers(sure, ordinals=True) if number.text == sure]
-        day = int(sum(ordinals)) or 99
+    if sure and not parts["day"]:
+        day = next((int(number.value) for number in numbers(sure, ordinals=True) if number.text == sure), 0)
+        if not day:
+            return None
     if n > len(MONTHS) and "." not in match[0]:
         n, day = day, n
     if name.lower() in ("may", "march") and not (year or sure) and not _is_month(match):
