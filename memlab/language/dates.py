@@ -14,7 +14,8 @@ from memlab.language.words import AUXILIARIES, CONJUNCTIONS, MONTHS, PREPOSITION
 
 # Groups are year, month and day; ``sure`` is the ending or the word of an ordinal: with it "may" is no verb.
 _MONTH = rf"(?P<month>{MONTH_NAME})\b(?:\.(?= ?[\d,]))?"
-_DAY = r"(?:(?P<day>\d{1,2})(?P<sure>st|nd|rd|th)?|(?P<sure>(?!august)[a-z-]+(?<=st|nd|rd|th)))\b(?!:|\.\d|,\d{3}\b)"
+_ORDINAL = r"(?!(?:and|august|last)\b)[a-z-]+(?<=st|nd|rd|th)"
+_DAY = rf"(?:(?P<day>\d{{1,2}})(?P<sure>st|nd|rd|th)?|(?P<sure>{_ORDINAL}))\b(?!:|\.\d|,\d{{3}}\b)"
 _YEAR = r"(?:(?:,? of|,)? *(?P<year>[12]\d{3})\b(?!:)|,? ?['’](?P<year>\d\d)\b)"
 _WEEKDAY = r"(?P<weekday>mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\b"
 _ON = rf"(?:{_WEEKDAY}[,.]? (?:the )?)?"
