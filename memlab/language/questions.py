@@ -87,7 +87,6 @@ _FORMS: tuple[tuple[str, str], ...] = (
         r"(?:all|each|every|(?:the )?(?:different|order|various|two|three|four|five|six|seven|eight|nine|ten)|some)\b"
         rf"|(?:what|which) (?:{_KIND} )?{_PLURAL}|(?:what|which) (?:[a-z]+ )?(?:kinds|types|sorts) of\b",
     ),
-    ("which", rf"which {_KIND}\b"),
     (
         "advice",
         r"(?:can|could|would|will) you (?:please )?(?:suggest|recommend|help|give|advise|share|offer)\b"
