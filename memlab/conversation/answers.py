@@ -12,7 +12,8 @@ import polars as pl
 from memlab.conversation.tokens import counted
 from memlab.errors import DataError
 from memlab.language.calendar import MONTH_NAME, says
-from memlab.language.mentions import mentions
+from memlab.language.dates import dates
+from memlab.language.numbers import numbers
 from memlab.language.tokens import plain, stem, without, words
 from memlab.language.words import NUMBERS, STOP_WORDS
 
@@ -84,13 +85,16 @@ def read(text: str) -> Content:
     ['1250', '2']
     """
     text = _GLUED.sub(" ", plain(text))
-    values = [mention for mention in mentions(text) if mention.value[:1].isdigit()]
-    # A year alone is stated by every date of it, and by the bare number.
-    dates = {mention.value for mention in values if mention.kind == "date" and len(mention.value) != _YEAR}
-    numbers = {mention.value for mention in values if mention.kind == "number" or len(mention.value) == _YEAR}
-    rest = (word for word in words(without(text, values)) if word not in STOP_WORDS and word not in NUMBERS)
-    stems = stem([word for word in rest if len(word) > 1 or word.isdigit()])
-    return Content(frozenset(numbers), frozenset(dates), frozenset(stems) - _UNITS, text.casefold())
+    days = dates(text)
+    amounts = numbers(without(text, days), ordinals=True)
+    # A year alone is stated by every date of it, and by the bare number; a weekday is a word.
+    days = [day for day in days if day.value[0].isdigit()]
+    years = {day.value for day in days if len(day.value) == _YEAR}
+    values = years.union(f"{number.value:.12g}" for number in amounts)
+    rest = words(without(without(text, days), amounts))
+    content = (word for word in rest if word not in STOP_WORDS and word not in NUMBERS)
+    stems = frozenset(stem(word for word in content if len(word) > 1 or word.isdigit()))
+    return Content(frozenset(values), frozenset(day.value for day in days) - years, stems - _UNITS, text.casefold())
 
 
 @lru_cache(maxsize=50_000)

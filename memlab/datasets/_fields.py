@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from memlab.language import calendar
+from memlab.language.calendar import month as month_number
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -252,7 +252,7 @@ def _moment(
         if not 1 <= hours <= 12:
             raise ValueError(hour)
         hours = hours % 12 + 12 * (half.lower() == "p")
-    number = int(month) if month.isdecimal() else calendar.month(month) or 0
+    number = int(month) if month.isdecimal() else month_number(month)
     return datetime(int(year), number, int(day), hours, int(minute), int(second), tzinfo=UTC)
 
 

@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from memlab.errors import DataError
-from memlab.language.manner import MANNERS, OWNED, bases, ending, manner, told
+from memlab.evaluate.polarity import POLARITIES, ending, polarity
+from memlab.language.lemmas import bases, told
 from memlab.language.tokens import plain
-from memlab.language.words import FIRST_PERSON
+from memlab.language.words import ARTICLES, DEMONSTRATIVES, FIRST_PERSON, POSSESSIVES
 
 SUFFIX = ".gold.jsonl"
 TOGETHER = "sample.jsonl"
 """The chats of a folder in one file, where a sheet has no chat of its name beside it: ``data/sample``."""
+_OWNED = ARTICLES | POSSESSIVES | DEMONSTRATIVES
 _FREE = frozenset(bases("new old current first own real actual name now"))
 _NAMING = frozenset(bases("have be name named call called"))
 _READ_AS: Mapping[str, frozenset[str]] = {
@@ -142,7 +144,7 @@ def _sheet(file: Path) -> Sheet:
             raise DataError(
                 f"{file}, line {n}: {error} is missing, or is not among the people; see its README"
             ) from None
-        if entry.mode not in MANNERS or since not in times or (until or since) not in times:
+        if entry.mode not in POLARITIES or since not in times or (until or since) not in times:
             raise DataError(f"{file}, line {n}: mode {entry.mode!r} or message {since!r}, {until!r} is not there")
         entries.append(entry)
     dates = [datetime.combine(datetime.fromisoformat(day), time.max, UTC) for day in head["dates"]]
@@ -198,7 +200,7 @@ def agrees(fact: Mapping[str, Any], entry: Entry) -> bool:
 
 def meant(fact: Mapping[str, Any], entry: Entry) -> str:
     """Say how a fact is meant, where an entry's relation is asked."""
-    return manner(str(fact["predicate"]), str(fact["object"]), relation=entry.relation)
+    return polarity(str(fact["predicate"]), str(fact["object"]), relation=entry.relation)
 
 
 def occurs(text: str, value: str) -> bool:
@@ -241,7 +243,7 @@ def _subjects(fact: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Give the words of a fact's subject, then those without each owner; "I", "my", "the user" are who speaks."""
     text, speaker = plain(str(fact["subject"])), fact.get("speaker") or "user"
     words = [speaker if word.lower() in FIRST_PERSON | {"user"} else word for word in text.split()]
-    words = [word for word in words if word.lower() not in OWNED]
+    words = [word for word in words if word.lower() not in _OWNED]
     starts = [0, *(n for n, word in enumerate(words, 1) if word.endswith("'s") and n < len(words))]
     return [bases(" ".join(words[start:])) for start in starts]
 

@@ -15,8 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from memlab.knowledge import patterns
 from memlab.knowledge.making import make
 from memlab.knowledge.supersession import active, resolve
-from memlab.language.manner import bases, told
-from memlab.language.verbs import infinitive, third
+from memlab.language.lemmas import bases, infinitive, third, told
 from memlab.llm import Request, Service, ask
 from memlab.records import Entity, Fact, frame
 

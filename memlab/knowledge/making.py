@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from memlab.language.manner import bases
+from memlab.language.lemmas import bases
 from memlab.language.sentences import sentences
 from memlab.records import Fact
 

@@ -7,9 +7,9 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from memlab.language.dates import dates
+from memlab.language.lemmas import forms
 from memlab.language.numbers import numbers
 from memlab.language.tokens import plain, stem
-from memlab.language.verbs import forms
 from memlab.language.words import ARTICLES, BE, FINITE_AUXILIARIES, MONTHS, POSSESSIVES, WEEKDAYS, wordset
 
 IS, NOT, PLAN = "is", "not", "plan"

@@ -3,14 +3,14 @@
 Text comes in; words, spans and values go out. Most of it is for English; ``analysis`` and ``phrases`` read every
 language that Snowball stems.
 
-- ``words``: closed classes of English words, and the lists that are kept as data; ``verbs``: verbs and their forms.
+- ``words``: closed classes of English words, and the lists that are kept as data.
 - ``tokens``: the tokeniser with offsets, the form in which words are compared, and the stemmer.
-- ``sentences``: the sentence splitter with offsets.
 - ``analysis``: words as retrieval reads them: tokens, stems, stop words.
+- ``sentences``: the sentence splitter with offsets.
+- ``numbers``, ``dates``: their values, also of relative dates ("last Friday", seen from a day).
+- ``calendar``: dates as values: what they span, and whether one states another.
+- ``lemmas``: verbs and their forms, and the words by which two wordings are compared.
 - ``phrases``: what a text could be about: noun phrases and content words.
-- ``numbers``, ``dates``: their values, also of dates that are only meant ("last Friday", seen from a day).
-- ``calendar``: what such dates span and whether one states another; ``mentions``: values of a text in one list.
-- ``manner``: the polarity of a statement, and the words by which two wordings are compared.
-- ``questions``: the form of a question, and whether it is an aggregation; ``shapes``: patterns of turns and questions.
+- ``questions``: the form of a question, whether it is an aggregation, and patterns of turns and questions.
 - ``parts``: the things that a question joins, compares or lists, each as a question of its own.
 """

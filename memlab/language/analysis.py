@@ -15,16 +15,13 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.language.tokens import stemmer
+from memlab.language import tokens
 from memlab.language.words import FUNCTION_WORDS, lists
 
 _log = logging.getLogger("memlab")
 
-# Longer lists hold words with a meaning.
-_LONGEST_LIST = 500
-
-TOKEN = r"\w{2,}"
-"""What counts as a word; in Rust's syntax, whose ``\\w`` holds the vowel signs of Hindi or Tamil too."""
+_WORD = r"\w{2,}"  # in Rust's syntax, whose \w holds the vowel signs of Hindi or Tamil too
+_LONGEST_LIST = 500  # longer lists of stop words hold words with a meaning
 
 LANGUAGES: Mapping[str, str] = {
     "ar": "Arabic", "hy": "Armenian", "eu": "Basque", "ca": "Catalan", "cs": "Czech", "da": "Danish", "nl": "Dutch",
@@ -41,10 +38,6 @@ def check_language(language: str) -> str:
     """Give the code of a language back if it is known.
 
     :raises DataError: for another, with the codes that are known.
-
-    >>> from memlab.language.analysis import check_language
-    >>> check_language("no")
-    'no'
     """
     if language not in LANGUAGES:
         known = ", ".join(f"{code} ({name})" for code, name in LANGUAGES.items())
@@ -56,11 +49,7 @@ def check_language(language: str) -> str:
 def english(language: str, rules: str) -> bool:
     """Say whether rules that know English alone can be used; that they cannot is logged, once for each.
 
-    :param rules: what they do, as the subject of a sentence.
-
-    >>> from memlab.language.analysis import english
-    >>> english("en", "the splitting of questions")
-    True
+    :param rules: what they do, as the subject of a sentence: "the splitting of questions".
     """
     if language != "en":
         name = LANGUAGES.get(language, language)
@@ -82,23 +71,23 @@ def tokenize(texts: Sequence[str], *, language: str = "en", stem: bool = True) -
     >>> tokenize(["Wie viele Ärzte habe ich besucht?"], language="de")
     [['viel', 'arzt', 'besucht']]
     """
-    split = pl.col("word").str.to_lowercase().str.extract_all(TOKEN)
+    split = pl.col("word").str.to_lowercase().str.extract_all(_WORD)
     flat = (
         pl.LazyFrame({"word": texts}, schema={"word": pl.String})
         .select(text=pl.int_range(pl.len()), word=split)
         .explode("word")
-        .filter(pl.col("word").is_not_null() & ~pl.col("word").is_in(_dropped(language)))
+        .filter(pl.col("word").is_not_null() & ~pl.col("word").is_in(_stop_series(language)))
         .collect()
     )
     words = flat["word"].to_list()
     if stem:
-        words = stemmer(language).stemWords(words)
+        words = tokens.stem(words, language)
     ends = np.searchsorted(flat["text"].to_numpy(), np.arange(len(texts) + 1)).tolist()
     return [words[start:end] for start, end in pairwise(ends)]
 
 
 @lru_cache(maxsize=len(LANGUAGES))
-def _dropped(language: str) -> pl.Series:
+def _stop_series(language: str) -> pl.Series:
     return pl.Series(sorted(stop_words(language)), dtype=pl.String).implode()
 
 

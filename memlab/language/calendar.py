@@ -1,7 +1,7 @@
-"""Days of the calendar: months and weekdays by name, dates as values, and steps from day to day.
+"""Dates as values, which are as precise as they are known: months by name, steps from a day, and what a date spans.
 
-A date is a text, as precise as it is known: a day ``2023-05-07``, a month ``2023-05``, a year ``2023``, a week
-``2023-W18`` (ISO 8601), a weekend ``2023-05-06/2023-05-07``; without a year ``05-07`` and ``05``; a weekday ``sun``.
+A value is a day ``2023-05-07``, a month ``2023-05``, a year ``2023``, a week ``2023-W18`` (ISO 8601) or a weekend
+``2023-05-06/2023-05-07``; without a year ``05-07`` and ``05``; or a weekday ``sun``.
 """
 
 from __future__ import annotations
@@ -19,28 +19,15 @@ MONTH_NAME = (
 """A pattern of the names of months and their abbreviations."""
 
 
-def month(name: str) -> int | None:
-    """Give the number of a month by its name or abbreviation, in any case.
-
-    >>> from memlab.language.calendar import month
-    >>> month("Sept."), month("May"), month("Mayo")
-    (9, 5, None)
-    """
-    word = name.lower().removesuffix(".")
-    if not re.fullmatch(MONTH_NAME, word):
-        return None
-    return next(n for n, full in enumerate(MONTHS, 1) if full.startswith(word[:3]))
-
-
 def written(day: date) -> str:
-    """Write a day in full.
-
-    >>> from datetime import date
-    >>> from memlab.language.calendar import written
-    >>> written(date(2023, 5, 7))
-    '7 May 2023'
-    """
+    """Write a day in full: ``7 May 2023``."""
     return f"{day.day} {MONTHS[day.month - 1].title()} {day.year}"
+
+
+def month(name: str) -> int:
+    """Give the number of a month by its name or abbreviation, in any case; 0 for another word."""
+    known = re.fullmatch(MONTH_NAME, name.removesuffix("."), re.I)
+    return [full[:3] for full in MONTHS].index(name[:3].lower()) + 1 if known else 0
 
 
 def stepped(now: date, n: int, unit: str) -> str:
@@ -70,7 +57,26 @@ def stepped(now: date, n: int, unit: str) -> str:
     return f"{date(now.year + n, 1, 1):%Y}"
 
 
-def says(read: str, wanted: str) -> bool:
+def days(value: str) -> tuple[date, date] | None:
+    """Give the first and the last day of a date; ``None`` for one without a year.
+
+    >>> from memlab.language.calendar import days
+    >>> [str(day) for day in days("2023-05")]
+    ['2023-05-01', '2023-05-31']
+    """
+    if not value[:4].isdigit() or len(value) < 4:
+        return None
+    if "W" in value:
+        return date.fromisoformat(f"{value}-1"), date.fromisoformat(f"{value}-7")
+    first, _, last = value.partition("/")
+    if len(first) == len("2023-05-07"):
+        return date.fromisoformat(first), date.fromisoformat(last or first)
+    year, *rest = map(int, value.split("-"))
+    start, end = rest * 2 or (1, len(MONTHS))
+    return date(year, start, 1), date(year, end, monthrange(year, end)[1])
+
+
+def says(stated: str, wanted: str) -> bool:
     """Say whether a date states another: it may be more precise, and may leave out the year of a day.
 
     >>> from memlab.language.calendar import says
@@ -79,38 +85,14 @@ def says(read: str, wanted: str) -> bool:
     >>> says("2023-05-07", "2023-W18"), says("2023-05-07", "05"), says("2023-05-07", "sun")
     (True, True, True)
     """
-    if read == wanted:
-        return True
-    outer, inner = days(wanted), days(read)
-    if outer and inner:
+    inner, outer = days(stated), days(wanted)
+    if inner and outer:
         return outer[0] <= inner[0] and inner[1] <= outer[1]
     if outer:
-        return outer[0] == outer[1] and read == f"{outer[0]:%m-%d}"
+        return outer[0] == outer[1] and stated == f"{outer[0]:%m-%d}"
     if inner is None:
-        return read.startswith(f"{wanted}-")
+        return stated == wanted or stated.startswith(f"{wanted}-")
     first, last = inner
     if first == last and wanted in (f"{first:%m-%d}", WEEKDAYS[first.weekday()][:3]):
         return True
-    return last - first < timedelta(31) and wanted == f"{first:%m}" == f"{last:%m}"
-
-
-def days(value: str) -> tuple[date, date] | None:
-    """Give the first and the last day of a date; ``None`` for one without a year.
-
-    >>> from memlab.language.calendar import days
-    >>> [str(day) for day in days("2023-05")]
-    ['2023-05-01', '2023-05-31']
-    """
-    if "/" in value:
-        first, last = map(date.fromisoformat, value.split("/"))
-        return first, last
-    year, _, rest = value.partition("-")
-    if len(year) < 4:
-        return None
-    if rest.startswith("W"):
-        monday = date.fromisocalendar(int(year), int(rest[1:]), 1)
-        return monday, monday + timedelta(6)
-    if len(rest) > 2:
-        return date.fromisoformat(value), date.fromisoformat(value)
-    last_month = int(rest or 12)
-    return date(int(year), int(rest or 1), 1), date(int(year), last_month, monthrange(int(year), last_month)[1])
+    return wanted == f"{first:%m}" == f"{last:%m}"

@@ -2,89 +2,86 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
 from datetime import date
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import regex
 
 from memlab.language.calendar import MONTH_NAME, month, stepped, written
-from memlab.language.numbers import quantities
+from memlab.language.numbers import numbers
 from memlab.language.tokens import without
 from memlab.language.words import AUXILIARIES, CONJUNCTIONS, MONTHS, PREPOSITIONS, PRONOUNS, WEEKDAYS
 
-_TO_NINETEENTH = (
-    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh"),
-    *("twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth"),
-)
-_ORDINALS = (
-    *(*_TO_NINETEENTH, "twentieth", *(f"twenty-{word}" for word in _TO_NINETEENTH[:9]), "thirtieth", "thirty-first"),
-)
+# Groups are year, month and day; ``sure`` is the ending or the word of an ordinal: with it "may" is no verb.
 _MONTH = rf"(?P<month>{MONTH_NAME})\b(?:\.(?= ?[\d,]))?"
-_DAY = rf"(?:(?P<day>\d{{1,2}})(?P<th>st|nd|rd|th)?|(?P<word>{'|'.join(reversed(_ORDINALS))}))\b(?!:|\.\d|,\d{{3}}\b)"
-_YEAR = r"(?:(?:,? of|,)? *(?P<year>[12]\d{3})\b(?!:)|,? ?['’](?P<short>\d\d)\b)"
+_ORDINAL = r"(?!(?:and|august|last)\b)[a-z-]+(?<=st|nd|rd|th)"
+_DAY = rf"(?:(?P<day>\d{{1,2}})(?P<sure>st|nd|rd|th)?|(?P<sure>{_ORDINAL}))\b(?!:|\.\d|,\d{{3}}\b)"
+_YEAR = r"(?:(?:,? of|,)? *(?P<year>[12]\d{3})\b(?!:)|,? ?['’](?P<year>\d\d)\b)"
 _WEEKDAY = r"(?P<weekday>mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\b"
-_ON = rf"(?:{_WEEKDAY.replace('?P<weekday>', '?:')}[,.]? (?:the )?)?"
+_ON = rf"(?:{_WEEKDAY}[,.]? (?:the )?)?"
+_NO_DAY = r"(?<!\d(?:st|nd|rd|th)?(?: of)? )"  # "30 February 2023" is no month either
+# 2023-05-07 (Sun), 7.5.2023, 5/7/2023, 2023-05, Sunday the 7th of May 2023, May 7, May '23
+_CALENDAR = (
+    r"(?<![\d/.-])(?P<year>[12]\d{3})([-/.])(?P<month>\d\d?)\2(?P<day>\d\d?)(?![\d/-])(?: ?\((?-i:[A-Z][a-z]{2})\))?",
+    r"(?<![\d/.-])(?P<day>\d\d?)\.(?P<month>\d\d?)\.(?P<year>[12]\d{3})(?![\d/-])",
+    r"(?<![\d/.-])(?P<month>\d\d?)([/-])(?P<day>\d\d?)\2(?P<year>[12]\d{3}|\d\d)(?![\d/-])",
+    r"(?<![\d/.-])(?P<year>(?:19|20)\d\d)-(?P<month>0[1-9])(?![\d/-])",
+    rf"\b{_ON}(?:the )?{_DAY}(?: of|,)? {_MONTH}{_YEAR}?",
+    rf"\b{_ON}{_MONTH},? (?:the )?{_DAY}{_YEAR}?",
+    rf"\b{_NO_DAY}{_MONTH}{_YEAR}",
+)
+_UNIT = r"(?P<unit>day|week|weekend|month|year)"
+_COUNTED = (
+    r"(?<!\b(?:half|or|to|than|over|under|every|each|-|–)[ -]?|\d[-.,])\b"
+    rf"(?P<n>\d+|an?|(?:a )?couple(?: of)?|(?:[a-z]+-)?[a-z]+)[ -]{_UNIT}"
+)
+# "the day before yesterday", "last week" or "next Friday", "two weeks ago"
+_RELATIVE = (
+    r"\bthe day before yesterday\b|\bthe day after tomorrow\b|(?<!before )\b(?:yesterday|last night)\b(?! of\b)|"
+    r"(?<!after )\btomorrow\b|\b(?:today|tonight|this (?:morning|afternoon|evening))\b",
+    r"\b(?:(?P<way>last|this past|this coming|coming|this|next) (?P<unit>week|weekend|month|year)\b(?! of\b)|"
+    rf"(?P<way>last|this past|this coming|coming|next) (?:{_WEEKDAY}(?! of\b)|{_MONTH}))",
+    rf"(?<!\b(?:day|week|month|year)s? and ){_COUNTED}s? (?P<way>ago|from (?:now|today))\b",
+)
+# "two days before" or "the week of", before a date
+_ANCHOR = regex.compile(
+    rf"(?:{_COUNTED}s|\b(?:the )?(?:{_UNIT}|{_WEEKDAY})) (?P<way>before|after) (?:the )?$|"
+    r"\b(?:the )?(?P<unit>week|weekend) (?P<way>of) (?:the )?$",
+    regex.I,
+)
+_DAYS_AWAY = {"the day before yesterday": -2, "yesterday": -1, "last night": -1, "tomorrow": 1}
+_DAYS_AWAY["the day after tomorrow"] = 2
+_WAYS = {"last": -1, "this past": -1, "before": -1, "ago": -1, "this": 0, "of": 0}
 _IN = (
-    "(?:in|since|until|till|by|before|after|during|throughout|early|late|mid|last|next|every|each|"
-    "(?:end|middle|start|beginning|week|weekend|\\w+day) of)"
+    r"\b(?:in|since|until|till|by|before|after|during|throughout|early|late|mid|last|next|every|each|"
+    r"(?:end|middle|start|beginning|week|weekend|\w+day) of)[ -]"
+)
+_A_YEAR = r"(?:19|20)\d\d"
+_YEAR_ALONE = (
+    rf"(?:(?<={_IN}|\b(?:(?:spring|summer|autumn|fall|winter)(?: of)?|class of|year)[ -])"
+    rf"|(?<=\b(?:from|between) )(?= *{_A_YEAR} (?:to|and|until) {_A_YEAR}\b)"
+    rf"|(?<=\b(?:from|between) {_A_YEAR} (?:to|and|until) ))(?P<year>{_A_YEAR})\b(?![%:/'’-]|[.,]\d)"
+)
+_MONTH_ALONE = rf"(?P<lead>{_IN})?\b{_NO_DAY}(?<!\d(?:st|nd|rd|th)?(?: of)? {_IN}){_MONTH}"
+_WEEKDAY_ALONE = (
+    r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|"
+    r"(?<=on |by |last |next |this )(?-i:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun))\b"
 )
 # Names, a verb and an auxiliary: months only behind a word of time.
 _DOUBTFUL = ("march", "april", "may", "june", "august")
 _FUNCTION_WORDS = AUXILIARIES | CONJUNCTIONS | PREPOSITIONS | PRONOUNS | {"a", "an", "the", "this", "that"}
-
-
-def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern, re.I) for pattern in patterns)
-
-
-_FULL = _compiled(
-    r"(?<![\d/.-])(?P<year>[12]\d{3})([-/.])(?P<n>\d\d?)\2(?P<day>\d\d?)(?![\d/-])(?: ?\((?-i:[A-Z][a-z]{2})\))?",
-    r"(?<![\d/.-])(?P<day>\d\d?)\.(?P<n>\d\d?)\.(?P<year>[12]\d{3})(?![\d/-])",
-    r"(?<![\d/.-])(?P<n>\d\d?)([/-])(?P<day>\d\d?)\2(?P<year>[12]\d{3}|\d\d)(?![\d/-])",
-    r"(?<![\d/.-])(?P<year>(?:19|20)\d\d)-(?P<n>0[1-9])(?![\d/-])",
-    rf"\b{_ON}(?:the )?{_DAY}(?: of|,)? {_MONTH}{_YEAR}?",
-    rf"\b{_ON}{_MONTH},? (?:the )?{_DAY}{_YEAR}?",
-    rf"\b{_MONTH}{_YEAR}",
-)
-_RELATIVE, _NEAR, _ANCHORED, _TIMED, _AGO, _LONGER = _compiled(
-    r"\bthe day before yesterday\b|\bthe day after tomorrow\b|(?<!before )\b(?:yesterday|last night)\b(?! of\b)|"
-    r"(?<!after )\btomorrow\b|\b(?:today|tonight|this (?:morning|afternoon|evening))\b",
-    r"\b(?P<way>last|this past|this coming|coming|this|next) "
-    rf"(?:(?:(?P<unit>week|weekend|month|year)\b|{_WEEKDAY})(?! of\b)|{_MONTH})",
-    rf"\b(?:the )?(?:(?P<unit>day|week|weekend|month|year)|{_WEEKDAY}) (?P<way>before|after|of) (?:the )?$",
-    r" (?P<way>before|after) (?:the )?$",
-    r" (?:ago|from (?:now|today))\b",
-    r"\b(?:day|week|month|year)s? and $",
-)
-_DAYS_AWAY = {"the day before yesterday": -2, "yesterday": -1, "last night": -1, "tomorrow": 1}
-_DAYS_AWAY["the day after tomorrow"] = 2
-_WAYS = {"last": -1, "this past": -1, "before": -1, "this": 0, "of": 0}
-_YEARS, _YEAR_ALONE, _MONTH_ALONE, _WEEKDAY_ALONE = _compiled(
-    r"\b(?:from|between) (?P<year>(?:19|20)\d\d) (?:to|and|until) (?P<to>(?:19|20)\d\d)\b",
-    rf"\b(?:{_IN}|(?:spring|summer|autumn|fall|winter)(?: of)?|class of|year)[ -](?P<year>(?:19|20)\d\d)\b"
-    r"(?![%:/'’-]|[.,]\d)",
-    rf"(?P<lead>\b{_IN}[ -])?\b{_MONTH}",
-    r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|"
-    r"(?:(?<=on |by )|(?<=last |next |this ))(?-i:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun))\b",
-)
-_WORTH_READING, _AFTER_ON, _DAY_BEFORE, _NEXT_WORD, _GOES_ON = _compiled(
-    rf"\d|day|week|month|year|last|next|night|morrow|evening|noon|morning|(?<!\w)(?:{MONTH_NAME})(?!\w)|"
-    "fri|sat|sun|mon|tue|wed|thu",
-    r"\b(?:on|by|since|until|before|after|of) $",
-    r"\d(?:st|nd|rd|th)?(?: of)? $",
-    r" ([^\W\d_]+)",
-    r"['’]s\b| of\b",  # "yesterday's", "last week of May"
-)
+_AFTER_ON = regex.compile(r"\b(?:on|by|since|until|before|after|of) $", regex.I)
+_NEXT_WORD = regex.compile(r" ([^\W\d_]+)")
+_GOES_ON = regex.compile(r"['’]s\b| of\b", regex.I)  # "yesterday's", "last week of May"
 
 
 class Date(NamedTuple):
-    """A date in a text, as precise as it is said.
+    """A date in a text.
 
     :param value: see :mod:`memlab.language.calendar`.
     :param text: as it is written.
     :param start: where it begins; ``end`` where it ends.
-    :param offset: of one that is only meant: how many of which unit after ``now``, or after the date it names.
+    :param offset: of a relative date: how many of which unit after ``now``, or after the date that it names.
     """
 
     value: str
@@ -99,10 +96,10 @@ def dates(text: str, now: date | None = None) -> list[Date]:
 
     "7/5/2023" is read month first, as American texts write it, unless the first number is no month; "7.5.2023" day
     first. Names that are also words ("may", "march", "April") are months only with a day, a year or behind a word of
-    time. Words that only mean a date ("last Friday", "two weeks ago") are read where ``now`` is given; what the
-    calendar does not decide ("recently", "a few days ago", "in two weeks") never is.
+    time. Relative dates ("last Friday", "two weeks ago") are read where ``now`` is given; what the calendar does not
+    decide ("recently", "a few days ago", "in two weeks") never is.
 
-    :param now: the day on which the text was said.
+    :param now: the day on which the text was written.
 
     >>> from datetime import date
     >>> from memlab.language.dates import dates
@@ -111,25 +108,20 @@ def dates(text: str, now: date | None = None) -> list[Date]:
     >>> [d.value for d in dates("last Friday, two weeks ago, the week before 9 June 2023", date(2023, 5, 8))]
     ['2023-05-05', '2023-W17', '2023-W22']
     """
-    if not _WORTH_READING.search(text):
-        return []
-    readers: list[Callable[[str], Iterator[Date | None]]] = [partial(_full, pattern) for pattern in _FULL]
-    readers += [] if now is None else [partial(_relative, now), partial(_near, now), partial(_ago, now)]
     rows: list[Date] = []
-    for read in (*readers, _years, _months, _weekdays):
-        found = [row for row in read(text) if row is not None]
+    for pattern, read in _READERS:
+        found = [row for match in pattern.finditer(text) if (row := read(match, now)) is not None]
         rows += found
         text = without(text, found)
     return sorted(rows, key=lambda row: row.start)
 
 
 def dated(text: str, day: date) -> str:
-    """Write the date behind words that only mean it, seen from the day on which they were said.
+    """Write the date behind relative dates, seen from the day on which the text was written.
 
-    Only what the calendar decides is written: days (yesterday, tomorrow, two days ago, last Friday) as days, months and
-    years (last month, three years ago) as such, and of weeks the one that they are before or after. "Recently" or "the
-    other day" stay as they are. "Last Friday" is the latest before the day, "next Friday" the first after it, which
-    people do not always mean.
+    Days (yesterday, two days ago, last Friday) are written as days, months and years as such, and weeks as the week
+    before or after a day. "Last Friday" is the latest before the day, "next Friday" the first after it, which people
+    do not always mean.
 
     >>> from datetime import date
     >>> from memlab.language.dates import dated
@@ -138,142 +130,110 @@ def dated(text: str, day: date) -> str:
     >>> dated("She left two weeks ago, not last Friday.", date(2023, 5, 8))
     'She left two weeks ago (2 weeks before 8 May 2023), not last Friday (5 May 2023).'
     """
-    for read in reversed(dates(text, day)):
-        n, unit = read.offset or (0, "")
+    for row in reversed(dates(text, day)):
+        n, unit = row.offset or (0, "")
         # Others are counted from a date that the text names.
-        if n and not _GOES_ON.match(text, read.end) and stepped(day, n, unit) == read.value:
-            year, *rest = read.value.split("-")
+        if n and not _GOES_ON.match(text, row.end) and stepped(day, n, unit) == row.value:
+            year, *rest = row.value.split("-")
             if unit in ("week", "weekend"):
-                counted = "the" if read.text.lower().startswith(("last", "next", "this", "coming")) else str(abs(n))
-                way = "before" if n < 0 else "after"
-                meant = f"{counted} {unit}{'s' * (abs(n) > 1)} {way} {written(day)}"
+                count = "the" if row.text.lower().startswith(("last", "next", "this", "coming")) else str(abs(n))
+                meant = f"{count} {unit}{'s' * (abs(n) > 1)} {'before' if n < 0 else 'after'} {written(day)}"
             elif unit == "day":
-                meant = written(date.fromisoformat(read.value))
+                meant = written(date.fromisoformat(row.value))
             else:
                 meant = " ".join([*(MONTHS[int(number) - 1].title() for number in rest), str(int(year))])
-            text = f"{text[: read.end]} ({meant}){text[read.end :]}"
+            text = f"{text[: row.end]} ({meant}){text[row.end :]}"
     return text
 
 
-def _full(pattern: re.Pattern[str], text: str) -> Iterator[Date | None]:
-    """Read dates of a day or a year, and what is counted from them."""
-    for match in pattern.finditer(text):
-        parts = match.groupdict()
-        word, digits = parts.get("word"), parts["year"] or parts.get("short") or "0"
-        year = int(digits) + (0 if len(digits) != 2 else 2000 if int(digits) < 70 else 1900)
-        day = _ORDINALS.index(word.lower()) + 1 if word else int(parts.get("day") or 0)
-        if "n" in parts:
-            n = int(parts["n"])
-            n, day = (day, n) if n > len(MONTHS) and day and "." not in match[0] else (n, day)
-        else:
-            n = month(parts["month"]) or 0
-            if not day and _DAY_BEFORE.search(text[: match.start()]):
-                continue
-            sure = parts["month"].lower() not in ("may", "march") or year or word or parts.get("th")
-            if not sure and not _is_month(text, match):
-                continue
-        try:
-            date(year or 2000, n, day or 1)
-        except ValueError:
-            continue
-        value = "-".join([f"{year:04d}"] * bool(year) + [f"{n:02d}"] + [f"{day:02d}"] * bool(day))
-        row = Date(value, match[0], *match.span())
-        yield _anchored(text, row, date(year, n, day)) or row if year and day else row
+def _calendar(match: Any, _: date | None) -> Date | None:
+    """Read a date with a day or a year, and what is counted from it."""
+    parts = match.groupdict()
+    name, sure, digits = parts["month"], parts.get("sure"), parts["year"] or "0"
+    year = int(digits) + (0 if len(digits) != 2 else 2000 if int(digits) < 70 else 1900)
+    n, day = int(name) if name.isdigit() else month(name), int(parts.get("day") or 0)
+    if sure and not parts["day"]:
+        day = next((int(number.value) for number in numbers(sure, ordinals=True) if number.text == sure), 0)
+        if not day:
+            return None
+    if n > len(MONTHS) and "." not in match[0]:
+        n, day = day, n
+    if name.lower() in ("may", "march") and not (year or sure) and not _is_month(match):
+        return None
+    try:
+        date(year or 2000, n, day or 1)
+    except ValueError:
+        return None
+    value = "-".join([f"{year:04d}"] * bool(year) + [f"{n:02d}"] + [f"{day:02d}"] * bool(day))
+    anchor = _ANCHOR.search(match.string[: match.start()]) if year and day else None
+    meant = anchor and _relative(anchor, date(year, n, day), match)
+    return meant or Date(value, match[0], *match.span())
 
 
-def _is_month(text: str, match: re.Match[str]) -> bool:
+def _is_month(match: Any) -> bool:
     """Tell "5 May" and "March 10" from "5 may be enough" and "march 10 miles"."""
-    if _AFTER_ON.search(text[: match.start()]):
+    if not _NEXT_WORD.match(match.string, match.end()) or _AFTER_ON.search(match.string[: match.start()]):
         return True
-    if match["month"].islower() and match.start("month") > match.start("day") > -1:
-        return not _NEXT_WORD.match(text, match.end())
-    return not _counted(text, match.end()) and (match["month"][0].isupper() or not _NEXT_WORD.match(text, match.end()))
+    return match["month"][0].isupper() and not _counts(match)
 
 
-def _counted(text: str, end: int) -> bool:
-    """Say whether a number is followed by what it may count: a word in lower case that tells something."""
-    following = _NEXT_WORD.match(text, end)
+def _counts(match: Any) -> bool:
+    """Say whether a number is followed by what it may count: a content word in lower case."""
+    following = _NEXT_WORD.match(match.string, match.end())
     return following is not None and following[1].islower() and following[1] not in _FUNCTION_WORDS
 
 
-def _anchored(text: str, row: Date, now: date) -> Date | None:
-    """Read "the week before 9 June 2023", "two days after 9 June 2023"."""
-    before = text[: row.start]
-    if match := _ANCHORED.search(before):
-        way, unit = _way(match), (match["unit"] or "day").lower()
-        n = _days_to(now, match["weekday"], way) if match["weekday"] else way
-        return _meant(text, match.start(), row.end, now, n, unit) if way or unit in ("week", "weekend") else None
-    if match := _TIMED.search(before):
-        for quantity in quantities(before):
-            if quantity.end == match.start():
-                return _meant(text, quantity.start, row.end, now, int(_way(match) * quantity.n), quantity.unit)
-    return None
-
-
-def _relative(now: date, text: str) -> Iterator[Date | None]:
-    for match in _RELATIVE.finditer(text):
-        yield _meant(text, *match.span(), now, _DAYS_AWAY.get(match[0].lower(), 0), "day")
-
-
-def _near(now: date, text: str) -> Iterator[Date | None]:
-    """Read "last week", "this past Friday", "next May"; "this Friday" and "this May" say no more than their names."""
-    for match in _NEAR.finditer(text):
-        way = _way(match)
-        if match["unit"]:
-            yield _meant(text, *match.span(), now, way, match["unit"].lower())
-        elif way and match["weekday"]:
-            yield _meant(text, *match.span(), now, _days_to(now, match["weekday"], way), "day")
-        elif way:
-            apart = (month(match["month"]) or 0) - now.month
-            apart -= 12 * (way < 0 <= apart) - 12 * (way > 0 >= apart)
-            yield _meant(text, *match.span(), now, apart, "month")
-
-
-def _ago(now: date, text: str) -> Iterator[Date | None]:
-    for quantity in quantities(text):
-        after = _AGO.match(text, quantity.end)
-        exact = quantity.n.is_integer() and quantity.unit not in ("second", "minute", "hour")
-        if after and exact and not _LONGER.search(text[: quantity.start]):
-            n = int(-quantity.n if after[0].lower() == " ago" else quantity.n)
-            yield _meant(text, quantity.start, after.end(), now, n, quantity.unit)
-
-
-def _way(match: re.Match[str]) -> int:
-    return _WAYS.get(match["way"].lower(), 1)
-
-
-def _days_to(now: date, weekday: str, way: int) -> int:
-    """Count the days to the latest such weekday before a day, or the first after it."""
-    wanted = next(n for n, name in enumerate(WEEKDAYS) if name.startswith(weekday.lower()[:3]))
-    return (wanted - now.weekday() - 1) % 7 + 1 if way > 0 else -((now.weekday() - wanted - 1) % 7 + 1)
-
-
-def _meant(text: str, start: int, end: int, now: date, n: int, unit: str) -> Date | None:
+def _relative(match: Any, now: date | None, to: Any = None) -> Date | None:
+    """Read a date that is counted from a day: "yesterday", "next May", "two weeks ago", "the day before ``to``"."""
+    parts = match.groupdict()
+    if now is None:
+        return None
+    n, unit = _DAYS_AWAY.get(match[0].lower(), 0), (parts.get("unit") or "day").lower()
+    if "way" in parts:
+        n = _WAYS.get(parts["way"].lower(), 1)
+    if parts.get("n"):
+        values = [number.value for number in numbers(parts["n"]) if number.start <= 2]
+        if len(values) != 1 and parts["n"].lower() not in ("a", "an"):
+            return None
+        n *= int(sum(values)) or 1
+    elif parts.get("weekday"):
+        away = [name[:3] for name in WEEKDAYS].index(parts["weekday"].lower()[:3]) - now.weekday()
+        n = (away - 1) % 7 + 1 if n > 0 else -((-away - 1) % 7 + 1)
+    elif parts.get("month"):
+        apart, unit = month(parts["month"]) - now.month, "month"
+        n = apart - 12 * (n < 0 <= apart) + 12 * (apart <= 0 < n)
+    start, end = match.start(), (to or match).end()
     try:
-        return Date(stepped(now, n, unit), text[start:end], start, end, (n, unit))
-    except (OverflowError, ValueError):  # before the first year of the calendar
+        return Date(stepped(now, n, unit), (to or match).string[start:end], start, end, (n, unit))
+    except (OverflowError, ValueError):  # outside the years of the calendar
         return None
 
 
-def _years(text: str) -> Iterator[Date]:
-    for match in _YEARS.finditer(text):
-        yield from (Date(match[name], match[name], *match.span(name)) for name in ("year", "to"))
-    text = _YEARS.sub(lambda match: "\0" * len(match[0]), text)
-    for match in _YEAR_ALONE.finditer(text):
-        if not _counted(text, match.end()):
-            yield Date(match["year"], match["year"], *match.span("year"))
+def _year_alone(match: Any, _: date | None) -> Date | None:
+    return None if _counts(match) else Date(match["year"], match["year"], *match.span())
 
 
-def _months(text: str) -> Iterator[Date]:
-    for match in _MONTH_ALONE.finditer(text):
-        name, lead = match["month"].lower(), (match["lead"] or "").lower().strip(" -")
-        alone = not text[: match.start()].strip() and not text[match.end() :].strip(" .")
-        sure = match["month"][0].isupper() or lead in ("in", "since", "until", "during", "early", "late", "mid")
-        plain = name in MONTHS and name not in _DOUBTFUL
-        if (plain or (sure and (lead or alone))) and not _DAY_BEFORE.search(text[: match.start()]):
-            yield Date(f"{month(name):02d}", match["month"], *match.span("month"))
+def _month_alone(match: Any, _: date | None) -> Date | None:
+    name, lead = match["month"], (match["lead"] or "").lower().strip(" -")
+    alone = match.string.strip(" .") == name
+    sure = name[0].isupper() or lead in ("in", "since", "until", "during", "early", "late", "mid")
+    if (name.lower() in set(MONTHS).difference(_DOUBTFUL)) or (sure and (lead or alone)):
+        return Date(f"{month(name):02d}", name, *match.span("month"))
+    return None
 
 
-def _weekdays(text: str) -> Iterator[Date]:
-    for match in _WEEKDAY_ALONE.finditer(text):
-        yield Date(match[0][:3].lower(), match[0], *match.span())
+def _weekday_alone(match: Any, _: date | None) -> Date:
+    return Date(match[0][:3].lower(), match[0], *match.span())
+
+
+_READERS = tuple(
+    (regex.compile(pattern, regex.I), read)
+    for patterns, read in (
+        (_CALENDAR, _calendar),
+        (_RELATIVE, _relative),
+        ((_YEAR_ALONE,), _year_alone),
+        ((_MONTH_ALONE,), _month_alone),
+        ((_WEEKDAY_ALONE,), _weekday_alone),
+    )
+    for pattern in patterns
+)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
+import regex
 from text_to_num import Token, find_numbers
 
 from memlab.language.tokens import without
@@ -16,50 +16,25 @@ _NUMERAL = re.compile(
 )
 _COUNT = {"twice": 2.0, "thrice": 3.0, "couple": 2.0, "dozen": 12.0}
 _COUNTED = re.compile(r"\b(half an? )?(twice|thrice|couple|dozen)\b", re.I)
-_TOKEN = re.compile(r"[^\W\d_]+|[^\w\s]|\d+|\s+|_")
-# "thousands" and "thirds" state no number, nor do letters within a code ("5tEn9").
-_IN_A_WORD = re.compile(r"^[\d_]\D|\D[\d_]$")
-# "one" is a pronoun behind these, before these, and where no word follows.
-_NOT_BEFORE_ONE = re.compile(
-    r"\b(?:no|some|any|every|each|this|that|the|which|other|another|a|an|my|your|our)\s+(?:\w+\s+)?$", re.I
-)
-_NOUN_AFTER_ONE = re.compile(
-    r"[ -](?!(?:of|another|or|who|that|which|is|was|has|had|can|could|may|might|must|should|will|would|for|in|on|at|to|"
+_TOKEN = re.compile(r"\w+|[^\w\s]|\s+")
+# "one" counts what follows or stands alone; behind and before these words it is a pronoun.
+_ONE = regex.compile(
+    r"(?<=^\s*)one[ .!]*\Z|"
+    r"(?<!\b(?:no|some|any|every|each|this|that|the|which|other|another|a|an|my|your|our)\s+(?:\w+\s+)?)one[ -]"
+    r"(?!(?:of|another|or|who|that|which|is|was|has|had|can|could|may|might|must|should|will|would|for|in|on|at|to|"
     r"and|but|with|from|by|as|if|when|where|because|so|i|we|he|she|you|they|it)\b)[^\W\d_]",
-    re.I,
+    regex.I,
 )
-_QUANTITY = re.compile(
-    r"\b(?P<n>\d+(?:\.\d+)?|an?|(?:a )?couple(?: of)?|(?:[a-z]+-)?[a-z]+)(?P<half> and a half)?[ -]"
-    r"(?P<unit>second|minute|hour|day|week|weekend|month|year)s?\b(?P<after> and a half)?",
-    re.I,
-)
-_VAGUE = re.compile(r"\b(?:half|or|to|than|over|under|every|each|-|–)[ -]?$|\d-$", re.I)
 
 
 class Number(NamedTuple):
-    """A number in a text.
-
-    :param value: what it is worth.
-    :param text: as it is written.
-    :param start: where it begins; ``end`` where it ends.
-    :param ordinal: a place in a series: "third", "21st".
-    """
+    """A number as it is written and where it stands: ``text[start:end]``; ordinal: "third", "21st"."""
 
     value: float
     text: str
     start: int
     end: int
     ordinal: bool = False
-
-
-class Quantity(NamedTuple):
-    """So many of a unit of time, "second" to "year"."""
-
-    n: float
-    unit: str
-    text: str
-    start: int
-    end: int
 
 
 class _Word(Token):
@@ -91,7 +66,11 @@ def numbers(text: str, *, ordinals: bool = False) -> list[Number]:
         value = float(match[1].replace(",", "") + (match[2] or "")) * _SCALE.get((match[4] or "").lower(), 1)
         rows.append(Number(value, match[0], *match.span(), ordinal=bool(match["th"])))
     text = without(text, rows)
-    rows += [number for number in _spelled(text) if _stated(text, number)]
+    rows += [
+        number
+        for number in _spelled(text)
+        if not number.text.endswith("s") and (number.text.lower() != "one" or _ONE.match(text, number.start))
+    ]
     rows += (Number(_COUNT[m[2].lower()] / (2 if m[1] else 1), m[0], *m.span()) for m in _COUNTED.finditer(text))
     return sorted((number for number in rows if ordinals or not number.ordinal), key=lambda number: number.start)
 
@@ -108,28 +87,3 @@ def _spelled(text: str) -> list[Number]:
         else:
             rows.append(Number(value, text[start:end], start, end, read.is_ordinal))
     return rows
-
-
-def _stated(text: str, number: Number) -> bool:
-    """Say whether words state a number, and "one" counts something: "one dog", not "one of them", "no one"."""
-    said = number.text.lower()
-    if said.endswith("s") or _IN_A_WORD.search(text[max(number.start - 1, 0) : number.end + 1]):
-        return False
-    if said != "one" or not (text[: number.start].strip() or text[number.end :].strip(" .!")):
-        return True
-    return bool(_NOUN_AFTER_ONE.match(text, number.end)) and not _NOT_BEFORE_ONE.search(text[: number.start])
-
-
-def quantities(text: str) -> Iterator[Quantity]:
-    """List numbers of units of time, whatever they say: durations, ages, rates, and how long ago.
-
-    >>> from memlab.language.numbers import quantities
-    >>> [(q.n, q.unit) for q in quantities("I spent a year and a half there and left two weeks ago.")]
-    [(1.5, 'year'), (2.0, 'week')]
-    """
-    for match in _QUANTITY.finditer(text):
-        said = match["n"].lower()
-        values = [1.0] if said in ("a", "an") else [number.value for number in numbers(said) if number.start <= 2]
-        if len(values) == 1 and not _VAGUE.search(text[: match.start()]):
-            n = values[0] + 0.5 * bool(match["half"] or match["after"])
-            yield Quantity(n, match["unit"].lower(), match[0], *match.span())

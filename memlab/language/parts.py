@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import groupby, takewhile
 
 import polars as pl
 
-from memlab.language.words import ARTICLES, AUXILIARIES, DEMONSTRATIVES, POSSESSIVES, QUESTION_WORDS, wordset
+from memlab.language.words import ARTICLES, AUXILIARIES, DEMONSTRATIVES, POSSESSIVES, QUESTION_WORDS, lists, wordset
 
 _QUOTED = r"(?<!\w)(?:'.+?'|\".+?\"|“.+?”|‘.+?’)(?!\w)"
 _TOKEN = re.compile(
     rf"(?P<word>{_QUOTED})|(?P<and>\b(?:and|or|nor|versus|vs\.?|compared (?:to|with)|instead of|as well as)\b|&)"
     r"|(?P<comma>,)|(?P<name>\d?[A-Z][\w'’$%.&-]*\w|[A-Z])|(?P<noun>[\w$#][\w'’$%.&-]*[\w%]|[\w$])|(?P<mark>\S)"
 )
+_Tokens = list[re.Match[str]]
 _DETERMINERS = ARTICLES | POSSESSIVES | {"some", "any"}
 # What no list of nouns, names or verbs goes across.
-_BOUNDARIES = (
-    AUXILIARIES
-    | QUESTION_WORDS
-    | DEMONSTRATIVES
-    | wordset("i you he she it we they there not per both each many much all together combined total")
-    | wordset("of in on at for from to with by about since until during after before into over under between among")
-    | wordset("through around out up as if first second third last")
-)
+_BOUNDARIES = AUXILIARIES | QUESTION_WORDS | DEMONSTRATIVES | wordset(lists()["boundaries"])
 _GATHERING = re.compile(r"\s*\b(?:both|in common|together|combined|in total)\b", re.I)
 _BETWEEN = re.compile(r"^(.*\bbetween) (.+?),? and (.+)$", re.I)
 _CHOICE = re.compile(r"^(.*\b(?:what|which|who|where|when|how)\b[^,:]*)(?:: *(.+)|, *([^,]+? or [^,]+))$", re.I)
@@ -45,16 +40,14 @@ def question_parts(queries: pl.DataFrame) -> pl.DataFrame:
     >>> question_parts(asked)["text"].to_list()
     ['What do Ann like', 'What do Bob like']
     """
-    texts = pl.Series("text", [_parts(asked) for asked in queries["text"]], dtype=pl.List(pl.String))
+    asked = [" ".join(text.split()) for text in queries["text"]]
+    found = [[part for part in dict.fromkeys(_parts(text)) if part != text] for text in asked]
+    texts = pl.Series("text", found, dtype=pl.List(pl.String))
     return queries.select("query_id", texts).explode("text").drop_nulls("text")
 
 
 def _parts(asked: str) -> list[str]:
     """Split a question into the questions, titles, sides or choices that it names, else into its coordinations."""
-    return [part for part in dict.fromkeys(_members(" ".join(asked.split()))) if part != asked]
-
-
-def _members(asked: str) -> list[str]:
     questions = [question for found in re.findall(r"[^?]*\?", asked) if (question := found.strip(" ?"))]
     if len(questions) > 1:
         return questions
@@ -73,9 +66,9 @@ def _members(asked: str) -> list[str]:
     return [part for run, after in _runs(asked) for part in _coordinated(asked, run, after)]
 
 
-def _runs(asked: str) -> Iterator[tuple[list[re.Match[str]], str]]:
+def _runs(asked: str) -> Iterator[tuple[_Tokens, str]]:
     """Find the stretches that no boundary word breaks, each with the word that ends it."""
-    run: list[re.Match[str]] = []
+    run = _Tokens()
     for token in _TOKEN.finditer(asked):
         if token.lastgroup == "mark" or token.group().lower() in _BOUNDARIES:
             yield run, token.group()
@@ -85,15 +78,10 @@ def _runs(asked: str) -> Iterator[tuple[list[re.Match[str]], str]]:
     yield run, ""
 
 
-def _coordinated(asked: str, run: list[re.Match[str]], after: str) -> list[str]:
+def _coordinated(asked: str, run: _Tokens, after: str) -> list[str]:
     """Ask once for each member of "a, b and c": the text with that member in place of the list."""
-    members: list[list[re.Match[str]]] = [[]]
-    for token in run:
-        if token.lastgroup in ("and", "comma"):
-            members.append([])
-        else:
-            members[-1].append(token)
-    members = [member for member in members if member]
+    listed = groupby(run, lambda token: token.lastgroup in ("and", "comma"))
+    members = [list(tokens) for joins, tokens in listed if not joins]
     if len(members) < 2 or not any(token.lastgroup == "and" for token in run):
         return []
     members[0], members[-1], named = _trimmed(members[0], members[-1])
@@ -112,19 +100,20 @@ def _coordinated(asked: str, run: list[re.Match[str]], after: str) -> list[str]:
     return parts
 
 
-def _trimmed(
-    first: list[re.Match[str]], last: list[re.Match[str]]
-) -> tuple[list[re.Match[str]], list[re.Match[str]], bool]:
+def _trimmed(first: _Tokens, last: _Tokens) -> tuple[_Tokens, _Tokens, bool]:
     """Find where the first member of a list begins, and whether names are listed: then also where the last ends."""
     if first[-1].lastgroup == last[0].lastgroup == "name":
-        begin = next((i for i in range(len(first), 0, -1) if first[i - 1].lastgroup != "name"), 0)
-        end = next((i for i, token in enumerate(last) if token.lastgroup != "name"), len(last))
-        return first[begin:], last[:end], True
+        ends = list(takewhile(_is_name, reversed(first)))
+        return ends[::-1], list(takewhile(_is_name, last)), True
     articles = [i for i, token in enumerate(first) if token.group().lower() in _DETERMINERS]
-    alike = last[0].group().lower() in _DETERMINERS
+    similar = last[0].group().lower() in _DETERMINERS
     # "sold the ring and the vanity" lists from its article on, "choose the sofa and decor" behind it.
-    begin = len(first) - 1 if not articles else articles[-1] + (not alike)
+    begin = len(first) - 1 if not articles else articles[-1] + (not similar)
     return first[min(begin, len(first) - 1) :], last, False
+
+
+def _is_name(token: re.Match[str]) -> bool:
+    return token.lastgroup == "name"
 
 
 def _sentence(*pieces: str) -> str:

@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
 
 from memlab.language.analysis import LANGUAGES, stop_words
+from memlab.language.lemmas import forms
 from memlab.language.tokens import Token, tokens
-from memlab.language.verbs import forms
 from memlab.language.words import CONTRACTIONS, MODALS, NUMBERS, POSSESSIVES, PRONOUNS, STOP_WORDS, TIMES, lists
 
 MOST_WORDS = 4
 SHORTEST_NICKNAME = 3
-_POSSESSIVE = re.compile(r"['’]s$")
-_NOT_ABOUT = STOP_WORDS | NUMBERS | TIMES | frozenset(lists()["not_about"].split())
+_NOT_ABOUT = STOP_WORDS.union(NUMBERS, TIMES, lists()["not_about"].split())
 _ADVERBS = frozenset(lists()["adverbs"].split())
 # After these a word that may be a verb is one: "we show emotions".
 _BEFORE_VERBS = (PRONOUNS - POSSESSIVES) | MODALS | CONTRACTIONS | {"to"}
@@ -65,9 +64,12 @@ def phrases(text: str, *, language: str = "en") -> Iterator[tuple[Token, ...]]:
         return
     fits, run = content_words(language), list[Token]()
     for word in tokens(text):
-        beside = bool(run) and text[run[-1].end : word.start] in (" ", "-")
-        run = [*(run[1 - MOST_WORDS :] if beside else []), word] if fits(word) else []
+        run = [*(run[1 - MOST_WORDS :] if _adjacent(text, run, word) else []), word] if fits(word) else []
         yield from (tuple(run[start:]) for start in range(len(run)))
+
+
+def _adjacent(text: str, run: list[Token], word: Token) -> bool:
+    return bool(run) and text[run[-1].end : word.start] in (" ", "-")
 
 
 @lru_cache(maxsize=50_000)
@@ -78,37 +80,30 @@ def _noun_phrases(text: str) -> tuple[tuple[Token, ...], ...]:
     words = tokens(text)
     # What is shouted ("INTENSE") stands in the lexicon in lower case.
     calm = [word.text.lower() if word.text.isupper() and len(word.text) > 1 else word.text for word in words]
-    tags = [tag for _, tag in parser.find_tags(calm)] if words else []
-    runs: list[list[tuple[Token, str]]] = [[]]
+    found: list[tuple[Token, ...]] = []
+    run: list[Token] = []
+    ends = 0  # how many words of the run there are up to its last noun
     before = ""  # the last word that is no adverb
-    for word, tag in zip(words, tags, strict=True):
+    for word, (_, tag) in zip(words, parser.find_tags(calm) if words else (), strict=True):
         verb = before in _BEFORE_VERBS and word.key in forms()
         fits = tag.startswith(("NN", "JJ")) and not verb and _english(word)
-        if not fits or (runs[-1] and text[runs[-1][-1][0].end : word.start] not in (" ", "-")):
-            runs.append([])
+        if not fits or not _adjacent(text, run, word):
+            found.append(tuple(run[:ends]))
+            run, ends = [], 0
         if fits:
-            runs[-1].append((word, tag))
+            run.append(word)
+            ends = len(run) if tag.startswith("NN") else ends
         before = before if word.key in _ADVERBS else word.key
-    for run in runs:
-        while run and not run[-1][1].startswith("NN"):
-            run.pop()
-    return tuple(tuple(word for word, _ in run) for run in runs if run)
+    return tuple(filter(None, [*found, tuple(run[:ends])]))
 
 
 def written(text: str, phrase: tuple[Token, ...]) -> str:
     """Give a phrase as it stands in its text, without a possessive ending; nothing for the end of a hyphened word."""
     start = phrase[0].start
-    return "" if text[max(start - 1, 0)] == "-" else _POSSESSIVE.sub("", text[start : phrase[-1].end])
+    return "" if text[max(start - 1, 0)] == "-" else re.sub(r"['’]s$", "", text[start : phrase[-1].end])
 
 
 def called(names: Iterable[str]) -> frozenset[str]:
-    """Give what people are called: the words of their names in lower case, and how these begin.
-
-    >>> from memlab.language.phrases import called
-    >>> sorted(called(["Mel Roe-Bai"]))
-    ['bai', 'mel', 'roe']
-    >>> "joan" in called(["Joanna"])
-    True
-    """
+    """Give what people are called: the words of their names in lower case, and how these begin ("joan" of "Joanna")."""
     words = {word for name in set(names) for word in re.findall(r"[^\W\d_]+", name.lower())}
     return frozenset(words | {word[:n] for word in words for n in range(SHORTEST_NICKNAME, len(word))})

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-# The splitter takes quadratic time on brackets that never close.
-_LONGEST = 1_000
-
 _CODE = re.compile(r"(```.*?(?:```|\Z))", re.S)
 # A line that goes on in lower case was only wrapped.
 _LINE = re.compile(r"\s*\n\s*(?![a-z])|(?<=[.!?:;])\s*\n\s*")
 _FULL_WIDTH = re.compile(r"(?<=[。！？｡])(?=[^\s。！？｡」』）”’\"'])")
 _TRAILING_OFF = re.compile(r"(?:\.\.|…)$")
+# A very long line is cut at white space: the splitter takes quadratic time on brackets that never close.
+_BOUNDED = re.compile(r".{1,1000}\Z|.{1,999}(?= )|.{1,1000}", re.S)
 _WORD = re.compile(r"\w")
 
 
@@ -52,16 +51,6 @@ def _pieces(text: str) -> Iterator[str]:
             yield block
             continue
         for line in _LINE.split(block):
-            for part in _bounded(line):
+            for part in _BOUNDED.findall(line):
                 for sentence in split_multi(part):
                     yield from (piece.strip() for piece in _FULL_WIDTH.split(sentence) if piece.strip())
-
-
-def _bounded(line: str) -> Iterator[str]:
-    """Cut a very long line at white space."""
-    while len(line) > _LONGEST:
-        at = line.rfind(" ", 1, _LONGEST)
-        at = at if at > 0 else _LONGEST
-        yield line[:at]
-        line = line[at:]
-    yield line

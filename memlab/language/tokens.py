@@ -50,23 +50,6 @@ def words(text: str) -> list[str]:
     return [key(word) for word in _WORD.findall(text)]
 
 
-def without(text: str, read: Iterable[Any]) -> str:
-    """Black out what was read, from each ``start`` to its ``end``, so that places stay.
-
-    >>> from memlab.language.tokens import tokens, without
-    >>> without("two cups", tokens("two"))
-    '\\x00\\x00\\x00 cups'
-    """
-    for place in read:
-        text = text[: place.start] + "\0" * (place.end - place.start) + text[place.end :]
-    return text
-
-
-def plain(text: str) -> str:
-    """Write a text in one form of apostrophes, digits and letters (NFKC)."""
-    return unicodedata.normalize("NFKC", text).replace("’", "'")
-
-
 def key(word: str) -> str:
     """Give the form in which words are compared: lower case, a straight apostrophe, no possessive ending."""
     return word.lower().replace("’", "'").removesuffix("'s")
@@ -78,6 +61,18 @@ def base(word: str) -> str:
     return "".join(c for c in letters if not unicodedata.combining(c)).lower() or word.lower()
 
 
+def plain(text: str) -> str:
+    """Write a text in one form of apostrophes, digits and letters (NFKC)."""
+    return unicodedata.normalize("NFKC", text).replace("’", "'")
+
+
+def without(text: str, read: Iterable[Any]) -> str:
+    """Overwrite what was read with NUL, from each ``start`` to its ``end``, so that places stay."""
+    for place in read:
+        text = text[: place.start] + "\0" * (place.end - place.start) + text[place.end :]
+    return text
+
+
 def stem(words: Iterable[str], language: str = "en") -> list[str]:
     """Stem lower-case words by Snowball.
 
@@ -87,13 +82,11 @@ def stem(words: Iterable[str], language: str = "en") -> list[str]:
     >>> stem(["doctors", "visited"])
     ['doctor', 'visit']
     """
-    stems: list[str] = stemmer(language).stemWords(list(words))
-    return stems
+    return list(_stemmer(language).stemWords(list(words)))
 
 
 @lru_cache(maxsize=64)
-def stemmer(language: str = "en") -> Any:
-    """Give the one stemmer of a language."""
+def _stemmer(language: str) -> Any:
     import Stemmer
 
     return Stemmer.Stemmer(language)

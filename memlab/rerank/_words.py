@@ -13,7 +13,7 @@ from memlab.embed.text import ROLES
 from memlab.language.analysis import tokenize
 from memlab.language.calendar import days
 from memlab.language.dates import dates
-from memlab.language.shapes import QUESTION_SHAPES, TURN_SHAPES
+from memlab.language.questions import QUESTION_SHAPES, TURN_SHAPES
 from memlab.retrieve import Bench
 from memlab.retrieve.arrays import starts
 from memlab.retrieve.bench import once

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from memlab.language.shapes import OF_ASSISTANT
+from memlab.language.questions import OF_ASSISTANT
 from memlab.retrieve.bench import Bench, once
 
 ASSISTANT = 1.0

@@ -1,0 +1,63 @@
+"""The polarity of a statement: whether it says that something is, is not, is planned or was."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from memlab.language.lemmas import base, told, uncontracted
+from memlab.language.tokens import plain, stem, words
+from memlab.language.words import HAVE, NEGATIONS, wordset
+
+POLARITIES = ("is", "not", "plan", "was")
+
+_ENDING = wordset(
+    """stop quit leave cease end drop cancel abandon refuse avoid former ex off over resign break separate divorce
+    split lose sell"""
+)
+_HOPED = wordset(
+    """plan want wish hope think consider intend dream try might maybe perhaps possibly probably if whether suppose
+    expect could may must shall should will would"""
+)
+_PAST = wordset(
+    """was were had lived worked studied taught loved liked hated adored played drove owned stayed served ran kept
+    drank ate smoked knew sang wore led sat slept dated used formerly previously once"""
+)
+_UNDER_WAY = re.compile(
+    r"\b(?:am|is|are|'s|'m|'re|be)\s+(?:\w+ly\s+)?(?:going|moving|leaving|planning|coming|flying)\b"
+)
+_GIVEN_UP = re.compile(r"\b(?:give|gives|gave|given|giving) up\b")
+
+
+def polarity(predicate: str, value: str, *, relation: frozenset[str] = frozenset()) -> str:
+    """Give the polarity of a statement: ``is``, ``not`` (never, or no longer), ``plan`` (or wish, or perhaps), ``was``.
+
+    :param relation: stems that are the relation itself: "broke up with" ends nothing where that is what is asked.
+
+    >>> from memlab.evaluate.polarity import polarity
+    >>> polarity("works at", "Acme"), polarity("no longer works at", "Acme"), polarity("has", "no dog")
+    ('is', 'not', 'not')
+    >>> polarity("might move to", "Bergen"), polarity("used to live in", "Bergen"), polarity("moved to", "Bergen")
+    ('plan', 'was', 'is')
+    """
+    said, opens = words(uncontracted(predicate)), words(uncontracted(told(value)))[:1]
+    stems = stem(base(word) for word in said)
+    ended = not (ending() - relation).isdisjoint(stems) or _GIVEN_UP.search(predicate.lower())
+    denied = not NEGATIONS.isdisjoint(said) or not (NEGATIONS - {"none", "nothing"}).isdisjoint(opens)
+    if ended or denied:
+        return "not"
+    if _UNDER_WAY.search(plain(predicate).lower()) or not _hoped().isdisjoint({*said, *stems}):
+        return "plan"
+    perfect = len(said) > 1 and said[0] in (HAVE - {"had"}) | {"'ve"}
+    return "was" if not perfect and not _PAST.isdisjoint(said) else "is"
+
+
+@cache
+def _hoped() -> frozenset[str]:
+    return _HOPED | frozenset(stem(_HOPED))
+
+
+@cache
+def ending() -> frozenset[str]:
+    """Give the stems that say that something is over."""
+    return frozenset(stem(_ENDING))
