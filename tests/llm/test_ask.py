@@ -73,6 +73,14 @@ def test_what_is_sent_is_the_prompt_the_shape_and_nothing_that_was_not_named(
     assert "max_tokens" not in server.requests[1]
 
 
+def test_a_server_that_takes_no_schema_reads_it_below_the_prompt(server: ModelServer) -> None:
+    refused = send(400, {"error": {"message": "Unknown field: response_format"}})
+    server.modes = [refused, say('{"n": "many"}'), say('{"n": 4}')]
+    assert llm.ask([request()], server.service())[0].value == Length(n=4)
+    assert ["response_format" in sent for sent in server.requests] == [True, False, False]
+    assert server.prompts[1].startswith("abc\n\nAnswer with JSON of this schema")
+
+
 @pytest.mark.parametrize("text", ['```json\n{"n": 3}\n```', 'Let me see {"n": 3}.', '<think>so</think>{"n": 3}'])
 def test_words_around_the_json_are_left_out(server: ModelServer, text: str) -> None:
     server.modes = [say(text)]

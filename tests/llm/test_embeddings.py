@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from model_server import KEY, KEY_ENV, SLOW, UNUSABLE, ModelServer, fitting, running, send
 
-from memlab import ModelError, llm
-from memlab.llm import Service, batches, embeddings
+from memlab import ModelError
+from memlab.llm import Service, embeddings
+from memlab.llm.embeddings import BATCH
 
 
 @pytest.fixture
@@ -38,22 +37,9 @@ def test_vectors_come_in_the_order_of_the_texts(server: ModelServer) -> None:
 
 
 def test_requests_are_bounded(server: ModelServer) -> None:
-    assert embeddings(server.service(), ["x" * 60_000, "y" * 60_000, *["z"] * 70])[:3, 0].tolist() == [
-        60_000,
-        60_000,
-        1,
-    ]
-    sizes = [len(request["input"]) for request in server.requests]
-    assert sum(sizes) == 72
-    assert max(sizes) <= llm.BATCH_TEXTS
-    assert all(sum(map(len, request["input"])) <= llm.BATCH_CHARS for request in server.requests)
-
-
-@given(st.lists(st.integers(0, 150_000), max_size=150))
-def test_batches_keep_every_text_in_order(lengths: list[int]) -> None:
-    blank = "x" * 150_000
-    texts = [blank[:n] for n in lengths]
-    assert [text for batch in batches(texts) for text in batch] == texts
+    texts = ["x" * n for n in range(1, 3 * BATCH)]
+    assert embeddings(server.service(), texts)[:, 0].tolist() == [*range(1, 3 * BATCH)]
+    assert [len(request["input"]) for request in server.requests] == [BATCH, BATCH, BATCH - 1]
 
 
 @pytest.mark.parametrize("fault", [send(429, {}), send(503, b"busy"), UNUSABLE["dropped"]])
@@ -98,7 +84,7 @@ def test_a_deadline_ends_what_is_slow(server: ModelServer, fault: str) -> None:
 def test_a_width_that_changes_between_requests_is_noticed(server: ModelServer) -> None:
     server.modes = [fitting, rows([1.0, 2.0, 3.0])]
     with pytest.raises(ModelError, match="widths"):
-        embeddings(server.service(), ["a"] * 65)
+        embeddings(server.service(), ["a"] * (BATCH + 1))
 
 
 def test_what_an_address_may_hide_is_not_shown() -> None:
