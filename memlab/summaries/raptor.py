@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -113,13 +114,13 @@ def _grouped(
 def _groups(entries: list[Row], vectors: np.ndarray, service: Writer, seed: int) -> _Groups:
     """Group the entries of a scope as it was recorded; by their vectors where it was not."""
     about = tuple(part for row in entries for part in (row["node_id"], *row["sentences"]))
-    if service == llm.RECORDED:
-        recorded = llm.ask([llm.Request(GROUPS, 1, about, "", _Groups)], service)[0].value
-        return recorded or _computed(vectors, seed)
+    request = llm.Request(GROUPS, 1, about, "", _Groups)
+    if service == llm.RECORDED and (recorded := llm.ask([request], service)[0].value):
+        return recorded
     made = _computed(vectors, seed)
-    if not callable(service):
-        return made
-    return service([llm.Request(GROUPS, 1, about, made.model_dump_json(), _Groups)])[0].value or made
+    if callable(service):
+        made = service([replace(request, prompt=made.model_dump_json())])[0].value or made
+    return made
 
 
 def _computed(vectors: np.ndarray, seed: int) -> _Groups:

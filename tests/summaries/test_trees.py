@@ -23,7 +23,7 @@ from memlab.llm import recording
 from memlab.records import Dataset, Run, Turn, frame
 from memlab.retrieve import Bench
 from memlab.sessions import sessions_of
-from memlab.summaries import GROUPS, grow, nearest_summaries, tree, trees_of
+from memlab.summaries import GROUPS, grow, nearest_summaries, tree, tree_of
 from memlab.summaries.raptor import FEW, LAYERS
 
 Make = Callable[..., pl.DataFrame]
@@ -130,7 +130,7 @@ def test_turns_are_ranked_by_the_best_node_that_gives_them(bench: Bench, over: s
         ranking(tree(bench, over=over, turns=turns, k=k)),
         ranking(tree(bench, over=over, turns=turns, k=k, level="session")),
     )
-    documents, trees = bench.documents("turn"), trees_of(bench, over)
+    documents, made = bench.documents("turn"), tree_of(bench, over)
     home = dict(bench.turns.select("turn_id", "session_id").iter_rows())
     for number, (query, scope) in enumerate(bench.queries.select("query_id", "scope").iter_rows()):
         asked = bench.query_vectors[number].astype(float)
@@ -140,7 +140,9 @@ def test_turns_are_ranked_by_the_best_node_that_gives_them(bench: Bench, over: s
             zip(names, (documents.vectors()[span].astype(float) @ asked).astype(np.float32).tolist(), strict=True)
         )
         best = dict(own)
-        for row, vector in zip(trees[scope].nodes.iter_rows(named=True), trees[scope].vectors, strict=True):
+        for row, vector in zip(made.nodes.iter_rows(named=True), made.vectors, strict=True):
+            if row["scope"] != scope:
+                continue
             score = float(np.float32(vector.astype(float) @ asked))
             for name in sorted(row["turns"], key=lambda t: -own[t])[:turns]:
                 best[name] = max(best[name], score)
@@ -158,9 +160,9 @@ def test_the_summaries_themselves(bench: Bench) -> None:
     assert found["rank"].to_list() == [1, 2] * bench.queries.height
     asked = dict(bench.queries.select("query_id", "scope").iter_rows())
     assert all(asked[query] == scope for query, scope in found.select("query_id", "scope").iter_rows())
-    nodes = trees_of(bench, "weeks")["u"]
-    scores = nodes.vectors @ bench.query_vectors[0]
-    assert found["node_id"][0] == nodes.nodes["node_id"][int(scores.argmax())]
+    made = tree_of(bench, "weeks")
+    scores = np.where(made.nodes["scope"] == "u", made.vectors @ bench.query_vectors[0], -1)
+    assert found["node_id"][0] == made.nodes["node_id"][int(scores.argmax())]
 
 
 def test_a_question_alone_ranks_as_in_the_batch_and_ids_do_not_matter(bench: Bench) -> None:
@@ -178,7 +180,7 @@ def test_one_questions_working_set_at_a_time() -> None:
     small, large = (bench_of(talked(2_000), questions) for questions in (3, 60))
     peaks = []
     for each in (small, large):
-        trees_of(each, "weeks")
+        tree_of(each, "weeks")
         assert each.query_vectors is not None
         tracemalloc.start()
         for level in ("turn", "session"):
