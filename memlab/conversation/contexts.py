@@ -71,7 +71,7 @@ class Budget:
 class Contexts:
     """Contexts and what they are made of.
 
-    :param texts: ``query_id``, ``text``, ``n_tokens`` of the whole text and ``lines``, each with its heading behind it.
+    :param texts: ``query_id``, ``text`` and ``n_tokens`` of the whole text.
     :param parts: rows of :data:`memlab.conversation.sources.LINE` that were taken, with ``n_tokens`` (a heading counts
         to the first line under it) and whether the line was ``cut``.
     :param left_out: ``query_id``, ``source``, ``ref`` and ``reason``.
@@ -122,13 +122,12 @@ def assemble(lines: pl.DataFrame, *, query_ids: Sequence[str] | None = None, bud
     ids = list(dict.fromkeys(lines["query_id"] if query_ids is None else query_ids))
     titles = dict(zip(TITLES, minilm_tokens([*TITLES.values()]).tolist(), strict=True))
     made = {query: _fill(offered.get(query, {}), asdict(budget or Budget()), titles) for query in ids}
-    under = [[f"{line.text} {line.head}".rstrip() for line in taken] for taken, _ in made.values()]
-    texts = {"query_id": ids, "text": [_shown(taken) for taken, _ in made.values()], "lines": under}
+    texts = {"query_id": ids, "text": [_shown(taken) for taken, _ in made.values()]}
     parts = [(query, *line) for query, (taken, _) in made.items() for line in taken]
     left = [(query, *row) for query, (_, rows) in made.items() for row in rows]
     sizes = {"n_tokens": pl.Int64(), "head_size": pl.Int64(), "cut": pl.Boolean()}
     return Contexts(
-        counted(pl.DataFrame(texts, {"query_id": pl.String(), "text": pl.String(), "lines": pl.List(pl.String())})),
+        counted(pl.DataFrame(texts, dict.fromkeys(texts, pl.String()))),
         pl.DataFrame(parts, {**LINE, **sizes}, orient="row").drop("head_size"),
         pl.DataFrame(left, dict.fromkeys(("query_id", "source", "ref", "reason"), pl.String()), orient="row"),
     )
@@ -245,8 +244,9 @@ def _shown(taken: list[_Line]) -> str:
         first = dict[str, float]()
         for line in own:
             first.setdefault(line.head, _time(line))
-        # What has a heading stands together under it: it is paid for once, so it is written once.
-        own.sort(key=lambda line: (first[line.head], line.head))
+        # What has a heading stands together under it: it is paid for once, so it is written once. What has none stands
+        # first, where it is under none.
+        own.sort(key=lambda line: (line.head != "", first[line.head], line.head))
         out += [title] if own else []
         for line, before in zip(own, [None, *own], strict=False):
             new = line.head and (before is None or line.head != before.head)

@@ -106,7 +106,8 @@ def test_a_context_that_is_missing_is_named(talk: Dataset) -> None:
         holding({"mine": pl.DataFrame({"query_id": ["q2"]})}, talk.questions)
 
 
-def test_lines_are_read_where_they_are_given(talk: Dataset) -> None:
-    one = talk.questions.head(1)
-    made = pl.DataFrame({"query_id": ["q1"], "text": ["nothing"], "n_tokens": [1], "lines": [["It was $210."]]})
-    assert holding({"mine": made}, one)["holds"].to_list() == [True]
+def test_a_heading_ends_with_its_source() -> None:
+    context = "Earlier sessions:\n[7 May 2023 | desks]\nThey met.\nKnown (how sure, from 0 to 1; when):\nAnn has a desk"
+    assert holds(context, "7 May 2023")
+    assert not holds(context, "Ann 7 May 2023")
+    assert not holds(context, "1")
