@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 from llama_server import llama_server
-from model_server import KEY, KEY_ENV, UNUSABLE, ModelServer, running, say
+from model_server import UNUSABLE, ModelServer, say
 
 from memlab.conversation import answer, judge
 from memlab.conversation.answering import JUDGE, POINT, RUBRICS, SYSTEM
@@ -22,19 +21,10 @@ from memlab.records import Question, frame
 WHEN = datetime(2026, 5, 1, tzinfo=UTC)
 
 
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setenv(KEY_ENV, KEY)
-    yield from running()
-
-
 def questions(n: int = 3) -> pl.DataFrame:
-    kinds = ["temporal", "single-hop", "knowledge-update"]
-    rows = [
-        Question(f"q{i}", "u", f"Where is {i}?", f"Oslo {i}", kinds[i % 3], WHEN, [], [], abstention=i == 3)
-        for i in range(n)
-    ]
-    return frame(Question, rows)
+    kinds = ["temporal", "single-hop", "knowledge-update", "temporal"]
+    about = [(f"q{i}", "u", f"Where is {i}?", f"Oslo {i}", kinds[i], WHEN, [], []) for i in range(n)]
+    return frame(Question, [Question(*each, abstention=each[0] == "q3") for each in about])
 
 
 def contexts(n: int = 3) -> pl.DataFrame:

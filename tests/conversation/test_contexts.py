@@ -111,16 +111,9 @@ def test_every_source_is_gathered_and_stands_in_order(talk: Dataset, bench: Benc
     base = dict.fromkeys(summary.columns) | about
     base |= {"session_id": "ann/s1", "scope": "ann", "topics": ["desk"], "start": DAY, "end": DAY}
     summaries = pl.DataFrame([base], schema=summary.schema)
-    node = dict.fromkeys(frame(Node, []).columns) | about
-    node |= {
-        "sentences": ["A week of rain and repairs."],
-        "node_id": "n1",
-        "scope": "ann",
-        "topics": [],
-        "start": DAY,
-        "end": DAY,
-        "kind": "week",
-    }
+    node = dict.fromkeys(frame(Node, []).columns) | base
+    node = {name: node[name] for name in frame(Node, []).columns}
+    node |= {"sentences": ["A week of rain and repairs."], "node_id": "n1", "kind": "week"}
     rollups = pl.DataFrame([node], schema=frame(Node, []).schema)
     known = frame(Fact, [Fact("f1", "ann", "Ann", "bought", "oak desk", "stated", ["x"], DAY)])
     facts = confidence.score(resolve(known).facts, now=DAY)

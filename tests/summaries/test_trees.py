@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable
@@ -126,19 +125,16 @@ def test_recorded_trees_are_those_of_the_recording(
 @pytest.mark.parametrize("turns", [2, 10**6])
 @pytest.mark.parametrize("k", [7, 999])
 def test_turns_are_ranked_by_the_best_node_that_gives_them(bench: Bench, over: str, turns: int, k: int) -> None:
-    got, of_sessions = (
-        ranking(tree(bench, over=over, turns=turns, k=k)),
-        ranking(tree(bench, over=over, turns=turns, k=k, level="session")),
-    )
+    levels: Any = ("turn", "session")
+    got, of_sessions = (ranking(tree(bench, over=over, turns=turns, k=k, level=level)) for level in levels)
     documents, made = bench.documents("turn"), tree_of(bench, over)
     home = dict(bench.turns.select("turn_id", "session_id").iter_rows())
     for number, (query, scope) in enumerate(bench.queries.select("query_id", "scope").iter_rows()):
         asked = bench.query_vectors[number].astype(float)
         span = slice(*documents.spans[scope])
         names = documents.ids[span].tolist()
-        own = dict(
-            zip(names, (documents.vectors()[span].astype(float) @ asked).astype(np.float32).tolist(), strict=True)
-        )
+        cosines = (documents.vectors()[span].astype(float) @ asked).astype(np.float32)
+        own = dict(zip(names, cosines.tolist(), strict=True))
         best = dict(own)
         for row, vector in zip(made.nodes.iter_rows(named=True), made.vectors, strict=True):
             if row["scope"] != scope:
@@ -148,10 +144,7 @@ def test_turns_are_ranked_by_the_best_node_that_gives_them(bench: Bench, over: s
                 best[name] = max(best[name], score)
         order = sorted(names, key=lambda t: (-best[t], -own[t]))
         assert got[query] == order[:k]
-        first = {
-            session: max(best[t] for t in names if home[t] == session)
-            for session in dict.fromkeys(home[t] for t in order)
-        }
+        first = {s: max(best[t] for t in names if home[t] == s) for s in dict.fromkeys(home[t] for t in order)}
         assert [first[s] for s in of_sessions[query]] == sorted(first.values(), reverse=True)[:k]
 
 
@@ -202,13 +195,6 @@ def test_the_stage_says_what_no_model_wrote(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(recording, "DEFAULT", ())
     with pytest.warns(UserWarning, match="not recorded"):
         tree(bench_of(talked(12)), over="weeks", service=llm.RECORDED)
-
-
-def test_a_pipeline_knows_it_and_the_selections() -> None:
-    """In a process that has imported nothing else."""
-    code = "import memlab; print(memlab.pipeline('tree(over=\\'weeks\\') | mmr'))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "tree(over='weeks') | mmr\n"
 
 
 @pytest.mark.parametrize("wrong", [{"over": "months"}, {"turns": 0}, {"k": 0}, {"over": "weeks", "tz": "Mars/North"}])
