@@ -15,8 +15,8 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Summary, frame, schema
-from memlab.summaries.asking import PERIOD, SESSION, Group
-from memlab.summaries.writing import Row, Writer, above, framed, items, leaves, with_topics, write
+from memlab.summaries.asking import PERIOD, SESSION, unique
+from memlab.summaries.writing import Row, Writer, framed, leaves, with_topics, write
 
 
 def summarize(turns: pl.DataFrame, *, service: Writer = None, language: str = "en") -> pl.DataFrame:
@@ -39,18 +39,14 @@ def summarize(turns: pl.DataFrame, *, service: Writer = None, language: str = "e
     >>> memlab.summaries.summarize(memlab.records.frame(memlab.Turn, turns)).select("summary", "evidence").row(0)
     ('Mel: I moved to Oslo in May. Mel: The harbour is lovely, the rent is not.', [['u/s/0'], ['u/s/2']])
     """
-    about = turns.group_by("session_id", maintain_order=True).agg(
-        pl.col("scope").first(),
-        start=pl.col("timestamp").min(),
-        end=pl.col("timestamp").max(),
-        participants=pl.col("speaker").unique(maintain_order=True),
-        n_turns=pl.len(),
-        turns="turn_id",
-    )
-    entries = {row["node_id"]: row for row in leaves(turns)}
-    groups = [Group(items([entries[turn] for turn in ids])) for ids in about["turns"]]
-    written = zip(about.to_dicts(), write(SESSION, groups, service), strict=True)
-    rows = [{"version": "", **row, **session, "summary": row["text"]} for session, row in written]
+    parts = dict[str, list[Row]]()
+    for session, row in zip(turns["session_id"], leaves(turns), strict=True):
+        parts.setdefault(session, []).append(row)
+    rows = [
+        {**row, "session_id": session, "summary": row["text"], "version": "", "n_turns": len(part),
+         "participants": unique(each["speaker"] for each in part)}
+        for (session, part), row in zip(parts.items(), write(SESSION, [*parts.values()], service), strict=True)
+    ]  # fmt: skip
     columns = schema(Summary) | {"dropped": pl.Int64(), "reason": pl.String()}
     made = pl.DataFrame(rows, schema={**columns, "turns": pl.List(pl.String())})
     return with_topics(made, turns, language).select(*columns)
@@ -169,14 +165,15 @@ def _layer(
 ) -> list[Row]:
     """Write the periods above some nodes, in their order; ``only``: those of these dates."""
     parts = [list(rows) for _, rows in groupby(below, key=lambda row: (row["scope"], row[kind]))]
-    pairs = [pair for pair in zip(parts, [[], *parts], strict=False) if only is None or pair[0][0][kind] in only]
-    groups = [
-        Group(items(part), items([row for row in before if row["scope"] == part[0]["scope"]])) for part, before in pairs
+    pairs = [
+        (part, before if before and before[0]["scope"] == part[0]["scope"] else [])
+        for part, before in zip(parts, [[], *parts], strict=False)
+        if only is None or part[0][kind] in only
     ]
-    made = []
-    for (part, _), written in zip(pairs, write(PERIOD, groups, service), strict=True):
+    made = write(PERIOD, [part for part, _ in pairs], service, before=[before for _, before in pairs])
+    for (part, _), node in zip(pairs, made, strict=True):
         method = f"{kind}s ({tz})" if part[0][kind] else "undated"
-        made.append(above(part, written, kind=kind, method=method) | {"month": part[0]["month"]})
+        node |= {"kind": kind, "method": method, "month": part[0]["month"]}
         for row in part:
-            row["parent"] = written["node_id"]
+            row["parent"] = node["node_id"]
     return made

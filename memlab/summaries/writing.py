@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -46,21 +47,26 @@ def items(rows: Sequence[Row]) -> list[Item]:
     ]
 
 
-def write(task: Task, groups: Sequence[Group], service: Writer) -> list[Row]:
-    """Write a summary of each group; where the model gives none, of sentences of the group.
+def write(
+    task: Task, parts: Sequence[Sequence[Row]], service: Writer, *, before: Sequence[Sequence[Row]] = ()
+) -> list[Row]:
+    """Write a summary above each group of rows; where the model gives none, of sentences of the group.
 
+    :param before: of each group the rows of the period before, where there are periods.
     :returns: for each group ``node_id`` (the key of the request), ``text``, ``sentences`` and ``evidence``, the other
         lists of the task with theirs, ``topics`` (``None`` where no model gave them), ``entities``, ``service``,
-        ``model``, ``dropped`` and ``reason``.
+        ``model``, ``dropped`` and ``reason``; and what it stands on: ``scope``, ``level``, ``children``, ``turns``,
+        ``start`` and ``end``.
     :raises ModelError: when the service cannot be asked at all.
     """
     if isinstance(service, str) and service != llm.RECORDED:
         service = llm.configured(service)
+    groups = [Group(items(part), items(last)) for part, last in zip_longest(parts, before, fillvalue=())]
     requests = [request(task, group) for group in groups]
     answers = service(requests) if callable(service) else llm.ask(requests, service)
     by = getattr(service, "name", None) or getattr(service, "__name__", service)
     rows = []
-    for asked, group, answer in zip(requests, groups, answers, strict=True):
+    for part, asked, group, answer in zip(parts, requests, groups, answers, strict=True):
         value: Any = answer.value
         points, dropped = checked(value, group) if value else ({}, 0)
         why = answer.error if not points else "" if points["sentences"] else "no sentence stands on what it names"
@@ -73,8 +79,18 @@ def write(task: Task, groups: Sequence[Group], service: Writer) -> list[Row]:
             points = _without_model(task, group)
         for name, each in points.items():
             row |= {name: [text for text, _ in each], evidence_of(name): [turns for _, turns in each]}
-        rows.append(row | {"text": " ".join(row["sentences"])})
+        rows.append(_above(part) | row | {"text": " ".join(row["sentences"])})
     return rows
+
+
+def _above(part: Sequence[Row]) -> Row:
+    """Say what a summary of some rows stands on."""
+    return {
+        "scope": part[0]["scope"], "level": part[0]["level"] + 1, "children": [row["node_id"] for row in part],
+        "turns": unique(turn for row in part for turn in row["turns"]),
+        "start": min((row["start"] for row in part if row["start"]), default=None),
+        "end": max((row["end"] for row in part if row["end"]), default=None),
+    }  # fmt: skip
 
 
 def unwritten(rows: pl.DataFrame, what: str) -> str:
@@ -92,16 +108,6 @@ def _without_model(task: Task, group: Group) -> dict[str, list[Supported]]:
     if group.before:
         points["carried_on"] = carried_on([(item.text, item.turns) for item in group.before], points["sentences"])
     return points
-
-
-def above(part: Sequence[Row], written: Row, *, kind: str, method: str) -> Row:
-    """Give the row of what was written of some nodes."""
-    return written | {
-        "scope": part[0]["scope"], "level": part[0]["level"] + 1, "kind": kind, "method": method,
-        "children": [row["node_id"] for row in part], "turns": unique(turn for row in part for turn in row["turns"]),
-        "start": min((row["start"] for row in part if row["start"]), default=None),
-        "end": max((row["end"] for row in part if row["end"]), default=None),
-    }  # fmt: skip
 
 
 def framed(rows: Sequence[Row], turns: pl.DataFrame, language: str) -> pl.DataFrame:
