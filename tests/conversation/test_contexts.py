@@ -74,7 +74,7 @@ def test_a_turn_comes_once_and_a_summary_does_not_repeat_it() -> None:
     )
     assert made.parts.select("source", "ref").rows() == [("recent", "0"), ("relevant", "2"), ("summaries", "4")]
     reasons = dict(made.left_out.select("ref", "reason").iter_rows())
-    assert reasons == {"1": "its turn is there", "3": "its turn is there", "5": "near-identical"}
+    assert reasons == {"1": "its turn is there", "3": "its turn is there", "5": "the same words"}
 
 
 def test_a_fact_stays_unless_its_turn_says_the_same_words() -> None:
@@ -92,7 +92,7 @@ def test_a_fact_stays_unless_its_turn_says_the_same_words() -> None:
         ("Yes", "No", False),
     ],
 )
-def test_near_identical_spares_numbers_and_negations(one: str, two: str, same: bool) -> None:
+def test_a_line_of_the_same_words_is_left_out(one: str, two: str, same: bool) -> None:
     assert assemble(lines(("relevant", one, ["a"]), ("relevant", two, ["b"]))).parts.height == (1 if same else 2)
 
 

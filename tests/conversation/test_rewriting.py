@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from llama_server import llama_server
 from model_server import UNUSABLE, ModelServer, say
 
-from memlab import DataError, llm
+from memlab import DataError
 from memlab.conversation import Message, messages, read_history, rewrite, score
 from memlab.conversation.rewriting import is_rewrite, signs
 
@@ -139,15 +138,6 @@ def test_a_service_that_fails_is_told_in_one_line(server: ModelServer, fault: st
         made = rewrite("And the lamp?", history=DESK, service=server.service(max_retries=0))
     assert made == "And the lamp? (oak desk cost 210)"
     assert len(told) == 1
-
-
-@pytest.mark.slow
-def test_a_real_server_rewrites() -> None:
-    with llama_server(context=1024) as url:
-        smol = llm.Service("smol", url, "smollm2", timeout=1800, max_output=60, max_retries=0)
-        made = rewrite(["And when was it bought?"], history=[DESK], service=smol)
-    # What it says is not the point: a model of 135 million parameters.
-    assert made["method"][0] in ("model", "refused", "appended")
 
 
 CANARD = Path(__file__).parents[3] / "shared" / "data" / "canard" / "canard_dev_a.json"
