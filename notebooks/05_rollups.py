@@ -62,7 +62,7 @@ evaluate.show_tables()
 # %%
 data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
-nodes = pl.concat(tree.nodes for tree in summaries.trees_of(bench, "weeks", service=service, tz=tz).values())
+nodes = summaries.tree_of(bench, "weeks", service=service, tz=tz).nodes
 about = {"provenance": dict(bench.provenance) | {"service": service}, "directory": figures}
 weeks = nodes.filter(kind="week").sort(pl.col("carried_on").list.len(), descending=True, maintain_order=True)
 scope = weeks["scope"][0]
@@ -113,7 +113,7 @@ carried.select("carried_on", first_day=pl.col("start").dt.date()).head(12)
 # %%
 part = data.take([scope for scope in data.scopes if scope in themes_of] or data.scopes[:1])
 small = memlab.Bench.of(part, encoder=encoder, store=store)
-themes = pl.concat(tree.nodes for tree in summaries.trees_of(small, "clusters", service=service, seed=seed).values())
+themes = summaries.tree_of(small, "clusters", service=service, seed=seed).nodes
 made = pl.concat([nodes, themes.with_columns(kind=pl.format("cluster, layer {}", "level"))])
 words = pl.col("text").str.count_matches(r"\w+").sum()
 sizes = made.group_by("kind", maintain_order=True).agg(n=pl.len(), words=words)

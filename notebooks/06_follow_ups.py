@@ -62,8 +62,9 @@ sample = Path(memlab.__file__).parents[1] / "data" / "sample"
 data = memlab.datasets.load(conversations or sample / "sample.jsonl")
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
 asked = conversation.follow_ups(follow_up_file or sample / "follow-ups.jsonl")
-by_k = {n: compare_forms(asked, bench, pipeline=pipeline, service=service, k=n) for n in sorted({5, 10, 20, 50, k})}
-tables = {n: forms_table(compared, seed=seed) for n, compared in by_k.items()}
+depths = sorted({5, 10, 20, 50, k})
+every_depth = compare_forms(asked, bench, pipeline=pipeline, service=service, k=depths)
+deeper = forms_table(every_depth, seed=seed)
 about = {"provenance": {**bench.provenance, "pipeline": pipeline, "service": service}, "directory": figures}
 
 # %% [markdown]
@@ -74,7 +75,7 @@ about = {"provenance": {**bench.provenance, "pipeline": pipeline, "service": ser
 # rewriting (complete as asked, another topic) stand in the table alone.
 
 # %%
-compared, table = by_k[k], tables[k]
+compared, table = (rows.filter(pl.col("k") == k).drop("k") for rows in (every_depth, deeper))
 leaning = table.filter(~pl.col("kind").is_in(["complete", "topic"]))
 fig = follow_ups.recall(leaning, measure=f"recall_all@{k}")
 n = compared["query_id"].n_unique()
@@ -88,8 +89,7 @@ table.filter(kind="all")
 # ## At every cut-off
 
 # %%
-deeper = pl.concat(each.filter(kind="all").with_columns(k=pl.lit(n)) for n, each in tables.items())
-deeper = deeper.rename({"form": "system"})
+deeper = deeper.filter(kind="all").rename({"form": "system"})
 fig = curves.recall_curves(deeper)
 caption = f"Complete recall of {n} follow-ups over k by form of the question ({data.name}; 95 % bootstrap intervals)."
 export(fig, "follow-up-curves", data=deeper, caption=caption, **about)

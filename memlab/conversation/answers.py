@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from memlab.conversation.contexts import TITLES
 from memlab.conversation.tokens import counted
 from memlab.errors import DataError
 from memlab.language.calendar import MONTH_NAME, says
@@ -32,6 +33,7 @@ _ASIDE = re.compile(r"\([^)]*\)")
 _CLAUSE = re.compile(r"[,;\n]")
 _BREAK = re.compile(r"\s*(?:[,;&\n]|\band\b|\bas well as\b)\s*", re.I)
 _YEAR = 4
+_TITLES = frozenset(TITLES.values())
 _UNITS = frozenset(("dollar", "usd", "buck", "percent", "time"))
 
 
@@ -151,7 +153,9 @@ def holds(context: str, answer: str | None) -> bool:
 def _lines(text: str) -> list[Content]:
     lines, head = [], ""
     for line in text.split("\n"):
-        if line.startswith("[") and line.endswith("]"):
+        if line in _TITLES:
+            head = ""
+        elif line.startswith("[") and line.endswith("]"):
             head = line
         else:
             lines.append(read(f"{line} {head}" if head else line))
@@ -161,8 +165,8 @@ def _lines(text: str) -> list[Content]:
 def holding(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFrame) -> pl.DataFrame:
     """Say for every question and way of making contexts whether the answer is there.
 
-    :param contexts: name → ``query_id`` and ``text``, such as ``Contexts.texts``; where there are no ``lines``, the
-        text is read as :func:`holds` reads it, and tokens are counted where there is no ``n_tokens``.
+    :param contexts: name → ``query_id`` and ``text``, such as ``Contexts.texts``; tokens are counted where there is no
+        ``n_tokens``.
     :param questions: rows of :class:`memlab.records.Question`.
     :returns: ``context``, ``query_id``, ``question_type``, ``answer_kind``, ``holds`` (null where it cannot be looked
         for) and ``n_tokens``.
@@ -180,8 +184,7 @@ def holding(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFrame) -> pl
         rows = asked.join(sized, on="query_id", how="left", maintain_order="left")
         if rows["text"].null_count():
             raise DataError(f"context {name!r} has none for question {rows.filter(pl.col('text').is_null())[0, 0]!r}")
-        read_lines = map(_lines, rows["text"]) if "lines" not in made.columns else (map(read, x) for x in rows["lines"])
-        there = [each.stands_in([*lines]) for each, lines in zip(golds, read_lines, strict=True)]
+        there = [each.stands_in(_lines(text)) for each, text in zip(golds, rows["text"], strict=True)]
         held = pl.when(~kinds.is_in(UNMEASURABLE)).then(pl.Series("holds", there, dtype=pl.Boolean)).alias("holds")
         rows = rows.with_columns(held, context=pl.lit(name))
         parts.append(rows.select("context", "query_id", "question_type", "answer_kind", "holds", "n_tokens"))

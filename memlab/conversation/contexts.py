@@ -15,7 +15,6 @@ from memlab.conversation.tokens import clean, counted, minilm_tokens
 from memlab.errors import DataError
 from memlab.language.calendar import written
 from memlab.language.tokens import words
-from memlab.language.words import NEGATED, NEGATIONS
 
 # In the order in which they stand in a context, from the most general to the newest.
 TITLES = {
@@ -30,10 +29,9 @@ FLOW = ("relevant", "summaries", "facts", "rollups", "recent")
 # What is quoted first makes lines about the same turns superfluous.
 FILLED = ("recent", "relevant", "summaries", "facts", "rollups")
 MESSAGES = ("recent", "relevant")
-NO_ROOM, TURN_THERE, SIMILAR = "no room", "its turn is there", "near-identical"
+NO_ROOM, TURN_THERE, SAME_WORDS = "no room", "its turn is there", "the same words"
 
 _LEAST_CUT = 24  # tokens: less of a message tells nothing
-_SIMILAR = 0.9
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class Budget:
 class Contexts:
     """Contexts and what they are made of.
 
-    :param texts: ``query_id``, ``text``, ``n_tokens`` of the whole text and ``lines``, each with its heading behind it.
+    :param texts: ``query_id``, ``text`` and ``n_tokens`` of the whole text.
     :param parts: rows of :data:`memlab.conversation.sources.LINE` that were taken, with ``n_tokens`` (a heading counts
         to the first line under it) and whether the line was ``cut``.
     :param left_out: ``query_id``, ``source``, ``ref`` and ``reason``.
@@ -99,7 +97,7 @@ def assemble(lines: pl.DataFrame, *, query_ids: Sequence[str] | None = None, bud
     """Make the context of many questions, each within its budget.
 
     Each source is given its share, or what it can use of it if that is less; the rest flows on. A line is left out
-    where its turn is quoted, where all turns that it stands on are, or where it is near-identical to one that is there.
+    where its turn is quoted, where all turns that it stands on are, or where one that is there has the same words.
     A source stops at the first line that has no room; a message is cut to the room that is left, if that is worth it.
 
     :param lines: what :func:`memlab.conversation.gather` gave; of each question and source the most useful first.
@@ -122,13 +120,12 @@ def assemble(lines: pl.DataFrame, *, query_ids: Sequence[str] | None = None, bud
     ids = list(dict.fromkeys(lines["query_id"] if query_ids is None else query_ids))
     titles = dict(zip(TITLES, minilm_tokens([*TITLES.values()]).tolist(), strict=True))
     made = {query: _fill(offered.get(query, {}), asdict(budget or Budget()), titles) for query in ids}
-    under = [[f"{line.text} {line.head}".rstrip() for line in taken] for taken, _ in made.values()]
-    texts = {"query_id": ids, "text": [_shown(taken) for taken, _ in made.values()], "lines": under}
+    texts = {"query_id": ids, "text": [_shown(taken) for taken, _ in made.values()]}
     parts = [(query, *line) for query, (taken, _) in made.items() for line in taken]
     left = [(query, *row) for query, (_, rows) in made.items() for row in rows]
     sizes = {"n_tokens": pl.Int64(), "head_size": pl.Int64(), "cut": pl.Boolean()}
     return Contexts(
-        counted(pl.DataFrame(texts, {"query_id": pl.String(), "text": pl.String(), "lines": pl.List(pl.String())})),
+        counted(pl.DataFrame(texts, dict.fromkeys(texts, pl.String()))),
         pl.DataFrame(parts, {**LINE, **sizes}, orient="row").drop("head_size"),
         pl.DataFrame(left, dict.fromkeys(("query_id", "source", "ref", "reason"), pl.String()), orient="row"),
     )
@@ -212,19 +209,7 @@ def _repeats(line: _Line, taken: list[_Line]) -> str:
         stated = line.text.rpartition(" (")[0] if line.source == "facts" else ""
         if _words(stated) <= frozenset[str]().union(*(_words(other.text) for other in own)):
             return TURN_THERE
-    return SIMILAR if any(similar(_words(line.text), _words(other.text)) for other in taken) else ""
-
-
-def similar(a: frozenset[str], b: frozenset[str]) -> bool:
-    """Say whether two texts are near-identical: nine of ten different words are shared, numbers and negations all.
-
-    >>> from memlab.conversation.contexts import similar
-    >>> similar(frozenset("i paid 50 for the lamp".split()), frozenset("i paid 60 for the lamp".split()))
-    False
-    """
-    if len(a & b) < _SIMILAR * len(a | b):
-        return False
-    return not any(word in NEGATIONS or word in NEGATED or any(c.isdigit() for c in word) for word in a ^ b)
+    return SAME_WORDS if any(_words(line.text) == _words(other.text) for other in taken) else ""
 
 
 @lru_cache(maxsize=100_000)
@@ -245,8 +230,9 @@ def _shown(taken: list[_Line]) -> str:
         first = dict[str, float]()
         for line in own:
             first.setdefault(line.head, _time(line))
-        # What has a heading stands together under it: it is paid for once, so it is written once.
-        own.sort(key=lambda line: (first[line.head], line.head))
+        # What has a heading stands together under it: it is paid for once, so it is written once. What has none stands
+        # first, where it is under none.
+        own.sort(key=lambda line: (line.head != "", first[line.head], line.head))
         out += [title] if own else []
         for line, before in zip(own, [None, *own], strict=False):
             new = line.head and (before is None or line.head != before.head)

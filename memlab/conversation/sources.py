@@ -18,9 +18,9 @@ LINE = pl.Schema({
     "query_id": pl.String(), "source": pl.String(), "ref": pl.String(), "head": pl.String(), "text": pl.String(),
     "turns": pl.List(pl.String()), "at": TIMESTAMP, "confidence": pl.Float64(),
 })  # fmt: skip
-"""The columns of a line: the question; its source, a key of
-:data:`memlab.conversation.contexts.TITLES`; id of the turn, session, fact or node; the heading that it stands under; the
-line itself; the turns that it stands on; when it was said; how sure it is."""
+"""The columns of a line: the question; its source, a key of :data:`memlab.conversation.contexts.TITLES`; id of the
+turn, session, fact or node; the heading that it stands under; the line itself; the turns that it stands on; when it was
+said; how sure it is."""
 
 OVER_SESSIONS = ("cluster", "week", "month")
 """Kinds of nodes that are read."""

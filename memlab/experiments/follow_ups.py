@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ def compare_forms(
     *,
     pipeline: str = "best",
     service: str | Service | None = RECORDED,
-    k: int = 10,
+    k: int | Sequence[int] = 10,
 ) -> pl.DataFrame:
     """Search for each form of each follow-up, in one batch.
 
@@ -30,8 +32,10 @@ def compare_forms(
     :param bench: of the conversations that are asked about.
     :param service: what rewrites, see :func:`memlab.llm.ask`; where it has no answer for any question, or is ``None``,
         there is no form ``model``.
-    :returns: a row a question and form: ``query_id``, ``kind``, ``form``, ``question`` (the text searched for),
-        ``method`` (see :func:`memlab.conversation.rewrite`) and ``complete`` (whether all evidence is in the first k).
+    :param k: a depth, or several; all are of the same ranking.
+    :returns: a row a depth, question and form: ``k``, ``query_id``, ``kind``, ``form``, ``question`` (the text searched
+        for), ``method`` (see :func:`memlab.conversation.rewrite`) and ``complete`` (whether all evidence is in the
+        first k).
     """
     rows = follow_ups.filter(pl.col("kind") != "first")
     asked, history = rows["question"].to_list(), rows["history"].to_list()
@@ -52,28 +56,33 @@ def compare_forms(
     each = pl.concat(parts).with_columns(asked=pl.format("{} {}", "form", "query_id"))
     queries = each.select("scope", query_id="asked", text="question")
     run = read(pipeline).run(bench.with_queries(queries))
-    found = run.top(k).frame.group_by("query_id").agg(found="doc_id")
-    each = each.join(found, left_on="asked", right_on="query_id", how="left", maintain_order="left")
-    complete = pl.col("evidence").list.set_difference(pl.col("found").fill_null([])).list.len() == 0
-    return each.select("query_id", "kind", "form", "question", "method", complete=complete)
+    depths = [k] if isinstance(k, int) else [*k]
+    found = run.top(max(depths)).frame.sort("query_id", "rank").group_by("query_id", maintain_order=True)
+    each = each.join(found.agg(found="doc_id"), left_on="asked", right_on="query_id", how="left", maintain_order="left")
+    lacking = [pl.col("evidence").list.set_difference(pl.col("found").list.head(n).fill_null([])) for n in depths]
+    return pl.concat(
+        each.select(pl.lit(n).alias("k"), "query_id", "kind", "form", "question", "method", complete=of.list.len() == 0)
+        for n, of in zip(depths, lacking, strict=True)
+    )
 
 
 def forms_table(compared: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
     """Sum up forms of follow-ups by kind and over all.
 
     :param compared: what :func:`compare_forms` gave.
-    :returns: ``kind``, ``form``, ``n``, ``mean`` (share complete) with its bootstrap interval ``low`` and ``high``, and
-        of all kinds the ``p`` of a paired randomisation test against the form that stands alone.
+    :returns: ``k``, ``kind``, ``form``, ``n``, ``mean`` (share complete) with its bootstrap interval ``low`` and
+        ``high``, and of all kinds the ``p`` of a paired randomisation test against the form that stands alone.
     """
     out = []
-    for kind in ("all", *compared["kind"].unique(maintain_order=True)):
-        rows = compared if kind == "all" else compared.filter(kind=kind)
+    kinds = ("all", *compared["kind"].unique(maintain_order=True))
+    for k, kind in product(compared["k"].unique(maintain_order=True), kinds):
+        rows = compared.filter(pl.lit(kind == "all") | (pl.col("kind") == kind), k=k)
         forms = {form: part["complete"].cast(pl.Float64).to_numpy() for (form,), part in rows.group_by("form")}
         for form in (form for form in FORMS if form in forms):
             values = forms[form]
             low, high = bootstrap_interval(values[:, None], np.ones(len(values)), seed=seed)
             paired = kind == "all" and form != "standalone"
             p = randomisation_test(values - forms["standalone"], seed=seed) if paired else None
-            out.append((kind, form, len(values), values.mean(), low[0], high[0], p))
-    names = ("kind", "form", "n", "mean", "low", "high", "p")
+            out.append((k, kind, form, len(values), values.mean(), low[0], high[0], p))
+    names = ("k", "kind", "form", "n", "mean", "low", "high", "p")
     return pl.DataFrame(out, schema=names, orient="row")

@@ -4,12 +4,11 @@
 answered; :func:`embeddings` gives vectors.
 """
 
-from memlab.llm.ask import MISFIT, RECORDED, ask, check, cost
-from memlab.llm.embeddings import BATCH_CHARS, BATCH_TEXTS, batches, embeddings
-from memlab.llm.request import Answer, Request, unanswered
+from memlab.llm.asking import MISFIT, RECORDED, Answer, Request, ask, check, cost, unanswered
+from memlab.llm.embeddings import embeddings
 from memlab.llm.service import Service, configured
 
 __all__ = [
-    "BATCH_CHARS", "BATCH_TEXTS", "MISFIT", "RECORDED", "Answer", "Request", "Service", "ask", "batches", "check",
-    "configured", "cost", "embeddings", "unanswered",
+    "MISFIT", "RECORDED", "Answer", "Request", "Service", "ask", "check", "configured", "cost", "embeddings",
+    "unanswered",
 ]  # fmt: skip

@@ -9,7 +9,6 @@ import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import cache
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, TypeVar
 
 import httpx
@@ -24,12 +23,11 @@ LONGEST_PAUSE = 60.0  # seconds, whatever a server asks for
 Result = TypeVar("Result")
 
 
-class NoAnswerError(Exception):
-    """A request has no answer; the text says why, and may quote what the server sent."""
-
-
 class Client:
-    """A connection to a service; use it with ``async with``.
+    """A connection to a service, for :func:`run`.
+
+    It is a transport of httpx without the client around it, so that no redirect is followed, nothing is decompressed,
+    and no cookie, proxy or variable of the environment is used.
 
     :param limit: bytes of one answer that are read; a longer one is an error.
     :raises ModelError: when the address is none, or the key's variable is not set or holds what no header can carry.
@@ -46,19 +44,15 @@ class Client:
                 f"service {service.name!r} takes its key from the environment variable {name}, which {wrong}; set it, "
                 "or leave api_key_env out for a server without keys"
             )
-        headers = {"Accept-Encoding": "identity", "Content-Type": "application/json", "User-Agent": "memlab"}
-        headers |= {"Authorization": f"Bearer {self.key}"} if self.key else {}
         self.service, self._limit = service, limit
-        # No proxy of the environment and no cookies; the deadline is that of a whole answer, see `post`.
-        cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
-        self._http = httpx.AsyncClient(
-            headers=headers, cookies=cookies, verify=_certificates(), trust_env=False, timeout=None
-        )
+        self._headers = {"Accept-Encoding": "identity", "Content-Type": "application/json", "User-Agent": "memlab"}
+        self._headers |= {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        self._transport = httpx.AsyncHTTPTransport(verify=_certificates(), trust_env=False)
 
     async def post(self, path: str, body: dict[str, Any]) -> bytes:
         """Post JSON and give the bytes of the answer; a character that has no UTF-8 is sent as a question mark.
 
-        :raises NoAnswerError: when there is none after the retries of the service.
+        :raises ModelError: when there is none after the retries of the service; says why, and may quote the server.
         """
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         failure = ""
@@ -81,39 +75,45 @@ class Client:
                     pause = min(max(0.0, float(response.headers.get("retry-after", ""))), LONGEST_PAUSE)
             if attempt < self.service.max_retries:
                 await asyncio.sleep(pause)
-        raise NoAnswerError(failure)
+        raise self.error(failure)
 
     async def _attempt(self, path: str, content: bytes) -> tuple[httpx.Response, bytes]:
-        """Read one answer whole, as the bytes that came: nothing is decompressed, no redirect is followed."""
-        async with self._http.stream("POST", self.service.base_url.rstrip("/") + path, content=content) as response:
+        """Read one answer whole, as the bytes that came."""
+        url = self.service.base_url.rstrip("/") + path
+        request = httpx.Request("POST", url, headers=self._headers, content=content)
+        response = await self._transport.handle_async_request(request)
+        try:
             if response.is_redirect:
-                raise NoAnswerError(f"HTTP {response.status_code}: redirects are not followed; correct base_url")
+                raise self.error(f"HTTP {response.status_code}: redirects are not followed; correct base_url")
             body = bytearray()
             async for part in response.aiter_raw():
                 body += part
                 if len(body) > self._limit:
-                    raise NoAnswerError(f"the answer has more than {self._limit:,} bytes")
+                    raise self.error(f"the answer has more than {self._limit:,} bytes")
+        finally:
+            await response.aclose()
         return response, bytes(body)
 
-    def error(self, failure: str) -> str:
+    def error(self, failure: str) -> ModelError:
         """Say in one line what failed: the key taken out first, then shortened; a server may echo anything."""
         shown = " ".join((failure.replace(self.key, "***") if self.key else failure).split())
-        return f"{self.service}: {shown if len(shown) <= 400 else shown[:399] + '…'}"
+        return ModelError(f"{self.service}: {shown if len(shown) <= 400 else shown[:399] + '…'}")
 
-    async def __aenter__(self) -> Client:
-        return self
+    def run(self, function: Callable[[], Awaitable[Result]]) -> Result:
+        """Run a coroutine function that posts to its end, in a notebook's running loop too, and close the connection.
 
-    async def __aexit__(self, *error: object) -> None:
-        await self._http.aclose()
+        An interrupt cancels it.
+        """
+
+        async def whole() -> Result:
+            async with self._transport:
+                return await function()
+
+        with start_blocking_portal() as portal:
+            return portal.call(whole)
 
 
 @cache
 def _certificates() -> ssl.SSLContext:
     """Read the certificates of the authorities once: it takes a tenth of a second."""
     return httpx.create_ssl_context(trust_env=False)
-
-
-def run(function: Callable[[], Awaitable[Result]]) -> Result:
-    """Run a coroutine function to its end, in a notebook's running loop too; an interrupt cancels it."""
-    with start_blocking_portal() as portal:
-        return portal.call(function)

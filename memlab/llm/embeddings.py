@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import numpy as np
 from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
-from memlab.errors import ModelError
 from memlab.llm.reply import fault
 from memlab.llm.service import Service
 
-# What one request holds: servers refuse bodies that are much larger.
-BATCH_TEXTS = 64
-BATCH_CHARS = 100_000
-MAX_BYTES = 32_000_000  # of one answer: 64 vectors of some 20,000 numbers
+BATCH = 32
+"""Texts of one request: with the longest input of usual models, 8,192 tokens, servers take them."""
+
+MAX_BYTES = 32_000_000  # of one answer: 32 vectors of some 40,000 numbers
 
 
 class _Vector(BaseModel):
@@ -38,64 +37,44 @@ def embeddings(
     :raises ModelError: when the service cannot be asked, fails after its retries, or answers with missing rows, rows
         of different width or numbers that are not finite.
     """
-    from memlab.llm.client import Client, NoAnswerError, run
+    from memlab.llm.client import Client
 
-    if not texts:
-        return np.empty((0, 0), dtype=np.float32)
     client = Client(service, limit=MAX_BYTES)
-    parts: list[np.ndarray] = []
+    parts = list[np.ndarray]()
 
     async def ask() -> None:
-        async with client:
-            for batch in batches(texts):
-                # Plain floats: base64 is not understood by every server.
-                body = {"model": service.model, "input": batch, "encoding_format": "float"}
-                parts.append(_vectors(await client.post("/embeddings", body), len(batch)))
-                if done is not None:
-                    done(parts[-1])
+        for start in range(0, len(texts), BATCH):
+            batch = [*texts[start : start + BATCH]]
+            # Plain floats: base64 is not understood by every server.
+            body = {"model": service.model, "input": batch, "encoding_format": "float"}
+            answer = await client.post("/embeddings", body)
+            try:
+                parts.append(_vectors(answer, len(batch)))
+            except ValueError as error:
+                raise client.error(str(error)) from None
+            if parts[-1].shape[1] != parts[0].shape[1]:
+                raise client.error(f"vectors of widths {parts[0].shape[1]} and {parts[-1].shape[1]}: is it one model?")
+            if done is not None:
+                done(parts[-1])
 
-    try:
-        run(ask)
-    except NoAnswerError as error:
-        raise ModelError(client.error(f"no embeddings of {len(texts)} texts: {error}")) from None
-    if len(widths := {part.shape[1] for part in parts}) > 1:
-        raise ModelError(f"{service} gave vectors of widths {sorted(widths)}; expected one: is it one model?")
-    return np.concatenate(parts)
-
-
-def batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Cut texts into requests of at most :data:`BATCH_TEXTS` texts and :data:`BATCH_CHARS` characters.
-
-    >>> from memlab.llm import batches
-    >>> [len(batch) for batch in batches(["a"] * 100)]
-    [64, 36]
-    """
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        if batch and (len(batch) == BATCH_TEXTS or size + len(text) > BATCH_CHARS):
-            yield batch
-            batch, size = [], 0
-        batch.append(text)
-        size += len(text)
-    if batch:
-        yield batch
+    client.run(ask)
+    return np.concatenate(parts) if parts else np.empty((0, 0), dtype=np.float32)
 
 
 def _vectors(body: bytes, n: int) -> np.ndarray:
-    """Read n vectors off an answer, in the order of the request; some servers leave the index out."""
-    from memlab.llm.client import NoAnswerError
+    """Read n vectors off an answer, in the order of the request; some servers leave the index out.
 
+    :raises ValueError: for anything else; says what is wrong, without quoting it.
+    """
     try:
         rows = _Vectors.model_validate_json(body).data
-        with np.errstate(over="ignore"):
-            vectors = np.array([row.embedding for row in rows], dtype=np.float32)
     except ValidationError as error:
-        raise NoAnswerError(fault(error)) from None
-    except ValueError:
-        raise NoAnswerError("vectors of different widths in one answer") from None
+        raise ValueError(fault(error)) from None
     order = [i if row.index is None else row.index for i, row in enumerate(rows)]
-    if sorted(order) != list(range(n)) or not np.isfinite(vectors).all():
-        wrong = f"{len(rows)} vectors with indexes {order[:8]}"
-        raise NoAnswerError(f"{wrong}; expected {n} of finite numbers")
-    return vectors[np.argsort(order)]
+    if sorted(order) != list(range(n)) or len({len(row.embedding) for row in rows}) > 1:
+        raise ValueError(f"{len(rows)} vectors with indexes {order[:8]}; expected {n} of one width")
+    with np.errstate(over="ignore"):
+        vectors = np.array([row.embedding for row in rows], dtype=np.float32)[np.argsort(order)]
+    if not np.isfinite(vectors).all():
+        raise ValueError("a number is too large")
+    return vectors

@@ -66,13 +66,11 @@ def _rows(path: Path, modified: int, size: int) -> dict[str, dict[str, Any]]:
 
 
 def append(path: Path, row: dict[str, Any]) -> None:
-    """Append a row and flush it; what stands after the last end of line is the rest of a broken write, and goes.
+    """Append a row, on a line of its own where the last write was broken off.
 
     :raises OSError: when it cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as out:
-        if out.seek(0, os.SEEK_END) and out.seek(-1, os.SEEK_END) >= 0 and out.read(1) != b"\n":
-            out.seek(0)
-            out.truncate(out.read().rfind(b"\n") + 1)
-        out.write(json.dumps(row).encode("ascii") + b"\n")
+        broken = out.seek(0, os.SEEK_END) and out.seek(-1, os.SEEK_END) >= 0 and out.read(1) != b"\n"
+        out.write(b"\n" * bool(broken) + json.dumps(row).encode("ascii") + b"\n")

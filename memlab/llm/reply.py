@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
 
-from memlab.llm.request import Answer
-
 _SECRET = 12  # characters: what is shorter, such as "ollama", is a word that an answer may hold
+
+
+class Reply(NamedTuple):
+    """An answer or what does not fit, the text that it was read from, and tokens read and written."""
+
+    value: BaseModel | None = None
+    fault: str = ""
+    text: str = ""
+    tokens: tuple[int, int] = (0, 0)
 
 
 class _Message(BaseModel):
@@ -26,25 +33,23 @@ class _Completion(BaseModel):
     usage: Any = None
 
 
-def read(body: bytes, shape: type[BaseModel], *, key: str = "") -> tuple[Answer, str]:
+def read(body: bytes, shape: type[BaseModel], *, key: str = "") -> Reply:
     """Read a completion, without a fence or words around the JSON.
 
     :param key: of the service. An answer that repeats it would carry it into recordings and stores: it becomes ``***``.
-    :returns: the answer, whose ``error`` says what does not fit, and the text that it was read from.
 
     >>> from memlab.llm.reply import read
-    >>> read(b'{"choices": []}', BaseModel)[0].error
+    >>> read(b'{"choices": []}', BaseModel).fault
     'choices: List should have at least 1 item after validation, not 0'
     """
     try:
         completion = _Completion.model_validate_json(body)
     except ValidationError as error:
-        return Answer(None, fault(error)), ""
+        return Reply(fault=fault(error))
     choice, usage = completion.choices[0], completion.usage
-    tokens = counts(usage.get("prompt_tokens"), usage.get("completion_tokens")) if isinstance(usage, dict) else (0, 0)
-    text = choice.message.content
+    text, tokens = choice.message.content, counts(usage)
     if choice.finish_reason == "length":
-        return Answer(None, "cut at the longest output: raise max_output", tokens), text
+        return Reply(None, "cut at the longest output: raise max_output", text, tokens)
     first, last = text.find("{"), text.rfind("}")
     try:
         value = shape.model_validate_json(text[first : last + 1] if 0 <= first < last else text)
@@ -52,8 +57,8 @@ def read(body: bytes, shape: type[BaseModel], *, key: str = "") -> tuple[Answer,
         if len(key) >= _SECRET and secret in written:
             value = shape.model_validate_json(written.replace(secret, "***"))
     except ValidationError as error:
-        return Answer(None, fault(error), tokens), text
-    return Answer(value, tokens=tokens), text
+        return Reply(None, fault(error), text, tokens)
+    return Reply(value, "", text, tokens)
 
 
 def fault(error: ValidationError) -> str:
@@ -62,7 +67,10 @@ def fault(error: ValidationError) -> str:
     return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
 
 
-def counts(read: Any, written: Any) -> tuple[int, int]:
-    """Take two counts of tokens; what is no sensible count is 0."""
-    sensible = [n if isinstance(n, int) and not isinstance(n, bool) and 0 <= n < 2**40 else 0 for n in (read, written)]
+def counts(usage: Any) -> tuple[int, int]:
+    """Take the tokens read and written of a usage, or of a recording; what is no sensible count is 0."""
+    if isinstance(usage, dict):
+        usage = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    read, written = usage if isinstance(usage, list | tuple) and len(usage) == 2 else (0, 0)
+    sensible = [n if type(n) is int and 0 <= n < 2**40 else 0 for n in (read, written)]
     return sensible[0], sensible[1]

@@ -1,19 +1,17 @@
 """Summaries of sessions, weeks, months and clusters of turns, and retrieval through them.
 
-Turns come in. ``sessions`` summarises each session, ``periods`` weeks and months of these, ``raptor`` clusters of
-turns, layer by layer. ``asking`` says what a model is asked and what of its answer counts, ``writing`` asks it and
-makes the rows, and ``extractive`` picks sentences where it does not answer. ``tree`` searches through them,
-``digest`` prints one.
+``periods`` summarises sessions, weeks and months, ``raptor`` clusters of turns, layer by layer. ``asking`` says what a
+model is asked and what of its answer counts, ``writing`` asks it and makes the rows, and ``extractive`` picks sentences
+where it does not answer. ``tree`` searches through them, ``digest`` prints one.
 """
 
 from memlab.summaries.digest import period_name, to_markdown
-from memlab.summaries.periods import period, rollup
+from memlab.summaries.periods import period, rollup, summarize
 from memlab.summaries.raptor import GROUPS, Tree, grow
-from memlab.summaries.sessions import summarize
-from memlab.summaries.tree import nearest_summaries, tree, trees_of
+from memlab.summaries.tree import nearest_summaries, tree, tree_of
 from memlab.summaries.writing import EXTRACTIVE, unwritten
 
 __all__ = [
     "EXTRACTIVE", "GROUPS", "Tree", "grow", "nearest_summaries", "period", "period_name", "rollup", "summarize",
-    "to_markdown", "tree", "trees_of", "unwritten",
+    "to_markdown", "tree", "tree_of", "unwritten",
 ]  # fmt: skip

@@ -1,4 +1,8 @@
-"""Weeks and months: summaries of the summaries of sessions, with what goes on from the period before."""
+"""Sessions, weeks and months.
+
+A session is summarised by its turns; a week by the summaries of its sessions and a month by those of its weeks, with
+what goes on from the period before.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,42 @@ from zoneinfo import ZoneInfo
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.records import Summary, frame
-from memlab.summaries.asking import PERIOD, Group
-from memlab.summaries.sessions import summarize
-from memlab.summaries.writing import Row, Writer, above, framed, items, write
+from memlab.records import Summary, frame, schema
+from memlab.summaries.asking import PERIOD, SESSION, unique
+from memlab.summaries.writing import Row, Writer, framed, leaves, with_topics, write
+
+
+def summarize(turns: pl.DataFrame, *, service: Writer = None, language: str = "en") -> pl.DataFrame:
+    """Summarise sessions: two to six sentences, topics, decisions, action items, open questions and entities.
+
+    Without a model, and where it gives no answer that stands on the session's turns, the sentences are those of the
+    session itself, and there are topics, but no decisions, action items, open questions or entities.
+
+    :param turns: rows of :class:`memlab.records.Turn`, whole sessions, in order of time.
+    :param service: see :func:`memlab.llm.ask`; ``None`` for no model.
+    :param language: of the turns, ISO 639-1; the topics are found by it.
+    :returns: rows of :class:`memlab.records.Summary` in the order of the sessions, with ``dropped`` (sentences of the
+        model that name turns that are not there) and ``reason`` (why a row is extractive though a model was asked;
+        empty otherwise).
+    :raises ModelError: when the service cannot be asked at all.
+
+    >>> import memlab
+    >>> said = ["I moved to Oslo in May.", "How nice! Do you like it there?", "The harbour is lovely, the rent is not."]
+    >>> turns = [memlab.Turn(f"u/s/{n}", "u", "u/s", n, "Mel", "user", text) for n, text in enumerate(said)]
+    >>> memlab.summaries.summarize(memlab.records.frame(memlab.Turn, turns)).select("summary", "evidence").row(0)
+    ('Mel: I moved to Oslo in May. Mel: The harbour is lovely, the rent is not.', [['u/s/0'], ['u/s/2']])
+    """
+    parts = dict[str, list[Row]]()
+    for session, row in zip(turns["session_id"], leaves(turns), strict=True):
+        parts.setdefault(session, []).append(row)
+    rows = [
+        {**row, "session_id": session, "summary": row["text"], "version": "", "n_turns": len(part),
+         "participants": unique(each["speaker"] for each in part)}
+        for (session, part), row in zip(parts.items(), write(SESSION, [*parts.values()], service), strict=True)
+    ]  # fmt: skip
+    columns = schema(Summary) | {"dropped": pl.Int64(), "reason": pl.String()}
+    made = pl.DataFrame(rows, schema={**columns, "turns": pl.List(pl.String())})
+    return with_topics(made, turns, language).select(*columns)
 
 
 def rollup(
@@ -129,14 +165,15 @@ def _layer(
 ) -> list[Row]:
     """Write the periods above some nodes, in their order; ``only``: those of these dates."""
     parts = [list(rows) for _, rows in groupby(below, key=lambda row: (row["scope"], row[kind]))]
-    pairs = [pair for pair in zip(parts, [[], *parts], strict=False) if only is None or pair[0][0][kind] in only]
-    groups = [
-        Group(items(part), items([row for row in before if row["scope"] == part[0]["scope"]])) for part, before in pairs
+    pairs = [
+        (part, before if before and before[0]["scope"] == part[0]["scope"] else [])
+        for part, before in zip(parts, [[], *parts], strict=False)
+        if only is None or part[0][kind] in only
     ]
-    made = []
-    for (part, _), written in zip(pairs, write(PERIOD, groups, service), strict=True):
+    made = write(PERIOD, [part for part, _ in pairs], service, before=[before for _, before in pairs])
+    for (part, _), node in zip(pairs, made, strict=True):
         method = f"{kind}s ({tz})" if part[0][kind] else "undated"
-        made.append(above(part, written, kind=kind, method=method) | {"month": part[0]["month"]})
+        node |= {"kind": kind, "method": method, "month": part[0]["month"]}
         for row in part:
-            row["parent"] = written["node_id"]
+            row["parent"] = node["node_id"]
     return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -14,8 +15,8 @@ from memlab.cluster.mixture import mixture_memberships
 from memlab.embed import Encoder, load
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError
-from memlab.summaries.asking import CLUSTER, Group
-from memlab.summaries.writing import Row, Writer, above, framed, items, leaves, write
+from memlab.summaries.asking import CLUSTER
+from memlab.summaries.writing import Row, Writer, framed, leaves, write
 
 FEW, LAYERS, CHUNK = 8, 5, 5
 GROUPS = "groups"
@@ -72,14 +73,12 @@ def grow(
     below, place = leaves(turns), {turn: n for n, turn in enumerate(turns["turn_id"])}
     layers, of_layers = list[list[Row]](), [vectors[:0]]
     while len(layers) < LAYERS and (groups := _grouped(below, vectors, service, seed)):
-        written = write(CLUSTER, [Group(items(part)) for _, part, _ in groups], service)
-        below = []
-        for (method, part, weights), row in zip(groups, written, strict=True):
-            node = above(part, row, kind="cluster", method=method)
-            below.append(node | {"turns": sorted(node["turns"], key=place.__getitem__)})
+        below = write(CLUSTER, [part for _, part, _ in groups], service)
+        for (method, part, weights), node in zip(groups, below, strict=True):
+            node |= {"kind": "cluster", "method": method, "turns": sorted(node["turns"], key=place.__getitem__)}
             for entry, weight in zip(part, weights, strict=True):
                 if weight > entry.get("weight", 0):
-                    entry |= {"weight": weight, "parent": row["node_id"]}
+                    entry |= {"weight": weight, "parent": node["node_id"]}
         layers.append(below)
         vectors = np.asarray(embedder.encode([row["text"] for row in below]))
         of_layers.append(vectors)
@@ -113,13 +112,13 @@ def _grouped(
 def _groups(entries: list[Row], vectors: np.ndarray, service: Writer, seed: int) -> _Groups:
     """Group the entries of a scope as it was recorded; by their vectors where it was not."""
     about = tuple(part for row in entries for part in (row["node_id"], *row["sentences"]))
-    if service == llm.RECORDED:
-        recorded = llm.ask([llm.Request(GROUPS, 1, about, "", _Groups)], service)[0].value
-        return recorded or _computed(vectors, seed)
+    request = llm.Request(GROUPS, 1, about, "", _Groups)
+    if service == llm.RECORDED and (recorded := llm.ask([request], service)[0].value):
+        return recorded
     made = _computed(vectors, seed)
-    if not callable(service):
-        return made
-    return service([llm.Request(GROUPS, 1, about, made.model_dump_json(), _Groups)])[0].value or made
+    if callable(service):
+        made = service([replace(request, prompt=made.model_dump_json())])[0].value or made
+    return made
 
 
 def _computed(vectors: np.ndarray, seed: int) -> _Groups:

@@ -98,25 +98,21 @@ def nearest_summaries(bench: Bench, *, k: int = 3, over: str = "weeks", **design
     return pl.concat(parts)
 
 
-def trees_of(bench: Bench, over: str, *, service: str | None = None, tz: str = "UTC", seed: int = 0) -> dict[str, Tree]:
-    """Give the summaries of each scope of a bench and their vectors; they are written once, and kept with the bench.
+def tree_of(bench: Bench, over: str, *, service: str | None = None, tz: str = "UTC", seed: int = 0) -> Tree:
+    """Give the summaries of a bench's conversations and their vectors; they are written once, and kept with the bench.
 
     :raises DataError: for another ``over``, an unknown time zone, or without an encoder.
     """
     if over not in OVER:
         raise DataError(f"over is {over!r}; choose from {', '.join(OVER)}")
-    kinds = ("weeks", "clusters") if over == "both" else (over,)
     # What a kind does not depend on is left out, so that it is not written again.
-    parts = [_made(bench, each, service, *((tz, 0) if each == "weeks" else ("", seed))) for each in kinds]
-    trees = {scope: [part[scope] for part in parts] for scope in parts[0]}
-    return {
-        scope: Tree(pl.concat([each.nodes for each in own]), np.concatenate([each.vectors for each in own]))
-        for scope, own in trees.items()
-    }
+    weeks = [_made(bench, "weeks", service, tz, 0)] if over != "clusters" else []
+    parts = weeks + ([_made(bench, "clusters", service, "", seed)] if over != "weeks" else [])
+    return Tree(pl.concat(part.nodes for part in parts), np.concatenate([part.vectors for part in parts]))
 
 
 @once
-def _made(bench: Bench, over: str, service: str | None, tz: str, seed: int) -> dict[str, Tree]:
+def _made(bench: Bench, over: str, service: str | None, tz: str, seed: int) -> Tree:
     documents = bench.documents("turn")
     at = documents.at(bench.turns["turn_id"])
     order = np.argsort(at, kind="stable")
@@ -129,17 +125,17 @@ def _made(bench: Bench, over: str, service: str | None, tz: str, seed: int) -> d
         made = Tree(nodes, np.asarray(embedder.encode(nodes["text"].to_list())))
     if service and (line := unwritten(made.nodes, "summaries")):
         warnings.warn(line, stacklevel=4)
-    rows = {scope: (made.nodes["scope"] == scope).arg_true().to_numpy() for scope in documents.spans}
-    return {scope: Tree(made.nodes[at], made.vectors[at]) for scope, at in rows.items()}
+    return made
 
 
 def _scopes(bench: Bench, **design: Any) -> Iterator[tuple[np.ndarray, slice, Tree]]:
     """Go through the scopes with questions: rows of these, place of the turns, and the summaries."""
     if bench.query_vectors is None:
         raise DataError("the queries are not embedded; make the bench with an encoder")
-    trees = trees_of(bench, **design)
+    made = tree_of(bench, **design)
     for rows, span in bench.by_scope("turn"):
-        yield rows, span, trees[bench.queries["scope"][int(rows[0])]]
+        own = (made.nodes["scope"] == bench.queries["scope"][int(rows[0])]).arg_true().to_numpy()
+        yield rows, span, Tree(made.nodes[own], made.vectors[own])
 
 
 def _cosines(bench: Bench, row: int, vectors: np.ndarray) -> np.ndarray:

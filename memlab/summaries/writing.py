@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -41,42 +42,55 @@ def items(rows: Sequence[Row]) -> list[Item]:
         Item(row["node_id"], text, turns, row["start"], row.get("speaker", ""), kind)
         for row in rows
         for kind in ("", "decisions", "open_questions")
-        for text, turns in zip(*_column(row, kind or "sentences"), strict=True)
+        for name in [kind or "sentences"]
+        for text, turns in zip(row.get(name) or [], row.get(evidence_of(name)) or [], strict=True)
     ]
 
 
-def _column(row: Row, name: str) -> tuple[list[str], list[list[str]]]:
-    return row.get(name) or [], row.get(evidence_of(name)) or []
+def write(
+    task: Task, parts: Sequence[Sequence[Row]], service: Writer, *, before: Sequence[Sequence[Row]] = ()
+) -> list[Row]:
+    """Write a summary above each group of rows; where the model gives none, of sentences of the group.
 
-
-def write(task: Task, groups: Sequence[Group], service: Writer) -> list[Row]:
-    """Write a summary of each group; where the model gives none, of sentences of the group.
-
+    :param before: of each group the rows of the period before, where there are periods.
     :returns: for each group ``node_id`` (the key of the request), ``text``, ``sentences`` and ``evidence``, the other
         lists of the task with theirs, ``topics`` (``None`` where no model gave them), ``entities``, ``service``,
-        ``model``, ``dropped`` and ``reason``.
+        ``model``, ``dropped`` and ``reason``; and what it stands on: ``scope``, ``level``, ``children``, ``turns``,
+        ``start`` and ``end``.
     :raises ModelError: when the service cannot be asked at all.
     """
     if isinstance(service, str) and service != llm.RECORDED:
         service = llm.configured(service)
+    groups = [Group(items(part), items(last)) for part, last in zip_longest(parts, before, fillvalue=())]
     requests = [request(task, group) for group in groups]
     answers = service(requests) if callable(service) else llm.ask(requests, service)
     by = getattr(service, "name", None) or getattr(service, "__name__", service)
     rows = []
-    for asked, group, answer in zip(requests, groups, answers, strict=True):
+    for part, asked, group, answer in zip(parts, requests, groups, answers, strict=True):
         value: Any = answer.value
         points, dropped = checked(value, group) if value else ({}, 0)
         why = answer.error if not points else "" if points["sentences"] else "no sentence stands on what it names"
-        row: Row = {"node_id": asked.key, "dropped": dropped, "reason": why if service else ""}
+        row: Row = {"node_id": asked.key, "dropped": dropped, "reason": why if service else "", "topics": None}
+        row |= {"service": EXTRACTIVE, "model": None, "entities": []}
         if points and not why:
-            model = getattr(service, "model", None)
-            row |= {"topics": [*dict.fromkeys(value.topics)], "service": by, "model": model}
-            row |= {"entities": [*dict.fromkeys(getattr(value, "entities", ()))]}
+            names = {name: unique(getattr(value, name, ())) for name in ("topics", "entities")}
+            row |= names | {"service": by, "model": getattr(service, "model", None)}
         else:
             points = _without_model(task, group)
-            row |= {"topics": None, "service": EXTRACTIVE, "model": None, "entities": []}
-        rows.append(row | {"text": " ".join(text for text, _ in points["sentences"])} | _columns(points))
+        for name, each in points.items():
+            row |= {name: [text for text, _ in each], evidence_of(name): [turns for _, turns in each]}
+        rows.append(_above(part) | row | {"text": " ".join(row["sentences"])})
     return rows
+
+
+def _above(part: Sequence[Row]) -> Row:
+    """Say what a summary of some rows stands on."""
+    return {
+        "scope": part[0]["scope"], "level": part[0]["level"] + 1, "children": [row["node_id"] for row in part],
+        "turns": unique(turn for row in part for turn in row["turns"]),
+        "start": min((row["start"] for row in part if row["start"]), default=None),
+        "end": max((row["end"] for row in part if row["end"]), default=None),
+    }  # fmt: skip
 
 
 def unwritten(rows: pl.DataFrame, what: str) -> str:
@@ -96,22 +110,6 @@ def _without_model(task: Task, group: Group) -> dict[str, list[Supported]]:
     return points
 
 
-def _columns(points: Mapping[str, Sequence[Supported]]) -> Row:
-    """Give each list of sentences as a column of texts and one of the turns that these stand on."""
-    texts: Row = {name: [text for text, _ in each] for name, each in points.items()}
-    return texts | {evidence_of(name): [turns for _, turns in each] for name, each in points.items()}
-
-
-def above(part: Sequence[Row], written: Row, *, kind: str, method: str) -> Row:
-    """Give the row of what was written of some nodes."""
-    return written | {
-        "scope": part[0]["scope"], "level": part[0]["level"] + 1, "kind": kind, "method": method,
-        "children": [row["node_id"] for row in part], "turns": unique(turn for row in part for turn in row["turns"]),
-        "start": min((row["start"] for row in part if row["start"]), default=None),
-        "end": max((row["end"] for row in part if row["end"]), default=None),
-    }  # fmt: skip
-
-
 def framed(rows: Sequence[Row], turns: pl.DataFrame, language: str) -> pl.DataFrame:
     """Give rows as a frame of nodes, with topics."""
     lists = pl.col(pl.List(pl.String), pl.List(pl.List(pl.String)))
@@ -127,23 +125,16 @@ def with_topics(rows: pl.DataFrame, turns: pl.DataFrame, language: str) -> pl.Da
     :param rows: ``scope``, ``turns`` (ids) and ``topics``, null where they are to be found.
     """
     person = pl.col("role") != "assistant"
-    of_rows = (
-        rows.with_row_index("row")
-        .filter(pl.col("topics").is_null().any().over("scope"))
-        .select("row", "scope", turn_id="turns")
-        .explode("turn_id")
-    )
+    lacking = rows.with_row_index("row").filter(pl.col("topics").is_null().any().over("scope"))
     # Splitting takes long: only turns of scopes where topics are missing.
-    told = turns.join(of_rows, on="turn_id", how="semi", maintain_order="left")
-    said = told.select(
-        "turn_id", "speaker", "role", said=pl.Series(map(sentences, told["text"]), dtype=pl.List(pl.String))
-    )
-    named = (
-        of_rows.join(said, on="turn_id", maintain_order="left")
+    told = (
+        lacking.select("row", "scope", turn_id="turns")
+        .explode("turn_id")
+        .join(turns.select("turn_id", "speaker", "role", "text"), on="turn_id", maintain_order="left")
         .filter(person | ~person.any().over("row"))
-        .explode("said")
-        .drop_nulls("said")
     )
+    said = pl.Series(map(sentences, told["text"]), dtype=pl.List(pl.String))
+    named = told.with_columns(said=said).explode("said").drop_nulls("said")
     found = dict[int, list[str]]()
     for part in named.partition_by("scope", maintain_order=True):
         labels, speakers = part["row"].to_numpy().astype(np.int64), part["speaker"].to_list()

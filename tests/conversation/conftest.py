@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from model_server import KEY, KEY_ENV, ModelServer, running
 
 from memlab.records import Dataset, Question, Session, Turn, frame
 from memlab.retrieve import Bench
@@ -43,3 +45,9 @@ def talk() -> Dataset:
 @pytest.fixture(scope="session")
 def bench(talk: Dataset) -> Bench:
     return Bench.of(talk, encoder="hashing:64")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    monkeypatch.setenv(KEY_ENV, KEY)
+    yield from running()

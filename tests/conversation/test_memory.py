@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -11,7 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from model_server import KEY, KEY_ENV, UNUSABLE, ModelServer, running, say
+from model_server import UNUSABLE, ModelServer, say
 
 from memlab.conversation import Message, RollingBuffer, SessionMemory, bias, extend, remember
 from memlab.conversation.memory import MAX_WORDS, MOST_IN_PLAY
@@ -22,12 +21,6 @@ NOON = datetime(2026, 5, 1, 12)
 SAID = [
     Message("user" if n % 2 else "assistant", f"Locker {n} at the pool in Oslo opens with code {n}7.") for n in range(9)
 ]
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setenv(KEY_ENV, KEY)
-    yield from running()
 
 
 def test_the_newest_stands_first_and_the_oldest_is_forgotten() -> None:

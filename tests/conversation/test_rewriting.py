@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from llama_server import llama_server
-from model_server import KEY, KEY_ENV, UNUSABLE, ModelServer, running, say
+from model_server import UNUSABLE, ModelServer, say
 
-from memlab import DataError, llm
+from memlab import DataError
 from memlab.conversation import Message, messages, read_history, rewrite, score
 from memlab.conversation.rewriting import is_rewrite, signs
 
@@ -22,12 +20,6 @@ DESK = [
     {"role": "user", "content": "What did the oak desk cost?"},
     {"role": "assistant", "content": "$210."},
 ]
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setenv(KEY_ENV, KEY)
-    yield from running()
 
 
 @pytest.mark.parametrize(
@@ -64,13 +56,10 @@ def test_a_history_is_read_from_a_file(tmp_path: Path) -> None:
     ("question", "sign"),
     [
         ("And when was that?", "ellipsis"),
-        ("What about Ruth?", "ellipsis"),
         ("How much did he weigh?", "pronoun"),
-        ("What discount did Bram give them?", "pronoun"),
         ("What did that cost?", "demonstrative"),
         ("Who lives there?", "demonstrative"),
         ("What did the second one ask for?", "other"),
-        ("And the first?", "other"),
         ("Did Ann see anybody else?", "other"),
         ("Who took over?", "short"),
     ],
@@ -105,13 +94,9 @@ def test_no_text_breaks_it_and_a_batch_is_as_one_by_one(questions: list[str], hi
     assert many["rewritten"].to_list() == [rewrite(text, history=history, service=None) for text in questions]
     assert all(new.startswith(old) for old, new in zip(questions, many["rewritten"], strict=True))
     first = rewrite(questions, history=[[]] * len(questions), service=None)
-    assert first["rewritten"].to_list() == questions
-    assert set(first["method"]) == {"first"}
-
-
-def test_a_batch_needs_a_history_for_each() -> None:
-    with pytest.raises(DataError, match="2 questions and 1 histories"):
-        rewrite(["a", "b"], history=[DESK], service=None)
+    assert first.select("rewritten", "method").rows() == [(text, "first") for text in questions]
+    with pytest.raises(DataError, match="0 histories"):
+        rewrite(questions, history=[], service=None)
 
 
 def test_a_model_rewrites_what_the_gate_lets_in(server: ModelServer) -> None:
@@ -153,21 +138,6 @@ def test_a_service_that_fails_is_told_in_one_line(server: ModelServer, fault: st
         made = rewrite("And the lamp?", history=DESK, service=server.service(max_retries=0))
     assert made == "And the lamp? (oak desk cost 210)"
     assert len(told) == 1
-
-
-def test_what_is_not_recorded_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llm, "ask", lambda requests, service: [llm.Answer(None, "not recorded") for _ in requests])
-    with pytest.warns(UserWarning, match="--service NAME"):
-        assert rewrite("And the lamp?", history=DESK).startswith("And the lamp? (")
-
-
-@pytest.mark.slow
-def test_a_real_server_rewrites() -> None:
-    with llama_server(context=1024) as url:
-        smol = llm.Service("smol", url, "smollm2", timeout=1800, max_output=60, max_retries=0)
-        made = rewrite(["And when was it bought?"], history=[DESK], service=smol)
-    # What it says is not the point: a model of 135 million parameters.
-    assert made["method"][0] in ("model", "refused", "appended")
 
 
 CANARD = Path(__file__).parents[3] / "shared" / "data" / "canard" / "canard_dev_a.json"

@@ -73,12 +73,12 @@ def test_texts_of_one_call_share_a_client_and_all_calls_the_certificates(
 ) -> None:
     encoder, made = load("endpoint:local", services={"local": Service("local", server.url, "letters")}), []
 
-    class Counted(httpx.AsyncClient):
+    class Counted(httpx.AsyncHTTPTransport):
         def __init__(self, **options: Any) -> None:
             made.append(options["verify"])
             super().__init__(**options)
 
-    monkeypatch.setattr(httpx, "AsyncClient", Counted)
+    monkeypatch.setattr(httpx, "AsyncHTTPTransport", Counted)
     encoder.encode([f"text {i}" for i in range(150)])
     encoder.encode(["a question"], kind="query")
     assert len(made) == 2

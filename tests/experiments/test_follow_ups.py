@@ -66,6 +66,10 @@ def test_each_form_is_searched_for(file: Path, bench: Bench, monkeypatch: pytest
     table = forms_table(done)
     assert table.filter(kind="all")["mean"].to_list() == [1, 0, 1, 1]
     assert table.filter(kind="all")["p"].null_count() == 1
+    both = compare_forms(follow_ups(file), bench, pipeline="bm25", k=[1, 3])
+    assert both.filter(k=1).equals(done)
+    assert both.filter(k=3)["complete"].all()
+    assert forms_table(both).filter(k=1).equals(table)
     without = compare_forms(follow_ups(file), bench, pipeline="bm25", service=None)
     assert "model" not in without["form"].to_list()
     assert isinstance(done, pl.DataFrame)

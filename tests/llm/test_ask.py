@@ -73,6 +73,14 @@ def test_what_is_sent_is_the_prompt_the_shape_and_nothing_that_was_not_named(
     assert "max_tokens" not in server.requests[1]
 
 
+def test_a_server_that_takes_no_schema_reads_it_below_the_prompt(server: ModelServer) -> None:
+    refused = send(400, {"error": {"message": "Unknown field: response_format"}})
+    server.modes = [refused, say('{"n": "many"}'), say('{"n": 4}')]
+    assert llm.ask([request()], server.service())[0].value == Length(n=4)
+    assert ["response_format" in sent for sent in server.requests] == [True, False, False]
+    assert server.prompts[1].startswith("abc\n\nAnswer with JSON of this schema")
+
+
 @pytest.mark.parametrize("text", ['```json\n{"n": 3}\n```', 'Let me see {"n": 3}.', '<think>so</think>{"n": 3}'])
 def test_words_around_the_json_are_left_out(server: ModelServer, text: str) -> None:
     server.modes = [say(text)]
@@ -98,8 +106,30 @@ def test_passing_faults_are_retried(server: ModelServer, fault: Any) -> None:
 def test_a_service_that_says_when_is_asked_then(server: ModelServer) -> None:
     server.modes = [send(429, {}, Retry_After="1"), fitting]
     begun = time.monotonic()
-    assert llm.ask([request()], server.service())[0].value == Length(n=1)
+    (answer,) = answers = llm.ask([request()], service := server.service(input_price=1.0, output_price=2.0))
+    assert answer.value == Length(n=1)
     assert time.monotonic() - begun >= 1
+    total = llm.cost(answers, service)
+    assert (total["tokens_read"], total["tokens_written"], total["price"]) == (7, 3, pytest.approx(13e-6))
+
+
+def test_a_service_that_fails_over_and_over_is_left_alone(server: ModelServer) -> None:
+    server.modes = [say("no JSON", usage={"prompt_tokens": 7, "completion_tokens": 3})]
+    answers = llm.ask([request(str(i)) for i in range(9)], server.service(concurrency=1))
+    assert [answer.tokens for answer in answers] == [(14, 6)] * 8 + [(0, 0)]
+    assert answers[-1].seconds == 0
+    assert answers[-1].error.startswith("not asked after 8 failures in a row; the last: service 'lab'")
+    assert "--service" not in llm.unanswered(answers[-1:], "answers")
+
+
+def test_a_service_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("memlab.toml").write_text(
+        '[llm.services.lab]\nbase_url = "http://127.0.0.1:1/v1"\nmodel = "m"\nmax_output = 9\n'
+    )
+    assert llm.configured("lab") == Service("lab", "http://127.0.0.1:1/v1", "m", max_output=9)
+    with pytest.raises(ModelError, match=r"have lab\).*\[llm.services.nobody\]"):
+        llm.ask([request()], "nobody")
 
 
 @pytest.mark.parametrize("fault", UNUSABLE)
@@ -143,22 +173,6 @@ def test_a_senseless_usage_counts_nothing(server: ModelServer, usage: Any) -> No
     assert (answer.value, answer.tokens) == (Length(n=1), (0, 0))
 
 
-def test_a_service_that_fails_over_and_over_is_left_alone(server: ModelServer) -> None:
-    server.modes = [send(500, {})]
-    answers = llm.ask([request(str(i)) for i in range(200)], server.service(max_retries=0))
-    assert all("500" in answer.error for answer in answers)
-    assert len(server.requests) < 20
-
-
-def test_what_was_not_asked_says_so_and_costs_nothing(server: ModelServer) -> None:
-    server.modes = [say("no JSON", usage={"prompt_tokens": 7, "completion_tokens": 3})]
-    answers = llm.ask([request(str(i)) for i in range(9)], server.service(concurrency=1))
-    assert [answer.tokens for answer in answers] == [(14, 6)] * 8 + [(0, 0)]
-    assert answers[-1].seconds == 0
-    assert answers[-1].error.startswith("not asked after 8 failures in a row; the last: service 'lab'")
-    assert "--service" not in llm.unanswered(answers[-1:], "answers")
-
-
 class Gist(BaseModel):
     points: list[str]
 
@@ -190,19 +204,6 @@ def test_a_service_that_cannot_be_asked_is_an_error(
     with pytest.raises(ModelError, match=word) as caught:
         llm.ask([request()], server.service(**changes))
     assert KEY not in "".join(traceback.format_exception(caught.value))
-
-
-def test_a_service_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ModelError, match=r"\[llm.services.nobody\]"):
-        llm.ask([request()], "nobody")
-    table = '[llm.services.{0}]\nbase_url = "http://127.0.0.1:1/v1"\nmodel = "m-{0}"\n'
-    Path("memlab.toml").write_text(table.format("lab"))
-    assert llm.configured("lab") == Service("lab", "http://127.0.0.1:1/v1", "m-lab")
-    Path("memlab.toml").write_text(table.format("lab") + table.format("two") + "max_output = 9\n")
-    assert llm.configured("two").max_output == 9
-    with pytest.raises(ModelError, match="lab, two"):
-        llm.configured("nobody")
 
 
 def test_an_address_that_nobody_can_read_is_one_line(server: ModelServer) -> None:
@@ -269,13 +270,6 @@ def test_a_full_disk_costs_the_recording_not_the_answer(
     with pytest.warns(UserWarning, match="No space left"):
         answers = llm.ask([request()], server.service(record=str(tmp_path / "record.jsonl")))
     assert answers[0].value == Length(n=1)
-
-
-def test_cost_is_what_was_counted_times_the_prices(server: ModelServer) -> None:
-    service = server.service(input_price=1.0, output_price=2.0)
-    total = llm.cost(llm.ask([request("a"), request("b")], service), service)
-    assert (total["tokens_read"], total["tokens_written"], total["price"]) == (14, 6, pytest.approx(26e-6))
-    assert llm.cost([], "recorded") == {"tokens_read": 0, "tokens_written": 0, "price": None, "seconds": 0}
 
 
 class Verdict(BaseModel):

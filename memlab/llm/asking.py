@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from tqdm import tqdm
 
+from memlab.errors import ModelError
 from memlab.llm import recording
 from memlab.llm.reply import counts, read
-from memlab.llm.request import Answer, Request
 from memlab.llm.service import Service, configured
 
 if TYPE_CHECKING:
@@ -27,6 +29,64 @@ ATTEMPTS = 2
 PATIENCE = 8
 MAX_BYTES = 1_000_000  # of one answer, with all that is around it
 SHOWN_CHARS = 2_000  # of an answer that does not fit, when the model sees it again
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked, once.
+
+    :param task: such as ``summary``, ``facts``, ``rewrite``, ``answer``, ``judge``.
+    :param version: raised when what is asked changes, not when its wording does.
+    :param about: ids and texts of what is asked about; with task and version the key of a recorded answer.
+    :param prompt: the user message; text of conversations stands in it as JSON.
+    :param shape: the answer's shape; ``extra="forbid"`` and no defaults suit servers that are strict.
+    :param system: the system message.
+    """
+
+    task: str
+    version: int
+    about: tuple[str, ...]
+    prompt: str
+    shape: type[BaseModel]
+    system: str = ""
+
+    @property
+    def key(self) -> str:
+        """The key of its recorded answer."""
+        return recording.key(self.task, self.version, self.about)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a request.
+
+    :param value: an instance of its shape, or ``None``.
+    :param error: why there is none, in one line.
+    :param tokens: read and written over all attempts, as the server counts them; 0 where it does not.
+    :param seconds: until the answer was there; 0 for a recorded one.
+    """
+
+    value: Any | None
+    error: str = ""
+    tokens: tuple[int, int] = (0, 0)
+    seconds: float = 0.0
+
+
+def unanswered(answers: Sequence[Answer], what: str) -> str:
+    """Say in one line how many requests have no answer, why the first has none, and what to do; nothing if all have.
+
+    :param what: what was asked for, in the plural, such as ``rewrites``.
+
+    >>> from memlab.llm import Answer, unanswered
+    >>> unanswered([Answer("yes"), Answer(None, "not recorded")], "rewrites")
+    '1 of 2 rewrites came from no model (not recorded); service="NAME" or --service NAME asks one'
+    """
+    errors = [answer.error for answer in answers if answer.value is None]
+    if not errors:
+        return ""
+    counted = f"{len(errors):,} of {len(answers):,} {what} came from no model ({errors[0]})"
+    advice = "" if errors[0].startswith(("service", "not asked")) else '; service="NAME" or --service NAME asks one'
+    return counted + advice
 
 
 def ask(requests: Sequence[Request], service: str | Service | None, *, progress: str = "") -> list[Answer]:
@@ -104,78 +164,87 @@ def _recorded(request: Request, row: dict[str, Any] | None) -> Answer | None:
     if row is None:
         return None
     try:
-        value = request.shape.model_validate_json(json.dumps(row["answer"]))
+        return Answer(request.shape.model_validate_json(json.dumps(row["answer"])), tokens=counts(row["tokens"]))
     except ValidationError:
         return None
-    tokens = row["tokens"] if isinstance(row["tokens"], list) and len(row["tokens"]) == 2 else (0, 0)
-    return Answer(value, tokens=counts(*tokens))
 
 
 def _fresh(new: Mapping[str, Request], service: Service, progress: str) -> dict[str, Answer]:
     """Ask a service for what is not recorded, and record each answer as it comes."""
-    from memlab.llm.client import Client, run
+    from memlab.llm.client import Client
 
     client = Client(service, limit=MAX_BYTES)
     answers: dict[str, Answer] = {}
-    failures: list[Answer] = []  # the last ones in a row
+    failures: list[str] = []  # the last ones in a row
 
     async def worker() -> None:
         for key, request in waiting:
             if len(failures) < PATIENCE:
                 answers[key] = await _answer(client, request)
-                failures[:] = [] if answers[key].value is not None else [*failures, answers[key]]
+                failures[:] = [] if answers[key].value is not None else [*failures, answers[key].error]
                 _record(service, request, answers[key])
             else:
                 many = f"not asked after {len(failures)} failures in a row; the last: "
-                answers[key] = Answer(None, many + failures[-1].error)
+                answers[key] = Answer(None, many + failures[-1])
             bar.update()
 
     async def workers() -> None:
-        async with client:
-            await asyncio.gather(*(worker() for _ in range(service.concurrency)))
+        await asyncio.gather(*(worker() for _ in range(service.concurrency)))
 
     waiting = iter(new.items())
     with tqdm(total=len(new), unit="answer", desc=progress, disable=not progress) as bar:
-        run(workers)
+        client.run(workers)
     return answers
 
 
 async def _answer(client: Client, request: Request) -> Answer:
     """Ask once, and once more where the answer does not fit; whatever comes back, this raises nothing."""
-    from memlab.llm.client import NoAnswerError
-
     service, begun, tokens = client.service, time.perf_counter(), (0, 0)
     limit = service.timeout * (service.max_retries + ATTEMPTS)
-    answer = Answer(None)
     try:
-        if service.max_input and len(request.prompt) > service.max_input:
-            long = f"the prompt has {len(request.prompt):,} characters, max_input allows {service.max_input:,}"
-            raise NoAnswerError(long)
         async with asyncio.timeout(limit):
             body = _body(service, request)
             for _ in range(ATTEMPTS):
-                answer, text = read(await client.post("/chat/completions", body), request.shape, key=client.key)
-                tokens = tokens[0] + answer.tokens[0], tokens[1] + answer.tokens[1]
-                if answer.value is not None:
-                    break
-                again = f"That does not fit: {answer.error}. Answer again, with JSON of the schema and nothing else."
-                shown = {"role": "assistant", "content": text[:SHOWN_CHARS]}
-                body["messages"] = [*request.messages, shown, {"role": "user", "content": again}]
-        failure = f"{MISFIT} {request.shape.__name__} ({answer.error})"
+                reply = read(await _posted(client, body, request.shape), request.shape, key=client.key)
+                tokens = tokens[0] + reply.tokens[0], tokens[1] + reply.tokens[1]
+                if reply.value is not None:
+                    return Answer(reply.value, "", tokens, time.perf_counter() - begun)
+                again = f"That does not fit: {reply.fault}. Answer again, with JSON of the schema and nothing else."
+                shown = {"role": "assistant", "content": reply.text[:SHOWN_CHARS]}
+                body["messages"] = [*body["messages"], shown, {"role": "user", "content": again}]
+        failure = f"{service}: {MISFIT} {request.shape.__name__} ({reply.fault})"
     except TimeoutError:
-        failure = f"no answer within {limit:g} s"
-    except NoAnswerError as error:
+        failure = f"{service}: no answer within {limit:g} s"
+    except ModelError as error:
         failure = str(error)
-    line = "" if answer.value is not None else client.error(failure)
-    return Answer(answer.value, line, tokens, time.perf_counter() - begun)
+    return Answer(None, failure, tokens, time.perf_counter() - begun)
 
 
 def _body(service: Service, request: Request) -> dict[str, Any]:
     """Make what is sent: the schema goes with it, for servers that hold the model to it."""
-    shape = {"name": request.shape.__name__, "schema": request.shape.model_json_schema(), "strict": True}
-    body = {"model": service.model, "messages": request.messages, "temperature": 0, "seed": 0}
-    body |= {"response_format": {"type": "json_schema", "json_schema": shape}}
+    if service.max_input and len(request.prompt) > service.max_input:
+        long = f"the prompt has {len(request.prompt):,} characters, max_input allows {service.max_input:,}"
+        raise ModelError(f"{service}: {long}")
+    texts = {"system": request.system, "user": request.prompt}
+    messages = [{"role": role, "content": text} for role, text in texts.items() if text]
+    schema = {"name": request.shape.__name__, "schema": request.shape.model_json_schema(), "strict": True}
+    body = {"model": service.model, "messages": messages, "temperature": 0, "seed": 0}
+    body |= {"response_format": {"type": "json_schema", "json_schema": schema}}
     return body if service.max_output is None else body | {"max_tokens": service.max_output}
+
+
+async def _posted(client: Client, body: dict[str, Any], shape: type[BaseModel]) -> bytes:
+    """Post a request; where the server takes no schema, write it below the prompt, there and from then on."""
+    try:
+        return await client.post("/chat/completions", body)
+    except ModelError as error:
+        if "response_format" not in body or not re.search("response_format|json_schema", str(error)):
+            raise
+    del body["response_format"]
+    wanted = f"\n\nAnswer with JSON of this schema and nothing else: {json.dumps(shape.model_json_schema())}"
+    *before, last = body["messages"]
+    body["messages"] = [*before, last | {"content": last["content"] + wanted}]
+    return await client.post("/chat/completions", body)
 
 
 def _record(service: Service, request: Request, answer: Answer) -> None:
