@@ -1,83 +1,53 @@
-"""The rows of caches: read by key, appended, and found to be of no use: written twice, or of texts that are gone."""
+"""Caches: what an encoder gave for a text, by the hash of the text, in a table for each encoder."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import polars as pl
 
-from memlab.embed.base import KINDS
-from memlab.embed.text import query_texts, session_texts, turn_texts
-from memlab.records import Question, Session, Turn, schema
 from memlab.store.database import Database, in_parts
-from memlab.store.registry import TABLES, matching, text_hashes
+from memlab.store.schemas import TABLES, matching
 
 LOOKUP = 4000
 """Keys up to which the database looks for each; for more, every row of a cache is read."""
 
-_STEP = 10_000
 
+class Cache:
+    """One cache of a store; one that cannot be made or written remembers nothing, with a warning.
 
-def read(cache: Any, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Give the rows of a cache that have one of some keys, part by part."""
-    query = cache.search()
-    if len(keys) <= LOOKUP:
-        query = query.where(matching(key=keys))
-    wanted = pl.col("key").is_in(pl.Series(keys, dtype=pl.String).implode())
-    return (cast(pl.DataFrame, pl.from_arrow(batch)).filter(wanted) for batch in query.to_batches())
-
-
-def remember(database: Database, cache: Any, *columns: Any) -> None:
-    """Append to a cache. Two writers may append the same text twice: what it gives is the same, so no harm."""
-    import pyarrow as pa
-
-    rows = in_parts(pa.table(list(columns), schema=cache.schema))
-    database.retried(lambda: cache.add(rows))
-
-
-def referenced(database: Database) -> pl.Series:
-    """Give the keys of all texts of a store that an encoder may be asked for, as the cache of vectors names them.
-
-    Turns, sessions and questions with each header that a column of vectors has, and whatever else is text in a table.
+    :param family: ``embeddings`` or ``tokens``.
+    :param key: of the encoder's identity.
+    :param width: of the vectors; ``about`` is noted with a table that is made now.
     """
-    fields = [f for f in database.table("turns").schema if f.name.startswith("vector_")]
-    headers = {tuple(json.loads((f.metadata or {}).get(b"memlab.header", b"[]"))) for f in fields} | {()}
-    turns, sessions, questions = (
-        database.read(name, ["dataset", *schema(row)])
-        for name, row in (("turns", Turn), ("sessions", Session), ("questions", Question))
-    )
-    parts = [pl.Series(dtype=pl.String)]
-    for (dataset,), own in turns.group_by("dataset"):
-        of, asked = (table.filter(dataset=dataset) for table in (sessions, questions))
-        for header in headers:
-            texts = [*turn_texts(own, header=header), *session_texts(own, of, header=header)]
-            parts.append(pl.Series([*texts, *query_texts(asked, own, header=header)], dtype=pl.String))
-    for name in set(TABLES).intersection(database.names()):
-        of_text = (pl.String(), pl.List(pl.String())) if TABLES[name].row else ()
-        columns = [c for c, kind in TABLES[name].columns.items() if kind in of_text and c != "key"]
-        rows = database.read(name, columns) if columns else pl.DataFrame()
-        parts += [column.explode() if column.dtype == pl.List else column for column in rows]
-    whole = pl.concat(parts).drop_nulls().unique()
-    return pl.Series(text_hashes(f"{kind}:{text}" for kind in KINDS for text in whole), dtype=pl.String)
 
+    def __init__(
+        self, database: Database, family: str, key: str, *, width: int = 0, about: Mapping[str, str] | None = None
+    ) -> None:
+        self.database, self.family, self.table = database, family, cast(Any, None)
+        name, schema = f"{family}_{key}", TABLES[family].arrow(width=width).with_metadata(about or {})
+        if not database.read_only or name in database.names():
+            with database.remembering(family):
+                self.table = database.table(name, schema)
 
-def unused(table: Any, wanted: pl.Series | None) -> list[int]:
-    """Give the rows of a cache that another row repeats, or whose text nothing holds.
+    def read(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """Give the rows that have one of some keys, part by part; two writers may have written one of them twice."""
+        if self.table is None or not len(keys):
+            return
+        with self.database.guarded(f"reading the cache of {self.family}"):
+            query = self.table.search()
+            if len(keys) <= LOOKUP:
+                query = query.where(matching(key=keys))
+            wanted = pl.col("key").is_in(pl.Series(keys, dtype=pl.String).implode())
+            for batch in query.to_batches():
+                yield cast(pl.DataFrame, pl.from_arrow(batch)).filter(wanted)
 
-    :param wanted: the keys that are held; ``None`` looks for repeated rows alone.
-    """
-    rows = table.search().select(["key"]).with_row_id(True).to_polars()
-    kept = pl.col("key").is_first_distinct()
-    if wanted is not None:
-        kept &= pl.col("key").is_in(wanted.implode())
-    doomed: list[int] = rows.sort("_rowid").filter(~kept)["_rowid"].to_list()
-    return doomed
+    def remember(self, *columns: Any) -> None:
+        """Append rows, given by column."""
+        import pyarrow as pa
 
-
-def drop(database: Database, table: Any, rows: list[int]) -> None:
-    """Delete rows of a cache."""
-    for at in range(0, len(rows), _STEP):
-        some = ", ".join(map(str, rows[at : at + _STEP]))
-        database.retried(lambda some=some: table.delete(f"_rowid IN ({some})"))  # type: ignore[misc]
+        if self.table is not None and not self.database.read_only:
+            with self.database.remembering(self.family):
+                rows = in_parts(pa.table(list(columns), schema=self.table.schema))
+                self.database.retried(lambda: self.table.add(rows))

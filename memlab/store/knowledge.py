@@ -14,9 +14,9 @@ import polars as pl
 
 from memlab.errors import StoreError
 from memlab.records import TIMESTAMP
-from memlab.store.conversations import read_rows, require
 from memlab.store.database import Part
-from memlab.store.registry import INDEX_TABLES, TABLES, keys, row_columns, text_hashes
+from memlab.store.reading import read_rows, require
+from memlab.store.schemas import INDEX_TABLES, TABLES, keys, row_columns, text_hashes
 
 UNDONE = {column: dtype for column, dtype in TABLES["undone"].columns.items() if column not in ("key", "dataset")}
 ORPHANS_AFTER = timedelta(days=1)
@@ -36,7 +36,7 @@ class Knowledge(Part):
         Rows of sessions that are gone do not count, and rows that stand on a turn that is gone or says something else
         than when it was read.
 
-        :param table: one of :data:`memlab.store.registry.INDEX_TABLES`.
+        :param table: one of :data:`memlab.store.schemas.INDEX_TABLES`.
         """
         written = self._read(table, dataset, scopes)
         states = self._read("index_states", dataset, scopes)
@@ -93,7 +93,7 @@ class Knowledge(Part):
     ) -> None:
         """Write what some sessions gave; they count once their states are written, all at the same time.
 
-        :param parts: frames of the tables of :data:`memlab.store.registry.INDEX_TABLES`, each with ``session_id``.
+        :param parts: frames of the tables of :data:`memlab.store.schemas.INDEX_TABLES`, each with ``session_id``.
         :param states: rows of :class:`memlab.records.IndexState`, one a session; ``generation`` names these rows.
         """
         with self.database.alone(dataset), self.database.guarded(f"indexing {dataset!r}", writes="index"):

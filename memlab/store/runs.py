@@ -14,7 +14,7 @@ import polars as pl
 from memlab.errors import StoreError
 from memlab.records import RUN_SCHEMA, Run
 from memlab.store.database import Part
-from memlab.store.registry import row_columns
+from memlab.store.schemas import row_columns
 from memlab.store.versions import pin_run
 
 

@@ -1,4 +1,4 @@
-"""Indexes, and search through them."""
+"""LanceDB's indexes over the turns, and search through them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import polars as pl
 
 from memlab.embed.base import Encoder
 from memlab.errors import StoreError
-from memlab.store.conversations import PRESENT, counted, read_rows, require
 from memlab.store.database import Database, Part
-from memlab.store.registry import matching, row_columns
+from memlab.store.reading import PRESENT, in_order, read_rows, require
+from memlab.store.schemas import matching, row_columns
 from memlab.store.vectors import check_vectors, column_name
 
 INDEXED_SCOPE = 100_000
@@ -20,15 +20,8 @@ INDEXED_SCOPE = 100_000
 turns, 384-d, two cores: 12 ms a query, 10 ms through the index) and misses nothing."""
 
 OVER_FETCH = 2
-_HITS = {
-    "query": pl.Int32(),
-    "doc_id": pl.String(),
-    "session_id": pl.String(),
-    "score": pl.Float64(),
-    "content_hash": pl.String(),
-    "position": pl.Int64(),
-}
 _FOUND = ["turn_id", "session_id", "content_hash", "position"]
+_HITS = {"query": pl.Int32(), "doc_id": pl.String(), "session_id": pl.String(), "score": pl.Float64()}
 
 
 class TurnsOf(NamedTuple):
@@ -57,34 +50,24 @@ class Search(Part):
         """
         from lancedb.index import FTS, Bitmap, BTree, IvfFlat
 
-        database = self.database
-        with database.guarded("indexing", writes="create_indexes"):
-            table = database.table("turns")
-            there = {index.columns[0] for index in table.list_indices()}
-            rows = []
-            wanted: list[tuple[str, Any]] = [
-                ("content", FTS(remove_stop_words=False)),
-                ("scope", BTree()),
-                ("dataset", Bitmap()),
-            ]
-            wanted += [("session_id", BTree())]
-            for name, config in wanted:
-                if name not in there:
-                    table.create_index(name, config=config)
-                rows.append((name, type(config).__name__, "there" if name in there else "made"))
+        wanted: dict[str, Any] = {"content": FTS(remove_stop_words=False), "scope": BTree(), "dataset": Bitmap()}
+        wanted["session_id"], rows = BTree(), []
+        with self.database.guarded("indexing", writes="create_indexes"):
+            table, left_out = self.database.table("turns"), {}
             if encoder is not None:
                 column = column_name(encoder, header)
-                _width(database, column)
-                largest = max(_scope_sizes(database).values(), default=0)
-                if column in there:
-                    made = "there"
-                elif largest < INDEXED_SCOPE:
-                    made = f"left out: the largest scope has {largest:,} turns, it pays from {INDEXED_SCOPE:,}"
-                else:
-                    # Flat within a partition: distances are exact, which those of quantised indexes are not.
-                    table.create_index(column, config=IvfFlat(distance_type="cosine"))
-                    made = "made"
-                rows.append((column, "IvfFlat", made))
+                _width(self.database, column)
+                # Flat within a partition: distances are exact, which those of quantised indexes are not.
+                wanted[column] = IvfFlat(distance_type="cosine")
+                if (largest := max(_scope_sizes(self.database).values(), default=0)) < INDEXED_SCOPE:
+                    why = f"the largest scope has {largest:,} turns, it pays from {INDEXED_SCOPE:,}"
+                    left_out[column] = f"left out: {why}"
+            there = _indexed(table)
+            for name, config in wanted.items():
+                made = "there" if name in there else left_out.get(name, "made")
+                if made == "made":
+                    table.create_index(name, config=config)
+                rows.append((name, type(config).__name__, made))
         return pl.DataFrame(rows, schema=["column", "index", "made"], orient="row")
 
     def by_vector(
@@ -99,27 +82,22 @@ class Search(Part):
             best first, ties by the hash of the text.
         :raises StoreError: for a wrong width, a NaN, or an unknown column.
         """
-        database = self.database
-        width, there, sizes = self._about(dataset, column)
-        with database.guarded("searching"):
-            queries = check_vectors(vectors, dim=width, what=f"queries on {column}")
-            _check(len(queries), scopes, k)
-            table = database.table("turns")
-            indexed = not exact and [column] in there
-            hits = []
-            asked: dict[str, list[int]] = {}
-            for row, scope in enumerate(scopes):
-                asked.setdefault(scope, []).append(row)
-            for scope, some in asked.items():
-                rows = np.array(some)
+        width, there = self._about(dataset, column)
+        queries = check_vectors(vectors, dim=width, what=f"queries on {column}")
+        _check(len(queries), scopes, k)
+        hits = []
+        with self.database.guarded("searching"):
+            table = self.database.table("turns")
+            for scope in dict.fromkeys(scopes):
+                rows = np.array([row for row, of in enumerate(scopes) if of == scope])
                 query = table.search(queries[rows], vector_column_name=column)
                 query = query.distance_type("cosine").where(matching(dataset=dataset, scope=scope))
-                if indexed and sizes.get((dataset, scope), 0) < INDEXED_SCOPE:
+                if exact or column not in there or self.size(dataset, scope) < INDEXED_SCOPE:
                     query = query.bypass_vector_index()
                 near = query.limit(OVER_FETCH * k).select([*_FOUND, "_distance"]).to_polars()
                 # One query alone has no index.
                 place = near["query_index"].to_numpy() if "query_index" in near.columns else np.zeros(len(near), int)
-                hits.append(_hits(near, rows[place], 1.0 - near["_distance"]))
+                hits.append(near.select(*_FOUND, query=pl.Series(rows[place]), score=1.0 - pl.col("_distance")))
         return _best(hits, k)
 
     def by_text(self, texts: Iterable[str], *, dataset: str, scopes: Sequence[str], k: int) -> pl.DataFrame:
@@ -133,30 +111,28 @@ class Search(Part):
         """
         from lancedb.query import MatchQuery
 
-        database, queries = self.database, list(texts)
-        there = self._about(dataset)[1]
-        with database.guarded("searching"):
-            _check(len(queries), scopes, k)
-            table = database.table("turns")
-            if ["content"] not in there:
-                raise StoreError(f"store {database.uri} has no full-text index; run store.search.create_indexes()")
-            hits = []
+        queries = list(texts)
+        _check(len(queries), scopes, k)
+        if "content" not in self._about(dataset)[1]:
+            raise StoreError(f"store {self.database.uri} has no full-text index; run store.search.create_indexes()")
+        hits = []
+        with self.database.guarded("searching"):
+            table = self.database.table("turns")
             for row, (text, scope) in enumerate(zip(queries, scopes, strict=True)):
                 query = table.search(MatchQuery(text, "content"), query_type="fts")  # type: ignore[call-arg]
+                # More than wanted, since which of the turns with one score come first changes with the limit.
                 query = query.where(matching(dataset=dataset, scope=scope)).limit(OVER_FETCH * k + 50)
                 near = query.select([*_FOUND, "_score"]).to_polars()
-                hits.append(_hits(near, np.full(len(near), row), near["_score"]))
+                hits.append(near.select(*_FOUND, query=pl.lit(row), score="_score"))
         return _best(hits, k)
 
     def searchable(self, encoder: Encoder) -> bool:
         """Say whether turns can be found here by their words and by an encoder's vectors."""
-        column = column_name(encoder)
 
         def look(table: Any) -> bool:
-            there = _indexed(table)
-            return ["content"] in there and ["session_id"] in there and column in table.schema.names
+            return {"content", "session_id"} <= _indexed(table) and column_name(encoder) in table.schema.names
 
-        return bool(self._once(look, column))
+        return bool(self._once(look, column_name(encoder)))
 
     def size(self, dataset: str, scope: str) -> int:
         """Count the turns of a scope."""
@@ -199,7 +175,7 @@ class Search(Part):
             read = self.database.read("turns", [*names, column], session_id=listed["session_id"])
         rows = read.select(names).with_row_index("row").filter(dataset=dataset, scope=scope)  # vectors are slow to sort
         place = listed.select("session_id", place=pl.int_range(pl.len()))
-        turns = counted("turns", rows).join(place, on="session_id").sort("place", "n", maintain_order=True)
+        turns = in_order("turns", rows).join(place, on="session_id").sort("place", "n", maintain_order=True)
         encoded = turns.filter(read[column].gather(turns["row"]).is_not_null())
         if encoded.is_empty() and turns.height:
             raise StoreError(f"turns of {dataset!r} have no vectors in {column}; run store.vectors.backfill")
@@ -215,18 +191,14 @@ class Search(Part):
         listed: pl.DataFrame = self._once(look, dataset, scope)
         return listed
 
-    def _about(self, dataset: str, column: str = "") -> tuple[int, list[list[str]], dict[tuple[str, str], int]]:
-        """Give the width of a vector column, what is indexed, and the sizes of all scopes.
+    def _about(self, dataset: str, column: str = "") -> tuple[int, set[str]]:
+        """Give the width of a vector column, and what is indexed; a dataset that is not there is an error."""
 
-        A dataset that is not there is an error.
-        """
-
-        def look(table: Any) -> tuple[int, list[list[str]], dict[tuple[str, str], int]]:
+        def look(table: Any) -> tuple[int, set[str]]:
             require(self.database, dataset)
-            width = _width(self.database, column) if column else 0
-            return width, _indexed(table), _scope_sizes(self.database)
+            return _width(self.database, column) if column else 0, _indexed(table)
 
-        about: tuple[int, list[list[str]], dict[tuple[str, str], int]] = self._once(look, dataset, column)
+        about: tuple[int, set[str]] = self._once(look, dataset, column)
         return about
 
     def _once(self, look: Callable[[Any], Any], *key: Any) -> Any:
@@ -242,8 +214,8 @@ class Search(Part):
             return self._known[place]
 
 
-def _indexed(table: Any) -> list[list[str]]:
-    return [index.columns for index in table.list_indices()]
+def _indexed(table: Any) -> set[str]:
+    return {index.columns[0] for index in table.list_indices()}
 
 
 def _scope_sizes(database: Database) -> dict[tuple[str, str], int]:
@@ -275,18 +247,13 @@ def _check(queries: int, scopes: Sequence[str], k: int) -> None:
         raise StoreError(f"k is {k}; expected at least 1")
 
 
-def _hits(near: pl.DataFrame, query: np.ndarray, score: pl.Series) -> pl.DataFrame:
-    """Put what the database found into the shape of all hits."""
-    found = {"query": query, "doc_id": near["turn_id"], "session_id": near["session_id"], "score": score}
-    return pl.DataFrame(found | {name: near[name] for name in ("content_hash", "position")}, schema=_HITS)
-
-
 def _best(hits: list[pl.DataFrame], k: int) -> pl.DataFrame:
     """Keep the first k of each query: best score first, ties by the hash of the text, whatever the database's order.
 
     Never by id, which in some benchmarks gives the label away, nor by age.
     """
-    rows = pl.concat([pl.DataFrame(schema=_HITS), *hits], how="diagonal").drop_nulls("score")
+    if not hits:
+        return pl.DataFrame(schema=_HITS)
+    rows = pl.concat(hits, how="vertical_relaxed").drop_nulls("score").rename({"turn_id": "doc_id"})
     ordered = rows.sort("query", "score", "content_hash", "position", descending=[False, True, False, False])
-    query = ordered["query"].to_numpy()
-    return ordered.filter(np.arange(len(query)) - np.searchsorted(query, query) < k).drop("content_hash", "position")
+    return ordered.filter(pl.int_range(pl.len()).over("query") < k).select(*_HITS).cast(_HITS)  # type: ignore[arg-type]

@@ -15,11 +15,11 @@ from memlab.embed.base import Encoder, check_texts, some_direction
 from memlab.embed.text import turn_texts
 from memlab.errors import StoreError
 from memlab.records import Turn, schema
-from memlab.store import caches
-from memlab.store.conversations import PRESENT, read_rows, require
+from memlab.store.caches import Cache
 from memlab.store.database import Database, Part, in_parts
 from memlab.store.opening import add_columns
-from memlab.store.registry import text_hashes
+from memlab.store.reading import PRESENT, read_rows, require
+from memlab.store.schemas import text_hashes
 
 CACHE_CHUNK = 1024
 """Texts that an encoder is asked for at a time: about ten seconds of a small model on two cores."""
@@ -42,15 +42,16 @@ def column_name(encoder: Encoder, header: Sequence[str] = ()) -> str:
     return f"vector_{encoder.identity.key}{suffix}"
 
 
-def check_vectors(vectors: np.ndarray, *, dim: int, what: str) -> np.ndarray:
-    """Give vectors as contiguous float32 after checking their width and that every number is finite.
+def check_vectors(vectors: np.ndarray, *, dim: int, what: str, n: int | None = None) -> np.ndarray:
+    """Give vectors as contiguous float32 after checking their shape and that every number is finite.
 
     :raises StoreError: naming the first row that is wrong.
     """
     checked = np.ascontiguousarray(vectors, dtype=np.float32)
-    if checked.ndim != 2 or checked.shape[1] != dim:
+    if checked.ndim != 2 or checked.shape[1] != dim or n not in (None, len(checked)):
+        rows = "n" if n is None else n
         raise StoreError(
-            f"{what}: vectors have shape {checked.shape}; expected (n, {dim}): encode with the same encoder"
+            f"{what}: vectors have shape {checked.shape}; expected ({rows}, {dim}): encode with the same encoder"
         )
     bad = np.flatnonzero(~np.isfinite(checked).all(axis=1))
     if bad.size:
@@ -69,61 +70,45 @@ def encode(
     """
     from tqdm import tqdm
 
-    checked = check_texts(texts, kind)
-    wanted = pl.DataFrame({"key": text_hashes(f"{kind}:{text}" for text in checked)}, schema={"key": pl.String()})
-    wanted = wanted.with_row_index("row")
-    out = np.empty((len(checked), encoder.dim), dtype=np.float32)
-    cache = _cache(database, encoder)
-    present = np.zeros(len(checked), dtype=bool)
-    if cache is not None and checked:
-        with database.guarded("reading the vector cache"):
-            present = _fill(cache, wanted, out)
-    missing = wanted.filter(~pl.Series(present)).group_by("key", maintain_order=True).agg("row")
-    first = missing["row"].list.first().to_numpy()
-    label = f"encode {encoder.identity.key}"
-    kept = done = 0
-    began = time.monotonic()
+    checked, what = check_texts(texts, kind), f"encoder {encoder.identity.key}"
+    keys = pl.Series("key", text_hashes(f"{kind}:{text}" for text in checked), dtype=pl.String)
+    unique = keys.to_frame().with_row_index("first").unique("key", keep="first", maintain_order=True)
+    places = unique.select("key", place=pl.int_range(pl.len()))
+    out, present = np.empty((unique.height, encoder.dim), np.float32), np.zeros(unique.height, bool)
+    about = {"memlab.encoder": json.dumps(asdict(encoder.identity), ensure_ascii=False, default=str)}
+    cache = Cache(database, "embeddings", encoder.identity.key, width=encoder.dim, about=about)
+    if cache.table is not None:
+        _check_width(database, encoder, cache.table, "vector")
+    for found in cache.read(places["key"].to_list()):
+        pairs = found.join(places, on="key")
+        rows = pairs["place"].to_numpy()
+        out[rows], present[rows] = pairs["vector"].to_numpy(), True
+    missing, kept, began = np.flatnonzero(~present), 0, time.monotonic()
 
-    def keep() -> None:
+    def keep(done: int) -> None:
         nonlocal kept, began
-        new, kept = slice(kept, done), done
-        if new.stop > new.start and cache is not None and not database.read_only:
-            with database.remembering("vectors"):
-                keys, vectors = _strings(missing["key"][new]), _vector_array(out[first[new]])
-                caches.remember(database, cache, keys, vectors)
-        began = time.monotonic()
+        if new := missing[kept:done].tolist():
+            cache.remember(_strings(unique["key"].gather(new)), _vector_array(out[new]))
+        kept, began = done, time.monotonic()
 
-    with tqdm(total=missing.height, desc=label, unit=" texts", disable=not progress or missing.height < 256) as bar:
+    few, step, done = len(missing) < 256, getattr(encoder, "together", CACHE_CHUNK), 0
+    with tqdm(total=len(missing), desc=f"encode {what}", unit=" texts", disable=not progress or few) as bar:
         try:
-            for chunk in missing.iter_slices(getattr(encoder, "together", CACHE_CHUNK)) if missing.height else ():
-                asked = [checked[row] for row in first[done : done + chunk.height].tolist()]
+            while done < len(missing):
+                rows = missing[done : done + step]
+                asked = [checked[row] for row in unique["first"].gather(rows)]
                 made = encoder.encode(asked, kind=kind, progress=False)  # type: ignore[arg-type]
-                vectors = check_vectors(made, dim=encoder.dim, what=f"encoder {encoder.identity.key}")
+                out[rows] = check_vectors(made, dim=encoder.dim, what=what, n=len(asked))
                 if kind == "document":
-                    some_direction(vectors, of=f"encoder {encoder.identity.key}")
-                if len(vectors) != len(asked):
-                    what = f"{len(vectors)} vectors for {len(asked)} texts"
-                    raise StoreError(f"encoder {encoder.identity.key} gave {what}")
-                places = chunk.with_row_index("made").explode("row")
-                out[places["row"].to_numpy()] = vectors[places["made"].to_numpy()]
+                    some_direction(out[rows], of=what)
                 done += len(asked)
                 bar.update(len(asked))
                 if done - kept >= _KEEP_TEXTS or time.monotonic() - began >= _KEEP_SECONDS:
-                    keep()
+                    keep(done)
         finally:
-            keep()
-    return out, missing.height
-
-
-def _cache(database: Database, encoder: Encoder) -> Any:
-    """Open the cache table of an encoder; ``None`` where there is none yet and none can be made."""
-    table = None
-    about = {"memlab.encoder": json.dumps(asdict(encoder.identity), ensure_ascii=False, default=str)}
-    with database.remembering("vectors"):
-        table = database.cache("embeddings", encoder.identity.key, width=encoder.dim, about=about)
-    if table is not None:
-        _check_width(database, encoder, table, "vector")
-    return table
+            keep(done)
+    inverse = keys.to_frame().join(places, on="key", how="left", maintain_order="left")["place"].to_numpy()
+    return out[inverse], len(missing)
 
 
 def _check_width(database: Database, encoder: Encoder, table: Any, column: str) -> None:
@@ -136,16 +121,6 @@ def _check_width(database: Database, encoder: Encoder, table: Any, column: str) 
             f"{made_by}; encoder {encoder.identity} gives {encoder.dim}-d: use the encoder that made them, or another "
             "store"
         )
-
-
-def _fill(cache: Any, wanted: pl.DataFrame, out: np.ndarray) -> np.ndarray:
-    """Copy the cached vectors of wanted keys into their rows; say which rows were there."""
-    present = np.zeros(len(out), dtype=bool)
-    for found in caches.read(cache, wanted["key"].unique().to_list()):
-        pairs = wanted.join(found, on="key")
-        rows = pairs["row"].to_numpy()
-        out[rows], present[rows] = pairs["vector"].to_numpy(), True
-    return present
 
 
 def _strings(texts: pl.Series) -> Any:
@@ -181,17 +156,14 @@ class Vectors(Part):
         :returns: how many texts the encoder had to encode; the others came from the cache.
         """
         database = self.database
-        database.writable("backfill")
-        require(database, dataset)
-        scopes = None if scopes is None else list(scopes)
-        column = _make_column(database, encoder, header)
-        missing = _current(database, dataset, header, scopes, column, at=PRESENT).filter(~pl.col("current"))
-        if not header and missing.height:
-            content = read_rows(database, "turns", dataset, scopes=scopes, columns=["key", "content"], at=PRESENT)
-            missing = missing.join(content.rename({"content": "text"}), on="key", maintain_order="left")
+        with database.guarded(f"filling vectors of {dataset!r}", writes="backfill"):
+            require(database, dataset)
+            column = _make_column(database, encoder, header)
+            turns = _turns(database, dataset, header, scopes, [_embedded(column)], at=PRESENT)
+            missing = turns.filter(pl.col(_embedded(column)).ne_missing(pl.col("hash")))
         asked = 0
         for chunk in missing.iter_slices(max(1, _FILL_BYTES // (4 * encoder.dim))):
-            vectors, new = encode(database, encoder, chunk["text"].to_list(), kind="document", progress=progress)
+            vectors, new = encode(database, encoder, chunk["content"].to_list(), kind="document", progress=progress)
             asked += new
             with database.guarded(f"filling {column} of {dataset!r}"):
                 _write_column(database, column, chunk, vectors)
@@ -214,8 +186,8 @@ class Vectors(Part):
             raise StoreError(f"store {database.uri} has no vectors of {encoder.identity.key}; run {call}")
         _check_width(database, encoder, table, column)
         with database.guarded(f"reading {column}"):
-            rows = _current(database, dataset, header, scopes, column, with_vectors=True)
-        if stale := rows.height - rows["current"].sum():
+            rows = _turns(database, dataset, header, scopes, [_embedded(column), column])
+        if stale := rows[_embedded(column)].ne_missing(rows["hash"]).sum():
             raise StoreError(
                 f"{stale:,} of {rows.height:,} turns of {dataset!r} have no current vector of "
                 f"{encoder.identity.key} in store {database.uri}; run {call}"
@@ -235,33 +207,27 @@ def _make_column(database: Database, encoder: Encoder, header: Sequence[str]) ->
     column = column_name(encoder, header)
     about = {"memlab.encoder": str(encoder.identity), "memlab.header": json.dumps(list(header))}
     vector = pa.field(column, pa.list_(pa.float32(), encoder.dim), metadata=about)
-    with database.guarded(f"adding column {column}"):
-        add_columns(database, "turns", [vector, pa.field(_embedded(column), pa.string())])
+    add_columns(database, "turns", [vector, pa.field(_embedded(column), pa.string())])
     _check_width(database, encoder, database.table("turns"), column)
     return column
 
 
-def _current(
+def _turns(
     database: Database,
     dataset: str,
     header: Sequence[str],
     scopes: Iterable[str] | None,
-    column: str,
+    columns: list[str],
     *,
-    with_vectors: bool = False,
     at: Mapping[str, int] | None = None,
 ) -> pl.DataFrame:
-    """Give, for each turn, ``hash`` of its text with the header, and ``current``, whether its vector is of that."""
-    wanted = ["key", "content_hash", _embedded(column), *([column] if with_vectors else ())]
-    wanted += schema(Turn) if header else ()
+    """Read columns of turns, with ``content``, the text under the header, and ``hash``, that of this text."""
+    wanted = ["key", "content", "content_hash", *columns, *(schema(Turn) if header else ())]
     rows = read_rows(database, "turns", dataset, scopes=scopes, columns=wanted, at=at)
-    if header:
-        texts = turn_texts(rows.select(*schema(Turn)), header=tuple(header))
-        made = {"text": pl.Series(texts, dtype=pl.String), "hash": pl.Series(text_hashes(texts), dtype=pl.String)}
-        rows = rows.with_columns(**made)
-    else:
-        rows = rows.with_columns(hash="content_hash")
-    return rows.with_columns(current=pl.col(_embedded(column)).eq_missing(pl.col("hash")))
+    if not header:
+        return rows.with_columns(hash="content_hash")
+    texts = pl.Series(turn_texts(rows.select(*schema(Turn)), header=tuple(header)), dtype=pl.String)
+    return rows.with_columns(content=texts, hash=pl.Series(text_hashes(texts), dtype=pl.String))
 
 
 def _write_column(database: Database, column: str, rows: pl.DataFrame, vectors: np.ndarray) -> None:

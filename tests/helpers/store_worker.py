@@ -10,7 +10,7 @@ from pathlib import Path
 from store_data import FakeEncoder, build
 
 from memlab.errors import StoreError
-from memlab.store import MemoryStore, conversations
+from memlab.store import MemoryStore, writing
 
 
 def ingest_together(place: str, flag: str) -> None:
@@ -25,7 +25,7 @@ def ingest_together(place: str, flag: str) -> None:
 
 def ingest_slowly(place: str) -> None:
     """Ingest scope by scope, a batch each, and say so; to be killed on the way."""
-    conversations.BATCH_TURNS = 1
+    writing.BATCH_TURNS = 1
     whole = build(20, 2, 6)
 
     def parts() -> object:
@@ -56,13 +56,6 @@ def ingest_with_small_files(place: str) -> None:
     print("whole")
 
 
-def hold(place: str) -> None:
-    """Hold a store as a writer does, to be killed."""
-    with MemoryStore.open(place).database.writing():
-        print("holding", flush=True)
-        time.sleep(600)
-
-
 def ingest_steadily(place: str, number: str) -> None:
     """Write small datasets with their vectors, one after the other, as often as another process is met."""
     store, encoder = MemoryStore.open(place), FakeEncoder()
@@ -80,4 +73,4 @@ def ingest_steadily(place: str, number: str) -> None:
 
 if __name__ == "__main__":
     jobs = {"together": ingest_together, "slowly": ingest_slowly, "small_files": ingest_with_small_files}
-    (jobs | {"holding": hold, "steadily": ingest_steadily})[sys.argv[1]](*sys.argv[2:])
+    (jobs | {"steadily": ingest_steadily})[sys.argv[1]](*sys.argv[2:])

@@ -15,7 +15,7 @@ from store_data import FakeEncoder, build, work
 from memlab.errors import StoreError
 from memlab.store import MemoryStore
 from memlab.store.database import Database, guarded
-from memlab.store.registry import DATASET_TABLES
+from memlab.store.schemas import DATASET_TABLES
 
 
 @pytest.mark.slow
@@ -53,6 +53,18 @@ def test_a_killed_ingest_run_again_ends_in_the_same_tables(tmp_path: Path) -> No
         ours, theirs = (s.table(table).to_arrow().sort_by("key") for s in (store, clean))
         assert ours.equals(theirs), table
     assert store.dataset("small").fingerprint() == data.fingerprint()
+
+
+@pytest.mark.slow
+def test_four_writers_of_datasets_of_their_own_lose_nothing(tmp_path: Path) -> None:
+    store = MemoryStore.open(tmp_path / "store")
+    workers = [work("steadily", str(tmp_path / "store"), str(w)) for w in range(4)]
+    assert [(worker.communicate(), worker.returncode)[1] for worker in workers] == [0] * 4
+    for w in range(4):
+        parts = [build(name=f"w{w}-{part}", seed=part) for part in range(3)]
+        assert [store.dataset(part.name).fingerprint() for part in parts] == [part.fingerprint() for part in parts]
+        assert all(len(store.vectors.read(FakeEncoder(), part.name)) == part.turns.height for part in parts)
+    assert [store.table(t).count_rows() for t in DATASET_TABLES[:3]] == [24 * 12, 6 * 12, 3 * 12]
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from store_data import NOW, awkward, build
 
 from memlab.errors import DataError, StoreError
 from memlab.records import Dataset, Session, Turn, frame
-from memlab.store import MemoryStore, conversations
+from memlab.store import MemoryStore, writing
 
 TABLES = ("turns", "sessions", "questions", "annotations", "issues")
 
@@ -84,7 +84,7 @@ def test_rows_put_between_others_come_out_there(store: MemoryStore) -> None:
 
 
 def test_a_stream_of_parts_is_one_dataset(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversations, "BATCH_TURNS", 10)
+    monkeypatch.setattr(writing, "BATCH_TURNS", 10)
     whole = build(n_scopes=7)
     report = store.ingest((whole.take([scope]) for scope in whole.scopes), now=NOW)
     assert report.filter(table="turns")["inserted"].item() == whole.turns.height
@@ -99,10 +99,10 @@ def test_a_later_part_goes_behind(store: MemoryStore) -> None:
 
 
 def test_batches_are_whole_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversations, "BATCH_TURNS", 20)
+    monkeypatch.setattr(writing, "BATCH_TURNS", 20)
     whole = build(n_scopes=9)
     parts = [*(whole.take([s]) for s in whole.scopes), build(name="other")]
-    made = list(conversations.batches(parts))
+    made = list(writing.batches(parts))
     assert [(b.name, b.turns.height) for b in made] == [("small", 16)] * 4 + [("small", 8), ("other", 24)]
 
 
@@ -175,7 +175,7 @@ def test_an_empty_stream_and_an_empty_dataset(store: MemoryStore) -> None:
 def test_an_unfinished_dataset_is_refused_until_it_is_whole(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conversations, "BATCH_TURNS", 10)
+    monkeypatch.setattr(writing, "BATCH_TURNS", 10)
     whole = build(n_scopes=6)
 
     def broken() -> object:

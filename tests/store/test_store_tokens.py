@@ -11,7 +11,6 @@ from store_data import Words, build
 
 from memlab.embed.tokens import TokenVectors, compressed
 from memlab.store import MemoryStore, caches, tokens
-from memlab.store.rows import Rows
 
 TEXTS = ["we met old friends", "", "hi", "we met old friends", "x \x1e y", "no"]
 
@@ -98,29 +97,12 @@ def test_many_texts_are_read_without_a_list_of_keys(store: MemoryStore, monkeypa
     assert encoder.asked == []
 
 
-def test_what_was_read_lately_is_not_read_again(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = store.tokens.encode(Words(), TEXTS)
-    again, asked = MemoryStore.open(store.uri), list[int]()
-    plain = Rows.read
-
-    def noted(self: Rows, cache: Any, of: str, keys: list[str], columns: tuple[str, ...]) -> Any:
-        asked.append(len(keys))
-        return plain(self, cache, of, keys, columns)
-
-    monkeypatch.setattr(Rows, "read", noted)
-    monkeypatch.setattr(tokens, "RECENT", len(TEXTS))
-    for texts in (TEXTS[:2], TEXTS, TEXTS[::-1]):
-        made = again.tokens.encode(Words(), texts)
-    assert asked == [2, 3]  # one text stands twice
-    assert_equal(made, expected.take(np.arange(len(TEXTS))[::-1]))
-
-
 def test_arranged_tokens_are_indexed_and_in_one_piece(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "CHUNK", 1)
     store.tokens.arrange(Words())  # nothing yet
     store.tokens.encode(Words(), TEXTS)
     store.tokens.arrange(Words())
-    table = store.database.cache("tokens", Words().identity.key)
+    table = store.table("tokens_fake_8")
     assert table.stats()["fragment_stats"]["num_fragments"] == 1
     assert [index.columns for index in table.list_indices()] == [["key"]]
     encoder = Words()

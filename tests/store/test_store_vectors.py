@@ -82,7 +82,7 @@ def test_what_is_encoded_is_written_now_and_then(
     encoder = FakeEncoder()
     asked = [f"text {i // 2}" for i in range(48)]
     made = store.encode(encoder, asked)
-    cache = store.database.cache("embeddings", encoder.identity.key, width=encoder.dim)
+    cache = store.table("embeddings_fake_8")
     assert len(cache.list_versions()) == 1 + writes
     np.testing.assert_array_equal(made, FakeEncoder().encode(asked))
     np.testing.assert_array_equal(store.encode(encoder, asked[::-1]), made[::-1])
