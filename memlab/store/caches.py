@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import polars as pl
@@ -19,17 +19,15 @@ class Cache:
 
     :param family: ``embeddings`` or ``tokens``.
     :param key: of the encoder's identity.
-    :param width: of the vectors; ``about`` is noted with a table that is made now.
+    :param width: of the vectors.
     """
 
-    def __init__(
-        self, database: Database, family: str, key: str, *, width: int = 0, about: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, database: Database, family: str, key: str, *, width: int = 0) -> None:
         self.database, self.family, self.table = database, family, cast(Any, None)
-        name, schema = f"{family}_{key}", TABLES[family].arrow(width=width).with_metadata(about or {})
+        name = f"{family}_{key}"
         if not database.read_only or name in database.names():
             with database.remembering(family):
-                self.table = database.table(name, schema)
+                self.table = database.table(name, TABLES[family].arrow(width=width))
 
     def read(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Give the rows that have one of some keys, part by part; two writers may have written one of them twice."""

@@ -12,7 +12,7 @@ import polars as pl
 from memlab.errors import StoreError
 from memlab.records import Dataset
 from memlab.store.database import Part
-from memlab.store.reading import datasets, last_finished, read_dataset, read_rows, require
+from memlab.store.reading import entry, finished, read_dataset, read_rows
 from memlab.store.writing import Writing, batches
 
 Names = Iterable[str] | None
@@ -69,7 +69,7 @@ class Conversations(Part):
     def datasets(self) -> pl.DataFrame:
         """Give what is stored: a row for each dataset; ``complete`` is false where an ingest was interrupted."""
         with self.database.guarded("reading"):
-            return datasets(self.database)
+            return self.database.datasets().drop("key", "finished").sort("name")
 
     def dataset(self, name: str, *, scopes: Names = None) -> Dataset:
         """Read a dataset as it went in: same rows, same order, same fingerprint.
@@ -78,11 +78,11 @@ class Conversations(Part):
         :raises StoreError: when there is no such dataset, or its ingest was interrupted.
         """
         with self.database.guarded(f"reading {name!r}"):
-            kind, language, complete = require(self.database, name)
-            if not complete and not last_finished(self.database, name):
+            about = entry(self.database, name)
+            if not about["complete"] and not finished(about):
                 where = f"{name!r} into store {self.database.uri}"
                 raise StoreError(f"the first ingest of {where} is under way, or was interrupted; run it again")
-            return read_dataset(self.database, name, kind, language, scopes)
+            return read_dataset(self.database, name, scopes=scopes)
 
     def scopes(self, dataset: str) -> list[str]:
         """Give the scopes of a dataset, in its order."""
@@ -109,5 +109,4 @@ class Conversations(Part):
 
     def _rows(self, table: str, dataset: str, scopes: Names, columns: Names) -> pl.DataFrame:
         with self.database.guarded(f"reading {table} of {dataset!r}"):
-            require(self.database, dataset)
             return read_rows(self.database, table, dataset, scopes=scopes, columns=columns)

@@ -21,10 +21,10 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 _ATTEMPTS = 5
-_PATIENCE = 5.0  # seconds
 _ROWS = 50_000  # of an Arrow string array, which holds at most 2 GB
 _VECTORS = 4_096
 _CONFLICT = ("conflict", "concurrent")
+_OVERTAKEN = (*_CONFLICT, "not found", "already exists")  # a table that another process is making is listed first
 
 _ADVICE = (
     (("no space left", "os error 28", "storage full"), "the disk is full: free some space, then run it again"),
@@ -140,12 +140,13 @@ class Database:
 
     def retried(self, write: Callable[[], T]) -> T:
         """Write, again when another writer was faster; the database itself retries only for half a minute."""
-        for _ in range(_ATTEMPTS - 1):
+        for attempt in range(_ATTEMPTS - 1):
             try:
                 return write()
-            except (OSError, RuntimeError) as error:
-                if not any(word in str(error).lower() for word in _CONFLICT):
+            except (OSError, RuntimeError, ValueError) as error:
+                if not any(word in str(error).lower() for word in _OVERTAKEN):
                     raise
+                time.sleep(0.02 * 2**attempt)
         return write()
 
     def names(self) -> list[str]:
@@ -165,23 +166,12 @@ class Database:
         return self._tables[name]
 
     def _open(self, name: str, schema: Any) -> Any:
-        """Open a table or make it, also when another process makes it at the same time.
-
-        One that is being made is listed before it can be opened: so try to open, then to make, until one succeeds.
-        """
-        deadline = time.monotonic() + _PATIENCE
-        while True:
-            try:
-                return self.connection.open_table(name)
-            except (OSError, RuntimeError, ValueError) as error:
-                if "not found" not in str(error):
-                    raise
-            try:
-                return self.connection.create_table(name, schema=schema)
-            except (OSError, RuntimeError, ValueError):
-                if name not in self.names() or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.02)
+        try:
+            return self.connection.open_table(name)
+        except (OSError, RuntimeError, ValueError) as error:
+            if "not found" not in str(error):
+                raise
+        return self.retried(lambda: self.connection.create_table(name, schema=schema, exist_ok=True))
 
     def read(
         self, name: str, columns: Sequence[str], /, *, at: int | None = None, **where: str | Iterable[str] | None
@@ -191,15 +181,22 @@ class Database:
         A table that nothing was written to has no rows; a column that came after the version that is read is null.
 
         :param at: a version of the table; by default that of this view.
+        :raises StoreError: when a column does not exist.
         """
         types = TABLES[name].columns
-        if name not in self._tables and name not in self.names():
-            return pl.DataFrame(schema={column: types[column] for column in columns})
+        where = {c: v if v is None or isinstance(v, str) else list(v) for c, v in where.items()}
+        if [] in where.values() or (name not in self._tables and name not in self.names()):
+            return pl.DataFrame(schema={column: types.get(column, pl.String()) for column in columns})
         table, wanted = self.table(name), matching(**where)
         if at is not None:
             table = self.connection.open_table(name)
             table.checkout(at)
-        later = [c for c in columns if c in types and c not in table.schema.names]
+        there = table.schema.names
+        later = [c for c in columns if c in types and c not in there]
+        if unknown := [c for c in columns if c not in types and c not in there]:
+            raise StoreError(
+                f"table {name} of store {self.uri} has no column {unknown[0]!r}; it has {', '.join(there)}"
+            )
         query = table.search().select([c for c in columns if c not in later])
         rows: pl.DataFrame = (query if wanted is None else query.where(wanted)).to_polars()
         return rows.with_columns(pl.lit(None, types[c]).alias(c) for c in later).select(columns) if later else rows

@@ -22,37 +22,25 @@ _ATTEMPTS = 5
 _GROUP = {"turns": "session_id", "sessions": "scope"}
 
 
-def datasets(database: Database) -> pl.DataFrame:
-    """List what is stored; see :meth:`memlab.store.MemoryStore.datasets`."""
-    return database.datasets().select(list(row_columns("datasets"))).drop("finished").sort("name")
-
-
-def require(database: Database, name: str) -> tuple[str, str, bool]:
-    """Give the format and the language of a dataset, and whether its ingest came to an end.
+def entry(database: Database, name: str) -> dict[str, Any]:
+    """Give what is noted about a dataset: ``format``, ``language``, ``complete`` …
 
     :raises StoreError: when there is no such dataset.
     """
-    listed = datasets(database)
-    row = listed.filter(pl.col("name") == name).select("format", "language", "complete").rows()
-    if not row:
-        names = ", ".join(listed["name"]) or "none"
+    listed = database.datasets()
+    rows = listed.filter(name=name).rows(named=True)
+    if not rows:
+        names = ", ".join(listed["name"].sort()) or "none"
         raise StoreError(f"store {database.uri} has no dataset {name!r}; it has: {names}. Ingest it first")
-    return row[0]
+    return rows[0]
 
 
-def _state(database: Database, name: str) -> tuple[Any, ...]:
-    state = database.datasets().filter(name=name).select("complete", "finished", "ingested_at").rows()
-    return state[0] if state else (True, None, None)
+def finished(about: Mapping[str, Any]) -> Mapping[str, int]:
+    """Give the versions of the tables that hold a dataset whole, where its ingest is under way or was interrupted.
 
-
-def last_finished(database: Database, name: str) -> Mapping[str, int]:
-    """Give the versions of the tables that hold a dataset whole, where its ingest is under way or was interrupted."""
-    return _finished(_state(database, name))
-
-
-def _finished(state: tuple[Any, ...]) -> Mapping[str, int]:
-    complete, finished, _ = state
-    return json.loads(finished) if finished and not complete else PRESENT
+    :param about: see :func:`entry`.
+    """
+    return json.loads(about["finished"]) if about["finished"] and not about["complete"] else PRESENT
 
 
 def _of_one_state(database: Database, name: str, read: Callable[[Mapping[str, int]], T]) -> T:
@@ -60,33 +48,27 @@ def _of_one_state(database: Database, name: str, read: Callable[[Mapping[str, in
 
     :param read: takes the versions of the tables; those that it has not are read as they are.
     """
-    after = _state(database, name)
+    after = entry(database, name)
     for _ in range(_ATTEMPTS):
-        before, made = after, read(_finished(after))
-        after = _state(database, name)
+        before, made = after, read(finished(after))
+        after = entry(database, name)
         if after == before:
             break
     return made
 
 
 def read_dataset(
-    database: Database,
-    name: str,
-    kind: str,
-    language: str,
-    scopes: Iterable[str] | None = None,
-    *,
-    at: Mapping[str, int] | None = None,
+    database: Database, name: str, *, scopes: Iterable[str] | None = None, at: Mapping[str, int] | None = None
 ) -> Dataset:
     """Read a dataset as it went in, or some of its scopes; ``at`` as for :func:`read_rows`."""
-    wanted = None if scopes is None else list(scopes)
+    about, wanted = entry(database, name), None if scopes is None else list(scopes)
 
     def tables(at: Mapping[str, int]) -> dict[str, pl.DataFrame]:
-        scoped = {table: wanted if "scope" in row_columns(table) else None for table in DATASET_TABLES}
+        scoped = {table: wanted if "scope" in TABLES[table].columns else None for table in DATASET_TABLES}
         return {table: read_rows(database, table, name, scopes=some, at=at) for table, some in scoped.items()}
 
     read = _of_one_state(database, name, tables) if at is None else tables(at)
-    return Dataset(name, kind, **read, language=language)
+    return Dataset(name, about["format"], **read, language=about["language"])
 
 
 def read_rows(
@@ -103,15 +85,7 @@ def read_rows(
     :param at: versions of tables, or :data:`PRESENT`; by default those of the last finished state.
     :raises StoreError: when a column does not exist.
     """
-    types, wanted = TABLES[table].columns, list(row_columns(table) if columns is None else columns)
-    if set(wanted) - set(types):
-        there = database.table(table).schema.names
-        if unknown := [column for column in wanted if column not in types and column not in there]:
-            names = ", ".join(there)
-            raise StoreError(f"table {table} of store {database.uri} has no column {unknown[0]!r}; it has {names}")
-    only = None if scopes is None else list(scopes)
-    if only is not None and not only:
-        return pl.DataFrame(schema={column: types.get(column, pl.String()) for column in wanted})
+    wanted, only = list(row_columns(table) if columns is None else columns), None if scopes is None else list(scopes)
     group = [_GROUP[table]] if table in _GROUP and "n" in wanted else []
     ordered = list(dict.fromkeys([*wanted, "position", "key", *group]))
 
@@ -129,5 +103,6 @@ def in_order(table: str, rows: pl.DataFrame) -> pl.DataFrame:
     """
     rows = rows.sort("position", "key")
     if table in _GROUP and "n" in rows.columns and rows["n"].null_count():
-        rows = rows.with_columns(pl.col("n").fill_null(pl.int_range(1, pl.len() + 1).over(_GROUP[table])))
+        count = pl.int_range(1, pl.len() + 1, dtype=pl.Int32)
+        rows = rows.with_columns(pl.col("n").fill_null(count.over(_GROUP[table])))
     return rows

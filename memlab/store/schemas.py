@@ -62,17 +62,9 @@ class Table:
         """
         import pyarrow as pa
 
-        return pa.schema(
-            [
-                pa.field(
-                    name,
-                    _arrow_type(dtype, width),
-                    nullable=name != "key" and self.role != "cache",
-                    metadata=_PRIMARY if name == "key" else None,
-                )
-                for name, dtype in self.columns.items()
-            ]
-        )
+        fields = [pa.field(name, _arrow_type(dtype, width)) for name, dtype in self.columns.items()]
+        fields[0] = pa.field("key", pa.string(), nullable=False, metadata=_PRIMARY)
+        return pa.schema(fields)
 
 
 def _arrow_type(dtype: Any, width: int) -> Any:

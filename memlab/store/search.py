@@ -11,7 +11,7 @@ import polars as pl
 from memlab.embed.base import Encoder
 from memlab.errors import StoreError
 from memlab.store.database import Database, Part
-from memlab.store.reading import PRESENT, in_order, read_rows, require
+from memlab.store.reading import PRESENT, entry, in_order, read_rows
 from memlab.store.schemas import matching, row_columns
 from memlab.store.vectors import check_vectors, column_name
 
@@ -53,31 +53,28 @@ class Search(Part):
         wanted: dict[str, Any] = {"content": FTS(remove_stop_words=False), "scope": BTree(), "dataset": Bitmap()}
         wanted["session_id"], rows = BTree(), []
         with self.database.guarded("indexing", writes="create_indexes"):
-            table, left_out = self.database.table("turns"), {}
+            table = self.database.table("turns")
             if encoder is not None:
-                column = column_name(encoder, header)
-                _width(self.database, column)
+                _width(self.database, column := column_name(encoder, header))
                 # Flat within a partition: distances are exact, which those of quantised indexes are not.
                 wanted[column] = IvfFlat(distance_type="cosine")
-                if (largest := max(_scope_sizes(self.database).values(), default=0)) < INDEXED_SCOPE:
-                    why = f"the largest scope has {largest:,} turns, it pays from {INDEXED_SCOPE:,}"
-                    left_out[column] = f"left out: {why}"
-            there = _indexed(table)
+            there, largest = _indexed(table), max(_scope_sizes(self.database).values(), default=0)
             for name, config in wanted.items():
-                made = "there" if name in there else left_out.get(name, "made")
-                if made == "made":
+                made = "there" if name in there else "made"
+                if made == "made" and isinstance(config, IvfFlat) and largest < INDEXED_SCOPE:
+                    made = f"left out: the largest scope has {largest:,} turns, it pays from {INDEXED_SCOPE:,}"
+                elif made == "made":
                     table.create_index(name, config=config)
                 rows.append((name, type(config).__name__, made))
         return pl.DataFrame(rows, schema=["column", "index", "made"], orient="row")
 
     def by_vector(
-        self, vectors: np.ndarray, *, column: str, dataset: str, scopes: Sequence[str], k: int, exact: bool = False
+        self, vectors: np.ndarray, *, column: str, dataset: str, scopes: Sequence[str], k: int
     ) -> pl.DataFrame:
         """Find the nearest turns of each query within its scope: one database call for each scope.
 
         :param column: see :meth:`memlab.store.vectors.Vectors.column`.
         :param scopes: the scope of each query.
-        :param exact: do not use the vector index.
         :returns: ``query`` (row of the query), ``doc_id``, ``session_id``, ``score`` (cosine similarity); by query,
             best first, ties by the hash of the text.
         :raises StoreError: for a wrong width, a NaN, or an unknown column.
@@ -92,7 +89,7 @@ class Search(Part):
                 rows = np.array([row for row, of in enumerate(scopes) if of == scope])
                 query = table.search(queries[rows], vector_column_name=column)
                 query = query.distance_type("cosine").where(matching(dataset=dataset, scope=scope))
-                if exact or column not in there or self.size(dataset, scope) < INDEXED_SCOPE:
+                if column not in there or self.size(dataset, scope) < INDEXED_SCOPE:
                     query = query.bypass_vector_index()
                 near = query.limit(OVER_FETCH * k).select([*_FOUND, "_distance"]).to_polars()
                 # One query alone has no index.
@@ -195,7 +192,7 @@ class Search(Part):
         """Give the width of a vector column, and what is indexed; a dataset that is not there is an error."""
 
         def look(table: Any) -> tuple[int, set[str]]:
-            require(self.database, dataset)
+            entry(self.database, dataset)
             return _width(self.database, column) if column else 0, _indexed(table)
 
         about: tuple[int, set[str]] = self._once(look, dataset, column)

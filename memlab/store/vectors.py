@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from memlab.records import Turn, schema
 from memlab.store.caches import Cache
 from memlab.store.database import Database, Part, in_parts
 from memlab.store.opening import add_columns
-from memlab.store.reading import PRESENT, read_rows, require
+from memlab.store.reading import PRESENT, entry, read_rows
 from memlab.store.schemas import text_hashes
 
 CACHE_CHUNK = 1024
@@ -75,14 +73,11 @@ def encode(
     unique = keys.to_frame().with_row_index("first").unique("key", keep="first", maintain_order=True)
     places = unique.select("key", place=pl.int_range(pl.len()))
     out, present = np.empty((unique.height, encoder.dim), np.float32), np.zeros(unique.height, bool)
-    about = {"memlab.encoder": json.dumps(asdict(encoder.identity), ensure_ascii=False, default=str)}
-    cache = Cache(database, "embeddings", encoder.identity.key, width=encoder.dim, about=about)
-    if cache.table is not None:
-        _check_width(database, encoder, cache.table, "vector")
+    cache = Cache(database, "embeddings", encoder.identity.key, width=encoder.dim)
     for found in cache.read(places["key"].to_list()):
         pairs = found.join(places, on="key")
         rows = pairs["place"].to_numpy()
-        out[rows], present[rows] = pairs["vector"].to_numpy(), True
+        out[rows], present[rows] = check_vectors(pairs["vector"].to_numpy(), dim=encoder.dim, what=what), True
     missing, kept, began = np.flatnonzero(~present), 0, time.monotonic()
 
     def keep(done: int) -> None:
@@ -109,18 +104,6 @@ def encode(
             keep(done)
     inverse = keys.to_frame().join(places, on="key", how="left", maintain_order="left")["place"].to_numpy()
     return out[inverse], len(missing)
-
-
-def _check_width(database: Database, encoder: Encoder, table: Any, column: str) -> None:
-    field = table.schema.field(column)
-    if field.type.list_size != encoder.dim:
-        about = (table.schema.metadata or {}) | (field.metadata or {})
-        made_by = about.get(b"memlab.encoder", b"another encoder").decode()
-        raise StoreError(
-            f"column {column} of table {table.name} in store {database.uri} holds {field.type.list_size}-d vectors of "
-            f"{made_by}; encoder {encoder.identity} gives {encoder.dim}-d: use the encoder that made them, or another "
-            "store"
-        )
 
 
 def _strings(texts: pl.Series) -> Any:
@@ -157,7 +140,7 @@ class Vectors(Part):
         """
         database = self.database
         with database.guarded(f"filling vectors of {dataset!r}", writes="backfill"):
-            require(database, dataset)
+            entry(database, dataset)
             column = _make_column(database, encoder, header)
             turns = _turns(database, dataset, header, scopes, [_embedded(column)], at=PRESENT)
             missing = turns.filter(pl.col(_embedded(column)).ne_missing(pl.col("hash")))
@@ -176,15 +159,13 @@ class Vectors(Part):
 
         :param scopes: only of the turns of these.
         :returns: (n, dim) float32, contiguous.
-        :raises StoreError: when a turn has no current vector of this encoder, or the column is another encoder's.
+        :raises StoreError: when a turn has no current vector of this encoder.
         """
         database, column = self.database, column_name(encoder, header)
-        require(database, dataset)
+        entry(database, dataset)
         call = f"store.vectors.backfill(encoder, {dataset!r}" + (f", header={tuple(header)!r})" if header else ")")
-        table = database.table("turns")
-        if column not in table.schema.names:
+        if column not in database.table("turns").schema.names:
             raise StoreError(f"store {database.uri} has no vectors of {encoder.identity.key}; run {call}")
-        _check_width(database, encoder, table, column)
         with database.guarded(f"reading {column}"):
             rows = _turns(database, dataset, header, scopes, [_embedded(column), column])
         if stale := rows[_embedded(column)].ne_missing(rows["hash"]).sum():
@@ -204,11 +185,8 @@ def _embedded(column: str) -> str:
 def _make_column(database: Database, encoder: Encoder, header: Sequence[str]) -> str:
     import pyarrow as pa
 
-    column = column_name(encoder, header)
-    about = {"memlab.encoder": str(encoder.identity), "memlab.header": json.dumps(list(header))}
-    vector = pa.field(column, pa.list_(pa.float32(), encoder.dim), metadata=about)
-    add_columns(database, "turns", [vector, pa.field(_embedded(column), pa.string())])
-    _check_width(database, encoder, database.table("turns"), column)
+    column, vector = column_name(encoder, header), pa.list_(pa.float32(), encoder.dim)
+    add_columns(database, "turns", [pa.field(column, vector), pa.field(_embedded(column), pa.string())])
     return column
 
 

@@ -89,16 +89,12 @@ class Versions(Part):
                 raise StoreError(f"store {uri} has no tag {what!r}; it has: {', '.join(tags) or 'none'}")
             what = tags[what]
         for table in VERSIONED:
-            if table not in what:
-                raise StoreError(
-                    f"versions {dict(what)} name no version of table {table!r}; give what store.versions() gave"
-                )
             with database.guarded("reading"):
                 there = sorted(_times(database.table(table)))
-            if what[table] not in there:
+            if what.get(table) not in there:
                 raise StoreError(
-                    f"table {table} of store {uri} has no version {what[table]}; it has {there[0]} to {there[-1]}: it "
-                    "was cleaned up, or belongs to another store"
+                    f"table {table} of store {uri} has no version {what.get(table)}; it has {there[0]} to {there[-1]}: "
+                    "it was cleaned up, or belongs to another store"
                 )
         pinned = {table: int(what[table]) for table in VERSIONED}
         return type(self)(Database(database.connection, uri, pinned=pinned))

@@ -89,7 +89,8 @@ class Writing:
         """Note that the dataset is whole, and what it came to."""
         listed = self.database.read("datasets", ["complete", "format", "language"], name=self.name)
         if listed.rows() != [(True, self.kind, self.language)]:
-            stored = read_dataset(self.database, self.name, self.kind, self.language, at=PRESENT)
+            self._begin()
+            stored = read_dataset(self.database, self.name, at=PRESENT)
             sizes = {table: getattr(stored, table).height for table in ("turns", "sessions", "questions")}
             # The fingerprint is that of what was stored, not of what was meant to be.
             self._note(complete=True, ingested_at=now, fingerprint=stored.fingerprint(), **sizes)

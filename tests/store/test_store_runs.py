@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -121,16 +122,17 @@ def test_versions_that_are_not_there(store: MemoryStore) -> None:
         store.at("x")
     with pytest.raises(StoreError, match=r"table turns .* has no version 99; it has 1 to 1"):
         store.at({**store.versions(), "turns": 99})
-    with pytest.raises(StoreError, match="name no version of table 'sessions'"):
+    with pytest.raises(StoreError, match="table sessions .* has no version None"):
         store.at({"turns": 1})
 
 
 def test_optimizing_keeps_what_tags_and_runs_need(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(versions, "_MARGIN", timedelta(milliseconds=1))
+    monkeypatch.setattr(versions, "_MARGIN", timedelta(seconds=0.5))
     data = build(6)
     for scope in data.scopes[:3]:
         store.ingest(data.take([scope]))
     early = store.versions()
+    time.sleep(1)
     store.ingest(data.take(data.scopes[3:4]))
     run = a_run(store)
     seen = store.dataset("small").fingerprint()

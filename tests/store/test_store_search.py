@@ -50,13 +50,12 @@ def assert_agree(got: pl.DataFrame, expected: pl.DataFrame) -> None:
     np.testing.assert_allclose(got["score"], expected["score"], atol=1e-5)
 
 
-@pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("k", [1, 10, 500])
-def test_vector_search_agrees_with_the_product(filled: MemoryStore, k: int, exact: bool) -> None:
+def test_vector_search_agrees_with_the_product(filled: MemoryStore, k: int) -> None:
     scopes = ["scope-2", "scope-0", "scope-2", "scope-3", "scope-2"]
     queries = FakeEncoder().encode([f"q{i}" for i in range(5)])
     column = filled.vectors.column(FakeEncoder())
-    got = filled.search.by_vector(queries, column=column, dataset="small", scopes=scopes, k=k, exact=exact)
+    got = filled.search.by_vector(queries, column=column, dataset="small", scopes=scopes, k=k)
     assert_agree(got, product(filled, queries, scopes, k))
 
 
@@ -72,7 +71,6 @@ def test_search_through_a_vector_index(filled: MemoryStore, monkeypatch: pytest.
     scopes = ["scope-1"] * 5
     expected = product(filled, queries, scopes, 10)
     given = {"column": column, "dataset": "small", "scopes": scopes, "k": 10}
-    assert_agree(filled.search.by_vector(queries, **given, exact=True), expected)
     # One partition at this size, so the index misses nothing and its distances are exact.
     assert_agree(filled.search.by_vector(queries, **given), expected)
 
