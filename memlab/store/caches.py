@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import polars as pl
@@ -12,6 +13,9 @@ from memlab.store.schemas import TABLES, matching
 
 LOOKUP = 4000
 """Keys up to which the database looks for each; for more, every row of a cache is read."""
+
+KEEP_SECONDS, KEEP_TEXTS = 5.0, 16_384
+"""When what was made is written, between two chunks: every write is a version and a file. A kill can lose that."""
 
 
 class Cache:
@@ -23,29 +27,54 @@ class Cache:
     """
 
     def __init__(self, database: Database, family: str, key: str, *, width: int = 0) -> None:
-        self.database, self.family, self.table = database, family, cast(Any, None)
-        name = f"{family}_{key}"
-        if not database.read_only or name in database.names():
+        self.database, self.name, self.table = database, f"{family}_{key}", cast(Any, None)
+        if not database.read_only or self.name in database.names():
             with database.remembering(family):
-                self.table = database.table(name, TABLES[family].arrow(width=width))
+                self.table = database.table(self.name, TABLES[family].arrow(width=width))
 
-    def read(self, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """Give the rows that have one of some keys, part by part; two writers may have written one of them twice."""
-        if self.table is None or not len(keys):
+    def fill(
+        self, keys: Sequence[str], make: Callable[[list[int]], pl.DataFrame], *, step: int, progress: bool
+    ) -> tuple[pl.DataFrame, int]:
+        """Give the rows of keys, in their order; what is not there yet is made, some rows at a time, and remembered.
+
+        :param make: makes the other columns for some of the keys, given by their places.
+        :returns: the rows, and how many were made.
+        """
+        from tqdm.auto import tqdm
+
+        asked = pl.DataFrame({"key": keys}, schema={"key": pl.String})
+        unique = asked.with_row_index("place").unique("key", keep="first", maintain_order=True)
+        parts = list(self._read(unique["key"]))
+        found = pl.concat([part.select("key") for part in parts]) if parts else asked.clear()
+        missing = unique.join(found, on="key", how="anti", maintain_order="left")
+        kept, made, began, few = len(parts), 0, time.monotonic(), not progress or missing.height < 256
+        with tqdm(total=missing.height, desc=self.name, unit=" texts", disable=few) as bar:
+            try:
+                for chunk in missing.iter_slices(step) if missing.height else ():
+                    parts.append(chunk.select("key").hstack(make(chunk["place"].to_list())))
+                    made += chunk.height
+                    bar.update(chunk.height)
+                    if made >= KEEP_TEXTS or time.monotonic() - began >= KEEP_SECONDS:
+                        self._remember(parts[kept:])
+                        kept, made, began = len(parts), 0, time.monotonic()
+            finally:
+                self._remember(parts[kept:])
+        # Two writers may have written the same key.
+        rows = pl.concat(parts).unique("key", keep="any") if parts else asked
+        return asked.join(rows, on="key", how="left", maintain_order="left"), missing.height
+
+    def _read(self, keys: pl.Series) -> Iterator[pl.DataFrame]:
+        if self.table is None or keys.is_empty():
             return
-        with self.database.guarded(f"reading the cache of {self.family}"):
+        with self.database.guarded(f"reading the cache {self.name}"):
             query = self.table.search()
             if len(keys) <= LOOKUP:
                 query = query.where(matching(key=keys))
-            wanted = pl.col("key").is_in(pl.Series(keys, dtype=pl.String).implode())
             for batch in query.to_batches():
-                yield cast(pl.DataFrame, pl.from_arrow(batch)).filter(wanted)
+                yield cast(pl.DataFrame, pl.from_arrow(batch)).filter(pl.col("key").is_in(keys.implode()))
 
-    def remember(self, *columns: Any) -> None:
-        """Append rows, given by column."""
-        import pyarrow as pa
-
-        if self.table is not None and not self.database.read_only:
-            with self.database.remembering(self.family):
-                rows = in_parts(pa.table(list(columns), schema=self.table.schema))
+    def _remember(self, parts: list[pl.DataFrame]) -> None:
+        if parts and self.table is not None and not self.database.read_only:
+            with self.database.remembering(self.name):
+                rows = in_parts(pl.concat(parts).to_arrow().cast(self.table.schema))
                 self.database.retried(lambda: self.table.add(rows))

@@ -16,7 +16,7 @@ from memlab.store.database import Part
 from memlab.store.schemas import text_hashes
 
 CHUNK = 512
-"""Texts that an interruption can lose: about ten seconds of a small model on two cores."""
+"""Texts that an encoder is asked for at a time: about ten seconds of a small model on two cores."""
 
 _READING = timedelta(minutes=10)  # that somebody may still read an earlier version
 _VERSION = 2  # of what is kept of a text
@@ -39,30 +39,19 @@ class Tokens(Part):
         :param texts: n texts; what stands in the cache, or twice among them, is not encoded again.
         :returns: of questions the vectors, of documents their codes: see :func:`memlab.embed.tokens.compressed`.
         """
-        from tqdm.auto import tqdm
-
         texts = check_texts(texts, kind)
         context = [""] * len(texts) if before is None else check_texts(before, kind)
         keys = text_hashes(f"{_VERSION}:{kind}:{lead}\x1e{text}" for lead, text in zip(context, texts, strict=True))
-        first = {key: row for row, key in reversed(list(enumerate(keys)))}
+
+        def make(places: list[int]) -> pl.DataFrame:
+            asked, leads = ([of[place] for place in places] for of in (texts, context))
+            made = encoder.encode_tokens(asked, before=leads, kind=kind, progress=False)
+            made = compressed(made) if kind == "document" else made
+            return pl.DataFrame({"ids": _bytes(made.ids, made.start), "vectors": _bytes(made.vectors, made.start)})
+
         cache = Cache(self.database, "tokens", encoder.identity.key)
-        found = pl.concat([pl.DataFrame(schema={"key": pl.String}), *cache.read(list(first))], how="diagonal")
-        found = found.unique("key", maintain_order=True)
-        parts = [_stored(found, kind)] if found.height else []
-        present = set(found["key"])
-        missing = [key for key in dict.fromkeys(keys) if key not in present]
-        label, step = f"tokens {encoder.identity.key}", getattr(encoder, "together", CHUNK) if missing else CHUNK
-        with tqdm(total=len(missing), desc=label, unit=" texts", disable=not progress or len(missing) < 256) as bar:
-            for at in range(0, len(missing), step):
-                chunk = missing[at : at + step]
-                asked, leads = [texts[first[key]] for key in chunk], [context[first[key]] for key in chunk]
-                made = encoder.encode_tokens(asked, before=leads, kind=kind, progress=False)
-                made = compressed(made) if kind == "document" else made
-                cache.remember(chunk, *(_bytes(rows, made.start) for rows in (made.ids, made.vectors)))
-                parts.append(made)
-                bar.update(len(chunk))
-        place = {key: i for i, key in enumerate((*found["key"], *missing))}
-        return joined(parts, encoder.dim).take(np.array([place[key] for key in keys], np.int64))
+        rows, _ = cache.fill(keys, make, step=getattr(encoder, "together", CHUNK), progress=progress)
+        return _stored(rows, kind) if rows.height else joined([], encoder.dim)
 
     def arrange(self, encoder: TokenEncoder) -> None:
         """Join the small files that tokens were written to and index their keys, so that a lookup opens few."""

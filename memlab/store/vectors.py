@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -21,9 +20,6 @@ from memlab.store.schemas import text_hashes
 
 CACHE_CHUNK = 1024
 """Texts that an encoder is asked for at a time: about ten seconds of a small model on two cores."""
-
-_KEEP_SECONDS, _KEEP_TEXTS = 5.0, 16_384
-"""When what was encoded is written, between two chunks: every write is a version and a file. A kill can lose that."""
 
 _FILL_BYTES = 1 << 28
 
@@ -66,44 +62,23 @@ def encode(
 
     :returns: (n, dim) float32, and how many texts the encoder was asked for.
     """
-    from tqdm import tqdm
-
     checked, what = check_texts(texts, kind), f"encoder {encoder.identity.key}"
-    keys = pl.Series("key", text_hashes(f"{kind}:{text}" for text in checked), dtype=pl.String)
-    unique = keys.to_frame().with_row_index("first").unique("key", keep="first", maintain_order=True)
-    places = unique.select("key", place=pl.int_range(pl.len()))
-    out, present = np.empty((unique.height, encoder.dim), np.float32), np.zeros(unique.height, bool)
+
+    def make(places: list[int]) -> pl.DataFrame:
+        asked = [checked[place] for place in places]
+        made = encoder.encode(asked, kind=kind, progress=False)  # type: ignore[arg-type]
+        vectors = check_vectors(made, dim=encoder.dim, what=what, n=len(asked))
+        if kind == "document":
+            some_direction(vectors, of=what)
+        return pl.Series("vector", vectors, dtype=pl.Array(pl.Float32, encoder.dim)).to_frame()
+
     cache = Cache(database, "embeddings", encoder.identity.key, width=encoder.dim)
-    for found in cache.read(places["key"].to_list()):
-        pairs = found.join(places, on="key")
-        rows = pairs["place"].to_numpy()
-        out[rows], present[rows] = check_vectors(pairs["vector"].to_numpy(), dim=encoder.dim, what=what), True
-    missing, kept, began = np.flatnonzero(~present), 0, time.monotonic()
-
-    def keep(done: int) -> None:
-        nonlocal kept, began
-        if new := missing[kept:done].tolist():
-            cache.remember(_strings(unique["key"].gather(new)), _vector_array(out[new]))
-        kept, began = done, time.monotonic()
-
-    few, step, done = len(missing) < 256, getattr(encoder, "together", CACHE_CHUNK), 0
-    with tqdm(total=len(missing), desc=f"encode {what}", unit=" texts", disable=not progress or few) as bar:
-        try:
-            while done < len(missing):
-                rows = missing[done : done + step]
-                asked = [checked[row] for row in unique["first"].gather(rows)]
-                made = encoder.encode(asked, kind=kind, progress=False)  # type: ignore[arg-type]
-                out[rows] = check_vectors(made, dim=encoder.dim, what=what, n=len(asked))
-                if kind == "document":
-                    some_direction(out[rows], of=what)
-                done += len(asked)
-                bar.update(len(asked))
-                if done - kept >= _KEEP_TEXTS or time.monotonic() - began >= _KEEP_SECONDS:
-                    keep(done)
-        finally:
-            keep(done)
-    inverse = keys.to_frame().join(places, on="key", how="left", maintain_order="left")["place"].to_numpy()
-    return out[inverse], len(missing)
+    if cache.table is not None and (width := cache.table.schema.field("vector").type.list_size) != encoder.dim:
+        raise StoreError(f"{what}: vectors of {width} dimensions are in the store, the encoder gives {encoder.dim}")
+    keys, step = text_hashes(f"{kind}:{text}" for text in checked), getattr(encoder, "together", CACHE_CHUNK)
+    rows, made = cache.fill(keys, make, step=step, progress=progress)
+    vectors = rows["vector"].to_numpy(writable=True) if rows.height else np.empty((0, encoder.dim), np.float32)
+    return np.ascontiguousarray(vectors), made
 
 
 def _strings(texts: pl.Series) -> Any:

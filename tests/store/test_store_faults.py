@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -68,16 +67,6 @@ def test_four_writers_of_datasets_of_their_own_lose_nothing(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_file_that_may_not_grow_leaves_the_tables_whole(tmp_path: Path) -> None:
-    worker = work("small_files", str(tmp_path / "store"))
-    said, _ = worker.communicate()
-    assert worker.returncode == 0, said
-    assert "ingesting 'large' failed in store" in said
-    assert "raise the limit, then run it again" in said
-    assert said.endswith("whole\n")
-
-
-@pytest.mark.slow
 def test_a_full_disk(little_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = MemoryStore.open(little_disk / "store")
     store.ingest(build())
@@ -113,14 +102,6 @@ def test_a_place_that_cannot_be_written(little_disk: Path) -> None:
         again.ingest(build(name="more"))
     with pytest.raises(StoreError, match="cannot be written"):
         MemoryStore.open(little_disk / "other")
-
-
-@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_directory_without_the_right_to_write(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    with pytest.raises(StoreError, match="cannot be written"):
-        MemoryStore.open(tmp_path / "store")
-    tmp_path.chmod(0o700)
 
 
 @pytest.mark.parametrize(

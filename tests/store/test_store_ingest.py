@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -138,31 +138,6 @@ def test_identical_copies_are_one_row_and_different_ones_an_error(store: MemoryS
     assert "b" not in store.datasets()["name"]
 
 
-def test_a_message_of_5_mb(store: MemoryStore) -> None:
-    data = edited(build(), "scope-0/session_0/1", "fox 🦊 " * 500_000)
-    store.ingest(data)
-    assert_same(store.dataset("small"), data)
-    store.search.create_indexes()
-    hits = store.search.by_text(["fox " * 100_000], dataset="small", scopes=["scope-0"], k=3)
-    assert hits["doc_id"].to_list() == ["scope-0/session_0/1"]
-
-
-def test_a_time_keeps_its_instant(store: MemoryStore) -> None:
-    east = datetime(2024, 3, 10, 1, 30, tzinfo=timezone(timedelta(hours=9)))
-    data = replace(build(), turns=build().turns.with_columns(timestamp=pl.lit(east.astimezone(UTC))))
-    data = replace(data, turns=data.turns.cast(build().turns.schema))
-    store.ingest(data)
-    assert store.turns("small")["timestamp"][0] == east
-
-
-def test_questions_for_unknown_datasets_say_what_there_is(store: MemoryStore) -> None:
-    with pytest.raises(StoreError, match="no dataset 'x'; it has: none"):
-        store.dataset("x")
-    store.ingest(build())
-    with pytest.raises(StoreError, match="no dataset 'x'; it has: small"):
-        store.turns("x")
-
-
 def test_an_empty_stream_and_an_empty_dataset(store: MemoryStore) -> None:
     assert store.ingest([]).height == 0
     empty = Dataset("empty", "chatlog", frame(Turn), frame(Session))
@@ -170,25 +145,6 @@ def test_an_empty_stream_and_an_empty_dataset(store: MemoryStore) -> None:
     assert_same(store.dataset("empty"), empty)
     with pytest.raises(DataError, match="empty"):
         store.ingest(replace(empty, name=""))
-
-
-def test_an_unfinished_dataset_is_refused_until_it_is_whole(
-    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writing, "BATCH_TURNS", 10)
-    whole = build(n_scopes=6)
-
-    def broken() -> object:
-        yield from (whole.take([s]) for s in whole.scopes[:4])
-        raise DataError("f.json: record 5: text: found null")
-
-    with pytest.raises(DataError, match="record 5"):
-        store.ingest(broken())  # type: ignore[arg-type]
-    assert store.datasets()["complete"].to_list() == [False]
-    with pytest.raises(StoreError, match=r"ingest of 'small' .* interrupted; run it again"):
-        store.dataset("small")
-    store.ingest(whole.take([s]) for s in whole.scopes)
-    assert_same(store.dataset("small"), whole)
 
 
 _texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -252,12 +208,6 @@ def test_locomo_comes_out_as_it_went_in(store: MemoryStore, locomo_path: Path) -
 def test_importing_the_store_does_not_import_lancedb() -> None:
     code = "import sys, memlab.store; sys.exit('lancedb' in sys.modules or 'pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_another_handle_sees_what_was_written(store: MemoryStore) -> None:
-    other = MemoryStore.open(store.uri)
-    store.ingest(build())
-    assert other.turns("small").height == 24
 
 
 def test_a_dataset_comes_back_in_its_language(tmp_path: Path) -> None:

@@ -97,12 +97,6 @@ def test_another_generation_replaces_the_rows_of_its_sessions_alone(store: Memor
     assert store.knowledge.events(DATA.name).height == len(SESSIONS) + 1
 
 
-def test_a_session_may_lose_all_its_rows(store: MemoryStore) -> None:
-    commit(store, SESSIONS, "g1", {"facts": facts(SESSIONS)})
-    commit(store, SESSIONS[:1], "g2", {})
-    assert store.knowledge.rows("facts", DATA.name).height == 2 * (len(SESSIONS) - 1)
-
-
 def test_ids_that_stand_for_two_rows_are_refused_and_nothing_counts(store: MemoryStore) -> None:
     twice = pl.concat([facts(SESSIONS[:1]), facts(SESSIONS[:1], "coffee")])
     with pytest.raises(StoreError, match=r"table facts: .* stands for 2 rows"):
@@ -147,15 +141,3 @@ def test_what_stands_on_a_changed_message_is_not_read(store: MemoryStore, change
     store.ingest(replace(DATA, turns=edited if change == "edited" else DATA.turns.filter(~its)))
     left = store.knowledge.rows("facts", DATA.name)
     assert left["evidence"].to_list() == [[turn] for turn in ids[1:]]
-
-
-def test_digests_follow_what_was_said(store: MemoryStore) -> None:
-    before = store.knowledge.digests(DATA.name)
-    assert before["session_id"].to_list() == SESSIONS
-    assert before["digest"].n_unique() == len(SESSIONS)
-    turns = DATA.turns.with_columns(
-        text=pl.when(pl.col("turn_id") == DATA.turns["turn_id"][0]).then(pl.lit("Hm")).otherwise("text")
-    )
-    store.ingest(replace(DATA, turns=turns))
-    after = store.knowledge.digests(DATA.name)
-    assert (before["digest"] != after["digest"]).to_list() == [True] + [False] * (len(SESSIONS) - 1)

@@ -18,7 +18,6 @@ from tiny_store import DATA, FACT, SESSIONS, STORES, a_run
 from memlab.errors import StoreError
 from memlab.records import Dataset
 from memlab.store import MemoryStore, opening, schemas, writing
-from memlab.store.database import Database
 from memlab.store.opening import note, noted
 from memlab.store.schemas import OLDEST, SCHEMA_VERSION, TABLES
 
@@ -104,27 +103,6 @@ def test_columns_that_an_older_store_lacks_are_added(place: Path, monkeypatch: p
     view = store.at(versions)
     assert view.turns("tiny", columns=["turn_id", "mood"])["mood"].null_count() == 4
     assert_frame_equal(view.dataset("tiny").turns, DATA.turns)
-
-
-def test_a_migration_that_was_cut_off_is_finished_by_the_next_opening(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    MemoryStore.open(place)
-    wider(monkeypatch, "turns", "facts")
-    add = opening.add_columns
-
-    def cut(database: Database, name: str, fields: list[object]) -> None:
-        if name == "facts":
-            raise KeyboardInterrupt
-        add(database, name, fields)
-
-    monkeypatch.setattr(opening, "add_columns", cut)
-    with pytest.raises(KeyboardInterrupt):
-        MemoryStore.open(place)
-    monkeypatch.setattr(opening, "add_columns", add)
-    store = MemoryStore.open(place)
-    assert "mood" in store.table("facts").schema.names
-    assert noted(store.database, "schema") == str(SCHEMA_VERSION + 1)
 
 
 def test_what_the_schema_version_covers_is_written_down() -> None:

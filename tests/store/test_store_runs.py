@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -15,7 +13,6 @@ import tiny_store
 from store_data import NOW, FakeEncoder, Words, build
 
 from memlab.errors import StoreError
-from memlab.files import atomic, locked
 from memlab.records import Dataset, Run, run_from_scores
 from memlab.store import MemoryStore, versions
 
@@ -62,13 +59,6 @@ def test_a_run_without_results_and_an_unknown_one(store: MemoryStore) -> None:
     assert store.runs.load(store.runs.save(empty)).frame.equals(empty.frame)
     with pytest.raises(StoreError, match="no run 'nope'; store"):
         store.runs.load("nope")
-
-
-def test_saving_a_run_changes_no_version_that_a_result_depends_on(store: MemoryStore) -> None:
-    store.ingest(build())
-    before = store.versions()
-    store.runs.save(a_run(store))
-    assert store.versions() == before
 
 
 def test_a_tag_gives_back_what_was_there(store: MemoryStore) -> None:
@@ -122,7 +112,7 @@ def test_versions_that_are_not_there(store: MemoryStore) -> None:
         store.at("x")
     with pytest.raises(StoreError, match=r"table turns .* has no version 99; it has 1 to 1"):
         store.at({**store.versions(), "turns": 99})
-    with pytest.raises(StoreError, match="table sessions .* has no version None"):
+    with pytest.raises(StoreError, match=r"table sessions .* has no version None"):
         store.at({"turns": 1})
 
 
@@ -167,13 +157,3 @@ def test_optimizing_knows_every_table(store: MemoryStore) -> None:
     assert {"facts", "grids", "undone", "tokens_fake_8", "embeddings_fake_8"} <= set(report["table"])
     left = dict(report.select("table", "versions_after").iter_rows())
     assert [left[name] for name in ("grids", "undone", "index_states", "tokens_fake_8")] == [1] * 4
-
-
-def test_what_a_killed_process_left_is_swept_and_nothing_of_a_live_one(tmp_path: Path) -> None:
-    # A process that is gone, one that lives, and one of another machine, which holds its file.
-    gone, alive, held = (tmp_path / f".m.json.{pid}.partial" for pid in (4_194_305, os.getpid(), 4_194_306))
-    for path in (gone, alive, held):
-        path.write_text("half")
-    with locked(held), atomic(tmp_path / "other.json") as out:
-        out.write(b"{}")
-    assert [path.exists() for path in (gone, alive, held)] == [False, True, True]

@@ -43,20 +43,6 @@ def test_other_words_before_another_kind_and_another_encoder_are_other_keys(stor
     assert len(other.asked) == 1
 
 
-def test_questions_keep_their_vectors(store: MemoryStore) -> None:
-    made = [store.tokens.encode(Words(), TEXTS, kind="query") for _ in range(2)]
-    for vectors in made:
-        assert_equal(vectors, Words().encode_tokens(TEXTS, kind="query"))
-
-
-def test_only_what_is_missing_is_encoded(store: MemoryStore) -> None:
-    encoder = Words()
-    store.tokens.encode(encoder, TEXTS[:3])
-    encoder.asked.clear()
-    assert_equal(store.tokens.encode(encoder, TEXTS), compressed(Words().encode_tokens(TEXTS)))
-    assert encoder.asked == [("text", "document:|x \x1e y"), ("text", "document:|no")]
-
-
 def test_an_interruption_keeps_what_was_there(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "CHUNK", 4)
     texts = [f"text number {i}" for i in range(11)]
@@ -109,13 +95,6 @@ def test_arranged_tokens_are_indexed_and_in_one_piece(store: MemoryStore, monkey
     made = MemoryStore.open(store.uri).tokens.encode(encoder, TEXTS)
     assert encoder.asked == []
     assert_equal(made, compressed(Words().encode_tokens(TEXTS)))
-
-
-def test_lone_surrogates_are_read_as_the_replacement_character(store: MemoryStore) -> None:
-    encoder = Words()
-    one, two = (store.tokens.encode(encoder, [text], before=[text]) for text in ("it \ud83d", "it \ufffd"))
-    assert_equal(one, two)
-    assert len(encoder.asked) == 1
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["", " "]], ids=["none", "empty", "blank"])

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 import pytest
 from store_data import FakeEncoder, awkward, build
 
@@ -15,7 +14,6 @@ from memlab.embed.text import turn_texts
 from memlab.errors import DataError, StoreError
 from memlab.records import Dataset
 from memlab.store import CachedEncoder, MemoryStore, caches, vectors
-from memlab.store.database import in_parts
 
 
 def edited(data: Dataset, turn_id: str, **columns: str) -> Dataset:
@@ -46,20 +44,6 @@ def test_queries_and_documents_do_not_meet_in_the_cache(store: MemoryStore) -> N
         store.encode(encoder, ["a"], kind="passage")
 
 
-def test_no_texts_are_no_vectors(store: MemoryStore) -> None:
-    assert store.encode(FakeEncoder(), []).shape == (0, 8)
-
-
-def test_the_cache_is_read_in_parts_when_much_is_wanted(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(caches, "LOOKUP", 3)
-    texts = [f"text {i}" for i in range(40)]
-    encoder = FakeEncoder()
-    first = store.encode(encoder, texts[:30])
-    both = store.encode(encoder, texts)
-    assert [text for _, text in encoder.asked] == texts
-    np.testing.assert_array_equal(both[:30], first)
-
-
 def test_an_interrupted_encoding_goes_on_where_it_stopped(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "CACHE_CHUNK", 5)
     store.ingest(build())
@@ -77,8 +61,9 @@ def test_an_interrupted_encoding_goes_on_where_it_stopped(store: MemoryStore, mo
 def test_what_is_encoded_is_written_now_and_then(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch, seconds: float, texts: int, writes: int
 ) -> None:
-    for name, value in (("CACHE_CHUNK", 5), ("_KEEP_SECONDS", seconds), ("_KEEP_TEXTS", texts)):
-        monkeypatch.setattr(vectors, name, value)
+    monkeypatch.setattr(vectors, "CACHE_CHUNK", 5)
+    monkeypatch.setattr(caches, "KEEP_SECONDS", seconds)
+    monkeypatch.setattr(caches, "KEEP_TEXTS", texts)
     encoder = FakeEncoder()
     asked = [f"text {i // 2}" for i in range(48)]
     made = store.encode(encoder, asked)
@@ -87,13 +72,6 @@ def test_what_is_encoded_is_written_now_and_then(
     np.testing.assert_array_equal(made, FakeEncoder().encode(asked))
     np.testing.assert_array_equal(store.encode(encoder, asked[::-1]), made[::-1])
     assert len(encoder.asked) == 24
-
-
-def test_vectors_are_handed_to_the_database_in_small_parts() -> None:
-    rows = pa.table({"row": list(range(10_000))})
-    assert in_parts(rows).equals(rows)
-    assert max(len(part) for part in in_parts(rows).to_batches()) < 5_000
-    assert in_parts(rows[:0]).equals(rows[:0])
 
 
 @pytest.mark.parametrize("header", [(), ("time", "participants")])
@@ -170,23 +148,6 @@ def test_a_header_that_changed_through_another_turn_is_stale_too(store: MemorySt
     np.testing.assert_array_equal(store.vectors.read(encoder, "small", header=("participants",)), expected)
 
 
-def test_a_backfill_in_chunks_is_the_same(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "_FILL_BYTES", 7 * 8 * 4)
-    data = build()
-    store.ingest(data)
-    assert store.vectors.backfill(FakeEncoder(), "small", progress=False) == 24
-    np.testing.assert_array_equal(
-        store.vectors.read(FakeEncoder(), "small"), FakeEncoder().encode(turn_texts(data.turns))
-    )
-
-
-def test_an_empty_dataset_has_no_vectors(store: MemoryStore) -> None:
-    data = build()
-    store.ingest(replace(data, turns=data.turns.clear()))
-    assert store.vectors.backfill(FakeEncoder(), "small", progress=False) == 0
-    assert store.vectors.read(FakeEncoder(), "small").shape == (0, 8)
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_vector_that_is_no_number_is_named_and_not_kept(store: MemoryStore, bad: float) -> None:
     store.ingest(build())
@@ -206,15 +167,10 @@ def test_vectors_of_another_width_are_refused(store: MemoryStore) -> None:
     store.ingest(build())
     made, other = FakeEncoder(8, dim_in_key=False), FakeEncoder(16, dim_in_key=False)
     store.vectors.backfill(made, "small", progress=False)
-    for call in (store.vectors.backfill, store.vectors.read):
-        with pytest.raises(StoreError, match="vectors have shape .* encode with the same encoder"):
-            call(other, "small")
-
-
-def test_vectors_that_were_never_made_say_how_to_make_them(store: MemoryStore) -> None:
-    store.ingest(build())
-    with pytest.raises(StoreError, match=r"has no vectors of fake_8; run store.vectors.backfill\(encoder, 'small'\)"):
-        store.vectors.read(FakeEncoder(), "small")
+    with pytest.raises(StoreError, match="vectors have shape"):
+        store.vectors.read(other, "small")
+    with pytest.raises(StoreError, match="vectors of 8 dimensions"):
+        store.encode(other, ["a"])
 
 
 def test_a_service_is_asked_a_question_once_and_a_model_of_this_process_whenever_it_comes(store: MemoryStore) -> None:
