@@ -48,7 +48,7 @@ class Cache:
         found = pl.concat([part.select("key") for part in parts]) if parts else asked.clear()
         missing = unique.join(found, on="key", how="anti", maintain_order="left")
         kept, made, began, few = len(parts), 0, time.monotonic(), not progress or missing.height < 256
-        with tqdm(total=missing.height, desc=self.name, unit=" texts", disable=few) as bar:
+        with tqdm(total=missing.height, desc=self.name.replace("_", " of ", 1), unit=" texts", disable=few) as bar:
             try:
                 for chunk in missing.iter_slices(step) if missing.height else ():
                     parts.append(chunk.select("key").hstack(make(chunk["place"].to_list())))

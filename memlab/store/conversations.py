@@ -68,8 +68,7 @@ class Conversations(Part):
 
     def datasets(self) -> pl.DataFrame:
         """Give what is stored: a row for each dataset; ``complete`` is false where an ingest was interrupted."""
-        with self.database.guarded("reading"):
-            return self.database.datasets().drop("key", "finished").sort("name")
+        return self.database.datasets().drop("key", "finished").sort("name")
 
     def dataset(self, name: str, *, scopes: Names = None) -> Dataset:
         """Read a dataset as it went in: same rows, same order, same fingerprint.
@@ -77,12 +76,11 @@ class Conversations(Part):
         :param scopes: only these, and only their rows are read.
         :raises StoreError: when there is no such dataset, or its ingest was interrupted.
         """
-        with self.database.guarded(f"reading {name!r}"):
-            about = entry(self.database, name)
-            if not about["complete"] and not finished(about):
-                where = f"{name!r} into store {self.database.uri}"
-                raise StoreError(f"the first ingest of {where} is under way, or was interrupted; run it again")
-            return read_dataset(self.database, name, scopes=scopes)
+        about = entry(self.database, name)
+        if not about["complete"] and not finished(about):
+            where = f"{name!r} into store {self.database.uri}"
+            raise StoreError(f"the first ingest of {where} is under way, or was interrupted; run it again")
+        return read_dataset(self.database, name, scopes=scopes)
 
     def scopes(self, dataset: str) -> list[str]:
         """Give the scopes of a dataset, in its order."""
@@ -108,5 +106,4 @@ class Conversations(Part):
         return self._rows("annotations", dataset, scopes, columns)
 
     def _rows(self, table: str, dataset: str, scopes: Names, columns: Names) -> pl.DataFrame:
-        with self.database.guarded(f"reading {table} of {dataset!r}"):
-            return read_rows(self.database, table, dataset, scopes=scopes, columns=columns)
+        return read_rows(self.database, table, dataset, scopes=scopes, columns=columns)

@@ -181,30 +181,31 @@ class Database:
         A table that nothing was written to has no rows; a column that came after the version that is read is null.
 
         :param at: a version of the table; by default that of this view.
-        :raises StoreError: when a column does not exist.
+        :raises StoreError: when a column does not exist, or the table cannot be read.
         """
         types = TABLES[name].columns
         where = {c: v if v is None or isinstance(v, str) else list(v) for c, v in where.items()}
-        if [] in where.values() or (name not in self._tables and name not in self.names()):
-            return pl.DataFrame(schema={column: types.get(column, pl.String()) for column in columns})
-        table, wanted = self.table(name), matching(**where)
-        if at is not None:
-            table = self.connection.open_table(name)
-            table.checkout(at)
-        there = table.schema.names
-        later = [c for c in columns if c in types and c not in there]
-        if unknown := [c for c in columns if c not in types and c not in there]:
-            raise StoreError(
-                f"table {name} of store {self.uri} has no column {unknown[0]!r}; it has {', '.join(there)}"
-            )
-        query = table.search().select([c for c in columns if c not in later])
-        rows: pl.DataFrame = (query if wanted is None else query.where(wanted)).to_polars()
+        with guarded(f"reading {name}", self.uri):
+            if [] in where.values() or (name not in self._tables and name not in self.names()):
+                return pl.DataFrame(schema={column: types.get(column, pl.String()) for column in columns})
+            table, wanted = self.table(name), matching(**where)
+            if at is not None:
+                table = self.connection.open_table(name)
+                table.checkout(at)
+            there = table.schema.names
+            later = [c for c in columns if c in types and c not in there]
+            if unknown := [c for c in columns if c not in types and c not in there]:
+                names = ", ".join(there)
+                raise StoreError(f"table {name} of store {self.uri} has no column {unknown[0]!r}; it has {names}")
+            query = table.search().select([c for c in columns if c not in later])
+            rows: pl.DataFrame = (query if wanted is None else query.where(wanted)).to_polars()
         return rows.with_columns(pl.lit(None, types[c]).alias(c) for c in later).select(columns) if later else rows
 
     def datasets(self) -> pl.DataFrame:
         """Read the table of datasets, once for each of its versions: to ask for that takes a tenth of the time."""
-        known = "datasets" in self._tables or "datasets" in self.names()
-        version = int(self.table("datasets").version) if known else None
+        with guarded("reading datasets", self.uri):
+            known = "datasets" in self._tables or "datasets" in self.names()
+            version = int(self.table("datasets").version) if known else None
         if self._datasets is None or self._datasets[0] != version:
             self._datasets = version, self.read("datasets", list(TABLES["datasets"].columns))
         return self._datasets[1]

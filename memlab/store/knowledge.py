@@ -42,8 +42,7 @@ class Knowledge(Part):
         # Without the last word of a line, a hash, it is the id.
         read = states.select(turn="turns").explode("turn").drop_nulls()
         read = read.with_columns(turn_id=pl.col("turn").str.replace(r" \S*$", ""))
-        with self.database.guarded(f"reading the turns of {dataset!r}"):
-            there = read_rows(self.database, "turns", dataset, columns=["turn_id", "content_hash"], scopes=scopes)
+        there = read_rows(self.database, "turns", dataset, columns=["turn_id", "content_hash"], scopes=scopes)
         gone = read.join(there.select(turn=_TURN), on="turn", how="anti").select("turn_id")
         evidence = pl.col("evidence")
         if rows.schema["evidence"] == pl.List(pl.List(pl.String)):
@@ -62,8 +61,7 @@ class Knowledge(Part):
     def digests(self, dataset: str) -> pl.DataFrame:
         """Hash the turns of each session, in their order: ``session_id``, ``digest``, ``turns`` (ids with hashes)."""
         wanted = ["session_id", "turn_id", "role", "timestamp", "content_hash"]
-        with self.database.guarded(f"reading the turns of {dataset!r}"):
-            turns = read_rows(self.database, "turns", dataset, columns=wanted)
+        turns = read_rows(self.database, "turns", dataset, columns=wanted)
         line = pl.concat_str(pl.exclude("session_id").cast(pl.String).fill_null("-"), separator=" ")
         joined = turns.group_by("session_id", maintain_order=True).agg(text=line.str.join("\n"), turns=_TURN)
         digests = pl.Series(text_hashes(joined["text"]), dtype=pl.String)
@@ -133,13 +131,11 @@ class Knowledge(Part):
         return there.height > 0
 
     def _sessions(self, dataset: str) -> pl.DataFrame:
-        with self.database.guarded(f"reading the sessions of {dataset!r}"):
-            return read_rows(self.database, "sessions", dataset, columns=["session_id"])
+        return read_rows(self.database, "sessions", dataset, columns=["session_id"])
 
     def _read(self, table: str, dataset: str, scopes: Sequence[str] | None = None) -> pl.DataFrame:
-        with self.database.guarded(f"reading {table} of {dataset!r}"):
-            entry(self.database, dataset)
-            return self.database.read(table, list(TABLES[table].columns), dataset=dataset, scope=scopes)
+        entry(self.database, dataset)
+        return self.database.read(table, list(TABLES[table].columns), dataset=dataset, scope=scopes)
 
     def _write(self, table: str, dataset: str, rows: pl.DataFrame, key: pl.Expr) -> None:
         if rows.height:

@@ -106,8 +106,7 @@ class MemoryStore(Conversations, Versions):
 
     def chosen(self) -> str | None:
         """Give the dataset that is meant where none is named; none until one was chosen."""
-        with self.database.guarded("reading"):
-            return noted(self.database, "dataset")
+        return noted(self.database, "dataset")
 
     def encode(
         self, encoder: Encoder, texts: Iterable[str], *, kind: str = "document", progress: bool = True

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,13 +36,57 @@ class TurnsOf(NamedTuple):
     vectors: np.ndarray
 
 
+class _Snapshot:
+    """What is known of the turns at one version of them and of what is listed."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.sessions: dict[tuple[str, str], pl.DataFrame] = {}
+        self.samples: dict[tuple[Any, ...], TurnsOf] = {}
+
+    @cached_property
+    def indexed(self) -> set[str]:
+        """The columns that have an index."""
+        return {index.columns[0] for index in self.database.table("turns").list_indices()}
+
+    @cached_property
+    def widths(self) -> dict[str, int]:
+        """The columns of vectors, and how wide they are."""
+        fields = self.database.table("turns").schema
+        return {f.name: f.type.list_size for f in fields if f.name.startswith("vector_")}
+
+    @cached_property
+    def sizes(self) -> dict[tuple[str, str], int]:
+        """The turns of each (dataset, scope)."""
+        sizes = self.database.read("sessions", ["dataset", "scope", "n_turns"]).group_by("dataset", "scope").sum()
+        return {(dataset, scope): n for dataset, scope, n in sizes.iter_rows()}
+
+    def width(self, column: str) -> int:
+        """Give the width of a column of vectors.
+
+        :raises StoreError: when there is no such column.
+        """
+        if column not in self.widths:
+            raise StoreError(
+                f"store {self.database.uri} has no vector column {column!r}; it has: {', '.join(self.widths) or 'none'}"
+                ". Run store.vectors.backfill(encoder, dataset)"
+            )
+        return self.widths[column]
+
+
 class Search(Part):
     """Search in the database itself: ``store.search``."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._known: dict[tuple[Any, ...], Any] = {}
-        self._version = (0, 0)
+        self._seen: tuple[tuple[int, int], _Snapshot] | None = None
+
+    def _now(self) -> _Snapshot:
+        with self.database.guarded("reading turns"):
+            version = self.database.table("turns").version, self.database.table("datasets").version
+        if self._seen is None or self._seen[0] != version:
+            self._seen = version, _Snapshot(self.database)
+        return self._seen[1]
 
     def create_indexes(self, encoder: Encoder | None = None, *, header: Sequence[str] = ()) -> pl.DataFrame:
         """Make the full-text index, the scalar indexes and, where it pays, the vector index of an encoder.
@@ -53,14 +98,14 @@ class Search(Part):
         wanted: dict[str, Any] = {"content": FTS(remove_stop_words=False), "scope": BTree(), "dataset": Bitmap()}
         wanted["session_id"], rows = BTree(), []
         with self.database.guarded("indexing", writes="create_indexes"):
-            table = self.database.table("turns")
+            table, now = self.database.table("turns"), _Snapshot(self.database)
             if encoder is not None:
-                _width(self.database, column := column_name(encoder, header))
+                now.width(column := column_name(encoder, header))
                 # Flat within a partition: distances are exact, which those of quantised indexes are not.
                 wanted[column] = IvfFlat(distance_type="cosine")
-            there, largest = _indexed(table), max(_scope_sizes(self.database).values(), default=0)
+            largest = max(now.sizes.values(), default=0)
             for name, config in wanted.items():
-                made = "there" if name in there else "made"
+                made = "there" if name in now.indexed else "made"
                 if made == "made" and isinstance(config, IvfFlat) and largest < INDEXED_SCOPE:
                     made = f"left out: the largest scope has {largest:,} turns, it pays from {INDEXED_SCOPE:,}"
                 elif made == "made":
@@ -79,8 +124,9 @@ class Search(Part):
             best first, ties by the hash of the text.
         :raises StoreError: for a wrong width, a NaN, or an unknown column.
         """
-        width, there = self._about(dataset, column)
-        queries = check_vectors(vectors, dim=width, what=f"queries on {column}")
+        entry(self.database, dataset)
+        now = self._now()
+        queries = check_vectors(vectors, dim=now.width(column), what=f"queries on {column}")
         _check(len(queries), scopes, k)
         hits = []
         with self.database.guarded("searching"):
@@ -89,7 +135,7 @@ class Search(Part):
                 rows = np.array([row for row, of in enumerate(scopes) if of == scope])
                 query = table.search(queries[rows], vector_column_name=column)
                 query = query.distance_type("cosine").where(matching(dataset=dataset, scope=scope))
-                if column not in there or self.size(dataset, scope) < INDEXED_SCOPE:
+                if column not in now.indexed or now.sizes.get((dataset, scope), 0) < INDEXED_SCOPE:
                     query = query.bypass_vector_index()
                 near = query.limit(OVER_FETCH * k).select([*_FOUND, "_distance"]).to_polars()
                 # One query alone has no index.
@@ -110,7 +156,8 @@ class Search(Part):
 
         queries = list(texts)
         _check(len(queries), scopes, k)
-        if "content" not in self._about(dataset)[1]:
+        entry(self.database, dataset)
+        if "content" not in self._now().indexed:
             raise StoreError(f"store {self.database.uri} has no full-text index; run store.search.create_indexes()")
         hits = []
         with self.database.guarded("searching"):
@@ -125,16 +172,12 @@ class Search(Part):
 
     def searchable(self, encoder: Encoder) -> bool:
         """Say whether turns can be found here by their words and by an encoder's vectors."""
-
-        def look(table: Any) -> bool:
-            return {"content", "session_id"} <= _indexed(table) and column_name(encoder) in table.schema.names
-
-        return bool(self._once(look, column_name(encoder)))
+        now = self._now()
+        return {"content", "session_id"} <= now.indexed and column_name(encoder) in now.widths
 
     def size(self, dataset: str, scope: str) -> int:
         """Count the turns of a scope."""
-        sizes: dict[tuple[str, str], int] = self._once(lambda _: _scope_sizes(self.database))
-        return sizes.get((dataset, scope), 0)
+        return self._now().sizes.get((dataset, scope), 0)
 
     def sample(self, dataset: str, scope: str, *, column: str, most: int) -> tuple[TurnsOf, int]:
         """Read sessions of a scope that are drawn at random, the same ones until the store changes.
@@ -142,14 +185,12 @@ class Search(Part):
         :param most: as for :meth:`sessions`.
         :returns: the sessions, and how many the scope has.
         """
-
-        def look(_: Any) -> tuple[TurnsOf, int]:
-            every = self._sessions(dataset, scope)["session_id"]
+        samples, key = self._now().samples, (dataset, scope, column, most)
+        every = self._sessions(dataset, scope)["session_id"]
+        if key not in samples:
             drawn = every.sample(fraction=1, shuffle=True, seed=0).head(most)
-            return self.sessions(dataset, scope, drawn, column=column, most=most), len(every)
-
-        read: tuple[TurnsOf, int] = self._once(look, dataset, scope, column, most)
-        return read
+            samples[key] = self.sessions(dataset, scope, drawn, column=column, most=most)
+        return samples[key], len(every)
 
     def sessions(
         self, dataset: str, scope: str, session_ids: pl.Series, *, column: str, most: int | None = None
@@ -167,9 +208,8 @@ class Search(Part):
             session_ids = wanted.filter(pl.col("n_turns").cum_sum().shift(1, fill_value=0) < most)["session_id"]
         listed = every.filter(pl.col("session_id").is_in(session_ids.implode()))
         names = [*row_columns("turns"), "dataset", "position", "key"]
-        with self.database.guarded("reading sessions"):
-            # By sessions alone: an index that gives all turns of a large scope takes longer than to leave some out.
-            read = self.database.read("turns", [*names, column], session_id=listed["session_id"])
+        # By sessions alone: an index that gives all turns of a large scope takes longer than to leave some out.
+        read = self.database.read("turns", [*names, column], session_id=listed["session_id"])
         rows = read.select(names).with_row_index("row").filter(dataset=dataset, scope=scope)  # vectors are slow to sort
         place = listed.select("session_id", place=pl.int_range(pl.len()))
         turns = in_order("turns", rows).join(place, on="session_id").sort("place", "n", maintain_order=True)
@@ -181,60 +221,10 @@ class Search(Part):
 
     def _sessions(self, dataset: str, scope: str) -> pl.DataFrame:
         """Read all sessions of a scope, in order, once for a version of the turns."""
-
-        def look(_: Any) -> pl.DataFrame:
-            return read_rows(self.database, "sessions", dataset, scopes=[scope], at=PRESENT).sort("n")
-
-        listed: pl.DataFrame = self._once(look, dataset, scope)
-        return listed
-
-    def _about(self, dataset: str, column: str = "") -> tuple[int, set[str]]:
-        """Give the width of a vector column, and what is indexed; a dataset that is not there is an error."""
-
-        def look(table: Any) -> tuple[int, set[str]]:
-            entry(self.database, dataset)
-            return _width(self.database, column) if column else 0, _indexed(table)
-
-        about: tuple[int, set[str]] = self._once(look, dataset, column)
-        return about
-
-    def _once(self, look: Callable[[Any], Any], *key: Any) -> Any:
-        """Look something up in the turns, once for a version of them and of what is listed."""
-        with self.database.guarded("reading turns"):
-            table = self.database.table("turns")
-            version = table.version, self.database.table("datasets").version
-            if self._version != version:
-                self._known, self._version = {}, version
-            place = (look.__qualname__, *key)
-            if place not in self._known:
-                self._known[place] = look(table)
-            return self._known[place]
-
-
-def _indexed(table: Any) -> set[str]:
-    return {index.columns[0] for index in table.list_indices()}
-
-
-def _scope_sizes(database: Database) -> dict[tuple[str, str], int]:
-    """Count the turns of each (dataset, scope)."""
-    sizes = database.read("sessions", ["dataset", "scope", "n_turns"]).group_by("dataset", "scope").sum()
-    return {(dataset, scope): n for dataset, scope, n in sizes.iter_rows()}
-
-
-def _width(database: Database, column: str) -> int:
-    """Give the width of a vector column.
-
-    :raises StoreError: when there is no such column.
-    """
-    import pyarrow as pa
-
-    widths = {f.name: f.type.list_size for f in database.table("turns").schema if pa.types.is_fixed_size_list(f.type)}
-    if column not in widths:
-        raise StoreError(
-            f"store {database.uri} has no vector column {column!r}; it has: {', '.join(widths) or 'none'}. "
-            "Run store.vectors.backfill(encoder, dataset)"
-        )
-    return int(widths[column])
+        known, key = self._now().sessions, (dataset, scope)
+        if key not in known:
+            known[key] = read_rows(self.database, "sessions", dataset, scopes=[scope], at=PRESENT).sort("n")
+        return known[key]
 
 
 def _check(queries: int, scopes: Sequence[str], k: int) -> None:

@@ -141,8 +141,7 @@ class Vectors(Part):
         call = f"store.vectors.backfill(encoder, {dataset!r}" + (f", header={tuple(header)!r})" if header else ")")
         if column not in database.table("turns").schema.names:
             raise StoreError(f"store {database.uri} has no vectors of {encoder.identity.key}; run {call}")
-        with database.guarded(f"reading {column}"):
-            rows = _turns(database, dataset, header, scopes, [_embedded(column), column])
+        rows = _turns(database, dataset, header, scopes, [_embedded(column), column])
         if stale := rows[_embedded(column)].ne_missing(rows["hash"]).sum():
             raise StoreError(
                 f"{stale:,} of {rows.height:,} turns of {dataset!r} have no current vector of "
