@@ -13,18 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from store_data import NOW, awkward, build
+from store_data import NOW, awkward, build, edited
 
 from memlab.errors import DataError, StoreError
 from memlab.records import Dataset, Session, Turn, frame
 from memlab.store import MemoryStore, writing
 
 TABLES = ("turns", "sessions", "questions", "annotations", "issues")
-
-
-def edited(data: Dataset, turn_id: str, text: str) -> Dataset:
-    said = pl.when(pl.col("turn_id") == turn_id).then(pl.lit(text)).otherwise("text")
-    return replace(data, turns=data.turns.with_columns(text=said))
 
 
 def assert_same(a: Dataset, b: Dataset) -> None:
@@ -57,7 +52,7 @@ def test_writing_twice_is_writing_once(store: MemoryStore) -> None:
 def test_a_changed_row_is_rewritten_alone(store: MemoryStore) -> None:
     data = build()
     store.ingest(data)
-    changed = edited(data, "scope-1/session_0/2", "something else")
+    changed = edited(data, "scope-1/session_0/2", text="something else")
     report = store.ingest(changed)
     assert report.filter(table="turns").row(0)[2:] == (0, 1, 23, 0)
     assert_same(store.dataset("small"), changed)

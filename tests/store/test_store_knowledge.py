@@ -136,8 +136,7 @@ def test_what_stands_on_a_changed_message_is_not_read(store: MemoryStore, change
     parts = {"facts": frame(Fact, rows)}
     store.knowledge.commit(DATA.name, parts=parts, states=frame(IndexState, [state]), events=frame(IndexEvent))
     assert store.knowledge.rows("facts", DATA.name).height == len(ids)
-    its = pl.col("turn_id") == ids[0]
-    edited = DATA.turns.with_columns(text=pl.when(its).then(pl.lit("Hm")).otherwise("text"))
-    store.ingest(replace(DATA, turns=edited if change == "edited" else DATA.turns.filter(~its)))
+    without = replace(DATA, turns=DATA.turns.filter(pl.col("turn_id") != ids[0]))
+    store.ingest(store_data.edited(DATA, ids[0], text="Hm") if change == "edited" else without)
     left = store.knowledge.rows("facts", DATA.name)
     assert left["evidence"].to_list() == [[turn] for turn in ids[1:]]

@@ -5,21 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
-from store_data import FakeEncoder, awkward, build
+from store_data import FakeEncoder, awkward, build, edited
 
 from memlab.embed import load
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError, StoreError
 from memlab.records import Dataset
 from memlab.store import CachedEncoder, MemoryStore, caches, vectors
-
-
-def edited(data: Dataset, turn_id: str, **columns: str) -> Dataset:
-    there = pl.col("turn_id") == turn_id
-    new = {c: pl.when(there).then(pl.lit(v)).otherwise(c) for c, v in columns.items()}
-    return replace(data, turns=data.turns.with_columns(**new))
 
 
 def test_the_cache_gives_what_the_encoder_gave(store: MemoryStore) -> None:
