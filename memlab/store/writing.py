@@ -67,7 +67,7 @@ class Writing:
         places = self._read(table, ["key", "position"])
         rows = rows.with_columns(position=_places(rows, places, after=self.last[table]))
         self.last[table] = rows["position"][-1] if rows.height else self.last[table]
-        there = self._read(table, columns, scopes if scoped else None)
+        there = self._read(table, columns, [*scopes, *rows["scope"].unique()] if scoped else None)
         pairs = rows.join(there, on="key", how="left", suffix="_old", maintain_order="left")
         same = {c: pl.col(c).eq_missing(pl.col(f"{c}_old")) for c in columns[1:]}
         # Questions stay: they may come from another file.

@@ -13,7 +13,7 @@ from store_data import FakeEncoder, build, work
 
 from memlab.errors import StoreError
 from memlab.store import MemoryStore
-from memlab.store.database import Database, guarded
+from memlab.store.database import Database
 from memlab.store.schemas import DATASET_TABLES
 
 
@@ -102,23 +102,6 @@ def test_a_place_that_cannot_be_written(little_disk: Path) -> None:
         again.ingest(build(name="more"))
     with pytest.raises(StoreError, match="cannot be written"):
         MemoryStore.open(little_disk / "other")
-
-
-@pytest.mark.parametrize(
-    ("found", "advice"),
-    [
-        (OSError("LanceError(IO): No space left on device (os error 28)"), "the disk is full"),
-        (RuntimeError("Commit conflict for version 3"), "another process wrote"),
-        (ValueError("something\n  else"), "something else; no table is left half-written: run it again"),
-    ],
-)
-def test_errors_from_below_say_what_to_do(found: Exception, advice: str) -> None:
-    with (
-        pytest.raises(StoreError, match=f"reading failed in store here: .*({advice})") as caught,
-        guarded("reading", "here"),
-    ):
-        raise found
-    assert caught.value.__cause__ is found
 
 
 def test_a_write_that_lost_a_race_is_done_again(tmp_path: Path) -> None:

@@ -112,14 +112,6 @@ def test_what_the_schema_version_covers_is_written_down() -> None:
     assert (STORES / f"version-{SCHEMA_VERSION}.tar.xz").exists()
 
 
-def test_the_last_ingested_dataset_is_meant_where_none_is_named(tmp_path: Path) -> None:
-    store = MemoryStore.open(tmp_path)
-    assert store.chosen() is None
-    store.choose("a")
-    store.choose("b")
-    assert MemoryStore.open(tmp_path).chosen() == "b"
-
-
 @pytest.mark.slow
 def test_the_client_that_is_left_out_of_the_import_works_when_asked(tmp_path: Path) -> None:
     code = (

@@ -9,8 +9,7 @@ from datetime import timedelta
 import numpy as np
 import polars as pl
 import pytest
-import tiny_store
-from store_data import NOW, FakeEncoder, Words, build
+from store_data import NOW, FakeEncoder, build
 
 from memlab.errors import StoreError
 from memlab.records import Dataset, Run, run_from_scores
@@ -101,12 +100,6 @@ def test_a_view_is_read_only_and_stays_where_it_is(store: MemoryStore) -> None:
     assert view.dataset("small").fingerprint() == data.fingerprint()
 
 
-@pytest.mark.parametrize("name", ["", "a b", "é", "a/b", "run-1"])
-def test_names_that_a_tag_cannot_have(store: MemoryStore, name: str) -> None:
-    with pytest.raises(StoreError, match="expected letters, digits"):
-        store.tag(name)
-
-
 def test_versions_that_are_not_there(store: MemoryStore) -> None:
     with pytest.raises(StoreError, match="no tag 'x'; it has: none"):
         store.at("x")
@@ -143,17 +136,3 @@ def test_optimizing_keeps_what_tags_and_runs_need(store: MemoryStore, monkeypatc
     assert store.dataset("small").fingerprint() == data.fingerprint()
     assert store.vectors.read(encoder, "small").shape == (48, 8)
     assert store.tags() == {}, "what keeps a run's versions is not a tag of the user's"
-
-
-def test_optimizing_knows_every_table(store: MemoryStore) -> None:
-    tiny_store.fill(store)
-    store.tokens.encode(Words(), ["a b"])
-    store.tokens.encode(Words(), ["c"])
-    for n in range(2):
-        store.grids.save("tiny", {"n": n})
-        store.knowledge.undo("tiny", "scope-0", "old", f"new {n}", at=NOW)
-    report = store.optimize()
-    assert set(report["table"]) == set(store.database.names())
-    assert {"facts", "grids", "undone", "tokens_fake_8", "embeddings_fake_8"} <= set(report["table"])
-    left = dict(report.select("table", "versions_after").iter_rows())
-    assert [left[name] for name in ("grids", "undone", "index_states", "tokens_fake_8")] == [1] * 4

@@ -101,13 +101,6 @@ def test_queries_that_cannot_be_compared(
         filled.search.by_vector(vectors, column="vector_fake_8", dataset="small", scopes=scopes, k=3)
 
 
-def test_a_column_that_is_not_there(filled: MemoryStore) -> None:
-    with pytest.raises(StoreError, match="no vector column 'vector_x'; it has: vector_fake_8"):
-        filled.search.by_vector(np.ones((1, 8)), column="vector_x", dataset="small", scopes=["scope-0"], k=3)
-    with pytest.raises(StoreError, match="no vector column"):
-        filled.search.create_indexes(FakeEncoder(name="never"))
-
-
 def test_text_search_finds_words_in_their_scope(filled: MemoryStore) -> None:
     with pytest.raises(StoreError, match=r"no full-text index; run store.search.create_indexes\(\)"):
         filled.search.by_text(["dentist"], dataset="small", scopes=["scope-0"], k=3)

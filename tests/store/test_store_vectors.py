@@ -12,7 +12,7 @@ from memlab.embed import load
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError, StoreError
 from memlab.records import Dataset
-from memlab.store import CachedEncoder, MemoryStore, caches, vectors
+from memlab.store import CachedEncoder, MemoryStore, vectors
 
 
 def test_the_cache_gives_what_the_encoder_gave(store: MemoryStore) -> None:
@@ -48,23 +48,6 @@ def test_an_interrupted_encoding_goes_on_where_it_stopped(store: MemoryStore, mo
     encoder.fail_after = None
     assert store.vectors.backfill(encoder, "small", progress=False) == 14
     assert len(set(encoder.asked)) == len(encoder.asked) == 24
-
-
-@pytest.mark.parametrize(("seconds", "texts", "writes"), [(5.0, 100, 1), (0.0, 100, 5), (5.0, 9, 3)])
-def test_what_is_encoded_is_written_now_and_then(
-    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, seconds: float, texts: int, writes: int
-) -> None:
-    monkeypatch.setattr(vectors, "CACHE_CHUNK", 5)
-    monkeypatch.setattr(caches, "KEEP_SECONDS", seconds)
-    monkeypatch.setattr(caches, "KEEP_TEXTS", texts)
-    encoder = FakeEncoder()
-    asked = [f"text {i // 2}" for i in range(48)]
-    made = store.encode(encoder, asked)
-    cache = store.table("embeddings_fake_8")
-    assert len(cache.list_versions()) == 1 + writes
-    np.testing.assert_array_equal(made, FakeEncoder().encode(asked))
-    np.testing.assert_array_equal(store.encode(encoder, asked[::-1]), made[::-1])
-    assert len(encoder.asked) == 24
 
 
 @pytest.mark.parametrize("header", [(), ("time", "participants")])
