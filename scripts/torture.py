@@ -39,8 +39,7 @@ from memlab.errors import MemlabError
 from memlab.memories.reading import Failure, read_rows, rows_of
 from memlab.rerank.model import Model
 from memlab.store import MemoryStore
-from memlab.store.database import UNFINISHED
-from memlab.store.registry import INDEX_TABLES, TABLES
+from memlab.store.schemas import INDEX_TABLES, TABLES
 
 MEMLAB = (sys.executable, "-c", "from memlab.cli import main; main()")
 HASHING = ("--encoder", "hashing:64", "--store", "store")
@@ -97,8 +96,7 @@ def state(folder: Path) -> dict[str, Any]:
 
 
 def leftovers(folder: Path) -> list[Path]:
-    own = (".partial", ".part")
-    return [p for p in folder.rglob("*") if p.name.endswith(own) or UNFINISHED.search(p.name)]
+    return [p for p in folder.rglob("*") if p.name.endswith((".partial", ".part"))]
 
 
 def _verb(folder: str, arguments: tuple[str, ...]) -> None:

@@ -130,18 +130,15 @@ def index(
 
 
 @verb(in_force, "store")
-def optimize(
-    chosen: Settings,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and change nothing.")] = False,
-) -> None:
-    """Compact the tables of the store and drop what its caches hold twice or for nothing; nobody else may use it."""
+def optimize(chosen: Settings) -> None:
+    """Compact the tables of the store and remove versions that nothing needs; nobody else may be using it."""
     from memlab.store import MemoryStore
 
     memory = MemoryStore.open(chosen.store, create=False)
     before = memory.size()
-    typer.echo(table(memory.optimize(dry_run=dry_run)))
+    typer.echo(table(memory.optimize()))
     after = memory.size()
-    if before and after and not dry_run:
+    if before and after:
         typer.echo(f"{no_secret(chosen.store)}: {(before - after) / 1e6:,.1f} MB freed of {before / 1e6:,.1f}")
 
 

@@ -26,7 +26,7 @@ from memlab.llm import RECORDED, Service, configured, recording
 from memlab.records import TIMESTAMP, Dataset, IndexEvent, IndexState, Summary, frame, schema
 from memlab.sessions import GAP
 from memlab.store import MemoryStore
-from memlab.store.registry import INDEX_TABLES, text_hashes
+from memlab.store.schemas import INDEX_TABLES, text_hashes
 from memlab.summaries import summarize
 from memlab.summaries.asking import SESSION
 

@@ -1,83 +1,80 @@
-"""The rows of caches: read by key, appended, and found to be of no use: written twice, or of texts that are gone."""
+"""Caches: what an encoder gave for a text, by the hash of the text, in a table for each encoder."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import polars as pl
 
-from memlab.embed.base import KINDS
-from memlab.embed.text import query_texts, session_texts, turn_texts
-from memlab.records import Question, Session, Turn, schema
 from memlab.store.database import Database, in_parts
-from memlab.store.registry import TABLES, matching, text_hashes
+from memlab.store.schemas import TABLES, matching
 
 LOOKUP = 4000
 """Keys up to which the database looks for each; for more, every row of a cache is read."""
 
-_STEP = 10_000
+KEEP_SECONDS, KEEP_TEXTS = 5.0, 16_384
+"""When what was made is written, between two chunks: every write is a version and a file. A kill can lose that."""
 
 
-def read(cache: Any, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Give the rows of a cache that have one of some keys, part by part."""
-    query = cache.search()
-    if len(keys) <= LOOKUP:
-        query = query.where(matching(key=keys))
-    wanted = pl.col("key").is_in(pl.Series(keys, dtype=pl.String).implode())
-    return (cast(pl.DataFrame, pl.from_arrow(batch)).filter(wanted) for batch in query.to_batches())
+class Cache:
+    """One cache of a store; one that cannot be made or written remembers nothing, with a warning.
 
-
-def remember(database: Database, cache: Any, *columns: Any) -> None:
-    """Append to a cache. Two writers may append the same text twice: what it gives is the same, so no harm."""
-    import pyarrow as pa
-
-    rows = in_parts(pa.table(list(columns), schema=cache.schema))
-    database.retried(lambda: cache.add(rows))
-
-
-def referenced(database: Database) -> pl.Series:
-    """Give the keys of all texts of a store that an encoder may be asked for, as the cache of vectors names them.
-
-    Turns, sessions and questions with each header that a column of vectors has, and whatever else is text in a table.
+    :param family: ``embeddings`` or ``tokens``.
+    :param key: of the encoder's identity.
+    :param width: of the vectors.
     """
-    fields = [f for f in database.table("turns").schema if f.name.startswith("vector_")]
-    headers = {tuple(json.loads((f.metadata or {}).get(b"memlab.header", b"[]"))) for f in fields} | {()}
-    turns, sessions, questions = (
-        database.read(name, ["dataset", *schema(row)])
-        for name, row in (("turns", Turn), ("sessions", Session), ("questions", Question))
-    )
-    parts = [pl.Series(dtype=pl.String)]
-    for (dataset,), own in turns.group_by("dataset"):
-        of, asked = (table.filter(dataset=dataset) for table in (sessions, questions))
-        for header in headers:
-            texts = [*turn_texts(own, header=header), *session_texts(own, of, header=header)]
-            parts.append(pl.Series([*texts, *query_texts(asked, own, header=header)], dtype=pl.String))
-    for name in set(TABLES).intersection(database.names()):
-        of_text = (pl.String(), pl.List(pl.String())) if TABLES[name].row else ()
-        columns = [c for c, kind in TABLES[name].columns.items() if kind in of_text and c != "key"]
-        rows = database.read(name, columns) if columns else pl.DataFrame()
-        parts += [column.explode() if column.dtype == pl.List else column for column in rows]
-    whole = pl.concat(parts).drop_nulls().unique()
-    return pl.Series(text_hashes(f"{kind}:{text}" for kind in KINDS for text in whole), dtype=pl.String)
 
+    def __init__(self, database: Database, family: str, key: str, *, width: int = 0) -> None:
+        self.database, self.name, self.table = database, f"{family}_{key}", cast(Any, None)
+        if not database.read_only or self.name in database.names():
+            with database.remembering(family):
+                self.table = database.table(self.name, TABLES[family].arrow(width=width))
 
-def unused(table: Any, wanted: pl.Series | None) -> list[int]:
-    """Give the rows of a cache that another row repeats, or whose text nothing holds.
+    def fill(
+        self, keys: Sequence[str], make: Callable[[list[int]], pl.DataFrame], *, step: int, progress: bool
+    ) -> tuple[pl.DataFrame, int]:
+        """Give the rows of keys, in their order; what is not there yet is made, some rows at a time, and remembered.
 
-    :param wanted: the keys that are held; ``None`` looks for repeated rows alone.
-    """
-    rows = table.search().select(["key"]).with_row_id(True).to_polars()
-    kept = pl.col("key").is_first_distinct()
-    if wanted is not None:
-        kept &= pl.col("key").is_in(wanted.implode())
-    doomed: list[int] = rows.sort("_rowid").filter(~kept)["_rowid"].to_list()
-    return doomed
+        :param make: makes the other columns for some of the keys, given by their places.
+        :returns: the rows, and how many were made.
+        """
+        from tqdm.auto import tqdm
 
+        asked = pl.DataFrame({"key": keys}, schema={"key": pl.String})
+        unique = asked.with_row_index("place").unique("key", keep="first", maintain_order=True)
+        parts = list(self._read(unique["key"]))
+        found = pl.concat([part.select("key") for part in parts]) if parts else asked.clear()
+        missing = unique.join(found, on="key", how="anti", maintain_order="left")
+        kept, made, began, few = len(parts), 0, time.monotonic(), not progress or missing.height < 256
+        with tqdm(total=missing.height, desc=self.name.replace("_", " of ", 1), unit=" texts", disable=few) as bar:
+            try:
+                for chunk in missing.iter_slices(step) if missing.height else ():
+                    parts.append(chunk.select("key").hstack(make(chunk["place"].to_list())))
+                    made += chunk.height
+                    bar.update(chunk.height)
+                    if made >= KEEP_TEXTS or time.monotonic() - began >= KEEP_SECONDS:
+                        self._remember(parts[kept:])
+                        kept, made, began = len(parts), 0, time.monotonic()
+            finally:
+                self._remember(parts[kept:])
+        # Two writers may have written the same key.
+        rows = pl.concat(parts).unique("key", keep="any") if parts else asked
+        return asked.join(rows, on="key", how="left", maintain_order="left"), missing.height
 
-def drop(database: Database, table: Any, rows: list[int]) -> None:
-    """Delete rows of a cache."""
-    for at in range(0, len(rows), _STEP):
-        some = ", ".join(map(str, rows[at : at + _STEP]))
-        database.retried(lambda some=some: table.delete(f"_rowid IN ({some})"))  # type: ignore[misc]
+    def _read(self, keys: pl.Series) -> Iterator[pl.DataFrame]:
+        if self.table is None or keys.is_empty():
+            return
+        with self.database.guarded(f"reading the cache {self.name}"):
+            query = self.table.search()
+            if len(keys) <= LOOKUP:
+                query = query.where(matching(key=keys))
+            for batch in query.to_batches():
+                yield cast(pl.DataFrame, pl.from_arrow(batch)).filter(pl.col("key").is_in(keys.implode()))
+
+    def _remember(self, parts: list[pl.DataFrame]) -> None:
+        if parts and self.table is not None and not self.database.read_only:
+            with self.database.remembering(self.name):
+                rows = in_parts(pl.concat(parts).to_arrow().cast(self.table.schema))
+                self.database.retried(lambda: self.table.add(rows))

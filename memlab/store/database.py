@@ -1,37 +1,30 @@
-"""The database under the stores: opening, reading and writing tables, and what an error from below becomes."""
+"""The database under the stores: reading and writing tables, and what an error of the database becomes."""
 
 from __future__ import annotations
 
 import logging
-import os
-import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
 
 from memlab.errors import MemlabError, StoreError
-from memlab.files import locked, remove
-from memlab.store.registry import DATASET_TABLES, TABLES, matching, text_hashes
+from memlab.files import locked
+from memlab.store.schemas import DATASET_TABLES, TABLES, matching, text_hashes
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-_WRITERS = ".memlab.lock"
-"""The file of a store that every writer holds together with the others, as long as it writes."""
-
-UNFINISHED = re.compile(r"^\.tmp|\.json\.tmp\.[^.]+$|#\d+$")
-"""How LanceDB calls what it will rename when it is whole."""
-
 _ATTEMPTS = 5
-_PATIENCE = 5.0  # seconds
 _ROWS = 50_000  # of an Arrow string array, which holds at most 2 GB
 _VECTORS = 4_096
+_CONFLICT = ("conflict", "concurrent")
+_OVERTAKEN = (*_CONFLICT, "not found", "already exists")  # a table that another process is making is listed first
 
 _ADVICE = (
     (("no space left", "os error 28", "storage full"), "the disk is full: free some space, then run it again"),
@@ -41,7 +34,7 @@ _ADVICE = (
         ("permission denied", "not permitted", "read-only", "os error 13", "os error 30", "access denied", "forbidden"),
         "the place cannot be written: correct its permissions or credentials, or name another place",
     ),
-    (("conflict", "concurrent"), "another process wrote at the same time: run it again"),
+    (_CONFLICT, "another process wrote at the same time: run it again"),
     (
         ("failed to connect", "error sending request", "retryerror", "bucket"),
         "the object store did not answer as one: check the URI, the network and storage_options",
@@ -65,9 +58,9 @@ def guarded(doing: str, uri: str) -> Iterator[None]:
 
 
 def in_parts(table: Any) -> Any:
-    """Give an Arrow table in parts of some thousand rows.
+    """Divide an Arrow table into batches of some thousand rows.
 
-    LanceDB looks for NaN part by part, and numbers every number of a vector for that: twice the memory of the vectors.
+    LanceDB looks for NaN batch by batch and numbers each value of a vector for that: twice the memory of the vectors.
     """
     import pyarrow as pa
 
@@ -82,25 +75,30 @@ class Part:
 
 
 class Database:
-    """An open LanceDB database whose tables are those of :data:`memlab.store.registry.TABLES`.
+    """An open LanceDB database whose tables are those of :data:`memlab.store.schemas.TABLES`.
 
     :param pinned: versions of tables; with them it is a view, and read-only.
     """
 
     def __init__(self, connection: Any, uri: str, *, pinned: Mapping[str, int] | None = None) -> None:
-        self.connection = connection
-        self.uri = uri
-        self.pinned = dict(pinned) if pinned is not None else None
+        self.connection, self.uri, self.pinned = connection, uri, pinned
         self._tables: dict[str, Any] = {}
-        self._earlier: dict[tuple[str, int], Any] = {}
-        self._noted: dict[str, tuple[int | None, pl.DataFrame]] = {}
-        self._alone = threading.local()
-        self._swept = self._warned = False
+        self._datasets: tuple[int | None, pl.DataFrame] | None = None
+        self._held = threading.local()
+        self._warned = False
 
     @property
     def read_only(self) -> bool:
         """Whether this is a view on earlier versions."""
         return self.pinned is not None
+
+    @contextmanager
+    def guarded(self, doing: str, *, writes: str = "") -> Iterator[None]:
+        """Turn errors of the database into a :class:`StoreError`; what ``writes`` is refused in a view."""
+        if writes:
+            self.writable(writes)
+        with guarded(doing, self.uri):
+            yield
 
     def writable(self, what: str) -> None:
         """Refuse to write to a view, naming what was meant to be done."""
@@ -111,16 +109,8 @@ class Database:
             )
 
     @contextmanager
-    def guarded(self, doing: str, *, writes: str = "") -> Iterator[None]:
-        """Turn errors of the database into a :class:`StoreError`; what ``writes`` is refused in a view."""
-        if writes:
-            self.writable(writes)
-        with self.writing() if writes else nullcontext(), guarded(doing, self.uri):
-            yield
-
-    @contextmanager
     def remembering(self, what: str) -> Iterator[None]:
-        """Let a cache not be written, as on a read-only or a full disk, with a warning, the first time."""
+        """Let a cache not be written, as on a read-only or a full disk; the first time with a warning."""
         try:
             with guarded(f"remembering {what}", self.uri):
                 yield
@@ -130,26 +120,13 @@ class Database:
             self._warned = True
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Hold the store while something is written, so that nobody sweeps what is unfinished; sweep it the first time.
-
-        Every write holds it, within others too; a read does not.
-        """
-        if not self._swept:
-            self._swept = True
-            self.sweep()
-        with locked(Path(self.uri) / _WRITERS):
-            yield
-
-    @contextmanager
     def alone(self, dataset: str) -> Iterator[Mapping[str, int] | None]:
-        """Hold a dataset, so that no other process changes it between what is read and what is written; within itself
-        it is held once.
+        """Hold a dataset, so that no other process changes it between reading and writing; it may be held again within.
 
         :returns: ``None``; where the file system has no locks, as in an object store, the versions of the tables when
             it began, by which an ingest sees that another process wrote meanwhile.
         """
-        held = self._alone.__dict__.setdefault("held", {})
+        held = self._held.__dict__
         if dataset in held:
             yield held[dataset]
             return
@@ -161,75 +138,40 @@ class Database:
             finally:
                 del held[dataset]
 
-    def sweep(self) -> None:
-        """Remove what killed processes left unfinished in the folders of tables, unless somebody is writing.
-
-        What is removed was there before the store was held alone, so it is of nobody who waits for it meanwhile.
-        """
-        tables = () if "://" in self.uri else Path(self.uri).glob("*.lance")
-        walks = (step for table in tables for step in os.walk(table))
-        left = [Path(at, n) for at, inner, files in walks for n in (*inner, *files) if UNFINISHED.search(n)]
-        if left:
-            with locked(Path(self.uri) / _WRITERS, alone=True) as held:
-                for place in left if held else ():
-                    remove(place)
-
     def retried(self, write: Callable[[], T]) -> T:
         """Write, again when another writer was faster; the database itself retries only for half a minute."""
-        with self.writing():
-            for _ in range(_ATTEMPTS - 1):
-                try:
-                    return write()
-                except (OSError, RuntimeError) as error:
-                    if not any(word in str(error).lower() for word in ("conflict", "concurrent")):
-                        raise
-            return write()
+        for attempt in range(_ATTEMPTS - 1):
+            try:
+                return write()
+            except (OSError, RuntimeError, ValueError) as error:
+                if not any(word in str(error).lower() for word in _OVERTAKEN):
+                    raise
+                time.sleep(0.02 * 2**attempt)
+        return write()
 
     def names(self) -> list[str]:
         """Give the names of all tables that are there."""
         return list(self.connection.list_tables(limit=10_000).tables)
 
-    def table(self, name: str) -> Any:
-        """Give the LanceDB table of a name, at the version of this view; it is made where it is not there yet."""
+    def table(self, name: str, schema: Any = None) -> Any:
+        """Give the LanceDB table of a name, at the version of this view; it is made where it is not there yet.
+
+        :param schema: Arrow schema of one that is not among :data:`memlab.store.schemas.TABLES`.
+        """
         if name not in self._tables:
-            table = self._open(name, TABLES[name].arrow())
+            table = self._open(name, TABLES[name].arrow() if schema is None else schema)
             if self.pinned is not None and name in self.pinned:
                 table.checkout(self.pinned[name])
             self._tables[name] = table
         return self._tables[name]
 
-    def cache(self, family: str, key: str, *, width: int = 0, about: Mapping[str, str] | None = None) -> Any:
-        """Give the table of a cache for one encoder; ``None`` in a view where there is none yet.
-
-        :param about: noted with a table that is made now.
-        """
-        name = f"{family}_{key}"
-        if name not in self._tables:
-            if self.read_only and name not in self.names():
-                return None
-            schema = TABLES[family].arrow(width=width).with_metadata(about or {})
-            self._tables[name] = self._open(name, schema)
-        return self._tables[name]
-
     def _open(self, name: str, schema: Any) -> Any:
-        """Open a table or make it, also when another process makes it at the same time.
-
-        One that is being made is listed before it can be opened: so try to open, then to make, until one succeeds.
-        """
-        deadline = time.monotonic() + _PATIENCE
-        while True:
-            try:
-                return self.connection.open_table(name)
-            except (OSError, RuntimeError, ValueError) as error:
-                if "not found" not in str(error):
-                    raise
-            try:
-                with self.writing():
-                    return self.connection.create_table(name, schema=schema)
-            except (OSError, RuntimeError, ValueError):
-                if name not in self.names() or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.02)
+        try:
+            return self.connection.open_table(name)
+        except (OSError, RuntimeError, ValueError) as error:
+            if "not found" not in str(error):
+                raise
+        return self.retried(lambda: self.connection.create_table(name, schema=schema, exist_ok=True))
 
     def read(
         self, name: str, columns: Sequence[str], /, *, at: int | None = None, **where: str | Iterable[str] | None
@@ -239,58 +181,64 @@ class Database:
         A table that nothing was written to has no rows; a column that came after the version that is read is null.
 
         :param at: a version of the table; by default that of this view.
+        :raises StoreError: when a column does not exist, or the table cannot be read.
         """
         types = TABLES[name].columns
-        if name not in self._tables and name not in self.names():
-            return pl.DataFrame(schema={column: types[column] for column in columns})
-        table, wanted = self.table(name) if at is None else self._at(name, at), matching(**where)
-        there = set(table.schema.names)
-        later = [c for c in columns if c in types and c not in there]
-        query = table.search().select([c for c in columns if c not in later])
-        rows: pl.DataFrame = (query if wanted is None else query.where(wanted)).to_polars()
+        where = {c: v if v is None or isinstance(v, str) else list(v) for c, v in where.items()}
+        with guarded(f"reading {name}", self.uri):
+            if [] in where.values() or (name not in self._tables and name not in self.names()):
+                return pl.DataFrame(schema={column: types.get(column, pl.String()) for column in columns})
+            table, wanted = self.table(name), matching(**where)
+            if at is not None:
+                table = self.connection.open_table(name)
+                table.checkout(at)
+            there = table.schema.names
+            later = [c for c in columns if c in types and c not in there]
+            if unknown := [c for c in columns if c not in types and c not in there]:
+                names = ", ".join(there)
+                raise StoreError(f"table {name} of store {self.uri} has no column {unknown[0]!r}; it has {names}")
+            query = table.search().select([c for c in columns if c not in later])
+            rows: pl.DataFrame = (query if wanted is None else query.where(wanted)).to_polars()
         return rows.with_columns(pl.lit(None, types[c]).alias(c) for c in later).select(columns) if later else rows
 
-    def noted(self, name: str) -> pl.DataFrame:
-        """Read a table of few rows, once for each of its versions: to ask for the version takes a tenth of the time."""
-        version = int(self.table(name).version) if name in self._tables or name in self.names() else None
-        if name not in self._noted or self._noted[name][0] != version:
-            self._noted[name] = version, self.read(name, list(TABLES[name].columns))
-        return self._noted[name][1]
-
-    def _at(self, name: str, version: int) -> Any:
-        """Give a table at an earlier version."""
-        if (name, version) not in self._earlier:
-            table = self.connection.open_table(name)
-            table.checkout(version)
-            self._earlier = {k: t for k, t in self._earlier.items() if k[0] != name} | {(name, version): table}
-        return self._earlier[name, version]
+    def datasets(self) -> pl.DataFrame:
+        """Read the table of datasets, once for each of its versions: to ask for that takes a tenth of the time."""
+        with guarded("reading datasets", self.uri):
+            known = "datasets" in self._tables or "datasets" in self.names()
+            version = int(self.table("datasets").version) if known else None
+        if self._datasets is None or self._datasets[0] != version:
+            self._datasets = version, self.read("datasets", list(TABLES["datasets"].columns))
+        return self._datasets[1]
 
     def write_row(self, table: str, key: str, /, **values: Any) -> None:
         """Upsert one row; columns without a value are null."""
         self.write(table, pl.DataFrame([{"key": key, **values}], schema=dict(TABLES[table].columns)))
 
-    def write(self, name: str, rows: pl.DataFrame, *, clear_vectors: bool = False) -> None:
-        """Upsert rows by their key, as one version of the table.
+    def write(
+        self, name: str, rows: pl.DataFrame, *, instead: Mapping[str, Any] | None = None, clear_vectors: bool = False
+    ) -> None:
+        """Upsert rows by their key, as one version of the table; columns that they have not stay as they are.
 
         ``use_index(False)``, because two processes that insert the same new keys through an index both succeed.
 
-        :param clear_vectors: take the vectors from the rows in the same write: they belong to what the rows said
-            before. The cache gives them back where the text is the same.
+        :param instead: delete in the same version what :func:`matching` gives and is not among the rows.
+        :param clear_vectors: take the vectors from the rows, whose text is another; the cache has those of old texts.
         """
         import pyarrow as pa
 
         table, schema = self.table(name), TABLES[name].arrow()
         parts = [part.to_arrow().cast(schema) for part in rows.select(schema.names).iter_slices(_ROWS)]
         source = pa.concat_tables(parts) if parts else schema.empty_table()
-        if clear_vectors:
-            for column in table.schema:
-                if column.name.startswith(("vector_", "embedded_")):
-                    source = source.append_column(column, pa.nulls(len(source), column.type))
+        for column in table.schema if clear_vectors else ():
+            if column.name.startswith(("vector_", "embedded_")):
+                source = source.append_column(column, pa.nulls(len(source), column.type))
         builder = table.merge_insert("key").use_index(False).when_matched_update_all().when_not_matched_insert_all()
+        if instead:
+            builder = builder.when_not_matched_by_source_delete(matching(**instead))
         # "null", since a null vector is a bad one by default.
         self.retried(lambda: builder.execute(source, on_bad_vectors="null"))
 
-    def delete(self, name: str, /, **where: str | Collection[str] | pl.Series) -> None:
+    def delete(self, name: str, /, **where: str | Sequence[str] | pl.Series) -> None:
         """Delete the rows that :func:`matching` gives; without a value for a column there are none."""
         if all(len(values) for values in where.values()):
             self.retried(lambda: self.table(name).delete(matching(**where)))

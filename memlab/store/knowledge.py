@@ -14,17 +14,13 @@ import polars as pl
 
 from memlab.errors import StoreError
 from memlab.records import TIMESTAMP
-from memlab.store.conversations import read_rows, require
 from memlab.store.database import Part
-from memlab.store.registry import INDEX_TABLES, TABLES, keys, row_columns, text_hashes
+from memlab.store.reading import entry, read_rows
+from memlab.store.schemas import INDEX_TABLES, TABLES, keys, row_columns, text_hashes
 
-UNDONE = {column: dtype for column, dtype in TABLES["undone"].columns.items() if column not in ("key", "dataset")}
 ORPHANS_AFTER = timedelta(days=1)
-_PAIR = pl.concat_str("old", pl.lit(" "), "new")
-
-
-def _turn_line() -> pl.Expr:
-    return pl.concat_str("turn_id", "content_hash", separator=" ")
+_TURN = pl.concat_str("turn_id", "content_hash", separator=" ")
+"""How a state names a turn that it was made of."""
 
 
 class Knowledge(Part):
@@ -36,33 +32,23 @@ class Knowledge(Part):
         Rows of sessions that are gone do not count, and rows that stand on a turn that is gone or says something else
         than when it was read.
 
-        :param table: one of :data:`memlab.store.registry.INDEX_TABLES`.
+        :param table: one of :data:`memlab.store.schemas.INDEX_TABLES`.
         """
-        written = self._read(table, dataset, scopes)
-        states = self._read("index_states", dataset, scopes)
-        with self.database.guarded(f"reading the sessions of {dataset!r}"):
-            order = read_rows(self.database, "sessions", dataset, columns=["session_id"]).with_row_index("_session")
-        rows = written.join(states.select("session_id", "generation"), on=["session_id", "generation"])
-        rows = rows.join(order, on="session_id").sort("_session", "position").select(*row_columns(table))
-        return rows.join(
-            self._stale(rows, states, dataset, scopes), on=TABLES[table].id, how="anti", maintain_order="left"
-        )
-
-    def _stale(
-        self, rows: pl.DataFrame, states: pl.DataFrame, dataset: str, scopes: Sequence[str] | None
-    ) -> pl.DataFrame:
-        """Give the ids of rows that stand on turns that are gone, or were edited since."""
-        read = states.select(turn="turns").explode("turn").drop_nulls().with_columns(
-            turn_id=pl.col("turn").str.replace(r" \S*$", "")
-        )  # fmt: skip
-        with self.database.guarded(f"reading the turns of {dataset!r}"):
-            there = read_rows(self.database, "turns", dataset, columns=["turn_id", "content_hash"], scopes=scopes)
-        gone = read.join(there.select(turn=_turn_line()), on="turn", how="anti").select("turn_id")
+        states, id_ = self._read("index_states", dataset, scopes), TABLES[table].id
+        rows = self._read(table, dataset, scopes)
+        rows = rows.join(states.select("session_id", "generation"), on=["session_id", "generation"])
+        rows = rows.join(self._sessions(dataset).with_row_index("_session"), on="session_id")
+        rows = rows.sort("_session", "position").select(*row_columns(table))
+        # Without the last word of a line, a hash, it is the id.
+        read = states.select(turn="turns").explode("turn").drop_nulls()
+        read = read.with_columns(turn_id=pl.col("turn").str.replace(r" \S*$", ""))
+        there = read_rows(self.database, "turns", dataset, columns=["turn_id", "content_hash"], scopes=scopes)
+        gone = read.join(there.select(turn=_TURN), on="turn", how="anti").select("turn_id")
         evidence = pl.col("evidence")
         if rows.schema["evidence"] == pl.List(pl.List(pl.String)):
             evidence = evidence.list.eval(pl.element().explode())
-        id_ = rows.columns[0]
-        return rows.select(id_, turn_id=evidence).explode("turn_id").join(gone, on="turn_id").select(id_).unique()
+        stale = rows.select(id_, turn_id=evidence).explode("turn_id").join(gone, on="turn_id")
+        return rows.join(stale, on=id_, how="anti", maintain_order="left")
 
     def states(self, dataset: str) -> pl.DataFrame:
         """Give where each session stands that the index has seen: rows of :class:`memlab.records.IndexState`."""
@@ -75,44 +61,36 @@ class Knowledge(Part):
     def digests(self, dataset: str) -> pl.DataFrame:
         """Hash the turns of each session, in their order: ``session_id``, ``digest``, ``turns`` (ids with hashes)."""
         wanted = ["session_id", "turn_id", "role", "timestamp", "content_hash"]
-        with self.database.guarded(f"reading the turns of {dataset!r}"):
-            turns = read_rows(self.database, "turns", dataset, columns=wanted)
+        turns = read_rows(self.database, "turns", dataset, columns=wanted)
         line = pl.concat_str(pl.exclude("session_id").cast(pl.String).fill_null("-"), separator=" ")
-        joined = turns.group_by("session_id", maintain_order=True).agg(text=line.str.join("\n"), turns=_turn_line())
-        return joined.select(
-            "session_id", digest=pl.Series(text_hashes(joined["text"]), dtype=pl.String), turns="turns"
-        )
+        joined = turns.group_by("session_id", maintain_order=True).agg(text=line.str.join("\n"), turns=_TURN)
+        digests = pl.Series(text_hashes(joined["text"]), dtype=pl.String)
+        return joined.select("session_id", digest=digests, turns="turns")
 
     def commit(
-        self,
-        dataset: str,
-        *,
-        parts: Mapping[str, pl.DataFrame],
-        states: pl.DataFrame,
-        events: pl.DataFrame,
+        self, dataset: str, *, parts: Mapping[str, pl.DataFrame], states: pl.DataFrame, events: pl.DataFrame
     ) -> None:
         """Write what some sessions gave; they count once their states are written, all at the same time.
 
-        :param parts: frames of the tables of :data:`memlab.store.registry.INDEX_TABLES`, each with ``session_id``.
+        :param parts: frames of the tables of :data:`memlab.store.schemas.INDEX_TABLES`, each with ``session_id``.
         :param states: rows of :class:`memlab.records.IndexState`, one a session; ``generation`` names these rows.
         """
         with self.database.alone(dataset), self.database.guarded(f"indexing {dataset!r}", writes="index"):
-            before = self._generations(dataset)
-            mine = states.select("session_id", "generation")
-            for table in INDEX_TABLES:
-                if table in parts and parts[table].height:
-                    placed = parts[table].join(mine, on="session_id", maintain_order="left")
-                    place = pl.int_range(pl.len(), dtype=pl.Int64).over("session_id")
-                    placed = placed.with_columns(position=place, written_at=pl.lit(datetime.now(UTC)).cast(TIMESTAMP))
-                    self._write(table, dataset, placed, pl.concat_str(TABLES[table].id, pl.lit("@"), "generation"))
+            before, mine = self._read("index_states", dataset), states.select("session_id", "generation")
+            for table, rows in parts.items():
+                placed = rows.join(mine, on="session_id", maintain_order="left")
+                place = pl.int_range(pl.len(), dtype=pl.Int64).over("session_id")
+                placed = placed.with_columns(position=place, written_at=pl.lit(datetime.now(UTC)).cast(TIMESTAMP))
+                self._write(table, dataset, placed, pl.concat_str(TABLES[table].id, pl.lit("@"), "generation"))
             # Before the states: what is cut off here is made again, under the same names of events.
             self._write("index_events", dataset, events, pl.col("event_id"))
             self._write("index_states", dataset, states, pl.col("session_id"))
             # What another process wrote meanwhile has another generation, and stays.
-            both = before.join(mine, on="session_id", suffix="_new")
-            old = both.filter(pl.col("generation") != pl.col("generation_new").fill_null(""))
+            old = before.join(mine, on="session_id", suffix="_new").filter(
+                pl.col("generation").ne_missing(pl.col("generation_new"))
+            )
             for table in INDEX_TABLES:
-                doomed = {column: old[column] for column in ("generation", "session_id")}
+                doomed = {column: old[column].drop_nulls() for column in ("generation", "session_id")}
                 self.database.delete(table, dataset=dataset, **doomed)
 
     def sweep(self, dataset: str, *, now: datetime | None = None) -> int:
@@ -124,13 +102,12 @@ class Knowledge(Part):
         removed, now = 0, now or datetime.now(UTC)
         # Held, since rows that are being committed belong to no state yet.
         with self.database.alone(dataset), self.database.guarded(f"sweeping {dataset!r}"):
-            there = read_rows(self.database, "sessions", dataset, columns=["session_id"])
-            gone = self._generations(dataset).join(there, on="session_id", how="anti")
+            states = self._read("index_states", dataset)
+            gone = states.join(self._sessions(dataset), on="session_id", how="anti")
             for table in (*INDEX_TABLES, "index_states"):
                 self.database.delete(table, dataset=dataset, session_id=gone["session_id"])
-            counted = self._generations(dataset)
             for table in INDEX_TABLES:
-                orphans = self._read(table, dataset).join(counted, on=["session_id", "generation"], how="anti")
+                orphans = self._read(table, dataset).join(states, on=["session_id", "generation"], how="anti")
                 orphans = orphans.filter(pl.col("written_at") < now - ORPHANS_AFTER)
                 self.database.delete(table, dataset=dataset, key=orphans["key"])
                 removed += orphans.height
@@ -138,29 +115,27 @@ class Knowledge(Part):
 
     def undone(self, dataset: str, *, scopes: Sequence[str] | None = None) -> pl.DataFrame:
         """Give the supersessions that were undone: ``scope``, ``old``, ``new``, ``undone_at``, ``why``."""
-        return self._read("undone", dataset, scopes).sort("undone_at", "old", "new").select(*UNDONE)
+        return self._read("undone", dataset, scopes).sort("undone_at", "old", "new").drop("key", "dataset")
 
     def undo(self, dataset: str, scope: str, old: str, new: str, *, at: datetime, why: str = "") -> None:
         """Note that a supersession is undone; what other processes note beside it stays."""
         row = pl.DataFrame({"scope": [scope], "old": [old], "new": [new], "undone_at": [at], "why": [why]})
         with self.database.guarded(f"writing undone of {dataset!r}", writes="undo"):
-            self._write("undone", dataset, row, _PAIR)
+            self._write("undone", dataset, row, pl.concat_str("old", pl.lit(" "), "new"))
 
     def redo(self, dataset: str, scope: str, old: str, new: str) -> bool:
         """Let an undone supersession count again; whether there was one."""
         with self.database.guarded(f"writing undone of {dataset!r}", writes="undo"):
-            there = self._read("undone", dataset, [scope]).filter(pl.col("old") == old, pl.col("new") == new)
+            there = self._read("undone", dataset, [scope]).filter(old=old, new=new)
             self.database.delete("undone", dataset=dataset, scope=scope, key=there["key"])
         return there.height > 0
 
-    def _generations(self, dataset: str, scopes: Sequence[str] | None = None) -> pl.DataFrame:
-        """Give the generation that counts of each session."""
-        return self._read("index_states", dataset, scopes).select("session_id", "generation")
+    def _sessions(self, dataset: str) -> pl.DataFrame:
+        return read_rows(self.database, "sessions", dataset, columns=["session_id"])
 
     def _read(self, table: str, dataset: str, scopes: Sequence[str] | None = None) -> pl.DataFrame:
-        with self.database.guarded(f"reading {table} of {dataset!r}"):
-            require(self.database, dataset)
-            return self.database.read(table, list(TABLES[table].columns), dataset=dataset, scope=scopes)
+        entry(self.database, dataset)
+        return self.database.read(table, list(TABLES[table].columns), dataset=dataset, scope=scopes)
 
     def _write(self, table: str, dataset: str, rows: pl.DataFrame, key: pl.Expr) -> None:
         if rows.height:

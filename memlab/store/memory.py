@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +15,6 @@ from memlab.store.conversations import Conversations
 from memlab.store.database import Database
 from memlab.store.knowledge import Knowledge
 from memlab.store.opening import note, noted, open_database
-from memlab.store.registry import TABLES
 from memlab.store.runs import Grids, Runs
 from memlab.store.search import Search
 from memlab.store.tokens import Tokens
@@ -31,8 +29,7 @@ class MemoryStore(Conversations, Versions):
     makes a new version of its table; :meth:`tag` names the present ones, and :meth:`at` reads them again later.
 
     Its parts: ``vectors`` (:class:`memlab.store.vectors.Vectors`), ``tokens`` (:class:`memlab.store.tokens.Tokens`),
-    ``search`` (:class:`memlab.store.search.Search`),
-    ``runs`` and ``grids`` (:mod:`memlab.store.runs`), and
+    ``search`` (:class:`memlab.store.search.Search`), ``runs`` and ``grids`` (:mod:`memlab.store.runs`), and
     ``knowledge`` (:class:`memlab.store.knowledge.Knowledge`).
 
     >>> import tempfile
@@ -94,10 +91,7 @@ class MemoryStore(Conversations, Versions):
         return self.database.read_only
 
     def table(self, name: str) -> Any:
-        """Give the LanceDB table of a name, at the version of this view; for what the methods here do not cover.
-
-        Write to it within ``store.database.writing()``, lest another process sweeps what is unfinished.
-        """
+        """Give the LanceDB table of a name, at the version of this view; for what the methods here do not cover."""
         return self.database.table(name)
 
     def size(self) -> int | None:
@@ -112,8 +106,7 @@ class MemoryStore(Conversations, Versions):
 
     def chosen(self) -> str | None:
         """Give the dataset that is meant where none is named; none until one was chosen."""
-        with self.database.guarded("reading"):
-            return noted(self.database, "dataset")
+        return noted(self.database, "dataset")
 
     def encode(
         self, encoder: Encoder, texts: Iterable[str], *, kind: str = "document", progress: bool = True
@@ -125,20 +118,6 @@ class MemoryStore(Conversations, Versions):
         :returns: (n, dim) float32, rows of length 1.
         """
         return encode(self.database, encoder, texts, kind=kind, progress=progress)[0]
-
-    def _repr_html_(self) -> str:
-        there, numbers = self.database.names(), self.versions()
-        counts = [(n, f"{self.table(n).count_rows():,}", numbers.get(n, "")) for n in TABLES if n in there]
-        encoders = [name.removeprefix("embeddings_") for name in there if name.startswith("embeddings_")]
-        view = " (read-only view)" if self.read_only else ""
-        lines = [f"encoders: {', '.join(encoders) or 'none'}", f"tags: {', '.join(self.tags()) or 'none'}"]
-        listed = self.datasets()
-        return (
-            f"<p>{html.escape(f'Memory store {self.uri}{view}')}</p>"
-            + _html_table(listed.columns, listed.rows())
-            + _html_table(("table", "rows", "version"), counts)
-            + "".join(f"<p>{html.escape(line)}</p>" for line in lines)
-        )
 
 
 class CachedEncoder:
@@ -192,8 +171,3 @@ def cached(store: MemoryStore, encoder: Encoder) -> CachedEncoder:
     """Let an encoder read and fill a store's cache."""
     raw = encoder.encoder if isinstance(encoder, CachedEncoder) else encoder
     return (CachedTokenEncoder if isinstance(raw, TokenEncoder) else CachedEncoder)(store, raw)
-
-
-def _html_table(head: Sequence[Any], rows: Iterable[Sequence[Any]]) -> str:
-    lines = ["".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) for row in (head, *rows)]
-    return "<table>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"

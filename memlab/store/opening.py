@@ -1,16 +1,10 @@
-"""Opening a store: where it is, whether this memlab can read it, and what an older one still needs.
-
-An older store is brought to the present schema where it is opened: the columns that its tables lack are added, empty.
-A change of the schema that needs more than that does it in ``_migrate``.
-"""
+"""Opening a store: where it is, whether this memlab can read it, and what an older one still needs."""
 
 from __future__ import annotations
 
 import os
 import sys
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import timedelta
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
@@ -21,13 +15,9 @@ import polars as pl
 from memlab import __version__
 from memlab.errors import StoreError
 from memlab.store.database import Database, guarded
-from memlab.store.registry import SCHEMA_VERSION, TABLES, VERSIONED
+from memlab.store.schemas import OLDEST, SCHEMA_VERSION, TABLES, VERSIONED
 
-_importing = threading.Lock()
-_CLIENT = "lance_namespace_urllib3_client"
 _INDEX_CACHE = 1 << 28  # bytes; by default LanceDB keeps up to 6 GB of indexes in memory
-_MARKS = ("store", "datasets")
-"""One of these tables makes a database a store; the first is younger than the oldest stores."""
 
 
 def open_database(
@@ -35,33 +25,31 @@ def open_database(
 ) -> Database:
     """Open the database of a store, make it, or bring an older one to the present schema.
 
-    :raises StoreError: for a place that holds no store and may not become one, or a store of a newer memlab.
+    :raises StoreError: for a place that holds no store and may not become one, or a store that this memlab cannot read.
     """
     place = os.fspath(uri)
-    connection = _connect(place, storage_options=storage_options, create=create)
-    database = Database(connection, place)
+    database = Database(_connect(place, storage_options=storage_options, create=create), place)
     with database.guarded("opening"):
         names = set(database.names())
-        if not create and not names.intersection(_MARKS):
+        if not create and not names.intersection(("store", "datasets")):
             raise StoreError(f"{place} holds no memlab store; make it with `memlab ingest`, or correct the path")
-        number = int(noted(database, "schema") or 0)
-        if number > SCHEMA_VERSION:
+        # One without a number was interrupted while it was made.
+        number = int(noted(database, "schema") or OLDEST)
+        if not OLDEST <= number <= SCHEMA_VERSION:
+            mend = "update it with `pip install --upgrade memlab`" if number > OLDEST else "ingest the files again"
             raise StoreError(
                 f"store {place} has schema version {number}, written by memlab {noted(database, 'memlab')}; this is "
-                f"memlab {__version__}, which reads up to {SCHEMA_VERSION}: update it with "
-                "`pip install --upgrade memlab`, or name another store"
+                f"memlab {__version__}, which reads {OLDEST} to {SCHEMA_VERSION}: {mend}, or name another store"
             )
-    if names and "://" not in place and not os.access(place, os.W_OK):
-        return database  # what an older schema lacks is read as null
-    with database.guarded("opening"):
+        if names and "://" not in place and not os.access(place, os.W_OK):
+            return database  # what an older schema lacks is read as null
         for name in ("store", *VERSIONED):
             if name not in names:
                 database.table(name)
-    if not names:
-        note(database, memlab=__version__, schema=str(SCHEMA_VERSION))
-    elif number < SCHEMA_VERSION:
-        with database.guarded(f"bringing schema version {number} to {SCHEMA_VERSION}"):
+        if number < SCHEMA_VERSION:
             _migrate(database)
+        if not names or number < SCHEMA_VERSION:  # last, so that what was interrupted is done again
+            note(database, memlab=__version__, schema=str(SCHEMA_VERSION))
     return database
 
 
@@ -77,15 +65,12 @@ def noted(database: Database, key: str) -> str | None:
 
 
 def _migrate(database: Database) -> None:
-    """Add the columns that tables lack; the number is written last, so an interrupted migration is done again."""
-    present = set(database.names())
-    for name, table in TABLES.items():
-        if name in present:
-            add_columns(database, name, list(table.arrow()))
-    for name in present:
-        if name.startswith(("counts_", "postings_")):  # of a search through large scopes that is no more
+    """Add the columns that tables lack, and drop the caches of a search that is no more."""
+    for name in database.names():
+        if name in TABLES:
+            add_columns(database, name, list(TABLES[name].arrow()))
+        elif name.startswith(("counts_", "postings_")):
             database.connection.drop_table(name)
-    note(database, memlab=__version__, schema=str(SCHEMA_VERSION))
 
 
 def add_columns(database: Database, name: str, fields: list[Any]) -> None:
@@ -97,32 +82,17 @@ def add_columns(database: Database, name: str, fields: list[Any]) -> None:
 
     if lacking():
         try:
-            with database.writing():
-                database.table(name).add_columns(lacking())
+            database.table(name).add_columns(lacking())
         except (OSError, RuntimeError, ValueError):
             if lacking():  # else another process added them
                 raise
 
 
-@contextmanager
-def _built_when_used() -> Iterator[None]:
-    """Leave a client of a service that LanceDB brings until it is used: it takes half the time of the import."""
-    import pydantic
+def _leave_unread(package: str) -> None:
+    """Let modules of a package be imported without its own first file, which is run when something of it is asked for.
 
-    with _importing:
-        if "lancedb" in sys.modules:
-            yield
-            return
-        _open_when_asked(_CLIENT)
-        pydantic.BaseModel.model_config["defer_build"] = True
-        try:
-            yield
-        finally:
-            del pydantic.BaseModel.model_config["defer_build"]
-
-
-def _open_when_asked(package: str) -> None:
-    """Let modules of a package be imported, and run its own first file when something of that is asked for."""
+    That of LanceDB's client of a service takes more than half the time of importing LanceDB.
+    """
     spec = None if package in sys.modules else find_spec(package)
     if spec is None or spec.loader is None:
         return
@@ -152,15 +122,15 @@ def _connect(place: str, *, storage_options: Mapping[str, str] | None, create: b
             raise StoreError(f"there is no store at {place}; make it with `memlab ingest`, or correct the path")
     # Read when the library is imported; without it every retried write prints a warning.
     os.environ.setdefault("LANCEDB_LOG", "error")
-    with _built_when_used():
-        import lancedb
+    if "lancedb" not in sys.modules:
+        _leave_unread("lance_namespace_urllib3_client")
+    import lancedb
 
-    options = dict(storage_options) if storage_options else None
     with guarded("opening", place):
-        # A handle without this does not see what other processes write.
         return lancedb.connect(
             place,
-            storage_options=options,
+            storage_options=dict(storage_options) if storage_options else None,
+            # A handle without this does not see what other processes write.
             read_consistency_interval=timedelta(0),
             session=lancedb.Session(index_cache_size_bytes=_INDEX_CACHE),
         )

@@ -14,7 +14,7 @@ import polars as pl
 from memlab.errors import StoreError
 from memlab.records import RUN_SCHEMA, Run
 from memlab.store.database import Part
-from memlab.store.registry import row_columns
+from memlab.store.schemas import row_columns
 from memlab.store.versions import pin_run
 
 
@@ -67,25 +67,16 @@ class Runs(Part):
                 )
                 database.write("rankings", ranked)
             # After the rankings: a run that is listed is whole.
-            database.write_row(
-                "runs",
-                id_,
-                run_id=id_,
-                name=run.name,
-                level=run.level,
-                provenance=provenance,
-                measures=_json(measures),
-                queries=queries.height,
-                rows=run.frame.height,
-                saved_at=before[0]["saved_at"] if before else now or datetime.now(UTC),
-            )
+            sizes = {"queries": queries.height, "rows": run.frame.height}
+            about = {"run_id": id_, "name": run.name, "level": run.level, "provenance": provenance, **sizes}
+            saved_at = before[0]["saved_at"] if before else now or datetime.now(UTC)
+            database.write_row("runs", id_, **about, measures=_json(measures), saved_at=saved_at)
             pin_run(database, id_, json.loads(provenance))
         return id_
 
     def listing(self) -> pl.DataFrame:
         """Give the saved runs, newest first; provenance and measures as JSON."""
-        with self.database.guarded("reading"):
-            runs = self.database.read("runs", list(row_columns("runs")))
+        runs = self.database.read("runs", list(row_columns("runs")))
         return runs.sort("saved_at", "run_id", descending=[True, False])
 
     def load(self, run_id: str) -> Run:
@@ -94,13 +85,12 @@ class Runs(Part):
         :raises StoreError: when there is no such run.
         """
         database = self.database
-        with database.guarded("reading"):
-            rows = database.read("runs", ["level", "name", "provenance"], run_id=run_id).rows()
-            if not rows:
-                raise StoreError(f"store {database.uri} has no run {run_id!r}; store.runs.listing() gives its runs")
-            ranked = database.read("rankings", ["position", *RUN_SCHEMA], run_id=run_id)
-        frame = ranked.sort("position").explode("doc_id", "rank", "score").select(*RUN_SCHEMA)
+        rows = database.read("runs", ["level", "name", "provenance"], run_id=run_id).rows()
+        if not rows:
+            raise StoreError(f"store {database.uri} has no run {run_id!r}; store.runs.listing() gives its runs")
+        ranked = database.read("rankings", ["position", *RUN_SCHEMA], run_id=run_id).sort("position")
         level, name, provenance = rows[0]
+        frame = ranked.explode("doc_id", "rank", "score").select(*RUN_SCHEMA)
         return Run(frame, level, name, json.loads(provenance))
 
 
@@ -117,8 +107,7 @@ class Grids(Part):
 
         :raises StoreError: when there is none of that name.
         """
-        with self.database.guarded("reading grids"):
-            contents = dict(sorted(self.database.read("grids", ["key", "content"]).rows()))
+        contents = dict(sorted(self.database.read("grids", ["key", "content"]).rows()))
         if name not in contents:
             names = ", ".join(contents) or "none"
             raise StoreError(f"store {self.database.uri} has no grid {name!r}; it has: {names}")

@@ -1,8 +1,9 @@
-"""Indexes, and search through them."""
+"""LanceDB's indexes over the turns, and search through them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,9 +11,9 @@ import polars as pl
 
 from memlab.embed.base import Encoder
 from memlab.errors import StoreError
-from memlab.store.conversations import PRESENT, counted, read_rows, require
 from memlab.store.database import Database, Part
-from memlab.store.registry import matching, row_columns
+from memlab.store.reading import PRESENT, entry, in_order, read_rows
+from memlab.store.schemas import matching, row_columns
 from memlab.store.vectors import check_vectors, column_name
 
 INDEXED_SCOPE = 100_000
@@ -20,15 +21,8 @@ INDEXED_SCOPE = 100_000
 turns, 384-d, two cores: 12 ms a query, 10 ms through the index) and misses nothing."""
 
 OVER_FETCH = 2
-_HITS = {
-    "query": pl.Int32(),
-    "doc_id": pl.String(),
-    "session_id": pl.String(),
-    "score": pl.Float64(),
-    "content_hash": pl.String(),
-    "position": pl.Int64(),
-}
 _FOUND = ["turn_id", "session_id", "content_hash", "position"]
+_HITS = {"query": pl.Int32(), "doc_id": pl.String(), "session_id": pl.String(), "score": pl.Float64()}
 
 
 class TurnsOf(NamedTuple):
@@ -42,13 +36,57 @@ class TurnsOf(NamedTuple):
     vectors: np.ndarray
 
 
+class _Snapshot:
+    """What is known of the turns at one version of them and of what is listed."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.sessions: dict[tuple[str, str], pl.DataFrame] = {}
+        self.samples: dict[tuple[Any, ...], TurnsOf] = {}
+
+    @cached_property
+    def indexed(self) -> set[str]:
+        """The columns that have an index."""
+        return {index.columns[0] for index in self.database.table("turns").list_indices()}
+
+    @cached_property
+    def widths(self) -> dict[str, int]:
+        """The columns of vectors, and how wide they are."""
+        fields = self.database.table("turns").schema
+        return {f.name: f.type.list_size for f in fields if f.name.startswith("vector_")}
+
+    @cached_property
+    def sizes(self) -> dict[tuple[str, str], int]:
+        """The turns of each (dataset, scope)."""
+        sizes = self.database.read("sessions", ["dataset", "scope", "n_turns"]).group_by("dataset", "scope").sum()
+        return {(dataset, scope): n for dataset, scope, n in sizes.iter_rows()}
+
+    def width(self, column: str) -> int:
+        """Give the width of a column of vectors.
+
+        :raises StoreError: when there is no such column.
+        """
+        if column not in self.widths:
+            raise StoreError(
+                f"store {self.database.uri} has no vector column {column!r}; it has: {', '.join(self.widths) or 'none'}"
+                ". Run store.vectors.backfill(encoder, dataset)"
+            )
+        return self.widths[column]
+
+
 class Search(Part):
     """Search in the database itself: ``store.search``."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._known: dict[tuple[Any, ...], Any] = {}
-        self._version = (0, 0)
+        self._seen: tuple[tuple[int, int], _Snapshot] | None = None
+
+    def _now(self) -> _Snapshot:
+        with self.database.guarded("reading turns"):
+            version = self.database.table("turns").version, self.database.table("datasets").version
+        if self._seen is None or self._seen[0] != version:
+            self._seen = version, _Snapshot(self.database)
+        return self._seen[1]
 
     def create_indexes(self, encoder: Encoder | None = None, *, header: Sequence[str] = ()) -> pl.DataFrame:
         """Make the full-text index, the scalar indexes and, where it pays, the vector index of an encoder.
@@ -57,69 +95,52 @@ class Search(Part):
         """
         from lancedb.index import FTS, Bitmap, BTree, IvfFlat
 
-        database = self.database
-        with database.guarded("indexing", writes="create_indexes"):
-            table = database.table("turns")
-            there = {index.columns[0] for index in table.list_indices()}
-            rows = []
-            wanted: list[tuple[str, Any]] = [
-                ("content", FTS(remove_stop_words=False)),
-                ("scope", BTree()),
-                ("dataset", Bitmap()),
-            ]
-            wanted += [("session_id", BTree())]
-            for name, config in wanted:
-                if name not in there:
-                    table.create_index(name, config=config)
-                rows.append((name, type(config).__name__, "there" if name in there else "made"))
+        wanted: dict[str, Any] = {"content": FTS(remove_stop_words=False), "scope": BTree(), "dataset": Bitmap()}
+        wanted["session_id"], rows = BTree(), []
+        with self.database.guarded("indexing", writes="create_indexes"):
+            table, now = self.database.table("turns"), _Snapshot(self.database)
             if encoder is not None:
-                column = column_name(encoder, header)
-                _width(database, column)
-                largest = max(_scope_sizes(database).values(), default=0)
-                if column in there:
-                    made = "there"
-                elif largest < INDEXED_SCOPE:
+                now.width(column := column_name(encoder, header))
+                # Flat within a partition: distances are exact, which those of quantised indexes are not.
+                wanted[column] = IvfFlat(distance_type="cosine")
+            largest = max(now.sizes.values(), default=0)
+            for name, config in wanted.items():
+                made = "there" if name in now.indexed else "made"
+                if made == "made" and isinstance(config, IvfFlat) and largest < INDEXED_SCOPE:
                     made = f"left out: the largest scope has {largest:,} turns, it pays from {INDEXED_SCOPE:,}"
-                else:
-                    # Flat within a partition: distances are exact, which those of quantised indexes are not.
-                    table.create_index(column, config=IvfFlat(distance_type="cosine"))
-                    made = "made"
-                rows.append((column, "IvfFlat", made))
+                elif made == "made":
+                    table.create_index(name, config=config)
+                rows.append((name, type(config).__name__, made))
         return pl.DataFrame(rows, schema=["column", "index", "made"], orient="row")
 
     def by_vector(
-        self, vectors: np.ndarray, *, column: str, dataset: str, scopes: Sequence[str], k: int, exact: bool = False
+        self, vectors: np.ndarray, *, column: str, dataset: str, scopes: Sequence[str], k: int
     ) -> pl.DataFrame:
         """Find the nearest turns of each query within its scope: one database call for each scope.
 
         :param column: see :meth:`memlab.store.vectors.Vectors.column`.
         :param scopes: the scope of each query.
-        :param exact: do not use the vector index.
         :returns: ``query`` (row of the query), ``doc_id``, ``session_id``, ``score`` (cosine similarity); by query,
             best first, ties by the hash of the text.
         :raises StoreError: for a wrong width, a NaN, or an unknown column.
         """
-        database = self.database
-        width, there, sizes = self._about(dataset, column)
-        with database.guarded("searching"):
-            queries = check_vectors(vectors, dim=width, what=f"queries on {column}")
-            _check(len(queries), scopes, k)
-            table = database.table("turns")
-            indexed = not exact and [column] in there
-            hits = []
-            asked: dict[str, list[int]] = {}
-            for row, scope in enumerate(scopes):
-                asked.setdefault(scope, []).append(row)
-            for scope, some in asked.items():
-                rows = np.array(some)
+        entry(self.database, dataset)
+        now = self._now()
+        queries = check_vectors(vectors, dim=now.width(column), what=f"queries on {column}")
+        _check(len(queries), scopes, k)
+        hits = []
+        with self.database.guarded("searching"):
+            table = self.database.table("turns")
+            for scope in dict.fromkeys(scopes):
+                rows = np.array([row for row, of in enumerate(scopes) if of == scope])
                 query = table.search(queries[rows], vector_column_name=column)
                 query = query.distance_type("cosine").where(matching(dataset=dataset, scope=scope))
-                if indexed and sizes.get((dataset, scope), 0) < INDEXED_SCOPE:
+                if column not in now.indexed or now.sizes.get((dataset, scope), 0) < INDEXED_SCOPE:
                     query = query.bypass_vector_index()
                 near = query.limit(OVER_FETCH * k).select([*_FOUND, "_distance"]).to_polars()
                 # One query alone has no index.
                 place = near["query_index"].to_numpy() if "query_index" in near.columns else np.zeros(len(near), int)
-                hits.append(_hits(near, rows[place], 1.0 - near["_distance"]))
+                hits.append(near.select(*_FOUND, query=pl.Series(rows[place]), score=1.0 - pl.col("_distance")))
         return _best(hits, k)
 
     def by_text(self, texts: Iterable[str], *, dataset: str, scopes: Sequence[str], k: int) -> pl.DataFrame:
@@ -133,35 +154,30 @@ class Search(Part):
         """
         from lancedb.query import MatchQuery
 
-        database, queries = self.database, list(texts)
-        there = self._about(dataset)[1]
-        with database.guarded("searching"):
-            _check(len(queries), scopes, k)
-            table = database.table("turns")
-            if ["content"] not in there:
-                raise StoreError(f"store {database.uri} has no full-text index; run store.search.create_indexes()")
-            hits = []
+        queries = list(texts)
+        _check(len(queries), scopes, k)
+        entry(self.database, dataset)
+        if "content" not in self._now().indexed:
+            raise StoreError(f"store {self.database.uri} has no full-text index; run store.search.create_indexes()")
+        hits = []
+        with self.database.guarded("searching"):
+            table = self.database.table("turns")
             for row, (text, scope) in enumerate(zip(queries, scopes, strict=True)):
                 query = table.search(MatchQuery(text, "content"), query_type="fts")  # type: ignore[call-arg]
+                # More than wanted, since which of the turns with one score come first changes with the limit.
                 query = query.where(matching(dataset=dataset, scope=scope)).limit(OVER_FETCH * k + 50)
                 near = query.select([*_FOUND, "_score"]).to_polars()
-                hits.append(_hits(near, np.full(len(near), row), near["_score"]))
+                hits.append(near.select(*_FOUND, query=pl.lit(row), score="_score"))
         return _best(hits, k)
 
     def searchable(self, encoder: Encoder) -> bool:
         """Say whether turns can be found here by their words and by an encoder's vectors."""
-        column = column_name(encoder)
-
-        def look(table: Any) -> bool:
-            there = _indexed(table)
-            return ["content"] in there and ["session_id"] in there and column in table.schema.names
-
-        return bool(self._once(look, column))
+        now = self._now()
+        return {"content", "session_id"} <= now.indexed and column_name(encoder) in now.widths
 
     def size(self, dataset: str, scope: str) -> int:
         """Count the turns of a scope."""
-        sizes: dict[tuple[str, str], int] = self._once(lambda _: _scope_sizes(self.database))
-        return sizes.get((dataset, scope), 0)
+        return self._now().sizes.get((dataset, scope), 0)
 
     def sample(self, dataset: str, scope: str, *, column: str, most: int) -> tuple[TurnsOf, int]:
         """Read sessions of a scope that are drawn at random, the same ones until the store changes.
@@ -169,14 +185,12 @@ class Search(Part):
         :param most: as for :meth:`sessions`.
         :returns: the sessions, and how many the scope has.
         """
-
-        def look(_: Any) -> tuple[TurnsOf, int]:
-            every = self._sessions(dataset, scope)["session_id"]
+        samples, key = self._now().samples, (dataset, scope, column, most)
+        every = self._sessions(dataset, scope)["session_id"]
+        if key not in samples:
             drawn = every.sample(fraction=1, shuffle=True, seed=0).head(most)
-            return self.sessions(dataset, scope, drawn, column=column, most=most), len(every)
-
-        read: tuple[TurnsOf, int] = self._once(look, dataset, scope, column, most)
-        return read
+            samples[key] = self.sessions(dataset, scope, drawn, column=column, most=most)
+        return samples[key], len(every)
 
     def sessions(
         self, dataset: str, scope: str, session_ids: pl.Series, *, column: str, most: int | None = None
@@ -194,12 +208,11 @@ class Search(Part):
             session_ids = wanted.filter(pl.col("n_turns").cum_sum().shift(1, fill_value=0) < most)["session_id"]
         listed = every.filter(pl.col("session_id").is_in(session_ids.implode()))
         names = [*row_columns("turns"), "dataset", "position", "key"]
-        with self.database.guarded("reading sessions"):
-            # By sessions alone: an index that gives all turns of a large scope takes longer than to leave some out.
-            read = self.database.read("turns", [*names, column], session_id=listed["session_id"])
+        # By sessions alone: an index that gives all turns of a large scope takes longer than to leave some out.
+        read = self.database.read("turns", [*names, column], session_id=listed["session_id"])
         rows = read.select(names).with_row_index("row").filter(dataset=dataset, scope=scope)  # vectors are slow to sort
         place = listed.select("session_id", place=pl.int_range(pl.len()))
-        turns = counted("turns", rows).join(place, on="session_id").sort("place", "n", maintain_order=True)
+        turns = in_order("turns", rows).join(place, on="session_id").sort("place", "n", maintain_order=True)
         encoded = turns.filter(read[column].gather(turns["row"]).is_not_null())
         if encoded.is_empty() and turns.height:
             raise StoreError(f"turns of {dataset!r} have no vectors in {column}; run store.vectors.backfill")
@@ -208,64 +221,10 @@ class Search(Part):
 
     def _sessions(self, dataset: str, scope: str) -> pl.DataFrame:
         """Read all sessions of a scope, in order, once for a version of the turns."""
-
-        def look(_: Any) -> pl.DataFrame:
-            return read_rows(self.database, "sessions", dataset, scopes=[scope], at=PRESENT).sort("n")
-
-        listed: pl.DataFrame = self._once(look, dataset, scope)
-        return listed
-
-    def _about(self, dataset: str, column: str = "") -> tuple[int, list[list[str]], dict[tuple[str, str], int]]:
-        """Give the width of a vector column, what is indexed, and the sizes of all scopes.
-
-        A dataset that is not there is an error.
-        """
-
-        def look(table: Any) -> tuple[int, list[list[str]], dict[tuple[str, str], int]]:
-            require(self.database, dataset)
-            width = _width(self.database, column) if column else 0
-            return width, _indexed(table), _scope_sizes(self.database)
-
-        about: tuple[int, list[list[str]], dict[tuple[str, str], int]] = self._once(look, dataset, column)
-        return about
-
-    def _once(self, look: Callable[[Any], Any], *key: Any) -> Any:
-        """Look something up in the turns, once for a version of them and of what is listed."""
-        with self.database.guarded("reading turns"):
-            table = self.database.table("turns")
-            version = table.version, self.database.table("datasets").version
-            if self._version != version:
-                self._known, self._version = {}, version
-            place = (look.__qualname__, *key)
-            if place not in self._known:
-                self._known[place] = look(table)
-            return self._known[place]
-
-
-def _indexed(table: Any) -> list[list[str]]:
-    return [index.columns for index in table.list_indices()]
-
-
-def _scope_sizes(database: Database) -> dict[tuple[str, str], int]:
-    """Count the turns of each (dataset, scope)."""
-    sizes = database.read("sessions", ["dataset", "scope", "n_turns"]).group_by("dataset", "scope").sum()
-    return {(dataset, scope): n for dataset, scope, n in sizes.iter_rows()}
-
-
-def _width(database: Database, column: str) -> int:
-    """Give the width of a vector column.
-
-    :raises StoreError: when there is no such column.
-    """
-    import pyarrow as pa
-
-    widths = {f.name: f.type.list_size for f in database.table("turns").schema if pa.types.is_fixed_size_list(f.type)}
-    if column not in widths:
-        raise StoreError(
-            f"store {database.uri} has no vector column {column!r}; it has: {', '.join(widths) or 'none'}. "
-            "Run store.vectors.backfill(encoder, dataset)"
-        )
-    return int(widths[column])
+        known, key = self._now().sessions, (dataset, scope)
+        if key not in known:
+            known[key] = read_rows(self.database, "sessions", dataset, scopes=[scope], at=PRESENT).sort("n")
+        return known[key]
 
 
 def _check(queries: int, scopes: Sequence[str], k: int) -> None:
@@ -275,18 +234,13 @@ def _check(queries: int, scopes: Sequence[str], k: int) -> None:
         raise StoreError(f"k is {k}; expected at least 1")
 
 
-def _hits(near: pl.DataFrame, query: np.ndarray, score: pl.Series) -> pl.DataFrame:
-    """Put what the database found into the shape of all hits."""
-    found = {"query": query, "doc_id": near["turn_id"], "session_id": near["session_id"], "score": score}
-    return pl.DataFrame(found | {name: near[name] for name in ("content_hash", "position")}, schema=_HITS)
-
-
 def _best(hits: list[pl.DataFrame], k: int) -> pl.DataFrame:
     """Keep the first k of each query: best score first, ties by the hash of the text, whatever the database's order.
 
     Never by id, which in some benchmarks gives the label away, nor by age.
     """
-    rows = pl.concat([pl.DataFrame(schema=_HITS), *hits], how="diagonal").drop_nulls("score")
+    if not hits:
+        return pl.DataFrame(schema=_HITS)
+    rows = pl.concat(hits, how="vertical_relaxed").drop_nulls("score").rename({"turn_id": "doc_id"})
     ordered = rows.sort("query", "score", "content_hash", "position", descending=[False, True, False, False])
-    query = ordered["query"].to_numpy()
-    return ordered.filter(np.arange(len(query)) - np.searchsorted(query, query) < k).drop("content_hash", "position")
+    return ordered.filter(pl.int_range(pl.len()).over("query") < k).select(*_HITS).cast(_HITS)  # type: ignore[arg-type]

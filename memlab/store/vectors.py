@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,17 +12,14 @@ from memlab.embed.base import Encoder, check_texts, some_direction
 from memlab.embed.text import turn_texts
 from memlab.errors import StoreError
 from memlab.records import Turn, schema
-from memlab.store import caches
-from memlab.store.conversations import PRESENT, read_rows, require
+from memlab.store.caches import Cache
 from memlab.store.database import Database, Part, in_parts
 from memlab.store.opening import add_columns
-from memlab.store.registry import text_hashes
+from memlab.store.reading import PRESENT, entry, read_rows
+from memlab.store.schemas import text_hashes
 
 CACHE_CHUNK = 1024
 """Texts that an encoder is asked for at a time: about ten seconds of a small model on two cores."""
-
-_KEEP_SECONDS, _KEEP_TEXTS = 5.0, 16_384
-"""When what was encoded is written, between two chunks: every write is a version and a file. A kill can lose that."""
 
 _FILL_BYTES = 1 << 28
 
@@ -42,15 +36,16 @@ def column_name(encoder: Encoder, header: Sequence[str] = ()) -> str:
     return f"vector_{encoder.identity.key}{suffix}"
 
 
-def check_vectors(vectors: np.ndarray, *, dim: int, what: str) -> np.ndarray:
-    """Give vectors as contiguous float32 after checking their width and that every number is finite.
+def check_vectors(vectors: np.ndarray, *, dim: int, what: str, n: int | None = None) -> np.ndarray:
+    """Give vectors as contiguous float32 after checking their shape and that every number is finite.
 
     :raises StoreError: naming the first row that is wrong.
     """
     checked = np.ascontiguousarray(vectors, dtype=np.float32)
-    if checked.ndim != 2 or checked.shape[1] != dim:
+    if checked.ndim != 2 or checked.shape[1] != dim or n not in (None, len(checked)):
+        rows = "n" if n is None else n
         raise StoreError(
-            f"{what}: vectors have shape {checked.shape}; expected (n, {dim}): encode with the same encoder"
+            f"{what}: vectors have shape {checked.shape}; expected ({rows}, {dim}): encode with the same encoder"
         )
     bad = np.flatnonzero(~np.isfinite(checked).all(axis=1))
     if bad.size:
@@ -67,85 +62,23 @@ def encode(
 
     :returns: (n, dim) float32, and how many texts the encoder was asked for.
     """
-    from tqdm import tqdm
+    checked, what = check_texts(texts, kind), f"encoder {encoder.identity.key}"
 
-    checked = check_texts(texts, kind)
-    wanted = pl.DataFrame({"key": text_hashes(f"{kind}:{text}" for text in checked)}, schema={"key": pl.String()})
-    wanted = wanted.with_row_index("row")
-    out = np.empty((len(checked), encoder.dim), dtype=np.float32)
-    cache = _cache(database, encoder)
-    present = np.zeros(len(checked), dtype=bool)
-    if cache is not None and checked:
-        with database.guarded("reading the vector cache"):
-            present = _fill(cache, wanted, out)
-    missing = wanted.filter(~pl.Series(present)).group_by("key", maintain_order=True).agg("row")
-    first = missing["row"].list.first().to_numpy()
-    label = f"encode {encoder.identity.key}"
-    kept = done = 0
-    began = time.monotonic()
+    def make(places: list[int]) -> pl.DataFrame:
+        asked = [checked[place] for place in places]
+        made = encoder.encode(asked, kind=kind, progress=False)  # type: ignore[arg-type]
+        vectors = check_vectors(made, dim=encoder.dim, what=what, n=len(asked))
+        if kind == "document":
+            some_direction(vectors, of=what)
+        return pl.Series("vector", vectors, dtype=pl.Array(pl.Float32, encoder.dim)).to_frame()
 
-    def keep() -> None:
-        nonlocal kept, began
-        new, kept = slice(kept, done), done
-        if new.stop > new.start and cache is not None and not database.read_only:
-            with database.remembering("vectors"):
-                keys, vectors = _strings(missing["key"][new]), _vector_array(out[first[new]])
-                caches.remember(database, cache, keys, vectors)
-        began = time.monotonic()
-
-    with tqdm(total=missing.height, desc=label, unit=" texts", disable=not progress or missing.height < 256) as bar:
-        try:
-            for chunk in missing.iter_slices(getattr(encoder, "together", CACHE_CHUNK)) if missing.height else ():
-                asked = [checked[row] for row in first[done : done + chunk.height].tolist()]
-                made = encoder.encode(asked, kind=kind, progress=False)  # type: ignore[arg-type]
-                vectors = check_vectors(made, dim=encoder.dim, what=f"encoder {encoder.identity.key}")
-                if kind == "document":
-                    some_direction(vectors, of=f"encoder {encoder.identity.key}")
-                if len(vectors) != len(asked):
-                    what = f"{len(vectors)} vectors for {len(asked)} texts"
-                    raise StoreError(f"encoder {encoder.identity.key} gave {what}")
-                places = chunk.with_row_index("made").explode("row")
-                out[places["row"].to_numpy()] = vectors[places["made"].to_numpy()]
-                done += len(asked)
-                bar.update(len(asked))
-                if done - kept >= _KEEP_TEXTS or time.monotonic() - began >= _KEEP_SECONDS:
-                    keep()
-        finally:
-            keep()
-    return out, missing.height
-
-
-def _cache(database: Database, encoder: Encoder) -> Any:
-    """Open the cache table of an encoder; ``None`` where there is none yet and none can be made."""
-    table = None
-    about = {"memlab.encoder": json.dumps(asdict(encoder.identity), ensure_ascii=False, default=str)}
-    with database.remembering("vectors"):
-        table = database.cache("embeddings", encoder.identity.key, width=encoder.dim, about=about)
-    if table is not None:
-        _check_width(database, encoder, table, "vector")
-    return table
-
-
-def _check_width(database: Database, encoder: Encoder, table: Any, column: str) -> None:
-    field = table.schema.field(column)
-    if field.type.list_size != encoder.dim:
-        about = (table.schema.metadata or {}) | (field.metadata or {})
-        made_by = about.get(b"memlab.encoder", b"another encoder").decode()
-        raise StoreError(
-            f"column {column} of table {table.name} in store {database.uri} holds {field.type.list_size}-d vectors of "
-            f"{made_by}; encoder {encoder.identity} gives {encoder.dim}-d: use the encoder that made them, or another "
-            "store"
-        )
-
-
-def _fill(cache: Any, wanted: pl.DataFrame, out: np.ndarray) -> np.ndarray:
-    """Copy the cached vectors of wanted keys into their rows; say which rows were there."""
-    present = np.zeros(len(out), dtype=bool)
-    for found in caches.read(cache, wanted["key"].unique().to_list()):
-        pairs = wanted.join(found, on="key")
-        rows = pairs["row"].to_numpy()
-        out[rows], present[rows] = pairs["vector"].to_numpy(), True
-    return present
+    cache = Cache(database, "embeddings", encoder.identity.key, width=encoder.dim)
+    if cache.table is not None and (width := cache.table.schema.field("vector").type.list_size) != encoder.dim:
+        raise StoreError(f"{what}: vectors of {width} dimensions are in the store, the encoder gives {encoder.dim}")
+    keys, step = text_hashes(f"{kind}:{text}" for text in checked), getattr(encoder, "together", CACHE_CHUNK)
+    rows, made = cache.fill(keys, make, step=step, progress=progress)
+    vectors = rows["vector"].to_numpy(writable=True) if rows.height else np.empty((0, encoder.dim), np.float32)
+    return np.ascontiguousarray(vectors), made
 
 
 def _strings(texts: pl.Series) -> Any:
@@ -181,17 +114,14 @@ class Vectors(Part):
         :returns: how many texts the encoder had to encode; the others came from the cache.
         """
         database = self.database
-        database.writable("backfill")
-        require(database, dataset)
-        scopes = None if scopes is None else list(scopes)
-        column = _make_column(database, encoder, header)
-        missing = _current(database, dataset, header, scopes, column, at=PRESENT).filter(~pl.col("current"))
-        if not header and missing.height:
-            content = read_rows(database, "turns", dataset, scopes=scopes, columns=["key", "content"], at=PRESENT)
-            missing = missing.join(content.rename({"content": "text"}), on="key", maintain_order="left")
+        with database.guarded(f"filling vectors of {dataset!r}", writes="backfill"):
+            entry(database, dataset)
+            column = _make_column(database, encoder, header)
+            turns = _turns(database, dataset, header, scopes, [_embedded(column)], at=PRESENT)
+            missing = turns.filter(pl.col(_embedded(column)).ne_missing(pl.col("hash")))
         asked = 0
         for chunk in missing.iter_slices(max(1, _FILL_BYTES // (4 * encoder.dim))):
-            vectors, new = encode(database, encoder, chunk["text"].to_list(), kind="document", progress=progress)
+            vectors, new = encode(database, encoder, chunk["content"].to_list(), kind="document", progress=progress)
             asked += new
             with database.guarded(f"filling {column} of {dataset!r}"):
                 _write_column(database, column, chunk, vectors)
@@ -204,18 +134,15 @@ class Vectors(Part):
 
         :param scopes: only of the turns of these.
         :returns: (n, dim) float32, contiguous.
-        :raises StoreError: when a turn has no current vector of this encoder, or the column is another encoder's.
+        :raises StoreError: when a turn has no current vector of this encoder.
         """
         database, column = self.database, column_name(encoder, header)
-        require(database, dataset)
+        entry(database, dataset)
         call = f"store.vectors.backfill(encoder, {dataset!r}" + (f", header={tuple(header)!r})" if header else ")")
-        table = database.table("turns")
-        if column not in table.schema.names:
+        if column not in database.table("turns").schema.names:
             raise StoreError(f"store {database.uri} has no vectors of {encoder.identity.key}; run {call}")
-        _check_width(database, encoder, table, column)
-        with database.guarded(f"reading {column}"):
-            rows = _current(database, dataset, header, scopes, column, with_vectors=True)
-        if stale := rows.height - rows["current"].sum():
+        rows = _turns(database, dataset, header, scopes, [_embedded(column), column])
+        if stale := rows[_embedded(column)].ne_missing(rows["hash"]).sum():
             raise StoreError(
                 f"{stale:,} of {rows.height:,} turns of {dataset!r} have no current vector of "
                 f"{encoder.identity.key} in store {database.uri}; run {call}"
@@ -232,36 +159,27 @@ def _embedded(column: str) -> str:
 def _make_column(database: Database, encoder: Encoder, header: Sequence[str]) -> str:
     import pyarrow as pa
 
-    column = column_name(encoder, header)
-    about = {"memlab.encoder": str(encoder.identity), "memlab.header": json.dumps(list(header))}
-    vector = pa.field(column, pa.list_(pa.float32(), encoder.dim), metadata=about)
-    with database.guarded(f"adding column {column}"):
-        add_columns(database, "turns", [vector, pa.field(_embedded(column), pa.string())])
-    _check_width(database, encoder, database.table("turns"), column)
+    column, vector = column_name(encoder, header), pa.list_(pa.float32(), encoder.dim)
+    add_columns(database, "turns", [pa.field(column, vector), pa.field(_embedded(column), pa.string())])
     return column
 
 
-def _current(
+def _turns(
     database: Database,
     dataset: str,
     header: Sequence[str],
     scopes: Iterable[str] | None,
-    column: str,
+    columns: list[str],
     *,
-    with_vectors: bool = False,
     at: Mapping[str, int] | None = None,
 ) -> pl.DataFrame:
-    """Give, for each turn, ``hash`` of its text with the header, and ``current``, whether its vector is of that."""
-    wanted = ["key", "content_hash", _embedded(column), *([column] if with_vectors else ())]
-    wanted += schema(Turn) if header else ()
+    """Read columns of turns, with ``content``, the text under the header, and ``hash``, that of this text."""
+    wanted = ["key", "content", "content_hash", *columns, *(schema(Turn) if header else ())]
     rows = read_rows(database, "turns", dataset, scopes=scopes, columns=wanted, at=at)
-    if header:
-        texts = turn_texts(rows.select(*schema(Turn)), header=tuple(header))
-        made = {"text": pl.Series(texts, dtype=pl.String), "hash": pl.Series(text_hashes(texts), dtype=pl.String)}
-        rows = rows.with_columns(**made)
-    else:
-        rows = rows.with_columns(hash="content_hash")
-    return rows.with_columns(current=pl.col(_embedded(column)).eq_missing(pl.col("hash")))
+    if not header:
+        return rows.with_columns(hash="content_hash")
+    texts = pl.Series(turn_texts(rows.select(*schema(Turn)), header=tuple(header)), dtype=pl.String)
+    return rows.with_columns(content=texts, hash=pl.Series(text_hashes(texts), dtype=pl.String))
 
 
 def _write_column(database: Database, column: str, rows: pl.DataFrame, vectors: np.ndarray) -> None:

@@ -12,14 +12,13 @@ from typing import Any, Self
 import polars as pl
 
 from memlab.errors import StoreError
-from memlab.store import caches
-from memlab.store.conversations import last_finished
 from memlab.store.database import Database, Part
-from memlab.store.registry import CACHES, TABLES, VERSIONED
+from memlab.store.schemas import VERSIONED
 
 RUN_TAG = "run-"
-_FAMILIES = tuple(f"{family}_" for family in CACHES)
 _TAG = re.compile(r"[A-Za-z0-9._-]+")
+_MARGIN = timedelta(seconds=5)
+"""How much later than asked LanceDB may look at the age of a version: it refuses to remove one that is tagged."""
 
 
 def pin(database: Database, name: str, versions: Mapping[str, int]) -> None:
@@ -31,42 +30,16 @@ def pin(database: Database, name: str, versions: Mapping[str, int]) -> None:
             (there.update if name in there.list() else there.create)(name, versions[table])
 
 
-def _clean(table: Any, needed: set[int]) -> None:
-    """Remove the versions before the oldest one that is needed: tagged, or the last whole state of a dataset.
-
-    The age of a version grows until LanceDB looks at it, by more on a busy machine: it is asked again with more room.
-    """
-    for room in (0.001, 0.1, 10.0, 1_000.0):
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*removes every version except the latest.*")
-            try:
-                table.optimize(cleanup_older_than=_age_of_oldest_needed(table, needed, timedelta(seconds=room)))
-                return
-            except RuntimeError as error:
-                if "tagged version" not in str(error):
-                    raise
-
-
 def pin_run(database: Database, run_id: str, provenance: Mapping[str, Any]) -> None:
     """Tag the versions that a run's provenance names, where they are versions of this store."""
     versions = provenance.get("versions")
-    if not isinstance(versions, Mapping):
-        return
-    wanted = {t: v for t, v in versions.items() if t in VERSIONED and isinstance(v, int)}
-    name = RUN_TAG + run_id
-    missing = {t: v for t, v in wanted.items() if name not in database.table(t).tags.list()}
-    there = {t: {int(v["version"]) for v in database.table(t).list_versions()} for t in missing}
-    pin(database, name, {t: v for t, v in missing.items() if v in there[t]})
+    if isinstance(versions, Mapping):
+        wanted = {t: v for t, v in versions.items() if t in VERSIONED and v in _times(database.table(t))}
+        pin(database, RUN_TAG + run_id, wanted)
 
 
-def _age_of_oldest_needed(table: Any, needed: set[int], room: timedelta) -> timedelta:
-    """Say how old a version must be to go. LanceDB refuses to clean past a tag, so all after the oldest tag stay."""
-    tagged = needed | {int(t["version"]) for t in table.tags.list().values()}
-    times = {int(v["version"]): v["timestamp"] for v in table.list_versions()}
-    oldest = min((times[v] for v in tagged if v in times), default=None)
-    if oldest is None:
-        return timedelta(0)
-    return datetime.now(oldest.tzinfo) - oldest + room
+def _times(table: Any) -> dict[int, datetime]:
+    return {int(v["version"]): v["timestamp"] for v in table.list_versions()}
 
 
 class Versions(Part):
@@ -116,49 +89,39 @@ class Versions(Part):
                 raise StoreError(f"store {uri} has no tag {what!r}; it has: {', '.join(tags) or 'none'}")
             what = tags[what]
         for table in VERSIONED:
-            if table not in what:
-                raise StoreError(
-                    f"versions {dict(what)} name no version of table {table!r}; give what store.versions() gave"
-                )
             with database.guarded("reading"):
-                there = [int(v["version"]) for v in database.table(table).list_versions()]
-            if what[table] not in there:
+                there = sorted(_times(database.table(table)))
+            if what.get(table) not in there:
                 raise StoreError(
-                    f"table {table} of store {uri} has no version {what[table]}; it has {there[0]} to {there[-1]}: it "
-                    "was cleaned up, or belongs to another store"
+                    f"table {table} of store {uri} has no version {what.get(table)}; it has {there[0]} to {there[-1]}: "
+                    "it was cleaned up, or belongs to another store"
                 )
         pinned = {table: int(what[table]) for table in VERSIONED}
         return type(self)(Database(database.connection, uri, pinned=pinned))
 
-    def optimize(self, *, dry_run: bool = False) -> pl.DataFrame:
+    def optimize(self) -> pl.DataFrame:
         """Join small files, bring indexes up to date, and remove the versions before the oldest that is needed.
 
-        All tables take part, and what killed processes left unfinished goes. Of the caches go the rows that are there
-        twice, and vectors of texts that the store no longer holds; tokens are kept, for what they were read after is
-        not known from the tables. What a tag or a saved run names stays readable. No other process may be using the
-        store.
+        What a tag or a saved run names, and the last finished state of an ingest that was interrupted, stay readable.
+        No other process may be using the store.
 
-        :param dry_run: say what would go, and change nothing.
-        :returns: ``table``, ``versions_before``, ``versions_after``, ``rows_removed``.
+        :returns: ``table``, ``versions_before``, ``versions_after``.
         """
         database, rows = self.database, []
-        database.writable("optimize")
-        if not dry_run:
-            database.sweep()
-        with database.guarded("optimizing", writes="" if dry_run else "optimize"):
-            # The versions of saved runs whose saving was interrupted before it came to that.
-            runs = database.read("runs", ["run_id", "provenance"])
-            for run_id, provenance in runs.clear().iter_rows() if dry_run else runs.iter_rows():
+        with database.guarded("optimizing", writes="optimize"):
+            # The versions of runs whose saving was interrupted before it came to that.
+            for run_id, provenance in database.read("runs", ["run_id", "provenance"]).iter_rows():
                 pin_run(database, run_id, json.loads(provenance))
-            wanted = caches.referenced(database)
-            unfinished = [last_finished(database, name) for name in database.read("datasets", ["name"])["name"]]
-            for name in sorted(n for n in database.names() if n in TABLES or n.startswith(_FAMILIES)):
+            listed = database.datasets()
+            needed = [json.loads(at) for at in listed.filter(~pl.col("complete"))["finished"].drop_nulls()]
+            for name in sorted(database.names()):
                 table = database.connection.open_table(name)
-                before, family = len(table.list_versions()), name.partition("_")[0]
-                gone = caches.unused(table, wanted if family == "embeddings" else None) if family in CACHES else []
-                if not dry_run:
-                    caches.drop(database, table, gone)
-                    table.optimize(cleanup_older_than=timedelta(days=36_500))
-                    _clean(table, {at[name] for at in unfinished if name in at})
-                rows.append((name, before, len(table.list_versions()), len(gone)))
-        return pl.DataFrame(rows, schema=["table", "versions_before", "versions_after", "rows_removed"], orient="row")
+                before, tagged = _times(table), [int(tag["version"]) for tag in table.tags.list().values()]
+                kept = [before[v] for v in (*tagged, *(at[name] for at in needed if name in at)) if v in before]
+                table.optimize(cleanup_older_than=timedelta(days=36_500))
+                age = datetime.now(min(kept).tzinfo) - min(kept) + _MARGIN if kept else timedelta(0)
+                with warnings.catch_warnings():
+                    warnings.filterwarnings("ignore", message=".*removes every version except the latest.*")
+                    table.optimize(cleanup_older_than=age)
+                rows.append((name, len(before), len(table.list_versions())))
+        return pl.DataFrame(rows, schema=["table", "versions_before", "versions_after"], orient="row")

@@ -6,11 +6,12 @@ import hashlib
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from memlab.embed.tokens import TokenVectors
 from memlab.records import Annotation, Dataset, Issue, Question, Session, Turn, frame
@@ -37,6 +38,13 @@ def build(n_scopes: int = 3, n_sessions: int = 2, n_turns: int = 4, *, name: str
         found_in = [f"{scope}/session_{s}" for s in range(n_sessions)]
         questions.append(Question(f"{scope}/q0", scope, "How many?", "2", "multi-session", None, evidence, found_in))
     return Dataset(name, "chatlog", frame(Turn, turns), frame(Session, sessions), frame(Question, questions))
+
+
+def edited(data: Dataset, turn_id: str, **columns: str) -> Dataset:
+    """Give a dataset in which one turn has other values in some columns."""
+    there = pl.col("turn_id") == turn_id
+    new = {c: pl.when(there).then(pl.lit(v)).otherwise(c) for c, v in columns.items()}
+    return replace(data, turns=data.turns.with_columns(**new))
 
 
 def work(*arguments: str) -> subprocess.Popen[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 import time
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from store_data import FakeEncoder, build
 
 from memlab.errors import StoreError
-from memlab.store import MemoryStore, conversations
+from memlab.store import MemoryStore, writing
 
 
 def ingest_together(place: str, flag: str) -> None:
@@ -25,7 +24,7 @@ def ingest_together(place: str, flag: str) -> None:
 
 def ingest_slowly(place: str) -> None:
     """Ingest scope by scope, a batch each, and say so; to be killed on the way."""
-    conversations.BATCH_TURNS = 1
+    writing.BATCH_TURNS = 1
     whole = build(20, 2, 6)
 
     def parts() -> object:
@@ -34,33 +33,6 @@ def ingest_slowly(place: str) -> None:
             print(scope, flush=True)
 
     MemoryStore.open(place).ingest(parts())  # type: ignore[arg-type]
-
-
-def ingest_with_small_files(place: str) -> None:
-    """Meet the largest allowed file size in the middle, then go on with the limit lifted."""
-    store = MemoryStore.open(place)
-    store.ingest(build())
-    versions = store.versions()
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
-    try:
-        store.ingest(build(12, 5, 20, name="large"))
-    except StoreError as error:
-        print(error)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    assert {k: v for k, v in store.versions().items() if k != "datasets"} == {
-        k: v for k, v in versions.items() if k != "datasets"
-    }
-    assert store.dataset("small").fingerprint() == build().fingerprint()
-    store.ingest(build(12, 5, 20, name="large"))
-    assert store.dataset("large").fingerprint() == build(12, 5, 20, name="large").fingerprint()
-    print("whole")
-
-
-def hold(place: str) -> None:
-    """Hold a store as a writer does, to be killed."""
-    with MemoryStore.open(place).database.writing():
-        print("holding", flush=True)
-        time.sleep(600)
 
 
 def ingest_steadily(place: str, number: str) -> None:
@@ -79,5 +51,5 @@ def ingest_steadily(place: str, number: str) -> None:
 
 
 if __name__ == "__main__":
-    jobs = {"together": ingest_together, "slowly": ingest_slowly, "small_files": ingest_with_small_files}
-    (jobs | {"holding": hold, "steadily": ingest_steadily})[sys.argv[1]](*sys.argv[2:])
+    jobs = {"together": ingest_together, "slowly": ingest_slowly, "steadily": ingest_steadily}
+    jobs[sys.argv[1]](*sys.argv[2:])  # type: ignore[operator]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -13,18 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from store_data import NOW, awkward, build
+from store_data import NOW, awkward, build, edited
 
 from memlab.errors import DataError, StoreError
 from memlab.records import Dataset, Session, Turn, frame
-from memlab.store import MemoryStore, conversations
+from memlab.store import MemoryStore, writing
 
 TABLES = ("turns", "sessions", "questions", "annotations", "issues")
-
-
-def edited(data: Dataset, turn_id: str, text: str) -> Dataset:
-    said = pl.when(pl.col("turn_id") == turn_id).then(pl.lit(text)).otherwise("text")
-    return replace(data, turns=data.turns.with_columns(text=said))
 
 
 def assert_same(a: Dataset, b: Dataset) -> None:
@@ -57,7 +52,7 @@ def test_writing_twice_is_writing_once(store: MemoryStore) -> None:
 def test_a_changed_row_is_rewritten_alone(store: MemoryStore) -> None:
     data = build()
     store.ingest(data)
-    changed = edited(data, "scope-1/session_0/2", "something else")
+    changed = edited(data, "scope-1/session_0/2", text="something else")
     report = store.ingest(changed)
     assert report.filter(table="turns").row(0)[2:] == (0, 1, 23, 0)
     assert_same(store.dataset("small"), changed)
@@ -84,7 +79,7 @@ def test_rows_put_between_others_come_out_there(store: MemoryStore) -> None:
 
 
 def test_a_stream_of_parts_is_one_dataset(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversations, "BATCH_TURNS", 10)
+    monkeypatch.setattr(writing, "BATCH_TURNS", 10)
     whole = build(n_scopes=7)
     report = store.ingest((whole.take([scope]) for scope in whole.scopes), now=NOW)
     assert report.filter(table="turns")["inserted"].item() == whole.turns.height
@@ -99,10 +94,10 @@ def test_a_later_part_goes_behind(store: MemoryStore) -> None:
 
 
 def test_batches_are_whole_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversations, "BATCH_TURNS", 20)
+    monkeypatch.setattr(writing, "BATCH_TURNS", 20)
     whole = build(n_scopes=9)
     parts = [*(whole.take([s]) for s in whole.scopes), build(name="other")]
-    made = list(conversations.batches(parts))
+    made = list(writing.batches(parts))
     assert [(b.name, b.turns.height) for b in made] == [("small", 16)] * 4 + [("small", 8), ("other", 24)]
 
 
@@ -138,31 +133,6 @@ def test_identical_copies_are_one_row_and_different_ones_an_error(store: MemoryS
     assert "b" not in store.datasets()["name"]
 
 
-def test_a_message_of_5_mb(store: MemoryStore) -> None:
-    data = edited(build(), "scope-0/session_0/1", "fox 🦊 " * 500_000)
-    store.ingest(data)
-    assert_same(store.dataset("small"), data)
-    store.search.create_indexes()
-    hits = store.search.by_text(["fox " * 100_000], dataset="small", scopes=["scope-0"], k=3)
-    assert hits["doc_id"].to_list() == ["scope-0/session_0/1"]
-
-
-def test_a_time_keeps_its_instant(store: MemoryStore) -> None:
-    east = datetime(2024, 3, 10, 1, 30, tzinfo=timezone(timedelta(hours=9)))
-    data = replace(build(), turns=build().turns.with_columns(timestamp=pl.lit(east.astimezone(UTC))))
-    data = replace(data, turns=data.turns.cast(build().turns.schema))
-    store.ingest(data)
-    assert store.turns("small")["timestamp"][0] == east
-
-
-def test_questions_for_unknown_datasets_say_what_there_is(store: MemoryStore) -> None:
-    with pytest.raises(StoreError, match="no dataset 'x'; it has: none"):
-        store.dataset("x")
-    store.ingest(build())
-    with pytest.raises(StoreError, match="no dataset 'x'; it has: small"):
-        store.turns("x")
-
-
 def test_an_empty_stream_and_an_empty_dataset(store: MemoryStore) -> None:
     assert store.ingest([]).height == 0
     empty = Dataset("empty", "chatlog", frame(Turn), frame(Session))
@@ -170,25 +140,6 @@ def test_an_empty_stream_and_an_empty_dataset(store: MemoryStore) -> None:
     assert_same(store.dataset("empty"), empty)
     with pytest.raises(DataError, match="empty"):
         store.ingest(replace(empty, name=""))
-
-
-def test_an_unfinished_dataset_is_refused_until_it_is_whole(
-    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(conversations, "BATCH_TURNS", 10)
-    whole = build(n_scopes=6)
-
-    def broken() -> object:
-        yield from (whole.take([s]) for s in whole.scopes[:4])
-        raise DataError("f.json: record 5: text: found null")
-
-    with pytest.raises(DataError, match="record 5"):
-        store.ingest(broken())  # type: ignore[arg-type]
-    assert store.datasets()["complete"].to_list() == [False]
-    with pytest.raises(StoreError, match=r"ingest of 'small' .* interrupted; run it again"):
-        store.dataset("small")
-    store.ingest(whole.take([s]) for s in whole.scopes)
-    assert_same(store.dataset("small"), whole)
 
 
 _texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -252,12 +203,6 @@ def test_locomo_comes_out_as_it_went_in(store: MemoryStore, locomo_path: Path) -
 def test_importing_the_store_does_not_import_lancedb() -> None:
     code = "import sys, memlab.store; sys.exit('lancedb' in sys.modules or 'pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_another_handle_sees_what_was_written(store: MemoryStore) -> None:
-    other = MemoryStore.open(store.uri)
-    store.ingest(build())
-    assert other.turns("small").height == 24
 
 
 def test_a_dataset_comes_back_in_its_language(tmp_path: Path) -> None:

@@ -97,12 +97,6 @@ def test_another_generation_replaces_the_rows_of_its_sessions_alone(store: Memor
     assert store.knowledge.events(DATA.name).height == len(SESSIONS) + 1
 
 
-def test_a_session_may_lose_all_its_rows(store: MemoryStore) -> None:
-    commit(store, SESSIONS, "g1", {"facts": facts(SESSIONS)})
-    commit(store, SESSIONS[:1], "g2", {})
-    assert store.knowledge.rows("facts", DATA.name).height == 2 * (len(SESSIONS) - 1)
-
-
 def test_ids_that_stand_for_two_rows_are_refused_and_nothing_counts(store: MemoryStore) -> None:
     twice = pl.concat([facts(SESSIONS[:1]), facts(SESSIONS[:1], "coffee")])
     with pytest.raises(StoreError, match=r"table facts: .* stands for 2 rows"):
@@ -142,20 +136,7 @@ def test_what_stands_on_a_changed_message_is_not_read(store: MemoryStore, change
     parts = {"facts": frame(Fact, rows)}
     store.knowledge.commit(DATA.name, parts=parts, states=frame(IndexState, [state]), events=frame(IndexEvent))
     assert store.knowledge.rows("facts", DATA.name).height == len(ids)
-    its = pl.col("turn_id") == ids[0]
-    edited = DATA.turns.with_columns(text=pl.when(its).then(pl.lit("Hm")).otherwise("text"))
-    store.ingest(replace(DATA, turns=edited if change == "edited" else DATA.turns.filter(~its)))
+    without = replace(DATA, turns=DATA.turns.filter(pl.col("turn_id") != ids[0]))
+    store.ingest(store_data.edited(DATA, ids[0], text="Hm") if change == "edited" else without)
     left = store.knowledge.rows("facts", DATA.name)
     assert left["evidence"].to_list() == [[turn] for turn in ids[1:]]
-
-
-def test_digests_follow_what_was_said(store: MemoryStore) -> None:
-    before = store.knowledge.digests(DATA.name)
-    assert before["session_id"].to_list() == SESSIONS
-    assert before["digest"].n_unique() == len(SESSIONS)
-    turns = DATA.turns.with_columns(
-        text=pl.when(pl.col("turn_id") == DATA.turns["turn_id"][0]).then(pl.lit("Hm")).otherwise("text")
-    )
-    store.ingest(replace(DATA, turns=turns))
-    after = store.knowledge.digests(DATA.name)
-    assert (before["digest"] != after["digest"]).to_list() == [True] + [False] * (len(SESSIONS) - 1)

@@ -50,13 +50,12 @@ def assert_agree(got: pl.DataFrame, expected: pl.DataFrame) -> None:
     np.testing.assert_allclose(got["score"], expected["score"], atol=1e-5)
 
 
-@pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("k", [1, 10, 500])
-def test_vector_search_agrees_with_the_product(filled: MemoryStore, k: int, exact: bool) -> None:
+def test_vector_search_agrees_with_the_product(filled: MemoryStore, k: int) -> None:
     scopes = ["scope-2", "scope-0", "scope-2", "scope-3", "scope-2"]
     queries = FakeEncoder().encode([f"q{i}" for i in range(5)])
     column = filled.vectors.column(FakeEncoder())
-    got = filled.search.by_vector(queries, column=column, dataset="small", scopes=scopes, k=k, exact=exact)
+    got = filled.search.by_vector(queries, column=column, dataset="small", scopes=scopes, k=k)
     assert_agree(got, product(filled, queries, scopes, k))
 
 
@@ -72,7 +71,6 @@ def test_search_through_a_vector_index(filled: MemoryStore, monkeypatch: pytest.
     scopes = ["scope-1"] * 5
     expected = product(filled, queries, scopes, 10)
     given = {"column": column, "dataset": "small", "scopes": scopes, "k": 10}
-    assert_agree(filled.search.by_vector(queries, **given, exact=True), expected)
     # One partition at this size, so the index misses nothing and its distances are exact.
     assert_agree(filled.search.by_vector(queries, **given), expected)
 
@@ -103,19 +101,6 @@ def test_queries_that_cannot_be_compared(
         filled.search.by_vector(vectors, column="vector_fake_8", dataset="small", scopes=scopes, k=3)
 
 
-def test_a_column_that_is_not_there(filled: MemoryStore) -> None:
-    with pytest.raises(StoreError, match="no vector column 'vector_x'; it has: vector_fake_8"):
-        filled.search.by_vector(np.ones((1, 8)), column="vector_x", dataset="small", scopes=["scope-0"], k=3)
-    with pytest.raises(StoreError, match="no vector column"):
-        filled.search.create_indexes(FakeEncoder(name="never"))
-
-
-def test_no_queries_find_nothing(filled: MemoryStore) -> None:
-    filled.search.create_indexes()
-    none = filled.search.by_vector(np.ones((0, 8)), column="vector_fake_8", dataset="small", scopes=[], k=3)
-    assert none.shape == filled.search.by_text([], dataset="small", scopes=[], k=3).shape == (0, 4)
-
-
 def test_text_search_finds_words_in_their_scope(filled: MemoryStore) -> None:
     with pytest.raises(StoreError, match=r"no full-text index; run store.search.create_indexes\(\)"):
         filled.search.by_text(["dentist"], dataset="small", scopes=["scope-0"], k=3)
@@ -129,15 +114,6 @@ def test_text_search_finds_words_in_their_scope(filled: MemoryStore) -> None:
     hashed = turns.select("turn_id", lot=filled.turns("small", columns=["content_hash"])["content_hash"])
     placed = got.join(hashed, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left")
     assert placed.equals(placed.sort("query", "score", "lot", descending=[False, True, False], maintain_order=True))
-
-
-def test_text_search_leaves_no_word_out_that_the_exact_path_counts(filled: MemoryStore) -> None:
-    data = filled.dataset("small")
-    turns = data.turns.with_columns(text=pl.when(pl.int_range(pl.len()) == 3).then(pl.lit("between")).otherwise("text"))
-    filled.ingest(replace(data, turns=turns))
-    filled.search.create_indexes()
-    found = filled.search.by_text(["between"], dataset="small", scopes=[turns["scope"][3]], k=9)
-    assert found["doc_id"].to_list() == [turns["turn_id"][3]]
 
 
 def test_the_order_of_text_search_does_not_depend_on_k(filled: MemoryStore) -> None:

@@ -11,7 +11,6 @@ from store_data import Words, build
 
 from memlab.embed.tokens import TokenVectors, compressed
 from memlab.store import MemoryStore, caches, tokens
-from memlab.store.rows import Rows
 
 TEXTS = ["we met old friends", "", "hi", "we met old friends", "x \x1e y", "no"]
 
@@ -42,20 +41,6 @@ def test_other_words_before_another_kind_and_another_encoder_are_other_keys(stor
     other = Words(name="other")
     store.tokens.encode(other, ["hi"])
     assert len(other.asked) == 1
-
-
-def test_questions_keep_their_vectors(store: MemoryStore) -> None:
-    made = [store.tokens.encode(Words(), TEXTS, kind="query") for _ in range(2)]
-    for vectors in made:
-        assert_equal(vectors, Words().encode_tokens(TEXTS, kind="query"))
-
-
-def test_only_what_is_missing_is_encoded(store: MemoryStore) -> None:
-    encoder = Words()
-    store.tokens.encode(encoder, TEXTS[:3])
-    encoder.asked.clear()
-    assert_equal(store.tokens.encode(encoder, TEXTS), compressed(Words().encode_tokens(TEXTS)))
-    assert encoder.asked == [("text", "document:|x \x1e y"), ("text", "document:|no")]
 
 
 def test_an_interruption_keeps_what_was_there(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,42 +83,18 @@ def test_many_texts_are_read_without_a_list_of_keys(store: MemoryStore, monkeypa
     assert encoder.asked == []
 
 
-def test_what_was_read_lately_is_not_read_again(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = store.tokens.encode(Words(), TEXTS)
-    again, asked = MemoryStore.open(store.uri), list[int]()
-    plain = Rows.read
-
-    def noted(self: Rows, cache: Any, of: str, keys: list[str], columns: tuple[str, ...]) -> Any:
-        asked.append(len(keys))
-        return plain(self, cache, of, keys, columns)
-
-    monkeypatch.setattr(Rows, "read", noted)
-    monkeypatch.setattr(tokens, "RECENT", len(TEXTS))
-    for texts in (TEXTS[:2], TEXTS, TEXTS[::-1]):
-        made = again.tokens.encode(Words(), texts)
-    assert asked == [2, 3]  # one text stands twice
-    assert_equal(made, expected.take(np.arange(len(TEXTS))[::-1]))
-
-
 def test_arranged_tokens_are_indexed_and_in_one_piece(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "CHUNK", 1)
     store.tokens.arrange(Words())  # nothing yet
     store.tokens.encode(Words(), TEXTS)
     store.tokens.arrange(Words())
-    table = store.database.cache("tokens", Words().identity.key)
+    table = store.table("tokens_fake_8")
     assert table.stats()["fragment_stats"]["num_fragments"] == 1
     assert [index.columns for index in table.list_indices()] == [["key"]]
     encoder = Words()
     made = MemoryStore.open(store.uri).tokens.encode(encoder, TEXTS)
     assert encoder.asked == []
     assert_equal(made, compressed(Words().encode_tokens(TEXTS)))
-
-
-def test_lone_surrogates_are_read_as_the_replacement_character(store: MemoryStore) -> None:
-    encoder = Words()
-    one, two = (store.tokens.encode(encoder, [text], before=[text]) for text in ("it \ud83d", "it \ufffd"))
-    assert_equal(one, two)
-    assert len(encoder.asked) == 1
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["", " "]], ids=["none", "empty", "blank"])

@@ -92,7 +92,7 @@ def test_a_reader_during_an_ingest_sees_the_last_finished_state(tmp_path: Path) 
             assert bench.turn_vectors.shape == (before.turns.height, 64)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("memlab.store.conversations.BATCH_TURNS", 1)
+        patch.setattr("memlab.store.writing.BATCH_TURNS", 1)
         store.ingest(parts())
     assert [state.fingerprint() for state in states] == [before.fingerprint()] * 3
     assert reader.dataset("small").fingerprint() == after.fingerprint()
@@ -124,7 +124,7 @@ def test_after_an_interruption_the_last_finished_state_is_read_until_a_run_ends(
         yield from (longer.take([scope]) for scope in longer.scopes)
         raise StoreError("stopped")
 
-    monkeypatch.setattr("memlab.store.conversations.BATCH_TURNS", 1)
+    monkeypatch.setattr("memlab.store.writing.BATCH_TURNS", 1)
     for _ in range(2):  # the second does not take what the first left for whole
         with pytest.raises(StoreError, match="stopped"):
             store.ingest(broken())

@@ -1,4 +1,4 @@
-"""The one registry of tables: what each holds, how its rows are named, and whether results depend on it."""
+"""The tables of a store: what each holds, how its rows are named, and whether results depend on it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ from memlab.records import (
 
 SCHEMA_VERSION = 9
 """Raised by whoever changes the columns of a table. Columns that an older store lacks are added, empty, when it is
-opened; see :mod:`memlab.store.opening`. Stores without a number are version 0."""
+opened; see :func:`memlab.store.opening.open_database`."""
+
+OLDEST = 7
+"""The oldest schema version that is opened."""
 
 _PRIMARY = {"lance-schema:unenforced-primary-key": "true"}
 
@@ -39,9 +42,8 @@ class Table:
     """One table, or the tables of one cache.
 
     :param columns: name → polars type; ``key``, the primary key, comes first.
-    :param role: ``data`` for what a result can depend on, so that its versions are noted, tagged and kept;
-        ``kept`` for what is written beside it; ``cache`` for what could be made again: a cache is a family of tables,
-        one for each encoder, made when something is first remembered, and ``width`` takes the place of a 0 there.
+    :param role: ``data`` for what a result can depend on, so that its versions are noted, tagged and kept; ``kept``
+        for what is written beside it; ``cache`` for a family of tables, one for each encoder, that could be made again.
     :param row: the row type of :mod:`memlab.records` that a row gives back.
     :param id: the column that, with the dataset, makes the key.
     """
@@ -55,20 +57,14 @@ class Table:
         """Give the Arrow schema; strings are ``string``, since scalar indexes refuse ``large_string``.
 
         The primary key stands in the schema from the start: set later, a second process could write before it is there.
+
+        :param width: of the vectors of a cache.
         """
         import pyarrow as pa
 
-        return pa.schema(
-            [
-                pa.field(
-                    name,
-                    _arrow_type(dtype, width),
-                    nullable=name != "key" and self.role != "cache",
-                    metadata=_PRIMARY if name == "key" else None,
-                )
-                for name, dtype in self.columns.items()
-            ]
-        )
+        fields = [pa.field(name, _arrow_type(dtype, width)) for name, dtype in self.columns.items()]
+        fields[0] = pa.field("key", pa.string(), nullable=False, metadata=_PRIMARY)
+        return pa.schema(fields)
 
 
 def _arrow_type(dtype: Any, width: int) -> Any:
@@ -171,7 +167,7 @@ def text_hashes(texts: Iterable[str]) -> list[str]:
 
     A loop over C calls: polars has no hash that stays the same from version to version.
 
-    >>> from memlab.store.registry import text_hashes
+    >>> from memlab.store.schemas import text_hashes
     >>> text_hashes(["a", "a"])[0] == text_hashes(["a"])[0], len(text_hashes(["b"])[0])
     (True, 32)
     """
@@ -186,7 +182,7 @@ def keys(dataset: str, id_: str | pl.Expr) -> pl.Expr:
 def matching(**columns: str | Iterable[str] | None) -> Any:
     """Give the expression for the rows whose columns have a value, or one of several; ``None`` asks for nothing.
 
-    >>> from memlab.store.registry import matching
+    >>> from memlab.store.schemas import matching
     >>> matching(dataset="it's", scope=["'; --"], key=None)
     Expr(((dataset = 'it''s') AND `scope` IN ('''; --')))
     """
