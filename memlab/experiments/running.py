@@ -317,7 +317,6 @@ def _saved(store: MemoryStore) -> dict[str, str]:
     saved: dict[str, str] = {}
     for run_id, text in store.runs.listing().select("run_id", "provenance").iter_rows():
         about = json.loads(text)
-        # An index ranks by the whole table, which no key of one dataset can tell.
-        if "path='indexed'" not in about.get("pipeline", "") and "code" in about:
+        if "code" in about:
             saved.setdefault(key(about), run_id)
     return saved

@@ -12,7 +12,6 @@ import pytest
 from polars.testing import assert_frame_equal
 from talk import excerpt
 
-import memlab
 from memlab import Bench, Dataset, MemoryStore, Run, embed, pipeline, retrieve
 from memlab.embed import EncoderIdentity
 from memlab.errors import StoreError
@@ -68,17 +67,6 @@ def test_with_a_header_without_an_encoder_and_of_some_scopes(store: MemoryStore,
     for run_id, run in (whole, part):
         assert replay(store, run_id).provenance == run.provenance
         assert_frame_equal(replay(store, run_id).frame, run.frame)
-
-
-def test_on_the_indexed_path(store: MemoryStore, data: Dataset) -> None:
-    encoder = embed.load("hashing:32")
-    assert Bench.of(data, encoder=encoder, store=store).turn_vectors is not None  # encoded here
-    store.search.create_indexes(encoder)
-    run_id, run = saved(store, data, "hybrid(path='indexed')")
-    other = memlab.sample(["family"], turns=300)
-    store.ingest(other)
-    store.search.create_indexes(encoder)
-    assert_frame_equal(replay(store, run_id).frame, run.frame)
 
 
 def test_a_run_that_does_not_say_how_it_was_made(store: MemoryStore, data: Dataset) -> None:

@@ -13,11 +13,11 @@ import pytest
 
 from memlab import embed
 from memlab.embed.text import session_texts, turn_texts
-from memlab.errors import DataError, ModelError, StoreError
+from memlab.errors import DataError, ModelError
 from memlab.pipelines import pipeline
 from memlab.records import Dataset, Question, frame
 from memlab.retrieve import Bench, bm25, dense, hybrid
-from memlab.retrieve.index import mean_by
+from memlab.retrieve.documents import mean_by
 from memlab.store import MemoryStore
 
 
@@ -57,21 +57,6 @@ def test_the_evidence_is_out_of_reach(bench: Bench) -> None:
     public = [f.name for f in fields(Bench) if not f.name.startswith("_")]
     frames = [getattr(bench, name) for name in public if isinstance(getattr(bench, name), pl.DataFrame)]
     assert not {c for f in frames for c in f.columns} & {"evidence", "evidence_sessions", "answer", "question_type"}
-
-
-def test_other_labels_give_the_same_rankings(world: Dataset) -> None:
-    other = world.questions.with_columns(
-        evidence=pl.lit(["cyd/s2/4"]),
-        evidence_sessions=pl.lit(["cyd/s2"]),
-        answer=pl.lit("x"),
-        question_type=pl.lit("y"),
-    )
-    for level in ("turn", "session"):
-        one, two = (
-            hybrid(Bench.of(d, encoder="hashing:32"), level=level)
-            for d in (world, replace(world, questions=other.with_columns(abstention=pl.lit(True))))
-        )
-        assert one.frame.equals(two.frame)
 
 
 def test_documents_are_grouped_by_scope_in_order_of_time(world: Dataset) -> None:
@@ -201,10 +186,8 @@ def test_a_part_of_what_the_store_holds(talk: Dataset, store: MemoryStore) -> No
 def test_a_store_by_its_place(world: Dataset, tmp_path: Path) -> None:
     bench = Bench.of(world, encoder=None, store=str(tmp_path / "new"))
     assert isinstance(bench.store, MemoryStore)
-    with pytest.raises(DataError, match="the queries are not embedded"):
-        dense(bench, path="indexed")
-    with pytest.raises(StoreError, match="no full-text index"):
-        bm25(bench, path="indexed")
+    with pytest.raises(DataError, match="needs embeddings"):
+        dense(bench)
 
 
 def test_other_questions(bench: Bench, world: Dataset) -> None:

@@ -113,6 +113,6 @@ def test_what_cannot_be_diversified(random_run: Make) -> None:
         with pytest.raises(DataError, match=name):
             stage(run, bench, **wrong)
     with pytest.raises(DataError, match="needs embeddings"):
-        mmr(run, replace(bench, turn_vectors=None))
+        mmr(run, replace(bench, vectors=None))
     with pytest.raises(DataError, match="'x' is not in this bench"):
         mmr(replace(run, frame=run.frame.with_columns(doc_id=pl.lit("x"))), bench)
