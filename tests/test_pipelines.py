@@ -172,7 +172,7 @@ def test_what_is_no_text(thing: Any) -> None:
         "hybrid(weights=3)",
         "hybrid(weights='ab')",
         "hybrid(weights=(None, 1))",
-        "bm25(k1='a')",
+        "bm25(k='a')",
         "hybrid | mmr(lambda_='high')",
         "hybrid | mmr(k=1.5)",
         "hybrid | by_cluster(seed='x')",

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,9 +43,6 @@ LONG, NEAR = 200, 20
 PAIRS = 4_000_000
 """Pairs of question and turn of a scope that are scored at a time: some hundred bytes each."""
 
-BLOCK = 3_000
-"""Turns whose tokens are encoded at a time."""
-
 PATH = "candidates"
 """What the provenance of such a run says; see :func:`around`."""
 
@@ -66,20 +64,15 @@ def parts(bench: Bench) -> Iterator[Bench] | None:
     if not large.any() and not block.any():
         return None
     if large.any():
-        _log.warning(
-            "%s: %d of %d questions are of scopes of %s turns and more; each is compared with candidates of its scope",
-            bench.name, large.sum(), len(large), f"{LARGE:,}",
-        )  # fmt: skip
-    return _parts(bench, large, block)
-
-
-def _parts(bench: Bench, large: np.ndarray, block: np.ndarray) -> Iterator[Bench]:
-    for number in np.unique(block[~large]):
-        yield bench.with_rows(np.flatnonzero(~large & (block == number)))
-    for row in np.flatnonzero(large).tolist():
-        assert bench.store is not None  # since it is indexed
-        assert bench.encoder is not None
-        yield around(bench.store, bench.name, bench.queries[row], encoder=bench.encoder, language=bench.language)
+        many = f"{large.sum()} of {len(large)} questions are of scopes of {LARGE:,} turns and more"
+        _log.warning("%s: %s; each is compared with candidates of its scope", bench.name, many)
+    blocks = (bench.with_rows(np.flatnonzero(~large & (block == number))) for number in np.unique(block[~large]))
+    alone = (
+        around(store, bench.name, bench.queries[row], encoder=encoder, language=bench.language)
+        for row in np.flatnonzero(large).tolist()
+        if store is not None and encoder is not None
+    )
+    return chain(blocks, alone)
 
 
 def applies(store: MemoryStore, dataset: str, scope: str, encoder: Encoder) -> bool:
@@ -161,7 +154,7 @@ def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool =
     with tqdm(total=total, desc="tokens", unit=" turns", disable=not progress or not total) as bar:
         for scope in large:
             listed = store.sessions(dataset, scopes=[scope], columns=["session_id", "n_turns"])
-            for _, part in listed.group_by(listed["n_turns"].cum_sum() // BLOCK, maintain_order=True):
+            for _, part in listed.group_by(listed["n_turns"].cum_sum() // (2 * TURNS), maintain_order=True):
                 turns, sessions, vectors = store.search.sessions(dataset, scope, part["session_id"], column=column)
                 reader = cached(store, encoder)
                 bench = Bench(dataset, turns, sessions, frame(Question), vectors=vectors, encoder=reader, store=store)

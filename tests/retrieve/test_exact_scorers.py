@@ -74,19 +74,15 @@ def test_dense_is_the_brute_force_product(bench: Bench, ranking: Ranking, level:
 
 @pytest.mark.parametrize("name", ["bench", "odd"])
 @pytest.mark.parametrize("level", ["turn", "session"])
-@pytest.mark.parametrize(("k1", "b"), [(None, None), (1.2, 0.75), (0.0, 0.0), (2.0, 1.0)])
-def test_bm25_is_lucenes(
-    request: pytest.FixtureRequest, name: str, level: Level, k1: float | None, b: float | None
-) -> None:
+def test_bm25_is_lucenes(request: pytest.FixtureRequest, name: str, level: Level) -> None:
     some: Bench = request.getfixturevalue(name)
     documents, texts = tokenize(some.documents(level).texts), some.queries["text"].to_list()
     rows_seen = []
-    for rows, span, scores in bm25_scores(some, level=level, k1=k1, b=b):
+    for rows, span, scores in bm25_scores(some, level=level):
         rows_seen += rows.tolist()
         lengths = [len(document) for document in documents[span]]
         spread = (np.std(lengths) / np.mean(lengths)) ** 2 if any(lengths) else 0.0
-        default = (0.9, min(1.0, max(0.4, spread))) if level == "turn" else (1.5, 0.75)
-        used = default if k1 is None else (k1, b)
+        used = (0.9, min(1.0, max(0.4, spread))) if level == "turn" else (1.5, 0.75)
         for row, got in zip(rows, scores, strict=True):
             expected = lucene(documents[span], tokenize([texts[row]])[0], *used)
             np.testing.assert_allclose(got, expected, rtol=2e-5, atol=1e-6)
@@ -186,9 +182,6 @@ def test_wrong_arguments(odd: Bench, world: Dataset) -> None:
     for retriever in (dense, bm25):
         with pytest.raises(DataError, match="k is 0"):
             retriever(odd, k=0)
-    for wrong in ({"k1": -1.0}, {"b": 1.5}, {"b": -0.1}):
-        with pytest.raises(DataError, match="BM25 needs k1 ≥ 0 and 0 ≤ b ≤ 1"):
-            bm25(odd, **wrong)
     with pytest.raises(DataError, match="needs embeddings"):
         dense(Bench.of(world, encoder=None))
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from memlab import datasets, evaluate
-from memlab.cluster import hdbscan_labels
 from memlab.errors import DataError
 from memlab.pipelines import pipeline
 from memlab.records import Dataset
@@ -92,16 +91,6 @@ def test_bm25_reads_the_stems_of_the_language(data: Dataset) -> None:
 def test_pipelines_work(data: Dataset, text: str) -> None:
     report = evaluate.evaluate(pipeline(text).run(Bench.of(data, encoder="hashing:64")), data)
     assert report.per_query.height == 3
-
-
-def test_evaluation_and_clusters_work(data: Dataset) -> None:
-    bench = Bench.of(data, encoder="hashing:64")
-    run = pipeline("bm25").run(bench)
-    assert evaluate.misses(run, data, k=1).height == 0
-    assert (
-        len(hdbscan_labels(bench.documents("turn").vectors(), min_cluster_size=2, n_components=None))
-        == data.turns.height
-    )
 
 
 def test_english_rules_say_so_once(data: Dataset, caplog: pytest.LogCaptureFixture) -> None:
