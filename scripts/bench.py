@@ -305,7 +305,7 @@ def tree(at: Place) -> Iterator[Row]:
 
     data = largest(at.data)
     bench = memlab.Bench.of(data, store=at.store, ingest=False)
-    vectors, encoder = bench.turn_vectors, "hashing:384"
+    vectors, encoder = bench.turn_vectors[bench.documents("turn").at(data.turns["turn_id"])], "hashing:384"
     if vectors is None:
         return
 

@@ -17,7 +17,7 @@ from memlab.embed.base import some_direction
 from memlab.embed.text import query_texts, turn_texts
 from memlab.errors import DataError, StoreError
 from memlab.language.analysis import tokenize
-from memlab.records import Dataset, Level, Qrels, Run, qrels
+from memlab.records import LEVELS, Dataset, Level, Qrels, Run, qrels
 from memlab.retrieve.documents import Documents, documents_of
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Bench:
             if len(store.scopes(data.name)) > len(data.scopes):
                 provenance["scopes"] = data.scopes
         asked = data.questions.select("query_id", "scope", "text", "timestamp")
-        evidence = {"turn": qrels(data.questions, "turn", data.turns), "session": qrels(data.questions, "session")}
+        evidence: dict[Level, Qrels] = {level: qrels(data.questions, level, data.turns) for level in LEVELS}
         return cls(
             data.name, data.turns, data.sessions, asked, encoder=encoder, store=store, header=tuple(header),
             language=data.language, progress=progress, provenance=provenance, _evidence=evidence,

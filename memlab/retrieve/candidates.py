@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -90,7 +90,7 @@ def around(store: MemoryStore, dataset: str, asked: pl.DataFrame, *, encoder: En
 
     encoder = cached(store, encoder)
     scope, text, column = asked["scope"][0], asked["text"][0], store.vectors.column(encoder)
-    where = {"dataset": dataset, "scopes": [scope], "k": HITS}
+    where: dict[str, Any] = {"dataset": dataset, "scopes": [scope], "k": HITS}
     found = [store.search.by_vector(encoder.encode([text], kind="query"), column=column, **where)]
     if words := tokenize([text], language=language, stem=False)[0]:
         found.append(store.search.by_text([" ".join(words)], **where))

@@ -122,7 +122,7 @@ def combsum(
 
 
 def _summed(bench: Bench, level: Level, turn: Sequence[float], session: Sequence[float], assistant: float) -> Scored:
-    used = [(name, *weights) for name, *weights in zip(SCORERS, turn, session, strict=True) if any(weights)]
+    used = [(name, own, other) for name, own, other in zip(SCORERS, turn, session, strict=True) if own or other]
     of_turns = [SCORERS[name](bench, level="turn") for name, _, _ in used]
     of_sessions = bm25_scores(bench, level="session") if session[1] else None
     documents, whole = bench.documents("turn"), bench.documents("session")

@@ -17,7 +17,6 @@ from memlab.errors import DataError, ModelError
 from memlab.pipelines import pipeline
 from memlab.records import Dataset, Question, frame
 from memlab.retrieve import Bench, bm25, dense, hybrid
-from memlab.retrieve.documents import mean_by
 from memlab.store import MemoryStore
 
 
@@ -75,30 +74,6 @@ def test_documents_are_grouped_by_scope_in_order_of_time(world: Dataset) -> None
     np.testing.assert_allclose(lengths, sessions.ids != "ann/s2", atol=1e-6)
     mean = turns.embeddings[turns.session == 0].mean(axis=0)
     np.testing.assert_allclose(sessions.embeddings[0], mean / np.linalg.norm(mean), atol=1e-6)
-
-
-def test_tokens_are_words_and_signs(bench: Bench) -> None:
-    documents = bench.documents("turn")
-    counts = dict(zip(documents.texts, documents.n_tokens.tolist(), strict=True))
-    assert counts["I saw the doctor today"] == 5
-    assert counts["!!!"] == 3
-    assert counts[""] == 0
-    assert documents.n_tokens.dtype == np.int64
-
-
-def test_places_of_ids(bench: Bench) -> None:
-    documents = bench.documents("turn")
-    assert documents.at(pl.Series(["cyd/s1/1", "ann/s1/1", "cyd/s1/1"])).tolist() == [14, 0, 14]
-    assert documents.at(pl.Series([], dtype=pl.String)).tolist() == []
-    with pytest.raises(DataError, match="document 'nowhere' is not in this bench"):
-        documents.at(pl.Series(["ann/s1/1", "nowhere"]))
-
-
-def test_mean_by_leaves_empty_groups_at_zero() -> None:
-    got = mean_by(np.eye(3, dtype=np.float32), np.array([0, 0, 2]), 4)
-    half = 0.5**0.5
-    np.testing.assert_allclose(got, [[half, half, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0]], atol=1e-7)
-    assert mean_by(np.zeros((0, 3), np.float32), np.zeros(0, np.int64), 2).tolist() == [[0, 0, 0], [0, 0, 0]]
 
 
 def test_what_cannot_be_a_bench(world: Dataset) -> None:
@@ -204,18 +179,6 @@ def test_other_questions(bench: Bench, world: Dataset) -> None:
     kept = bench.with_queries(world.questions.reverse())
     assert kept.queries["query_id"].to_list() == world.questions["query_id"].to_list()[::-1]
     assert kept.documents("turn") is bench.documents("turn")
-
-
-def test_other_questions_with_the_header_and_without_an_encoder(world: Dataset) -> None:
-    encoder = Counting()
-    asked = pl.DataFrame({"scope": ["bob"], "text": ["who?"]})
-    dense(Bench.of(world, encoder=encoder, header=("scope",), progress=False).with_queries(asked))
-    assert encoder.seen[-1] == "[scope: bob] who?"
-    plain = Bench.of(world, encoder=None).with_queries(asked)
-    assert plain.query_vectors is None
-    assert bm25(plain).frame.height == 1
-    none = Bench.of(world, encoder="hashing:32").with_queries(asked.head(0))
-    assert hybrid(none).frame.height == 0
 
 
 def test_questions_that_cannot_be_asked(bench: Bench) -> None:

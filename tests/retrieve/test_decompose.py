@@ -74,15 +74,6 @@ def test_other_questions_keep_their_ranking(bench: Bench, ranking: Ranking) -> N
     assert [got[q] == before[q] for q in before] == [True, True, True, False]
 
 
-@pytest.mark.parametrize("k", [1, 3, 200])
-@pytest.mark.parametrize("first", [retrieve.bm25, retrieve.combsum])
-def test_no_weight_no_change(bench: Bench, ranking: Ranking, first: Callable[..., Run], k: int) -> None:
-    ours = asking(bench, "How many roses and tulips?", "Did Ann and Bob see the doctor?", "no")
-    run = first(ours, k=k)
-    assert ranking(decompose(run, ours, weight=0.0)) == ranking(run)
-    assert decompose(run, ours).frame["rank"].max() <= k
-
-
 def test_only_the_questions_of_the_run_are_answered(bench: Bench) -> None:
     run = retrieve.bm25(bench)
     some = replace(run, name="mine", frame=run.frame.filter(pl.col("query_id") == "ann/q0"))

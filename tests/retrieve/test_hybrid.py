@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import pytest
 
 from memlab.errors import DataError
@@ -41,13 +40,6 @@ def test_rankings_are_fused_by_reciprocal_ranks(
     assert got.level == level
     if weights == (1.0, 1.0):
         assert got.frame.equals(hybrid(bench, level=level, k=k).frame)
-
-
-def test_a_ranking_fused_with_itself_or_alone_keeps_its_order(bench: Bench, ranking: Ranking) -> None:
-    positive = rrf([dense(bench, k=30)])
-    assert ranking(rrf([positive])) == ranking(positive)
-    assert ranking(rrf([positive, positive])) == ranking(positive)
-    assert ranking(rrf([positive] * 3, weights=[0.1, 5, 2])) == ranking(positive)
 
 
 def test_weight_zero_leaves_the_other_ranking_in_front(bench: Bench, ranking: Ranking) -> None:
@@ -88,12 +80,3 @@ def test_sessions_rank_by_their_best_turn(bench: Bench, ranking: Ranking) -> Non
         assert ranking(sessions_from_turns(run, bench, k=2)) == {q: ids[:2] for q, ids in expected.items()}
     with pytest.raises(DataError, match="the run ranks sessions"):
         sessions_from_turns(sessions_from_turns(run, bench), bench)
-
-
-def test_best_turns_of_dense_give_the_dense_scores_of_sessions(bench: Bench) -> None:
-    """A session's dense score is its best turn's; a session without turns is in no ranking of turns."""
-    best = sessions_from_turns(dense(bench, k=10_000), bench).frame.select("query_id", "doc_id", "score")
-    got = dense(bench, level="session").frame.join(bench.turns, left_on="doc_id", right_on="session_id", how="semi")
-    both = got.join(best, on=["query_id", "doc_id"], suffix="_best")
-    assert both.height == best.height == got.height
-    np.testing.assert_allclose(both["score"], both["score_best"], atol=1e-5)  # ties are some float32 steps apart

@@ -12,7 +12,7 @@ from remembering import minilm
 
 from memlab import DataError
 from memlab.embed.tokens import TokenVectors, compressed, token_cosines
-from memlab.records import Dataset, Level, Run, concat
+from memlab.records import Dataset, Level, Run
 from memlab.retrieve import Bench, late
 from memlab.retrieve.late import CONTEXT, late_scores
 
@@ -118,47 +118,6 @@ def test_each_text_is_encoded_once_for_a_bench(world: Dataset) -> None:
     encoder.asked.clear()
     late(other)
     assert encoder.asked == [("query", "", "new words")]
-
-
-def test_with_a_store_nothing_is_encoded_twice(world: Dataset, tmp_path: Any) -> None:
-    runs = []
-    for expected in (True, False):
-        encoder = minilm()
-        bench = Bench.of(world, encoder=encoder, store=str(tmp_path / "store"))
-        runs.append(late(bench).frame)
-        assert any(len(key) == 3 for key in encoder.asked) == expected
-    assert runs[0].equals(runs[1])
-    assert runs[0].equals(late(Bench.of(world, encoder=minilm())).frame)
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_scopes_in_another_order_and_alone(world: Dataset, bench: Bench, ranking: Ranking, level: Level) -> None:
-    whole = ranking(late(bench, level=level))
-    backwards = concat(world.take([scope]) for scope in reversed(world.scopes))
-    assert ranking(late(Bench.of(backwards, encoder=minilm()), level=level)) == whole
-    for scope in world.scopes:
-        alone = ranking(late(Bench.of(world.take([scope]), encoder=minilm()), level=level))
-        assert alone == {q: ids for q, ids in whole.items() if q.startswith(scope)}
-
-
-def test_turns_without_any_word() -> None:
-    from memlab.records import Question, Session, Turn, frame
-
-    turns = [Turn(f"u/s/{n}", "u", "u/s", n, "user", "user", text) for n, text in enumerate(["", " ", "\n"], 1)]
-    data = Dataset(
-        "silent",
-        "chatlog",
-        frame(Turn, turns),
-        frame(Session, [Session("u/s", "u", 1, None, None, 3, [])]),
-        frame(Question, [Question(f"q{i}", "u", text, None, "t", None, [], []) for i, text in enumerate(["hi", ""])]),
-    )
-    bench = Bench.of(data, encoder=minilm())
-    for level in LEVELS:
-        run = late(bench, level=level)
-        assert run.frame["score"].is_finite().all()
-    assert late(bench).frame["doc_id"].sort().to_list() == ["u/s/1", "u/s/1", "u/s/2", "u/s/2", "u/s/3", "u/s/3"]
-    nothing = pl.DataFrame(schema={"scope": pl.String, "text": pl.String})
-    assert late(bench.with_queries(nothing)).frame.is_empty()
 
 
 @pytest.mark.parametrize(("encoder", "said"), [("hashing:32", "words_bigrams_trigrams"), (None, "none")])

@@ -66,14 +66,6 @@ def test_mentions_are_rare_new_and_lead_somewhere(trip: Bench) -> None:
     assert mentions(read.clear(), trip, trip.queries).height == 0
 
 
-@pytest.mark.parametrize("k", [1, 3, 200])
-@pytest.mark.parametrize("first", [retrieve.bm25, retrieve.combsum])
-def test_no_weight_no_change(bench: Bench, ranking: Ranking, first: Callable[..., Run], k: int) -> None:
-    run = first(bench, k=k)
-    assert ranking(multi_hop(run, bench, weight=0.0, hops=2)) == ranking(run)
-    assert multi_hop(run, bench).frame["rank"].max() <= k
-
-
 def test_what_leads_nowhere_stays_as_it_was(bench: Bench, ranking: Ranking) -> None:
     run = retrieve.bm25(bench)
     some = replace(run, name="mine", frame=run.frame.filter(pl.col("query_id").is_in(["bob/q0", "ann/q0"])))

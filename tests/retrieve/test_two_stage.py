@@ -1,9 +1,9 @@
-"""Two-stage retrieval against the same in plain Python, a query at a time; summaries; storage."""
+"""Two-stage retrieval: what comes first and what follows; summaries as a key; storage."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -14,11 +14,8 @@ from hypothesis import strategies as st
 
 from memlab import embed
 from memlab.errors import DataError
-from memlab.records import LEVELS, Dataset, Run
+from memlab.records import Dataset, Run
 from memlab.retrieve import Bench, summary_storage, two_stage
-from memlab.retrieve.arrays import standardised
-from memlab.retrieve.bm25 import bm25_scores
-from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.two_stage import places_within, summary_vectors
 
 Ranking = Callable[[Run], dict[str, list[str]]]
@@ -43,57 +40,25 @@ def bench(request: pytest.FixtureRequest) -> Bench:
     return Bench.of(request.getfixturevalue(request.param), encoder="hashing:32")
 
 
-def standard(values: dict[str, float]) -> dict[str, float]:
-    return dict(zip(values, standardised(np.array([list(values.values())]))[0], strict=True))
-
-
-def total(parts: Iterable[dict[str, float]]) -> dict[str, float]:
-    every = list(parts)
-    return {key: sum(part[key] for part in every) for key in every[0]}
-
-
-def both_levels(bench: Bench) -> Iterable[tuple[str, dict[str, float], dict[str, float]]]:
-    """Give each query with the scores of its turns and of its sessions, in order of time."""
-    home, vectors = dict(bench.turns.select("turn_id", "session_id").iter_rows()), summary_vectors(bench)
-    ids = {level: bench.documents(level).ids for level in LEVELS}
-    scorers = dense_scores(bench, level="turn"), bm25_scores(bench, level="turn"), bm25_scores(bench, level="session")
-    for (rows, turns, dense), (_, _, words), (_, sessions, whole) in zip(*scorers, strict=True):
-        for place, row in enumerate(rows.tolist()):
-            of = [dict(zip(ids["turn"][turns], scores[place].tolist(), strict=True)) for scores in (dense, words)]
-            keys = [dict(zip(ids["session"][sessions], whole[place].tolist(), strict=True))]
-            for scores in of:
-                best = dict.fromkeys(keys[0], -1.0)
-                for turn, score in scores.items():
-                    best[home[turn]] = max(best[home[turn]], score)
-                keys.append(best)
-            if vectors is not None:
-                cosine = vectors[sessions].astype(float) @ bench.query_vectors[row].astype(float)
-                keys.append(dict(zip(keys[0], cosine.astype(np.float32).tolist(), strict=True)))
-            yield bench.queries["query_id"][row], total(map(standard, of)), total(map(standard, keys))
-
-
-def best_first(bench: Bench, ids: Iterable[str], scores: dict[str, float]) -> list[str]:
-    """Sort turns or sessions; those that tie by lot."""
-    every = (bench.documents(level) for level in LEVELS)
-    lot = {doc: at for each in every for doc, at in zip(each.ids.tolist(), each.lot.tolist(), strict=True)}
-    return sorted(ids, key=lambda doc: (-scores[doc], lot[doc]))
-
-
 @pytest.mark.parametrize(("n_sessions", "n_turns"), [(5, 3), (1, 1), (2, 50), (50, 1)])
-def test_both_stages_as_in_plain_python(bench: Bench, ranking: Ranking, n_sessions: int, n_turns: int) -> None:
+def test_turns_of_the_first_sessions_come_first_and_all_others_follow(
+    bench: Bench, ranking: Ranking, n_sessions: int, n_turns: int
+) -> None:
     home = dict(bench.turns.select("turn_id", "session_id").iter_rows())
-    ranked = ranking(two_stage(bench, k=999, sessions=n_sessions, turns=n_turns))
-    first_stage = ranking(two_stage(bench, level="session", k=999))
-    for query, turns, sessions in both_levels(bench):
-        within: dict[str, list[str]] = defaultdict(list)
-        for turn in turns:
-            within[home[turn]].append(turn)
-        occupied = best_first(bench, (session for session in sessions if session in within), sessions)
-        chosen = {turn for each in occupied[:n_sessions] for turn in best_first(bench, within[each], turns)[:n_turns]}
-        of_turns, of_sessions = standard(turns), standard(sessions)
-        fused = {turn: of_turns[turn] + of_sessions[home[turn]] for turn in turns}
-        assert ranked[query] == best_first(bench, chosen, fused) + best_first(bench, turns.keys() - chosen, fused)
-        assert first_stage[query] == best_first(bench, sessions, sessions)
+    sessions = ranking(two_stage(bench, level="session", k=999))
+    for query, turns in ranking(two_stage(bench, k=999, sessions=n_sessions, turns=n_turns)).items():
+        sizes = Counter(home[turn] for turn in turns)
+        assert sizes.total() == len(set(turns)), "every turn of the scope, once"
+        # A session without turns has nothing to give.
+        chosen = {each: min(n_turns, sizes[each]) for each in [s for s in sessions[query] if s in sizes][:n_sessions]}
+        assert Counter(home[turn] for turn in turns[: sum(chosen.values())]) == chosen
+
+
+def test_a_first_stage_that_keeps_all_ranks_by_the_sum(bench: Bench, ranking: Ranking) -> None:
+    whole = ranking(two_stage(bench, k=999, sessions=999, turns=999))
+    none = ranking(two_stage(bench, k=999, sessions=1, turns=1))
+    for query, turns in whole.items():
+        assert [turn for turn in turns if turn != none[query][0]] == none[query][1:]
 
 
 def test_values_that_cannot_be_used(world: Dataset, summed: Dataset) -> None:
