@@ -100,21 +100,6 @@ class Documents:
         words: ScopeWords = self.made[place]
         return words
 
-    def rarities(self, words: pl.DataFrame) -> pl.DataFrame:
-        """Look words up in their scopes.
-
-        :param words: ``scope``, ``word``.
-        :returns: ``scope``, ``word``, ``rarity``, ``frequency`` (in how many documents it stands); each once, and only
-            what the scope has.
-        """
-        schema = {"scope": pl.String, "word": pl.String, "rarity": pl.Float64, "frequency": pl.Float64}
-        rows = []
-        for scope, word in words.select("scope", "word").unique(maintain_order=True).iter_rows():
-            known = self.words_in(slice(*self.spans[scope]))
-            if (number := known.number.get(word)) is not None:
-                rows.append((scope, word, known.rarity[number], known.frequency[number]))
-        return pl.DataFrame(rows, schema=schema, orient="row")
-
     def weight_in(self, span: slice) -> np.ndarray | None:
         """Give how many documents each of a scope's stands for, see :attr:`weight`."""
         return None if self.weight is None else self.weight[span]

@@ -115,9 +115,13 @@ def mentions(turns: pl.DataFrame, bench: Bench, asked: pl.DataFrame) -> pl.DataF
         .group_by(once, maintain_order=True)
         .agg(pl.col("written").first(), pl.col("name").any(), near=(1 / pl.col("rank")).sum())
     )
-    known = bench.documents("turn").rarities(new).filter(pl.col("frequency") >= 2)
-    worth = pl.col("rarity") * pl.col("near") * pl.when("name").then(NAME).otherwise(1.0)
-    valued = new.join(known, on=["scope", "word"], maintain_order="left").with_columns(worth=worth)
+    documents, rarity = bench.documents("turn"), list[float]()
+    for scope, word in new.select("scope", "word").iter_rows():
+        words = documents.words_in(slice(*documents.spans[scope]))
+        number = words.number.get(word)
+        rarity.append(0.0 if number is None or words.frequency[number] < 2 else float(words.rarity[number]))
+    worth = pl.Series(rarity, dtype=pl.Float64) * pl.col("near") * pl.when("name").then(NAME).otherwise(1.0)
+    valued = new.with_columns(worth=worth).filter(pl.col("worth") > 0)
     best = valued.sort(pl.col("query_id").rle_id(), "worth", descending=[False, True], maintain_order=True)
     return best.select("query_id", "worth", mention="written").group_by("query_id", maintain_order=True).head(MENTIONS)
 

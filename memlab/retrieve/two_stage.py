@@ -8,7 +8,7 @@ import polars as pl
 from memlab.errors import at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
-from memlab.retrieve.arrays import best_of, cosines, ordered, places, standardised
+from memlab.retrieve.arrays import best_of, cosines, places, standardised
 from memlab.retrieve.bench import Bench, once
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.dense import dense_scores
@@ -60,32 +60,23 @@ def _scores(bench: Bench, level: Level, n_sessions: int, n_turns: int) -> Scored
         # A session without turns has nothing to give to the second stage.
         occupied = np.where(np.isin(np.arange(of_sessions.shape[1]), group), of_sessions, -np.inf)
         chosen = places(occupied, bench.documents("session").lot[sessions])[:, group] < n_sessions
-        chosen &= places_within(of_turns, group, documents.lot[turns]) < n_turns
+        chosen &= _places_within(of_turns, group, documents.lot[turns]) < n_turns
         fused = standardised(of_turns) + standardised(of_sessions)[:, group]
         # The lowest of the chosen comes above the highest of all.
         raised = fused - np.where(chosen, fused, np.inf).min(axis=1, keepdims=True) + fused.max(axis=1, keepdims=True)
         yield rows, turns, np.where(chosen, raised + 1, fused)
 
 
-def places_within(scores: np.ndarray, group: np.ndarray, lot: np.ndarray | None = None) -> np.ndarray:
-    """Give the place of each column among the columns of its group, from 0 for the best.
+def _places_within(scores: np.ndarray, group: np.ndarray, lot: np.ndarray) -> np.ndarray:
+    """Give the place of each column among the columns of its group, from 0 for the best: (q, n).
 
-    :param scores: (q, n).
-    :param group: (n,) ascending group numbers: the columns of a group are neighbours.
-    :param lot: as for :func:`memlab.retrieve.arrays.ordered`.
-
-    >>> import numpy as np
-    >>> from memlab.retrieve.two_stage import places_within
-    >>> places_within(np.array([[0.1, 0.3, 0.3, 0.9, 0.2]]), np.array([0, 0, 0, 1, 1])).tolist()
-    [[2, 0, 1, 0, 1]]
+    :param group: (n,) ascending group numbers; ``lot`` (n,) the order of columns that tie.
     """
-    order = ordered(scores, lot)
-    order = np.take_along_axis(order, np.argsort(group[order], axis=1, kind="stable"), axis=1)
+    order = np.lexsort((*np.broadcast_arrays(lot, -scores, group),), axis=1)
     # Sorted by group, the columns of a group fill the same places in every row.
-    at = np.empty_like(order)
-    depth = np.arange(len(group)) - np.searchsorted(group, group)
-    np.put_along_axis(at, order, np.broadcast_to(depth, order.shape), axis=1)
-    return at
+    places, depth = np.empty_like(order), np.arange(len(group)) - np.searchsorted(group, group)
+    np.put_along_axis(places, order, np.broadcast_to(depth, order.shape), axis=1)
+    return places
 
 
 @once

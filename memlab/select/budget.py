@@ -119,11 +119,12 @@ def kept_text(run: Run, bench: Bench, *, content: str = "whole", limit: int = 20
 
 def _best_sentences(texts: list[str], run: Run, bench: Bench, limit: int) -> list[str]:
     """Shorten each text that is too long to the sentences that share most with its question."""
-    asked = bench.queries.select("query_id", "scope", word=pl.Series(bench.query_words, dtype=pl.List(pl.String)))
-    asked = asked.explode("word").drop_nulls("word")
-    rarity = bench.documents(run.level).rarities(asked)
-    weights = asked.join(rarity, on=["scope", "word"]).group_by("query_id").agg("word", "rarity").rows()
-    of_query = {query: dict(zip(words, values, strict=True)) for query, words, values in weights}
+    documents, of_query = bench.documents(run.level), dict[str, dict[str, float]]()
+    for query_id, scope, asked in zip(
+        bench.queries["query_id"], bench.queries["scope"], bench.query_words, strict=True
+    ):
+        known = documents.words_in(slice(*documents.spans[scope]))
+        of_query[query_id] = {word: known.rarity[known.number[word]] for word in asked if word in known.number}
     split = {text: sentences(text) or [""] for text in dict.fromkeys(texts) if len(text) > limit}
     words = iter(tokenize([part for parts in split.values() for part in parts], language=bench.language))
     words_of = {text: [set(next(words)) for _ in parts] for text, parts in split.items()}

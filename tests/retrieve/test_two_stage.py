@@ -9,14 +9,12 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memlab import embed
 from memlab.errors import DataError
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench, summary_storage, two_stage
-from memlab.retrieve.two_stage import places_within, summary_vectors
+from memlab.retrieve.two_stage import summary_vectors
 
 Ranking = Callable[[Run], dict[str, list[str]]]
 SUMMARIES = {
@@ -93,14 +91,3 @@ def test_storage_counts_bytes(summed: Dataset) -> None:
     assert (summaries["n"], summaries["text_bytes"]) == (4, sum(len(text.encode()) for text in texts))
     bytes_of_turns = turns["text_bytes"] + turns["vector_bytes"]
     assert summaries["share"] == pytest.approx((summaries["text_bytes"] + 4 * 32 * 4) / bytes_of_turns)
-
-
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=5), st.data())
-def test_places_within_groups(sizes: list[int], data: st.DataObject) -> None:
-    group = np.repeat(np.arange(len(sizes)) * 2, sizes)
-    row = st.lists(st.integers(0, 3), min_size=len(group), max_size=len(group))
-    scores = np.array(data.draw(st.lists(row, min_size=1, max_size=3)), float)
-    for values, places in zip(scores, places_within(scores, group), strict=True):
-        for number in set(group):
-            own = np.flatnonzero(group == number)
-            assert own[np.argsort(places[own])].tolist() == sorted(own, key=lambda i: -values[i])
