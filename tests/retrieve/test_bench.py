@@ -13,7 +13,7 @@ import pytest
 
 from memlab import embed
 from memlab.embed.text import session_texts, turn_texts
-from memlab.errors import DataError, ModelError
+from memlab.errors import DataError
 from memlab.pipelines import pipeline
 from memlab.records import Dataset, Question, frame
 from memlab.retrieve import Bench, bm25, dense, hybrid
@@ -158,13 +158,6 @@ def test_a_part_of_what_the_store_holds(talk: Dataset, store: MemoryStore) -> No
     assert encoder.seen == []
 
 
-def test_a_store_by_its_place(world: Dataset, tmp_path: Path) -> None:
-    bench = Bench.of(world, encoder=None, store=str(tmp_path / "new"))
-    assert isinstance(bench.store, MemoryStore)
-    with pytest.raises(DataError, match="needs embeddings"):
-        dense(bench)
-
-
 def test_other_questions(bench: Bench, world: Dataset) -> None:
     asked = pl.DataFrame({"scope": ["cyd", "ann"], "text": ["roses roses doctor", "How many doctors did I see?"]})
     other = bench.with_queries(asked)
@@ -174,7 +167,8 @@ def test_other_questions(bench: Bench, world: Dataset) -> None:
     for new, old in (("query-0", "cyd/q0"), ("query-1", "ann/q0")):
         rows = hybrid(other).frame.filter(pl.col("query_id") == new).drop("query_id")
         assert rows.equals(whole.filter(pl.col("query_id") == old).drop("query_id"))
-    assert "✔" in bm25(bench)._repr_html_()
+    assert "✔" in (shown := bm25(bench)._repr_html_())
+    assert "I saw the doctor today" in shown
     assert "✔" not in bm25(other)._repr_html_()
     kept = bench.with_queries(world.questions.reverse())
     assert kept.queries["query_id"].to_list() == world.questions["query_id"].to_list()[::-1]
@@ -191,27 +185,12 @@ def test_questions_that_cannot_be_asked(bench: Bench) -> None:
         bm25(bench.with_queries(pl.DataFrame({"scope": ["dan"], "text": ["?"]})))
 
 
-def test_a_run_shows_its_texts_and_its_evidence(world: Dataset) -> None:
-    bench = Bench.of(world, encoder=None)
-    shown = bm25(bench, k=2)._repr_html_()
-    assert "I saw the doctor today" in shown
-    assert shown.count("✔") >= 1
-
-
 def test_a_file_is_a_dataset_too(tmp_path: Path) -> None:
     file = tmp_path / "log.jsonl"
     file.write_text('{"scope": "me", "sender": "Ann", "text": "Hello", "timestamp": "2026-03-01T09:00Z"}')
     assert Bench.of(str(file), encoder=None).documents("turn").texts == ["Ann: Hello"]
-    assert Bench.of(file, encoder=None).name == "log"
-
-
-def test_what_is_no_encoder_is_refused_in_a_line(world: Dataset) -> None:
-    class Model:
-        def encode(self, texts: list[str]) -> np.ndarray:
-            return np.ones((len(texts), 3))
-
-    with pytest.raises(ModelError, match=r"a Model is no encoder: it has no identity, no dim; an encoder has"):
-        Bench.of(world, encoder=Model())  # type: ignore[arg-type]
+    stored = Bench.of(file, encoder=None, store=str(tmp_path / "store"))
+    assert (stored.name, type(stored.store)) == ("log", MemoryStore)
 
 
 def test_benches_of_the_same_turns_share_their_documents(bench: Bench) -> None:
