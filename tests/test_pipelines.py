@@ -59,7 +59,7 @@ def bench() -> Bench:
 
 
 @given(stages(RETRIEVERS), st.lists(stages(TRANSFORMS), max_size=4))
-@example(Stage("hybrid", {"weights": (1,), "path": "a | b'\"\n)\ud800"}), [])
+@example(Stage("combsum", {"turn": (1,)}), [Stage("decompose", {"retriever": "a | b'\"\n)\ud800"})])
 def test_what_is_written_can_be_read(first: Stage, rest: list[Stage]) -> None:
     made = Pipeline((first, *rest))
     read = pipeline(str(made))
@@ -99,7 +99,7 @@ def test_a_pipeline_is_read_once_and_names_alone_are_enough() -> None:
         ("zzz", r"no stage is called 'zzz'; a pipeline begins with"),
         ("mmr | hybrid", "'mmr' retrieves nothing and cannot come first"),
         ("hybrid | dense", "'dense' retrieves and can only come first"),
-        ("hybrid(kk=3)", "stage 'hybrid' has no parameter 'kk'; it has k, weights, rrf_k, path"),
+        ("hybrid(kk=3)", "stage 'hybrid' has no parameter 'kk'; it has k"),
         ("hybrid(level='turn')", "no parameter 'level'"),
         ("hybrid | mmr(bench=1)", "no parameter 'bench'"),
         ("hybrid(**{'k': 1})", "no parameter"),
@@ -107,11 +107,11 @@ def test_a_pipeline_is_read_once_and_names_alone_are_enough() -> None:
         ("hybrid(200)", "stage 'hybrid': write '200' as key=value"),
         ("hybrid(k=1, k=2)", "k is given twice"),
         ("hybrid(k=n)", "stage 'hybrid': k=n is not a literal"),
-        ("bm25(path=exact)", "path=exact is not a literal; give a number, quoted text"),
+        ("bm25(k=many)", "k=many is not a literal; give a number, quoted text"),
         ("hybrid(k=2*3)", "is not a literal"),
         ("hybrid(k=1e999)", "is not a literal"),
         ("hybrid(k=...)", "is not a literal"),
-        ("hybrid(weights={[1]: 2})", "is not a literal"),
+        ("combsum(turn={[1]: 2})", "is not a literal"),
         ("hybrid(k=__import__('os').getpid())", "is not a literal"),
         ("", "'' is not a pipeline .* join stages with |"),
         ("   ", "is not a pipeline"),
@@ -169,9 +169,9 @@ def test_what_is_no_text(thing: Any) -> None:
         "dense(k='5')",
         "dense(k=None)",
         "dense(k=2.5)",
-        "hybrid(weights=3)",
-        "hybrid(weights='ab')",
-        "hybrid(weights=(None, 1))",
+        "combsum(turn=3)",
+        "combsum(turn='ab')",
+        "combsum(turn=(None, 1, 1))",
         "bm25(k='a')",
         "hybrid | mmr(lambda_='high')",
         "hybrid | mmr(k=1.5)",
@@ -195,8 +195,7 @@ def test_a_value_that_the_library_beneath_refuses_names_its_stage(bench: Bench) 
     ("text", "message"),
     [
         ("hybrid(k=0)", "k is 0"),
-        ("hybrid(weights=(1, 2, 3))", "hybrid takes two"),
-        ("hybrid(path='fast')", "path is 'fast'"),
+        ("combsum(turn=(1, 2))", "takes three weights"),
         ("hybrid | mmr(lambda_=2)", "lambda_ is 2"),
         ("hybrid | mmr(k=0)", "k is 0"),
         ("hybrid | coverage(candidates=0)", "candidates is 0"),
@@ -215,7 +214,7 @@ def test_a_value_out_of_range_names_its_stage(bench: Bench, text: str, message: 
 def test_huge_counts_mean_everything(bench: Bench, huge: int) -> None:
     text = f"hybrid(k={huge}) | mmr(k={huge}) | by_cluster(candidates={huge}) | budget(tokens={huge})"
     assert pipeline(text).run(bench).frame.height == bench.queries.height * bench.turns.height
-    assert pipeline(f"hybrid(rrf_k={huge}, weights=({huge}, 1))").run(bench).frame.height
+    assert pipeline(f"combsum(k={huge}, turn=({huge}, 1, 0))").run(bench).frame.height
 
 
 @pytest.mark.parametrize("level", ["turn", "session"])

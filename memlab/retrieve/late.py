@@ -82,11 +82,13 @@ class ScopeTokens:
         Of a long turn, with a token of the one passage that matches the question best. What one question found is
         remembered, for the stage after.
         """
-        key = (asked.ids.tobytes(), asked.vectors.tobytes()) if len(asked) == 1 else None
-        if key is None or key not in self._last:
+        if len(asked) != 1:
+            return self._of_turns(self._matched(asked), asked)
+        key = asked.ids.tobytes(), asked.vectors.tobytes()
+        if key not in self._last:
             self._last.clear()
-            self._last[key] = self._of_turns(self._matched(asked)[:, self.inverse], asked)
-        return self._last[key] if key else self._last.pop(key)
+            self._last[key] = self._of_turns(self._matched(asked), asked)
+        return self._last[key]
 
     def _matched(self, asked: TokenVectors) -> np.ndarray:
         """Give the best cosine of each token of the questions with a token of each text: (t, n texts)."""
@@ -102,7 +104,8 @@ class ScopeTokens:
         return best
 
     def _of_turns(self, best: np.ndarray, asked: TokenVectors) -> np.ndarray:
-        """Choose for each turn and question the passage of the highest score: (t, p) → (t, n)."""
+        """Choose for each turn and question the passage of the highest score: (t, n texts) → (t, n)."""
+        best = best[:, self.inverse]
         if best.shape[1] == len(self.start):
             return best
         scores, place = totals(best, self.weights(asked), asked), np.arange(best.shape[1])
