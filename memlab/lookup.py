@@ -11,7 +11,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Dataset, Run, known_scope
-from memlab.retrieve import Bench, candidates
+from memlab.retrieve import DEFAULT, Bench, candidates
 from memlab.terminal import only
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def search(
     :param data: a dataset, which is encoded once, or a store, whose last ingested dataset is asked.
     :param scope: whose memory is asked; the only one by default.
     :param k: how many messages at most.
-    :param pipeline: ``best`` by default.
+    :param pipeline: :data:`memlab.retrieve.DEFAULT` by default.
     :returns: ``rank`` (from 1), ``score``, ``time``, ``speaker``, ``text``, ``session_id`` and ``turn_id``.
     :raises DataError: for a question without a word, an unknown scope, or none of several.
 
@@ -53,7 +53,7 @@ def search(
         raise DataError(f"the question {question!r} holds no word; ask for something that was said")
     if k < 1:
         raise DataError(f"k is {k}; expected at least 1")
-    stages = read(pipeline or "best")
+    stages = read(pipeline or DEFAULT)
     if isinstance(data, Dataset):
         wanted = _scope(data.scopes, scope)
         key = (wanted, encoder)

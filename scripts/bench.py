@@ -159,13 +159,12 @@ def questions(at: Place) -> Iterator[Row]:
     from memlab.retrieve import bm25, dense, hybrid
 
     bench, depth = at.bench(), 200
-    bench = replace(bench, turn_vectors=bench.turn_vectors, query_vectors=bench.query_vectors)
-    vectors, asked = bench.turn_vectors, bench.query_vectors
-    assert vectors is not None
-    assert asked is not None
+    vectors = bench.turn_vectors[bench.documents("turn").at(bench.turns["turn_id"])]
+    asked = bench.query_vectors
 
     def ours() -> None:
-        fresh = replace(bench, _corpus=None)
+        fresh = replace(bench, vectors=vectors)
+        vars(fresh)["query_vectors"] = asked
         for rank in (dense, bm25, hybrid):
             rank(fresh, k=depth)
 
@@ -306,7 +305,7 @@ def tree(at: Place) -> Iterator[Row]:
 
     data = largest(at.data)
     bench = memlab.Bench.of(data, store=at.store, ingest=False)
-    vectors, encoder = bench.turn_vectors, "hashing:384"
+    vectors, encoder = bench.turn_vectors[bench.documents("turn").at(data.turns["turn_id"])], "hashing:384"
     if vectors is None:
         return
 

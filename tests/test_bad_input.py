@@ -176,11 +176,10 @@ def test_a_message_of_five_megabytes(memlab_cli: Any, tmp_path: Path) -> None:
         lines(MESSAGE | {"text": f"{words} zanzibar"}, MESSAGE | {"id": "m2", "text": "Hello."}, QUESTION)
     )
     assert memlab_cli("ingest", "talk.jsonl", *HASHING, cwd=tmp_path).code == 0
-    for pipeline in ("bm25", "bm25(path='indexed')"):
-        done = memlab_cli("search", "zanzibar", "--pipeline", pipeline, *HASHING, cwd=tmp_path)
-        assert done.code == 0, done.err
-        assert "ann/m1" in done.out.splitlines()[0]
-        assert len(done.out) < 1_000
+    done = memlab_cli("search", "zanzibar", "--pipeline", "bm25", *HASHING, cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "ann/m1" in done.out.splitlines()[0]
+    assert len(done.out) < 1_000
     done = memlab_cli("evaluate", "talk.jsonl", *HASHING, "--pipeline", "hybrid", cwd=tmp_path)
     assert done.code == 0, done.err
 
@@ -219,8 +218,7 @@ def test_any_name_goes_in_and_comes_out(memlab_cli: Any, tmp_path: Path) -> None
     held = MemoryStore.open(tmp_path / ".memlab" / "store").dataset("talk")
     assert held.fingerprint() == datasets.load(tmp_path / "talk.jsonl").fingerprint()
     for n, name in enumerate(NAMES):
-        scope, path = (name, "indexed") if n % 2 else (id_part(name), "exact")
-        chosen = ("--scope", scope, "--pipeline", f"bm25(path={path!r})")
+        chosen = ("--scope", name if n % 2 else id_part(name), "--pipeline", "bm25")
         done = memlab_cli("search", "florist", *chosen, *HASHING, cwd=tmp_path)
         assert (done.code, done.err) == (0, ""), (name, done.err)
         assert done.out.splitlines()[0].endswith(f"  {id_part(name)}/{id_part(name)}")

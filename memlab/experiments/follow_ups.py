@@ -13,7 +13,7 @@ from memlab.conversation import rewrite
 from memlab.evaluate import bootstrap_interval, randomisation_test
 from memlab.llm import RECORDED, Service
 from memlab.pipelines import pipeline as read
-from memlab.retrieve import Bench
+from memlab.retrieve import DEFAULT, Bench
 
 FORMS = ("as asked", "fallback", "model", "standalone")
 
@@ -22,7 +22,7 @@ def compare_forms(
     follow_ups: pl.DataFrame,
     bench: Bench,
     *,
-    pipeline: str = "best",
+    pipeline: str = DEFAULT,
     service: str | Service | None = RECORDED,
     k: int | Sequence[int] = 10,
 ) -> pl.DataFrame:

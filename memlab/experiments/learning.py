@@ -20,10 +20,10 @@ from memlab.rerank.ablation import group_of
 from memlab.rerank.features import Candidates
 from memlab.rerank.learned import apply
 from memlab.rerank.training import Lists
-from memlab.retrieve import Bench
+from memlab.retrieve import DEFAULT, Bench
 
 FOLDS = 10
-UNTRAINED = "best"
+UNTRAINED = DEFAULT
 """What the reranker takes its candidates from, and what it has to beat."""
 TRANSFER: Mapping[Level, tuple[str, ...]] = {"turn": ("recall_all@10",), "session": ("recall_all@5", "recall_all@10")}
 

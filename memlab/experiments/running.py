@@ -32,7 +32,7 @@ from memlab.pipelines import Pipeline, pipeline
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.rerank import box_fits
 from memlab.rerank.model import scope_fingerprints
-from memlab.retrieve import Bench
+from memlab.retrieve import DEFAULT, Bench
 from memlab.store import MemoryStore
 
 _log = logging.getLogger("memlab")
@@ -220,11 +220,11 @@ def _defaults(
     data: Sequence[Dataset], encoder: Encoder | None, header: tuple[str, ...], cross_validate: str | None
 ) -> tuple[list[str], str | None]:
     """Give what is compared where nothing is named, and whether models are trained for it."""
-    plain = ["bm25", "best"] if encoder is None else [*CONTROLS, "best"]
+    plain = ["bm25", DEFAULT] if encoder is None else [*CONTROLS, DEFAULT]
     cited = [part.questions.filter(pl.col("evidence").list.len() > 0)["scope"].n_unique() for part in data]
     if isinstance(encoder, TokenEncoder) and min(cited, default=0) > 1:
-        return [*plain, "best | learned"], "scope"
-    return ([*plain, "best | learned"] if box_fits(encoder, header) else plain), cross_validate
+        return [*plain, f"{DEFAULT} | learned"], "scope"
+    return ([*plain, f"{DEFAULT} | learned"] if box_fits(encoder, header) else plain), cross_validate
 
 
 @dataclass
@@ -317,7 +317,6 @@ def _saved(store: MemoryStore) -> dict[str, str]:
     saved: dict[str, str] = {}
     for run_id, text in store.runs.listing().select("run_id", "provenance").iter_rows():
         about = json.loads(text)
-        # An index ranks by the whole table, which no key of one dataset can tell.
-        if "path='indexed'" not in about.get("pipeline", "") and "code" in about:
+        if "code" in about:
             saved.setdefault(key(about), run_id)
     return saved

@@ -20,7 +20,7 @@ from memlab.cluster import cluster_labels
 from memlab.errors import DataError, MemlabError, ModelError
 from memlab.explorer.scene import Scene, alone, answer, cluster_names, lay_out, snippet
 from memlab.records import Run
-from memlab.retrieve import Bench
+from memlab.retrieve import DEFAULT, Bench
 
 _HERE = Path(__file__).parent
 MOST_IN_MATRIX = 60
@@ -28,7 +28,7 @@ MOST_IN_MATRIX = 60
 
 def explore(
     bench: Bench,
-    run: Run | str | Sequence[Run | str] = "best",
+    run: Run | str | Sequence[Run | str] = DEFAULT,
     *,
     scope: str | None = None,
     k: int = 10,

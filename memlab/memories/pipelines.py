@@ -10,7 +10,7 @@ from memlab.embed import Encoder, load
 from memlab.memories.memory import TURNS
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset
-from memlab.retrieve import Bench
+from memlab.retrieve import DEFAULT, Bench
 from memlab.sessions import sessions_of
 
 
@@ -29,7 +29,7 @@ class PipelineMemory:
     [['1']]
     """
 
-    def __init__(self, stages: str | Pipeline = "best", *, encoder: Encoder | str | None = "minilm") -> None:
+    def __init__(self, stages: str | Pipeline = DEFAULT, *, encoder: Encoder | str | None = "minilm") -> None:
         self.pipeline = pipeline(stages)
         self.encoder = load(encoder) if isinstance(encoder, str) else encoder
         identity = self.encoder.identity.describe() if self.encoder else None

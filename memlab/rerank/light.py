@@ -13,7 +13,7 @@ from memlab.records import Level, Run, Turn, frame
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25
-from memlab.retrieve.index import Documents
+from memlab.retrieve.documents import Documents
 from memlab.retrieve.ranking import reranked, scaled
 
 

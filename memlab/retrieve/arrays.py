@@ -11,8 +11,7 @@ def cosines(queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
     In float64, rounded afterwards: how float32 sums round depends on the shape of the batch and on the processor, and
     equal texts would then not tie.
     """
-    # So many documents at a time that the wide copy stays small. For one query that copy is the work, and should fit
-    # the processor's cache; for many the product is.
+    # So many documents at a time that the wide copy stays small: for one query it is most of the work.
     block = min(16_384, 256 + 16 * len(queries))
     scores = np.empty((len(queries), len(documents)), np.float32)
     wide = queries.astype(np.float64)
@@ -43,10 +42,9 @@ def standardised(scores: np.ndarray, weight: np.ndarray | None = None) -> np.nda
 
 
 def lowered(scores: np.ndarray, by: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
-    """Take so many standard deviations of its row off each score: (q, n).
+    """Subtract so many standard deviations of its row from each score: (q, n).
 
-    :param by: (q, n) how many.
-    :param weight: as in :func:`standardised`.
+    :param by: (q, n) how many; ``weight`` as in :func:`standardised`.
 
     >>> import numpy as np
     >>> from memlab.retrieve.arrays import lowered
@@ -80,38 +78,17 @@ def best_of(scores: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
     return best
 
 
-def places(scores: np.ndarray, lot: np.ndarray | None = None) -> np.ndarray:
-    """Give the place of each column in its row, from 0 for the best: (q, n) → (q, n).
-
-    :param lot: (n,) the order of columns that tie, see :attr:`memlab.retrieve.index.Documents.lot`; by default as they
-        stand.
-    """
-    return np.argsort(ordered(scores, lot), axis=1, kind="stable")
-
-
 def ordered(scores: np.ndarray, lot: np.ndarray | None = None) -> np.ndarray:
-    """Give the columns of each row, the best first; parameters as for :func:`places`."""
+    """Give the columns of each row, the best first: (q, n) → (q, n).
+
+    :param lot: (n,) the order of columns that tie, see :attr:`memlab.retrieve.documents.Documents.lot`; by default as
+        they stand.
+    """
     ties = np.arange(scores.shape[1]) if lot is None else lot
     order: np.ndarray = np.lexsort((np.broadcast_to(ties, scores.shape), -scores), axis=1)
     return order
 
 
-def places_within(scores: np.ndarray, group: np.ndarray, lot: np.ndarray | None = None) -> np.ndarray:
-    """Give the place of each column among the columns of its group, from 0 for the best.
-
-    :param scores: (q, n).
-    :param group: (n,) ascending group numbers: the columns of a group are neighbours.
-    :param lot: as for :func:`places`.
-
-    >>> import numpy as np
-    >>> from memlab.retrieve.arrays import places_within
-    >>> places_within(np.array([[0.1, 0.3, 0.3, 0.9, 0.2]]), np.array([0, 0, 0, 1, 1])).tolist()
-    [[2, 0, 1, 0, 1]]
-    """
-    order = ordered(scores, lot)
-    order = np.take_along_axis(order, np.argsort(group[order], axis=1, kind="stable"), axis=1)
-    # Sorted by group, the columns of a group fill the same places in every row.
-    at = np.empty_like(order)
-    depth = np.arange(len(group)) - np.searchsorted(group, group)
-    np.put_along_axis(at, order, np.broadcast_to(depth, order.shape), axis=1)
-    return at
+def places(scores: np.ndarray, lot: np.ndarray | None = None) -> np.ndarray:
+    """Give the place of each column in its row, from 0 for the best; parameters as for :func:`ordered`."""
+    return np.argsort(ordered(scores, lot), axis=1, kind="stable")

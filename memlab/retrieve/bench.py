@@ -6,7 +6,7 @@ import html
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, wraps
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
@@ -17,8 +17,8 @@ from memlab.embed.base import some_direction
 from memlab.embed.text import query_texts, turn_texts
 from memlab.errors import DataError, StoreError
 from memlab.language.analysis import tokenize
-from memlab.records import Dataset, Level, Qrels, Run, qrels
-from memlab.retrieve.index import Corpus, Documents, Lazy
+from memlab.records import LEVELS, Dataset, Level, Qrels, Run, qrels
+from memlab.retrieve.documents import Documents, documents_of
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
@@ -26,45 +26,42 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Key = TypeVarTuple("Key")
-
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Bench:
-    """Documents and queries, ready for every stage of a pipeline.
+    """Documents and queries, ready for every stage of a pipeline; vectors are encoded when a stage first reads them.
 
     Evidence is held apart for showing results; stages get no way to it.
 
-    :param name: the dataset's name.
-    :param turns: the dataset's turns, in its order, which is that of ``turn_vectors``.
-    :param sessions: the dataset's sessions.
+    :param name: the dataset's name; ``turns`` and ``sessions`` are its own.
     :param queries: ``query_id``, ``scope``, ``text``, ``timestamp`` and nothing else of the questions.
-    :param turn_vectors: (n turns, d) float32 unit rows, encoded when a stage first reads them, or ``None``.
-    :param query_vectors: (n queries, d) float32 unit rows, likewise, or ``None``.
-    :param provenance: dataset fingerprint, encoder identity, table versions: what every run over it carries.
-    :param store: where the indexed search path looks; ``None`` for a bench held in memory alone.
-    :param encoder: what embedded them, and embeds more; with a store it reads the store's cache.
-    :param header: fields of the contextual header of what was embedded.
+    :param vectors: (n turns, d) float32 unit rows, where they are there already.
+    :param encoder: what embeds; with a store it reads the store's cache. ``None`` for BM25 alone.
+    :param store: what remembers vectors; ``None`` for a bench held in memory alone.
+    :param header: fields of the contextual header of what is embedded.
     :param language: of the conversations.
-    :param remembered: the last rankings that pipelines have made, so that ten selections share one retrieval; by the
-        stages, the level, and digests of what the stages read.
+    :param progress: whether encoding shows a bar.
+    :param provenance: dataset fingerprint, encoder identity, table versions: what every run over it carries.
+    :param remembered: the last rankings of pipelines, so that ten selections share one retrieval: by the stages, the
+        level, and digests of what the stages read.
     """
 
     name: str
     turns: pl.DataFrame
     sessions: pl.DataFrame
     queries: pl.DataFrame
-    turn_vectors: Lazy = Lazy()  # noqa: RUF009
-    query_vectors: Lazy = Lazy()  # noqa: RUF009
-    provenance: Mapping[str, Any] = field(default_factory=dict)
-    store: MemoryStore | None = field(default=None, repr=False)
-    encoder: Encoder | None = field(default=None, repr=False)
+    vectors: np.ndarray | None = None
+    encoder: Encoder | None = None
+    store: MemoryStore | None = None
     header: tuple[str, ...] = ()
     language: str = "en"
-    remembered: dict[tuple[Any, ...], Run] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _shown: Mapping[Level, Qrels] = field(default_factory=dict, repr=False)
-    _corpus: Corpus | None = field(default=None, repr=False, compare=False)
+    progress: bool = True
+    provenance: dict[str, Any] = field(default_factory=dict)
+    remembered: dict[tuple[Any, ...], Run] = field(default_factory=dict, init=False)
+    _evidence: Mapping[Level, Qrels] = field(default_factory=dict)
+    _part_of: tuple[Bench, np.ndarray] | None = field(default=None, init=False)
 
     @classmethod
     def of(
@@ -77,7 +74,7 @@ class Bench:
         ingest: bool = True,
         progress: bool = True,
     ) -> Bench:
-        """Make a bench of a dataset, encoded when a stage first reads vectors; a store keeps what it has encoded.
+        """Make a bench of a dataset; a store keeps what it has encoded.
 
         :param dataset: a dataset, or the path of a file that :func:`memlab.datasets.load` reads.
         :param encoder: an encoder or its name; ``None`` for BM25 alone.
@@ -93,73 +90,128 @@ class Bench:
         >>> bench.turn_vectors.shape[0] == small.turns.height
         True
         """
-        if not isinstance(dataset, Dataset):
-            from memlab.datasets import load as load_dataset
+        from memlab import datasets, embed
+        from memlab.store import MemoryStore, cached
 
-            dataset = load_dataset(dataset)
-        if not dataset.turns.height:
-            raise DataError(f"dataset {dataset.name!r} holds no turns; there is nothing to search")
-        if encoder is not None:
-            from memlab.embed import load
-
-            encoder = load(encoder)
-        if isinstance(store, str):
-            from memlab.store import MemoryStore
-
-            store = MemoryStore.open(store)
-        provenance: dict[str, Any] = {"dataset": dataset.name, "fingerprint": dataset.fingerprint()}
-        if dataset.language != "en":
-            provenance["language"] = dataset.language
-        vectors: dict[str, Callable[[], np.ndarray]] = {}
-        if store is not None and ingest and not store.read_only:
-            store.ingest(dataset)
+        data = dataset if isinstance(dataset, Dataset) else datasets.load(dataset)
+        if not data.turns.height:
+            raise DataError(f"dataset {data.name!r} holds no turns; there is nothing to search")
+        provenance: dict[str, Any] = {"dataset": data.name, "fingerprint": data.fingerprint()}
+        if data.language != "en":
+            provenance["language"] = data.language
+        encoder = None if encoder is None else embed.load(encoder)
         if encoder is not None:
             provenance |= {"encoder": encoder.identity.describe(), "header": list(header)}
-            if store is not None:
-                from memlab.store import cached
-
-                encoder = cached(store, encoder)
-            vectors = _vectors(encoder, dataset, store, tuple(header), provenance, progress)
+        store = MemoryStore.open(store) if isinstance(store, str) else store
         if store is not None:
+            if ingest and not store.read_only:
+                store.ingest(data)
+            encoder = encoder and cached(store, encoder)
             provenance["versions"] = store.versions()
-            if len(store.scopes(dataset.name)) > len(dataset.scopes):
-                provenance["scopes"] = dataset.scopes
+            if len(store.scopes(data.name)) > len(data.scopes):
+                provenance["scopes"] = data.scopes
+        asked = data.questions.select("query_id", "scope", "text", "timestamp")
+        evidence: dict[Level, Qrels] = {level: qrels(data.questions, level, data.turns) for level in LEVELS}
         return cls(
-            dataset.name,
-            dataset.turns,
-            dataset.sessions,
-            dataset.questions.select("query_id", "scope", "text", "timestamp"),
-            provenance=provenance,
-            store=store,
-            encoder=encoder,
-            header=tuple(header),
-            language=dataset.language,
-            turn_vectors=vectors.get("turn_vectors"),
-            query_vectors=vectors.get("query_vectors"),
-            _shown={
-                "turn": qrels(dataset.questions, "turn", dataset.turns),
-                "session": qrels(dataset.questions, "session"),
-            },
-        )
-
-    def __post_init__(self) -> None:
-        mine = (self.turns, self.sessions, self.__dict__["turn_vectors"], self.language)
-        if self._corpus is None or not self._corpus.made_of(*mine):
-            object.__setattr__(self, "_corpus", Corpus(self.name, *mine))
+            data.name, data.turns, data.sessions, asked, encoder=encoder, store=store, header=tuple(header),
+            language=data.language, progress=progress, provenance=provenance, _evidence=evidence,
+        )  # fmt: skip
 
     def but(self, **changes: Any) -> Bench:
-        """Give the same bench with other fields, as :func:`dataclasses.replace` does, and encode nothing for it."""
-        lazy = {name: self.__dict__[name] for name in ("turn_vectors", "query_vectors")}
-        return replace(self, **lazy | changes)
+        """Give the same bench with other fields and no remembered rankings; the same turns have the same documents."""
+        other = replace(self, **changes)
+        if not changes.keys() & {"turns", "sessions", "vectors", "language", "header"}:
+            other.__dict__["_levels"] = self._levels
+        return other
+
+    def with_queries(self, queries: pl.DataFrame) -> Bench:
+        """Give the same bench with other questions, embedded the same way.
+
+        :param queries: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where absent.
+        :raises DataError: when a column is missing, or two questions have one id.
+        """
+        for column in ("scope", "text"):
+            if column not in queries.columns:
+                raise DataError(f"queries have no column {column!r}; they need scope and text, not {queries.columns}")
+        absent = {
+            "query_id": pl.format("query-{}", pl.int_range(pl.len())).alias("query_id"),
+            "timestamp": pl.lit(None, self.queries.schema["timestamp"]).alias("timestamp"),
+        }
+        filled = queries.select(name if name in queries.columns else absent[name] for name in self.queries.columns)
+        for repeated in filled["query_id"].filter(filled["query_id"].is_duplicated()).head(1):
+            raise DataError(f"query id {repeated!r} stands for several questions; give each its own")
+        return self.but(queries=filled, _evidence={})
+
+    def with_rows(self, rows: np.ndarray, *, stored: bool = True) -> Bench:
+        """Give the same bench with some of its questions.
+
+        :param rows: of the questions.
+        :param stored: whether it goes on reading the store, and what the store remembers of its encoder.
+        """
+        raw = {} if stored else {"store": None, "encoder": getattr(self.encoder, "encoder", self.encoder)}
+        part = self.but(queries=self.queries[rows], **raw)
+        object.__setattr__(part, "_part_of", (self, rows))
+        return part
+
+    @cached_property
+    def _levels(self) -> dict[Level, Documents]:
+        embed = None if self.encoder is None and self.vectors is None else self._encoded
+        return documents_of(self.turns, self.sessions, name=self.name, embed=embed, language=self.language)
 
     def documents(self, level: Level) -> Documents:
-        """Give the documents of a level; benches with the same turns share them."""
-        assert self._corpus is not None  # set when the bench is made
-        return self._corpus.levels[level]
+        """Give the documents of a level."""
+        return self._levels[level]
+
+    def _encoded(self) -> np.ndarray:
+        """Encode the turns, or read what the store has of them: (n turns, d), in their order."""
+        if self.vectors is not None:
+            return self.vectors
+        encoder = self.embedder()
+        if self.store is None:
+            made = encoder.encode(turn_texts(self.turns, header=self.header), progress=self.progress)
+            return some_direction(made, of=f"encoder {encoder.identity.key}")
+        vectors = self._stored(self.store, getattr(encoder, "encoder", encoder))
+        self.provenance["versions"] = self.store.versions()
+        return vectors
+
+    def _stored(self, store: MemoryStore, encoder: Encoder) -> np.ndarray:
+        """Read the turns' vectors from a store, which may hold more turns under the same name.
+
+        Where it cannot be written, or another process writes it, what its columns lack is encoded, and not written.
+        """
+        scopes = self.turns["scope"].unique(maintain_order=True).to_list()
+        try:
+            if not store.read_only:
+                store.vectors.backfill(encoder, self.name, header=self.header, scopes=scopes, progress=self.progress)
+            vectors = store.vectors.read(encoder, self.name, header=self.header, scopes=scopes)
+            rows = store.turns(self.name, scopes=scopes, columns=["turn_id"]).with_row_index("at")
+            at = self.turns.select("turn_id").join(rows, on="turn_id", how="left", maintain_order="left")["at"]
+            if rows.height == len(vectors) and not at.null_count():
+                return vectors if at.equals(rows["at"]) else vectors[at.to_numpy()]
+        except StoreError as error:
+            if store.read_only:
+                raise
+            _log.warning("%s; the vectors serve this process alone", error)
+        return store.encode(encoder, turn_texts(self.turns, header=self.header), progress=self.progress)
+
+    @property
+    def turn_vectors(self) -> Any:
+        """The embeddings of the turns, in the order of their documents; ``None`` without an encoder."""
+        return self.documents("turn").embeddings
+
+    @cached_property
+    def query_vectors(self) -> Any:
+        """(n queries, d) float32 unit rows; ``None`` without an encoder."""
+        if self.encoder is None:
+            return None
+        if self._part_of is not None:
+            return self._part_of[0].query_vectors[self._part_of[1]]
+        texts = query_texts(self.queries, self.turns, header=self.header)
+        return self.encoder.encode(texts, kind="query", progress=self.progress)
 
     @cached_property
     def query_words(self) -> list[list[str]]:
-        """Give each question's words, split as the documents' are."""
+        """Each question's words, split as the documents' are."""
         return tokenize(self.queries["text"].to_list(), language=self.language)
 
     def embedder(self) -> Encoder:
@@ -177,106 +229,42 @@ class Bench:
         :raises DataError: for a question that the bench does not hold.
         """
         queries = self.queries.with_row_index("row").select("query_id", *columns)
-        unknown = frame.join(queries, on="query_id", how="anti", maintain_order="left")["query_id"]
-        if len(unknown):
-            raise DataError(f"question {unknown[0]!r} is not in this bench; use the bench that the run was made on")
+        for query_id in frame.join(queries, on="query_id", how="anti", maintain_order="left")["query_id"].head(1):
+            raise DataError(f"question {query_id!r} is not in this bench; rank with the questions that the bench holds")
         return frame.join(queries, on="query_id", how="left", maintain_order="left")
 
     def by_scope(self, level: Level) -> Iterator[tuple[np.ndarray, slice]]:
         """Go through the scopes that have queries: rows of the queries, and where the scope's documents are."""
         spans = self.documents(level).spans
-        for scope, rows in self._rows.items():
+        rows = self.queries.with_row_index("row").group_by("scope", maintain_order=True).agg("row")
+        for scope, members in rows.iter_rows():
             if scope not in spans:
                 raise DataError(f"scope {scope!r} has questions but no {level}s; load its conversation too")
-            yield rows, slice(*spans[scope])
-
-    @cached_property
-    def _rows(self) -> dict[str, np.ndarray]:
-        rows: dict[str, list[int]] = {}
-        for row, scope in enumerate(self.queries["scope"].to_list()):
-            rows.setdefault(scope, []).append(row)
-        return {scope: np.array(members) for scope, members in rows.items()}
-
-    def __repr__(self) -> str:
-        encoder = self.provenance.get("encoder", "no encoder")
-        return (
-            f"Bench({self.name!r}: {self.turns.height:,} turns, {self.sessions.height:,} sessions, "
-            f"{self.queries.height:,} queries, {encoder})"
-        )
-
-    def _repr_html_(self) -> str:
-        rows = {
-            "turns": f"{self.turns.height:,}",
-            "sessions": f"{self.sessions.height:,}",
-            "scopes": f"{self.turns['scope'].n_unique():,}",
-            "queries": f"{self.queries.height:,}",
-            "encoder": str(self.provenance.get("encoder", "none: BM25 alone")),
-            "store": "in memory" if self.store is None else str(self.store.uri),
-        }
-        cells = "".join(
-            f"<tr><th>{k}</th><td style='text-align:left'>{html.escape(v)}</td></tr>" for k, v in rows.items()
-        )
-        return (
-            f"<p><b>{html.escape(self.name)}</b></p><table>{cells}</table>"
-            "<p>Next: <code>memlab.pipeline('best').run(bench)</code> ranks, "
-            "<code>memlab.evaluate.evaluate(run, data)</code> measures.</p>"
-        )
-
-    def with_queries(self, queries: pl.DataFrame) -> Bench:
-        """Give the same bench with other questions, embedded the same way.
-
-        :param queries: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where absent.
-        :raises DataError: when a column is missing, or two questions have one id.
-        """
-        missing = [column for column in ("scope", "text") if column not in queries.columns]
-        if missing:
-            raise DataError(
-                f"queries have no column {missing[0]!r}; they need scope and text, and have {queries.columns}"
-            )
-        absent = {
-            "query_id": pl.format("query-{}", pl.int_range(pl.len())).alias("query_id"),
-            "timestamp": pl.lit(None, self.queries.schema["timestamp"]).alias("timestamp"),
-        }
-        columns = ("query_id", "scope", "text", "timestamp")
-        filled = queries.select(name if name in queries.columns else absent[name] for name in columns)
-        ids = filled["query_id"]
-        if ids.n_unique() < len(ids):
-            repeated = ids.filter(ids.is_duplicated())
-            raise DataError(f"query id {repeated[0]!r} stands for several questions; give each its own")
-        texts = query_texts(filled, self.turns, header=self.header)
-        encoder = self.encoder
-        vectors = None if encoder is None else cache(lambda: encoder.encode(texts, kind="query"))
-        return self.but(queries=filled, query_vectors=vectors, _shown={})
-
-    def with_rows(self, rows: np.ndarray, *, stored: bool = True) -> Bench:
-        """Give the same bench with some of its questions and no remembered rankings.
-
-        :param rows: of the questions.
-        :param stored: whether it goes on reading the store, and what the store remembers of its encoder.
-        """
-        embedded = self.__dict__["query_vectors"] is not None
-        part = self.but(
-            queries=self.queries[rows], query_vectors=(lambda: self.query_vectors[rows]) if embedded else None
-        )
-        if stored:
-            return part
-        from memlab.store import CachedEncoder
-
-        raw = self.encoder.encoder if isinstance(self.encoder, CachedEncoder) else self.encoder
-        return part.but(store=None, encoder=raw)
+            yield np.array(members), slice(*spans[scope])
 
     def evidence(self, level: Level) -> Qrels | None:
         """Give the evidence of the questions, for showing results; no stage of memlab reads it."""
-        return self._shown.get(level)
+        return self._evidence.get(level)
 
     def show(self, run: Run) -> Run:
         """Give a run that shows the texts of its documents and marks the evidence when a notebook prints it."""
         documents = self.documents(run.level)
-        texts = documents.texts
-        return replace(
-            run,
-            text_of=lambda ids: [texts[i] for i in documents.at(pl.Series(ids, dtype=pl.String))],
-            evidence=self.evidence(run.level),
+
+        def text_of(ids: list[str]) -> list[str]:
+            return [documents.texts[at] for at in documents.at(pl.Series(ids, dtype=pl.String))]
+
+        return replace(run, text_of=text_of, evidence=self.evidence(run.level))
+
+    def __repr__(self) -> str:
+        sizes = {"turns": self.turns, "sessions": self.sessions, "queries": self.queries}
+        counts = ", ".join(f"{rows.height:,} {name}" for name, rows in sizes.items())
+        place = "in memory" if self.store is None else str(self.store.uri)
+        return f"Bench({self.name!r}: {counts}, {self.provenance.get('encoder', 'no encoder')}, {place})"
+
+    def _repr_html_(self) -> str:
+        return (
+            f"<p>{html.escape(repr(self))}</p><p>Next: <code>memlab.pipeline('best').run(bench)</code> ranks, "
+            "<code>memlab.evaluate.evaluate(run, data)</code> measures.</p>"
         )
 
 
@@ -296,53 +284,3 @@ def once(make: Callable[[Bench, *Key], T]) -> Callable[[Bench, *Key], T]:
         return result
 
     return kept
-
-
-def _vectors(
-    encoder: Encoder,
-    dataset: Dataset,
-    store: MemoryStore | None,
-    header: tuple[str, ...],
-    provenance: dict[str, Any],
-    progress: bool,
-) -> dict[str, Callable[[], np.ndarray]]:
-    """Give what encodes turns and questions, once each, when it is asked to."""
-
-    @cache
-    def turn_vectors() -> np.ndarray:
-        if store is None:
-            made = encoder.encode(turn_texts(dataset.turns, header=header), progress=progress)
-            return some_direction(made, of=f"encoder {encoder.identity.key}")
-        vectors = _stored_vectors(store, getattr(encoder, "encoder", encoder), dataset, header, progress)
-        provenance["versions"] = store.versions()
-        return vectors
-
-    @cache
-    def query_vectors() -> np.ndarray:
-        texts = query_texts(dataset.questions, dataset.turns, header=header)
-        return encoder.encode(texts, kind="query", progress=progress)
-
-    return {"turn_vectors": turn_vectors, "query_vectors": query_vectors}
-
-
-def _stored_vectors(
-    store: MemoryStore, encoder: Encoder, dataset: Dataset, header: tuple[str, ...], progress: bool
-) -> np.ndarray:
-    """Read the dataset's vectors from the store, which may hold more turns under the same name than the dataset.
-
-    Where it cannot be written, or another process writes it, what its columns lack is encoded, and not written.
-    """
-    try:
-        if not store.read_only:
-            store.vectors.backfill(encoder, dataset.name, header=header, scopes=dataset.scopes, progress=progress)
-        vectors = store.vectors.read(encoder, dataset.name, header=header, scopes=dataset.scopes)
-        stored = store.turns(dataset.name, scopes=dataset.scopes, columns=["turn_id"]).with_row_index("at")
-        placed = dataset.turns.select("turn_id").join(stored, on="turn_id", how="left", maintain_order="left")
-        if stored.height == len(vectors) and not placed["at"].null_count():
-            rows = placed["at"].to_numpy()
-            return vectors if np.array_equal(rows, np.arange(len(vectors))) else vectors[rows]
-    except StoreError as error:
-        if store.read_only:
-            raise
-        _log.warning("%s; the vectors serve this process alone", error)
-    return store.encode(encoder, turn_texts(dataset.turns, header=header), progress=progress)

@@ -2,47 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-import numpy as np
-import polars as pl
-
-from memlab.errors import DataError
-from memlab.language.analysis import tokenize
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.ranking import by_path
-
-if TYPE_CHECKING:
-    from memlab.store import MemoryStore
+from memlab.retrieve.ranking import Scored, rank
 
 OF_SESSIONS = 1.5, 0.75
 """k1 and b of documents, Robertson and Zaragoza (2009)."""
 
 
 @stage
-def bm25(
-    bench: Bench,
-    *,
-    level: Level = "turn",
-    k: int = 200,
-    k1: float | None = None,
-    b: float | None = None,
-    path: str = "exact",
-) -> Run:
+def bm25(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     """Rank documents by BM25 (Lucene's variant) over stemmed words without stop words, in the dataset's language.
 
     Document frequencies are those of the scope: a memory knows nothing of other people's. Documents without a word
-    of the query follow at score 0, so that the ranking reaches ``k`` places where there are as many.
-
-    :param k1: term frequency saturation; by default 0.9 for turns, 1.5 for sessions.
-    :param b: length normalisation; by default 0.75 for sessions, and for turns what their lengths in the scope ask for,
-        see :attr:`memlab.retrieve.index.ScopeWords.normalisation`.
-    :param path: ``exact`` by sparse products, ``indexed`` by LanceDB's full-text index: turns only, its own k1 and b,
-        document frequencies of the whole table, and only documents that hold a word of the query.
-    :raises DataError: for k1 or b that BM25 or the path cannot use, or for another path.
+    of the query follow at score 0, so that the ranking reaches ``k`` places where there are as many. Sessions have
+    k1 = 1.5 and b = 0.75; turns k1 = 0.9 and the b that their lengths ask for, see
+    :attr:`memlab.retrieve.index.ScopeWords.normalisation`.
 
     Source: Robertson and Zaragoza, The Probabilistic Relevance Framework (2009); Kamphuis, de Vries, Boytsov and Lin,
     Which BM25 Do You Mean? (ECIR 2020), for Lucene's variant.
@@ -52,26 +28,12 @@ def bm25(
     >>> retrieve.bm25(bench, k=3).frame["rank"].max()
     3
     """
-    if path == "indexed" and (k1, b) != (None, None):
-        raise DataError("path='indexed' has the index's own k1 and b; leave them out, or use path='exact'")
-    return by_path(path, bench, bm25_scores(bench, level=level, k1=k1, b=b), _search, level=level, k=k)
+    return rank(bench, bm25_scores(bench, level=level), level=level, k=k)
 
 
-def bm25_scores(
-    bench: Bench, *, level: Level, k1: float | None = None, b: float | None = None
-) -> Iterator[tuple[np.ndarray, slice, np.ndarray]]:
+def bm25_scores(bench: Bench, *, level: Level) -> Scored:
     """Give the BM25 scores of each scope: rows of the queries, place of the documents, scores (q, n) float32."""
-    if (k1 is not None and k1 < 0) or (b is not None and not 0 <= b <= 1):
-        raise DataError(f"k1={k1}, b={b}; BM25 needs k1 ≥ 0 and 0 ≤ b ≤ 1")
     for rows, span in bench.by_scope(level):
-        queries = [bench.query_words[row] for row in rows]
         words = bench.documents(level).words_in(span)
-        usual = words.normalisation if level == "turn" else OF_SESSIONS
-        yield rows, span, words.scores(queries, usual[0] if k1 is None else k1, usual[1] if b is None else b)
-
-
-def _search(bench: Bench, store: MemoryStore, k: int) -> pl.DataFrame:
-    # The index stems by itself, but its few stop words leave "how" and "did" in.
-    split = tokenize(bench.queries["text"].to_list(), language=bench.language, stem=False)
-    texts = [" ".join(words) for words in split]
-    return store.search.by_text(texts, dataset=bench.name, scopes=bench.queries["scope"].to_list(), k=k)
+        norm = words.normalisation if level == "turn" else OF_SESSIONS
+        yield rows, span, words.scores([bench.query_words[row] for row in rows], *norm)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,9 +43,6 @@ LONG, NEAR = 200, 20
 PAIRS = 4_000_000
 """Pairs of question and turn of a scope that are scored at a time: some hundred bytes each."""
 
-BLOCK = 3_000
-"""Turns whose tokens are encoded at a time."""
-
 PATH = "candidates"
 """What the provenance of such a run says; see :func:`around`."""
 
@@ -56,31 +54,25 @@ def parts(bench: Bench) -> Iterator[Bench] | None:
 
     :returns: ``None`` where nothing is to be divided.
     """
-    if "weight" in bench.sessions.columns:  # these are candidates
+    if bench.provenance.get("path") == PATH:
         return None
-    sizes = dict(bench.turns.group_by("scope").len().iter_rows())
-    asked = bench.queries.select("scope", n=pl.col("scope").replace_strict(sizes, default=0))
-    store, encoder = bench.store, bench.encoder
+    sizes, store, encoder = dict(bench.turns.group_by("scope").len().iter_rows()), bench.store, bench.encoder
+    n = pl.col("scope").replace_strict(sizes, default=0)
+    asked = bench.queries.select(n=n, block=pl.int_range(pl.len()).over("scope") * n // PAIRS)
     indexed = store is not None and encoder is not None and not bench.header and store.search.searchable(encoder)
-    large = (asked["n"] >= LARGE).to_numpy() & indexed
-    block = asked.select((pl.int_range(pl.len()).over("scope") * pl.col("n")) // PAIRS).to_series().to_numpy()
+    large, block = (asked["n"] >= LARGE).to_numpy() & indexed, asked["block"].to_numpy()
     if not large.any() and not block.any():
         return None
     if large.any():
-        _log.warning(
-            "%s: %d of %d questions are of scopes of %s turns and more; each is compared with candidates of its scope",
-            bench.name, large.sum(), len(large), f"{LARGE:,}",
-        )  # fmt: skip
-    return _parts(bench, large, block)
-
-
-def _parts(bench: Bench, large: np.ndarray, block: np.ndarray) -> Iterator[Bench]:
-    for number in np.unique(block[~large]):
-        yield bench.with_rows(np.flatnonzero(~large & (block == number)))
-    for row in np.flatnonzero(large).tolist():
-        assert bench.store is not None  # since it is indexed
-        assert bench.encoder is not None
-        yield around(bench.store, bench.name, bench.queries[row], encoder=bench.encoder, language=bench.language)
+        many = f"{large.sum()} of {len(large)} questions are of scopes of {LARGE:,} turns and more"
+        _log.warning("%s: %s; each is compared with candidates of its scope", bench.name, many)
+    blocks = (bench.with_rows(np.flatnonzero(~large & (block == number))) for number in np.unique(block[~large]))
+    alone = (
+        around(store, bench.name, bench.queries[row], encoder=encoder, language=bench.language)
+        for row in np.flatnonzero(large).tolist()
+        if store is not None and encoder is not None
+    )
+    return chain(blocks, alone)
 
 
 def applies(store: MemoryStore, dataset: str, scope: str, encoder: Encoder) -> bool:
@@ -98,10 +90,10 @@ def around(store: MemoryStore, dataset: str, asked: pl.DataFrame, *, encoder: En
 
     encoder = cached(store, encoder)
     scope, text, column = asked["scope"][0], asked["text"][0], store.vectors.column(encoder)
-    query = encoder.encode([text], kind="query")
-    found = [store.search.by_vector(query, column=column, dataset=dataset, scopes=[scope], k=HITS)]
+    where: dict[str, Any] = {"dataset": dataset, "scopes": [scope], "k": HITS}
+    found = [store.search.by_vector(encoder.encode([text], kind="query"), column=column, **where)]
     if words := tokenize([text], language=language, stem=False)[0]:
-        found.append(store.search.by_text([" ".join(words)], dataset=dataset, scopes=[scope], k=HITS))
+        found.append(store.search.by_text([" ".join(words)], **where))
     hits = ranked(found)
     near = store.search.sessions(dataset, scope, hits["session_id"], column=column, most=TURNS)
     kept = around_hits(near.turns, hits)
@@ -114,11 +106,11 @@ def around(store: MemoryStore, dataset: str, asked: pl.DataFrame, *, encoder: En
         pl.concat([near.turns[kept], sample.turns[rest]]),
         pl.concat([near.sessions.with_columns(weight=1.0), others.with_columns(weight=weight)]),
         frame(Question).select("query_id", "scope", "text", "timestamp"),
-        turn_vectors=np.concatenate([near.vectors[kept], sample.vectors[rest]]),
-        provenance={"dataset": dataset, "path": PATH, "encoder": encoder.identity.describe(), "header": []},
-        store=store,
+        vectors=np.concatenate([near.vectors[kept], sample.vectors[rest]]),
         encoder=encoder,
+        store=store,
         language=language,
+        provenance={"dataset": dataset, "path": PATH, "encoder": encoder.identity.describe(), "header": []},
     ).with_queries(asked)
 
 
@@ -159,14 +151,14 @@ def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool =
 
     large = [scope for scope in store.scopes(dataset) if applies(store, dataset, scope, encoder)]
     total, column = sum(store.search.size(dataset, scope) for scope in large), store.vectors.column(encoder)
-    own: dict[str, Any] = {"queries": frame(Question), "store": store, "encoder": cached(store, encoder)}
     with tqdm(total=total, desc="tokens", unit=" turns", disable=not progress or not total) as bar:
         for scope in large:
             listed = store.sessions(dataset, scopes=[scope], columns=["session_id", "n_turns"])
-            for _, part in listed.group_by(listed["n_turns"].cum_sum() // BLOCK, maintain_order=True):
+            for _, part in listed.group_by(listed["n_turns"].cum_sum() // (2 * TURNS), maintain_order=True):
                 turns, sessions, vectors = store.search.sessions(dataset, scope, part["session_id"], column=column)
-                bench = Bench(dataset, turns, sessions, turn_vectors=vectors, **own)
-                passage_vectors(bench, ())
+                reader = cached(store, encoder)
+                bench = Bench(dataset, turns, sessions, frame(Question), vectors=vectors, encoder=reader, store=store)
+                passage_vectors(bench)
                 if isinstance(encoder, TokenEncoder) and turns.height:
                     scope_tokens(bench, slice(0, turns.height))
                 bar.update(turns.height)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from memlab import llm
 from memlab.errors import DataError, at_least
@@ -16,13 +16,13 @@ from memlab.retrieve.arrays import units
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.fusion import combsum
 from memlab.retrieve.ranking import of_turns
-from memlab.retrieve.subqueries import ask, by_vectors, joined, one_of_each, written
+from memlab.retrieve.subqueries import ask, by_vectors, joined, written
 
 KINDS = ("lex", "vec", "hyde")
 SEARCHES = {"lex": "bm25", "vec": "dense"}
 
-# Of combsum: dense and BM25, of turn and session.
-N_SIGNALS = 4
+# Of weakness: the first turns that are looked at, and the signals of combsum: dense and BM25, of turn and session.
+FIRST, SIGNALS = 3, 4
 
 INSTRUCTION = (
     "You help to search what somebody said in earlier chats. For the question, write JSON with three fields: "
@@ -33,10 +33,8 @@ INSTRUCTION = (
 )
 
 
-class Expansion(BaseModel):
+class Expansion(BaseModel, extra="forbid"):
     """What a language model writes for a question."""
-
-    model_config = ConfigDict(extra="forbid")
 
     lex: str = Field(description="keywords")
     vec: str = Field(description="the question in other words")
@@ -51,7 +49,6 @@ def expand(
     service: str = llm.RECORDED,
     kinds: Sequence[str] = KINDS,
     weight: float = 0.5,
-    guard: bool = True,
     k: int = 200,
 ) -> Run:
     """Search also for what a language model writes for each question, and fuse by guarded reciprocal rank fusion.
@@ -62,8 +59,7 @@ def expand(
 
     :param service: what writes them, see :func:`memlab.llm.ask`.
     :param kinds: which of ``lex``, ``vec`` and ``hyde``.
-    :param weight: of an expansion's list; the run's own list weighs 1.
-    :param guard: protect the first three places of the run, see :func:`memlab.retrieve.rrf`.
+    :param weight: of an expansion's list; the run's own list weighs 1, and its first three places are guarded.
     :raises DataError: for an unknown kind, a negative weight, or ``vec`` or ``hyde`` without an encoder.
     :raises ModelError: when no such service is set.
 
@@ -79,27 +75,24 @@ def expand(
     memlab.errors.DataError: kinds=('lex', 'syn'); choose from lex, vec, hyde, each once
     """
     of_turns(run, "expand")
-    one_of_each(kinds, KINDS)
+    at_least(0, weight=weight)
+    if not kinds or not set(kinds) <= set(KINDS) or len(set(kinds)) < len(kinds):
+        raise DataError(f"kinds={tuple(kinds)}; choose from {', '.join(KINDS)}, each once")
     if {"vec", "hyde"} & set(kinds) and bench.encoder is None:
         raise DataError("expansions of kind vec and hyde are embedded: make the bench with an encoder, or use 'lex'")
-    asked = bench.queries.join(run.frame.select("query_id").unique(), on="query_id", how="semi")
-    expansions = _written(asked, service)
+    asked = bench.queries.join(run.frame, on="query_id", how="semi")
+    questions = asked.select(question="text")
+    values = written(questions, service, task="expand", shape=Expansion, system=INSTRUCTION, what="expansions")
+    both = zip(asked["query_id"], values, strict=True)
+    rows = [{"query_id": query, **value.model_dump()} for query, value in both if value is not None]
+    expansions = pl.DataFrame(rows, schema=dict.fromkeys(("query_id", *KINDS), pl.String()))
     lists = [
         _hypothetical(bench, expansions, k)
         if kind == "hyde"
         else ask(bench, expansions.select("query_id", text=kind), retriever=SEARCHES[kind], k=k).drop("part")
         for kind in kinds
     ]
-    return joined(run, bench, pl.concat(lists), weight=weight, guard=guard, k=k)
-
-
-def _written(asked: pl.DataFrame, service: str) -> pl.DataFrame:
-    """Ask the model: ``query_id``, ``lex``, ``vec``, ``hyde`` of the questions that it answers."""
-    questions = asked.select(question="text")
-    values = written(questions, service, task="expand", shape=Expansion, system=INSTRUCTION, what="expansions")
-    both = zip(asked["query_id"], values, strict=True)
-    rows = [{"query_id": query, **value.model_dump()} for query, value in both if value is not None]
-    return pl.DataFrame(rows, schema=dict.fromkeys(("query_id", *KINDS), pl.String()))
+    return joined(run, bench, pl.concat(lists), weight=weight, k=k)
 
 
 def _hypothetical(bench: Bench, expansions: pl.DataFrame, k: int) -> pl.DataFrame:
@@ -111,8 +104,8 @@ def _hypothetical(bench: Bench, expansions: pl.DataFrame, k: int) -> pl.DataFram
     return hits.join(expansions, on="query_id", how="semi", maintain_order="left")
 
 
-def weakness(run: Run, bench: Bench, *, depth: int = 3) -> pl.DataFrame:
-    """Say how little the first results of each question stand out from the rest of the scope.
+def weakness(run: Run, bench: Bench) -> pl.DataFrame:
+    """Say how little the first three results of each question stand out from the rest of the scope.
 
     A question that the memory can answer has a few turns that score far above all others. The value is minus the mean
     :func:`memlab.retrieve.combsum` score of the run's first turns, over its four signals: −3 says that they lie three
@@ -120,9 +113,8 @@ def weakness(run: Run, bench: Bench, *, depth: int = 3) -> pl.DataFrame:
     any stage and in any scope, whatever the run's own scores are; a threshold on the cosine would not.
 
     :param run: a ranking of turns.
-    :param depth: how many first turns are looked at.
     :returns: ``query_id`` and ``value``, larger for a weaker result, in the run's order of questions.
-    :raises DataError: when depth is not positive, the run ranks sessions, or the bench has no embeddings.
+    :raises DataError: when the run ranks sessions, or the bench has no embeddings.
 
     Source: weighted information gain, Zhou and Croft, Query Performance Prediction in Web Search Environments (SIGIR
     2007), with standardised scores.
@@ -133,43 +125,28 @@ def weakness(run: Run, bench: Bench, *, depth: int = 3) -> pl.DataFrame:
     >>> weakness(retrieve.bm25(bench), bench).height == bench.queries.height
     True
     """
-    at_least(1, depth=depth)
     of_turns(run, "weakness")
     scored = combsum(bench).frame.select("query_id", "doc_id", signal="score")
     lowest = scored.group_by("query_id").agg(lowest=pl.col("signal").min())
-    return (
-        run.top(depth)
-        .frame.join(scored, on=["query_id", "doc_id"], how="left", maintain_order="left")
-        .join(lowest, on="query_id", how="left", maintain_order="left")
-        .group_by("query_id", maintain_order=True)
-        .agg(value=-pl.coalesce("signal", "lowest").mean() / N_SIGNALS)
-    )
+    first = run.top(FIRST).frame.join(scored, on=["query_id", "doc_id"], how="left", maintain_order="left")
+    both = first.join(lowest, on="query_id", how="left", maintain_order="left")
+    value = -pl.coalesce("signal", "lowest").mean() / SIGNALS
+    return both.group_by("query_id", maintain_order=True).agg(value=value)
 
 
 @stage
 def hyde(
-    run: Run,
-    bench: Bench,
-    *,
-    service: str = llm.RECORDED,
-    threshold: float = -3.0,
-    weight: float = 0.5,
-    guard: bool = True,
-    k: int = 200,
+    run: Run, bench: Bench, *, service: str = llm.RECORDED, threshold: float = -3.0, weight: float = 0.5, k: int = 200
 ) -> Run:
     """Let a language model write a turn that would answer the question, and search for its like, if results are weak.
 
-    Where they are strong, a made-up answer can only lead away from them, and asking the model costs time. There is no
-    offline form: questions turned into statements by rules found less than the questions themselves.
+    Where they are strong, a made-up answer can only lead away from them, and asking the model costs time.
 
     :param service: what writes it, see :func:`memlab.llm.ask`.
     :param threshold: the model is asked for questions whose :func:`weakness` is larger.
-    :param weight: of the list of the hypothetical turn; the run's own list weighs 1.
-    :param guard: protect the first three places of the run, see :func:`memlab.retrieve.rrf`.
+    :param weight: as in :func:`expand`, which this is for ``kinds=("hyde",)``.
     :raises DataError: without an encoder, or for a negative weight.
     :raises ModelError: when the model is needed, and no such service is set.
-
-    Source: Gao et al., Precise Zero-Shot Dense Retrieval without Relevance Labels (ACL 2023).
 
     >>> from memlab import retrieve, sample
     >>> from memlab.retrieve import hyde
@@ -182,9 +159,8 @@ def hyde(
     asked = run.frame.join(weak, on="query_id", how="semi", maintain_order="left")
     if not asked.height:
         return run
-    part = replace(run, frame=asked)
-    better = expand(part, bench, service=service, kinds=("hyde",), weight=weight, guard=guard, k=k).frame
-    strong = run.frame.join(weak, on="query_id", how="anti", maintain_order="left").filter(pl.col("rank") <= k)
-    place = run.frame.select("query_id").unique(maintain_order=True).with_row_index("place")
-    both = pl.concat([strong, better]).join(place, on="query_id", how="left").sort("place", "rank").drop("place")
+    better = expand(replace(run, frame=asked), bench, service=service, kinds=("hyde",), weight=weight, k=k)
+    strong = run.top(k).frame.join(weak, on="query_id", how="anti", maintain_order="left")
+    order = run.frame.select("query_id").unique(maintain_order=True)
+    both = order.join(pl.concat([strong, better.frame]), on="query_id", how="left", maintain_order="left_right")
     return bench.show(replace(run, frame=both))

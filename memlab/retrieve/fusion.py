@@ -1,49 +1,37 @@
-"""Fusion: several rankings (``rrf``, ``hybrid``) or several scores (``combsum``, ``best``) into one."""
+"""Fusion of several rankings (``rrf``, ``hybrid``), or of several scores of turns and sessions (``combsum``)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import polars as pl
 
-from memlab.embed.tokens import TokenEncoder
 from memlab.errors import DataError
-from memlab.records import Level, Run
+from memlab.records import Level, Run, run_from_scores
 from memlab.registry import stage
 from memlab.retrieve.arrays import best_of, lowered, standardised
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25, bm25_scores
 from memlab.retrieve.dense import dense, dense_scores
 from memlab.retrieve.late import late_scores
-from memlab.retrieve.ranking import added, rank
-from memlab.retrieve.speakers import ASSISTANT, lowered_by
+from memlab.retrieve.ranking import Scored, rank
+from memlab.retrieve.speakers import lowered_by
 
 RRF_K = 60
-GUARD = {1: 0.05, 2: 0.02, 3: 0.02}
-SCORERS: Mapping[str, Callable[..., Any]] = {"dense": dense_scores, "bm25": bm25_scores, "late": late_scores}
+SCORERS: Mapping[str, Callable[..., Scored]] = {"dense": dense_scores, "bm25": bm25_scores, "late": late_scores}
 
 
-def rrf(
-    runs: Sequence[Run],
-    *,
-    weights: Sequence[float] | None = None,
-    k: int = 200,
-    rrf_k: int = RRF_K,
-    guard: bool = False,
-) -> Run:
-    """Fuse rankings: a document scores Σ weight / (rrf_k + rank) over the runs that hold it, ranks from 1.
+def rrf(runs: Sequence[Run], *, weights: Sequence[float] | None = None, k: int = 200) -> Run:
+    """Fuse rankings: a document scores Σ weight / (60 + rank) over the runs that hold it, ranks from 1.
 
     A document that a run lists at a score of 0 or less, as BM25 does to fill its places, gains nothing from that run.
 
     :param weights: one a run, not negative; all 1 by default. Usual for expansions: 2 for the run of the original
         query, 1 for that of an expansion.
-    :param guard: add .05 to the first and .02 to the second and third document of the first run, so that the other
-        runs cannot dilute an exact match.
     :raises DataError: when runs are of different levels, or weights do not fit.
 
-    Source: Cormack, Clarke and Büttcher, Reciprocal Rank Fusion (SIGIR 2009); the guard is that of the search tool qmd.
+    Source: Cormack, Clarke and Büttcher, Reciprocal Rank Fusion (SIGIR 2009).
 
     >>> import numpy as np
     >>> from memlab.records import run_from_scores
@@ -53,65 +41,43 @@ def rrf(
     >>> expansion = run_from_scores(q, np.array(["c", "d", "b"]), scores, level="turn", k=9)
     >>> rrf([original, expansion]).frame["doc_id"].to_list()
     ['c', 'b', 'a', 'd']
-    >>> rrf([original, expansion], weights=(2, 1), guard=True).frame["doc_id"].to_list()
-    ['a', 'c', 'b', 'd']
     """
     weights = [1.0] * len(runs) if weights is None else list(weights)
-    if len(weights) != len(runs) or not runs:
-        raise DataError(f"{len(runs)} runs and {len(weights)} weights; give one weight a run")
+    if len(weights) != len(runs) or not runs or min(weights) < 0:
+        raise DataError(f"{len(runs)} runs have weights {weights}; give one weight a run, none negative")
     if len({run.level for run in runs}) > 1:
         raise DataError("runs of turns and runs of sessions cannot be fused; rank at one level")
-    if min(weights) < 0:
-        raise DataError(f"weights={weights}; none may be negative")
-    lists = [run.frame.with_columns(weight=pl.lit(float(w))) for run, w in zip(runs, weights, strict=True)]
-    return rrf_lists(pl.concat(lists), runs[0], k=k, rrf_k=rrf_k, guard=guard)
+    lists = (run.frame.with_columns(gain=gain(weight)) for run, weight in zip(runs, weights, strict=True))
+    return added(lists, level=runs[0].level, k=k)
 
 
-def rrf_lists(lists: pl.DataFrame, original: Run, *, k: int = 200, rrf_k: int = RRF_K, guard: bool = True) -> Run:
-    """Fuse any number of lists a query, as :func:`rrf` does.
+def gain(weight: float | pl.Expr) -> pl.Expr:
+    """Say what each row of a ranking gains from it: weight / (60 + rank), and 0 where its score is not above 0."""
+    return pl.when(pl.col("score") > 0).then(weight / (float(RRF_K) + pl.col("rank"))).otherwise(0.0)
 
-    :param lists: ``query_id``, ``doc_id``, ``rank``, ``score``, ``weight``: a row for every place of every list, the
-        original's among them; a query may have more lists than another.
-    :param original: the run whose first places ``guard`` protects, and whose level is meant.
+
+def added(parts: Iterable[pl.DataFrame], *, level: Level, k: int) -> Run:
+    """Rank by sums over lists.
+
+    :param parts: ``query_id``, ``doc_id``, ``gain`` each.
     """
-    if rrf_k < 0:
-        raise DataError(f"rrf_k={rrf_k}; it may not be negative")
-    gain = pl.when(pl.col("score") > 0).then(pl.col("weight") / (float(rrf_k) + pl.col("rank"))).otherwise(0.0)
-    parts = [lists.select("query_id", "doc_id", gain=gain)]
-    if guard:
-        first = original.frame.filter((pl.col("rank") <= max(GUARD)) & (pl.col("score") > 0))
-        bonus = pl.col("rank").replace_strict(GUARD, return_dtype=pl.Float64)
-        parts.append(first.select("query_id", "doc_id", gain=bonus))
-    return added(parts, level=original.level, k=k)
+    lists = pl.concat(part.select("query_id", "doc_id", "gain") for part in parts)
+    total = lists.group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("gain").sum())
+    return run_from_scores(total["query_id"], total["doc_id"], total["gain"].to_numpy(), level=level, k=k)
 
 
 @stage
-def hybrid(
-    bench: Bench,
-    *,
-    level: Level = "turn",
-    k: int = 200,
-    weights: Sequence[float] = (1.0, 1.0),
-    rrf_k: int = RRF_K,
-    path: str = "exact",
-) -> Run:
-    """Fuse the dense and the BM25 ranking, each ``k`` deep.
+def hybrid(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
+    """Fuse the dense and the BM25 ranking, each ``k`` deep, by :func:`rrf`.
 
-    :param weights: of the dense and of the BM25 ranking.
-    :param rrf_k: the constant of reciprocal rank fusion.
-    :param path: ``exact`` or ``indexed``, for both rankings.
-
-    Source: Cormack, Clarke and Büttcher, Reciprocal Rank Fusion (SIGIR 2009).
+    :raises DataError: without embeddings.
 
     >>> from memlab import retrieve, sample
     >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
-    >>> retrieve.hybrid(bench, k=5, weights=(2, 1)).frame["rank"].max()
+    >>> retrieve.hybrid(bench, k=5).frame["rank"].max()
     5
     """
-    if len(weights) != 2:
-        raise DataError(f"weights={tuple(weights)}; hybrid takes two, for dense and for BM25")
-    runs = [dense(bench, level=level, k=k, path=path), bm25(bench, level=level, k=k, path=path)]
-    return bench.show(rrf(runs, weights=weights, k=k, rrf_k=rrf_k))
+    return bench.show(rrf([dense(bench, level=level, k=k), bm25(bench, level=level, k=k)], k=k))
 
 
 @stage
@@ -149,62 +115,31 @@ def combsum(
     if not 0 <= assistant < float("inf"):
         raise DataError(f"assistant is {assistant}; expected a number of standard deviations from 0 on")
     for name, weights in (("turn", turn), ("session", session)):
-        if len(weights) != len(SCORERS) or min(weights) < 0:
-            raise DataError(
-                f"{name}={tuple(weights)}; combsum takes three weights, none negative: {', '.join(SCORERS)}"
-            )
-    if not any((*turn, *session)):
-        raise DataError("every weight of combsum is 0; give at least one")
-    return rank(bench, _combined(bench, level, turn, session, assistant), level=level, k=k)
+        if len(weights) != len(SCORERS) or min(weights) < 0 or not any((*turn, *session)):
+            want = f"combsum takes three weights, none negative and not all 0: {', '.join(SCORERS)}"
+            raise DataError(f"{name}={tuple(weights)}; {want}")
+    return rank(bench, _summed(bench, level, turn, session, assistant), level=level, k=k)
 
 
-@stage
-def best(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
-    """Rank by what finds most without training: :func:`combsum` with late interaction in it, which counts twice.
-
-    The default everywhere: ``combsum(turn=(1, 1, 2), session=(1, 1, 2), assistant=1)``, the best untrained pipeline on
-    LoCoMo and on LongMemEval. An encoder that gives no token embeddings leaves late interaction out; a bench without an
-    encoder ranks by BM25 alone.
-
-    What it costs: token embeddings of every turn, encoded once, which takes about as long as encoding the turns and
-    1.5 kB a turn of LoCoMo in the store.
-
-    >>> from memlab import retrieve, sample
-    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
-    >>> retrieve.best(bench).frame.equals(retrieve.combsum(bench, assistant=1).frame)
-    True
-    """
-    if bench.turn_vectors is None:
-        return bm25(bench, level=level, k=k)
-    weights = (1.0, 1.0, 2.0 if isinstance(bench.encoder, TokenEncoder) else 0.0)
-    return combsum(bench, level=level, k=k, turn=weights, session=weights, assistant=ASSISTANT)
-
-
-def _combined(
-    bench: Bench, level: Level, turn: Sequence[float], session: Sequence[float], assistant: float
-) -> Iterator[tuple[np.ndarray, slice, np.ndarray]]:
-    used = {name: weights for name, *weights in zip(SCORERS, turn, session, strict=True) if any(weights)}
-    of_turns = [SCORERS[name](bench, level="turn") for name in used]
+def _summed(bench: Bench, level: Level, turn: Sequence[float], session: Sequence[float], assistant: float) -> Scored:
+    used = [(name, own, other) for name, own, other in zip(SCORERS, turn, session, strict=True) if own or other]
+    of_turns = [SCORERS[name](bench, level="turn") for name, _, _ in used]
     of_sessions = bm25_scores(bench, level="session") if session[1] else None
-    number = bench.documents("turn").session
+    documents, whole = bench.documents("turn"), bench.documents("session")
     for (rows, turns), (_, sessions), *scored in zip(
         bench.by_scope("turn"), bench.by_scope("session"), *of_turns, strict=True
     ):
-        group, n_sessions = number[turns] - sessions.start, sessions.stop - sessions.start
-        span = turns if level == "turn" else sessions
-        of_turn_weight = bench.documents("turn").weight_in(turns)
-        of_session_weight = bench.documents("session").weight_in(sessions)
-        weight = of_turn_weight if level == "turn" else of_session_weight
+        group, n_sessions = documents.session[turns] - sessions.start, sessions.stop - sessions.start
+        weight, weight_of_sessions = documents.weight_in(turns), whole.weight_in(sessions)
         less = lowered_by(bench, rows, turns, assistant)
-        total = np.zeros((len(rows), span.stop - span.start))
-        for (name, (of_turn, of_session)), (_, _, scores) in zip(used.items(), scored, strict=True):
+        total = np.zeros((len(rows), len(group) if level == "turn" else n_sessions))
+        for (name, own, other), (_, _, scores) in zip(used, scored, strict=True):
             if less is not None:
-                scores = lowered(scores, less, of_turn_weight)
-            best = best_of(scores, group, n_sessions)
-            total += of_turn * standardised(scores if level == "turn" else best, weight)
-            if of_session:
-                whole = standardised(
-                    next(of_sessions)[2] if name == "bm25" and of_sessions else best, of_session_weight
-                )
-                total += of_session * (whole[:, group] if level == "turn" else whole)
-        yield rows, span, total
+                scores = lowered(scores, less, weight)
+            best = standardised(best_of(scores, group, n_sessions), weight_of_sessions)
+            total += own * (standardised(scores, weight) if level == "turn" else best)
+            if other:
+                if name == "bm25" and of_sessions:
+                    best = standardised(next(of_sessions)[2], weight_of_sessions)
+                total += other * (best[:, group] if level == "turn" else best)
+        yield rows, turns if level == "turn" else sessions, total

@@ -2,48 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import numpy as np
 import polars as pl
 
 from memlab.embed.tokens import TokenEncoder, TokenVectors, compressed, token_cosines
-from memlab.errors import DataError, at_least
+from memlab.errors import DataError
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.arrays import best_of
 from memlab.retrieve.bench import Bench, once
 from memlab.retrieve.index import rarity
 from memlab.retrieve.passages import best_passages, passages
-from memlab.retrieve.ranking import rank
+from memlab.retrieve.ranking import Scored, rank
 
-T = TypeVar("T")
+CONTEXT = 2
+"""Turns of the session, or passages of long ones, that the model reads before each."""
 
-BLOCK = 200_000
-"""Pairs of question and passage that are compared at a time, so that the matrices stay small."""
-
-TOKENS = 256
-"""Tokens of questions that are compared at a time with all tokens of a scope."""
-
-TEXTS = 4_000
-"""Texts that are compared at a time with all these."""
-
-REMEMBERED = 4
+BLOCK, TOKENS, TEXTS = 200_000, 256, 4_000
+"""Pairs of question and passage, tokens of questions, and texts of a scope that are compared at a time."""
 
 
 @stage
-def late(bench: Bench, *, level: Level = "turn", k: int = 200, context: int = 2) -> Run:
+def late(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     """Rank by late interaction: the mean, over the question's tokens, of each one's best cosine with a turn's token.
 
     One vector for a whole turn blurs what it says; a vector for each token keeps "three turtles" apart from "three
-    books". Tokens of a turn are embedded after the turns before it, so that "they" and "it" mean something, and
+    books". Tokens of a turn are embedded after the two turns before it, so that "they" and "it" mean something, and
     tokens of the question weigh as much as they are rare in the scope. A long turn ranks by its best passage, see
     :mod:`memlab.retrieve.passages`, and a session by its best turn.
 
-    :param context: how many turns of the session, or passages of long ones, the model reads before each.
-    :raises DataError: without an encoder that gives token embeddings, or for a negative ``context``.
+    :raises DataError: without an encoder that gives token embeddings.
 
     Source: MaxSim: Khattab and Zaharia, ColBERT (SIGIR 2020), section 3.2; tokens read in context: Günther et al.,
     Late Chunking (2024); weights by rarity: Zhang et al., BERTScore (ICLR 2020), section 3.
@@ -53,15 +44,14 @@ def late(bench: Bench, *, level: Level = "turn", k: int = 200, context: int = 2)
     >>> retrieve.late(bench, k=3).frame["rank"].max()
     3
     """
-    return rank(bench, late_scores(bench, level=level, context=context), level=level, k=k)
+    return rank(bench, late_scores(bench, level=level), level=level, k=k)
 
 
-def late_scores(bench: Bench, *, level: Level, context: int = 2) -> Iterator[tuple[np.ndarray, slice, np.ndarray]]:
+def late_scores(bench: Bench, *, level: Level) -> Scored:
     """Give the scores of each scope: rows of the queries, place of the documents, scores (q, n) float32."""
-    queries = query_tokens(bench)
-    session = bench.documents("turn").session
+    queries, session = query_tokens(bench), bench.documents("turn").session
     for (rows, span), (_, turns) in zip(bench.by_scope(level), bench.by_scope("turn"), strict=True):
-        scope = scope_tokens(bench, turns, context=context)
+        scope = scope_tokens(bench, turns)
         size = max(1, BLOCK // len(scope.inverse))
         parts = (queries.take(rows[start : start + size]) for start in range(0, len(rows), size))
         scores = np.concatenate([totals(scope.best(part), scope.weights(part), part) for part in parts])
@@ -84,7 +74,7 @@ class ScopeTokens:
     inverse: np.ndarray
     start: np.ndarray
     rarity: np.ndarray
-    _matched: dict[Hashable, np.ndarray] = field(default_factory=dict, init=False, repr=False)
+    _last: dict[Hashable, np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
     def best(self, asked: TokenVectors) -> np.ndarray:
         """Give the best cosine of each token of some questions with a token of each turn: (t, n) float32.
@@ -92,39 +82,48 @@ class ScopeTokens:
         Of a long turn, with a token of the one passage that matches the question best. What one question found is
         remembered, for the stage after.
         """
-        if len(asked) > 1:
-            return self._best(asked)
-        return _recent(self._matched, (asked.ids.tobytes(), asked.vectors.tobytes()), lambda: self._best(asked))
+        if len(asked) != 1:
+            return self._of_turns(self._matched(asked), asked)
+        key = asked.ids.tobytes(), asked.vectors.tobytes()
+        if key not in self._last:
+            self._last.clear()
+            self._last[key] = self._of_turns(self._matched(asked), asked)
+        return self._last[key]
 
-    def _best(self, asked: TokenVectors) -> np.ndarray:
+    def _matched(self, asked: TokenVectors) -> np.ndarray:
+        """Give the best cosine of each token of the questions with a token of each text: (t, n texts)."""
         best = np.zeros((len(asked.ids), len(self.texts)), np.float32)
         for first in range(0, len(self.texts), TEXTS):
-            texts = slice(first, min(first + TEXTS, len(self.texts)))
-            starts, end = self.texts.start[texts], self.texts.start[texts.stop]
-            filled = np.flatnonzero(np.diff(starts, append=end))
-            if not len(filled):
-                continue
-            codes = self.texts.vectors[starts[0] : end]
-            for start in range(0, len(asked.ids), TOKENS):
-                part = slice(start, start + TOKENS)
+            start = self.texts.start[first : first + TEXTS + 1]
+            filled = np.flatnonzero(np.diff(start))
+            codes = self.texts.vectors[start[0] : start[-1]]
+            for row in range(0, len(asked.ids) if len(filled) else 0, TOKENS):
+                part = slice(row, row + TOKENS)
                 cosines = token_cosines(asked.vectors[part], codes)
-                best[part, first + filled] = np.maximum.reduceat(cosines, starts[filled] - starts[0], axis=1)
+                best[part, first + filled] = np.maximum.reduceat(cosines, start[filled] - start[0], axis=1)
+        return best
+
+    def _of_turns(self, best: np.ndarray, asked: TokenVectors) -> np.ndarray:
+        """Choose for each turn and question the passage of the highest score: (t, n texts) → (t, n)."""
         best = best[:, self.inverse]
         if best.shape[1] == len(self.start):
             return best
-        scores = totals(best, self.weights(asked), asked)
-        turn = np.repeat(np.arange(len(self.start)), np.diff(self.start, append=best.shape[1]))
-        top = np.where(scores == best_passages(scores, self.start)[:, turn], np.arange(best.shape[1]), best.shape[1])
-        passage = np.minimum.reduceat(top, self.start, axis=1)
-        question = np.repeat(np.arange(len(asked)), np.diff(asked.start))
-        chosen: np.ndarray = np.take_along_axis(best, passage[question], axis=1)
+        scores, place = totals(best, self.weights(asked), asked), np.arange(best.shape[1])
+        turn = np.repeat(np.arange(len(self.start)), np.diff(self.start, append=len(place)))
+        first = np.where(scores == best_passages(scores, self.start)[:, turn], place, len(place))
+        passage = np.minimum.reduceat(first, self.start, axis=1)
+        chosen: np.ndarray = np.take_along_axis(best, passage[_question(asked)], axis=1)
         return chosen
 
     def weights(self, asked: TokenVectors) -> np.ndarray:
         """Weigh the tokens of questions by their rarity in the scope: (t,), 1 in all for each question."""
-        weights = self.rarity[np.minimum(asked.ids, len(self.rarity) - 1)]
-        question = np.repeat(np.arange(len(asked)), np.diff(asked.start))
+        weights, question = self.rarity[np.minimum(asked.ids, len(self.rarity) - 1)], _question(asked)
         return (weights / np.bincount(question, weights, minlength=len(asked))[question]).astype(np.float32)
+
+
+def _question(asked: TokenVectors) -> np.ndarray:
+    """Say which question each token is of: (t,)."""
+    return np.repeat(np.arange(len(asked)), np.diff(asked.start))
 
 
 def totals(best: np.ndarray, weights: np.ndarray, asked: TokenVectors) -> np.ndarray:
@@ -136,83 +135,66 @@ def totals(best: np.ndarray, weights: np.ndarray, asked: TokenVectors) -> np.nda
     return scores
 
 
-def scope_tokens(bench: Bench, turns: slice, *, context: int = 2) -> ScopeTokens:
-    """Give the token embeddings of a scope's turns, each read after ``context`` turns before it."""
-    at_least(0, context=context)
-    documents, of = _document_tokens(bench, context)
+def scope_tokens(bench: Bench, turns: slice) -> ScopeTokens:
+    """Give the token embeddings of a scope's turns, each read after those before it.
 
-    def scope() -> ScopeTokens:
-        place, start = passages(bench).within(turns)
-        distinct, inverse = np.unique(of[place], return_inverse=True)
-        texts = documents.take(distinct)
-        frequency, n = token_frequency(texts, inverse, start, bench.documents("turn").weight_in(turns))
-        return ScopeTokens(texts, inverse, start, rarity(frequency, n).astype(np.float32))
-
-    return _recent(_scopes(bench), (turns.start, turns.stop, context), scope)
-
-
-def token_frequency(
-    documents: TokenVectors, inverse: np.ndarray, start: np.ndarray, weight: np.ndarray | None = None
-) -> tuple[np.ndarray, float]:
-    """Say in how many turns each token of the vocabulary stands, and how many turns there are.
-
-    :param inverse: and ``start`` as :class:`ScopeTokens` has them.
-    :param weight: (n,) how many turns each stands for.
-    :returns: (v + 1,), the last for tokens of no turn, and n.
+    :raises DataError: without an encoder that gives token embeddings.
     """
-    turn = np.repeat(np.arange(len(start)), np.diff(start, append=len(inverse)))
-    size = 2 + int(documents.ids.max(initial=-1))
-    lengths = np.diff(documents.start)[inverse]
-    begin = documents.start[inverse] - np.cumsum(lengths) + lengths
-    ids = documents.ids[np.arange(lengths.sum()) + np.repeat(begin, lengths)]
-    pairs = np.unique(np.repeat(turn, lengths) * size + ids)  # a token of a turn counts once
-    each = np.ones(len(start)) if weight is None else weight
-    return np.bincount(pairs % size, each[pairs // size], minlength=size), each.sum()
+    return _tokens_of_scopes(bench)[turns.start]
 
 
 @once
-def _document_tokens(bench: Bench, context: int) -> tuple[TokenVectors, np.ndarray]:
-    """Embed the tokens of all passages: of the distinct texts, and which of them each passage is."""
-    encoder, pairs = _token_encoder(bench), in_context(bench, context)
-    distinct = pairs.unique(maintain_order=True).with_row_index("at")
-    of = pairs.join(distinct, on=["text", "before"], how="left", maintain_order="left")["at"].to_numpy()
-    tokens = encoder.encode_tokens(distinct["text"].to_list(), before=distinct["before"].to_list(), kind="document")
-    return compressed(tokens), of.astype(np.int64)
+def _tokens_of_scopes(bench: Bench) -> dict[int, ScopeTokens]:
+    """Embed the tokens of all passages, each distinct text once; by the place where the scope's turns begin."""
+    encoder, pairs, documents = _token_encoder(bench), in_context(bench), bench.documents("turn")
+    distinct = pairs.unique(maintain_order=True).with_row_index("number")
+    number = pairs.join(distinct, on=["text", "before"], how="left", maintain_order="left")["number"].to_numpy()
+    read, before = distinct["text"].to_list(), distinct["before"].to_list()
+    tokens = compressed(encoder.encode_tokens(read, before=before, kind="document"))
+    scopes = {}
+    for span in documents.spans.values():
+        place, start = passages(bench).within(slice(*span))
+        rows, inverse = np.unique(number[place].astype(np.int64), return_inverse=True)
+        texts = tokens.take(rows)
+        weight = documents.weight_in(slice(*span))
+        frequency = _frequency(texts, inverse, start, np.ones(len(start)) if weight is None else weight)
+        total = len(start) if weight is None else weight.sum()
+        scopes[span[0]] = ScopeTokens(texts, inverse, start, rarity(frequency, total).astype(np.float32))
+    return scopes
 
 
-def in_context(bench: Bench, context: int = 2) -> pl.DataFrame:
+def _frequency(texts: TokenVectors, inverse: np.ndarray, start: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Say in how many turns each token of the vocabulary stands: (v + 1,), the last for tokens of no turn.
+
+    :param inverse: and ``start`` as :class:`ScopeTokens` has them; ``weight`` (n,) how many turns each stands for.
+    """
+    turn = np.repeat(np.arange(len(start)), np.diff(start, append=len(inverse)))
+    size, lengths = 2 + int(texts.ids.max(initial=-1)), np.diff(texts.start)[inverse]
+    begin = texts.start[inverse] - np.cumsum(lengths) + lengths
+    ids = texts.ids[np.arange(lengths.sum()) + np.repeat(begin, lengths)]
+    pairs = np.unique(np.repeat(turn, lengths) * size + ids)  # a token of a turn counts once
+    return np.bincount(pairs % size, weight[pairs // size], minlength=size)
+
+
+def in_context(bench: Bench) -> pl.DataFrame:
     """Give what is read of each passage: ``text``, and ``before``, the passages of its session before it."""
     parts = passages(bench)
-    earlier = [pl.col("text").shift(i).over("session").fill_null("") for i in range(context, 0, -1)]
+    earlier = [pl.col("text").shift(i).over("session").fill_null("") for i in range(CONTEXT, 0, -1)]
     return pl.DataFrame({"text": parts.texts, "session": bench.documents("turn").session[parts.of]}).select(
-        "text", before=pl.concat_str(earlier, separator=" ").str.strip_chars_start() if earlier else pl.lit("")
+        "text", before=pl.concat_str(earlier, separator=" ").str.strip_chars_start()
     )
 
 
 def query_tokens(bench: Bench) -> TokenVectors:
-    """Embed the tokens of the questions; the last ones asked are remembered."""
-    texts = bench.queries["text"].to_list()
-    encoder = _token_encoder(bench)
-    return _recent(_asked(bench), tuple(texts), lambda: encoder.encode_tokens(texts, kind="query"))
+    """Embed the tokens of the questions, once for a bench.
 
-
-@once
-def _asked(bench: Bench) -> dict[Hashable, TokenVectors]:
-    return {}
-
-
-@once
-def _scopes(bench: Bench) -> dict[Hashable, ScopeTokens]:
-    return {}
-
-
-def _recent(kept: dict[Hashable, T], key: Hashable, make: Callable[[], T]) -> T:
-    """Give what was made last for a key, or make it; the last few are kept."""
-    if key not in kept:
-        while len(kept) >= REMEMBERED:
-            del kept[next(iter(kept))]
-        kept[key] = make()
-    return kept[key]
+    :raises DataError: without an encoder that gives token embeddings.
+    """
+    kept = vars(bench)
+    if "query_tokens" not in kept:
+        kept["query_tokens"] = _token_encoder(bench).encode_tokens(bench.queries["text"].to_list(), kind="query")
+    tokens: TokenVectors = kept["query_tokens"]
+    return tokens
 
 
 def _token_encoder(bench: Bench) -> TokenEncoder:

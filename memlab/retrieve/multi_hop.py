@@ -13,10 +13,11 @@ from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import depth, of_turns
-from memlab.retrieve.subqueries import ask, joined, texts_of, written
+from memlab.retrieve.subqueries import ask, joined, written
 
-# A name leads to other turns more surely than a word as rare.
-NAME = 1.5
+# Turns that are read before each follow-up, and names and words that are added to the question; a name leads to other
+# turns more surely than a word as rare.
+READS, MENTIONS, NAME = 5, 10, 1.5
 
 _WORD = r"[\p{L}][\p{L}\p{N}'’-]+"
 # A capital after the first word of a sentence; "Mel: " before a turn opens one too.
@@ -29,32 +30,34 @@ _TASK = (
 )
 
 
+class Hop(BaseModel, extra="forbid"):
+    """What a language model answers."""
+
+    query: str
+
+
 @stage
 def multi_hop(
     run: Run,
     bench: Bench,
     *,
     hops: int = 1,
-    reads: int = 5,
-    n_mentions: int = 10,
     weight: float = 0.25,
     retriever: str = "hybrid",
     service: str | None = None,
 ) -> Run:
     """Read the first turns of each question, ask for what they mention, and fuse what comes back; again for each hop.
 
-    Offline, the follow-up is the question with the ``n_mentions`` names and rare words that the turns hold and the
+    Offline, the follow-up is the question with the ten names and rare words that the first five turns hold and the
     question does not (:func:`mentions`); a later hop leaves out what was asked before. A language model reads the
     same turns and writes the follow-up itself, or says that nothing is missing, which ends the hops of that question.
-    The run's own list weighs 1 and its first three places are guarded.
 
     :param hops: follow-ups a question, at most.
-    :param reads: turns read before each.
-    :param n_mentions: names and words added to the question.
-    :param weight: of the list of each follow-up.
-    :param retriever: what answers them: ``dense``, ``bm25``, ``hybrid`` or ``combsum``.
+    :param weight: of the list of each follow-up; the run's own list weighs 1, and its first three places are guarded.
+    :param retriever: what answers them: ``dense``, ``bm25``, ``late``, ``hybrid`` or ``combsum``.
     :param service: a language model, see :func:`memlab.llm.ask`; ``None`` for the follow-ups built offline.
-    :raises DataError: for a ranking of sessions, or counts or a weight that cannot be used.
+    :raises DataError: for a ranking of sessions, an unknown retriever, or a count or weight that cannot be used.
+    :raises ModelError: when no such service is set.
 
     Source: Trivedi, Balasubramanian, Khot and Sabharwal, Interleaving Retrieval with Chain-of-Thought Reasoning
     (ACL 2023); Qi, Lin, Mehr, Wang and Manning, Answering Complex Open-domain Questions Through Iterative Query
@@ -68,54 +71,59 @@ def multi_hop(
     True
     """
     of_turns(run, "multi_hop")
-    at_least(1, hops=hops, reads=reads, n_mentions=n_mentions)
+    at_least(1, hops=hops)
+    at_least(0, weight=weight)
     asked, lists, fused = bench.queries.select("query_id", "text"), [], run
-    now = run
+    read = run.frame
     for _ in range(hops):
-        if service is None:
-            follow = _built(now, bench, reads, n_mentions, asked)
-        else:
-            follow = _written(now, bench, reads, service, asked)
-        lists.append(ask(bench, follow, retriever=retriever, k=depth(run)))
+        turns = _texts(read, bench)
+        follow = _built(turns, bench, asked) if service is None else _written(turns, service, asked)
         if not follow.height:
             break
+        lists.append(ask(bench, follow, retriever=retriever, k=depth(run)))
         asked = pl.concat([asked, follow])
         fused = joined(run, bench, pl.concat(lists), weight=weight, k=depth(run))
         # Only what was asked for again is read again.
-        now = replace(fused, frame=fused.frame.join(follow, on="query_id", how="semi", maintain_order="left"))
+        read = fused.frame.join(follow, on="query_id", how="semi", maintain_order="left")
     return replace(fused, name=run.name, provenance=run.provenance)
 
 
-def mentions(run: Run, bench: Bench, *, reads: int, n_mentions: int, asked: pl.DataFrame) -> pl.DataFrame:
+def _texts(ranked: pl.DataFrame, bench: Bench) -> pl.DataFrame:
+    """Give the first turns of each question: ``query_id``, ``rank``, ``text``."""
+    first, documents = ranked.filter(pl.col("rank") <= READS), bench.documents("turn")
+    texts = [documents.texts[at] for at in documents.at(first["doc_id"])]
+    return first.select("query_id", "rank", text=pl.Series(texts, dtype=pl.String))
+
+
+def mentions(turns: pl.DataFrame, bench: Bench, asked: pl.DataFrame) -> pl.DataFrame:
     """List what the first turns of each question mention and the question does not.
 
     A word is worth its inverse document frequency in the scope, summed over the turns that hold it, each divided by
     its rank; half as much again for a name, told by its capital. Words of one turn alone lead nowhere and are left out.
 
-    :param reads: turns read.
-    :param n_mentions: words given for each question.
+    :param turns: ``query_id``, ``rank``, ``text``.
     :param asked: ``query_id`` and ``text``: what was asked already, the questions themselves among it.
     :returns: ``query_id``, ``mention``, ``worth``; best first.
     """
-    told = _words(bench.asked(texts_of(run, bench, reads), "scope"), bench.language)
+    said = _words(bench.asked(turns, "scope"), bench.language)
     before = _words(asked, bench.language).select("query_id", "word")
+    once = ["query_id", "scope", "word"]
     new = (
-        told.join(before, on=["query_id", "word"], how="anti", maintain_order="left")
-        .group_by("query_id", "scope", "word", "rank", maintain_order=True)
+        said.join(before, on=["query_id", "word"], how="anti", maintain_order="left")
+        .group_by(*once, "rank", maintain_order=True)
         .agg(pl.col("written").first(), pl.col("name").any())
-        .group_by("query_id", "scope", "word", maintain_order=True)
+        .group_by(once, maintain_order=True)
         .agg(pl.col("written").first(), pl.col("name").any(), near=(1 / pl.col("rank")).sum())
     )
-    known = bench.documents("turn").rarities(new).filter(pl.col("frequency") >= 2)
-    worth = pl.col("rarity") * pl.col("near") * pl.when("name").then(NAME).otherwise(1.0)
-    return (
-        new.join(known, on=["scope", "word"], maintain_order="left")
-        .select("query_id", mention="written", worth=worth, order=pl.col("query_id").rle_id())
-        .sort("order", "worth", descending=[False, True], maintain_order=True)
-        .group_by("query_id", maintain_order=True)
-        .head(n_mentions)
-        .drop("order")
-    )
+    documents, rarity = bench.documents("turn"), list[float]()
+    for scope, word in new.select("scope", "word").iter_rows():
+        words = documents.words_in(slice(*documents.spans[scope]))
+        number = words.number.get(word)
+        rarity.append(0.0 if number is None or words.frequency[number] < 2 else float(words.rarity[number]))
+    worth = pl.Series(rarity, dtype=pl.Float64) * pl.col("near") * pl.when("name").then(NAME).otherwise(1.0)
+    valued = new.with_columns(worth=worth).filter(pl.col("worth") > 0)
+    best = valued.sort(pl.col("query_id").rle_id(), "worth", descending=[False, True], maintain_order=True)
+    return best.select("query_id", "worth", mention="written").group_by("query_id", maintain_order=True).head(MENTIONS)
 
 
 def _words(texts: pl.DataFrame, language: str) -> pl.DataFrame:
@@ -135,26 +143,19 @@ def _words(texts: pl.DataFrame, language: str) -> pl.DataFrame:
     return words.join(pl.DataFrame([distinct, split.list.first()]).drop_nulls(), on="written", maintain_order="left")
 
 
-def _built(run: Run, bench: Bench, reads: int, n_mentions: int, asked: pl.DataFrame) -> pl.DataFrame:
+def _built(turns: pl.DataFrame, bench: Bench, asked: pl.DataFrame) -> pl.DataFrame:
     """Put what the first turns mention behind each question."""
-    listed = mentions(run, bench, reads=reads, n_mentions=n_mentions, asked=asked)
-    added = listed.group_by("query_id", maintain_order=True).agg(pl.col("mention").str.join(" "))
-    text = pl.concat_str("text", "mention", separator=" ")
-    return added.join(bench.queries, on="query_id", maintain_order="left").select("query_id", text=text)
+    by_query = mentions(turns, bench, asked).group_by("query_id", maintain_order=True)
+    listed = by_query.agg(pl.col("mention").str.join(" "))
+    return bench.asked(listed, "text").select("query_id", text=pl.concat_str("text", "mention", separator=" "))
 
 
-class Hop(BaseModel, extra="forbid"):
-    """What a language model answers."""
-
-    query: str
-
-
-def _written(run: Run, bench: Bench, reads: int, service: str, asked: pl.DataFrame) -> pl.DataFrame:
+def _written(turns: pl.DataFrame, service: str, asked: pl.DataFrame) -> pl.DataFrame:
     """Let a language model read the first turns and write each follow-up, or none where nothing is missing."""
-    read = texts_of(run, bench, reads).group_by("query_id", maintain_order=True).agg(turns="text")
-    past = asked.group_by("query_id", maintain_order=True).agg(pl.col("text").first(), searched=pl.col("text").slice(1))
-    shown = read.join(past, on="query_id", maintain_order="left")
-    questions = shown.select(pl.col("text").alias("question"), "searched", "turns")
+    read = turns.group_by("query_id", maintain_order=True).agg(turns="text")
+    past = asked.group_by("query_id").agg(question=pl.first("text"), searched=pl.col("text").slice(1))
+    shown = read.join(past, on="query_id", how="left", maintain_order="left")
+    questions = shown.select("question", "searched", "turns")
     values = written(questions, service, task="hop", shape=Hop, system=_TASK, what="follow-ups")
     text = pl.Series("text", ["" if value is None else value.query.strip() for value in values], dtype=pl.String)
     return shown.select("query_id", text).filter(pl.col("text") != "")

@@ -55,9 +55,7 @@ def best_passages(scores: np.ndarray, start: np.ndarray) -> np.ndarray:
     >>> best_passages(np.array([[0.1, 0.7, 0.2]]), np.array([0, 2])).tolist()
     [[0.7, 0.2]]
     """
-    if scores.shape[1] == len(start):
-        return scores
-    best: np.ndarray = np.maximum.reduceat(scores, start, axis=1)
+    best: np.ndarray = scores if scores.shape[1] == len(start) else np.maximum.reduceat(scores, start, axis=1)
     return best
 
 
@@ -77,10 +75,9 @@ def split(text: str, size: int = SIZE) -> list[str]:
         if parts and len(pieces) <= room:
             parts[-1] = parts[-1][0], end
             room -= len(pieces)
-            continue
-        cuts = [start, *pieces[size::size], end]
-        parts += pairwise(cuts)
-        room = size - (len(pieces) - 1) % size - 1
+        else:
+            parts += pairwise([start, *pieces[size::size], end])
+            room = size - (len(pieces) - 1) % size - 1
     return [text[start:end].rstrip() for start, end in parts]
 
 
@@ -98,31 +95,27 @@ def passages(bench: Bench) -> Passages:
 def _rows(bench: Bench) -> pl.DataFrame:
     """Give the passages as turns, with ``at``, the place of the turn that each is of; a caption is with the last."""
     documents = bench.documents("turn")
-    long = documents.n_tokens > LONG
     placed = documents.place.join(bench.turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left")
-    texts = [split(text) or [text] if cut else [text] for text, cut in zip(placed["text"], long, strict=True)]
+    cut = zip(placed["text"], documents.n_tokens > LONG, strict=True)
+    texts = [(split(text) if long else []) or [text] for text, long in cut]
     rows = placed.rename({"doc_id": "turn_id"}).with_columns(text=pl.Series(texts, dtype=pl.List(pl.String)))
     last = pl.col("at") != pl.col("at").shift(-1)
     return rows.explode("text").with_columns(caption=pl.when(last.fill_null(True)).then("caption"))
 
 
 @once
-def passage_vectors(bench: Bench, header: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+def passage_vectors(bench: Bench) -> tuple[np.ndarray, np.ndarray]:
     """Embed the passages of long turns; the other turns are embedded already.
 
-    :param header: the bench's.
     :returns: (m, d) float32 unit rows, and (p,) which of them is that of each passage.
     :raises DataError: when the bench was made without an encoder.
     """
     embedded, cut = bench.documents("turn").vectors(), passages(bench)
     if len(cut.texts) == len(embedded):
         return embedded, np.arange(len(embedded))
-    texts = turn_texts(_rows(bench).drop("at"), header=header) if header else cut.texts
-    of = cut.of
-    part = (np.diff(cut.start) > 1)[of]
-    number: dict[str, int] = {}
-    for at in np.flatnonzero(part):
-        number.setdefault(texts[at], len(embedded) + len(number))
-    row = of.copy()
-    row[part] = [number[texts[at]] for at in np.flatnonzero(part)]
+    texts = turn_texts(_rows(bench).drop("at"), header=bench.header) if bench.header else cut.texts
+    row = cut.of
+    part = np.flatnonzero((np.diff(cut.start) > 1)[row])
+    number = {text: i for i, text in enumerate(dict.fromkeys(texts[at] for at in part), len(embedded))}
+    row[part] = [number[texts[at]] for at in part]
     return np.concatenate([embedded, bench.embedder().encode(list(number))]), row

@@ -1,10 +1,9 @@
-"""Runs: from score matrices, from LanceDB's indexes, from another run by new scores, and of sessions from turns."""
+"""Runs: from score matrices, from places that were found, from another run, and of sessions from turns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -13,14 +12,13 @@ from memlab.errors import DataError, at_least
 from memlab.records import Level, Run, run_from_scores, top
 from memlab.retrieve.bench import Bench
 
-if TYPE_CHECKING:
-    from memlab.store import MemoryStore
+Scored = Iterator[tuple[np.ndarray, slice, np.ndarray]]
+"""The scores of each scope: rows of its queries (q,), the place of its n documents, scores (q, n)."""
 
 
-def rank(bench: Bench, scored: Iterable[tuple[np.ndarray, slice, np.ndarray]], *, level: Level, k: int) -> Run:
+def rank(bench: Bench, scored: Scored, *, level: Level, k: int) -> Run:
     """Rank the documents of each scope for its queries; ties are in the order of :attr:`Documents.lot`.
 
-    :param scored: for each scope the rows of its queries, the place of its documents, and scores (q, n).
     :raises DataError: when ``k`` is not positive.
     """
     at_least(1, k=k)
@@ -39,42 +37,11 @@ def placed(bench: Bench, found: Iterable[tuple[np.ndarray, np.ndarray, np.ndarra
     :param found: rows of queries, places of documents and scores, (m,) each.
     """
     none = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
-    rows, places, scores = (np.concatenate(parts) for parts in zip(none, *found, strict=True))
+    rows, at, scores = (np.concatenate(parts) for parts in zip(none, *found, strict=True))
     order = np.argsort(rows, kind="stable")
     query_ids = bench.queries["query_id"].gather(rows[order])
-    doc_ids = bench.documents(level).place["doc_id"].gather(places[order])
+    doc_ids = bench.documents(level).place["doc_id"].gather(at[order])
     return bench.show(run_from_scores(query_ids, doc_ids, scores[order], level=level, k=k))
-
-
-def by_path(
-    path: str,
-    bench: Bench,
-    scored: Iterable[tuple[np.ndarray, slice, np.ndarray]],
-    search: Callable[[Bench, MemoryStore, int], pl.DataFrame],
-    *,
-    level: Level,
-    k: int,
-) -> Run:
-    """Rank by scores (``exact``), see :func:`rank`, or through the store's indexes (``indexed``).
-
-    Ties are in the same order on both paths.
-
-    :param search: gives ``query`` (row of the query), ``doc_id`` and ``score``.
-    :raises DataError: for another path; through indexes without a store, or for sessions, which have none of their own.
-    """
-    if path == "exact":
-        return rank(bench, scored, level=level, k=k)
-    if path != "indexed":
-        raise DataError(f"path is {path!r}; choose 'exact' or 'indexed'")
-    if bench.store is None:
-        raise DataError("path='indexed' needs a store: make the bench with store=…")
-    if level != "turn":
-        raise DataError("path='indexed' ranks turns; use path='exact' for sessions")
-    documents = bench.documents("turn")
-    places = documents.place.with_columns(lot=pl.Series(documents.lot))
-    hits = search(bench, bench.store, k).join(places, on="doc_id", how="inner").sort("query", "lot")
-    ids = bench.queries["query_id"].gather(hits["query"])
-    return bench.show(run_from_scores(ids, hits["doc_id"], hits["score"].to_numpy(), level=level, k=k))
 
 
 def reranked(run: Run, bench: Bench, scores: pl.DataFrame, *, k: int | None = None) -> Run:
@@ -91,24 +58,11 @@ def reranked(run: Run, bench: Bench, scores: pl.DataFrame, *, k: int | None = No
 def in_order(run: Run, bench: Bench, order: pl.DataFrame, *, k: int | None = None) -> Run:
     """Rank in a given order, under the run's name; the score is 1 / rank.
 
-    :param order: ``query_id``, ``at`` (place among the bench's documents).
-    :param k: as in :func:`reranked`.
+    :param order: ``query_id``, ``at`` (place among the bench's documents); ``k`` as in :func:`reranked`.
     """
-    scores = order.select(
-        "query_id",
-        doc_id=pl.Series(bench.documents(run.level).ids[order["at"].to_numpy()], dtype=pl.String),
-        score=1 / pl.int_range(1, pl.len() + 1).over("query_id"),
-    )
-    return reranked(run, bench, scores, k=k)
-
-
-def added(parts: Iterable[pl.DataFrame], *, level: Level, k: int) -> Run:
-    """Rank by sums over lists.
-
-    :param parts: ``query_id``, ``doc_id``, ``gain`` each.
-    """
-    total = pl.concat(parts).group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("gain").sum())
-    return run_from_scores(total["query_id"], total["doc_id"], total["gain"].to_numpy(), level=level, k=k)
+    doc_id = bench.documents(run.level).place["doc_id"].gather(order["at"])
+    score = 1 / pl.int_range(1, pl.len() + 1).over("query_id")
+    return reranked(run, bench, order.select("query_id", doc_id=doc_id, score=score), k=k)
 
 
 def depth(run: Run) -> int:
@@ -139,11 +93,9 @@ def sessions_from_turns(run: Run, bench: Bench, *, k: int = 200) -> Run:
     """
     of_turns(run, "sessions_from_turns")
     session = bench.documents("turn").session[bench.documents("turn").at(run.frame["doc_id"])]
-    best = (
-        run.frame.select("query_id", "score", doc_id=pl.Series(bench.documents("session").ids[session]))
-        .group_by("query_id", "doc_id", maintain_order=True)
-        .agg(pl.col("score").max())
-    )
+    ids = bench.documents("session").place["doc_id"].gather(session)
+    ranked = run.frame.select("query_id", "score", doc_id=ids)
+    best = ranked.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
     scores = best["score"].to_numpy()
     return bench.show(run_from_scores(best["query_id"], best["doc_id"], scores, level="session", k=k))
 

@@ -1,4 +1,4 @@
-"""Who speaks: what an assistant says resembles a question more, and holds its answer less, than what it was told.
+"""Who speaks: what an assistant says resembles a question more, and holds its answer less, than what the user says.
 
 An assistant repeats, in more words, what the user said, and goes on about it for pages. So where a question is not
 about what the assistant said itself, :func:`lowered_by` holds its turns back.

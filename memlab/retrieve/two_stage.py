@@ -2,52 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import chain
-
 import numpy as np
 import polars as pl
 
-from memlab.errors import DataError, at_least
+from memlab.errors import at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
-from memlab.retrieve.arrays import best_of, cosines, places, places_within, standardised
+from memlab.retrieve.arrays import best_of, cosines, places, standardised
 from memlab.retrieve.bench import Bench, once
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.dense import dense_scores
-from memlab.retrieve.ranking import rank
-
-KEYS = ("summary", "document", "turn", "fused")
+from memlab.retrieve.ranking import Scored, rank
 
 
 @stage
-def two_stage(
-    bench: Bench,
-    *,
-    level: Level = "turn",
-    k: int = 10,
-    sessions: int = 5,
-    turns: int = 3,
-    by: str = "fused",
-    rerank: bool = True,
-) -> Run:
+def two_stage(bench: Bench, *, level: Level = "turn", k: int = 10, sessions: int = 5, turns: int = 3) -> Run:
     """Find the best sessions, then the best turns within each of them, then rank these turns together.
 
-    A turn is worth its dense and BM25 score, standardised per query and added up. Reranking adds the score of its
-    session, standardised too, at equal weight. The other turns of the scope follow by the same sum, so that a ``k``
-    above ``sessions`` × ``turns`` can be compared with other retrievers.
+    A session is worth BM25 over its document, the dense and BM25 scores of its best turn and, where sessions have
+    summaries, the cosine with its summary; a turn is worth its dense and BM25 scores. All are standardised per query
+    and added up. The chosen turns are ranked by the sum of both, and so are the other turns of the scope, which follow:
+    a ``k`` above ``sessions`` × ``turns`` can be compared with other retrievers.
 
     At session level this is the ranking of the first stage: all sessions, up to ``k``.
 
-    :param k: places kept for each query: of turns after the reranking, or of sessions.
+    :param k: places kept for each query: of turns, or of sessions.
     :param sessions: how many sessions the first stage gives to the second.
     :param turns: how many turns each of these sessions gives at most.
-    :param by: what finds a session: ``summary`` (cosine with the embedding of its summary), ``document`` (BM25 over the
-        session), ``turn`` (dense and BM25 score of its best turn), or ``fused``: the sum of all of these, each
-        standardised; without summaries, of the others.
-    :param rerank: whether to rank the chosen turns together; if not, they come in order of session, then turn.
-    :raises DataError: for a count below 1, another ``by``, ``summary`` where no session has one, or without embeddings.
+    :raises DataError: for a count below 1, or without embeddings.
 
     Source: Liu et al., Dense Hierarchical Retrieval for Open-Domain Question Answering (Findings of EMNLP 2021); the
     sums: Fox and Shaw, Combination of Multiple Searches (TREC-2, 1994).
@@ -59,57 +41,42 @@ def two_stage(
     10
     """
     at_least(1, sessions=sessions, turns=turns)
-    if by not in KEYS:
-        raise DataError(f"by is {by!r}; choose from {', '.join(KEYS)}")
-    staged = partial(_staged, sessions=sessions, turns=turns, rerank=rerank)
-    return rank(bench, _scored(bench, by, level, staged), level=level, k=k)
+    return rank(bench, _scores(bench, level, sessions, turns), level=level, k=k)
 
 
-def _scored(
-    bench: Bench, by: str, level: Level, staged: Callable[..., np.ndarray]
-) -> Iterator[tuple[np.ndarray, slice, np.ndarray]]:
-    """Give the scores of each scope: rows of the queries, place of the documents, scores (q, n)."""
-    summaries = summary_vectors(bench) if by in ("summary", "fused") else None
-    if by == "summary" and summaries is None:
-        raise DataError(f"no session of {bench.name!r} has a summary; choose by='fused', 'document' or 'turn'")
-    for (rows, turns, dense), (_, _, words), (_, sessions, documents) in zip(
-        dense_scores(bench, level="turn"),
-        bm25_scores(bench, level="turn"),
-        bm25_scores(bench, level="session"),
-        strict=True,
-    ):
-        group, n_sessions = bench.documents("turn").session[turns] - sessions.start, sessions.stop - sessions.start
-        keys = {"turn": [best_of(dense, group, n_sessions), best_of(words, group, n_sessions)], "document": [documents]}
+def _scores(bench: Bench, level: Level, n_sessions: int, n_turns: int) -> Scored:
+    summaries, documents = summary_vectors(bench), bench.documents("turn")
+    scorers = dense_scores(bench, level="turn"), bm25_scores(bench, level="turn"), bm25_scores(bench, level="session")
+    for (rows, turns, dense), (_, _, words), (_, sessions, of_documents) in zip(*scorers, strict=True):
+        group = documents.session[turns] - sessions.start
+        keys = [best_of(scores, group, of_documents.shape[1]) for scores in (dense, words)] + [of_documents]
         if summaries is not None:
-            keys["summary"] = [cosines(bench.query_vectors[rows], summaries[sessions])]
-        used = chain(*keys.values()) if by == "fused" else keys[by]
-        of_sessions = np.sum([standardised(key) for key in used], axis=0)
+            keys.append(cosines(bench.query_vectors[rows], summaries[sessions]))
+        of_sessions = np.sum([standardised(key) for key in keys], axis=0)
         if level == "session":
             yield rows, sessions, of_sessions
-        else:
-            lots = bench.documents("turn").lot[turns], bench.documents("session").lot[sessions]
-            yield rows, turns, staged(group, standardised(dense) + standardised(words), of_sessions, lots)
+            continue
+        of_turns = standardised(dense) + standardised(words)
+        # A session without turns has nothing to give to the second stage.
+        occupied = np.where(np.isin(np.arange(of_sessions.shape[1]), group), of_sessions, -np.inf)
+        chosen = places(occupied, bench.documents("session").lot[sessions])[:, group] < n_sessions
+        chosen &= _places_within(of_turns, group, documents.lot[turns]) < n_turns
+        fused = standardised(of_turns) + standardised(of_sessions)[:, group]
+        # The lowest of the chosen comes above the highest of all.
+        raised = fused - np.where(chosen, fused, np.inf).min(axis=1, keepdims=True) + fused.max(axis=1, keepdims=True)
+        yield rows, turns, np.where(chosen, raised + 1, fused)
 
 
-def _staged(
-    group: np.ndarray, of_turns: np.ndarray, of_sessions: np.ndarray, lots: tuple[np.ndarray, np.ndarray],
-    *, sessions: int, turns: int, rerank: bool,
-) -> np.ndarray:  # fmt: skip
-    """Give the scores of the ranking (q, n): the turns that both stages chose before the others.
+def _places_within(scores: np.ndarray, group: np.ndarray, lot: np.ndarray) -> np.ndarray:
+    """Give the place of each column among the columns of its group, from 0 for the best: (q, n).
 
-    :param group: (n,) number of each turn's session within the scope.
-    :param of_turns: (q, n); ``of_sessions``: (q, m).
-    :param lots: (n,) and (m,) the order of those that tie.
+    :param group: (n,) ascending group numbers; ``lot`` (n,) the order of columns that tie.
     """
-    # A session without turns has nothing to give to the second stage.
-    occupied = np.isin(np.arange(of_sessions.shape[1]), group)
-    session_place = places(np.where(occupied, of_sessions, -np.inf), lots[1])[:, group]
-    turn_place = places_within(of_turns, group, lots[0])
-    chosen = (session_place < sessions) & (turn_place < turns)
-    fused = standardised(of_turns) + standardised(of_sessions)[:, group]
-    value = fused if rerank else -(session_place * fused.shape[1] + turn_place).astype(np.float64)
-    lowest = np.where(chosen, value, np.inf).min(axis=1, keepdims=True)
-    return np.where(chosen, value - lowest + fused.max(axis=1, keepdims=True) + 1, fused)
+    order = np.lexsort((*np.broadcast_arrays(lot, -scores, group),), axis=1)
+    # Sorted by group, the columns of a group fill the same places in every row.
+    places, depth = np.empty_like(order), np.arange(len(group)) - np.searchsorted(group, group)
+    np.put_along_axis(places, order, np.broadcast_to(depth, order.shape), axis=1)
+    return places
 
 
 @once
@@ -146,12 +113,10 @@ def summary_storage(bench: Bench) -> pl.DataFrame:
     >>> summary_storage(bench).select("what", "n", "vector_bytes", "share").rows()
     [('turns', ..., ..., 1.0), ('summaries', 0, 0, 0.0)]
     """
-    documents = bench.documents("turn")
-    summaries = _summaries(bench)
-    n = np.array([len(documents.ids), (summaries != "").sum()])
-    both = (pl.Series(documents.texts, dtype=pl.String), summaries)
-    text_bytes = np.array([texts.str.len_bytes().sum() for texts in both])
-    vector_bytes = n * (0 if documents.embeddings is None else documents.embeddings[:1].nbytes)
+    turns, summaries = pl.Series(bench.documents("turn").texts, dtype=pl.String), _summaries(bench)
+    n = np.array([len(turns), (summaries != "").sum()])
+    text_bytes = np.array([texts.str.len_bytes().sum() for texts in (turns, summaries)])
+    vector_bytes = n * (0 if bench.turn_vectors is None else bench.turn_vectors[:1].nbytes)
     total = text_bytes + vector_bytes
     columns = {"n": n, "text_bytes": text_bytes, "vector_bytes": vector_bytes, "share": total / total[0]}
     return pl.DataFrame({"what": ["turns", "summaries"], **columns})

@@ -21,24 +21,21 @@ from memlab.retrieve.ranking import scaled
 
 CONTENTS = ("whole", "head", "sentences")
 
-# A contender scores at least half of the way from the last candidate to the first.
-_CONTENDS = 0.5
-# How many times as many documents a question gets that counts, sums or lists.
-_AGGREGATES = 1.5
+# A contender scores at least half of the way from the last candidate to the first; their usual number; how many times
+# as many documents a question gets that counts, sums or lists.
+_CONTENDS, _USUAL, _AGGREGATES = 0.5, 10, 1.5
 
 
 @stage
-def adaptive(run: Run, bench: Bench, *, k: int = 10, typical: int = 10) -> Run:
-    """Cut each ranking at k · √(contenders / ``typical``), and at 1.5 times that where the question counts or lists.
+def adaptive(run: Run, bench: Bench, *, k: int = 10) -> Run:
+    """Cut each ranking at k · √(contenders / 10), and at 1.5 times that where the question counts or lists.
 
     A question that counts, sums or lists needs several evidence items
     (:func:`memlab.language.questions.aggregation`). Where one document stands out by its score it is likely to be the
     answer; where many score nearly the same, the evidence lies deeper. Nothing is reordered. Compare with a fixed k of
     the same mean (``n_retrieved`` in a report), by a measure as deep as what is kept, such as recall_all@100.
 
-    :param k: documents of a plain question with a ``typical`` number of contenders.
-    :param typical: usual number of contenders: about 10 after ``combsum`` and ``bm25``, 30 after ``hybrid`` and
-        ``dense``, whose scores fall more slowly.
+    :param k: documents of a plain question with ten contenders, the usual number after ``combsum`` and ``bm25``.
     :raises DataError: for a number below 1.
 
     >>> import memlab
@@ -47,8 +44,8 @@ def adaptive(run: Run, bench: Bench, *, k: int = 10, typical: int = 10) -> Run:
     >>> shorter.group_by("query_id").len()["len"].n_unique() > 1
     True
     """
-    at_least(1, k=k, typical=typical)
-    wanted = k * (pl.col("contenders") / typical).sqrt() * pl.when("aggregation").then(_AGGREGATES).otherwise(1.0)
+    at_least(1, k=k)
+    wanted = k * (pl.col("contenders") / _USUAL).sqrt() * pl.when("aggregation").then(_AGGREGATES).otherwise(1.0)
     sizes = (
         run.frame.with_columns(contends=scaled("score") >= _CONTENDS)
         .group_by("query_id", maintain_order=True)
@@ -122,11 +119,12 @@ def kept_text(run: Run, bench: Bench, *, content: str = "whole", limit: int = 20
 
 def _best_sentences(texts: list[str], run: Run, bench: Bench, limit: int) -> list[str]:
     """Shorten each text that is too long to the sentences that share most with its question."""
-    asked = bench.queries.select("query_id", "scope", word=pl.Series(bench.query_words, dtype=pl.List(pl.String)))
-    asked = asked.explode("word").drop_nulls("word")
-    rarity = bench.documents(run.level).rarities(asked)
-    weights = asked.join(rarity, on=["scope", "word"]).group_by("query_id").agg("word", "rarity").rows()
-    of_query = {query: dict(zip(words, values, strict=True)) for query, words, values in weights}
+    documents, of_query = bench.documents(run.level), dict[str, dict[str, float]]()
+    for query_id, scope, asked in zip(
+        bench.queries["query_id"], bench.queries["scope"], bench.query_words, strict=True
+    ):
+        known = documents.words_in(slice(*documents.spans[scope]))
+        of_query[query_id] = {word: known.rarity[known.number[word]] for word in asked if word in known.number}
     split = {text: sentences(text) or [""] for text in dict.fromkeys(texts) if len(text) > limit}
     words = iter(tokenize([part for parts in split.values() for part in parts], language=bench.language))
     words_of = {text: [set(next(words)) for _ in parts] for text, parts in split.items()}

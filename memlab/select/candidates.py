@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 
 import numpy as np
-import polars as pl
 
 from memlab.errors import at_least
-from memlab.records import Run, strictly_decreasing
+from memlab.records import Run
 from memlab.retrieve.bench import Bench
+from memlab.retrieve.ranking import in_order
 
 
 def candidates_of(run: Run, bench: Bench, n: int | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -24,27 +23,28 @@ def candidates_of(run: Run, bench: Bench, n: int | None = None) -> Iterator[tupl
     if n is not None:
         at_least(1, candidates=n)
         run = run.top(n)
-    first = run.frame
-    places, scores = bench.documents(run.level).at(first["doc_id"]), first["score"].to_numpy()
-    begins = np.flatnonzero(first["rank"].to_numpy() == 1)
-    for start, end in zip(begins, np.append(begins, len(scores))[1:], strict=True):
-        own = scores[start:end]
-        spread = own[0] - own[-1]
-        yield places[start:end], (own - own[-1]) / spread if spread > 0 else np.ones(len(own))
+    places = bench.documents(run.level).at(run.frame["doc_id"])
+    for own, scores in _by_query(run, places, run.frame["score"].to_numpy()):
+        spread = scores[0] - scores[-1]
+        yield own, (scores - scores[-1]) / spread if spread > 0 else np.ones(len(own))
 
 
-def reordered(run: Run, bench: Bench, choices: Sequence[np.ndarray]) -> Run:
+def reordered(run: Run, bench: Bench, choices: Iterable[np.ndarray]) -> Run:
     """Give the run with some documents of each query in front, in a new order, and the rest behind as they were.
 
     Scores become 1 / rank, since those of the old order no longer fit.
 
     :param choices: for each query of the run, the ranks (from 0) of its choice in their new order.
     """
-    rank = run.frame["rank"].to_numpy() - 1
-    begins = np.flatnonzero(rank == 0)
-    order = np.arange(len(rank))
-    for start, end, choice in zip(begins, np.append(begins, len(rank))[1:], choices, strict=True):
-        order[start:end] = start + np.r_[choice, np.setdiff1d(np.arange(end - start), choice)]
-    longest = int(rank.max(initial=-1)) + 1
-    scores = strictly_decreasing(1.0 / np.arange(1, longest + 1), np.zeros(longest))[rank]
-    return bench.show(replace(run, frame=run.frame.with_columns(pl.col("doc_id").gather(order), score=scores)))
+    places = bench.documents(run.level).at(run.frame["doc_id"])
+    ranked = zip(_by_query(run, places), choices, strict=True)
+    order = [np.r_[own[choice], np.delete(own, choice)] for (own,), choice in ranked]
+    at = np.concatenate(order) if order else np.zeros(0, np.int64)
+    return in_order(run, bench, run.frame.select("query_id", at=at))
+
+
+def _by_query(run: Run, *columns: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
+    """Cut columns of a run's rows into those of each query."""
+    begins = np.flatnonzero(run.frame["rank"].to_numpy() == 1)[1:]
+    if run.frame.height:
+        yield from zip(*(np.split(column, begins) for column in columns), strict=True)

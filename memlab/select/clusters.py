@@ -10,7 +10,7 @@ from memlab.errors import at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.index import Documents
+from memlab.retrieve.documents import Documents
 from memlab.retrieve.ranking import in_order
 from memlab.select.candidates import candidates_of, reordered
 
@@ -87,21 +87,17 @@ def expand_cluster(
     at_least(2, cluster_size=cluster_size)
     at_least(1, seeds=seeds)
     documents = bench.documents(run.level)
-    vectors, ranked = documents.vectors(), list(candidates_of(run, bench))
-    cluster = _of_scopes(documents, np.array([at[0] for at, _ in ranked]), clustering, cluster_size, seed)
-    by_label = np.argsort(cluster, kind="stable")
+    vectors, ranked = documents.vectors(), [at for at, _ in candidates_of(run, bench)]
+    cluster = _of_scopes(documents, np.array([at[0] for at in ranked]), clustering, cluster_size, seed)
     parts = []
-    for query_id, (at, _) in zip(run.frame["query_id"].unique(maintain_order=True), ranked, strict=True):
+    for query_id, at in zip(run.frame["query_id"].unique(maintain_order=True), ranked, strict=True):
         first, rest = at[:seeds], at[seeds:]
-        wanted = np.unique(cluster[first])
-        edges = np.searchsorted(cluster, wanted, "left", by_label), np.searchsorted(cluster, wanted, "right", by_label)
-        outside = np.setdiff1d(np.concatenate([by_label[a:b] for a, b in zip(*edges, strict=True)]), at)
+        outside = np.setdiff1d(np.flatnonzero(np.isin(cluster, cluster[first])), at)
         # In float64 and rounded, so that equal texts are equally similar whatever the number of pairs.
         similarity = (vectors[outside].astype(np.float64) @ vectors[first].astype(np.float64).T).max(axis=1)
         outside = outside[np.argsort(-similarity.round(6), kind="stable")]
-        inside = np.isin(cluster[rest], wanted)
-        order = np.concatenate([first, rest[inside], outside, rest[~inside]])
-        parts.append(pl.DataFrame({"query_id": query_id, "at": order}))
+        inside = np.isin(cluster[rest], cluster[first])
+        parts.append(pl.DataFrame({"query_id": query_id, "at": np.r_[first, rest[inside], outside, rest[~inside]]}))
     return in_order(run, bench, pl.concat(parts)) if parts else run
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,19 +69,15 @@ def _matches(run: Run, bench: Bench, candidates: Sequence[np.ndarray]) -> Iterat
     documents = bench.documents("turn")
     queries = run.frame.select(pl.col("query_id").unique(maintain_order=True))
     queries = bench.asked(queries, "row", "scope", "text", "timestamp")
-    facets = _facets(queries, bench)
-
-    @cache
-    def statistics(scope: str) -> tuple[int, Mapping[str, int], np.ndarray, Any]:
-        start, end = documents.spans[scope]
-        words = documents.words_in(slice(start, end))
-        return start, words.number, words.rarity, words.matches(*words.normalisation)
-
+    facets, matches = _facets(queries, bench), dict[str, Any]()
     for (query_id, row, scope), at in zip(queries.select("query_id", "row", "scope").rows(), candidates, strict=True):
-        start, number, rarity, matches = statistics(scope)
-        kinds = []
-        if known := [number[word] for word in dict.fromkeys(bench.query_words[row]) if word in number]:
-            kinds.append(matches[known][:, at - start].toarray().T * rarity[known] / rarity[known].sum())
+        span, kinds = slice(*documents.spans[scope]), []
+        words = documents.words_in(span)
+        if scope not in matches:
+            matches[scope] = words.matches(*words.normalisation)
+        if known := [words.number[word] for word in dict.fromkeys(bench.query_words[row]) if word in words.number]:
+            share = words.rarity[known] / words.rarity[known].sum()
+            kinds.append(matches[scope][known][:, at - span.start].toarray().T * share)
         if own := facets.get(query_id):
             kinds.append(np.array([[facet.get(place, 0.0) for facet in own] for place in at.tolist()]) / len(own))
         yield np.concatenate([kind / len(kinds) for kind in kinds], axis=1) if kinds else np.zeros((len(at), 0))

@@ -33,10 +33,8 @@ def fill_sessions(run: Run, bench: Bench, *, sessions: int = 5, candidates: int 
     """
     at_least(1, sessions=sessions)
     session = bench.documents(run.level).session
-    first_of_each = (
-        np.sort(np.unique(session[at], return_index=True)[1]) for at, _ in candidates_of(run, bench, candidates)
-    )
-    return reordered(run, bench, [first[:sessions] for first in first_of_each])
+    first = (np.unique(session[at], return_index=True)[1] for at, _ in candidates_of(run, bench, candidates))
+    return reordered(run, bench, [np.sort(of_each)[:sessions] for of_each in first])
 
 
 @stage

@@ -155,16 +155,6 @@ def test_the_code_is_part_of_what_a_run_depends_on(monkeypatch: pytest.MonkeyPat
     assert names[1] != names[2]
 
 
-def test_an_indexed_run_is_made_each_time(two: list[Dataset], tmp_path: Path) -> None:
-    store, encoder = MemoryStore.open(tmp_path / "store"), embed.load("hashing:32")
-    assert Bench.of(two[0], encoder=encoder, store=store).turn_vectors is not None  # encoded here
-    store.search.create_indexes(encoder)
-    texts = ["bm25(path='indexed')", "bm25"]
-    for expected in ([False, False], [False, True]):
-        grid = run(texts, two[:1], store=store, encoder=encoder, levels=["turn"])
-        assert grid.cells["read"].to_list() == expected
-
-
 @pytest.mark.slow
 def test_a_grid_is_opened_again_from_the_store_alone(two: list[Dataset], tmp_path: Path) -> None:
     place = tmp_path / "store"

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import numpy as np
-import polars as pl
 import pytest
 
 import memlab
@@ -49,40 +46,6 @@ def world() -> Dataset:
 @pytest.fixture(scope="session")
 def talk() -> Dataset:
     return memlab.sample(turns=600)
-
-
-Names = dict[str, str]
-
-
-@pytest.fixture(scope="session")
-def renamed() -> Callable[[Dataset, int], tuple[Dataset, Names]]:
-    """Give every scope, session, turn and question another opaque id, in another alphabetical order."""
-
-    def rename(data: Dataset, seed: int) -> tuple[Dataset, Names]:
-        rng = np.random.default_rng(seed)
-        names: Names = {}
-        for mark, ids in (
-            ("x", data.scopes),
-            ("answer_", data.sessions["session_id"].to_list()),
-            ("", data.turns["turn_id"].to_list()),
-            ("q-", data.questions["query_id"].to_list()),
-        ):
-            numbers = rng.permutation(len(ids))
-            names |= {old: f"{mark}{number:05d}" for old, number in zip(ids, numbers, strict=True)}
-
-        def swap(rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
-            return rows.with_columns(pl.col(column).replace_strict(names) for column in columns)
-
-        return replace(
-            data,
-            turns=swap(data.turns, "turn_id", "scope", "session_id"),
-            sessions=swap(data.sessions, "session_id", "scope"),
-            questions=swap(data.questions, "query_id", "scope").with_columns(
-                pl.col("evidence", "evidence_sessions").list.eval(pl.element().replace_strict(names))
-            ),
-        ), names
-
-    return rename
 
 
 @pytest.fixture(scope="session")

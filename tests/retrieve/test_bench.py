@@ -13,11 +13,10 @@ import pytest
 
 from memlab import embed
 from memlab.embed.text import session_texts, turn_texts
-from memlab.errors import DataError, ModelError, StoreError
+from memlab.errors import DataError
 from memlab.pipelines import pipeline
 from memlab.records import Dataset, Question, frame
 from memlab.retrieve import Bench, bm25, dense, hybrid
-from memlab.retrieve.index import mean_by
 from memlab.store import MemoryStore
 
 
@@ -59,21 +58,6 @@ def test_the_evidence_is_out_of_reach(bench: Bench) -> None:
     assert not {c for f in frames for c in f.columns} & {"evidence", "evidence_sessions", "answer", "question_type"}
 
 
-def test_other_labels_give_the_same_rankings(world: Dataset) -> None:
-    other = world.questions.with_columns(
-        evidence=pl.lit(["cyd/s2/4"]),
-        evidence_sessions=pl.lit(["cyd/s2"]),
-        answer=pl.lit("x"),
-        question_type=pl.lit("y"),
-    )
-    for level in ("turn", "session"):
-        one, two = (
-            hybrid(Bench.of(d, encoder="hashing:32"), level=level)
-            for d in (world, replace(world, questions=other.with_columns(abstention=pl.lit(True))))
-        )
-        assert one.frame.equals(two.frame)
-
-
 def test_documents_are_grouped_by_scope_in_order_of_time(world: Dataset) -> None:
     mixed = replace(world, turns=world.turns.sample(fraction=1.0, shuffle=True, seed=0))
     bench = Bench.of(mixed, encoder="hashing:32")
@@ -90,30 +74,6 @@ def test_documents_are_grouped_by_scope_in_order_of_time(world: Dataset) -> None
     np.testing.assert_allclose(lengths, sessions.ids != "ann/s2", atol=1e-6)
     mean = turns.embeddings[turns.session == 0].mean(axis=0)
     np.testing.assert_allclose(sessions.embeddings[0], mean / np.linalg.norm(mean), atol=1e-6)
-
-
-def test_tokens_are_words_and_signs(bench: Bench) -> None:
-    documents = bench.documents("turn")
-    counts = dict(zip(documents.texts, documents.n_tokens.tolist(), strict=True))
-    assert counts["I saw the doctor today"] == 5
-    assert counts["!!!"] == 3
-    assert counts[""] == 0
-    assert documents.n_tokens.dtype == np.int64
-
-
-def test_places_of_ids(bench: Bench) -> None:
-    documents = bench.documents("turn")
-    assert documents.at(pl.Series(["cyd/s1/1", "ann/s1/1", "cyd/s1/1"])).tolist() == [14, 0, 14]
-    assert documents.at(pl.Series([], dtype=pl.String)).tolist() == []
-    with pytest.raises(DataError, match="document 'nowhere' is not in this bench"):
-        documents.at(pl.Series(["ann/s1/1", "nowhere"]))
-
-
-def test_mean_by_leaves_empty_groups_at_zero() -> None:
-    got = mean_by(np.eye(3, dtype=np.float32), np.array([0, 0, 2]), 4)
-    half = 0.5**0.5
-    np.testing.assert_allclose(got, [[half, half, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0]], atol=1e-7)
-    assert mean_by(np.zeros((0, 3), np.float32), np.zeros(0, np.int64), 2).tolist() == [[0, 0, 0], [0, 0, 0]]
 
 
 def test_what_cannot_be_a_bench(world: Dataset) -> None:
@@ -198,15 +158,6 @@ def test_a_part_of_what_the_store_holds(talk: Dataset, store: MemoryStore) -> No
     assert encoder.seen == []
 
 
-def test_a_store_by_its_place(world: Dataset, tmp_path: Path) -> None:
-    bench = Bench.of(world, encoder=None, store=str(tmp_path / "new"))
-    assert isinstance(bench.store, MemoryStore)
-    with pytest.raises(DataError, match="the queries are not embedded"):
-        dense(bench, path="indexed")
-    with pytest.raises(StoreError, match="no full-text index"):
-        bm25(bench, path="indexed")
-
-
 def test_other_questions(bench: Bench, world: Dataset) -> None:
     asked = pl.DataFrame({"scope": ["cyd", "ann"], "text": ["roses roses doctor", "How many doctors did I see?"]})
     other = bench.with_queries(asked)
@@ -216,23 +167,12 @@ def test_other_questions(bench: Bench, world: Dataset) -> None:
     for new, old in (("query-0", "cyd/q0"), ("query-1", "ann/q0")):
         rows = hybrid(other).frame.filter(pl.col("query_id") == new).drop("query_id")
         assert rows.equals(whole.filter(pl.col("query_id") == old).drop("query_id"))
-    assert "✔" in bm25(bench)._repr_html_()
+    assert "✔" in (shown := bm25(bench)._repr_html_())
+    assert "I saw the doctor today" in shown
     assert "✔" not in bm25(other)._repr_html_()
     kept = bench.with_queries(world.questions.reverse())
     assert kept.queries["query_id"].to_list() == world.questions["query_id"].to_list()[::-1]
     assert kept.documents("turn") is bench.documents("turn")
-
-
-def test_other_questions_with_the_header_and_without_an_encoder(world: Dataset) -> None:
-    encoder = Counting()
-    asked = pl.DataFrame({"scope": ["bob"], "text": ["who?"]})
-    dense(Bench.of(world, encoder=encoder, header=("scope",), progress=False).with_queries(asked))
-    assert encoder.seen[-1] == "[scope: bob] who?"
-    plain = Bench.of(world, encoder=None).with_queries(asked)
-    assert plain.query_vectors is None
-    assert bm25(plain).frame.height == 1
-    none = Bench.of(world, encoder="hashing:32").with_queries(asked.head(0))
-    assert hybrid(none).frame.height == 0
 
 
 def test_questions_that_cannot_be_asked(bench: Bench) -> None:
@@ -245,27 +185,12 @@ def test_questions_that_cannot_be_asked(bench: Bench) -> None:
         bm25(bench.with_queries(pl.DataFrame({"scope": ["dan"], "text": ["?"]})))
 
 
-def test_a_run_shows_its_texts_and_its_evidence(world: Dataset) -> None:
-    bench = Bench.of(world, encoder=None)
-    shown = bm25(bench, k=2)._repr_html_()
-    assert "I saw the doctor today" in shown
-    assert shown.count("✔") >= 1
-
-
 def test_a_file_is_a_dataset_too(tmp_path: Path) -> None:
     file = tmp_path / "log.jsonl"
     file.write_text('{"scope": "me", "sender": "Ann", "text": "Hello", "timestamp": "2026-03-01T09:00Z"}')
     assert Bench.of(str(file), encoder=None).documents("turn").texts == ["Ann: Hello"]
-    assert Bench.of(file, encoder=None).name == "log"
-
-
-def test_what_is_no_encoder_is_refused_in_a_line(world: Dataset) -> None:
-    class Model:
-        def encode(self, texts: list[str]) -> np.ndarray:
-            return np.ones((len(texts), 3))
-
-    with pytest.raises(ModelError, match=r"a Model is no encoder: it has no identity, no dim; an encoder has"):
-        Bench.of(world, encoder=Model())  # type: ignore[arg-type]
+    stored = Bench.of(file, encoder=None, store=str(tmp_path / "store"))
+    assert (stored.name, type(stored.store)) == ("log", MemoryStore)
 
 
 def test_benches_of_the_same_turns_share_their_documents(bench: Bench) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -42,45 +43,27 @@ def bench(world: Dataset) -> Bench:
     return Bench.of(world, encoder="hashing:32")
 
 
-def test_a_hit_leads_to_the_next(trip: Bench, ranking: Ranking) -> None:
+def test_a_hit_leads_to_the_next(trip: Bench, ranking: Ranking, monkeypatch: pytest.MonkeyPatch) -> None:
     """The question finds the sister; only what is said of her names the city, and the city the parrot."""
+    module = sys.modules["memlab.retrieve.multi_hop"]
+    monkeypatch.setattr(module, "MENTIONS", 1)
     run = retrieve.bm25(trip)
-    plain = {"reads": 1, "n_mentions": 1, "retriever": "bm25"}
     assert run.frame.filter(pl.col("score") > 1e-6)["doc_id"].to_list() == ["u/1/1"], "the others tie at 0"
-    assert ranking(multi_hop(run, trip, hops=1, **plain))["q"][:2] == ["u/1/1", "u/2/1"]
-    assert ranking(multi_hop(run, trip, hops=2, **{**plain, "reads": 2}))["q"][:3] == ["u/1/1", "u/2/1", "u/3/1"]
+    for hops, reads, found in ((1, 1, ["u/1/1", "u/2/1"]), (2, 2, ["u/1/1", "u/2/1", "u/3/1"])):
+        monkeypatch.setattr(module, "READS", reads)
+        assert ranking(multi_hop(run, trip, hops=hops, retriever="bm25"))["q"][: len(found)] == found
 
 
 def test_mentions_are_rare_new_and_lead_somewhere(trip: Bench) -> None:
-    run = retrieve.bm25(trip)
-    first = mentions(run, trip, reads=1, n_mentions=9, asked=trip.queries)
+    text = SAID[0][0]
+    read = pl.DataFrame({"query_id": ["q"], "rank": [1], "text": [text]})
+    first = mentions(read, trip, trip.queries)
     # "sister" is in the question, "moved" and "spring" stand in no other turn.
     assert first["mention"].to_list() == ["Lisbon", "Sam"]
     assert first["worth"].is_sorted(descending=True)
     known = pl.DataFrame({"query_id": ["q", "q"], "text": ["Where does my sister live?", "Lisbon's trams"]})
-    assert mentions(run, trip, reads=1, n_mentions=9, asked=known)["mention"].to_list() == ["Sam"]
-    assert mentions(run, trip, reads=1, n_mentions=1, asked=trip.queries)["mention"].to_list() == ["Lisbon"]
-    none = replace(run, frame=run.frame.head(0))
-    assert mentions(none, trip, reads=5, n_mentions=10, asked=trip.queries).height == 0
-
-
-@pytest.mark.parametrize("k", [1, 3, 200])
-@pytest.mark.parametrize("first", [retrieve.bm25, retrieve.hybrid, retrieve.combsum])
-def test_no_weight_no_change(bench: Bench, ranking: Ranking, first: Callable[..., Run], k: int) -> None:
-    run = first(bench, k=k)
-    assert ranking(multi_hop(run, bench, weight=0.0, hops=2)) == ranking(run)
-    assert multi_hop(run, bench).frame["rank"].max() <= k
-
-
-def test_a_question_alone_ranks_as_among_many(talk: Dataset) -> None:
-    bench = Bench.of(talk, encoder="hashing:32")
-    run = retrieve.hybrid(bench, k=30)
-    many = multi_hop(run, bench, hops=2).frame
-    assert not many["doc_id"].equals(run.frame["doc_id"])
-    for query in bench.queries["query_id"].gather_every(17):
-        own = bench.with_queries(bench.queries.filter(pl.col("query_id") == query))
-        alone = multi_hop(replace(run, frame=run.frame.filter(pl.col("query_id") == query)), own, hops=2).frame
-        assert alone.equals(many.filter(pl.col("query_id") == query))
+    assert mentions(read, trip, known)["mention"].to_list() == ["Sam"]
+    assert mentions(read.clear(), trip, trip.queries).height == 0
 
 
 def test_what_leads_nowhere_stays_as_it_was(bench: Bench, ranking: Ranking) -> None:
@@ -106,7 +89,8 @@ def test_a_language_model_asks_until_it_has_enough(trip: Bench, monkeypatch: pyt
 
     monkeypatch.setattr(llm, "ask", ask)
     run = retrieve.bm25(ours)
-    got = multi_hop(run, ours, hops=2, reads=1, retriever="bm25", service="lab")
+    monkeypatch.setattr(sys.modules["memlab.retrieve.multi_hop"], "READS", 1)
+    got = multi_hop(run, ours, hops=2, retriever="bm25", service="lab")
     assert [len(asked) for asked in prompts] == [3, 1]
     assert json.loads(prompts[0][0])["question"] == "my sister"
     assert "My sister moved" in prompts[0][0]
@@ -121,8 +105,6 @@ def test_wrong_arguments(bench: Bench) -> None:
     run = retrieve.bm25(bench)
     for wrong, message in (
         ({"hops": 0}, "hops is 0"),
-        ({"reads": 0}, "reads is 0"),
-        ({"n_mentions": 0}, "n_mentions is 0"),
         ({"weight": -0.1}, "weight is -0.1"),
         ({"retriever": "mmr"}, "retriever is 'mmr'; choose from dense"),
     ):

@@ -1,4 +1,4 @@
-"""Conversations in German and Norwegian: retrieval, selection, clusters and evaluation read their words."""
+"""Conversations in German: retrieval, selection and evaluation read their words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from memlab import datasets, evaluate
-from memlab.cluster import hdbscan_labels
 from memlab.errors import DataError
 from memlab.pipelines import pipeline
 from memlab.records import Dataset
@@ -24,44 +23,28 @@ GERMAN = [
     ("Bernd", "Und wie geht es dem Hund? Die Hunde meiner Nachbarn bellen jede Nacht."),
     ("Anna", "Er war beim Tierarzt und hat neue Tabletten bekommen."),
 ]
-NORWEGIAN = [
-    ("Kari", "Jeg flyttet til Bergen i vår, og leiligheten ligger ved havnen."),
-    ("Ola", "Når kommer du og besøker oss på hytta?"),
-    ("Kari", "Til sommeren, legene sier at jeg må hvile først."),
-    ("Ola", "Vi kjøpte to kajakker og padlet rundt øyene."),
-    ("Kari", "Søsteren min spiller fiolin i et orkester."),
-    ("Ola", "Hunden til naboen bjeffer hele natten."),
-    ("Kari", "Katten min var hos veterinæren i går."),
-]
-ASKED = {
-    "de": [("Welche Wohnung hat Anna besichtigt?", 1), ("Welcher Arzt gab Anna frei?", 3), ("Wessen Hund bellt?", 6)],
-    "no": [("Hvor ligger leilighetene?", 1), ("Hva sa legen?", 3), ("Hvem padler kajakk?", 4)],
-}
+ASKED = {"Welche Wohnung hat Anna besichtigt?": 1, "Welcher Arzt gab Anna frei?": 3, "Wessen Hund bellt?": 6}
 
 
-def log(folder: Path, language: str, *, header: bool = True) -> Path:
-    file = folder / f"{language}.jsonl"
-    told = {"de": GERMAN, "no": NORWEGIAN}[language]
-    lines: list[dict[str, object]] = [{"memlab": {"format": "chatlog", "language": language}}] if header else []
-    for n, (sender, text) in enumerate(told, 1):
-        session = f"s{1 + (n > 4)}"
-        time = f"2026-03-0{1 + (n > 4)}T09:{n:02}:00Z"
-        lines.append(
-            {"scope": "x", "sender": sender, "text": text, "timestamp": time, "session": session, "id": f"m{n}"}
-        )
-    lines += [{"question": q, "scope": "x", "answer": "?", "evidence": [f"m{n}"]} for q, n in ASKED[language]]
+def log(folder: Path, *, header: bool = True) -> Path:
+    lines: list[dict[str, object]] = [{"memlab": {"format": "chatlog", "language": "de"}}] if header else []
+    for n, (sender, text) in enumerate(GERMAN, 1):
+        when = {"session": f"s{1 + (n > 4)}", "timestamp": f"2026-03-0{1 + (n > 4)}T09:{n:02}:00Z"}
+        lines.append({"scope": "x", "sender": sender, "text": text, "id": f"m{n}"} | when)
+    lines += [{"question": q, "scope": "x", "answer": "?", "evidence": [f"m{n}"]} for q, n in ASKED.items()]
+    file = folder / "german.jsonl"
     file.write_text("\n".join(json.dumps(line, ensure_ascii=False) for line in lines), encoding="utf-8")
     return file
 
 
-@pytest.fixture(params=["de", "no"])
-def data(request: pytest.FixtureRequest, tmp_path: Path) -> Dataset:
-    return datasets.load(log(tmp_path, request.param))
+@pytest.fixture
+def data(tmp_path: Path) -> Dataset:
+    return datasets.load(log(tmp_path))
 
 
 def test_the_language_of_a_file(tmp_path: Path) -> None:
-    german = datasets.load(log(tmp_path, "de"))
-    unnamed = log(tmp_path, "de", header=False)
+    german = datasets.load(log(tmp_path))
+    unnamed = log(tmp_path, header=False)
     assert (german.language, datasets.load(unnamed).language) == ("de", "en")
     assert datasets.load(unnamed, language="de").language == "de"
     assert datasets.load(unnamed, language="de").fingerprint() != datasets.load(unnamed).fingerprint()
@@ -82,26 +65,11 @@ def test_bm25_reads_the_stems_of_the_language(data: Dataset) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        *("dense", "hybrid", "combsum", "combsum | prf", "combsum | negative_feedback", "combsum | multi_hop"),
-        *("combsum | light", "combsum | mmr", "combsum | coverage", "combsum | decompose", "bm25 | budget(tokens=30)"),
-        "hybrid | budget(tokens=30, content='sentences', limit=40)",
-    ],
+    "text", ["combsum | prf | multi_hop", "bm25 | budget(tokens=30, content='sentences', limit=40)"]
 )
 def test_pipelines_work(data: Dataset, text: str) -> None:
     report = evaluate.evaluate(pipeline(text).run(Bench.of(data, encoder="hashing:64")), data)
     assert report.per_query.height == 3
-
-
-def test_evaluation_and_clusters_work(data: Dataset) -> None:
-    bench = Bench.of(data, encoder="hashing:64")
-    run = pipeline("bm25").run(bench)
-    assert evaluate.misses(run, data, k=1).height == 0
-    assert (
-        len(hdbscan_labels(bench.documents("turn").vectors(), min_cluster_size=2, n_components=None))
-        == data.turns.height
-    )
 
 
 def test_english_rules_say_so_once(data: Dataset, caplog: pytest.LogCaptureFixture) -> None:
@@ -114,7 +82,6 @@ def test_english_rules_say_so_once(data: Dataset, caplog: pytest.LogCaptureFixtu
             plain, split = pipeline("bm25").run(bench), pipeline("bm25 | decompose(retriever='bm25')").run(bench)
         pipeline("bm25 | coverage").run(bench)
     assert [record.getMessage() for record in caplog.records] == [
-        "the splitting of questions knows English alone and is left out of conversations in "
-        f"{'German' if data.language == 'de' else 'Norwegian'}; all else works"
+        "the splitting of questions knows English alone and is left out of conversations in German; all else works"
     ]
     assert plain.frame["doc_id"].equals(split.frame["doc_id"])

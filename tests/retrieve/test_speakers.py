@@ -15,10 +15,7 @@ from memlab.retrieve.speakers import by_assistant, lowered_by
 
 SAID = (
     ("user", "We have nine thousand for the kitchen."),
-    (
-        "assistant",
-        "A kitchen budget of nine thousand is a fair kitchen budget.",
-    ),
+    ("assistant", "A kitchen budget of nine thousand is a fair kitchen budget."),
     ("user", "The tiles come on Friday."),
     ("assistant", "Then the floor should be dry by Thursday."),
 )
@@ -28,18 +25,10 @@ MIXED = tuple(role for role, _ in SAID)
 @pytest.fixture
 def log(tmp_path: Path) -> Callable[..., Bench]:
     def made(roles: tuple[str, ...], *questions: str) -> Bench:
-        said = zip(roles, SAID, strict=True)
-        rows = [
-            {
-                "scope": "u",
-                "session": "s",
-                "id": str(i),
-                "role": role,
-                "text": text,
-                "timestamp": "2024-03-01T10:00:00Z",
-            }
-            for i, (role, (_, text)) in enumerate(said, 1)
-        ] + [{"scope": "u", "question": text, "evidence": ["1"]} for text in questions]
+        about = {"scope": "u", "session": "s", "timestamp": "2024-03-01T10:00:00Z"}
+        said = enumerate(zip(roles, SAID, strict=True), 1)
+        rows = [about | {"id": str(i), "role": role, "text": text} for i, (role, (_, text)) in said]
+        rows += [{"scope": "u", "question": text, "evidence": ["1"]} for text in questions]
         (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         return Bench.of(memlab.datasets.load(tmp_path / "log.jsonl"), encoder="hashing")
 

@@ -93,13 +93,6 @@ def test_the_sentences_that_share_most_with_the_question(asked: str, limit: int,
     assert texts.to_list() == [kept, "another turn"[:limit]]
 
 
-def test_rare_words_of_the_scope_count_more_and_other_scopes_nothing() -> None:
-    texts = ["I like the dog. I like the cat.", "a cat", "that cat", "cat food"]
-    for others in (["nothing"], ["dog"] * 50):
-        run, bench = ranked(texts, ["cat dog"], others=others)
-        assert kept_text(run, bench, content="sentences", limit=16)["text"][0] == "I like the dog."
-
-
 def test_form_and_contenders_decide_how_many_are_kept(random_run: Make) -> None:
     run, bench = random_run(40, 3)
     bench = replace(
@@ -112,8 +105,8 @@ def test_form_and_contenders_decide_how_many_are_kept(random_run: Make) -> None:
     scores = [[10, 9, 8, 6, 3, 2], [4, 3, 3, 2.5, 1, 1], [9, 1, 1, 1, 1, 0]]
     first = run.frame.filter(pl.col("rank") <= 6)
     run = run_from_scores(first["query_id"], first["doc_id"], np.concatenate(scores), level="turn", k=9)
-    for parameters, kept in (({"k": 4, "typical": 4}, [6, 4, 3]), ({"k": 4, "typical": 16}, [3, 2, 2])):
-        got = adaptive(run, bench, **parameters).frame
+    for k, kept in ((6, [6, 4, 3]), (3, [3, 2, 1])):
+        got = adaptive(run, bench, k=k).frame
         assert got.group_by("query_id", maintain_order=True).len()["len"].to_list() == kept
         assert got.equals(run.frame.join(got, on=["query_id", "rank"], how="semi", maintain_order="left"))
 
@@ -125,7 +118,6 @@ def test_what_cannot_be_cut(random_run: Make) -> None:
         (budget, {"content": "tail"}, "content"),
         (kept_text, {"content": "head", "limit": 0}, "limit is 0"),
         (adaptive, {"k": 0}, "k is 0"),
-        (adaptive, {"typical": 0}, "typical is 0"),
     ):
         with pytest.raises(DataError, match=name):
             stage(run, bench, **wrong)

@@ -42,7 +42,7 @@ def grouped(run: Run, bench: Bench, group: np.ndarray) -> tuple[Bench, list[int]
     noise = np.random.default_rng(0).standard_normal((len(group), 40)) * 0.01
     noise[np.bincount(group)[group] == 1] = 0
     vectors = (np.eye(40)[group] + noise).astype(np.float32)
-    clear = replace(bench, turn_vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+    clear = replace(bench, vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
     return clear, group[clear.documents("turn").at(run.frame["doc_id"])].tolist()
 
 
@@ -88,7 +88,7 @@ def test_whole_clusters_follow_the_seeds(random_run: Make, clustering: str, size
 
 def test_a_seed_that_is_noise_brings_nothing(random_run: Make) -> None:
     run, bench = random_run(40, 2)
-    apart = replace(bench, turn_vectors=np.eye(40, dtype=np.float32))
+    apart = replace(bench, vectors=np.eye(40, dtype=np.float32))
     got = expand_cluster(run, apart, clustering="hdbscan", cluster_size=3)
     assert got.frame["doc_id"].equals(run.frame["doc_id"])
 
@@ -130,4 +130,4 @@ def test_what_cannot_be_clustered(random_run: Make) -> None:
         with pytest.raises(DataError, match=name):
             stage(run, bench, **wrong)
     with pytest.raises(DataError, match="needs embeddings"):
-        by_cluster(run, replace(bench, turn_vectors=None))
+        by_cluster(run, replace(bench, vectors=None))

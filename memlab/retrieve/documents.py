@@ -1,0 +1,175 @@
+"""What is searched: the documents of a level, and what is worked out from them, each thing once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from memlab.embed.text import session_texts, turn_texts
+from memlab.errors import DataError
+from memlab.language.analysis import tokenize
+from memlab.language.tokens import PIECE
+from memlab.records import Level
+from memlab.retrieve.arrays import units
+from memlab.retrieve.index import ScopeWords
+
+TIES = 0
+"""Seed of the order of documents that tie."""
+
+Vectors = Callable[[], np.ndarray] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Documents:
+    """The documents of one level, grouped by scope: each scope's documents are neighbours, in order of time.
+
+    :param ids: (n,) document ids.
+    :param session: (n,) number of the session that each document belongs to.
+    :param spans: scope → (first, last + 1) place of its documents.
+    :param write: gives the texts.
+    :param embed: gives the embeddings; ``None`` without an encoder.
+    :param language: that the texts are read in.
+    :param weight: (n,) how many of the scope's documents each stands for, see :mod:`memlab.retrieve.candidates`;
+        ``None`` where all are here and each stands for itself.
+    :param made: what :func:`memlab.retrieve.bench.once` keeps.
+    """
+
+    ids: np.ndarray
+    session: np.ndarray
+    spans: Mapping[str, tuple[int, int]]
+    write: Callable[[], list[str]] = field(repr=False)
+    embed: Vectors = field(default=None, repr=False)
+    language: str = "en"
+    weight: np.ndarray | None = None
+    made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """What BM25 and encoders read: (n,)."""
+        return self.write()
+
+    @cached_property
+    def embeddings(self) -> Any:
+        """(n, d) float32 unit rows; for sessions the normalised mean of their turns; ``None`` without an encoder."""
+        return None if self.embed is None else self.embed()
+
+    @cached_property
+    def place(self) -> pl.DataFrame:
+        """The place of each id: ``doc_id``, ``at``."""
+        return pl.DataFrame({"doc_id": pl.Series(self.ids, dtype=pl.String), "at": np.arange(len(self.ids))})
+
+    @cached_property
+    def lot(self) -> np.ndarray:
+        """The order in which documents stand that tie: (n,) a permutation, by a seeded hash of their texts.
+
+        Not by age, which says where a benchmark put its evidence, and not by id, which in some gives the label away.
+        Of equal texts each has a hash of its own.
+        """
+        seen: dict[str, int] = {}
+        hashes = np.zeros(len(self.ids), np.uint64)
+        for i, text in enumerate(self.texts):
+            seen[text] = seen.get(text, 0) + 1
+            read = f"{TIES}:{seen[text]}:{text}".encode("utf-8", "surrogatepass")
+            hashes[i] = int.from_bytes(blake2b(read, digest_size=8).digest())
+        return np.argsort(np.argsort(hashes, kind="stable"), kind="stable")
+
+    @cached_property
+    def n_tokens(self) -> np.ndarray:
+        """Each document's words and punctuation marks: (n,) a token count that needs no model."""
+        return pl.Series(self.texts, dtype=pl.String).str.count_matches(PIECE).to_numpy().astype(np.int64)
+
+    @cached_property
+    def words(self) -> list[list[str]]:
+        """Each document's words, see :func:`memlab.language.analysis.tokenize`."""
+        return tokenize(self.texts, language=self.language)
+
+    def words_in(self, span: slice) -> ScopeWords:
+        """Give the statistics of words of one scope: a memory knows nothing of other people's.
+
+        :param span: where the scope's documents are.
+        """
+        place = ("words", span.start, span.stop)
+        if place not in self.made:
+            self.made[place] = ScopeWords.of(self.words[span], self.weight_in(span))
+        words: ScopeWords = self.made[place]
+        return words
+
+    def weight_in(self, span: slice) -> np.ndarray | None:
+        """Give how many documents each of a scope's stands for, see :attr:`weight`."""
+        return None if self.weight is None else self.weight[span]
+
+    def at(self, doc_ids: pl.Series) -> np.ndarray:
+        """Give the places of ids.
+
+        :raises DataError: for an id that is not among the documents.
+        """
+        places = pl.DataFrame({"doc_id": doc_ids}).join(self.place, on="doc_id", how="left", maintain_order="left")
+        if places["at"].null_count():
+            missing = doc_ids.filter(places["at"].is_null())[0]
+            raise DataError(f"document {missing!r} is not in this bench; rank with the dataset that the bench holds")
+        return places["at"].to_numpy()
+
+    def vectors(self) -> np.ndarray:
+        """Give the embeddings.
+
+        :raises DataError: when the bench was made without an encoder.
+        """
+        if self.embeddings is None:
+            raise DataError("this stage needs embeddings: make the bench with an encoder, such as encoder='minilm'")
+        vectors: np.ndarray = self.embeddings
+        return vectors
+
+
+def documents_of(
+    turns: pl.DataFrame, sessions: pl.DataFrame, *, name: str, embed: Vectors = None, language: str = "en"
+) -> dict[Level, Documents]:
+    """Put turns and sessions in order of scope and time, as documents of both levels.
+
+    :param sessions: where they are some of many, ``weight`` says how many each stands for.
+    :param name: the dataset's name.
+    :param embed: gives the embeddings of the turns, in the order of ``turns``.
+    :raises DataError: for a turn of a session that is not listed.
+    """
+    order = sessions.sort("scope", "n", maintain_order=True).with_row_index("session")
+    number = order.select("session_id", "session")
+    placed = turns.with_row_index("row").join(number, on="session_id", how="left", maintain_order="left")
+    for turn in placed.filter(pl.col("session").is_null()).head(1).iter_rows(named=True):
+        what = f"turn {turn['turn_id']!r} belongs to session {turn['session_id']!r}"
+        raise DataError(f"{what}, which dataset {name!r} does not list; list it among the sessions")
+    placed = placed.sort("session", "n", maintain_order=True)
+    rows, session = (placed[column].to_numpy().astype(np.int64) for column in ("row", "session"))
+    weight = order["weight"].to_numpy() if "weight" in order.columns else None
+    of_turns = Documents(
+        placed["turn_id"].to_numpy(), session, _spans(placed["scope"]),
+        write=lambda: turn_texts(placed.drop("row", "session")),
+        embed=embed and (lambda: np.ascontiguousarray(embed()[rows])),
+        language=language, weight=None if weight is None else weight[session],
+    )  # fmt: skip
+    of_sessions = Documents(
+        order["session_id"].to_numpy(), np.arange(order.height), _spans(order["scope"]),
+        write=lambda: session_texts(placed.drop("row", "session"), order.drop("session")),
+        embed=embed and (lambda: mean_by(of_turns.vectors(), session, order.height)),
+        language=language, weight=weight,
+    )  # fmt: skip
+    return {"turn": of_turns, "session": of_sessions}
+
+
+def _spans(scopes: pl.Series) -> dict[str, tuple[int, int]]:
+    """Give where each scope's rows begin and end."""
+    rows = scopes.to_frame("scope").group_by("scope", maintain_order=True).agg(n=pl.len()).rows()
+    ends = np.cumsum([n for _, n in rows]).tolist()
+    return {scope: (end - n, end) for (scope, n), end in zip(rows, ends, strict=True)}
+
+
+def mean_by(vectors: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
+    """Average unit rows within groups and normalise: (n_groups, d); a group without rows gives zeros."""
+    from scipy.sparse import csr_array
+
+    member = csr_array((np.ones(len(group), np.float32), (group, np.arange(len(group)))), shape=(n_groups, len(group)))
+    return units(np.asarray(member @ vectors, dtype=np.float32))
