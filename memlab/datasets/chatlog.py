@@ -58,7 +58,7 @@ from typing import Any
 import polars as pl
 
 from memlab.datasets import fields, streams
-from memlab.datasets.fields import Bad, Record, micros, moment, sessions_of_turns, show
+from memlab.datasets.fields import Bad, Record, micros, moment, show
 from memlab.datasets.identity import joined, messages_of, with_session_ids, with_turn_ids
 from memlab.datasets.reading import Source
 from memlab.errors import DataError
@@ -108,6 +108,21 @@ def numbered(records: Iterable[Any]) -> Iterator[tuple[str, Any]]:
             kind = type(record).__name__
             raise DataError(f"record {number} is {kind}; a format yields dicts, as a chat log's lines are")
         yield f"record {number}", record
+
+
+def turn(scope: str, session: str, n: int, role: str, text: str, **more: Any) -> Record:
+    """Give a message by its place, as readers of benchmarks yield it."""
+    return Record({"scope": scope, "session": session, "n": n, "role": role, "text": text, **more})
+
+
+def turn_id(turn: Record) -> str:
+    """Give the id of a message by its place."""
+    return f"{id_part(turn['scope'])}/{id_part(turn['session'])}/{turn['n']}"
+
+
+def question(scope: str, i: int, text: str, **more: Any) -> Record:
+    """Give the i-th question of a scope, which cites turn ids, as readers of benchmarks yield it."""
+    return Record({"scope": scope, "query_id": f"{id_part(scope)}/q{i}", "question": text, **more})
 
 
 def is_assistant(sender: str, named: Iterable[str] = ()) -> bool:
@@ -295,7 +310,8 @@ def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
             whole = _placed(joined(messages_of(there.turns), own), log)
         names = _names(placed, whole, [record for *_, record in asked])
     questions, annotations, summaries = list[Question](), list[Annotation](), dict[str, str]()
-    query_ids = _QueryIds(there)
+    rows = [] if there is None else there.questions.select("scope", "text", "query_id").rows()
+    same, taken = {(of, text): name for of, text, name in rows}, {name for _, _, name in rows}
     for scope, i, where, record in asked:
         with source.record(where, record):
             if "summary" in record:
@@ -304,7 +320,7 @@ def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
                 annotations.append(_annotation(record, id_part(scope)))
             else:
                 question = _question(record, scope, names, log.time(record, where))
-                question = query_ids.named(question, i)
+                question = _named(question, i, same, taken)
                 first = log.query_ids.setdefault(question.query_id, where)
                 if first != where:
                     raise Bad("query_id", f"{question.query_id!r} again (first on {first})", "an id of its own")
@@ -326,37 +342,29 @@ def _placed(messages: pl.DataFrame, log: _Log) -> pl.DataFrame:
     return with_session_ids(sessionize(messages.with_columns(session="named"), gap=log.source.gap))
 
 
-class _QueryIds:
-    """Names for questions without one: that of the same question where it is there, else the next that is free."""
-
-    def __init__(self, there: Dataset | None) -> None:
-        asked = [] if there is None else there.questions.select("scope", "text", "query_id").rows()
-        self.same: dict[tuple[str, str], str] = {(scope, text): name for scope, text, name in asked}
-        self.taken = {name for _, _, name in asked}
-
-    def named(self, question: Question, i: int) -> Question:
-        if question.query_id:
-            return question
-        name = self.same.get((question.scope, question.text))
-        while name is None:
-            name, i = f"{question.scope}/q{i}", i + 1
-            name = None if name in self.taken else name
-        self.taken.add(name)
-        return replace(question, query_id=name)
+def _named(question: Question, i: int, same: dict[tuple[str, str], str], taken: set[str]) -> Question:
+    """Name a question without an id: as the same question where it is there, else by the next number that is free."""
+    name = question.query_id or same.get((question.scope, question.text), "")
+    while not name:
+        name = f"{question.scope}/q{i}" if f"{question.scope}/q{i}" not in taken else ""
+        i += 1
+    taken.add(name)
+    return replace(question, query_id=name)
 
 
+_Form = tuple[pl.DataFrame, tuple[str, ...]]
 _Names = dict[tuple[str, str], tuple[str, str]]
 """(scope, what a question may call a turn or a session) to the turn's id and its session's."""
 
 
 def _names(placed: pl.DataFrame, whole: pl.DataFrame, questions: list[Record]) -> dict[str, _Names]:
     """Find what questions cite: turns by place, turn id or message id, sessions by name or id; the last win."""
-    part = _encoded(placed["session"]).alias("part")
-    places = placed.with_columns(part)
+    places = placed.with_columns(_encoded(placed["session"]).alias("part"))
     first = places.filter(pl.col("n") == 1)
-    turns = [(places, form) for form in (("session", "n"), ("part", "n"), ("scope", "part", "n"))]
+    turns: list[_Form] = [(places, (*form, "n")) for form in (("session",), ("part",), ("scope", "part"))]
     turns += [(whole, ("turn_id",)), (whole, ("id",))]
-    sessions = [(whole, ("session_id",))] + [(first, form) for form in (("scope", "part"), ("part",), ("session",))]
+    sessions: list[_Form] = [(whole, ("session_id",))]
+    sessions += [(first, form) for form in (("scope", "part"), ("part",), ("session",))]
     now, found = whole.select("turn_id", "session_id"), dict[str, _Names]()
     for field_, forms in (("evidence", turns), ("stale", turns), ("evidence_sessions", sessions)):
         cited = [value for record in questions for value in _listed(record.get(field_))]

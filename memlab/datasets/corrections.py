@@ -14,7 +14,7 @@ import polars as pl
 
 from memlab.datasets import fields
 from memlab.datasets.benchmarks.locomo import cited
-from memlab.datasets.fields import Bad, Record, sessions_of_turns
+from memlab.datasets.fields import Bad, Record
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import objects
 from memlab.errors import DataError
@@ -57,7 +57,9 @@ def corrected(data: Dataset, path: str | Path) -> Dataset:
                 if len(meant) == 1:
                     about, row, found = about + 1, meant[0], _ids(right, meant[0])
                     if lost := [turn for turn in found if turn not in there]:
-                        file.note(f"error {index}: correct_evidence", f"{lost[0]}, which is no turn", "dropped evidence")
+                        file.note(
+                            f"error {index}: correct_evidence", f"{lost[0]}, which is no turn", "dropped evidence"
+                        )
                     kept = [turn for turn in found if turn in there]
                     if set(kept) != set(row["evidence"]):
                         evidence[row["query_id"]] = kept
@@ -66,7 +68,8 @@ def corrected(data: Dataset, path: str | Path) -> Dataset:
                     file.note(f"error {index}", f"{len(asked)} questions with these words", "not corrected")
     if not about:
         source.fail(f"corrects no question of {data.name}; expected the questions of LoCoMo in their own words")
-    columns = {"evidence": [*evidence.values()], "evidence_sessions": [*map(sessions_of_turns, evidence.values())]}
+    sessions = [list(dict.fromkeys(turn.rpartition("/")[0] for turn in turns)) for turns in evidence.values()]
+    columns = {"evidence": [*evidence.values()], "evidence_sessions": sessions}
     kind = data.questions.schema["evidence"]
     questions = data.questions.with_columns(pl.Series(name, turns, dtype=kind) for name, turns in columns.items())
     issues = pl.concat([data.issues, source.report.take_issues()])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -194,8 +194,3 @@ def moment(time: int | None) -> datetime | None:
 
 
 _FIRST, _LAST = (micros(datetime(year, 1, 2, tzinfo=UTC)) for year in (1, 9999))
-
-
-def sessions_of_turns(turns: Iterable[str]) -> list[str]:
-    """Give the sessions of turns of a benchmark, each once."""
-    return list(dict.fromkeys(turn.rpartition("/")[0] for turn in turns))

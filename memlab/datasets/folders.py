@@ -29,7 +29,7 @@ def write(data: Dataset, folder: str | Path) -> Path:
     >>> from pathlib import Path
     >>> from memlab import datasets, sample
     >>> data = sample(["owen"])
-    >>> folder = datasets.retrieval.write(data, Path(tempfile.mkdtemp(), "mine"))
+    >>> folder = datasets.folders.write(data, Path(tempfile.mkdtemp(), "mine"))
     >>> sorted(path.name for path in folder.iterdir())
     ['corpus.jsonl', 'qrels', 'qrels.tsv', 'queries.jsonl']
     >>> datasets.load(folder).turns.equals(data.turns)

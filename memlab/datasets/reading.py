@@ -141,8 +141,10 @@ class Source:
                 self.fail(f"{name!r} has a password; unpack the archive, and give the folder")
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 self.fail(f"{name!r} is packed by another method than deflate; unpack it, and give the folder")
-        of = [{"path": self.path / name, "name": name, "entry": entry} for name, entry in kept]
-        return [replace(self, archive=archive, members=[], **about) for about in of]
+        return [
+            replace(self, path=self.path / name, name=name, archive=archive, entry=entry, members=[])
+            for name, entry in kept
+        ]
 
     def open(self) -> BinaryIO:
         """Open the file, past a byte order mark; a missing, unreadable or empty one is a :class:`DataError`."""
@@ -220,7 +222,10 @@ class Source:
         """Stream the values of a JSON list or of JSON lines, or the rows of a table, with their numbers from 1."""
         if self.columns:
             for number, row in enumerate(self.frame().iter_rows(named=True), 1):
-                yield number, {key.strip(): cell for key, cell in row.items() if cell not in (None, "") or key == "text"}
+                yield (
+                    number,
+                    {key.strip(): cell for key, cell in row.items() if cell not in (None, "") or key == "text"},
+                )
         elif self.name.lower().endswith((".jsonl", ".ndjson")):
             yield from streams.lines(self)
         else:
@@ -301,7 +306,9 @@ class Source:
             self.fail(f'{record}: {bad}. Correct it, or load with on_error="quarantine" to set it aside', bad)
         self.report.bad += 1
         if self.report.bad > _MOST_BAD:
-            self.fail(f"{record}: {bad}; {_MOST_BAD:,} records before it are bad too: is this its format (format=)?", bad)
+            self.fail(
+                f"{record}: {bad}; {_MOST_BAD:,} records before it are bad too: is this its format (format=)?", bad
+            )
         about = {"source": str(self.path), "record": record, "reason": str(bad)}
         try:
             line = json.dumps({**about, "raw": raw}, default=str)

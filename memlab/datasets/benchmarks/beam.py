@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from memlab.datasets import fields
+from memlab.datasets.chatlog import question, turn, turn_id
 from memlab.datasets.fields import Bad, Record, show
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import objects
-from memlab.records import id_part
 
 FILES = ("chat.json", "*/chat.json", "*/*/chat.json", "*.parquet")
 """Where the chats of a folder are."""
@@ -95,12 +95,11 @@ def _chat(file: Source, name: str, chat: list[Any], probing: Any) -> Iterator[Re
                 record, abstention = Record(raw), ability == "abstention"
                 answered = next((key for key in ANSWERS if record.get(key) is not None), "answer")
                 numbers = [] if abstention else [*_numbers(record.get("source_chat_ids"), "source_chat_ids")]
-                about = {"scope": name, "query_id": f"{id_part(name)}/q{q}", "type": ability.replace("_", "-")}
-                about |= {"question": record.take("question", fields.name), "abstention": abstention}
-                about |= {"answer": record.take(answered, fields.answer, None)}
-                about |= {"rubric": record.take("rubric", fields.points, None)}
+                more: dict[str, Any] = {"answer": record.take(answered, fields.answer, None), "abstention": abstention}
+                more["rubric"] = record.take("rubric", fields.points, None)
+                text, kind = record.take("question", fields.name), ability.replace("_", "-")
                 evidence = [] if abstention else _evidence(file, numbers, places, f"{where}: source_chat_ids")
-                asked.append(Record(about | {"evidence": evidence}))
+                asked.append(question(name, q, text, type=kind, evidence=evidence, **more))
             q += 1
     yield from (*turns, *asked)
 
@@ -126,9 +125,9 @@ def _turns(file: Source, name: str, chat: list[Any], places: dict[int, list[str]
                 if part != plan:  # BEAM's own script numbers a plan on from the one before
                     plan, shift = part, last + 1 if number <= last else 0
                 last = number + shift
-                places.setdefault(last, []).append(f"{id_part(name)}/{id_part(part + batch)}/{n}")
-                about = {"scope": name, "session": part + batch, "n": n, "role": role}
-                yield Record(about | {"text": text, "timestamp": time})
+                said = turn(name, part + batch, n, role, text, timestamp=time)
+                places.setdefault(last, []).append(turn_id(said))
+                yield said
 
 
 def _evidence(file: Source, numbers: list[int], places: dict[int, list[str]], where: str) -> list[str]:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from memlab.datasets import fields
+from memlab.datasets.chatlog import question, turn, turn_id
 from memlab.datasets.fields import Bad, Record, show
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import objects
-from memlab.records import id_part
 
 FILES = ("*.json", "*_evidence/*.json", "*/*_evidence/*.json", "*/*/*_evidence/*.json")
 _RUBRICS = ("preference", "implicit-connection")
@@ -62,28 +62,25 @@ def _turns(scope: str, conversations: list[Any]) -> list[Record]:
         for n, said in enumerate(conversation.take("messages", fields.listed), 1):
             message = Record(said, f"conversations[{c}].messages[{n - 1}]")
             speaker = message.take("speaker", fields.name).strip().lower()
-            about = {"scope": scope, "session": session, "n": n, "sender": speaker, "role": speaker}
-            turns.append(Record(about | {"text": message.take("text", fields.text)}))
+            turns.append(turn(scope, session, n, speaker, message.take("text", fields.text)))
     if not turns:
         raise Bad("conversations", "no messages", "conversations with messages")
     return turns
 
 
 def _questions(file: Source, scope: str, items: list[Any], turns: list[Record], kind: str) -> Iterator[Record]:
-    places = {
-        (turn["sender"], turn["text"].strip()): f"{id_part(scope)}/{id_part(turn['session'])}/{turn['n']}"
-        for turn in reversed(turns)  # the first that says it
-    }
+    # Of several, the first that says it.
+    places = {(said["role"], said["text"].strip()): turn_id(said) for said in reversed(turns)}
     for i, raw in enumerate(items):
         item, evidence = Record(raw, f"evidence item {i}"), list[str]()
         for j, said in enumerate(item.take("message_evidences", fields.listed)):
             message = Record(said, f"message_evidences[{j}]")
             speaker, text = message.take("speaker", fields.name, "user"), message.take("text", fields.text)
-            if turn := places.get((speaker.strip().lower(), text.strip())):
-                evidence.append(turn)
+            if (said := (speaker.strip().lower(), text.strip())) in places:
+                evidence.append(places[said])
             else:
                 file.note(f"{scope}: message_evidences[{j}]", show(text), "dropped evidence")
         answer = item.take("answer", fields.answer)
-        about = {"scope": scope, "query_id": f"{id_part(scope)}/q{i}", "question": item.take("question", fields.name)}
-        about |= {"answer": answer, "type": kind, "evidence": evidence, "abstention": kind == "abstention"}
-        yield Record(about | {"rubric": answer or None if kind in _RUBRICS else None})
+        more = {"answer": answer, "type": kind, "evidence": evidence, "abstention": kind == "abstention"}
+        more["rubric"] = answer or None if kind in _RUBRICS else None
+        yield question(scope, i, item.take("question", fields.name), **more)

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from memlab.datasets import fields
+from memlab.datasets.chatlog import question, turn, turn_id
 from memlab.datasets.fields import Bad, Record, show
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import objects
@@ -31,9 +32,7 @@ _SESSION = re.compile(r"session_(0|[1-9]\d{0,8})")
 
 
 def detect(source: Source) -> bool:
-    return bool(
-        source.first & {"conversation", "qa", "sample_id", "session_summary", "event_summary", "observation"}
-    )
+    return bool(source.first & {"conversation", "qa", "sample_id", "session_summary", "event_summary", "observation"})
 
 
 def records(source: Source) -> Iterator[Record]:
@@ -98,12 +97,13 @@ class Chat:
                 else:
                     yield from read(self, talk, key)
 
-    def turn(self, cited: tuple[int, int], session: str, n: int, **said: Any) -> Record:
+    def turn(self, cited: tuple[int, int], session: str, n: int, text: str, **said: Any) -> Record:
         """Give the record of a turn that evidence cites so."""
         if cited in self.turn_ids:
             raise Bad("dia_id", f"'D{cited[0]}:{cited[1]}' again", "an id of its own")
-        self.turn_ids[cited] = f"{id_part(self.name)}/{session}/{n}"
-        return Record({"scope": self.name, "session": session, "n": n, "role": "user", **said})
+        given = turn(self.name, session, n, "user", text, **said)
+        self.turn_ids[cited] = turn_id(given)
+        return given
 
     def questions(self, asked: list[Any]) -> Iterator[Record]:
         for i, raw in enumerate(asked):
@@ -116,8 +116,8 @@ class Chat:
                 if answer is None and category != 5:
                     self.note(f"qa[{i}]: answer", "nothing", "kept without an answer")
                 evidence = self.evidence(record.get("evidence", []), f"qa[{i}]")
-                about = {"scope": self.name, "query_id": f"{id_part(self.name)}/q{i}", "question": text}
-                yield Record(about | {"answer": answer, "type": self.categories[category], "evidence": evidence})
+                kind = self.categories[category]
+                yield question(self.name, i, text, answer=answer, type=kind, evidence=evidence)
 
     def evidence(self, raw: Any, where: str) -> list[str]:
         """Read turn ids, repair what is clearly meant, and drop what cites no turn, with an issue each."""
@@ -197,10 +197,10 @@ def _turns(chat: Chat, talk: Record, key: str) -> Iterator[Record]:
             time = talk.take(f"{key}_date_time", as_date)
     for place, raw in enumerate(talk[key]):
         with chat.source.record(f"{chat.name}: {key}[{place}]", raw):
-            turn = Record(raw)
-            dia = re.fullmatch(r"\s*D(\d{1,9}):(\d{1,9})\s*", turn.take("dia_id", fields.text))
+            said = Record(raw)
+            dia = re.fullmatch(r"\s*D(\d{1,9}):(\d{1,9})\s*", said.take("dia_id", fields.text))
             if dia is None or f"session_{int(dia[1])}" != key or int(dia[2]) < 1:
-                raise Bad("dia_id", show(turn["dia_id"]), f'"{key.replace("session_", "D")}:<n>"')
-            said = {"sender": turn.take("speaker", fields.name), "text": turn.take("text", fields.text)}
-            said["caption"] = turn.take("blip_caption", fields.text, None)
-            yield chat.turn((int(dia[1]), int(dia[2])), key, int(dia[2]), timestamp=time, **said)
+                raise Bad("dia_id", show(said["dia_id"]), f'"{key.replace("session_", "D")}:<n>"')
+            speaker, text = said.take("speaker", fields.name), said.take("text", fields.text)
+            about = {"sender": speaker, "caption": said.take("blip_caption", fields.text, None), "timestamp": time}
+            yield chat.turn((int(dia[1]), int(dia[2])), key, int(dia[2]), text, **about)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from types import NoneType
 from typing import Any
 
 from memlab.datasets import fields
-from memlab.datasets.fields import Bad, Record, show
+from memlab.datasets.chatlog import turn
+from memlab.datasets.fields import Bad, Record
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import objects
 from memlab.records import id_part
@@ -71,11 +71,10 @@ def _haystack(record: Record, file: Source, label: str) -> _Haystack:
 def _turns(scope: str, haystack: _Haystack) -> Iterator[Record]:
     for session, (date, turns, where) in haystack.items():
         for n, raw in enumerate(turns, 1):
-            turn = Record(raw, f"{where}[{n - 1}]")
-            if not isinstance(turn.get("has_answer"), (bool, NoneType)):
-                raise Bad(f"{turn.where}.has_answer", show(turn["has_answer"]), "true, false or nothing")
-            about = {"scope": scope, "session": session, "n": n, "timestamp": date}
-            yield Record(about | {"role": turn.take("role", fields.name), "text": turn.take("content", fields.text)})
+            said = Record(raw, f"{where}[{n - 1}]")
+            role, text = said.take("role", fields.name), said.take("content", fields.text)
+            said.take("has_answer", fields.flag, False)
+            yield turn(scope, session, n, role, text, timestamp=date)
 
 
 def _question(record: Record, scope: str, haystack: _Haystack) -> Record:

@@ -17,10 +17,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memlab.datasets import fields
+from memlab.datasets.chatlog import question, turn, turn_id
 from memlab.datasets.fields import Bad, Record, show
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import objects
-from memlab.records import id_part
 
 FILES = ("*AgentData*.json", "*/*AgentData*.json")
 _KINDS = {"highlevel", "highlevel_rec", "simple", "conditional", "comparative", "aggregative", "post_processing"}
@@ -53,8 +53,7 @@ def _trajectory(file: Source, scope: str, kind: str, record: Record) -> list[Rec
     for s, messages in enumerate(sessions, 1):
         for n, raw in enumerate(messages, 1):
             text = _step(raw, f"message_list, step {len(steps)}")
-            about = {"scope": scope, "session": f"session_{s}", "n": n, "role": "user"}
-            steps.append(Record(about | {"text": text, "timestamp": _time(text)}))
+            steps.append(turn(scope, f"session_{s}", n, "user", text, timestamp=_time(text)))
     if not steps:
         raise Bad("message_list", "no messages", "a list of messages, or of sessions of them")
     asked, evidence = record.take("QA", fields.nested), list[str]()
@@ -63,13 +62,12 @@ def _trajectory(file: Source, scope: str, kind: str, record: Record) -> list[Rec
         first = cited[0] if isinstance(cited, list) and cited else cited
         step = fields.number(first, f"QA.target_step_id[{i}]")
         if 0 <= step < len(steps):
-            evidence.append(f"{id_part(scope)}/{steps[step]['session']}/{steps[step]['n']}")
+            evidence.append(turn_id(steps[step]))
         else:
             file.note(f"{scope}: QA.target_step_id[{i}]", f"step {step} of {len(steps)}", "dropped evidence")
-    about = {"scope": scope, "query_id": f"{id_part(scope)}/q0", "question": asked.take("question", fields.name)}
-    about |= {"answer": asked.take("answer", fields.answer, None), "type": kind.replace("_", "-")}
-    about |= {"timestamp": _time(asked.take("time", fields.text, "")), "evidence": evidence}
-    return [*steps, Record(about)]
+    answer, time = asked.take("answer", fields.answer, None), _time(asked.take("time", fields.text, ""))
+    more = {"answer": answer, "type": kind.replace("_", "-"), "timestamp": time, "evidence": evidence}
+    return [*steps, question(scope, 0, asked.take("question", fields.name), **more)]
 
 
 def _step(raw: Any, where: str) -> str:

@@ -52,9 +52,12 @@ def _messages(chat: Chat, talk: Record, key: str) -> Iterator[Record]:
             dia = re.fullmatch(r"\s*D(\d{1,9}):(\d{1,9})\s*", message.take("dia_id", fields.text))
             if dia is None:
                 raise Bad("dia_id", show(message["dia_id"]), '"D<k>:<n>"')
-            text, caption = message.take("clean_text", fields.text, None), message.take("blip_caption", fields.text, None)
+            text, caption = (
+                message.take("clean_text", fields.text, None),
+                message.take("blip_caption", fields.text, None),
+            )
             if text is None and caption is None:
                 chat.note(f"{key}[{n - 1}]: clean_text", "nothing", "kept without a text")
-            said = {"sender": message.take("speaker", fields.name), "text": text or "", "caption": caption}
-            time = message.take("date_time", as_date, day)
-            yield chat.turn((int(dia[1]), int(dia[2])), key, n, timestamp=time, **said)
+            sender, time = message.take("speaker", fields.name), message.take("date_time", as_date, day)
+            cited = int(dia[1]), int(dia[2])
+            yield chat.turn(cited, key, n, text or "", sender=sender, caption=caption, timestamp=time)

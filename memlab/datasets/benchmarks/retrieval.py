@@ -1,4 +1,4 @@
-"""Retrieval folders as MTEB, BEIR and LMEB (Zhao et al., 2026) publish them; :mod:`memlab.datasets.folders` writes them.
+"""Retrieval folders as MTEB, BEIR and LMEB (Zhao et al., 2026) publish them; ``memlab.datasets.folders`` writes them.
 
 ====================  ================================================================================================
 ``corpus.jsonl``      a document a line: ``_id`` (LMEB: ``id``), ``title``, ``text``; in the folder or the one above
@@ -12,8 +12,8 @@
 A scope is the documents that a question is asked of: those of its scene, else the whole corpus. A question's scene has
 its id, or as in LMEB the first two parts of it (``a_b`` of ``a_b_7``). A document that stands in several scopes becomes
 a turn of each. A scope is one session, unless a document says more: that
-writer puts ``scope``, ``session``, ``speaker``, ``role``, ``timestamp`` and ``caption`` beside the fields of the layout,
-and questions get ``scope``, ``answer`` and ``type``.
+writer puts ``scope``, ``session``, ``speaker``, ``role``, ``timestamp`` and ``caption`` beside the fields of the
+layout, and questions get ``scope``, ``answer`` and ``type``.
 """
 
 from __future__ import annotations
@@ -123,7 +123,9 @@ def _turns(
             session = record.take("session", fields.name, "s1")
             n = counts[session] = counts.get(session, 0) + 1
             session_id = f"{id_part(scope)}/{id_part(session)}"
-            own = "scope" in record and doc_id.startswith(f"{id_part(scope)}/")  # written from a dataset, whose id it is
+            own = "scope" in record and doc_id.startswith(
+                f"{id_part(scope)}/"
+            )  # written from a dataset, whose id it is
             about = {"scope": scope, "session": session, "n": n, "id": doc_id if own else None, **_said(record)}
             about["timestamp"] = moment(record.take("timestamp", fields.time, (None, True))[0])
             turns[doc_id] = doc_id if own else f"{session_id}/{n}", session_id

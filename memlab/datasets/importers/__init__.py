@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -30,7 +30,7 @@ from memlab.datasets.importers import (
     telegram,
     whatsapp,
 )
-from memlab.datasets.reading import Report, Source
+from memlab.datasets.reading import Source
 from memlab.records import raw_part
 
 IMPORTERS: dict[str, ModuleType] = {
@@ -100,15 +100,16 @@ def read(kind: str, source: Source, *, scope: str | None = None) -> Iterator[dic
     :raises DataError: for a scope that is none of several, and as the importer of the tool does.
     """
     source = replace(source, members=_members(kind, source))
-    rename: dict[str, str] = {}
+    records, rename = _records(kind, source), dict[str, str]()
     if scope is not None:
-        there = list(dict.fromkeys(str(record.get("scope")) for record in _records(kind, _apart(source))))
+        records = [*records]
+        there = list(dict.fromkeys(str(record.get("scope")) for record in records))
         scope = raw_part(scope) if scope not in there and raw_part(scope) in there else scope
         if scope not in there and len(there) > 1:
             source.fail(f"holds {len(there)} chats or people, none is {scope!r}: {', '.join(there[:20])}")
         rename = {there[0]: scope} if scope not in there and there else {scope: scope}
     n = 0
-    for record in _records(kind, source):
+    for record in records:
         if not rename or str(record.get("scope")) in rename:
             n += 1
             yield {**record, "scope": rename[str(record.get("scope"))]} if rename else record
@@ -137,13 +138,7 @@ def _members(kind: str, source: Source) -> list[Source]:
     return known
 
 
-def _apart(source: Source) -> Source:
-    """Give a source whose report is its own, to read it once before."""
-    report = Report()
-    return replace(source, report=report, members=[replace(file, report=report) for file in source.members])
-
-
-def _records(kind: str, source: Source) -> Iterator[dict[str, Any]]:
+def _records(kind: str, source: Source) -> Iterable[dict[str, Any]]:
     try:
         yield from IMPORTERS[kind].records(source)
     except Bad as bad:

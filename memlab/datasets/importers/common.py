@@ -161,7 +161,9 @@ def _described(source: Source, scope: str, part: dict[str, Any], kind: str) -> s
     """Describe an image or a file by what is known of it, and count it."""
     what = next((word for word in ("image", "video", "audio") if word in kind), "file")
     source.keep(f"{what}s", scope, "described in captions")
-    known = name(dig(part, "metadata", "dalle", "prompt"), any_of(part, "alt", "title", "file_name", "filename", "name"))
+    known = name(
+        dig(part, "metadata", "dalle", "prompt"), any_of(part, "alt", "title", "file_name", "filename", "name")
+    )
     known = known or name(dig(part, "file", "filename"))
     return f"{what}: {known}" if known else what
 

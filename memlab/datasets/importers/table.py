@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memlab.datasets.fields import Record
 from memlab.datasets.importers.common import Message
 from memlab.datasets.reading import Source
 
@@ -20,9 +19,6 @@ def detect(file: Source) -> bool:
 def records(source: Source) -> Iterator[Message]:
     """Read every row; a table without scopes is one, named by its file."""
     for file in source.members:
-        yield from file.read_each("row", lambda record, _, scope=file.path.stem: [_row(record, scope)])
-
-
-def _row(record: Record, scope: str) -> Message:
-    row = {key: record[key] for key in (*_FIELDS, *record) if key in record}
-    return {"scope": scope, **row, "text": "" if row.get("text") is None else row["text"]}
+        for record in file.read_each("row", lambda record, _: [record]):
+            row = {key: record[key] for key in (*_FIELDS, *record) if key in record}
+            yield {"scope": file.path.stem, **row, "text": "" if row.get("text") is None else row["text"]}

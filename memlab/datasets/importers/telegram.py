@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from memlab.datasets.importers.common import Message, Names, any_of, dig, items, message, name, time
+from memlab.datasets.importers.common import Message, Names, any_of, dig, items, message, time
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import members
 
