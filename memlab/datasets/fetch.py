@@ -113,7 +113,8 @@ def _download(url: str, part: Path, source: Published, hint: str, progress: bool
                     bar.update(out.write(chunk))
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         kept = f"what came so far is kept in {part}, run it again to go on" if part.exists() else "run it again"
-        raise DataError(f"could not download {url} ({type(error).__name__}: {error}); {kept}. {hint}") from error
+        what = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        raise DataError(f"could not download {url} ({what}); {kept}. {hint}") from error
 
 
 def _published(name: str, directory: str | Path) -> tuple[Published, Path]:
