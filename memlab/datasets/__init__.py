@@ -21,11 +21,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memlab.datasets import benchmarks, chatlog, fetch, folders, importers, pooling
+from memlab.datasets.archives import TEXTS, is_archive
 from memlab.datasets.benchmarks import BENCHMARKS
 from memlab.datasets.corrections import corrected
 from memlab.datasets.importers import IMPORTERS
 from memlab.datasets.pooling import pool
-from memlab.datasets.reading import QUARANTINE, TEXTS, Source, is_archive
+from memlab.datasets.reading import QUARANTINE, Source
 from memlab.errors import DataError
 from memlab.language.analysis import check_language
 from memlab.records import Dataset, concat, id_part

@@ -59,7 +59,8 @@ import polars as pl
 
 from memlab.datasets import fields, streams
 from memlab.datasets.fields import Bad, Record, micros, moment, show
-from memlab.datasets.identity import joined, messages_of, with_session_ids, with_turn_ids
+from memlab.datasets.identity import encoded, joined, messages_of, with_session_ids, with_turn_ids
+from memlab.datasets.questions import named, names_of, read_annotation, read_question
 from memlab.datasets.reading import Source
 from memlab.errors import DataError
 from memlab.language.analysis import LANGUAGES
@@ -291,11 +292,11 @@ def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
     source, names = log.source, None
     there = source.into([id_part(scope) for scope in scopes]) if source.into else None
     stamped = messages.with_columns(
-        timestamp=pl.col("timestamp").cast(TIMESTAMP), raw_scope="scope", scope=_encoded(messages["scope"])
+        timestamp=pl.col("timestamp").cast(TIMESTAMP), raw_scope="scope", scope=encoded(messages["scope"])
     )
     asked = [(scope, i, *each) for scope in scopes for i, each in enumerate(log.asked.get(scope, ()))]
     if log.by_place:
-        session = pl.format("{}/{}", "scope", _encoded(messages["session"]))
+        session = pl.format("{}/{}", "scope", encoded(messages["session"]))
         whole = stamped.with_columns(session_id=session).with_columns(
             turn_id=pl.coalesce("id", pl.format("{}/{}", "session_id", "n"))
         )
@@ -308,7 +309,7 @@ def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
                 older = f"dataset {there.name!r} has ids of an older memlab ({old['turn_id'][0]!r})"
                 source.fail(f"{older}; ingest its whole file once more, then this one goes into it")
             whole = _placed(joined(messages_of(there.turns), own), log)
-        names = _names(placed, whole, [record for *_, record in asked])
+        names = names_of(placed, whole, [record for *_, record in asked])
     questions, annotations, summaries = list[Question](), list[Annotation](), dict[str, str]()
     rows = [] if there is None else there.questions.select("scope", "text", "query_id").rows()
     same, taken = {(of, text): name for of, text, name in rows}, {name for _, _, name in rows}
@@ -317,10 +318,10 @@ def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
             if "summary" in record:
                 summaries[f"{id_part(scope)}/{id_part(record['session'])}"] = record["summary"]
             elif "annotation" in record:
-                annotations.append(_annotation(record, id_part(scope)))
+                annotations.append(read_annotation(record, id_part(scope)))
             else:
-                question = _question(record, scope, names, log.time(record, where))
-                question = _named(question, i, same, taken)
+                question = read_question(record, scope, names, log.time(record, where))
+                question = named(question, i, same, taken)
                 first = log.query_ids.setdefault(question.query_id, where)
                 if first != where:
                     raise Bad("query_id", f"{question.query_id!r} again (first on {first})", "an id of its own")
@@ -332,103 +333,6 @@ def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
     return Dataset(source.path.stem, log.kind, *tables, language=source.language or "en")
 
 
-def _encoded(names: pl.Series) -> pl.Series:
-    parts = {name: id_part(name) for name in names.unique()}
-    return names.replace_strict(parts, return_dtype=pl.String)
-
-
 def _placed(messages: pl.DataFrame, log: _Log) -> pl.DataFrame:
     """Give messages their sessions and places, and the ids of both."""
     return with_session_ids(sessionize(messages.with_columns(session="named"), gap=log.source.gap))
-
-
-def _named(question: Question, i: int, same: dict[tuple[str, str], str], taken: set[str]) -> Question:
-    """Name a question without an id: as the same question where it is there, else by the next number that is free."""
-    name = question.query_id or same.get((question.scope, question.text), "")
-    while not name:
-        name = f"{question.scope}/q{i}" if f"{question.scope}/q{i}" not in taken else ""
-        i += 1
-    taken.add(name)
-    return replace(question, query_id=name)
-
-
-_Form = tuple[pl.DataFrame, tuple[str, ...]]
-_Names = dict[tuple[str, str], tuple[str, str]]
-"""(scope, what a question may call a turn or a session) to the turn's id and its session's."""
-
-
-def _names(placed: pl.DataFrame, whole: pl.DataFrame, questions: list[Record]) -> dict[str, _Names]:
-    """Find what questions cite: turns by place, turn id or message id, sessions by name or id; the last win."""
-    places = placed.with_columns(_encoded(placed["session"]).alias("part"))
-    first = places.filter(pl.col("n") == 1)
-    turns: list[_Form] = [(places, (*form, "n")) for form in (("session",), ("part",), ("scope", "part"))]
-    turns += [(whole, ("turn_id",)), (whole, ("id",))]
-    sessions: list[_Form] = [(whole, ("session_id",))]
-    sessions += [(first, form) for form in (("scope", "part"), ("part",), ("session",))]
-    now, found = whole.select("turn_id", "session_id"), dict[str, _Names]()
-    for field_, forms in (("evidence", turns), ("stale", turns), ("evidence_sessions", sessions)):
-        cited = [value for record in questions for value in _listed(record.get(field_))]
-        wanted = {str(name) for name in cited if isinstance(name, (str, int))}
-        # A lone surrogate names no turn, and no frame can take it.
-        wanted = {name for name in wanted if name.encode(errors="ignore").decode() == name}
-        if not wanted:
-            found[field_] = {}
-            continue
-        hits = [
-            table.select("raw_scope", "turn_id", name=pl.concat_str(form, separator="/")).filter(
-                pl.col("name").is_in(wanted)
-            )
-            for table, form in forms
-        ]
-        rows = pl.concat(hits).join(now, on="turn_id", maintain_order="left").select("raw_scope", "name", *now.columns)
-        found[field_] = {(scope, name): (turn, session) for scope, name, turn, session in rows.iter_rows()}
-    return found
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _question(record: Record, scope: str, names: dict[str, _Names] | None, time: int | None) -> Question:
-    """Read a question; one without an id has an empty one.
-
-    :param names: of what it may cite; ``None`` where it cites ids, as a benchmark's does.
-    """
-    called = record.take("query_id", fields.name, "")
-    cited = _resolve(record, "evidence", scope, names)
-    named = _resolve(record, "evidence_sessions", scope, names)
-    stale = _resolve(record, "stale", scope, names)
-    if both := stale.keys() & cited.keys():
-        raise Bad("stale", show(min(both)), "no turn that is evidence too")
-    return Question(
-        query_id="/".join(part and id_part(part) for part in called.split("/")) if names is not None else called,
-        scope=id_part(scope),
-        text=record.take("question", fields.name),
-        answer=record.take("answer", fields.answer, None),
-        question_type=record.take("type", fields.name, "unspecified"),
-        timestamp=moment(time),
-        evidence=[*cited],
-        evidence_sessions=[*dict.fromkeys((named or cited).values())],
-        abstention=record.take("abstention", fields.flag, False),
-        rubric=record.take("rubric", fields.points, None),
-        stale=[*stale] or None,
-    )
-
-
-def _resolve(record: Record, field_: str, scope: str, names: dict[str, _Names] | None) -> dict[str, str]:
-    """Give the ids of what a question cites, each with its session's."""
-    cited = record.take(field_, fields.names, [])
-    if names is None:
-        sessions = cited if field_ == "evidence_sessions" else [turn.rpartition("/")[0] for turn in cited]
-        return dict(zip(cited, sessions, strict=True))
-    for i, value in enumerate(cited):
-        if (scope, value) not in names[field_]:
-            what = "a session" if field_ == "evidence_sessions" else "a message id, <session>/<n> or a turn id"
-            raise Bad(f"{field_}[{i}]", show(value), f"{what} of scope {scope!r}")
-    return dict(names[field_][scope, value] for value in cited)
-
-
-def _annotation(record: Record, scope: str) -> Annotation:
-    session = f"{scope}/{id_part(record['session'])}"
-    about = record["annotation_id"], scope, session, record["kind"], record["speaker"], record["annotation"]
-    return Annotation(*about, record["evidence"])

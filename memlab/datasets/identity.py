@@ -33,6 +33,12 @@ def _part(raw: str, mark: str) -> str:
     return f"%{ord(mark):02X}{part[1:]}" if part.startswith(mark) else part
 
 
+def encoded(names: pl.Series) -> pl.Series:
+    """Make parts of ids of names."""
+    parts = {name: id_part(name) for name in names.unique()}
+    return names.replace_strict(parts, return_dtype=pl.String)
+
+
 def with_turn_ids(messages: pl.DataFrame) -> pl.DataFrame:
     """Give messages their ``turn_id``; exact doubles without an id are numbered in the order of the rows.
 

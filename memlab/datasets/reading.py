@@ -9,7 +9,6 @@ from __future__ import annotations
 import codecs
 import io
 import json
-import re
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,12 +18,12 @@ from datetime import timedelta, tzinfo
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, NoReturn
-from zlib import error as ZlibError
 
 import polars as pl
 from tqdm import tqdm
 
-from memlab.datasets import streams
+from memlab.datasets import archives, streams
+from memlab.datasets.archives import is_archive, is_text, natural
 from memlab.datasets.fields import Bad, Record
 from memlab.errors import DataError
 from memlab.records import Dataset, Issue, frame
@@ -32,13 +31,8 @@ from memlab.sessions import GAP
 from memlab.terminal import one_line
 
 QUARANTINE = Path(".memlab") / "quarantine"
-TEXTS = (".json", ".jsonl", ".ndjson", ".txt", ".af", ".csv", ".tsv", ".parquet", ".html", ".htm")
-"""Endings of the files of a folder or an archive that may hold a chat."""
 _HEAD = 1 << 16
 _MOST_BAD = 20_000  # records of a load that are set aside
-_MOST_BYTES, _RATIO, _SMALL = 16 << 30, 200, 64 << 20  # of an archive: text, text to packed, what is always read
-_FAULTS = (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, ZlibError)
-"""What a broken archive raises, when it is opened or read."""
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -113,52 +107,23 @@ class Source:
         :raises DataError: for an archive that is broken, encrypted, or far larger unpacked than packed.
         """
         if not self.path.is_dir():
-            packed = not patterns and is_archive(self.path)
-            return self._entries() if packed else [replace(self, members=[])]
+            if patterns or not is_archive(self.path):
+                return [replace(self, members=[])]
+            archive, entries = archives.entries(self.path, self.fail)
+            of = replace(self, archive=archive, members=[])
+            return [replace(of, path=self.path / name, name=name, entry=entry) for name, entry in entries]
         found = [path for path in self.path.rglob("*") if not patterns and path.is_file()]
         for pattern in patterns:
             if found := [path for path in self.path.glob(pattern) if path.is_file()]:
                 break
         names = {path: path.relative_to(self.path).as_posix() for path in found}
-        kept = [path for path, name in names.items() if patterns or _is_text(name)]
+        kept = [path for path, name in names.items() if patterns or is_text(name)]
         return [replace(self, path=p, name=names[p], members=[]) for p in sorted(kept, key=lambda p: natural(names[p]))]
-
-    def _entries(self) -> list[Source]:
-        try:
-            archive = zipfile.ZipFile(self.path)
-            listed = [entry for entry in archive.infolist() if not entry.is_dir()]
-        except _FAULTS as error:
-            self.fail(f"is no whole ZIP archive ({error}); download it again", error)
-        # A name is a label: nothing is written under it.
-        names = [(entry.filename.replace("\\", "/").lstrip("/"), entry) for entry in listed]
-        kept = sorted(((name, entry) for name, entry in names if _is_text(name)), key=lambda pair: natural(pair[0]))
-        total, packed = sum(entry.file_size for _, entry in kept), sum(entry.compress_size for _, entry in kept)
-        if total > _MOST_BYTES or total > _RATIO * packed + _SMALL:
-            what = f"holds {total:,} bytes of text in {packed:,}"
-            self.fail(f"{what}: no chat does; unpack it, and give the file you mean")
-        for name, entry in kept:
-            if entry.flag_bits & 1:
-                self.fail(f"{name!r} has a password; unpack the archive, and give the folder")
-            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                self.fail(f"{name!r} is packed by another method than deflate; unpack it, and give the folder")
-        return [
-            replace(self, path=self.path / name, name=name, archive=archive, entry=entry, members=[])
-            for name, entry in kept
-        ]
 
     def open(self) -> BinaryIO:
         """Open the file, past a byte order mark; a missing, unreadable or empty one is a :class:`DataError`."""
-        if self.archive is None or self.entry is None:
-            return self._open_path()
-        try:
-            file = io.BufferedReader(_Entry(self, self.archive.open(self.entry)))
-            start = file.peek(3)
-        except _FAULTS as error:
-            self.fail(f"cannot be read ({error}); was the archive downloaded whole, without a password?", error)
-        file.read(3 * start.startswith(codecs.BOM_UTF8))
-        return file
-
-    def _open_path(self) -> BinaryIO:
+        if self.archive is not None and self.entry is not None:
+            return archives.opened(self.archive, self.entry, self.fail)
         if self.path.is_dir():
             self.fail("is a directory, expected a file; name one of the files in it")
         try:
@@ -334,47 +299,6 @@ class Label:
     """What a record is called in messages."""
 
     text: str
-
-
-class _Entry(io.RawIOBase):
-    """An entry of an archive whose faults are those of its file."""
-
-    def __init__(self, source: Source, inner: Any) -> None:
-        self.source, self.inner, self.at = source, inner, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self.at
-
-    def readinto(self, buffer: Any) -> int:
-        try:
-            chunk = self.inner.read(len(buffer))
-        except _FAULTS as error:
-            self.source.fail(f"cannot be unpacked ({error}); was the archive downloaded whole?", error)
-        buffer[: len(chunk)] = chunk
-        self.at += len(chunk)
-        return len(chunk)
-
-
-def is_archive(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(4) == b"PK\x03\x04"
-    except OSError:
-        return False
-
-
-def natural(name: str) -> list[str]:
-    """Give a key to sort names by, in which 2 stands before 10."""
-    return [part.zfill(20) if part.isdecimal() else part for part in re.findall(r"\d+|\D+", name)]
-
-
-def _is_text(name: str) -> bool:
-    parts = PurePosixPath(name).parts
-    hidden = any((part.startswith(".") and part != "..") or part == "__MACOSX" for part in parts)
-    return name.lower().endswith(TEXTS) and not hidden
 
 
 def _printable(text: str) -> str:

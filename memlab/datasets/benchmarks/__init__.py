@@ -6,17 +6,8 @@
 
 from __future__ import annotations
 
-from types import ModuleType
+from importlib import import_module
 
-from memlab.datasets.benchmarks import beam, convomem, locomo, longmemeval, membench, realtalk, retrieval
-
-BENCHMARKS: dict[str, ModuleType] = {
-    "realtalk": realtalk,
-    "beam": beam,
-    "convomem": convomem,
-    "membench": membench,
-    "retrieval": retrieval,
-    "locomo": locomo,
-    "longmemeval": longmemeval,
-}
+_NAMES = "realtalk beam convomem membench retrieval locomo longmemeval"
+BENCHMARKS = {name: import_module(f"{__name__}.{name}") for name in _NAMES.split()}
 """Format name to the module that reads it; the first that knows a file has it."""

@@ -10,45 +10,17 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from types import ModuleType
+from importlib import import_module
 from typing import Any
 
 from memlab.datasets.fields import Bad
-from memlab.datasets.importers import (
-    chatgpt,
-    claude_ai,
-    claude_code,
-    discord,
-    langfuse,
-    langsmith,
-    letta,
-    mem0,
-    openai_messages,
-    sharegpt,
-    slack,
-    table,
-    telegram,
-    whatsapp,
-)
 from memlab.datasets.reading import Source
 from memlab.records import raw_part
 
-IMPORTERS: dict[str, ModuleType] = {
-    "chatgpt": chatgpt,
-    "claude_ai": claude_ai,
-    "claude_code": claude_code,
-    "discord": discord,
-    "letta": letta,
-    "langsmith": langsmith,
-    "langfuse": langfuse,
-    "telegram": telegram,
-    "slack": slack,
-    "mem0": mem0,
-    "table": table,
-    "sharegpt": sharegpt,
-    "openai_messages": openai_messages,
-    "whatsapp": whatsapp,
-}
+_NAMES = (
+    "chatgpt claude_ai claude_code discord letta langsmith langfuse telegram slack mem0 table sharegpt openai_messages"
+)
+IMPORTERS = {name: import_module(f"{__name__}.{name}") for name in (*_NAMES.split(), "whatsapp")}
 """Format name to the module that reads it; the first that knows a file has it."""
 
 _HTML = r"(?s)\s*<.*"
