@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -172,11 +171,6 @@ def test_byte_order_mark_crlf_and_blank_lines_are_accepted(tmp_path: Path) -> No
     assert load(path).turns.height == 2
 
 
-def test_a_message_of_five_megabytes_is_stored_whole(tmp_path: Path) -> None:
-    text = "äb" * 2_000_000
-    assert read(tmp_path, MESSAGE | {"text": text}).turns["text"][0] == text
-
-
 @given(
     st.lists(
         st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), min_size=1), min_size=1, max_size=3
@@ -233,19 +227,9 @@ def test_issues_behind_the_last_message_are_in_the_last_batch(tmp_path: Path) ->
     assert [p.issues.height for p in parts] == [0, 1]
 
 
-def test_interleaved_scopes_are_put_together(tmp_path: Path) -> None:
-    data = read(tmp_path, message(0, scope="b"), message(1, scope="a"), message(2, scope="b"))
-    assert data.turns.select("scope", "n").rows() == [("b", 1), ("b", 2), ("a", 1)]
-
-
 def test_nothing_usable_is_an_error_even_in_quarantine(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"holds no usable message \(1 issues\)"):
         read(tmp_path, MESSAGE | {"text": 1}, on_error="quarantine", quarantine_dir=tmp_path)
-
-
-def test_session_order_within_a_named_session_is_as_written(tmp_path: Path) -> None:
-    data = read(tmp_path, *(message(0, session="s", text=t) for t in "abc"))
-    assert data.turns.sort("n").select(pl.col("text").str.join("")).item() == "abc"
 
 
 def test_the_gap_that_ends_a_session_can_be_chosen(tmp_path: Path) -> None:
@@ -257,9 +241,3 @@ def test_the_gap_that_ends_a_session_can_be_chosen(tmp_path: Path) -> None:
     path.write_text("\n".join(map(json.dumps, lines)))
     assert load(path).sessions.height == 1
     assert load(path, gap=timedelta(minutes=15)).sessions.height == 3
-
-
-def test_evidence_that_is_no_unicode_is_named(tmp_path: Path) -> None:
-    question = {"question": "Where?", "scope": "ann", "evidence": ["\ud800"]}
-    with pytest.raises(DataError, match=r"line 2: evidence\[0\]: found a lone surrogate"):
-        read(tmp_path, message(), question)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from copy import deepcopy
 from pathlib import Path
 from random import Random
@@ -71,13 +70,6 @@ def write(folder: Path, *records: Any) -> Path:
     return path
 
 
-def test_load_says_what_it_saw(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "memlab"):
-        data = load(write(tmp_path, MESSAGE), name="mine")
-    assert caplog.messages == [data.describe()]
-    assert data.name == "mine"
-
-
 def test_a_missing_file_a_directory_and_an_empty_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none.json: cannot be read \(No such file"):
         load(tmp_path / "none.json")
@@ -101,13 +93,6 @@ def test_wrong_arguments_are_named_at_the_call(tmp_path: Path) -> None:
         stream(path, pool=48)
     with pytest.raises(DataError, match=r"line 1: memlab.format: found 'csv'"):
         load(write(tmp_path, {"memlab": {"format": "csv"}}))
-
-
-def test_a_quarantine_that_cannot_be_written_is_said(tmp_path: Path) -> None:
-    path = write(tmp_path, MESSAGE, {"scope": 1})
-    (tmp_path / "side").write_text("a file stands here")
-    with pytest.raises(DataError, match=r"could not be set aside in .* give quarantine_dir="):
-        load(path, on_error="quarantine", quarantine_dir=tmp_path / "side")
 
 
 TIME = "29.12.2023, 00:51:12"
@@ -193,14 +178,6 @@ def test_a_value_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     path.write_text('{"scope": "' + "a" * (3 << 20))
     with pytest.raises(DataError, match="line 1: has 1,048,576 bytes and more"):
         load(path, format="chatlog")
-
-
-@pytest.mark.parametrize("language", [[1], {"a": 1}, "\ud800"])
-def test_a_header_of_no_language(tmp_path: Path, language: Any) -> None:
-    path = tmp_path / "x.jsonl"
-    path.write_text(json.dumps({"memlab": {"language": language}}) + "\n" + json.dumps(MESSAGE))
-    with pytest.raises(DataError, match=r"memlab\.language"):
-        load(path)
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:

@@ -13,8 +13,7 @@ import polars as pl
 import pytest
 
 from memlab.datasets import load, stream
-from memlab.datasets.benchmarks.locomo import CATEGORIES, as_date
-from memlab.datasets.fields import Bad
+from memlab.datasets.benchmarks.locomo import CATEGORIES
 from memlab.errors import DataError
 from memlab.records import Dataset, concat, qrels
 
@@ -115,26 +114,6 @@ def test_annotations(data: Dataset) -> None:
         ("conv-1/session_1/observation1", "observation", "Bea", "Bea has a door.", ["conv-1/session_1/2"]),
         ("conv-1/session_2/event0", "event", "Ann", "Ann is pleased.", []),
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("1:56 pm on 8 May, 2023", datetime(2023, 5, 8, 13, 56, tzinfo=UTC)),
-        ("12:09 am on 13 September, 2023", datetime(2023, 9, 13, 0, 9, tzinfo=UTC)),
-        ("12:30 PM  on 1 march 2024 ", datetime(2024, 3, 1, 12, 30, tzinfo=UTC)),
-    ],
-)
-def test_dates(text: str, expected: datetime) -> None:
-    assert as_date(text) == expected
-
-
-@pytest.mark.parametrize(
-    "text", ["13:56 pm on 8 May, 2023", "1:56 pm on 31 June, 2023", "1:56 pm on 8 Mai, 2023", "", None]
-)
-def test_dates_that_are_none(text: Any) -> None:
-    with pytest.raises(Bad, match="date"):
-        as_date(text)
 
 
 def turn_of(record: dict[str, Any]) -> dict[str, Any]:

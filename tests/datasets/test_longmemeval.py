@@ -111,13 +111,6 @@ def test_a_bad_question_is_named_or_set_aside(tmp_path: Path, case: str) -> None
     assert json.loads((tmp_path / "haystack.json.quarantine.jsonl").read_text())["raw"] == bad
 
 
-def test_streamed_questions_are_the_loaded_ones(tmp_path: Path) -> None:
-    path = write(tmp_path, *(question(f"q{i}", own=1 + i % 3) for i in range(20)))
-    parts = list(stream(path, batch_turns=10))
-    assert len(parts) > 5
-    assert concat(parts).fingerprint() == load(path).fingerprint()
-
-
 def _pooled_file(folder: Path) -> Path:
     return write(folder, *(question(f"q{i}", own=1 + i % 3) for i in range(12)))
 
@@ -136,12 +129,6 @@ def test_pooling_keeps_own_sessions_and_draws_the_rest(tmp_path: Path) -> None:
     assert pooled.fingerprint() == pool(plain, n_sessions=9, seed=3).fingerprint()
     assert pooled.fingerprint() == concat(stream(path, pool=9, seed=3, batch_turns=30)).fingerprint()
     assert pooled.fingerprint() != load(path, pool=9, seed=4).fingerprint()
-
-
-def test_the_draw_does_not_depend_on_the_order_of_questions(tmp_path: Path) -> None:
-    records = json.loads(_pooled_file(tmp_path).read_text())
-    straight = load(_pooled_file(tmp_path), pool=9).sessions["session_id"].to_list()
-    assert sorted(load(write(tmp_path, *records[::-1]), pool=9).sessions["session_id"]) == sorted(straight)
 
 
 def test_a_distractor_never_copies_evidence_or_an_own_session(tmp_path: Path) -> None:
