@@ -205,22 +205,28 @@ def read(
     log, grouped, current, last, begun = _Log(source, kind, by_place), by_place, None, None, set[str]()
     for place, (where, raw) in enumerate(records):
         message = None
-        with source.record(where, raw):
-            record = raw if isinstance(raw, Record) else Record(raw)
-            if "memlab" in record and not by_place:
-                grouped, language = _header(record["memlab"], place)
-                source.language = source.language or language
-                continue
-            scope = record.take("scope", fields.name)
-            if grouped and scope != current:
-                if scope in begun:
-                    raise Bad("scope", f"{scope!r} again after another scope", 'its lines together, or no "grouped"')
-                begun.add(scope)
-                current = scope
-            if "question" in record or (by_place and "text" not in record):
-                log.asked.setdefault(scope, []).append((where, record))
-                continue
-            message = _message(record, scope, log, where)
+        if by_place:  # its reader has checked it, and yields scope by scope
+            scope = raw["scope"]
+            message = _of_place(raw, log, where)
+        else:
+            with source.record(where, raw):
+                record = raw if isinstance(raw, Record) else Record(raw)
+                if "memlab" in record:
+                    grouped, language = _header(record["memlab"], place)
+                    source.language = source.language or language
+                    continue
+                scope = record.take("scope", fields.name)
+                if grouped and scope != current:
+                    if scope in begun:
+                        raise Bad(
+                            "scope", f"{scope!r} again after another scope", 'its lines together, or no "grouped"'
+                        )
+                    begun.add(scope)
+                    current = scope
+                if "question" in record:
+                    log.asked.setdefault(scope, []).append((where, record))
+                    continue
+                message = _message(record, scope, log, where)
         if message is None:
             continue
         if grouped and scope != last and log.count >= batch_turns:
@@ -246,6 +252,17 @@ def _header(raw: Any, place: int) -> tuple[bool, str]:
     return fields.flag(header["grouped"], "memlab.grouped"), header["language"]
 
 
+def _of_place(record: Record, log: _Log, where: str) -> tuple[Any, ...] | None:
+    """Take what a reader of a benchmark yields."""
+    if "text" not in record:
+        log.asked.setdefault(record["scope"], []).append((where, record))
+        return None
+    time, role = record.get("timestamp"), record["role"]
+    about = record.get("sender") or role, _ROLES.get(role.strip().lower(), "other"), record["text"]
+    behind = record.get("caption"), record.get("id"), time and micros(time), record["n"]
+    return record["scope"], record["session"], *about, *behind
+
+
 def _message(record: Record, scope: str, log: _Log, where: str) -> tuple[Any, ...]:
     sender, role = record.take("sender", fields.name, None), record.take("role", fields.name, None)
     speaker = sender or role
@@ -261,7 +278,7 @@ def _message(record: Record, scope: str, log: _Log, where: str) -> tuple[Any, ..
     if name is not None and log.ids.setdefault((scope, name), where) != where:
         first = log.ids[scope, name]
         raise Bad("id", f"{name!r} again in scope {scope!r} (first on {first})", "an id of its own")
-    return scope, session, speaker, role, text, caption, name, time, record["n"] if log.by_place else None
+    return scope, session, speaker, role, text, caption, name, time, None
 
 
 def _datasets(log: _Log, batch_turns: int) -> Iterator[Dataset]:
