@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 import polars as pl
 
 import memlab
-from memlab.datasets import longmemeval
 from memlab.embed.finetuning import finetune
 from memlab.evaluate import compare
 from memlab.rerank import finetuning_examples
@@ -48,7 +47,7 @@ def beside(data: memlab.Dataset, encoders: dict[str, str], place: Path) -> pl.Da
 def loaded(file: str) -> memlab.Dataset:
     """Load a dataset; of LongMemEval pooled."""
     data = memlab.datasets.load(file)
-    return longmemeval.pool(file) if data.format == "longmemeval" else data
+    return memlab.datasets.pool(data) if data.format == "longmemeval" else data
 
 
 def learned(data: memlab.Dataset, held: list[str], place: Path, epochs: int) -> Path:

@@ -10,8 +10,6 @@ from typing import Any
 
 import memlab
 from memlab.datasets import chatlog
-from memlab.datasets._read import Source
-from memlab.records.dataset import concat
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample" / "sample.jsonl"
 NAMES = "Ada Bo Cleo Dan Eve Finn Gus Hana Ivo June Karl Lena Max Nora Otto Pia Quinn Rosa Sven Tess Ugo Vera Will"
@@ -51,4 +49,4 @@ def repeated(turns: int, *, first: int = 0, one_scope: bool = False) -> memlab.D
             if line["scope"] in scopes and there.issuperset(line.get("evidence", []) + line.get("stale", [])):
                 records.append(line)
         number, left = number + 1, left - len(messages)
-    return concat(chatlog.read(Source(Path(f"repeated-{turns}")), batch_turns=turns, records=records))
+    return chatlog.dataset(records, f"repeated-{turns}")

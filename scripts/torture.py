@@ -313,6 +313,8 @@ FILES = {
     "convomem": json.dumps({"evidence_items": [{"question": "x", "answer": "y", "conversations": []}]}),
     "membench": json.dumps({"simple": {"roles": [{"tid": 0, "message_list": [[{"user": "x"}]]}]}}),
 }
+EXPORTS = Path(__file__).parents[1] / "tests" / "datasets" / "exports"
+FILES |= {path.relative_to(EXPORTS).as_posix(): path.read_text("utf-8") for path in EXPORTS.rglob("*.*")}
 SETTINGS = (
     'store = "s"\nseed = 1\n[llm.services.a]\nbase_url = "http://127.0.0.1:1/v1"\nmodel = "m"\n[index]\nservice = "a"\n'
 )
@@ -369,9 +371,10 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
 
     def load(format: str) -> None:
         shutil.rmtree(work / "side", ignore_errors=True)
-        file.write_bytes(mutated(FILES[format], rng))
-        how = rng.choice(("raise", "quarantine"))
-        datasets.load(file, format=rng.choice((None, format)), on_error=how, quarantine_dir=work / "side")
+        place = work / Path(format).name if "." in format else file
+        place.write_bytes(mutated(FILES[format], rng))
+        how, known = rng.choice(("raise", "quarantine")), format if format in datasets.FORMATS else None
+        datasets.load(place, format=rng.choice((None, known)), on_error=how, quarantine_dir=work / "side")
 
     def setting() -> None:
         (work / "memlab.toml").write_bytes(mutated(SETTINGS, rng))

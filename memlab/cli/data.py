@@ -177,7 +177,7 @@ def convert(
     from memlab import datasets
 
     data = datasets.load(dataset, format=format, pool=pool, **reading(chosen))
-    typer.echo(f"{datasets.retrieval.write(data, folder)}: {data.describe()}")
+    typer.echo(f"{datasets.folders.write(data, folder)}: {data.describe()}")
 
 
 @verb(settings, "store", "encoder")

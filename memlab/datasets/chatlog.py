@@ -42,50 +42,120 @@ The **first line** may be a header: ``{"memlab": {"format": "chatlog", "grouped"
 of the language that people speak in it, ``en`` where it is left out (:data:`memlab.language.analysis.LANGUAGES`);
 ``grouped`` promises that the lines of a scope stand together, so that the file streams scope by scope in bounded
 memory; anything else describes how the file was made. Other keys of a line are passed over.
+
+Readers of benchmarks yield the same records, **by place** (:data:`BY_PLACE`): scope by scope, a message with its
+``session`` and its place ``n``, ids as they are, and two kinds more: a session's ``summary``, and an ``annotation``
+(:class:`memlab.records.Annotation`) with ``annotation_id``, ``kind``, ``speaker`` and ``evidence``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from memlab.datasets._fields import Bad, Record, as_flag, as_role, as_rubric, is_assistant, micros, moment, show
-from memlab.datasets._json import lines
-from memlab.datasets._read import Rows, Source, assemble, frame_of
-from memlab.datasets.identity import joined, messages_of, with_session_ids, with_turn_ids
+from memlab.datasets import fields, streams
+from memlab.datasets.fields import Bad, Record, micros, moment, show
+from memlab.datasets.identity import encoded, joined, messages_of, with_session_ids, with_turn_ids
+from memlab.datasets.questions import named, names_of, read_annotation, read_question
+from memlab.datasets.reading import Source
 from memlab.errors import DataError
 from memlab.language.analysis import LANGUAGES
-from memlab.records import TIMESTAMP, Dataset, Question, id_part
-from memlab.sessions import sessionize
+from memlab.records import TIMESTAMP, Annotation, Dataset, Question, Turn, concat, frame, id_part, schema
+from memlab.sessions import sessionize, sessions_of
 
-_MESSAGE = {name: pl.String() for name in ("scope", "session", "speaker", "role", "text", "caption", "id")}
-_SCHEMA: dict[str, Any] = {**_MESSAGE, "timestamp": pl.Int64()}
+_TEXTS = ("scope", "session", "speaker", "role", "text", "caption", "id")
+_SCHEMA: dict[str, Any] = {**dict.fromkeys(_TEXTS, pl.String()), "timestamp": pl.Int64(), "n": pl.Int32()}
 _PACK = 50_000
-_ROLES = {"user", "assistant", "system", "human", "ai", "bot", "model"}
+_ROLES = {"human": "user", "person": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
+_ROLES |= {role: role for role in ("user", "assistant", "system", "other")}
+_ASSISTANTS = {
+    *("ai assistant", "assistant", "bard", "chatgpt", "claude", "copilot", "deepseek", "gemini", "github copilot"),
+    *("gpt", "grok", "le chat", "meta ai", "microsoft copilot", "perplexity"),
+}
+
+
+def detect(source: Source) -> bool:
+    return bool(source.first & {"scope", "text", "sender", "memlab"})
+
+
+def records(source: Source) -> Iterator[tuple[str, Any]]:
+    """Read a chat log: where each line stands, and its object."""
+    return ((f"line {number}", record) for number, record in streams.lines(source))
+
+
+def dataset(records: Iterable[dict[str, Any]], name: str) -> Dataset:
+    """Make a dataset of records that are in memory.
+
+    :raises DataError: for a record that cannot be used.
+
+    >>> from memlab.datasets import chatlog
+    >>> chatlog.dataset([{"scope": "ann", "sender": "Ann", "text": "Hello"}], "mine").describe()
+    'mine (chatlog): 1 turns in 1 sessions of 1 scopes, 0 questions'
+    """
+    return concat(read(Source(Path(name)), numbered(records), batch_turns=1 << 62))
+
+
+def numbered(records: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """Give records that another reader yields with what messages call them.
+
+    :raises DataError: where one is no dict.
+    """
+    for number, record in enumerate(records, 1):
+        if not isinstance(record, dict):
+            kind = type(record).__name__
+            raise DataError(f"record {number} is {kind}; a format yields dicts, as a chat log's lines are")
+        yield f"record {number}", record
+
+
+def turn(scope: str, session: str, n: int, role: str, text: str, **more: Any) -> Record:
+    """Give a message by its place, as readers of benchmarks yield it."""
+    return Record({"scope": scope, "session": session, "n": n, "role": role, "text": text, **more})
+
+
+def turn_id(turn: Record) -> str:
+    """Give the id of a message by its place."""
+    return f"{id_part(turn['scope'])}/{id_part(turn['session'])}/{turn['n']}"
+
+
+def question(scope: str, i: int, text: str, **more: Any) -> Record:
+    """Give the i-th question of a scope, which cites turn ids, as readers of benchmarks yield it."""
+    return Record({"scope": scope, "query_id": f"{id_part(scope)}/q{i}", "question": text, **more})
+
+
+def is_assistant(sender: str, named: Iterable[str] = ()) -> bool:
+    """Say whether a sender is an assistant: one that was named, or one whose name says so.
+
+    >>> from memlab.datasets.chatlog import is_assistant
+    >>> is_assistant("ChatGPT"), is_assistant("Ann"), is_assistant("Ann", ["ann"])
+    (True, False, True)
+    """
+    name = sender.strip().casefold()
+    return name in _ASSISTANTS or name in (other.strip().casefold() for other in named)
 
 
 @dataclass
 class _Log:
-    """Messages and questions as they stand in the file, on their way into datasets.
+    """What is gathered of some scopes, on its way into datasets.
 
-    :param query_ids: every query id of the file so far, with its line.
-    :param ids: the message ids of the gathered scopes, with their lines.
+    :param by_place: whether turns are called by their places, as in benchmarks.
+    :param asked: questions, summaries and annotations of each scope, with where they stand.
+    :param ids: the message ids of the scopes, with where they stand; ``query_ids`` are those of the whole file.
     """
 
     source: Source
-    kind: str = "chatlog"
-    query_ids: dict[str, int] = field(default_factory=dict)
-    ids: dict[tuple[str, str], int] = field(default_factory=dict)
+    kind: str
+    by_place: bool
+    query_ids: dict[str, str] = field(default_factory=dict)
+    zoneless: bool = False
+    ids: dict[tuple[str, str], str] = field(default_factory=dict)
     messages: list[tuple[Any, ...]] = field(default_factory=list)
     packed: list[pl.DataFrame] = field(default_factory=list)
-    questions: dict[str, list[tuple[int, Record]]] = field(default_factory=dict)
+    asked: dict[str, list[tuple[str, Record]]] = field(default_factory=dict)
     count: int = 0
-    zoneless: bool = False
-    record: str = "line"
 
     def add(self, message: tuple[Any, ...]) -> None:
         self.messages.append(message)
@@ -95,64 +165,68 @@ class _Log:
 
     def pack(self) -> None:
         """Move messages into a frame, which takes a fraction of the memory."""
-        self.packed.append(frame_of(self.messages, _SCHEMA))
+        columns = dict(zip(_SCHEMA, zip(*self.messages, strict=True), strict=False))
+        self.packed.append(pl.DataFrame(columns, schema=_SCHEMA))
         self.messages = []
 
     def after(self, scope: str) -> _Log:
         """Begin the log that follows this one, with the questions already read of the scope that opens it."""
-        opened = self.questions.pop(scope, None)
-        questions = {scope: opened} if opened else {}
-        return replace(
-            _Log(self.source, self.kind, self.query_ids, questions=questions),
-            zoneless=self.zoneless,
-            record=self.record,
-        )
+        opened = self.asked.pop(scope, None)
+        log = _Log(self.source, self.kind, self.by_place, self.query_ids, self.zoneless)
+        return replace(log, asked={scope: opened} if opened else {})
 
-    def time(self, record: Record, number: int) -> int | None:
+    def time(self, record: Record, where: str) -> int | None:
         """Read a record's time; one without a zone is of the zone that was named, else UTC, which is noted once."""
-        time, zoned = record.time("timestamp")
+        time, zoned = record.take("timestamp", fields.time, (None, True))
         if zoned or (local := moment(time)) is None:
             return time
         if self.source.tz is not None:
             return micros(local.replace(tzinfo=self.source.tz))
         if not self.zoneless:
-            where, action = (
-                f"{self.record} {number}: timestamp",
-                "times without a zone are taken as UTC; tz= names theirs",
-            )
-            self.source.note(where, show(record["timestamp"]), action)
+            action = "times without a zone are taken as UTC; tz= names theirs"
+            self.source.note(f"{where}: timestamp", show(record["timestamp"]), action)
             self.zoneless = True
         return time
 
 
 def read(
-    source: Source, *, batch_turns: int, records: Iterable[dict[str, Any]] | None = None, kind: str = "chatlog"
+    source: Source,
+    records: Iterable[tuple[str, Any]],
+    *,
+    batch_turns: int,
+    kind: str = "chatlog",
+    by_place: bool = False,
 ) -> Iterator[Dataset]:
-    """Stream a chat log in batches of whole scopes.
+    """Make datasets of the records of a chat log, in batches of whole scopes.
 
-    :param records: what stands in it, where another reader takes it from the file; times may be datetimes.
+    :param records: where each stands, and the record.
+    :param by_place: whether they are a benchmark's, see above.
     """
-    word = "line" if records is None else "record"
-    log, grouped, current, last, begun = _Log(source, kind, record=word), False, None, None, set[str]()
-    for place, (number, record) in enumerate(lines(source) if records is None else _numbered(records)):
+    log, grouped, current, last, begun = _Log(source, kind, by_place), by_place, None, None, set[str]()
+    for place, (where, raw) in enumerate(records):
         message = None
-        with source.record(f"{word} {number}", record):
-            if "memlab" in record:
-                format, grouped, language = _header(record["memlab"], place)
-                log.kind = log.kind if source.into else format
-                source.language = source.language or language
-                continue
-            scope = record.name("scope")
-            if grouped and scope != current:
-                if scope in begun:
-                    expected = 'its lines together, or no "grouped": true'
-                    raise Bad("scope", f"{scope!r} again after another scope", expected)
-                begun.add(scope)
-                current = scope
-            if "question" in record:
-                log.questions.setdefault(scope, []).append((number, record))
-                continue
-            message = _message(record, scope, log, number)
+        if by_place:  # its reader has checked it, and yields scope by scope
+            scope = raw["scope"]
+            message = _of_place(raw, log, where)
+        else:
+            with source.record(where, raw):
+                record = raw if isinstance(raw, Record) else Record(raw)
+                if "memlab" in record:
+                    grouped, language = _header(record["memlab"], place)
+                    source.language = source.language or language
+                    continue
+                scope = record.take("scope", fields.name)
+                if grouped and scope != current:
+                    if scope in begun:
+                        raise Bad(
+                            "scope", f"{scope!r} again after another scope", 'its lines together, or no "grouped"'
+                        )
+                    begun.add(scope)
+                    current = scope
+                if "question" in record:
+                    log.asked.setdefault(scope, []).append((where, record))
+                    continue
+                message = _message(record, scope, log, where)
         if message is None:
             continue
         if grouped and scope != last and log.count >= batch_turns:
@@ -161,49 +235,50 @@ def read(
             log = following
         last = scope
         log.add(message)
-    if not log.count and not (source.into and log.questions):
-        source.fail(f"holds no usable message ({len(source.issues)} issues); memlab.datasets.chatlog tells the format")
+    if not log.count and not (source.into and log.asked):
+        issues = f"{len(source.report.issues)} issues"
+        source.fail(f"holds no usable message ({issues}); expected {kind} records (docs/formats.md)")
     yield from _datasets(log, batch_turns)
 
 
-def _numbered(records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, Record]]:
-    for number, record in enumerate(records, 1):
-        if not isinstance(record, dict):
-            raise DataError(
-                f"record {number} is {type(record).__name__}; a format yields dicts, as a chat log's lines are"
-            )
-        time = record.get("timestamp")
-        yield number, Record({**record, "timestamp": time.isoformat()} if isinstance(time, datetime) else record)
-
-
-def _header(raw: Any, place: int) -> tuple[str, bool, str]:
+def _header(raw: Any, place: int) -> tuple[bool, str]:
     header = {"format": "chatlog", "grouped": False, "language": "en", **Record(raw, "memlab")}
     if place:
         raise Bad("memlab", "a header", "it in the first line only")
     if header["format"] != "chatlog":
         raise Bad("memlab.format", show(header["format"]), '"chatlog"')
-    grouped = as_flag(header["grouped"], "memlab.grouped")
     if header["language"] not in list(LANGUAGES):
         raise Bad("memlab.language", show(header["language"]), f"one of {', '.join(LANGUAGES)}")
-    return header["format"], grouped, header["language"]
+    return fields.flag(header["grouped"], "memlab.grouped"), header["language"]
 
 
-def _message(record: Record, scope: str, log: _Log, number: int) -> tuple[Any, ...]:
-    sender, role = record.name("sender", None), record.name("role", None)
+def _of_place(record: Record, log: _Log, where: str) -> tuple[Any, ...] | None:
+    """Take what a reader of a benchmark yields."""
+    if "text" not in record:
+        log.asked.setdefault(record["scope"], []).append((where, record))
+        return None
+    time, role = record.get("timestamp"), record["role"]
+    about = record.get("sender") or role, _ROLES.get(role.strip().lower(), "other"), record["text"]
+    behind = record.get("caption"), record.get("id"), time and micros(time), record["n"]
+    return record["scope"], record["session"], *about, *behind
+
+
+def _message(record: Record, scope: str, log: _Log, where: str) -> tuple[Any, ...]:
+    sender, role = record.take("sender", fields.name, None), record.take("role", fields.name, None)
     speaker = sender or role
     if speaker is None:
         raise Bad("sender", "neither a sender nor a role", "one of them")
     if role is None and is_assistant(speaker, log.source.assistants):
         role = "assistant"
     elif role is None:
-        role = speaker if speaker.strip().lower() in _ROLES else "user"
-    text, caption = record.text("text"), record.text("caption", None)
-    session, name = record.name("session", None), record.name("id", None)
-    time = log.time(record, number)
-    if name is not None and log.ids.setdefault((scope, name), number) != number:
+        role = speaker if speaker.strip().lower() in _ROLES.keys() - {"other", "person"} else "user"
+    text, caption = record.take("text", fields.text), record.take("caption", fields.text, None)
+    session, name = record.take("session", fields.name, None), record.take("id", fields.name, None)
+    time, role = log.time(record, where), _ROLES.get(role.strip().lower(), "other")
+    if name is not None and log.ids.setdefault((scope, name), where) != where:
         first = log.ids[scope, name]
-        raise Bad("id", f"{name!r} again in scope {scope!r} (first on {log.record} {first})", "an id of its own")
-    return scope, session, speaker, as_role(role), text, caption, name, time
+        raise Bad("id", f"{name!r} again in scope {scope!r} (first on {first})", "an id of its own")
+    return scope, session, speaker, role, text, caption, name, time, None
 
 
 def _datasets(log: _Log, batch_turns: int) -> Iterator[Dataset]:
@@ -211,12 +286,12 @@ def _datasets(log: _Log, batch_turns: int) -> Iterator[Dataset]:
     log.pack()
     messages = pl.concat(log.packed)
     sizes = dict(messages.group_by("scope", maintain_order=True).len().iter_rows())
-    for scope in [s for s in log.questions if s not in sizes]:
+    for scope in [s for s in log.asked if s not in sizes]:
         if log.source.into and log.source.into([id_part(scope)]).turns.height:
             sizes[scope] = 0
             continue
-        for number, record in log.questions.pop(scope):
-            with log.source.record(f"{log.record} {number}", record):
+        for where, record in log.asked.pop(scope):
+            with log.source.record(where, record):
                 raise Bad("scope", f"{scope!r}, which has no messages", "a scope that messages are of")
     run: list[str] = []
     total = 0
@@ -230,133 +305,51 @@ def _datasets(log: _Log, batch_turns: int) -> Iterator[Dataset]:
 
 
 def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
-    encoded = {scope: id_part(scope) for scope in scopes}
+    """Give messages their ids and places, and questions the ids of what they cite."""
+    source, names = log.source, None
+    there = source.into([id_part(scope) for scope in scopes]) if source.into else None
     stamped = messages.with_columns(
-        timestamp=pl.col("timestamp").cast(TIMESTAMP),
-        raw_scope="scope",
-        scope=pl.col("scope").replace_strict(encoded, return_dtype=pl.String),
-        named="session",
+        timestamp=pl.col("timestamp").cast(TIMESTAMP), raw_scope="scope", scope=encoded(messages["scope"])
     )
-    own = with_turn_ids(stamped)
-    there = log.source.into([*encoded.values()]) if log.source.into else None
-    # Places are counted in the file, ids are looked up in all that is there.
-    placed = _placed(own, log)
-    if there is not None and (old := there.turns.filter(pl.col("turn_id").str.count_matches("/") > 1)).height:
-        older = f"dataset {there.name!r} has ids of an older memlab ({old['turn_id'][0]!r})"
-        log.source.fail(f"{older}; ingest its whole file once more, then this one goes into it")
-    whole = placed if there is None else _placed(joined(messages_of(there.turns), own), log)
-    rows = Rows()
-    asked = [(scope, i, *q) for scope in scopes for i, q in enumerate(log.questions.get(scope, ()))]
-    turns = _turn_names(placed, whole, [q[3] for q in asked])
-    sessions = _session_names(placed, whole, {q[0] for q in asked})
-    default = _QueryIds(there)
-    for scope, i, number, record in asked:
-        with log.source.record(f"{log.record} {number}", record):
-            question = _question(record, scope, (turns, sessions), log.time(record, number))
-            if not question.query_id:
-                question = replace(question, query_id=default.give(question, i))
-            first = log.query_ids.setdefault(question.query_id, number)
-            if first != number:
-                raise Bad("query_id", f"{question.query_id!r} again (first on line {first})", "an id of its own")
-            rows.questions.append(question)
-    return assemble(whole, rows, log.source, log.kind)
+    asked = [(scope, i, *each) for scope in scopes for i, each in enumerate(log.asked.get(scope, ()))]
+    if log.by_place:
+        session = pl.format("{}/{}", "scope", encoded(messages["session"]))
+        whole = stamped.with_columns(session_id=session).with_columns(
+            turn_id=pl.coalesce("id", pl.format("{}/{}", "session_id", "n"))
+        )
+    else:
+        own = with_turn_ids(stamped.rename({"session": "named"}))
+        # Places are counted in the file, ids are looked up in all that is there.
+        placed = whole = _placed(own, log)
+        if there is not None:
+            if (old := there.turns.filter(pl.col("turn_id").str.count_matches("/") > 1)).height:
+                older = f"dataset {there.name!r} has ids of an older memlab ({old['turn_id'][0]!r})"
+                source.fail(f"{older}; ingest its whole file once more, then this one goes into it")
+            whole = _placed(joined(messages_of(there.turns), own), log)
+        names = names_of(placed, whole, [record for *_, record in asked])
+    questions, annotations, summaries = list[Question](), list[Annotation](), dict[str, str]()
+    rows = [] if there is None else there.questions.select("scope", "text", "query_id").rows()
+    same, taken = {(of, text): name for of, text, name in rows}, {name for _, _, name in rows}
+    for scope, i, where, record in asked:
+        with source.record(where, record):
+            if "summary" in record:
+                summaries[f"{id_part(scope)}/{id_part(record['session'])}"] = record["summary"]
+            elif "annotation" in record:
+                annotations.append(read_annotation(record, id_part(scope)))
+            else:
+                question = read_question(record, scope, names, log.time(record, where))
+                question = named(question, i, same, taken)
+                first = log.query_ids.setdefault(question.query_id, where)
+                if first != where:
+                    raise Bad("query_id", f"{question.query_id!r} again (first on {first})", "an id of its own")
+                questions.append(question)
+    sessions = sessions_of(whole, summaries=summaries)
+    order = sessions.select("session_id").with_row_index("place")
+    turns = whole.join(order, on="session_id", how="left").sort("place", "n").select(*schema(Turn))
+    tables = turns, sessions, frame(Question, questions), frame(Annotation, annotations), source.report.take_issues()
+    return Dataset(source.path.stem, log.kind, *tables, language=source.language or "en")
 
 
 def _placed(messages: pl.DataFrame, log: _Log) -> pl.DataFrame:
     """Give messages their sessions and places, and the ids of both."""
     return with_session_ids(sessionize(messages.with_columns(session="named"), gap=log.source.gap))
-
-
-class _QueryIds:
-    """Names for questions without one: that of the same question where it is there, else the next that is free."""
-
-    def __init__(self, there: Dataset | None) -> None:
-        asked = [] if there is None else there.questions.select("scope", "text", "query_id").rows()
-        self.same: dict[tuple[str, str], str] = {(scope, text): name for scope, text, name in asked}
-        self.taken = {name for _, _, name in asked}
-
-    def give(self, question: Question, i: int) -> str:
-        if (same := self.same.get((question.scope, question.text))) is not None:
-            return same
-        while (name := f"{question.scope}/q{i}") in self.taken:
-            i += 1
-        self.taken.add(name)
-        return name
-
-
-_Names = dict[tuple[str, str], tuple[str, str]]
-"""(scope, what a question may call a turn or a session) → id and session id."""
-
-
-def _turn_names(placed: pl.DataFrame, whole: pl.DataFrame, questions: list[Record]) -> _Names:
-    """Find the turns that questions cite by place, turn id or message id; the last win."""
-    cited = [q[key] for q in questions for key in ("evidence", "stale") if isinstance(q.get(key), list)]
-    wanted = {str(name) for names in cited for name in names if isinstance(name, (str, int))}
-    # A lone surrogate names no turn, and no frame can take it.
-    wanted = {name for name in wanted if name.encode(errors="ignore").decode() == name}
-    names: _Names = {}
-    if wanted:
-        parts = {name: id_part(name) for name in placed["session"].unique()}
-        part = pl.col("session").replace_strict(parts, return_dtype=pl.String)
-        places = placed.with_columns(
-            a=pl.format("{}/{}", "session", "n"),
-            b=pl.format("{}/{}", part, "n"),
-            c=pl.format("{}/{}/{}", "scope", part, "n"),
-        )
-        sessions = whole.select("turn_id", now="session_id")
-        for table, column in ((places, "a"), (places, "b"), (places, "c"), (whole, "turn_id"), (whole, "id")):
-            hits = table.filter(pl.col(column).is_in(wanted)).join(sessions, on="turn_id", maintain_order="left")
-            names |= {
-                (s, name): (t, at)
-                for s, name, t, at in hits.select("raw_scope", a=column, b="turn_id", c="now").iter_rows()
-            }
-    return names
-
-
-def _session_names(placed: pl.DataFrame, whole: pl.DataFrame, scopes: set[str]) -> _Names:
-    sessions = whole.select("turn_id", now="session_id")
-    asked = [table.filter(pl.col("raw_scope").is_in(scopes)) for table in (whole, placed)]
-    called = (
-        asked[1].filter(pl.col("n") == 1).join(sessions, on="turn_id").select("raw_scope", "scope", "session", "now")
-    )
-    names: _Names = {
-        (row[0], row[1]): (row[1], row[1]) for row in asked[0].select("raw_scope", "session_id").unique().iter_rows()
-    }
-    for raw, scope, session, now in called.iter_rows():
-        part = id_part(session)
-        names |= {(raw, name): (now, now) for name in (f"{scope}/{part}", part, session)}
-    return names
-
-
-def _question(record: Record, scope: str, names: tuple[_Names, _Names], time: int | None) -> Question:
-    """Read a question; one without an id has an empty one."""
-    parts = record.name("query_id", "").split("/")
-    abstention = as_flag(record.get("abstention", False), "abstention")
-    cited = _resolve(record, "evidence", scope, names[0])
-    named = [*_resolve(record, "evidence_sessions", scope, names[1])]
-    stale, evidence = [*_resolve(record, "stale", scope, names[0])], [*cited]
-    if both := set(stale).intersection(evidence):
-        raise Bad("stale", show(min(both)), "no turn that is evidence too")
-    return Question(
-        query_id="/".join(part and id_part(part) for part in parts),
-        scope=id_part(scope),
-        text=record.name("question"),
-        answer=record.answer("answer", None),
-        question_type=record.name("type", "unspecified"),
-        timestamp=moment(time),
-        evidence=evidence,
-        evidence_sessions=named or list(dict.fromkeys(cited.values())),
-        abstention=abstention,
-        rubric=record.read("rubric", as_rubric, None),
-        stale=stale or None,
-    )
-
-
-def _resolve(record: Record, name: str, scope: str, names: _Names) -> dict[str, str]:
-    """Give the ids of what a question cites, each with its session."""
-    cited = record.names(name, [])
-    for i, value in enumerate(cited):
-        if (scope, value) not in names:
-            what = "a session" if name == "evidence_sessions" else "a message id, <session>/<n> or a turn id"
-            raise Bad(f"{name}[{i}]", show(value), f"{what} of scope {scope!r}")
-    return dict(names[scope, value] for value in cited)

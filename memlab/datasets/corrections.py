@@ -12,10 +12,11 @@ from typing import Any
 
 import polars as pl
 
-from memlab.datasets._fields import Bad, Record, as_text, sessions_of_turns
-from memlab.datasets._json import objects
-from memlab.datasets._read import Source
-from memlab.datasets.locomo import cited
+from memlab.datasets import fields
+from memlab.datasets.benchmarks.locomo import cited
+from memlab.datasets.fields import Bad, Record
+from memlab.datasets.reading import Source
+from memlab.datasets.streams import objects
 from memlab.errors import DataError
 from memlab.records import Dataset
 
@@ -41,52 +42,47 @@ def corrected(data: Dataset, path: str | Path) -> Dataset:
     """
     if data.format != "locomo":
         raise DataError(f"{data.name} is {data.format}; corrections are of LoCoMo's evidence")
-    source = Source(Path(path))
-    asked: dict[str, list[dict[str, Any]]] = {}
-    for row in data.questions.iter_rows(named=True):
-        asked.setdefault(row["text"].strip(), []).append(row)
-    there, mended, about = set(data.turns["turn_id"]), dict[str, list[str]](), 0
+    source, there, about = Source(Path(path)), set(data.turns["turn_id"]), 0
+    rows = data.questions.select("query_id", "scope", "evidence", text=pl.col("text").str.strip_chars()).to_dicts()
+    evidence = {row["query_id"]: row["evidence"] for row in rows}
     for file in source.files(*FILES):
         for index, raw in objects(file):
             with file.record(f"error {index}", raw):
                 record = Record(raw)
-                text = record.name("question").strip()
+                text = record.take("question", fields.name).strip()
                 wrong, right = (_turns(record, name) for name in ("cited_evidence", "correct_evidence"))
-                meant = asked.get(text, [])
-                if len(meant) > 1:
-                    meant = [row for row in meant if set(row["evidence"]) == set(_ids(wrong, row, there))]
+                asked = [row for row in rows if row["text"] == text]
+                meant = [row for row in asked if set(row["evidence"]) == there & set(_ids(wrong, row))]
+                meant = asked if len(asked) == 1 else meant
                 if len(meant) == 1:
-                    row, about = meant[0], about + 1
-                    evidence = _ids(right, row, there)
-                    if len(evidence) < len(set(right)):
-                        lost = next(f"D{k}:{n}" for k, n in right if not _ids([(k, n)], row, there))
-                        source.note(f"error {index}: correct_evidence", f"{lost}, which is no turn", "dropped evidence")
-                    if set(evidence) != set(row["evidence"]):
-                        mended[row["query_id"]] = evidence
-                        cites = ", ".join(f"D{k}:{n}" for k, n in wrong)
-                        source.note(row["query_id"], cites, CORRECTED)
-                elif text in asked:
-                    source.note(f"error {index}", f"{len(asked[text])} questions with these words", "not corrected")
+                    about, row, found = about + 1, meant[0], _ids(right, meant[0])
+                    if lost := [turn for turn in found if turn not in there]:
+                        file.note(
+                            f"error {index}: correct_evidence", f"{lost[0]}, which is no turn", "dropped evidence"
+                        )
+                    kept = [turn for turn in found if turn in there]
+                    if set(kept) != set(row["evidence"]):
+                        evidence[row["query_id"]] = kept
+                        file.note(row["query_id"], ", ".join(f"D{k}:{n}" for k, n in wrong), CORRECTED)
+                elif asked:
+                    file.note(f"error {index}", f"{len(asked)} questions with these words", "not corrected")
     if not about:
         source.fail(f"corrects no question of {data.name}; expected the questions of LoCoMo in their own words")
-    evidence_of = data.questions.select("query_id", "evidence").iter_rows()
-    turns = [mended.get(query, evidence) for query, evidence in evidence_of]
+    sessions = [list(dict.fromkeys(turn.rpartition("/")[0] for turn in turns)) for turns in evidence.values()]
+    columns = {"evidence": [*evidence.values()], "evidence_sessions": sessions}
     kind = data.questions.schema["evidence"]
-    questions = data.questions.with_columns(
-        evidence=pl.Series(turns, dtype=kind), evidence_sessions=pl.Series([*map(sessions_of_turns, turns)], dtype=kind)
-    )
-    issues = pl.concat([data.issues, source.take_issues()])
+    questions = data.questions.with_columns(pl.Series(name, turns, dtype=kind) for name, turns in columns.items())
+    issues = pl.concat([data.issues, source.report.take_issues()])
     return replace(data, name=f"{data.name}-corrected", questions=questions, issues=issues)
 
 
 def _turns(record: Record, name: str) -> list[tuple[int, int]]:
-    texts = [as_text(text, f"{name}[{i}]") for i, text in enumerate(record.listed(name))]
+    texts = [fields.text(text, f"{name}[{i}]") for i, text in enumerate(record.take(name, fields.listed))]
     turns = [turn for text in texts for turn in cited(text)]
     if texts and not turns:
         raise Bad(name, repr(texts[0]), 'turn ids such as "D1:3"')
     return turns
 
 
-def _ids(turns: list[tuple[int, int]], row: dict[str, Any], there: set[str]) -> list[str]:
-    ids = [f"{row['scope']}/session_{k}/{n}" for k, n in turns]
-    return [turn for turn in dict.fromkeys(ids) if turn in there]
+def _ids(turns: list[tuple[int, int]], row: dict[str, Any]) -> list[str]:
+    return list(dict.fromkeys(f"{row['scope']}/session_{k}/{n}" for k, n in turns))

@@ -33,15 +33,21 @@ def _part(raw: str, mark: str) -> str:
     return f"%{ord(mark):02X}{part[1:]}" if part.startswith(mark) else part
 
 
+def encoded(names: pl.Series) -> pl.Series:
+    """Make parts of ids of names."""
+    parts = {name: id_part(name) for name in names.unique()}
+    return names.replace_strict(parts, return_dtype=pl.String)
+
+
 def with_turn_ids(messages: pl.DataFrame) -> pl.DataFrame:
     """Give messages their ``turn_id``; exact doubles without an id are numbered in the order of the rows.
 
     :param messages: ``scope`` (encoded), ``id`` (null where there is none), ``timestamp``, ``speaker`` and ``text``.
     """
-    said = messages.select("scope", pl.col("timestamp").cast(pl.Int64), "speaker", "text", "id").iter_rows()
+    about = messages.select("scope", pl.col("timestamp").cast(pl.Int64), "speaker", "text", "id").iter_rows()
     ids = [
         message_turn(scope, name) if name is not None else f"{scope}/{_DIGEST}{_digest(time, speaker, text)}"
-        for scope, time, speaker, text, name in said
+        for scope, time, speaker, text, name in about
     ]
     double = pl.int_range(1, pl.len() + 1).over("turn_id")
     numbered = pl.when(double > 1).then(pl.format("{}-{}", "turn_id", double)).otherwise("turn_id")
@@ -66,18 +72,14 @@ def with_session_ids(placed: pl.DataFrame) -> pl.DataFrame:
 
 def messages_of(turns: pl.DataFrame) -> pl.DataFrame:
     """Give stored turns of a chat log as the messages that they were: ``raw_scope``, ``named`` and ``id`` beside."""
-    last = {name: pl.col(column).str.split("/").list.last() for name, column in _PARTS.items()}
-    named, own = ~last["named"].str.starts_with(_BEGUN), ~last["id"].str.starts_with(_DIGEST)
-    parts = turns.select(last["raw_scope"], pl.when(named).then(last["named"]), pl.when(own).then(last["id"]))
-    raw = {part: raw_part(part) for name in parts for part in name.drop_nulls().unique()}
-    names = (
-        pl.Series(n, parts[c].replace_strict(raw, default=None, return_dtype=pl.String))
-        for n, c in zip(_PARTS, parts.columns, strict=False)
+    scope, session, turn = (pl.col(c).str.split("/").list.last() for c in ("scope", "session_id", "turn_id"))
+    parts = turns.select(
+        raw_scope=scope,
+        named=pl.when(~session.str.starts_with(_BEGUN)).then(session),
+        id=pl.when(~turn.str.starts_with(_DIGEST)).then(turn),
     )
-    return turns.with_columns(*names)
-
-
-_PARTS = {"raw_scope": "scope", "named": "session_id", "id": "turn_id"}
+    raw = {part: raw_part(part) for column in parts for part in column.drop_nulls().unique()}
+    return turns.with_columns(parts.select(pl.all().replace_strict(raw, default=None, return_dtype=pl.String)))
 
 
 def joined(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:

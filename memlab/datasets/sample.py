@@ -14,6 +14,7 @@ from memlab.errors import DataError
 from memlab.records import Dataset
 
 _FILE = Path(__file__).parents[2] / "data" / "sample" / "sample.jsonl"
+_whole = cache(load)
 
 
 def sample(scopes: Sequence[str] | None = None, turns: int | None = None) -> Dataset:
@@ -35,22 +36,15 @@ def sample(scopes: Sequence[str] | None = None, turns: int | None = None) -> Dat
     if not _FILE.exists():
         where = "it is part of the repository, not of the installed package"
         raise DataError(f"{_FILE}: the sample is not there; {where}: work in a clone, or load a file of your own")
-    data = _whole(_FILE) if scopes is None else _whole(_FILE).take([scopes] if isinstance(scopes, str) else scopes)
-    return data if turns is None or not data.scopes else _beginning(data, turns / len(data.scopes))
-
-
-@cache
-def _whole(path: Path) -> Dataset:
-    return load(path, name="sample")
-
-
-def _beginning(data: Dataset, share: float) -> Dataset:
-    """Keep the first sessions of each scope, about ``share`` turns of it."""
+    data = _whole(_FILE, name="sample")
+    data = data if scopes is None else data.take([scopes] if isinstance(scopes, str) else scopes)
+    if turns is None or not data.scopes:
+        return data
     middle = pl.col("n_turns").cum_sum().over("scope") - pl.col("n_turns") / 2
-    sessions = data.sessions.filter((middle <= share) | (pl.int_range(pl.len()).over("scope") == 0))
-    turns = data.turns.join(sessions, on="session_id", how="semi", maintain_order="left")
-    cited = pl.concat_list("evidence", pl.col("stale").fill_null([]))
-    cut = data.questions.select("query_id", turn_id=cited).explode("turn_id").drop_nulls()
-    cut = cut.join(turns, on="turn_id", how="anti")
+    first = pl.int_range(pl.len()).over("scope") == 0
+    sessions = data.sessions.filter((middle <= turns / len(data.scopes)) | first)
+    kept = data.turns.join(sessions, on="session_id", how="semi", maintain_order="left")
+    cited = data.questions.select("query_id", turn_id=pl.concat_list("evidence", pl.col("stale").fill_null([])))
+    cut = cited.explode("turn_id").drop_nulls().join(kept, on="turn_id", how="anti")
     questions = data.questions.join(cut, on="query_id", how="anti", maintain_order="left")
-    return replace(data, turns=turns, sessions=sessions, questions=questions)
+    return replace(data, turns=kept, sessions=sessions, questions=questions)

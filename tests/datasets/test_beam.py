@@ -149,14 +149,6 @@ def test_the_published_table_is_read_too(tmp_path: Path, suffix: str) -> None:
     assert data.take(["1"]).turns.equals(load(write(tmp_path / "1")).turns)
 
 
-def test_an_id_that_stands_twice_is_no_evidence(tmp_path: Path) -> None:
-    chat = deepcopy(CHAT)
-    chat[1]["turns"][0][0]["id"] = 2
-    data = load(write(tmp_path / "1", chat))
-    assert "2, the id of 2 messages" in data.issues["found"].to_list()
-    assert data.questions["evidence"].to_list()[1] == []
-
-
 def test_what_is_malformed_is_named_and_the_rest_can_be_loaded(tmp_path: Path) -> None:
     chat, probing = deepcopy(CHAT), deepcopy(PROBING)
     chat[0]["turns"][0][1]["content"] = None

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -98,40 +97,30 @@ def test_questions_cite_by_id_place_or_turn_id(tmp_path: Path) -> None:
     assert data.questions["timestamp"][0] == datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
+ASKED = {"question": "?", "scope": "ann"}
 BAD_LINES = {
-    "a list": ("[1]", "line 2: found a list of 1, expected an object"),
-    "no scope": ({"sender": "A", "text": "x"}, "line 2: scope: found nothing (the field is missing)"),
-    "blank scope": (message(scope=" "), "line 2: scope: found ' ' (a string), expected a name"),
-    "boolean scope": (message(scope=True), "line 2: scope: found true, expected a string"),
-    "text is a number": (message(text=3), "line 2: text: found 3 (a number), expected a string"),
-    "text is null": (message(text=None), "line 2: text: found null, expected a string"),
-    "nobody speaks": ({"scope": "a", "text": "x"}, "line 2: sender: found neither a sender nor a role"),
-    "bad time": (message() | {"timestamp": "yesterday"}, "line 2: timestamp: found 'yesterday' (a string)"),
-    "time is true": (message() | {"timestamp": True}, "line 2: timestamp: found true"),
-    "time far off": (message() | {"timestamp": 10**30}, "line 2: timestamp: found"),
-    "time not a number": (
-        '{"scope": "a", "sender": "A", "text": "x", "timestamp": NaN}',
-        "line 2: found JSON that cannot be read: NaN is no",
-    ),
-    "NUL": (message(text="a\x00b"), "line 2: text: found a NUL character at 1"),
-    "lone surrogate": (
-        '{"scope": "a", "sender": "A", "text": "\\ud83d!"}',
-        "line 2: text: found a lone surrogate \\ud83d at 0",
-    ),
-    "same id": (message(1, id="m"), "line 2: id: found 'm' again in scope 'ann' (first on line 1)"),
-    "truncated": ('{"scope": "ann", "te', "line 2: found broken JSON at column 18: Unterminated string"),
-    "late header": ({"memlab": {}}, "line 2: memlab: found a header"),
-    "unknown evidence": ({"question": "?", "scope": "ann", "evidence": ["m", "m9"]}, "line 2: evidence[1]: found 'm9'"),
-    "evidence is text": ({"question": "?", "scope": "ann", "evidence": "m"}, "line 2: evidence: found 'm' (a string)"),
-    "unknown session": (
-        {"question": "?", "scope": "ann", "evidence_sessions": ["s9"]},
-        "line 2: evidence_sessions[0]:",
-    ),
-    "unknown scope": ({"question": "?", "scope": "bob"}, "line 2: scope: found 'bob', which has no messages"),
-    "answer is true": ({"question": "?", "scope": "ann", "answer": True}, "line 2: answer: found true"),
-    "abstention is 1": ({"question": "?", "scope": "ann", "abstention": 1}, "line 2: abstention: found 1 (a number)"),
-    "question is null": ({"question": None, "scope": "ann"}, "line 2: question: found null"),
-    "deep": ("[" * 100_000, "line 2: found JSON that is nested deeper than Python reads"),
+    "a list": ("[1]", "found a list of 1, expected an object"),
+    "no scope": ({"sender": "A", "text": "x"}, "scope: found nothing (the field is missing)"),
+    "blank scope": (message(scope=" "), "scope: found ' ' (a string), expected a name"),
+    "text is null": (message(text=None), "text: found null, expected a string"),
+    "nobody speaks": ({"scope": "a", "text": "x"}, "sender: found neither a sender nor a role"),
+    "bad time": (message() | {"timestamp": "yesterday"}, "timestamp: found 'yesterday' (a string)"),
+    "time is true": (message() | {"timestamp": True}, "timestamp: found true"),
+    "time far off": (message() | {"timestamp": 10**30}, "timestamp: found"),
+    "not a number": ('{"scope": "a", "sender": "A", "text": NaN}', "found JSON that cannot be read: NaN is no"),
+    "NUL": (message(text="a\x00b"), "text: found a NUL character at 1"),
+    "lone surrogate": ('{"scope": "a", "sender": "A", "text": "\\ud83d!"}', "text: found a lone surrogate"),
+    "same id": (message(1, id="m"), "id: found 'm' again in scope 'ann' (first on line 1)"),
+    "truncated": ('{"scope": "ann", "te', "found broken JSON at column 18: Unterminated string"),
+    "late header": ({"memlab": {}}, "memlab: found a header"),
+    "unknown evidence": (ASKED | {"evidence": ["m", "m9"]}, "evidence[1]: found 'm9'"),
+    "evidence is text": (ASKED | {"evidence": "m"}, "evidence: found 'm' (a string)"),
+    "unknown session": (ASKED | {"evidence_sessions": ["s9"]}, "evidence_sessions[0]:"),
+    "unknown scope": ({"question": "?", "scope": "bob"}, "scope: found 'bob', which has no messages"),
+    "answer is true": (ASKED | {"answer": True}, "answer: found true"),
+    "abstention is 1": (ASKED | {"abstention": 1}, "abstention: found 1 (a number)"),
+    "stale evidence": (ASKED | {"evidence": ["m"], "stale": ["m"]}, "stale: found 'ann/m'"),
+    "deep": ("[" * 100_000, "found JSON that is nested deeper than Python reads"),
 }
 
 
@@ -141,7 +130,7 @@ def test_a_bad_line_is_named_or_set_aside(tmp_path: Path, case: str) -> None:
     path = write(tmp_path, message(id="m"), line, message(1))
     with pytest.raises(DataError) as error:
         load(path)
-    assert str(error.value).startswith(f"{path}: {reason}")
+    assert str(error.value).startswith(f"{path}: line 2: {reason}")
     assert 'on_error="quarantine"' in str(error.value)
 
     data = load(path, on_error="quarantine", quarantine_dir=tmp_path / "side")
@@ -150,7 +139,7 @@ def test_a_bad_line_is_named_or_set_aside(tmp_path: Path, case: str) -> None:
     assert data.issues["where"][0] == "log.jsonl: line 2"
     held = [json.loads(row) for row in (tmp_path / "side/log.jsonl.quarantine.jsonl").read_text().splitlines()]
     assert [h["raw"] for h in held] == [json.loads(line) if case == "lone surrogate" else line]
-    assert reason.partition("line 2: ")[2] in held[0]["reason"]
+    assert reason in held[0]["reason"]
 
 
 def test_same_query_id(tmp_path: Path) -> None:
@@ -180,11 +169,6 @@ def test_byte_order_mark_crlf_and_blank_lines_are_accepted(tmp_path: Path) -> No
     path = write(tmp_path, message(0), "", message(1), end="\r\n")
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert load(path).turns.height == 2
-
-
-def test_a_message_of_five_megabytes_is_stored_whole(tmp_path: Path) -> None:
-    text = "äb" * 2_000_000
-    assert read(tmp_path, MESSAGE | {"text": text}).turns["text"][0] == text
 
 
 @given(
@@ -243,19 +227,9 @@ def test_issues_behind_the_last_message_are_in_the_last_batch(tmp_path: Path) ->
     assert [p.issues.height for p in parts] == [0, 1]
 
 
-def test_interleaved_scopes_are_put_together(tmp_path: Path) -> None:
-    data = read(tmp_path, message(0, scope="b"), message(1, scope="a"), message(2, scope="b"))
-    assert data.turns.select("scope", "n").rows() == [("b", 1), ("b", 2), ("a", 1)]
-
-
 def test_nothing_usable_is_an_error_even_in_quarantine(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"holds no usable message \(1 issues\)"):
         read(tmp_path, MESSAGE | {"text": 1}, on_error="quarantine", quarantine_dir=tmp_path)
-
-
-def test_session_order_within_a_named_session_is_as_written(tmp_path: Path) -> None:
-    data = read(tmp_path, *(message(0, session="s", text=t) for t in "abc"))
-    assert data.turns.sort("n").select(pl.col("text").str.join("")).item() == "abc"
 
 
 def test_the_gap_that_ends_a_session_can_be_chosen(tmp_path: Path) -> None:
@@ -267,9 +241,3 @@ def test_the_gap_that_ends_a_session_can_be_chosen(tmp_path: Path) -> None:
     path.write_text("\n".join(map(json.dumps, lines)))
     assert load(path).sessions.height == 1
     assert load(path, gap=timedelta(minutes=15)).sessions.height == 3
-
-
-def test_evidence_that_is_no_unicode_is_named(tmp_path: Path) -> None:
-    question = {"question": "Where?", "scope": "ann", "evidence": ["\ud800"]}
-    with pytest.raises(DataError, match=r"line 2: evidence\[0\]: found a lone surrogate"):
-        read(tmp_path, message(), question)

@@ -19,9 +19,8 @@ import memlab
 from memlab.config import IndexSettings
 from memlab.datasets import load, stream
 from memlab.errors import DataError
-from memlab.indexing import index, report, resolved
-from memlab.memories.rankings import as_returned
-from memlab.records import RUN_SCHEMA, Dataset, IndexEvent, Run, frame, qrels
+from memlab.indexing import index, resolved
+from memlab.records import Dataset
 from memlab.store import MemoryStore
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -111,22 +110,6 @@ def test_golden_questions_alone_go_into_a_log_and_follow_their_evidence(tmp_path
     late = load(write(tmp_path, [message(-5, "before all", id="m0"), *TALK]))
     assert touched(store.ingest(late), "questions") == (0, 1, 0)
     assert store.questions("log")["evidence_sessions"][0].to_list() == ["ann/@m0"]
-
-
-def test_rankings_may_call_messages_by_their_own_ids(tmp_path: Path) -> None:
-    asked = {"scope": "ann", "question": "Who?", "query_id": "g", "evidence": ["m1"]}
-    data = load(write(tmp_path, [*TALK, asked]))
-    run = Run(pl.DataFrame([("g", "m1", 1, 2.0), ("g", "ann/m3", 2, 1.0)], schema=RUN_SCHEMA, orient="row"), "turn")
-    assert as_returned(run, data, "theirs").rows["source_ids"].to_list() == [["ann/m1"], ["ann/m3"]]
-    judged = qrels(data.questions, "turn", data.turns).frame
-    assert judged["subtopic"].to_list() == data.questions["evidence_sessions"][0].to_list()
-
-
-def test_an_undo_of_what_is_gone_is_told(tmp_path: Path) -> None:
-    store = MemoryStore.open(tmp_path / "store")
-    store.ingest(load(write(tmp_path, TALK)))
-    store.knowledge.undo("log", "ann", "ann/m1/f" + "0" * 12, "ann/m2/f" + "1" * 12, at=NOW)
-    assert "is no longer said" in report(store, "log", frame(IndexEvent))[-1]
 
 
 def test_a_log_with_ids_of_an_older_version_is_ingested_whole_first(tmp_path: Path) -> None:

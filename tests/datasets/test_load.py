@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from copy import deepcopy
 from pathlib import Path
 from random import Random
@@ -13,10 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab import datasets
-from memlab.datasets import _json, detect, load, stream
-from memlab.datasets._json import objects
-from memlab.datasets._read import Source
+from memlab.datasets import detect, load, stream, streams
+from memlab.datasets.reading import Source
+from memlab.datasets.streams import objects
 from memlab.errors import DataError
 from memlab.records import Dataset
 
@@ -54,9 +52,7 @@ def test_detect(tmp_path: Path, text: str, expected: str) -> None:
 def test_what_is_no_format_is_said_with_its_beginning(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(text)
-    with pytest.raises(
-        DataError, match=r"x.json: is none of the formats locomo, longmemeval, beam, .*, chatlog: it begins"
-    ):
+    with pytest.raises(DataError, match=r"x.json: is none of the formats .*, chatlog: it begins"):
         detect(path)
 
 
@@ -74,13 +70,6 @@ def write(folder: Path, *records: Any) -> Path:
     return path
 
 
-def test_load_says_what_it_saw(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "memlab"):
-        data = load(write(tmp_path, MESSAGE), name="mine")
-    assert caplog.messages == [data.describe()]
-    assert data.name == "mine"
-
-
 def test_a_missing_file_a_directory_and_an_empty_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none.json: cannot be read \(No such file"):
         load(tmp_path / "none.json")
@@ -94,7 +83,7 @@ def test_a_missing_file_a_directory_and_an_empty_file(tmp_path: Path) -> None:
 
 def test_wrong_arguments_are_named_at_the_call(tmp_path: Path) -> None:
     path = write(tmp_path, MESSAGE)
-    with pytest.raises(DataError, match="format is 'csv', expected one of locomo"):
+    with pytest.raises(DataError, match="format is 'csv', expected one of"):
         stream(path, format="csv")
     with pytest.raises(DataError, match="on_error is 'ignore'"):
         stream(path, on_error="ignore")
@@ -103,123 +92,53 @@ def test_wrong_arguments_are_named_at_the_call(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="pool=48 is for LongMemEval files, this one is chatlog"):
         stream(path, pool=48)
     with pytest.raises(DataError, match=r"line 1: memlab.format: found 'csv'"):
-        stream(write(tmp_path, {"memlab": {"format": "csv"}}))
+        load(write(tmp_path, {"memlab": {"format": "csv"}}))
 
 
-def test_a_quarantine_that_cannot_be_written_is_said(tmp_path: Path) -> None:
-    path = write(tmp_path, MESSAGE, {"scope": 1})
-    (tmp_path / "side").write_text("a file stands here")
-    with pytest.raises(DataError, match=r"could not be set aside in .* give quarantine_dir="):
-        load(path, on_error="quarantine", quarantine_dir=tmp_path / "side")
-
-
-def test_rooms_open_when_asked_for() -> None:
-    assert datasets.locomo.CATEGORIES[1] == "multi-hop"
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = datasets.nothing
-
-
+TIME = "29.12.2023, 00:51:12"
 WHOLE: dict[str, list[Any]] = {
     "locomo": [
-        {
-            "sample_id": f"c{i}",
-            "qa": [{"question": "?", "answer": "x", "evidence": ["D1:1; D1:2"], "category": 1}],
-            "conversation": {
-                "session_1_date_time": "1:56 pm on 8 May, 2023",
-                "session_1": [{"speaker": "A", "dia_id": f"D1:{n}", "text": "x", "blip_caption": "y"} for n in (1, 2)],
-            },
-            "session_summary": {"session_1_summary": "x"},
-            "observation": {"session_1_observation": {"A": [["x", "D1:1"]]}},
-            "event_summary": {"events_session_1": {"A": ["x"], "date": "8 May, 2023"}},
-        }
-        for i in range(2)
-    ],
+        {"sample_id": f"c{i}", "session_summary": {"session_1_summary": "x"},
+         "qa": [{"question": "?", "answer": "x", "evidence": ["D1:1; D1:2"], "category": 1}],
+         "conversation": {"session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": [
+             {"speaker": "A", "dia_id": f"D1:{n}", "text": "x", "blip_caption": "y"} for n in (1, 2)]},
+         "observation": {"session_1_observation": {"A": [["x", "D1:1"]]}},
+         "event_summary": {"events_session_1": {"A": ["x"], "date": "8 May, 2023"}}}
+        for i in range(2)],
     "longmemeval": [
-        {
-            "question_id": f"q{i}",
-            "question_type": "x",
-            "question": "?",
-            "answer": "x",
-            "question_date": "2023/05/30 (Tue) 23:40",
-            "haystack_dates": ["2023/05/20 (Sat) 02:21"],
-            "haystack_session_ids": ["s"],
-            "haystack_sessions": [[{"role": "user", "content": "x", "has_answer": True}]],
-            "answer_session_ids": ["s"],
-        }
-        for i in range(2)
-    ],
+        {"question_id": f"q{i}", "question_type": "x", "question": "?", "answer": "x",
+         "question_date": "2023/05/30 (Tue) 23:40", "haystack_dates": ["2023/05/20 (Sat) 02:21"],
+         "haystack_session_ids": ["s"], "answer_session_ids": ["s"],
+         "haystack_sessions": [[{"role": "user", "content": "x", "has_answer": True}]]}
+        for i in range(2)],
     "beam": [
-        {
-            "conversation_id": f"{i}",
-            "chat": [
-                {
-                    "batch_number": 1,
-                    "time_anchor": None,
-                    "turns": [
-                        [{"role": "user", "id": n, "time_anchor": "May-08-2024", "content": "x"} for n in (0, 1)]
-                    ],
-                }
-            ],
-            "probing_questions": {
-                "abstention": [{"question": "?", "ideal_response": "x", "rubric": ["x"]}],
-                "knowledge_update": [{"question": "?", "answer": "x", "source_chat_ids": {"a": [0], "b": [[1]]}}],
-            },
-        }
-        for i in range(2)
-    ],
+        {"conversation_id": f"{i}", "chat": [{"batch_number": 1, "time_anchor": None, "turns": [
+            [{"role": "user", "id": n, "time_anchor": "May-08-2024", "content": "x"} for n in (0, 1)]]}],
+         "probing_questions": {
+             "abstention": [{"question": "?", "ideal_response": "x", "rubric": ["x"]}],
+             "knowledge_update": [{"question": "?", "answer": "x", "source_chat_ids": {"a": [0], "b": [[1]]}}]}}
+        for i in range(2)],
     "realtalk": [
-        {
-            "name": {"speaker_1": "A"},
-            "session_1": [
-                {"clean_text": "x", "speaker": "A", "date_time": "29.12.2023, 00:51:12", "dia_id": f"D{i}:{n}"}
-                for n in (1, 2)
-            ],
-            "session_1_date_time": "29.12.2023, 00:51:12",
-            "qa": [{"question": "?", "answer": "x", "evidence": [f"D{i}:1-2"], "category": 1}],
-        }
-        for i in range(2)
-    ],
+        {"name": {"speaker_1": "A"}, "session_1_date_time": TIME,
+         "session_1": [{"clean_text": "x", "speaker": "A", "date_time": TIME, "dia_id": f"D{i}:{n}"} for n in (1, 2)],
+         "qa": [{"question": "?", "answer": "x", "evidence": [f"D{i}:1-2"], "category": 1}]}
+        for i in range(2)],
     "convomem": [
-        {
-            "evidence_items": [
-                {
-                    "question": "?",
-                    "answer": "x",
-                    "message_evidences": [{"speaker": "User", "text": "x"}],
-                    "conversations": [{"id": "c", "messages": [{"speaker": "User", "text": "x"}]}],
-                }
-            ]
-        }
-        for i in range(2)
-    ],
+        {"evidence_items": [{
+            "question": "?", "answer": "x", "message_evidences": [{"speaker": "User", "text": "x"}],
+            "conversations": [{"id": "c", "messages": [{"speaker": "User", "text": "x"}]}]}]}] * 2,
     "membench": [
-        {
-            "simple": {
-                "roles": [
-                    {
-                        "tid": 0,
-                        "message_list": [[{"user": "x", "assistant": "y", "time": "'2024-10-01 08:00' Tuesday"}]],
-                        "QA": {
-                            "question": "?",
-                            "answer": ["x"],
-                            "target_step_id": [[0, 0]],
-                            "time": "'2024-10-01 08:00'",
-                        },
-                    }
-                ]
-            }
-        }
-        for i in range(2)
-    ],
+        {"simple": {"roles": [{
+            "tid": 0, "message_list": [[{"user": "x", "assistant": "y", "time": "'2024-10-01 08:00' Tuesday"}]],
+            "QA": {"question": "?", "answer": ["x"], "target_step_id": [[0, 0]], "time": "'2024-10-01 08:00'"}}]}}] * 2,
     "chatlog": [
         {"memlab": {"format": "chatlog", "grouped": True}},
         {"scope": "a", "sender": "A", "text": "x", "timestamp": 1.5, "id": "m", "session": "s", "caption": "c"},
         {"scope": "a", "role": "user", "text": "x", "timestamp": "2026-03-01T09:00"},
         {"question": "?", "scope": "a", "evidence": ["m", "s/1"], "evidence_sessions": ["s"], "abstention": False},
         {"question": "?", "scope": "a", "query_id": "q", "answer": "x", "type": "t", "timestamp": "2026-03-02"},
-        {"scope": "b", "sender": "B", "text": "x"},
-    ],
-}
+        {"scope": "b", "sender": "B", "text": "x"}],
+}  # fmt: skip
 JUNK = [None, True, 0, -1.5, 10**40, "", " ", "x", "a\x00b", "\udc00", "D9:9", [], {}, [[]], {"\udc00": 1}, [None]]
 
 
@@ -251,7 +170,7 @@ def test_deep_nesting_is_an_error_of_ours(tmp_path: Path, depth: int) -> None:
 
 
 def test_a_value_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_json, "_LONGEST", 1 << 20)
+    monkeypatch.setattr(streams, "_LONGEST", 1 << 20)
     path = tmp_path / "x.json"
     path.write_text('[{"sample_id": "' + "a" * (3 << 20))
     with pytest.raises(DataError, match="a value of more than 1,048,576 characters"):
@@ -259,14 +178,6 @@ def test_a_value_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monk
     path.write_text('{"scope": "' + "a" * (3 << 20))
     with pytest.raises(DataError, match="line 1: has 1,048,576 bytes and more"):
         load(path, format="chatlog")
-
-
-@pytest.mark.parametrize("language", [[1], {"a": 1}, "\ud800"])
-def test_a_header_of_no_language(tmp_path: Path, language: Any) -> None:
-    path = tmp_path / "x.jsonl"
-    path.write_text(json.dumps({"memlab": {"language": language}}) + "\n" + json.dumps(MESSAGE))
-    with pytest.raises(DataError, match=r"memlab\.language"):
-        load(path)
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
@@ -331,7 +242,7 @@ def test_streamed_values_are_the_parsed_ones_wherever_the_chunks_end(
     path = tmp_path_factory.getbasetemp() / "values.json"
     path.write_text(json.dumps(values, ensure_ascii=ascii_only, indent=2 if indented else None), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_json, "_CHUNK", chunk)
+        patch.setattr(streams, "_CHUNK", chunk)
         assert list(objects(Source(path))) == list(enumerate(values))
 
 
@@ -339,11 +250,11 @@ RECORDS = b'[\n{"a": "\xc3\xa4b"},\n{"a": [1, true, null]}\n]'
 
 
 @pytest.mark.parametrize("chunk", [1, 1 << 20])
-@pytest.mark.parametrize("end", range(1, len(RECORDS)))
+@pytest.mark.parametrize("end", range(1, len(RECORDS), 3))
 def test_a_truncated_file_is_said_with_its_place_and_its_whole_records_are_kept(
     tmp_path: Path, chunk: int, end: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_json, "_CHUNK", chunk)
+    monkeypatch.setattr(streams, "_CHUNK", chunk)
     path = tmp_path / "cut.json"
     path.write_bytes(RECORDS[:end])
     with pytest.raises(
@@ -353,13 +264,13 @@ def test_a_truncated_file_is_said_with_its_place_and_its_whole_records_are_kept(
     source = Source(path, "quarantine", tmp_path / "side")
     whole = [{"a": "äb"}, {"a": [1, True, None]}][: (end >= 14) + (end >= 38)]
     assert [value for _, value in objects(source)] == whole
-    assert [issue.action for issue in source.issues] == ["quarantined"]
+    assert [issue.action for issue in source.report.issues] == ["quarantined"]
 
 
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        (b'[{"a": 1} {"a": 2}]', "record 1: found broken JSON at line 1, byte 10: no comma between two records"),
+        (b'[{"a": 1} {"a": 2}]', "record 1: found broken JSON at line 1, byte 10: no comma between two values"),
         (b'[{"a": 1}]\nmore', "record 1: found broken JSON at line 2, byte 11: something after the end of the list"),
         (
             b'[{"a": 1},\n {a: 2}]' + b" " * 40,

@@ -70,20 +70,6 @@ def test_evidence_is_resolved_through_the_messages(data: Dataset) -> None:
     assert data.issues["action"].to_list() == ["repaired"] * 3 + ["dropped evidence"] * 2
 
 
-def test_a_folder_is_all_of_its_chats(tmp_path: Path) -> None:
-    for n in (10, 2):
-        write(tmp_path, name=f"Chat_{n}_A_B")
-    assert load(tmp_path).scopes == ["Chat_2_A_B", "Chat_10_A_B"]
-
-
-def test_a_message_without_words_or_picture_is_kept(tmp_path: Path) -> None:
-    chat = deepcopy(CHAT)
-    chat["session_1"][0]["clean_text"] = None
-    data = load(write(tmp_path, chat))
-    assert (data.turns["text"][0], data.turns.height) == ("", 5)
-    assert "kept without a text" in data.issues["action"].to_list()
-
-
 def test_an_id_twice_and_a_broken_date_are_named(tmp_path: Path) -> None:
     for change, message in (
         ({"dia_id": "D1:1"}, r"session_1\[2\]: dia_id: found 'D1:1' again, expected an id of its own"),

@@ -11,7 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import memlab
-from memlab.datasets import load, retrieval
+from memlab.datasets import folders, load
 from memlab.errors import DataError
 
 DOCS = [{"id": f"d{i}", "title": "May 3" if i == 1 else "", "text": f"text {i}"} for i in range(5)]
@@ -90,7 +90,7 @@ def test_a_dataset_comes_back_as_it_was(tmp_path: Path) -> None:
     ]
     lines(tmp_path / "log.jsonl", log)
     data = load(tmp_path / "log.jsonl")
-    folder = retrieval.write(data, tmp_path / "out")
+    folder = folders.write(data, tmp_path / "out")
     again = load(folder)
     assert_frame_equal(again.turns, data.turns)
     assert_frame_equal(again.questions, data.questions.filter(pl.col("evidence").list.len() > 0), check_row_order=False)
@@ -99,7 +99,7 @@ def test_a_dataset_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_what_is_written_is_what_lmeb_and_mteb_read(tmp_path: Path) -> None:
     data = memlab.sample(turns=2000)
-    folder = retrieval.write(data, tmp_path / "out")
+    folder = folders.write(data, tmp_path / "out")
     corpus = {row["id"]: row for row in map(json.loads, (folder / "corpus.jsonl").open())}
     queries = [json.loads(row)["id"] for row in (folder / "queries.jsonl").open()]
     scenes = {
@@ -144,4 +144,4 @@ def test_a_folder_without_its_parts_is_refused(tmp_path: Path) -> None:
         load(tmp_path)
     lines(tmp_path / "log.jsonl", [{"scope": "a", "sender": "A", "text": "x"}])
     with pytest.raises(DataError, match="no question has evidence among the turns"):
-        retrieval.write(load(tmp_path / "log.jsonl"), tmp_path / "out")
+        folders.write(load(tmp_path / "log.jsonl"), tmp_path / "out")

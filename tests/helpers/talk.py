@@ -15,8 +15,7 @@ import polars as pl
 
 import memlab
 from memlab.datasets import chatlog
-from memlab.datasets._read import Source
-from memlab.records import Dataset, concat
+from memlab.records import Dataset
 
 _QUESTION = re.compile(r"\? ([\w-]+): (.*?)(?: = (.*?))?(?: < ([\d. ]+))?")
 
@@ -50,7 +49,7 @@ def dialogue(text: str, name: str = "talk") -> Dataset:
                 {"scope": scope, "session": f"s{session}", "id": f"{session}.{n}", "sender": sender, "text": said}
                 | {"timestamp": when.isoformat()}
             )
-    return concat(chatlog.read(Source(Path(name)), batch_turns=len(records), records=records))
+    return chatlog.dataset(records, name)
 
 
 THINGS = {

@@ -5,12 +5,9 @@ from __future__ import annotations
 import html
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import pairwise
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import memlab
 from memlab.errors import DataError
@@ -63,21 +60,6 @@ def test_the_fingerprint_is_of_the_content_alone(small: Dataset) -> None:
     assert replace(small, turns=small.turns.head(1)).fingerprint() != same
 
 
-@settings(max_examples=20)
-@given(st.lists(st.integers(0, 119), max_size=6))
-def test_the_fingerprint_does_not_depend_on_chunks(cuts: list[int]) -> None:
-    data = CHUNKED
-    edges = sorted({0, data.turns.height, *cuts})
-    parts = [data.turns.slice(a, b - a) for a, b in pairwise(edges)]
-    turns = pl.concat(parts, rechunk=False)
-    assert turns.n_chunks() == len(parts)
-    assert replace(data, turns=turns).fingerprint() == CHUNKED_PRINT
-
-
-CHUNKED = memlab.sample(["owen"], turns=120)
-CHUNKED_PRINT = CHUNKED.fingerprint()
-
-
 def test_parts_join_to_the_whole() -> None:
     data = memlab.sample(turns=300)
     assert len(data.scopes) == 4
@@ -100,19 +82,6 @@ def test_a_part_holds_its_scopes_and_nothing_else() -> None:
         assert rows.equals(whole.filter(pl.col("scope") != data.scopes[0]))
     with pytest.raises(DataError, match=r"no scope 'nobody' in dataset 'sample'; it has \['nadia'"):
         data.take([data.scopes[0], "nobody"])
-
-
-def test_nothing_cannot_be_joined(small: Dataset) -> None:
-    with pytest.raises(DataError, match="no records to join"):
-        concat([])
-    assert concat([small]).fingerprint() == small.fingerprint()
-
-
-def test_issues_are_joined_too(small: Dataset) -> None:
-    odd = replace(small, issues=frame(Issue, [Issue("f", "x", "y")]))
-    assert concat([odd, odd]).issues.height == 2
-    assert "1 issues, see .issues" in odd.describe()
-    assert "1 annotations" in odd.describe()
 
 
 def test_the_view_in_a_notebook_is_escaped(small: Dataset) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -53,23 +52,6 @@ def test_k_cuts_and_changes_nothing_else(pairs: list[tuple[str, float]], k: int)
     assert ranked(pairs, k).frame.equals(ranked(pairs).top(k).frame)
 
 
-@given(st.lists(st.lists(AWKWARD, min_size=1, max_size=8), min_size=1, max_size=5), st.randoms(use_true_random=False))
-def test_queries_do_not_see_each_other(scores: list[list[float]], random: object) -> None:
-    rows = [(f"q{q}", f"d{q}/{i}", s) for q, held in enumerate(scores) for i, s in enumerate(held)]
-    order = sorted(range(len(rows)), key=lambda i: (random.random() < 0.5, i))  # type: ignore[attr-defined]
-
-    def run(chosen: list[tuple[str, str, float]]) -> pl.DataFrame:
-        columns = [np.array(column) for column in zip(*chosen, strict=True)]
-        return run_from_scores(*columns, level="turn", k=9).frame
-
-    one_by_one = pl.concat([run([r for r in rows if r[0] == f"q{q}"]) for q in range(len(scores))])
-    assert run(rows).equals(one_by_one)
-    # Interleaved with order kept within the halves: ties may swap, scores may not.
-    mixed = run([rows[i] for i in order])
-    key = ["query_id", "rank", "score"]
-    assert mixed.sort("query_id", "rank").select(key).equals(one_by_one.sort("query_id", "rank").select(key))
-
-
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False, allow_subnormal=True), max_size=30))
 def test_scores_are_lowered_no_more_than_needed(scores: list[float]) -> None:
     given_scores = np.array(sorted(scores, reverse=True), dtype=np.float64)
@@ -78,14 +60,6 @@ def test_scores_are_lowered_no_more_than_needed(scores: list[float]) -> None:
     for before, after in zip(np.maximum(given_scores, -(2.0**127)).astype(np.float32), got, strict=True):
         previous = min(before, np.nextafter(previous, np.float32(-np.inf)))
         assert np.float32(after) == previous
-
-
-def test_distinct_scores_stay_as_they_are() -> None:
-    scores = np.array([3.0, 1.5, 0.25, -2.0])
-    assert strictly_decreasing(scores, np.zeros(4)).tolist() == scores.tolist()
-    again = strictly_decreasing(np.array([1.0, 1.0, 2.0, 2.0]), np.array([0, 0, 1, 1]))
-    assert again[2] == 2.0
-    assert again[0] == 1.0
 
 
 def test_a_group_is_lowered_as_if_it_stood_alone() -> None:
@@ -101,20 +75,6 @@ def test_a_long_tie_far_from_zero_and_at_zero() -> None:
         scores = strictly_decreasing(np.full(100_000, value), np.zeros(100_000))
         assert (np.diff(scores.astype(np.float32)) < 0).all()
         assert np.isfinite(scores).all()
-
-
-@pytest.mark.parametrize("kind", [np.int64, np.float32, np.float16, bool])
-def test_scores_of_any_number_type(kind: type) -> None:
-    run = run_from_scores(np.array(["q"] * 3), np.array(list("abc")), np.array([0, 1, 0], kind), level="session", k=3)
-    assert run.frame["doc_id"].to_list() == ["b", "a", "c"]
-    assert run.level == "session"
-
-
-def test_no_scores_give_an_empty_ranking() -> None:
-    for empty in (np.array([]), np.zeros(0, object), np.zeros(0, "U1")):
-        run = run_from_scores(empty, empty, np.zeros(0), level="turn", k=1)
-        assert dict(run.frame.schema) == RUN_SCHEMA
-        assert "0 queries, 0 turns ranked" in run._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -179,15 +139,6 @@ def test_nothing_in_the_view_is_markup() -> None:
     assert tags == {"p", "table", "tr", "th", "td"}
     assert "&lt;script&gt;q&lt;/script&gt;" in shown
     assert "&lt;b&gt;name&lt;/b&gt;: 1 queries, 3 turns ranked" in shown
-
-
-def test_the_view_cuts_long_texts_and_long_rankings() -> None:
-    shown = shown_run(30)._repr_html_()
-    assert shown.count("<tr>") == 11
-    assert "30 turns ranked" in shown
-    cells = re.findall(r"<td[^>]*>(.*?)</td>", shown)
-    assert max(len(html.unescape(cell)) for cell in cells) == 160
-    assert sum(cell.endswith("…") for cell in cells) == 10
 
 
 def test_the_view_marks_the_evidence_and_only_the_evidence() -> None:

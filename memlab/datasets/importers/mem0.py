@@ -5,48 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from memlab.datasets.importers.common import ME, Export, Message, dig, items, name, time, turns
-from memlab.datasets.importers.files import Member
+from memlab.datasets.importers.common import ME, Message, any_of, dig, items, message, place, time, turns
+from memlab.datasets.reading import Source
 
-_MEMORY = {
-    "memory",
-    "old_memory",
-    "new_memory",
-    "memory_id",
-    "results.memory",
-    "results.memory_id",
-    "results.old_memory",
-}
+_NAMES = ("memory", "old_memory", "new_memory", "memory_id")
+_MEMORY = {*_NAMES, "results.memory", "results.memory_id", "results.old_memory"}
+_ABOUT = {"id", "hash", "user_id", "created_at", "event", "results", "memories", "metadata"}
 
 
-def matches(member: Member) -> bool:
-    keys = member.keys
-    known = {"id", "hash", "user_id", "created_at", "event", "results", "memories", "metadata"}
-    return bool(_MEMORY & keys) and bool(known & keys) and "scope" not in keys
+def detect(file: Source) -> bool:
+    return bool(_MEMORY & file.keys) and bool(_ABOUT & file.keys) and "scope" not in file.keys
 
 
-def read(source: Export) -> Iterator[Message]:
+def records(source: Source) -> Iterator[Message]:
     """Read the messages that memories were made of; a memory alone is no message, and is counted."""
-    for member in source.members:
-        for number, raw in member.values():
+    for file in source.members:
+        for number, raw in file.values():
             for entry in items(dig(raw, "results")) or items(dig(raw, "memories")) or [raw]:
-                yield from _entry(source, entry, source.numbered(member, number))
+                yield from _entry(source, entry, place(source, file, number))
 
 
-def _entry(source: Export, entry: Any, place: str) -> Iterator[Message]:
-    scope = name(dig(entry, "user_id"), dig(entry, "agent_id")) or ME
+def _entry(source: Source, entry: Any, within: str) -> Iterator[Message]:
+    scope = any_of(entry, "user_id", "agent_id") or ME
     listed = items(dig(entry, "input")) or items(dig(entry, "messages"))
-    if not listed:
-        source.drop("facts without their messages", scope)
-    when = time(dig(entry, "created_at"))
+    source.drop("facts without their messages", scope, not listed)
     said = list(turns(source, scope, listed))
-    key = "\x1f".join(f"{turn['role']} {turn['text']}" for turn in said)
-    if said and (scope, key) in source.seen:  # One call makes several memories, each with its messages.
+    key = scope, "\x1f".join(f"{turn['role']} {turn['text']}" for turn in said)
+    if said and key in source.report.seen:  # One call makes several memories, each with its messages.
         source.drop("repeated messages", scope, len(said))
         return
-    source.seen.add((scope, key))
+    source.report.seen.add(key)
+    session, when = any_of(entry, "run_id", "session_id") or within, time(dig(entry, "created_at"))
     for turn in said:
-        text = turn.pop("text")
-        turn["timestamp"] = turn["timestamp"] or when
-        session = name(dig(entry, "run_id"), dig(entry, "session_id")) or place
-        yield from source.message(scope, turn["role"], text, session=session, **turn)
+        text, turn["timestamp"] = turn.pop("text"), turn["timestamp"] or when
+        yield from message(source, scope, turn["role"], text, session=session, **turn)

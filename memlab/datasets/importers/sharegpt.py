@@ -9,36 +9,32 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from memlab.datasets.importers.common import Export, Message, decoded, dig, name
-from memlab.datasets.importers.files import Member
-from memlab.datasets.importers.openai_messages import conversation
+from memlab.datasets.importers.common import ME, Message, any_of, conversation, decoded, dig, place
+from memlab.datasets.reading import Source
 
 _LISTS = ("conversations", "conversation", "items")
-_ASKED, _ANSWERED = (
-    ("human", "user", "input", "instruction", "prompt"),
-    ("gpt", "assistant", "output", "response", "bot"),
-)
-_TURNS = {f"{a}.{b}" for a in _LISTS for b in ("from", "value", "role", *_ASKED, *_ANSWERED)}
+_PAIR = {
+    "user": ("human", "user", "input", "instruction", "prompt"),
+    "assistant": ("gpt", "assistant", "output", "response", "bot"),
+}
+_TURN = ("from", "value", "role", *_PAIR["user"], *_PAIR["assistant"])
 
 
-def matches(member: Member) -> bool:
-    keys = member.keys
-    return (bool(keys & _TURNS) and "evidence_items" not in keys) or {"from", "value"} <= keys
+def detect(file: Source) -> bool:
+    turns = {f"{key}.{part}" for key in _LISTS for part in _TURN}
+    return (bool(file.keys & turns) and "evidence_items" not in file.keys) or {"from", "value"} <= file.keys
 
 
-def read(source: Export) -> Iterator[Message]:
+def records(source: Source) -> Iterator[Message]:
     """Read every conversation as a session of one scope."""
-    for member in source.members:
-        for number, raw in member.values():
+    for file in source.members:
+        for number, raw in file.values():
             listed = next((found for key in _LISTS if isinstance(found := decoded(dig(raw, key)), list)), None)
             if listed is None:
-                yield from conversation(source, {}, [raw], PurePosixPath(member.name).stem)
+                yield from conversation(source, {}, [raw], PurePosixPath(file.name).stem)
                 continue
-            if name(raw.get("system"), raw.get("system_prompt")):
-                source.drop("system messages", "me")
-            session = name(raw.get("id"), raw.get("conversation_id"), raw.get("conversation_hash")) or source.numbered(
-                member, number
-            )
+            source.drop("system messages", ME, bool(any_of(raw, "system", "system_prompt")))
+            session = any_of(raw, "id", "conversation_id", "conversation_hash") or place(source, file, number)
             yield from conversation(source, raw, [turn for each in listed for turn in _turns(each)], session)
 
 
@@ -47,6 +43,6 @@ def _turns(raw: Any) -> Iterator[Any]:
     if not isinstance(raw, dict) or {"from", "role", "value", "content"} & raw.keys():
         yield raw
         return
-    for role, keys in (("user", _ASKED), ("assistant", _ANSWERED)):
+    for role, keys in _PAIR.items():
         if said := next((raw[key] for key in keys if isinstance(raw.get(key), str)), None):
             yield {"role": role, "content": said}

@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from memlab.datasets._fields import Record
-from memlab.datasets.importers.common import Export, Message
-from memlab.datasets.importers.files import Member
+from memlab.datasets.importers.common import Message
+from memlab.datasets.reading import Source
 
 _FIELDS = ("scope", "session", "id", "sender", "role", "text", "timestamp", "caption")
 
 
-def matches(member: Member) -> bool:
-    if keys := member.columns:
-        return "text" in keys and bool(keys & {"sender", "role"})
-    return member.head.lstrip()[:1] == "[" and {"scope", "text"} <= member.keys and "qa" not in member.keys
+def detect(file: Source) -> bool:
+    if columns := file.columns:
+        return "text" in columns and bool(columns & {"sender", "role"})
+    return file.head.lstrip()[:1] == "[" and {"scope", "text"} <= file.keys and "qa" not in file.keys
 
 
-def rows(member: Member) -> Iterator[tuple[int, Any]]:
-    """Stream the rows of a table, or the values of a JSON file, with their numbers from 1."""
-    if not member.columns:
-        yield from member.values()
-        return
-    for number, row in enumerate(member.frame().iter_rows(named=True), 1):
-        yield number, {key.strip(): value for key, value in row.items() if value not in (None, "") or key == "text"}
-
-
-def read(source: Export) -> Iterator[Message]:
+def records(source: Source) -> Iterator[Message]:
     """Read every row; a table without scopes is one, named by its file."""
-    for member in source.members:
-        for number, raw in rows(member):
-            record: dict[str, Any] = {}
-            with member.record(f"row {number}", raw):
-                record = Record(raw, f"row {number}")
-                record = {key: record[key] for key in (*_FIELDS, *record) if key in record}
-                record["text"] = "" if record.get("text", "") is None else record.get("text")
-                record.setdefault("scope", member.path.stem)
-            if record:
-                yield record
+    for file in source.members:
+        for record in file.read_each("row", lambda record, _: [record]):
+            row = {key: record[key] for key in (*_FIELDS, *record) if key in record}
+            yield {"scope": file.path.stem, **row, "text": "" if row.get("text") is None else row["text"]}

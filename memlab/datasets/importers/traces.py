@@ -6,31 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from memlab.datasets.importers.common import Export, Message, decoded, dig, turns
+from memlab.datasets.importers.common import Message, decoded, dig, message, turns
+from memlab.datasets.reading import Source
 
 _ASKED = (
-    "messages",
-    "chat_history",
-    "history",
-    "input",
-    "question",
-    "query",
-    "human_input",
-    "prompt",
-    "text",
-    "content",
+    *("messages", "chat_history", "history", "input", "question", "query", "human_input", "prompt"),
+    *("text", "content"),
 )
 _ANSWERED = (
-    "messages",
-    "message",
-    "choices",
-    "generations",
-    "output",
-    "answer",
-    "response",
-    "result",
-    "text",
-    "content",
+    *("messages", "message", "choices", "generations", "output", "answer", "response", "result"),
+    *("text", "content"),
 )
 
 
@@ -50,7 +35,7 @@ class Step:
     ended: Any = None
 
 
-def conversations(export: Export, steps: list[Step]) -> Iterator[Message]:
+def conversations(source: Source, steps: list[Step]) -> Iterator[Message]:
     """Give every message once, session by session: a run takes up what the runs before it ended with."""
     sessions: dict[tuple[str, str], list[Step]] = {}
     for step in steps:
@@ -58,30 +43,21 @@ def conversations(export: Export, steps: list[Step]) -> Iterator[Message]:
     for (scope, session), runs in sessions.items():
         said: list[Message] = []
         for run in sorted(runs, key=lambda run: run.key):
-            for listed, when in ((_asked(run.asked), run.begun), (_answered(run.answered), run.ended or run.begun)):
-                heard = list(turns(export, scope, listed))
+            asked, answered = _messages(run.asked, _ASKED, "user"), _messages(run.answered, _ANSWERED, "assistant")
+            for listed, when in ((asked, run.begun), (answered, run.ended or run.begun)):
+                heard = list(turns(source, scope, listed))
                 new = heard[_overlap(said, heard) :]
                 said += [turn | {"timestamp": turn["timestamp"] or when} for turn in new]
         for turn in said:
             text = turn.pop("text")
-            yield from export.message(scope, turn["role"], text, session=session, **turn)
+            yield from message(source, scope, turn["role"], text, session=session, **turn)
 
 
 def _overlap(said: list[Message], heard: list[Message]) -> int:
     """Count the first messages of a run that the conversation so far ends with."""
     old, new = [[(turn["role"], turn["text"]) for turn in each] for each in (said, heard)]
-    for size in range(min(len(old), len(new)), 0, -1):
-        if old[-size:] == new[:size]:
-            return size
-    return 0
-
-
-def _asked(inputs: Any) -> list[Any]:
-    return _messages(inputs, _ASKED, "user")
-
-
-def _answered(outputs: Any) -> list[Any]:
-    return _messages(outputs, _ANSWERED, "assistant")
+    sizes = range(min(len(old), len(new)), 0, -1)
+    return next((size for size in sizes if old[-size:] == new[:size]), 0)
 
 
 def _messages(value: Any, keys: tuple[str, ...], role: str) -> list[Any]:
@@ -90,11 +66,12 @@ def _messages(value: Any, keys: tuple[str, ...], role: str) -> list[Any]:
     if isinstance(value, str):
         return [{"role": role, "content": value}] if value.strip() else []
     if isinstance(value, list):
-        if len(value) == 2 and all(isinstance(each, str) for each in value):
+        texts = [each for each in value if isinstance(each, str)]
+        if len(value) == len(texts) == 2:
             return [value]
-        if any(isinstance(each, str) for each in value):
-            return [{"role": role, "content": "\n".join(each for each in value if isinstance(each, str))}]
-        return [message for each in value for message in _messages(each, keys, role)]
+        if texts:
+            return [{"role": role, "content": "\n".join(texts)}]
+        return [found for each in value for found in _messages(each, keys, role)]
     if not isinstance(value, dict):
         return []
     if {"role", "kwargs", "tool_calls"} & value.keys() or (value.get("type") and {"content", "data"} & value.keys()):
@@ -104,6 +81,7 @@ def _messages(value: Any, keys: tuple[str, ...], role: str) -> list[Any]:
         return _messages(inner, keys, role)
     found: list[Any] = []
     for key in keys:
-        if value.get(key) and (found := [*found, *_messages(value[key], keys, role)]) and not key.endswith("history"):
+        found += _messages(value[key], keys, role) if value.get(key) else []
+        if found and value.get(key) and not key.endswith("history"):
             break
     return found

@@ -16,8 +16,8 @@ from datetime import datetime
 from itertools import pairwise
 
 from memlab.datasets.importers import whatsapp_words as words
-from memlab.datasets.importers.common import Export, Message
-from memlab.datasets.importers.files import Member
+from memlab.datasets.importers.common import Message, message
+from memlab.datasets.reading import Source
 
 _M = "[\u200e\u200f]*"
 _START = re.compile(
@@ -49,24 +49,24 @@ class _Line:
     at: datetime | None = None
 
 
-def matches(member: Member) -> bool:
-    if member.head.lstrip()[:1] == "{":
+def detect(file: Source) -> bool:
+    if file.head.lstrip()[:1] == "{":
         return False
-    lines = [line for line in member.head.translate(words.DIGITS).split("\n")[:60] if line.strip()]
+    lines = [line for line in file.head.translate(words.DIGITS).split("\n")[:60] if line.strip()]
     found = [line for line in lines if _START.match(line)]
     return bool(found) and (found[0] in lines[:5]) and len(found) * 20 >= len(lines)
 
 
-def read(source: Export) -> Iterator[Message]:
+def records(source: Source) -> Iterator[Message]:
     """Read every chat as a scope of its own."""
-    for member in source.members:
-        lines = _joined(_lines(member.text()))
+    for file in source.members:
+        lines = _joined(_lines(file.text()))
         if not lines:
-            member.fail("holds no line that begins with a date and a time; is it a chat of WhatsApp?")
-        _date(source, member, lines)
+            file.fail("holds no line that begins with a date and a time; is it a chat of WhatsApp?")
+        _date(file, lines)
         lines = list(_without_quotes(lines))
         people = _people(lines)
-        scope = _scope(member, lines, people)
+        scope = _scope(file, lines, people)
         for line in lines:
             yield from _message(source, scope, line, people)
 
@@ -98,9 +98,9 @@ def _joined(lines: Iterator[_Line | str]) -> list[_Line]:
     return messages
 
 
-def _date(source: Export, member: Member, lines: list[_Line]) -> None:
+def _date(file: Source, lines: list[_Line]) -> None:
     """Date the lines in the order that fits the whole file best; where two fit alike, say which was taken."""
-    wanted = source.date_order
+    wanted = file.date_order
     misfits = {order: _misfits(lines, order) for order in ([wanted] if wanted else ORDERS)}
     best = min(misfits.values())
     fitting = [order for order, misfit in misfits.items() if misfit == best]
@@ -108,13 +108,13 @@ def _date(source: Export, member: Member, lines: list[_Line]) -> None:
     order = "mdy" if "mdy" in fitting and (american or "dmy" not in fitting) else fitting[0]
     if len(fitting) > 1 and len({line.date[0] for line in lines} | {line.date[1] for line in lines}) > 1:
         what = f"every date can be {' or '.join(fitting)}"
-        source.note(f"{member.name}: dates", what, f"read as {order}; --date-order names another")
+        file.note(f"{file.name}: dates", what, f"read as {order}; --date-order names another")
     for line in lines:
         line.at = _moment(line, order)
     wrong = [number for number, line in enumerate(lines, 1) if line.at is None]
     if len(wrong) * 10 > len(lines):
         odd, more = lines[wrong[0] - 1].raw[:30], len(wrong) - 1
-        member.fail(f"message {wrong[0]} and {more} more: {odd!r} is no date as {order}; name another --date-order")
+        file.fail(f"message {wrong[0]} and {more} more: {odd!r} is no date as {order}; name another --date-order")
 
 
 def _misfits(lines: list[_Line], order: str) -> tuple[int, int, bool]:
@@ -197,19 +197,19 @@ def _split(line: _Line, people: set[str]) -> tuple[str, str]:
     return (sender, text) if sender in people else ("", line.rest)
 
 
-def _scope(member: Member, lines: list[_Line], people: set[str]) -> str:
+def _scope(file: Source, lines: list[_Line], people: set[str]) -> str:
     """Name the chat: by its file or archive, by who brings the notice of encryption, or by its folder."""
-    for called in (member.path.stem, *(part.stem for part in list(member.path.parents)[:2])):
+    for called in (file.path.stem, *(part.stem for part in list(file.path.parents)[:2])):
         if "whatsapp" in called.lower() and (chat := words.TITLE.sub("", called).strip(" -_")):
             return chat
     for line in lines[:3]:
         sender, text = _split(line, people)
         if sender and words.ENCRYPTED.search(text):
             return sender
-    return member.path.parent.name if member.path.stem == "_chat" and member.path.parent.name else member.path.stem
+    return file.path.parent.name if file.path.stem == "_chat" and file.path.parent.name else file.path.stem
 
 
-def _message(source: Export, scope: str, line: _Line, people: set[str]) -> Iterator[Message]:
+def _message(source: Source, scope: str, line: _Line, people: set[str]) -> Iterator[Message]:
     sender, first = _split(line, people)
     body = "\n".join([first, *line.more]).rstrip()
     if not sender or (sender == scope and len(people) > 2 and words.EVENT.search(first)):
@@ -224,4 +224,4 @@ def _message(source: Export, scope: str, line: _Line, people: set[str]) -> Itera
         source.drop(kind, scope)
         return
     when = line.at.isoformat() if line.at else None
-    yield from source.message(scope, sender, text, timestamp=when, caption=caption)
+    yield from message(source, scope, sender, text, timestamp=when, caption=caption)

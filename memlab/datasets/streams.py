@@ -10,10 +10,12 @@ import codecs
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from memlab.datasets._fields import Bad, Record
-from memlab.datasets._read import Source
+from memlab.datasets.fields import Bad, Record
+
+if TYPE_CHECKING:
+    from memlab.datasets.reading import Source
 
 _CHUNK = 1 << 20
 _TOKEN = 16  # an honest cut through a token that is no string leaves fewer characters than this
@@ -27,6 +29,73 @@ def _refuse(constant: str) -> None:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+def objects(source: Source) -> Iterator[tuple[int, Any]]:
+    """Stream the values of a JSON list (or of values one after the other) with their index, one held at a time."""
+    with source.open() as file, source.progress() as bar:
+        text, index = _Text(file, bar), 0
+        try:
+            if text.peek() == "[":
+                for _ in _between(text, "[", "]"):
+                    yield index, text.value()
+                    index += 1
+                if text.peek():
+                    raise text.broken("something after the end of the list", text.at)
+            while text.peek():
+                yield index, text.value()
+                index += 1
+        except Bad as bad:
+            source.reject(f"record {index}", bad, text.rest())
+
+
+def members(source: Source, *lists: str) -> Iterator[tuple[str, Any]]:
+    """Stream one JSON object by its fields: dotted path and value of each, in the order of the file.
+
+    :param lists: paths of lists whose elements are given one by one; the objects around them are gone into.
+    """
+    inside = {path[:at] for path in lists for at, letter in enumerate(path) if letter == "."}
+    with source.open() as file, source.progress() as bar:
+        text = _Text(file, bar)
+        try:
+            yield from _object(text, "", inside, set(lists))
+            if text.peek():
+                raise text.broken("something after the end of the object", text.at)
+        except Bad as bad:
+            source.reject("the file", bad, text.rest())
+
+
+def lines(source: Source) -> Iterator[tuple[int, Record]]:
+    """Stream the objects of a JSON-lines file with their line numbers (from 1); blank lines are passed over."""
+    with source.open() as file, source.progress() as bar:
+        for number, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), 1):
+            bar.update(len(line))
+            if len(line) == _LONGEST:
+                source.fail(f"line {number}: has {_LONGEST:,} bytes and more; expected one record on a line")
+            raw = line.rstrip(b"\r\n")
+            if not raw or raw.isspace():
+                continue
+            try:
+                record = Record(_line(raw))
+            except Bad as bad:
+                source.reject(f"line {number}", bad, raw.decode("utf-8", "surrogateescape"))
+            else:
+                yield number, record
+
+
+def _line(raw: bytes) -> Any:
+    try:
+        return _DECODER.decode(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        found = f"a byte that is not UTF-8 (0x{raw[error.start]:02x}, byte {error.start + 1} of the line)"
+        raise Bad("", found, "UTF-8") from None
+    except json.JSONDecodeError as error:
+        found = f"broken JSON at column {error.colno}: {error.msg}"
+    except RecursionError:
+        found = f"JSON that is {_NESTED}"
+    except ValueError as error:
+        found = f"JSON that cannot be read: {error}"
+    raise Bad("", found, "one whole JSON object on the line")
 
 
 class _Text:
@@ -85,59 +154,16 @@ class _Text:
                 self.at += size
                 return value
 
+    def rest(self) -> str:
+        """Give the beginning of what is not read yet."""
+        return self.text[self.at : self.at + _SNIPPET]
+
     def broken(self, why: str, pos: int) -> Bad:
         byte = self.byte + len(self.text[:pos].encode())
         line = self.line + self.text.count("\n", 0, pos)
         what = self.undecodable or ("the file ends here" if pos >= len(self.text) else why)
-        return Bad(
-            "",
-            f"broken JSON at line {line}, byte {byte}: {what}",
-            "whole JSON in UTF-8 (was the file written or downloaded whole?)",
-        )
-
-
-def objects(source: Source) -> Iterator[tuple[int, Any]]:
-    """Stream the values of a JSON list (or of values one after the other) with their index, one held at a time."""
-    with source.open() as file, source.progress() as bar:
-        text = _Text(file, bar)
-        listed = text.peek() == "["
-        text.at += listed
-        index = 0
-        while True:
-            try:
-                following = text.peek()
-                if (listed and following == "]") or (not listed and not following):
-                    text.at += listed
-                    if text.peek():
-                        raise text.broken("something after the end of the list", text.at)
-                    return
-                if listed and index:
-                    if following != ",":
-                        raise text.broken("no comma between two records", text.at)
-                    text.at += 1
-                    text.peek()
-                value = text.value()
-            except Bad as bad:
-                source.reject(f"record {index}", bad, text.text[text.at : text.at + _SNIPPET])
-                return
-            yield index, value
-            index += 1
-
-
-def fields(source: Source, *lists: str) -> Iterator[tuple[str, Any]]:
-    """Stream one JSON object by its fields: dotted path and value of each, in the order of the file.
-
-    :param lists: paths of lists whose elements are given one by one; the objects around them are gone into.
-    """
-    inside = {path[:at] for path in lists for at, letter in enumerate(path) if letter == "."}
-    with source.open() as file, source.progress() as bar:
-        text = _Text(file, bar)
-        try:
-            yield from _object(text, "", inside, set(lists))
-            if text.peek():
-                raise text.broken("something after the end of the object", text.at)
-        except Bad as bad:
-            source.reject("the file", bad, text.text[text.at : text.at + _SNIPPET])
+        found = f"broken JSON at line {line}, byte {byte}: {what}"
+        return Bad("", found, "whole JSON in UTF-8 (was the file written or downloaded whole?)")
 
 
 def _object(text: _Text, path: str, inside: set[str], lists: set[str]) -> Iterator[tuple[str, Any]]:
@@ -173,61 +199,32 @@ def _between(text: _Text, begin: str, end: str) -> Iterator[None]:
     text.at += 1
 
 
-def key_paths(text: str, depth: int = 3) -> set[str]:
+# A string that the piece cuts is taken to its end: looked for again from each of its quotes, it takes minutes.
+_KEYS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(\s*:)?|\\?\Z)|[\[\]{}]', re.DOTALL)
+
+
+def key_paths(text: str, *, first: bool = False, depth: int = 3) -> set[str]:
     """Give the dotted paths of the keys in a piece of JSON, as far as the piece goes; lists count for nothing.
 
-    >>> from memlab.datasets._json import key_paths
+    :param first: of the first object alone.
+
+    >>> from memlab.datasets.streams import key_paths
     >>> sorted(key_paths('[{"id": 1, "messages": [{"role": "us'))
     ['id', 'messages', 'messages.role']
     """
     around: list[str] = []
-    found, key = set(), ""
-    for token in TOKEN.finditer(text):
+    found, key, outside = set(), "", text.lstrip().startswith("[")
+    for token in _KEYS.finditer(text):
         if token[0] in "[{":
             around.append(key)
             key = ""
         elif token[0] in "]}":
             key = around.pop() if around else ""
+            if first and len(around) <= outside:
+                break
         elif token[1]:
             key = token[0][1 : token[0].rindex('"')]
             path = [name for name in (*around, key) if name]
             if len(path) <= depth:
                 found.add(".".join(path))
     return found
-
-
-# A string that the piece cuts is taken to its end: looked for again from each of its quotes, it takes minutes.
-TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(\s*:)?|\\?\Z)|[\[\]{}]', re.DOTALL)
-
-
-def lines(source: Source) -> Iterator[tuple[int, Record]]:
-    """Stream the objects of a JSON-lines file with their line numbers (from 1); blank lines are passed over."""
-    with source.open() as file, source.progress() as bar:
-        for number, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), 1):
-            bar.update(len(line))
-            if len(line) == _LONGEST:
-                source.fail(f"line {number}: has {_LONGEST:,} bytes and more; expected one record on a line")
-            raw = line.rstrip(b"\r\n")
-            if not raw or raw.isspace():
-                continue
-            try:
-                record = Record(_parse(raw))
-            except Bad as bad:
-                source.reject(f"line {number}", bad, raw.decode("utf-8", "surrogateescape"))
-            else:
-                yield number, record
-
-
-def _parse(raw: bytes) -> Any:
-    try:
-        return _DECODER.decode(raw.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        what = f"a byte that is not UTF-8 (0x{raw[error.start]:02x}, byte {error.start + 1} of the line)"
-        raise Bad("", what, "UTF-8") from None
-    except json.JSONDecodeError as error:
-        fault = f"broken JSON at column {error.colno}: {error.msg}"
-        raise Bad("", fault, "one whole JSON object on the line") from None
-    except RecursionError:
-        raise Bad("", f"JSON that is {_NESTED}", "one plain JSON object on the line") from None
-    except ValueError as error:
-        raise Bad("", f"JSON that cannot be read: {error}", "one plain JSON object on the line") from None

@@ -1,0 +1,173 @@
+"""BEAM (Tavakoli et al., 2025): chats of 100 thousand to 10 million tokens, with probing questions of ten abilities.
+
+What is read: ``chats/<size>/<n>``, a folder of such folders, one ``chat.json`` (with ``probing_questions/`` beside
+it), or the published table as Parquet or JSON (a row a chat). A scope is a chat, a session a batch (``batch_3``; in the
+largest chats ``plan-2.batch_3``), a turn a message. A time anchor stands for the messages from it to the next one of
+its batch. Messages of the user end in a marker of the plan, ``->-> 1,2``, which is cut: the plan is what questions are
+made from. ``source_chat_ids``, in whatever lists and objects, are the evidence; those of a knowledge update include the
+value before. Abilities are the kinds of questions, with hyphens; the rubric is kept.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from memlab.datasets import fields
+from memlab.datasets.chatlog import question, turn, turn_id
+from memlab.datasets.fields import Bad, Record, show
+from memlab.datasets.reading import Source
+from memlab.datasets.streams import objects
+
+FILES = ("chat.json", "*/chat.json", "*/*/chat.json", "*.parquet")
+"""Where the chats of a folder are."""
+ANSWERS = ("answer", "ideal_response", "ideal_answer", "ideal_summary", "expected_compliance")
+"""What the answer is called, by ability."""
+_PROBING = "probing_questions/probing_questions.json"
+_MARKER = re.compile(r"\s*->->[ \t]*(?:\d+(?:\s*,\s*(?:\d+|N/A))*)?")
+as_date = fields.date("%B-%d-%Y", "%b-%d-%Y", example="March-15-2024")
+
+
+def detect(source: Source) -> bool:
+    return bool(source.first & {"batch_number", "plan-1", "probing_questions", "conversation_seed"})
+
+
+def records(source: Source) -> Iterator[Record]:
+    """Read chats: messages and probing questions."""
+    seen: set[str] = set()
+    for file in source.members:
+        batches: list[Any] = []
+        for index, raw in file.values():
+            if not (isinstance(raw, dict) and "probing_questions" in raw):
+                batches.append(raw)
+                continue
+            with file.record(f"chat {index - 1}", raw):
+                row = Record(raw)
+                name = row.take("conversation_id", fields.name)
+                if name in seen:
+                    raise Bad("conversation_id", f"{name!r} again", "an id of its own")
+                seen.add(name)
+                yield from _chat(file, name, _plans(row), _literal(row["probing_questions"]))
+        if batches:
+            name = file.stem.removesuffix("/chat") if "/" in file.name else file.path.resolve().parent.name
+            with file.record(name, None):
+                yield from _chat(file, name, batches, _probing(file))
+
+
+def _plans(row: Record) -> list[Any]:
+    """Give the chat of a row of the published table; the largest chats stand in their plans."""
+    plans = [Record(plan, f"plans[{k}]") for k, plan in enumerate(row.take("plans", fields.listed, []))]
+    written = [{f"plan-{k}": plan.take("chat", fields.listed)} for k, plan in enumerate(plans, 1)]
+    return written or row.take("chat", fields.listed)
+
+
+def _literal(value: Any) -> Any:
+    """Read the questions of a row of the published table, which writes them as Python does."""
+    try:
+        return ast.literal_eval(value) if isinstance(value, str) else value
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        raise Bad("probing_questions", show(value), "an object of abilities, or a Python literal of it") from None
+
+
+def _probing(file: Source) -> Any:
+    path = file.path.parent / _PROBING
+    if not path.is_file():
+        file.note("probing_questions", f"no {_PROBING} beside it", "kept without questions")
+        return {}
+    beside = Source(path, file.on_error, file.quarantine_dir, report=file.report)
+    return next((value for _, value in objects(beside)), {})
+
+
+def _chat(file: Source, name: str, chat: list[Any], probing: Any) -> Iterator[Record]:
+    """Read one chat: its turns, then its questions, whose evidence is cited by the numbers of messages."""
+    places: dict[int, list[str]] = {}
+    turns = [*_turns(file, name, chat, places)]
+    if not turns:
+        raise Bad("", "no messages", "batches with turns")
+    abilities, q, asked = Record(probing, "probing_questions"), 0, list[Record]()
+    for ability in abilities:
+        fields.name(ability, "ability")
+        for i, raw in enumerate(abilities.take(ability, fields.listed)):
+            where = f"{name}: {ability}[{i}]"
+            with file.record(where, raw):
+                record, abstention = Record(raw), ability == "abstention"
+                answered = next((key for key in ANSWERS if record.get(key) is not None), "answer")
+                numbers = [] if abstention else [*_numbers(record.get("source_chat_ids"), "source_chat_ids")]
+                more: dict[str, Any] = {"answer": record.take(answered, fields.answer, None), "abstention": abstention}
+                more["rubric"] = record.take("rubric", fields.points, None)
+                text, kind = record.take("question", fields.name), ability.replace("_", "-")
+                evidence = [] if abstention else _evidence(file, numbers, places, f"{where}: source_chat_ids")
+                asked.append(question(name, q, text, type=kind, evidence=evidence, **more))
+            q += 1
+    yield from (*turns, *asked)
+
+
+def _turns(file: Source, name: str, chat: list[Any], places: dict[int, list[str]]) -> Iterator[Record]:
+    """Read the messages of the batches.
+
+    :param places: filled with the turns of each message id; a few ids of BEAM stand twice.
+    """
+    plan, shift, last = "", 0, -1
+    for part, batch, anchors, messages in _batches(chat):
+        label, time = f"{name}: {part}{batch}", None
+        with file.record(label, anchors):
+            time = next((as_date(anchor, "time_anchor") for anchor in anchors if anchor is not None), None)
+        if time is None:
+            file.note(label, "no time anchor", "kept without a time")
+        for n, raw in enumerate(messages, 1):
+            with file.record(f"{label}[{n - 1}]", raw):
+                message = Record(raw)
+                number, role = message.take("id", fields.number), message.take("role", fields.name)
+                text = _MARKER.sub("", message.take("content", fields.text))
+                time = message.take("time_anchor", as_date, time)
+                if part != plan:  # BEAM's own script numbers a plan on from the one before
+                    plan, shift = part, last + 1 if number <= last else 0
+                last = number + shift
+                said = turn(name, part + batch, n, role, text, timestamp=time)
+                places.setdefault(last, []).append(turn_id(said))
+                yield said
+
+
+def _evidence(file: Source, numbers: list[int], places: dict[int, list[str]], where: str) -> list[str]:
+    """Give the turns that a question cites; an id that no message has, or several have, is no evidence."""
+    turns = []
+    for number in dict.fromkeys(numbers):
+        holders = places.get(number, [])
+        if len(holders) == 1:
+            turns += holders
+        else:
+            what = f"{number}, the id of {len(holders) or 'no'} message{'s' * (len(holders) > 1)}"
+            file.note(where, what, "dropped evidence")
+    if not turns:
+        file.note(where, "no evidence", "kept without evidence")
+    return turns
+
+
+def _numbers(value: Any, where: str) -> Iterator[int]:
+    """Give the numbers in lists and objects of whatever depth."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _numbers(inner, f"{where}.{key}")
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            yield from _numbers(inner, f"{where}[{i}]")
+    elif value is not None:
+        yield int(value) if isinstance(value, str) and value.strip().isdecimal() else fields.number(value, where)
+
+
+def _batches(chat: list[Any], part: str = "") -> Iterator[tuple[str, str, list[Any], list[Any]]]:
+    """Give plan, name, time anchors and messages of each batch, in whichever of its forms."""
+    for number, raw in enumerate(chat, 1):
+        if isinstance(raw, dict) and "turns" not in raw:
+            for plan, inner in raw.items():
+                if inner is not None:  # a table gives every row the columns of all
+                    yield from _batches(fields.listed(inner, plan), f"{fields.name(plan, 'plan')}.")
+            continue
+        batch = Record(raw if isinstance(raw, dict) else {"turns": fields.listed(raw, f"batch {number}")})
+        turns = batch.take("turns", fields.listed)
+        messages = [message for turn in turns for message in (turn if isinstance(turn, list) else [turn])]
+        name = fields.name(batch.get("batch_number", number), "batch_number")
+        anchors = [*(m.get("time_anchor") for m in messages if isinstance(m, dict)), batch.get("time_anchor")]
+        yield part, f"batch_{name}", anchors, messages

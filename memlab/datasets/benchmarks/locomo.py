@@ -1,0 +1,206 @@
+"""LoCoMo (Maharana et al., ACL 2024): ten long conversations between two people, with questions and annotations.
+
+A scope is a conversation, a session what the file calls ``session_<k>``, and ``D<k>:<n>`` is its n-th turn. Both
+speakers are people and get the role ``user``. A turn's time is its session's date, read as UTC. Adversarial questions
+(category 5) keep their evidence and are not marked as abstention, because the reference protocol ranks for them too;
+their answer is null, since the one that the file gives them is the trap.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from memlab.datasets import fields
+from memlab.datasets.chatlog import question, turn, turn_id
+from memlab.datasets.fields import Bad, Record, show
+from memlab.datasets.reading import Source
+from memlab.datasets.streams import objects
+from memlab.records import id_part
+
+CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+"""Category number to its name; several projects swap them, these are the paper's."""
+as_date = fields.date("%I:%M %p on %d %B, %Y", "%I:%M %p on %d %B %Y", example="1:56 pm on 8 May, 2023")
+_ID = r"D\s*:?\s*(\d{1,9})\s*[:;.]\s*"
+_CITED = re.compile(rf"{_ID}(\d{{1,9}})(?!\d)(?:\s*(?:[-–]|to)\s*(?:{_ID})?(\d{{1,9}})(?![\d:]))?", re.IGNORECASE)
+_LONGEST = 100  # turns of a range; more is a fault of typing
+_LONGEST_CITED = 10_000  # characters that cite turns
+_SESSION = re.compile(r"session_(0|[1-9]\d{0,8})")
+
+
+def detect(source: Source) -> bool:
+    return bool(source.first & {"conversation", "qa", "sample_id", "session_summary", "event_summary", "observation"})
+
+
+def records(source: Source) -> Iterator[Record]:
+    """Read conversations: their turns, questions, summaries, observations and events."""
+    seen: set[str] = set()
+    for file in source.members:
+        for index, raw in objects(file):
+            with file.record(f"conversation {index}", raw) as label:
+                record = Record(raw)
+                label.text = record.take("sample_id", fields.name)
+                if label.text in seen:
+                    raise Bad("sample_id", f"{label.text!r} again", "an id of its own")
+                talk, asked = Record(record.take("conversation", fields.nested)), record.take("qa", fields.listed)
+                seen.add(label.text)
+                chat = Chat(file, label.text)
+                turns = [*chat.sessions(talk, _turns)]
+                if not turns:
+                    raise Bad("conversation", "no turns", "session_1, session_2 … with turns")
+                if idle := [key for key in talk if key.endswith("_date_time") and key[:-10] not in talk]:
+                    dates = f"{len(idle)} dates of sessions that are not there ({idle[0][:-10]} … {idle[-1][:-10]})"
+                    chat.note("session_date_time", dates, "ignored")
+                yield from (*turns, *chat.questions(asked), *chat.statements(record))
+
+
+def cited(text: str) -> list[tuple[int, int]]:
+    """Read the turns that a text cites, by session and number; a range within a session is all of its turns.
+
+    >>> from memlab.datasets.benchmarks.locomo import cited
+    >>> cited("D8:6; D9:17"), cited("D:1:2 - D1:4")
+    ([(8, 6), (9, 17)], [(1, 2), (1, 3), (1, 4)])
+    """
+    turns: list[tuple[int, int]] = []
+    for first, n, last, end in _CITED.findall(text):
+        whole = end and (last or first) == first and 0 <= int(end) - int(n) < _LONGEST
+        ends = [(int(first), int(n)), *([(int(last or first), int(end))] if end else [])]
+        turns += [(int(first), k) for k in range(int(n), int(end) + 1)] if whole else ends
+    return turns
+
+
+@dataclass
+class Chat:
+    """Reads the parts of one conversation; what is bad in it is set aside one by one.
+
+    :param turn_ids: the turn of each session and number that evidence may cite.
+    """
+
+    source: Source
+    name: str
+    categories: Mapping[int, str] = field(default_factory=lambda: CATEGORIES)
+    turn_ids: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    def note(self, where: str, found: str, action: str) -> None:
+        self.source.note(f"{self.name}: {where}", found, action)
+
+    def sessions(self, talk: Record, read: Callable[[Chat, Record, str], Iterator[Record]]) -> Iterator[Record]:
+        """Read the sessions in order of their numbers."""
+        for k in sorted(int(found[1]) for key in talk if (found := _SESSION.fullmatch(key))):
+            key = f"session_{k}"
+            with self.source.record(self.name, talk[key]):
+                if not talk.take(key, fields.listed):
+                    self.note(key, "a session without turns", "dropped empty session")
+                else:
+                    yield from read(self, talk, key)
+
+    def turn(self, cited: tuple[int, int], session: str, n: int, text: str, **said: Any) -> Record:
+        """Give the record of a turn that evidence cites so."""
+        if cited in self.turn_ids:
+            raise Bad("dia_id", f"'D{cited[0]}:{cited[1]}' again", "an id of its own")
+        given = turn(self.name, session, n, "user", text, **said)
+        self.turn_ids[cited] = turn_id(given)
+        return given
+
+    def questions(self, asked: list[Any]) -> Iterator[Record]:
+        for i, raw in enumerate(asked):
+            with self.source.record(f"{self.name}: qa[{i}]", raw):
+                record = Record(raw)
+                category = record.take("category", fields.number)
+                if category not in self.categories:
+                    raise Bad("category", show(category), f"a number from 1 to {max(self.categories)}")
+                text, answer = record.take("question", fields.name), record.take("answer", fields.answer, None)
+                if answer is None and category != 5:
+                    self.note(f"qa[{i}]: answer", "nothing", "kept without an answer")
+                evidence = self.evidence(record.get("evidence", []), f"qa[{i}]")
+                kind = self.categories[category]
+                yield question(self.name, i, text, answer=answer, type=kind, evidence=evidence)
+
+    def evidence(self, raw: Any, where: str) -> list[str]:
+        """Read turn ids, repair what is clearly meant, and drop what cites no turn, with an issue each."""
+        if not isinstance(raw, (str, list)):
+            raise Bad("evidence", show(raw), 'a list of turn ids such as "D1:3"')
+        turns: list[str] = []
+        for i, entry in enumerate([raw] if isinstance(raw, str) else raw):
+            text, at = fields.text(entry, f"evidence[{i}]"), f"{where}: evidence[{i}]"
+            if len(text) > _LONGEST_CITED:
+                raise Bad(f"evidence[{i}]", f"{len(text):,} characters", f"at most {_LONGEST_CITED:,}")
+            numbers = cited(text)
+            if not numbers:
+                self.note(at, show(text), "dropped evidence")
+            elif text != f"D{numbers[0][0]}:{numbers[0][1]}":
+                self.note(at, show(text), "repaired")
+            for k, n in numbers:
+                if (k, n) in self.turn_ids:
+                    turns.append(self.turn_ids[k, n])
+                else:
+                    self.note(at, f"D{k}:{n}, which is no turn of the conversation", "dropped evidence")
+        return list(dict.fromkeys(turns))
+
+    def statements(self, record: Record) -> Iterator[Record]:
+        """Read what the file says of sessions: a summary each, and observations and events of speakers."""
+        there = {turn.split("/")[1] for turn in self.turn_ids.values()}
+        for part in ("session_summary", "observation", "event_summary"):
+            with self.source.record(self.name, record.get(part)):
+                said = record.take(part, fields.nested, Record({}))
+                for key in said:
+                    found = _SESSION.search(key)
+                    if not found or found[0] not in there:
+                        self.note(f"{part}.{key}", "statements about no session", "ignored")
+                        continue
+                    with self.source.record(self.name, said[key]):
+                        about = {"scope": self.name, "session": found[0]}
+                        if part != "session_summary":
+                            yield from self._annotations(about, part, Record(said[key], f"{part}.{key}"))
+                        elif fields.text(said[key], f"{part}.{key}").strip():
+                            yield Record(about | {"summary": said[key]})
+
+    def _annotations(self, about: dict[str, Any], part: str, said: Record) -> Iterator[Record]:
+        """Read the statements about a session; the number of one is its place in its session, never renumbered."""
+        kind, n = "event" if part == "event_summary" else part, 0
+        for speaker in said:
+            if speaker == "date":  # the session's own
+                continue
+            where = f"{said.where}.{speaker}"
+            with self.source.record(self.name, said[speaker]):
+                fields.name(speaker, f"{said.where}: speaker")
+                for i, raw in enumerate(said.take(speaker, fields.listed)):
+                    with self.source.record(f"{self.name}: {where}[{i}]", raw):
+                        text, evidence = (raw, []) if kind == "event" else _pair(raw)
+                        text = fields.text(text, "text")
+                        turns = self.evidence(evidence, f"{where}[{i}]")
+                        if text.strip():
+                            number = f"{id_part(self.name)}/{about['session']}/{kind}{n}"
+                            one = {"annotation": text, "annotation_id": number, "kind": kind, "speaker": speaker}
+                            yield Record(about | one | {"evidence": turns})
+                        else:
+                            self.note(f"{where}[{i}]", "an empty text", "ignored")
+                    n += 1
+
+
+def _pair(raw: Any) -> tuple[Any, Any]:
+    if not isinstance(raw, list) or len(raw) != 2:
+        raise Bad("", show(raw), "a list of a text and its evidence")
+    return raw[0], raw[1]
+
+
+def _turns(chat: Chat, talk: Record, key: str) -> Iterator[Record]:
+    """Read the turns of a session, whose date is the time of each."""
+    time: datetime | None = None
+    if f"{key}_date_time" not in talk:
+        chat.note(f"{key}_date_time", "no date", "kept without a time")
+    else:
+        with chat.source.record(chat.name, talk[f"{key}_date_time"]):
+            time = talk.take(f"{key}_date_time", as_date)
+    for place, raw in enumerate(talk[key]):
+        with chat.source.record(f"{chat.name}: {key}[{place}]", raw):
+            said = Record(raw)
+            dia = re.fullmatch(r"\s*D(\d{1,9}):(\d{1,9})\s*", said.take("dia_id", fields.text))
+            if dia is None or f"session_{int(dia[1])}" != key or int(dia[2]) < 1:
+                raise Bad("dia_id", show(said["dia_id"]), f'"{key.replace("session_", "D")}:<n>"')
+            speaker, text = said.take("speaker", fields.name), said.take("text", fields.text)
+            about = {"sender": speaker, "caption": said.take("blip_caption", fields.text, None), "timestamp": time}
+            yield chat.turn((int(dia[1]), int(dia[2])), key, int(dia[2]), text, **about)

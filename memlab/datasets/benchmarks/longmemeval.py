@@ -1,0 +1,94 @@
+"""LongMemEval (Wu et al., ICLR 2025): oracle, S and M layouts.
+
+A file is a list of questions; each brings its own haystack of sessions, so a scope is a question. The three layouts
+differ only in how many sessions that is. A turn's time is its session's date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from memlab.datasets import fields
+from memlab.datasets.chatlog import turn
+from memlab.datasets.fields import Bad, Record
+from memlab.datasets.reading import Source
+from memlab.datasets.streams import objects
+from memlab.records import id_part
+
+as_date = fields.date("%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M", example="2023/05/20 (Sat) 02:21")
+_Haystack = dict[str, tuple[datetime, list[Any], str]]
+
+
+def detect(source: Source) -> bool:
+    known = {"question_id", "question_type", "haystack_sessions", "haystack_session_ids", "haystack_dates"}
+    return bool(source.first & known)
+
+
+def records(source: Source) -> Iterator[Record]:
+    """Read questions with their haystacks."""
+    seen: dict[str, int] = {}
+    for file in source.members:
+        for index, raw in objects(file):
+            with file.record(f"question {index}", raw) as label:
+                record = Record(raw)
+                name = record.take("question_id", fields.name)
+                label.text = f"question {index} ({name!r})"
+                if name in seen:
+                    raise Bad("question_id", f"{name!r} again (first in question {seen[name]})", "an id of its own")
+                haystack = _haystack(record, file, label.text)
+                read = [*_turns(name, haystack), _question(record, name, haystack)]
+                seen[name] = index
+                yield from read
+
+
+def _haystack(record: Record, file: Source, label: str) -> _Haystack:
+    """Give the sessions of a question by name, in order of date: date, turns, and where they stood."""
+    keys = ("haystack_session_ids", "haystack_dates", "haystack_sessions")
+    names, dates, sessions = (record.take(key, fields.listed) for key in keys)
+    if not len(names) == len(dates) == len(sessions):
+        counts = f"{len(sessions)} sessions, {len(names)} ids and {len(dates)} dates"
+        raise Bad("haystack_sessions", counts, "as many of each")
+    haystack: _Haystack = {}
+    for i, (raw_name, raw_date, raw_turns) in enumerate(zip(names, dates, sessions, strict=True)):
+        where, place = f"haystack_sessions[{i}]", f"haystack_session_ids[{i}]"
+        name, turns = fields.name(raw_name, place), fields.listed(raw_turns, where)
+        date = as_date(raw_date, f"haystack_dates[{i}]")
+        if not turns:
+            file.note(f"{label}: {where}", f"session {name!r} without turns", "dropped empty session")
+        elif name not in haystack:
+            haystack[name] = (date, turns, where)
+        elif haystack[name][1] != turns:
+            raise Bad(place, f"{name!r} again with other turns", "one session for each id")
+        else:
+            file.note(f"{label}: {place}", f"{name!r} again, the same turns", "dropped copy")
+    if not haystack:
+        raise Bad("haystack_sessions", "no turn at all", "at least one session with turns")
+    return dict(sorted(haystack.items(), key=lambda item: item[1][0]))
+
+
+def _turns(scope: str, haystack: _Haystack) -> Iterator[Record]:
+    for session, (date, turns, where) in haystack.items():
+        for n, raw in enumerate(turns, 1):
+            said = Record(raw, f"{where}[{n - 1}]")
+            role, text = said.take("role", fields.name), said.take("content", fields.text)
+            said.take("has_answer", fields.flag, False)
+            yield turn(scope, session, n, role, text, timestamp=date)
+
+
+def _question(record: Record, scope: str, haystack: _Haystack) -> Record:
+    answers = record.take("answer_session_ids", fields.names)
+    if unknown := [name for name in answers if name not in haystack]:
+        raise Bad("answer_session_ids", f"{unknown[0]!r}, which the haystack does not hold", "haystack_session_ids")
+    session_of = {name: f"{id_part(scope)}/{id_part(name)}" for name in haystack}
+    marked = [
+        f"{session_of[name]}/{n}"
+        for name, (_, turns, _) in haystack.items()
+        for n, turn in enumerate(turns, 1)
+        if turn.get("has_answer")
+    ]
+    about = {"scope": scope, "query_id": id_part(scope), "abstention": scope.endswith("_abs"), "evidence": marked}
+    about |= {"question": record.take("question", fields.name), "type": record.take("question_type", fields.name)}
+    about |= {"answer": record.take("answer", fields.answer), "timestamp": record.take("question_date", as_date)}
+    return Record(about | {"evidence_sessions": [session_of[name] for name in dict.fromkeys(answers)]})

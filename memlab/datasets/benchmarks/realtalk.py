@@ -1,0 +1,63 @@
+"""REALTALK (Lee et al., 2025): ten chats of two people each over three weeks, with questions; LoCoMo's layout, nearly.
+
+What is read: ``Chat_<n>_<a>_<b>.json``, or the folder of them. A scope is a file, a session what it calls
+``session_<k>``, a turn a message in its place there. Both speakers are people and get the role ``user``; a turn has its
+own time, read as UTC. Evidence cites ``dia_id``, whose session numbers do not follow the sessions of the file in half
+of the chats, so that it is resolved through the messages; ranges are taken as all of their messages, what is clearly
+meant is repaired, and the rest is dropped, with an issue each. Event annotations are passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from memlab.datasets import fields
+from memlab.datasets.benchmarks.locomo import Chat
+from memlab.datasets.fields import Bad, Record, show
+from memlab.datasets.reading import Source
+from memlab.datasets.streams import objects
+
+FILES = ("Chat_*.json",)
+CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "commonsense"}
+"""Category number to its name in the paper."""
+_FORMS = ("%d.%m.%Y, %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y, %H:%M", "%d.%m.%Y %H:%M")
+as_date = fields.date(*_FORMS, example="29.12.2023, 00:51:12")
+
+
+def detect(source: Source) -> bool:
+    return bool(source.first & {"session_1", "session_1_date_time", "events_session_1"})
+
+
+def records(source: Source) -> Iterator[Record]:
+    """Read chats: their messages and questions."""
+    for file in source.members:
+        for index, raw in objects(file):
+            chat = Chat(file, file.stem + (f"-{index}" if index else ""), CATEGORIES)
+            with file.record(chat.name, raw):
+                record = Record(raw)
+                asked = record.take("qa", fields.listed)
+                turns = [*chat.sessions(record, _messages)]
+                if not turns:
+                    raise Bad("", "no turns", "session_1, session_2 … with messages")
+                yield from (*turns, *chat.questions(asked))
+
+
+def _messages(chat: Chat, talk: Record, key: str) -> Iterator[Record]:
+    """Read the messages of a session; one without a time has the session's."""
+    day = talk.take(f"{key}_date_time", as_date, None)
+    for n, raw in enumerate(talk[key], 1):
+        with chat.source.record(f"{chat.name}: {key}[{n - 1}]", raw):
+            message = Record(raw)
+            dia = re.fullmatch(r"\s*D(\d{1,9}):(\d{1,9})\s*", message.take("dia_id", fields.text))
+            if dia is None:
+                raise Bad("dia_id", show(message["dia_id"]), '"D<k>:<n>"')
+            text, caption = (
+                message.take("clean_text", fields.text, None),
+                message.take("blip_caption", fields.text, None),
+            )
+            if text is None and caption is None:
+                chat.note(f"{key}[{n - 1}]: clean_text", "nothing", "kept without a text")
+            sender, time = message.take("speaker", fields.name), message.take("date_time", as_date, day)
+            cited = int(dia[1]), int(dia[2])
+            yield chat.turn(cited, key, n, text or "", sender=sender, caption=caption, timestamp=time)

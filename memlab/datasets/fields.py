@@ -1,0 +1,196 @@
+"""Fields of records of unknown quality: :meth:`Record.take` gives the value, or raises :class:`Bad` that says where.
+
+A kind is a function of a value and its place: ``text``, ``name``, ``number`` … Each says what it found and expected.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+D = TypeVar("D")
+MISSING: Any = object()
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECONDS = 10**11
+_EPOCH_TEXT = re.compile(r"[0-9]{9,13}(\.[0-9]+)?")
+
+
+class Bad(Exception):
+    """A field that cannot be used: what was found in it and what was expected."""
+
+    def __init__(self, where: str, found: str, expected: str) -> None:
+        super().__init__(f"{where}{': ' * bool(where)}found {found}, expected {expected}")
+
+
+class Record(dict[str, Any]):
+    """An object whose fields are checked as they are read.
+
+    :param where: its place, which messages put before the names of its fields.
+
+    >>> from memlab.datasets.fields import Record, name, text
+    >>> Record({"text": "Hello", "role": None}).take("text", text), Record({}).take("role", name, "user")
+    ('Hello', 'user')
+    >>> Record({"text": 1}, "messages[0]").take("text", text)
+    Traceback (most recent call last):
+        ...
+    memlab.datasets.fields.Bad: messages[0].text: found 1 (a number), expected a string
+    """
+
+    __slots__ = ("where",)
+
+    def __init__(self, raw: Any, where: str = "") -> None:
+        if not isinstance(raw, dict):
+            raise Bad(where, show(raw), "an object {…}")
+        super().__init__(raw)
+        self.where = where
+
+    def take(self, name: str, kind: Callable[[Any, str], T], default: D = MISSING) -> T | D:
+        """Give a field of a kind; one with a default may be null or left out.
+
+        :raises Bad: when it is of another kind.
+        """
+        value = self.get(name, MISSING)
+        if default is not MISSING and (value is None or value is MISSING):
+            return default
+        return kind(value, f"{self.where}.{name}" if self.where else name)
+
+
+def show(value: Any) -> str:
+    """Say what a value is, short enough for a message."""
+    if value is MISSING:
+        return "nothing (the field is missing)"
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, (str, datetime)):
+        value = str(value)
+        return f"{value if len(value) <= 60 else value[:57] + '…'!r} (a string)"
+    if isinstance(value, (int, float)):
+        return f"{str(value)[:40] if isinstance(value, float) or value.bit_length() < 400 else 'huge'} (a number)"
+    return f"a list of {len(value)}" if isinstance(value, list) else f"an object with {list(value)[:4]}"
+
+
+def listed(value: Any, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise Bad(where, show(value), "a list […]")
+    return value
+
+
+def nested(value: Any, where: str) -> Record:
+    return Record(value, where)
+
+
+def flag(value: Any, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise Bad(where, show(value), "true or false")
+    return value
+
+
+def number(value: Any, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Bad(where, show(value), "a whole number")
+    return value
+
+
+def text(value: Any, where: str) -> str:
+    """Check a string; text that no Unicode encoding or C string can hold is refused rather than changed."""
+    if not isinstance(value, str):
+        raise Bad(where, show(value), "a string")
+    if "\x00" in value:
+        raise Bad(where, f"a NUL character at {value.index(chr(0))}", "text without it")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        lone = f"a lone surrogate \\u{ord(value[error.start]):04x} at {error.start}"
+        raise Bad(where, lone, "valid Unicode text (a surrogate pair for an emoji)") from None
+    return value
+
+
+def name(value: Any, where: str) -> str:
+    """Check what names a record: a string that is not blank, or a whole number."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not text(value, where) or value.isspace():
+        raise Bad(where, show(value), "a name")
+    return str(value)
+
+
+def names(value: Any, where: str) -> list[str]:
+    return [name(each, f"{where}[{i}]") for i, each in enumerate(listed(value, where))]
+
+
+def answer(value: Any, where: str) -> str | None:
+    """Check an answer: a string, a number (which becomes a string), null, or a list of these, which is joined."""
+    if isinstance(value, list):
+        parts = (answer(part, f"{where}[{i}]") for i, part in enumerate(value))
+        return "; ".join(part for part in parts if part) or None
+    if value is None:
+        return None
+    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else text(value, where)
+
+
+def points(value: Any, where: str) -> list[str] | None:
+    """Check the points of a rubric: one text, a list of texts, or null."""
+    given = [] if value is None else value if isinstance(value, list) else [value]
+    return [text(point, f"{where}[{i}]") for i, point in enumerate(given)] or None
+
+
+def time(value: Any, where: str) -> tuple[int, bool]:
+    """Read an ISO 8601 time, an epoch or a datetime: microseconds since 1970, and whether the source gave a zone."""
+    zoned = True
+    # Without separators only a day is read as ISO 8601: 1701011221530 would be the year 1701.
+    if isinstance(value, str) and (digits := _EPOCH_TEXT.fullmatch(value.strip())):
+        value = float(digits[0]) if digits[1] else int(digits[0])
+    try:
+        if isinstance(value, str) and value.strip().isdecimal() and len(value.strip()) != len("20260301"):
+            raise ValueError(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            read = round(value * (1_000 if abs(value) >= _MILLISECONDS else 1_000_000))
+        else:
+            when = value if isinstance(value, datetime) else datetime.fromisoformat(text(value, where).strip())
+            zoned = when.tzinfo is not None
+            read = micros(when if zoned else when.replace(tzinfo=UTC))
+        if _FIRST <= read <= _LAST:
+            return read, zoned
+    except (ValueError, OverflowError):
+        pass
+    expected = 'an ISO 8601 time such as "2026-03-01T09:00:00+01:00", or seconds or milliseconds since 1970'
+    raise Bad(where, show(value), expected)
+
+
+def date(*forms: str, example: str) -> Callable[..., datetime]:
+    """Make a kind of dates as a benchmark writes them, read as UTC.
+
+    :param forms: as of ``datetime.strptime``; the first that fits is taken.
+
+    >>> from memlab.datasets.fields import date
+    >>> date("%B-%d-%Y", example="March-15-2024")("March-15-2024").isoformat()
+    '2024-03-15T00:00:00+00:00'
+    """
+
+    def read(value: Any, where: str = "date") -> datetime:
+        written = text(value, where).strip()
+        for form in forms:
+            try:
+                return datetime.strptime(written, form).replace(tzinfo=UTC)
+            except ValueError:
+                continue
+        raise Bad(where, repr(value), f'a date such as "{example}"')
+
+    return read
+
+
+def micros(moment: datetime) -> int:
+    """Give the microseconds since 1970 of a moment with a zone."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def moment(time: int | None) -> datetime | None:
+    """Undo :func:`micros`."""
+    return None if time is None else _EPOCH + timedelta(microseconds=time)
+
+
+_FIRST, _LAST = (micros(datetime(year, 1, 2, tzinfo=UTC)) for year in (1, 9999))

@@ -1,0 +1,306 @@
+"""Sources of records: a file, the files of a folder or those of a ZIP archive, and what was odd or bad in them.
+
+Nothing is unpacked to the disk. Values are streamed by :mod:`memlab.datasets.streams`; a bad record stops the load or
+goes to quarantine, see :meth:`Source.record`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta, tzinfo
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, NoReturn
+
+import polars as pl
+from tqdm import tqdm
+
+from memlab.datasets import archives, streams
+from memlab.datasets.archives import is_archive, is_text, natural
+from memlab.datasets.fields import Bad, Record
+from memlab.errors import DataError
+from memlab.records import Dataset, Issue, frame
+from memlab.sessions import GAP
+from memlab.terminal import one_line
+
+QUARANTINE = Path(".memlab") / "quarantine"
+_HEAD = 1 << 16
+_MOST_BAD = 20_000  # records of a load that are set aside
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+@dataclass
+class Report:
+    """What a load says of its files: issues one by one, and counts of what was left out or changed.
+
+    :param counts: by action, kind in the plural, and scope.
+    :param seen: scope and id of every message that an importer gave.
+    """
+
+    issues: list[Issue] = field(default_factory=list)
+    counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    seen: set[tuple[str, str]] = field(default_factory=set)
+    aside: dict[Path, set[str]] = field(default_factory=dict)
+    bad: int = 0
+
+    def take_issues(self) -> pl.DataFrame:
+        """Give the issues since the last call."""
+        taken, self.issues = frame(Issue, self.issues), []
+        return taken
+
+
+@dataclass
+class Source:
+    """What is read, with the options of the load and its report, which the files of a folder or archive share.
+
+    :param on_error: ``raise``, or ``quarantine``: bad records go to a side file, which is only ever added to, and a
+        line that it holds is not written again.
+    :param language: of the conversations; ``None`` for what the file says, English where it says nothing.
+    :param into: gives what is there of some scopes, where a chat log goes on one that is there.
+    :param tz: the zone of times without one; UTC where it is left out.
+    :param assistants: senders who are the assistant where no role is given.
+    :param date_order: of dates that are ambiguous: ``dmy``, ``mdy`` or ``ymd``.
+    :param name: the path in the folder or archive, with ``/``; the file's name where it stands alone.
+    :param members: the files that its format reads, where they were chosen already.
+    """
+
+    path: Path
+    on_error: str = "raise"
+    quarantine_dir: Path = QUARANTINE
+    gap: timedelta = GAP
+    language: str | None = None
+    into: Callable[[list[str]], Dataset] | None = None
+    tz: tzinfo | None = None
+    assistants: tuple[str, ...] = ()
+    date_order: str | None = None
+    name: str = ""
+    members: list[Source] = field(default_factory=list)
+    report: Report = field(default_factory=Report)
+    archive: zipfile.ZipFile | None = None
+    entry: zipfile.ZipInfo | None = None
+
+    def __post_init__(self) -> None:
+        self.name = self.name or self.path.name
+
+    @property
+    def stem(self) -> str:
+        """The name without its ending."""
+        return PurePosixPath(self.name).with_suffix("").as_posix() if self.name else ""
+
+    @property
+    def size(self) -> int:
+        return self.entry.file_size if self.entry else self.path.stat().st_size
+
+    # Files
+
+    def files(self, *patterns: str) -> list[Source]:
+        """Give the file itself, the files of a folder that match the first pattern that any does, or, without a
+        pattern, all files of a folder or an archive that may hold text; 2 stands before 10.
+
+        :raises DataError: for an archive that is broken, encrypted, or far larger unpacked than packed.
+        """
+        if not self.path.is_dir():
+            if patterns or not is_archive(self.path):
+                return [replace(self, members=[])]
+            archive, entries = archives.entries(self.path, self.fail)
+            of = replace(self, archive=archive, members=[])
+            return [replace(of, path=self.path / name, name=name, entry=entry) for name, entry in entries]
+        found = [path for path in self.path.rglob("*") if not patterns and path.is_file()]
+        for pattern in patterns:
+            if found := [path for path in self.path.glob(pattern) if path.is_file()]:
+                break
+        names = {path: path.relative_to(self.path).as_posix() for path in found}
+        kept = [path for path, name in names.items() if patterns or is_text(name)]
+        return [replace(self, path=p, name=names[p], members=[]) for p in sorted(kept, key=lambda p: natural(names[p]))]
+
+    def open(self) -> BinaryIO:
+        """Open the file, past a byte order mark; a missing, unreadable or empty one is a :class:`DataError`."""
+        if self.archive is not None and self.entry is not None:
+            return archives.opened(self.archive, self.entry, self.fail)
+        if self.path.is_dir():
+            self.fail("is a directory, expected a file; name one of the files in it")
+        try:
+            file = self.path.open("rb")
+            start = file.read(4)
+        except OSError as error:
+            self.fail(f"cannot be read ({error.strerror}); check the path and its permissions", error)
+        if start in (b"", codecs.BOM_UTF8):
+            file.close()
+            self.fail("is empty, expected conversations; check that it was written or downloaded whole")
+        file.seek(3 if start.startswith(codecs.BOM_UTF8) else 0)
+        return file
+
+    def progress(self) -> Any:
+        """Give a progress bar over the bytes of the file, shown from two seconds on."""
+        about = {"desc": one_line(PurePosixPath(self.name).name), "unit": "B", "unit_scale": True}
+        return tqdm(total=self.size, delay=2, leave=False, **about)
+
+    # What is known from the beginning of a file
+
+    @cached_property
+    def head(self) -> str:
+        """The beginning of the file as text."""
+        with self.open() as file:
+            start = file.read(_HEAD)
+        return start.decode("utf-16" if start.startswith(_UTF16) else "utf-8", "replace")
+
+    @cached_property
+    def keys(self) -> set[str]:
+        """Dotted paths of the keys at the beginning of a JSON file; empty for any other."""
+        return streams.key_paths(self.head) if self.head.lstrip()[:1] in ("{", "[") else set()
+
+    @cached_property
+    def first(self) -> set[str]:
+        """The keys of the first record, or the columns of a table."""
+        return streams.key_paths(self.head, first=True, depth=1) | self.columns
+
+    @cached_property
+    def columns(self) -> set[str]:
+        """The columns of a CSV or Parquet file; none for any other."""
+        if self.head.startswith("PAR1"):
+            return set(self.frame(rows=0).columns)
+        first, separator = self._header
+        cells = first.split(separator) if self.name.lower().endswith((".csv", ".tsv")) else []
+        return {cell.strip().strip('"') for cell in cells}
+
+    @property
+    def _header(self) -> tuple[str, str]:
+        """The first line, and what its cells stand between."""
+        first = self.head.lstrip("\ufeff").partition("\n")[0].rstrip("\r")
+        return first, max((",", ";", "\t"), key=first.count)
+
+    def forget(self) -> None:
+        """Let go of the beginning: an export may have a hundred thousand files."""
+        for read in ("head", "keys", "first", "columns"):
+            self.__dict__.pop(read, None)
+
+    # The whole of a file
+
+    def values(self) -> Iterator[tuple[int, Any]]:
+        """Stream the values of a JSON list or of JSON lines, or the rows of a table, with their numbers from 1."""
+        if self.columns:
+            for number, row in enumerate(self.frame().iter_rows(named=True), 1):
+                yield (
+                    number,
+                    {key.strip(): cell for key, cell in row.items() if cell not in (None, "") or key == "text"},
+                )
+        elif self.name.lower().endswith((".jsonl", ".ndjson")):
+            yield from streams.lines(self)
+        else:
+            yield from ((index + 1, value) for index, value in streams.objects(self))
+
+    def frame(self, rows: int | None = None) -> pl.DataFrame:
+        """Read a CSV or Parquet file, or its first rows; the cells of a CSV are texts.
+
+        :raises DataError: when it cannot be read.
+        """
+        try:
+            with self.open() as file:
+                if self.head.startswith("PAR1"):
+                    return pl.read_parquet(io.BytesIO(file.read()) if self.archive else self.path, n_rows=rows)
+                raw = io.BytesIO(file.read())
+            return pl.read_csv(raw, separator=self._header[1], infer_schema=False, n_rows=rows)
+        except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
+            self.fail(f"cannot be read as a table ({str(error)[:200]}); was it written whole, in UTF-8?", error)
+
+    def text(self) -> str:
+        """Read a whole text file, in UTF-8 or UTF-16.
+
+        :raises DataError: for another encoding.
+        """
+        with self.open() as file:
+            raw = file.read()
+        encoding = "utf-16" if raw.startswith(_UTF16) else "utf-8"
+        try:
+            return raw.decode(encoding)
+        except UnicodeDecodeError as error:
+            byte = f"a byte that is not {encoding.upper()} (0x{raw[error.start]:02x}, byte {error.start + 1})"
+            self.fail(f"found {byte}; save the file as UTF-8", error)
+
+    # What was odd or bad
+
+    def fail(self, message: str, cause: BaseException | None = None) -> NoReturn:
+        raise DataError(_printable(f"{self.path}: {message}")) from cause
+
+    def note(self, where: str, found: str, action: str) -> None:
+        """Record something odd that did not stop the load."""
+        self.report.issues.append(Issue(_printable(f"{self.path.name}: {where}"), _printable(found), action))
+
+    def drop(self, kind: str, scope: str = "", n: int = 1) -> None:
+        """Count what is left out, by kind in the plural."""
+        self.report.counts["left out", kind, scope] += n
+
+    def keep(self, kind: str, scope: str = "", how: str = "kept") -> None:
+        """Count what is kept in another form than in the file."""
+        self.report.counts[how, kind, scope] += 1
+
+    def read_each(self, label: str, read: Callable[[Record, int], Any]) -> Iterator[Any]:
+        """Give what a function makes of each value of the file; one that is bad is rejected as a whole."""
+        for number, raw in self.values():
+            made: list[Any] = []
+            with self.record(f"{label} {number}", raw):
+                made = list(read(Record(raw, f"{label} {number}"), number))
+            yield from made
+
+    @contextmanager
+    def record(self, label: str, raw: Any) -> Iterator[Label]:
+        """Read a record in a ``with`` block, which ends where the record is bad.
+
+        :param label: names it in messages; ``label.text`` changes that once more is known.
+        :param raw: the record as it was read, or as much of it as could be.
+        """
+        given, noted = Label(label), len(self.report.issues)
+        try:
+            yield given
+        except Bad as bad:
+            # What was noted of it goes with it, but not what was set aside.
+            since = self.report.issues[noted:]
+            self.report.issues[noted:] = [issue for issue in since if issue.action == "quarantined"]
+            self.reject(given.text, bad, raw)
+
+    def reject(self, record: str, bad: Bad, raw: Any) -> None:
+        """Stop at a bad record, or write it to the side file with its reason."""
+        if self.on_error == "raise":
+            self.fail(f'{record}: {bad}. Correct it, or load with on_error="quarantine" to set it aside', bad)
+        self.report.bad += 1
+        if self.report.bad > _MOST_BAD:
+            self.fail(
+                f"{record}: {bad}; {_MOST_BAD:,} records before it are bad too: is this its format (format=)?", bad
+            )
+        about = {"source": str(self.path), "record": record, "reason": str(bad)}
+        try:
+            line = json.dumps({**about, "raw": raw}, default=str)
+        except (RecursionError, ValueError, TypeError):
+            line = json.dumps({**about, "raw": None})
+        target = self.quarantine_dir / f"{self.path.name}.quarantine.jsonl"
+        try:
+            if target not in self.report.aside:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                self.report.aside[target] = set(target.read_text("utf-8").splitlines()) if target.exists() else set()
+            if line not in self.report.aside[target]:
+                with target.open("a", encoding="utf-8") as side:
+                    side.write(line + "\n")
+                self.report.aside[target].add(line)
+        except OSError as error:
+            why = f"it could not be set aside in {target} ({error}): give quarantine_dir="
+            self.fail(f"{record}: {bad}; and {why}", error)
+        self.note(record, str(bad), "quarantined")
+
+
+@dataclass
+class Label:
+    """What a record is called in messages."""
+
+    text: str
+
+
+def _printable(text: str) -> str:
+    """Escape lone surrogates, which a key or a file name may hold and no terminal, frame or log can take."""
+    return text.encode("utf-8", "backslashreplace").decode()
