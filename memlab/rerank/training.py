@@ -10,18 +10,14 @@ import numpy as np
 import polars as pl
 
 from memlab.distributed import spread
-from memlab.embed.finetuning import Examples
 from memlab.errors import DataError
 from memlab.records import LEVELS, Dataset, qrels
 from memlab.rerank.features import Candidates, candidates, first_places
 from memlab.rerank.listwise import fit, predict
 from memlab.rerank.model import Model, scope_fingerprints
-from memlab.retrieve import Bench, best
-from memlab.retrieve.late import in_context, scope_tokens
-from memlab.retrieve.passages import passages
+from memlab.retrieve import Bench
 
 CANDIDATES = 200
-NEAR = 60
 HARD = 50
 SOME = 0.15
 HELD_OUT = 3
@@ -90,39 +86,6 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[Lists]:
                 )
             )
     return lists
-
-
-def finetuning_examples(bench: Bench, dataset: Dataset) -> Examples:
-    """Gather what the encoder of a bench learns from: questions with evidence, and what else they find.
-
-    :raises DataError: when no question has evidence in a turn, or the encoder gives no token embeddings.
-    """
-    documents, read = bench.documents("turn"), in_context(bench)
-    evidence = dict(qrels(dataset.questions, "turn").frame.group_by("query_id").agg("doc_id").iter_rows())
-    found = dict(best(bench, k=NEAR).frame.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
-    rows = [
-        (
-            str(text),
-            documents.at(pl.Series(evidence[query])).tolist(),
-            documents.at(pl.Series(found[query])).tolist(),
-            span,
-        )
-        for queries, span in bench.by_scope("turn")
-        for query, text in bench.queries[queries].select("query_id", "text").iter_rows()
-        if query in evidence
-    ]
-    if not rows:
-        raise DataError(f"no question of {dataset.name!r} names a turn as evidence; there is nothing to learn from")
-    return Examples(
-        questions=[text for text, *_ in rows],
-        evidence=[there for _, there, *_ in rows],
-        others=[[turn for turn in near if turn not in there] for _, there, near, _ in rows],
-        rarity=[scope_tokens(bench, span).rarity for *_, span in rows],
-        turns=documents.texts,
-        passages=read["text"].to_list(),
-        before=read["before"].to_list(),
-        start=passages(bench).start,
-    )
 
 
 def train(lists: Sequence[Lists], *, seed: int = 0) -> Model:

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memlab.embed.modelfiles import read_config, weights_digest
+from memlab.embed.pooling import MODES
 
 from memlab import ModelError
 from memlab.embed import Encoder, load, transformer
-from memlab.embed.modelfiles import read_config, weights_digest
-from memlab.embed.pooling import MODES
 
 TEXTS = [
     "I saw the dentist on Tuesday.",
