@@ -179,7 +179,7 @@ def _exact(encoder: str | None) -> str | None:
 
     Vectors in half precision are near enough to the exact ones for a reranker.
     """
-    return encoder and re.sub(r"^(\w+) .*?\((?=[^)]+\))", r"\1 (", encoder.replace(HALF, ""), count=1)
+    return encoder and re.sub(r"^(\w+) .*(?= \([^()]+\), \d+-d)", r"\1", encoder.replace(HALF, ""))
 
 
 @lru_cache(maxsize=32)

@@ -32,7 +32,7 @@ class Lists:
     :param encoder: what the bench's vectors were made with.
     :param header: the fields of its contextual header.
     :param turns: (q, c) whether a candidate is evidence.
-    :param n_evidence: (q,) pieces of evidence, among the candidates or not.
+    :param n_evidence: (q,) evidence items, among the candidates or not.
     :param sessions: (q, s) whether a session holds evidence.
     """
 
@@ -51,40 +51,29 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[Lists]:
     :raises DataError: when no question has evidence in a turn.
     """
     row_of = bench.queries.select("query_id").with_row_index("row")
-    marks: dict[str, np.ndarray] = {}
+    marks: dict[str, np.ndarray] = {}  # (questions, documents) of each level, as row and place
     for level in LEVELS:
-        evidence_of = qrels(dataset.questions, level).frame.select("query_id", "doc_id")
-        pairs = evidence_of.join(row_of, on="query_id").join(bench.documents(level).place, on="doc_id")
-        marks[level] = pairs.select("row", "at").cast(pl.Int64).to_numpy().T
-    asked = np.unique(marks["turn"][0])
-    if not len(asked):
+        pairs = qrels(dataset.questions, level).frame.select("query_id", "doc_id").join(row_of, on="query_id")
+        pairs = pairs.join(bench.documents(level).place, on="doc_id").select("row", "at").unique()
+        marks[level] = pairs.cast(pl.Int64).to_numpy().T
+    if not marks["turn"].size:
         raise DataError(f"no question of {dataset.name!r} names a turn as evidence; there is nothing to learn from")
-    places, mask = first_places(bench, CANDIDATES)
-    lists = []
-    prints = scope_fingerprints(bench.turns, dataset.scopes)
     n_turns, n_sessions = (len(bench.documents(level).ids) for level in LEVELS)
     counts = np.bincount(marks["turn"][0], minlength=len(bench.queries))
-    evidence = np.unique(marks["turn"][0] * n_turns + marks["turn"][1])
-    of_session = np.unique(marks["session"][0] * n_sessions + marks["session"][1])
-    first = {scope: span[0] for scope, span in bench.documents("session").spans.items()}
-    for part in candidates(bench, places, mask):
-        scope = bench.queries["scope"][int(part.rows[0])]
-        turns = np.isin(part.rows[:, None] * n_turns + part.at, evidence) & part.mask
-        numbers = part.rows[:, None] * n_sessions + first[scope] + np.arange(part.n_sessions)
-        keep = np.isin(part.rows, asked)
-        if keep.any():
-            of_queries = ("rows", "at", "mask", "session", "values")
-            lists.append(
-                Lists(
-                    replace(part, **{name: getattr(part, name)[keep] for name in of_queries}),
-                    prints[scope],
-                    str(bench.provenance.get("encoder")),
-                    bench.header,
-                    turns[keep],
-                    counts[part.rows[keep]],
-                    np.isin(numbers[keep], of_session),
-                )
-            )
+    evidence, of_session = marks["turn"].T @ [n_turns, 1], marks["session"].T @ [n_sessions, 1]
+    prints, lists = scope_fingerprints(bench.turns, dataset.scopes), []
+    for part in candidates(bench, *first_places(bench, CANDIDATES)):
+        keep = counts[part.rows] > 0
+        if not keep.any():
+            continue
+        of_queries = ("rows", "at", "mask", "session", "values")
+        part = replace(part, **{name: getattr(part, name)[keep] for name in of_queries})
+        scope, row = bench.queries["scope"][int(part.rows[0])], part.rows[:, None]
+        first = bench.documents("session").spans[scope][0]
+        turns = np.isin(row * n_turns + part.at, evidence) & part.mask
+        sessions = np.isin(row * n_sessions + first + np.arange(part.n_sessions), of_session)
+        encoder = str(bench.provenance.get("encoder"))
+        lists.append(Lists(part, prints[scope], encoder, bench.header, turns, counts[part.rows], sessions))
     return lists
 
 
