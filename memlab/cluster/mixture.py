@@ -24,8 +24,8 @@ def mixture_memberships(embeddings: np.ndarray, *, seed: int = 0) -> Any:
 
     Rows are reduced to a few dimensions by UMAP, once for all of them with √(n − 1) neighbours, and again within each
     large group with ten. Both times the Bayesian information criterion chooses the number of components of a Gaussian
-    mixture with diagonal covariance, at most half as many as there are different rows. A row belongs to the components whose
-    probability is above a tenth, or to the likeliest one; groups that are nobody's likeliest are left out.
+    mixture with diagonal covariance, at most half as many as there are different rows. A row belongs to the components
+    whose probability is above a tenth, or to the likeliest one; groups that are nobody's likeliest are left out.
 
     :param embeddings: (n, d) finite numbers; rows are scaled to unit length.
     :param seed: of the reduction and of the mixture's start.

@@ -150,14 +150,18 @@ def _fitting(path: Path, bench: Bench) -> Model:
     """Load a model and see that it was trained with the bench's encoder and header."""
     state = path.stat() if path.is_file() else None
     model = _load(str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0)
-    for name, own in (("encoder", bench.provenance.get("encoder")), ("header", list(bench.header))):
-        same = _exact if name == "encoder" else list
-        if same(model.about[name]) != same(own):
-            whose = "the model that comes with memlab" if path == BOX else f"model {str(path)!r}"
-            raise ModelError(
-                f"{whose} was trained with {name} {model.about[name]!r}; the bench has {own!r}: take the "
-                f"same {name}, or train a model (memlab train FILE)"
-            )
+    encoder, header = bench.provenance.get("encoder"), list(bench.header)
+    wrong: dict[str, object] = {}
+    if _exact(model.about["encoder"]) != _exact(encoder):
+        wrong = {"encoder": encoder}
+    elif model.about["header"] != header:
+        wrong = {"header": header}
+    for name, own in wrong.items():
+        whose = "the model that comes with memlab" if path == BOX else f"model {str(path)!r}"
+        raise ModelError(
+            f"{whose} was trained with {name} {model.about[name]!r}; the bench has {own!r}: take the same {name}, or "
+            "train a model (memlab train FILE)"
+        )
     return model
 
 
