@@ -10,7 +10,7 @@ import ast
 import difflib
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -188,8 +188,6 @@ def blend(
     bench: Bench,
     *,
     reranker: Transforms = "light",
-    weights: Sequence[float] = (0.75, 0.60, 0.40),
-    by: str = "score",
 ) -> Run:
     """Trust a reranker the less, the higher retrieval put a document; see :func:`memlab.rerank.position_aware`.
 
@@ -199,7 +197,7 @@ def blend(
     >>> str(memlab.pipeline("bm25 | blend(reranker='light(window=2)')"))
     "bm25 | blend(reranker='light(window=2)')"
     """
-    return position_aware(run, apply(reranker, run, bench), bench, weights=weights, by=by)
+    return position_aware(run, apply(reranker, run, bench), bench)
 
 
 def pipeline(text: str | Pipeline) -> Pipeline:

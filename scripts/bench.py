@@ -123,9 +123,9 @@ def tokens(at: Place) -> Iterator[Row]:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    from memlab.embed import transformer
+    from memlab.embed.models import minilm_path
 
-    path = str(transformer.minilm_path())
+    path = str(minilm_path())
     model, tokenizer = AutoModel.from_pretrained(path).eval(), AutoTokenizer.from_pretrained(path)
     every = at.data.turns["text"].to_list()
     pairs = _spread(list(zip(["", *every[:-1]], every, strict=True)), 128)
@@ -408,9 +408,9 @@ def _talk(n: int) -> memlab.Dataset:
 
 
 def _minilm(made: Any) -> Any:
-    from memlab.embed import transformer
+    from memlab.embed.models import minilm_path
 
-    return made(str(transformer.minilm_path()), device="cpu", local_files_only=True)
+    return made(str(minilm_path()), device="cpu", local_files_only=True)
 
 
 def _spread(items: list[Any], n: int) -> list[Any]:

@@ -49,7 +49,7 @@ class WordTable:
         from safetensors.numpy import load_file
         from tokenizers import Tokenizer
 
-        from memlab.embed.transformer import minilm_path
+        from memlab.embed.models import minilm_path
 
         path = minilm_path()
         assert path is not None

@@ -49,6 +49,7 @@ DOORS = {
     "umap": {"cluster"},
     "torch": {"embed", "rerank"},
     "transformers": {"embed"},
+    "sentence_transformers": {"embed", "rerank"},
     "httpx": {"datasets", "llm", "memories"},
     "plotly": {"figures"},
     "anywidget": {"explorer"},

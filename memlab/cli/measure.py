@@ -252,38 +252,6 @@ def train(
         typer.echo(f"  {name} {value:.3f}  (each conversation by a model that did not learn from it)")
 
 
-@verb(in_force, "store", "encoder", "on_error", "language", "seed")
-def finetune(
-    chosen: Settings,
-    dataset: Annotated[list[Path], typer.Argument(help="Files whose questions name evidence.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="The folder of the model.")] = Path("results/encoder"),
-    format: Format = None,
-    pool: Pool = None,
-    epochs: Annotated[int, typer.Option(help="How often each question is read.", min=1)] = 2,
-) -> None:
-    """Fine-tune the encoder on all questions of the files, for use as `--encoder FOLDER`."""
-    from memlab.embed.finetuning import finetune as fit
-    from memlab.rerank import finetuning_examples
-    from memlab.rerank.model import scope_fingerprints
-    from memlab.retrieve import Bench
-    from memlab.store import MemoryStore
-
-    model, memory = load_encoder(chosen), MemoryStore.open(chosen.store)
-    examples, about, scopes = [], [], list[str]()
-    for data in load_files(dataset, chosen, format=format, pool=pool):
-        examples.append(finetuning_examples(Bench.of(data, encoder=model, store=memory), data))
-        scopes += scope_fingerprints(data.turns, data.scopes).values()
-        about.append({"name": data.name, "fingerprint": data.fingerprint()})
-        typer.echo(data.describe())
-    notes = {"data": about, "scopes": sorted(set(scopes))}
-    made = fit(model, examples, out, epochs=epochs, seed=chosen.seed, about=notes)
-    n = sum(len(part.questions) for part in examples)
-    typer.echo(
-        f"learned from {n:,} questions of {len(scopes):,} conversations: {made}"
-        f"\nuse it as --encoder {made}, on other conversations: on these it knows the answers"
-    )
-
-
 @verb(in_force, "store", "encoder", "language", "seed")
 def notebooks(
     chosen: Settings,

@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from memlab.cluster.projection import principal_components, project, unit_rows
-from memlab.errors import DataError
-
-REDUCE = ("umap", "pca")
+from memlab.cluster.projection import project, unit_rows
 
 # Dimensions to reduce to, the most components of one mixture, the least probability of a membership, and the neighbours
 # that UMAP looks at within a large group.
@@ -22,40 +19,34 @@ _COARSE = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 50)
 _Groups = list[tuple[np.ndarray, np.ndarray]]
 
 
-def mixture_memberships(embeddings: np.ndarray, *, reduce: str = "umap", seed: int = 0) -> Any:
+def mixture_memberships(embeddings: np.ndarray, *, seed: int = 0) -> Any:
     """Find soft groups: large ones, then smaller ones within each of them.
 
-    Rows are reduced to a few dimensions, once for all of them with √(n − 1) neighbours, and again within each large
-    group with ten. Both times the Bayesian information criterion chooses the number of components of a Gaussian mixture
-    with diagonal covariance, at most half as many as there are different rows. A row belongs to the components whose
-    probability is above a tenth, or to the likeliest one; groups that are nobody's likeliest are left out.
-
-    Measured on three LoCoMo conversations of 369 to 663 turns (MiniLM): UMAP gives 52 to 102 groups of 6 to 7 turns in
-    the median, principal components 3 to 5 groups of up to 558 turns.
+    Rows are reduced to a few dimensions by UMAP, once for all of them with √(n − 1) neighbours, and again within each
+    large group with ten. Both times the Bayesian information criterion chooses the number of components of a Gaussian
+    mixture with diagonal covariance, at most half as many as there are different rows. A row belongs to the components
+    whose probability is above a tenth, or to the likeliest one; groups that are nobody's likeliest are left out.
 
     :param embeddings: (n, d) finite numbers; rows are scaled to unit length.
-    :param reduce: ``umap`` (seeded, one thread) or ``pca``.
     :param seed: of the reduction and of the mixture's start.
     :returns: (n, k) ``scipy.sparse.csr_array`` of weights in (0, 1], each row with at least one: the probability of the
         large group times that of the smaller one. Groups come in order of their first member, none twice.
-    :raises DataError: when the array is not (n, d), holds NaN or infinity, or for another ``reduce``.
+    :raises DataError: when the array is not (n, d), holds NaN or infinity.
 
     Source: Sarthi et al., "RAPTOR: Recursive Abstractive Processing for Tree-Organized Retrieval", ICLR 2024.
 
     >>> import numpy as np
     >>> from memlab.cluster import mixture_memberships
     >>> two = np.repeat(np.eye(8)[:2], 6, axis=0) + np.random.default_rng(0).normal(scale=0.05, size=(12, 8))
-    >>> mixture_memberships(two, reduce="pca").argmax(axis=1).tolist()
+    >>> mixture_memberships(two).argmax(axis=1).tolist()
     [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]
     """
     from scipy.sparse import csr_array
 
-    if reduce not in REDUCE:
-        raise DataError(f"reduce is {reduce!r}; choose from {', '.join(REDUCE)}")
     rows = unit_rows(embeddings)
     groups: _Groups = []
-    for members, weights in _components(rows, isqrt(max(len(rows) - 1, 0)), reduce, seed):
-        for inner, inner_weights in _components(rows[members], LOCAL_NEIGHBORS, reduce, seed):
+    for members, weights in _components(rows, isqrt(max(len(rows) - 1, 0)), seed):
+        for inner, inner_weights in _components(rows[members], LOCAL_NEIGHBORS, seed):
             groups.append((members[inner], weights[inner] * inner_weights))
     likeliest = np.zeros((2, len(rows)))
     for number, (members, weights) in enumerate(groups):
@@ -69,17 +60,14 @@ def mixture_memberships(embeddings: np.ndarray, *, reduce: str = "umap", seed: i
     return csr_array((weight, (row.astype(int), column)), shape=(len(rows), len(ordered)))
 
 
-def _components(rows: np.ndarray, n_neighbors: int, reduce: str, seed: int) -> _Groups:
+def _components(rows: np.ndarray, n_neighbors: int, seed: int) -> _Groups:
     """Give the members of each component of one mixture, and the weights of their memberships."""
     n = len(rows)
     most = min(MAX_COMPONENTS, len(np.unique(rows, axis=0)) // 2)
     if most < 2 or n <= DIMENSIONS + 1:
         return [(np.arange(n), np.ones(n))] if n else []
     width = min(DIMENSIONS, rows.shape[1], n - 2)
-    if reduce == "umap":
-        points = project(rows, n_components=width, n_neighbors=max(n_neighbors, 2), min_dist=0.0, seed=seed)
-    else:
-        points = principal_components(rows, n_components=width)
+    points = project(rows, n_components=width, n_neighbors=max(n_neighbors, 2), min_dist=0.0, seed=seed)
     centred = points.astype(np.float64) - points.mean(axis=0, dtype=np.float64)
     probability = _fitted(centred / max(centred.std(), 1e-12), most, seed)
     belongs = probability > THRESHOLD

@@ -43,11 +43,11 @@ def project(
         )
     rows = unit_rows(embeddings)
     if len(rows) <= n_components + 2 or (rows == rows[0]).all():
-        return principal_components(rows, n_components=n_components)
+        return _principal_components(rows, n_components=n_components)
     return _umap(rows, n_components, min(n_neighbors, len(rows) - 1), min_dist, seed)
 
 
-def principal_components(rows: np.ndarray, *, n_components: int) -> np.ndarray:
+def _principal_components(rows: np.ndarray, *, n_components: int) -> np.ndarray:
     """Give the first principal components, zero where the data have fewer: (n, d) → (n, n_components) float32."""
     from sklearn.decomposition import PCA
 

@@ -60,7 +60,7 @@ def _length(encoded: Any) -> int:
 def _tokenizer() -> Any:
     from tokenizers import Tokenizer
 
-    from memlab.embed.transformer import MINILM_PACKAGE, minilm_path
+    from memlab.embed.models import MINILM_PACKAGE, minilm_path
 
     path = minilm_path()
     if path is None:

@@ -1,8 +1,8 @@
 """Encoders: text in, unit vectors out, behind one protocol.
 
-``base`` says what an encoder is, ``tokens`` what one is that embeds single tokens too. ``hashing`` needs no model,
-``transformer`` runs one (``modelfiles`` finds its files, ``loading`` reads them, ``pooling`` joins its tokens),
-``endpoint`` asks a service. ``text`` writes turns, sessions and questions as the texts that are embedded and searched.
+``base`` defines an encoder, ``tokens`` one that embeds single tokens too. ``hashing`` needs no model, ``transformer``
+runs one (``models`` finds and loads it), ``endpoint`` asks a service. ``text`` writes turns, sessions and questions as
+the texts that are embedded and searched.
 
 >>> from memlab import embed
 >>> encoder = embed.load("hashing:64")
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memlab.embed.base import Encoder, EncoderIdentity
@@ -65,7 +64,14 @@ def load(spec: str | Encoder = "minilm", *, services: Mapping[str, Service] | No
     name, colon, argument = spec.partition(":")
     function = encoders.get(name)
     if function is None:
-        return _load_model(spec)
+        from memlab.embed import models
+        from memlab.embed.transformer import load_folder
+
+        try:
+            path, model, revision = models.find(spec)
+        except ModelError as error:
+            raise ModelError(f"{error}, or one of {', '.join(encoders)}, hashing:DIM, endpoint:NAME") from None
+        return load_folder(path, name=model, revision=revision)
     parameters = inspect.signature(function).parameters
     if "texts" in parameters:
         from memlab.embed.function import FunctionEncoder
@@ -111,19 +117,3 @@ def endpoint(argument: str | None, *, services: Mapping[str, Service]) -> Encode
             "pass services={name: Service(name, base_url, model)}"
         )
     return EndpointEncoder(services[name])
-
-
-def _load_model(spec: str) -> Encoder:
-    """Load a model from a directory, whose base name and weights name it, or from the hub."""
-    from memlab.embed.modelfiles import HUB_ID, fetch, read_config, weights_digest
-    from memlab.embed.transformer import TransformerEncoder
-
-    path = Path(spec).expanduser()
-    if spec and path.is_dir():
-        config = read_config(path)
-        return TransformerEncoder(path, config, name=path.resolve().name, revision=weights_digest(path)[:12])
-    if HUB_ID.fullmatch(spec):
-        path = fetch(spec)
-        return TransformerEncoder(path, read_config(path), name=spec.partition("@")[0], revision=path.name[:12])
-    known = f"{', '.join(encoders)}, hashing:DIM, endpoint:NAME, a directory, or a hub id (owner/name@revision)"
-    raise ModelError(f"no encoder {spec!r}: there is no such directory, and no such name; expected {known}")

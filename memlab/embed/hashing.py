@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -16,8 +16,7 @@ MIN_DIM, MAX_DIM = 16, 16384
 # Of words, pairs of words and trigrams, which outnumber words five to one.
 _WEIGHTS = np.array([1.0, 0.6, 0.3])
 
-_BATCH_CHARS = 1_000_000
-_BATCH_TEXTS = 4096
+_BATCH = 4096  # texts; their number takes 12 bits of a key
 _ROW_SHIFT, _HASH_SHIFT, _FAMILY = np.uint64(52), np.uint64(12), np.uint64(3)
 _BASE = np.uint64(0x100000001B3)
 _EMPTY = "\x00"
@@ -57,21 +56,11 @@ class HashingEncoder(Identified):
         checked = check_texts(texts, kind)
         out = np.empty((len(checked), self.dim), dtype=np.float32)
         with self.bar(len(checked), progress=progress, what="hashing", least=50_000) as bar:
-            for start, stop in _batches(checked):
-                out[start:stop] = _encode(checked[start:stop], self.dim)
-                bar.update(stop - start)
+            for start in range(0, len(checked), _BATCH):
+                part = slice(start, start + _BATCH)
+                out[part] = _encode(checked[part], self.dim)
+                bar.update(len(out[part]))
         return out
-
-
-def _batches(texts: list[str]) -> Iterator[tuple[int, int]]:
-    start = size = 0
-    for stop, text in enumerate(texts):
-        if stop > start and (size + len(text) > _BATCH_CHARS or stop - start >= _BATCH_TEXTS):
-            yield start, stop
-            start, size = stop, 0
-        size += len(text)
-    if texts:
-        yield start, len(texts)
 
 
 def _encode(texts: list[str], dim: int) -> np.ndarray:

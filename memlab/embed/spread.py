@@ -13,7 +13,6 @@ from memlab.embed.base import Encoder, EncoderIdentity, Identified, Kind, check_
 from memlab.embed.tokens import TokenEncoder, TokenVectors, joined
 from memlab.errors import ModelError
 
-Part = tuple[list[str], list[str] | None]
 Services = Mapping[str, Any] | None
 
 TEXTS = 128
@@ -21,10 +20,10 @@ TEXTS = 128
 
 
 class SpreadEncoder(Identified):
-    """The encoder of a name; each worker loads its own and reads a part of the texts.
+    """The encoder of a name; each worker loads its own and reads a part of the texts. Made by :func:`spread`.
 
     It has the identity of the encoder, so that a store takes the vectors of both for the same, as they are within the
-    rounding of float32. Few texts are read here. Made by :func:`spread`.
+    rounding of float32. Few texts are read here.
     """
 
     def __init__(self, spec: str, encoder: Encoder, services: Services) -> None:
@@ -41,16 +40,14 @@ class SpreadEncoder(Identified):
         checked = check_texts(texts, kind)
         if len(checked) < TEXTS:
             return self.encoder.encode(checked, kind=kind, progress=progress)
-        return np.concatenate(list(self._spread(_vectors, checked, None, kind, progress)))
+        return np.concatenate(list(self._spread("encode", [checked], kind, progress)))
 
-    def _spread(
-        self, function: Any, texts: Sequence[str], before: Sequence[str] | None, kind: Kind, progress: bool
-    ) -> Iterator[Any]:
-        starts = range(0, len(texts), TEXTS)
-        parts = ((texts[i : i + TEXTS], None if before is None else before[i : i + TEXTS]) for i in starts)
-        shared = (self.spec, self.services, self.identity, kind)
-        with self.bar(len(texts), progress=progress) as bar:
-            for part in distributed.spread(function, parts, *shared, engine="ray"):
+    def _spread(self, method: str, columns: list[Sequence[str]], kind: Kind, progress: bool) -> Iterator[Any]:
+        starts = range(0, len(columns[0]), TEXTS)
+        parts = ([column[i : i + TEXTS] for column in columns] for i in starts)
+        shared = (method, self.spec, self.services, self.identity, kind)
+        with self.bar(len(columns[0]), progress=progress) as bar:
+            for part in distributed.spread(_read, parts, *shared, engine="ray"):
                 bar.update(len(part))
                 yield part
 
@@ -72,7 +69,8 @@ class SpreadTokenEncoder(SpreadEncoder):
         checked = check_texts(texts, kind)
         if len(checked) < TEXTS:
             return self.encoder.encode_tokens(checked, before=before, kind=kind, progress=progress)
-        return joined(list(self._spread(_tokens, checked, before, kind, progress)), self.dim)
+        columns = [checked, [""] * len(checked) if before is None else before]
+        return joined(list(self._spread("encode_tokens", columns, kind, progress)), self.dim)
 
 
 def spread(spec: str, *, services: Services = None) -> SpreadEncoder:
@@ -90,14 +88,12 @@ def spread(spec: str, *, services: Services = None) -> SpreadEncoder:
     return (SpreadTokenEncoder if isinstance(encoder, TokenEncoder) else SpreadEncoder)(spec, encoder, services)
 
 
-def _vectors(part: Part, spec: str, services: Services, identity: EncoderIdentity, kind: Kind) -> np.ndarray:
-    return loaded(spec, services, identity).encode(part[0], kind=kind, progress=False)
-
-
-def _tokens(part: Part, spec: str, services: Services, identity: EncoderIdentity, kind: Kind) -> TokenVectors:
-    encoder: Any = loaded(spec, services, identity)
-    tokens: TokenVectors = encoder.encode_tokens(part[0], before=part[1], kind=kind, progress=False)
-    return tokens
+def _read(
+    part: list[list[str]], method: str, spec: str, services: Services, identity: EncoderIdentity, kind: Kind
+) -> Any:
+    read = getattr(loaded(spec, services, identity), method)
+    before = {"before": part[1]} if part[1:] else {}
+    return read(part[0], kind=kind, progress=False, **before)
 
 
 _there: dict[EncoderIdentity, Encoder] = {}  # of a worker: the last

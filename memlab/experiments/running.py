@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +17,6 @@ from memlab.datasets import load as load_dataset
 from memlab.distributed import checked, spread
 from memlab.embed import Encoder
 from memlab.embed import load as load_encoder
-from memlab.embed.finetuning import learned_from
 from memlab.embed.spread import loaded
 from memlab.embed.spread import spread as over_workers
 from memlab.embed.tokens import TokenEncoder
@@ -31,11 +29,8 @@ from memlab.experiments.replaying import seen_dataset
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.rerank import box_fits
-from memlab.rerank.model import scope_fingerprints
 from memlab.retrieve import DEFAULT, Bench
 from memlab.store import MemoryStore
-
-_log = logging.getLogger("memlab")
 
 CONTROLS = ("bm25", "dense", "hybrid")
 MODELS = Path("results/cross-validated")
@@ -114,7 +109,6 @@ def run(
         raise DataError(
             f"stage {foreign[0]} is none of memlab's own, and workers do not know it: run it without engine="
         )
-    _name_the_known(model, data)
     plan = [(part, tuple(levels) if levels else measurable(part)) for part in data]
     learning = untrained(stages) and cross_validate is not None
     if bench is not None and (store is not None or len(data) > 1):
@@ -298,18 +292,6 @@ def _ranked_there(
 
 
 _there: dict[tuple[Any, ...], Bench] = {}  # of a worker: the last
-
-
-def _name_the_known(encoder: Encoder | None, data: Sequence[Dataset]) -> None:
-    """Say where a fine-tuned encoder has learned from the questions that it is to be measured on."""
-    known = set(learned_from(getattr(encoder, "path", None)))
-    for part in data if known else ():
-        seen = known.intersection(scope_fingerprints(part.turns, part.scopes).values())
-        if seen and encoder is not None:
-            _log.warning(
-                "encoder %s has learned from %d of the %d conversations of %r: what it reaches there says nothing "
-                "of others", encoder.identity.model, len(seen), len(part.scopes), part.name,
-            )  # fmt: skip
 
 
 def _saved(store: MemoryStore) -> dict[str, str]:

@@ -6,7 +6,7 @@ from memlab.rerank.cross_encoder import cross_encoder
 from memlab.rerank.learned import BOX, box_fits, learned
 from memlab.rerank.light import light
 from memlab.rerank.model import Model
-from memlab.rerank.training import cross_validate, finetuning_examples, held_out_scores, train, training_lists
+from memlab.rerank.training import cross_validate, held_out_scores, train, training_lists
 
 __all__ = [
     "BOX",
@@ -15,7 +15,6 @@ __all__ = [
     "box_fits",
     "cross_encoder",
     "cross_validate",
-    "finetuning_examples",
     "held_out_scores",
     "learned",
     "light",

@@ -169,7 +169,7 @@ class _Scope:
         less = lowered_by(self.bench, self.rows, self.turns)
         for name, scores in (("dense", dense), ("bm25", bm25), ("late", late)):
             of_turn, of_best = self.z(scores), self.z_of_session(self.best(scores))
-            total += of_turn + of_best if less is None else self.held_back(scores, less)
+            total += of_turn + of_best if less is None else self.lowered(scores, less)
             if name != "bm25":  # whose scale depends on the scope
                 self.add(name, scores)
                 self.add(f"{name}_below_first", scores - scores.max(axis=1, keepdims=True))
@@ -188,7 +188,7 @@ class _Scope:
         for n in SIMILAR_TO:
             self.add(f"similar_to_first_{n}", cosines(vectors[order[:, :n]].mean(axis=1), vectors))
 
-    def held_back(self, scores: np.ndarray, less: np.ndarray) -> np.ndarray:
+    def lowered(self, scores: np.ndarray, less: np.ndarray) -> np.ndarray:
         """Standardise scores of turns and of their sessions, those of an assistant lowered: (q, n)."""
         scores = lowered(scores, less, self.weight)
         return self.z(scores) + self.z_of_session(self.best(scores))

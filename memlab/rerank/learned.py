@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -149,13 +150,18 @@ def _fitting(path: Path, bench: Bench) -> Model:
     """Load a model and see that it was trained with the bench's encoder and header."""
     state = path.stat() if path.is_file() else None
     model = _load(str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0)
-    for name, own in (("encoder", _exact(bench.provenance.get("encoder"))), ("header", list(bench.header))):
-        if model.about[name] != own:
-            whose = "the model that comes with memlab" if path == BOX else f"model {str(path)!r}"
-            raise ModelError(
-                f"{whose} was trained with {name} {model.about[name]!r}; the bench has {own!r}: take the "
-                f"same {name}, or train a model (memlab train FILE)"
-            )
+    encoder, header = bench.provenance.get("encoder"), list(bench.header)
+    wrong: dict[str, object] = {}
+    if _exact(model.about["encoder"]) != _exact(encoder):
+        wrong = {"encoder": encoder}
+    elif model.about["header"] != header:
+        wrong = {"header": header}
+    for name, own in wrong.items():
+        whose = "the model that comes with memlab" if path == BOX else f"model {str(path)!r}"
+        raise ModelError(
+            f"{whose} was trained with {name} {model.about[name]!r}; the bench has {own!r}: take the same {name}, or "
+            "train a model (memlab train FILE)"
+        )
     return model
 
 
@@ -168,13 +174,16 @@ def box_fits(encoder: Encoder | None, header: Sequence[str]) -> bool:
     (False, False)
     """
     about = _load(str(BOX), 0, 0).about
-    same = encoder is not None and about["encoder"] == _exact(encoder.identity.describe())
+    same = encoder is not None and _exact(about["encoder"]) == _exact(encoder.identity.describe())
     return same and about["header"] == list(header)
 
 
 def _exact(encoder: str | None) -> str | None:
-    """Name the encoder whose vectors those in half precision are, near enough for a reranker."""
-    return encoder and encoder.replace(HALF, "")
+    """Give what two descriptions of one encoder share: the digest of the weights, not the name that they go by.
+
+    Vectors in half precision are near enough to the exact ones for a reranker.
+    """
+    return encoder and re.sub(r"^(\w+) .*(?= \([^()]+\), \d+-d)", r"\1", encoder.replace(HALF, ""))
 
 
 @lru_cache(maxsize=32)

@@ -2,131 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import isfinite
-
 import numpy as np
 import polars as pl
 
 from memlab.errors import DataError, at_least
-from memlab.records import Level, Run, Turn, frame
+from memlab.records import Run, Turn, frame
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25
 from memlab.retrieve.documents import Documents
 from memlab.retrieve.ranking import reranked, scaled
 
+RELEVANCE, RECENCY, SHARED = 0.7, 0.1, 0.2
+LIFT, LIFTED = 1.25, 3
+"""Factor for the documents of the sessions whose summaries fit best, and how many those are."""
+
 
 @stage
-def light(
-    run: Run,
-    bench: Bench,
-    *,
-    weights: Sequence[float] = (0.7, 0.1, 0.2),
-    half_life_hours: float = 72.0,
-    summary_boost: float = 1.25,
-    sessions: int = 3,
-    covered: float = 0.5,
-    window: int = 1,
-) -> Run:
-    """Reorder by a weighted sum of relevance, recency and shared words; lift where a summary fits, lower what repeats.
+def light(run: Run, bench: Bench, *, half_life_hours: float = 72.0, covered: float = 0.5, window: int = 1) -> Run:
+    """Reorder by 0.7 · relevance + 0.1 · recency + 0.2 · shared words; lift fitting sessions, lower what repeats.
 
-    Relevance is the run's score scaled to [0, 1] within the query. Recency halves every ``half_life_hours`` before
-    the question, or before the scope's last turn where the question has no time; a document without a time gets the
-    mean of the query's others. Shared words are the share of the question's stemmed content words that the document
-    holds. The sum is multiplied by ``summary_boost`` where the session's summary is among the ``sessions`` best of
-    the scope for the question (BM25 over summaries; a session without a summary is never lifted), and by ``covered``
-    for a turn within ``window`` turns of one that ranks higher: a reader who sees that one's surroundings has seen it.
+    Relevance is the run's score scaled to [0, 1] within the query. Recency halves every ``half_life_hours`` before the
+    question, or before the scope's last turn where the question has no time; a document without a time gets the mean
+    of the query's others. Shared words are the share of the question's stemmed content words that the document holds.
+    The sum is multiplied by 1.25 where the session's summary is among the three best of the scope for the question,
+    and by ``covered`` for a turn within ``window`` turns of one that ranks higher.
 
-    The factors come from a memory that answers with windows of a session: there a covered message is shown already.
-    Here only what is ranked counts, and beside a piece of evidence often stands the next: on LoCoMo and LongMemEval
-    ``covered=0.5`` costs complete recall. Recency of 72 hours suits an assistant's daily work; where questions look
-    back over months it says little, and much weight on it hurts. ``weights=(0.7, 0, 0.3)`` with ``covered=1`` leaves
-    both out.
+    A memory that answers with windows of a session has shown a covered turn already. Where only ranked turns count,
+    ``covered`` below 1 costs complete recall on LoCoMo and LongMemEval.
 
     :param run: turns or sessions; sessions have no neighbours that cover them.
-    :param weights: of relevance, recency and shared words.
-    :param half_life_hours: the age at which recency is one half.
-    :param summary_boost: factor for documents of the sessions whose summaries fit best; 1 for none.
-    :param sessions: how many sessions a question lifts.
-    :param covered: factor for a covered turn; 1 for none.
-    :param window: how many turns to either side a turn covers.
-    :raises DataError: for a negative weight or factor, a half-life that is not positive, or a wrong number of weights.
+    :raises DataError: for a half-life or a factor that is negative or not finite, or a negative window.
 
     >>> from memlab import retrieve, sample
     >>> from memlab.rerank import light
     >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
-    >>> plain = retrieve.bm25(bench)
-    >>> light(plain, bench, weights=(1, 0, 0), summary_boost=1, covered=1).frame["doc_id"].equals(plain.frame["doc_id"])
-    True
+    >>> light(retrieve.bm25(bench, k=3), bench).frame["rank"].max()
+    3
     """
-    _check(weights, half_life_hours, summary_boost, sessions, covered, window)
+    if not 0 < half_life_hours < np.inf or not 0 <= covered < np.inf:
+        raise DataError(f"half_life_hours is {half_life_hours} and covered {covered}; expected above 0 and at least 0")
+    at_least(0, window=window)
     documents = bench.documents(run.level)
     at = documents.at(run.frame["doc_id"])
-    session_ids = bench.documents("session").ids[documents.session[at]]
-    rows = run.frame.with_columns(
-        pl.Series("at", at, dtype=pl.Int64), pl.Series("session_id", session_ids, dtype=pl.String)
-    )
-    rows = bench.asked(rows, "scope", "timestamp")
-    rows = rows.with_columns(
-        relevance=scaled("score"),
-        recency=_recency(rows, bench, run.level, half_life_hours),
-        shared=_shared_words(rows, bench, documents),
-    )
-    signals = zip(("relevance", "recency", "shared"), weights, strict=True)
-    rows = rows.with_columns(score=pl.sum_horizontal(pl.col(signal) * weight for signal, weight in signals))
-    if sessions and summary_boost != 1:
-        rows = rows.join(_fitting(bench, sessions), on=["query_id", "session_id"], how="left", maintain_order="left")
-        rows = rows.with_columns(score=pl.col("score") * pl.when("fits").then(summary_boost).otherwise(1.0))
-    if window and covered != 1 and run.level == "turn":
-        rows = rows.with_columns(score=pl.col("score") * np.where(_covered(rows, window), covered, 1.0))
+    session = bench.documents("session").ids[documents.session[at]]
+    rows = run.frame.with_columns(at=pl.Series(at, dtype=pl.Int64), session_id=pl.Series(session, dtype=pl.String))
+    rows = _recency(bench.asked(rows, "row", "scope", "timestamp"), bench, half_life_hours)
+    wanted = [frozenset(words) for words in bench.query_words]
+    pairs = rows.select("row", "at").iter_rows()
+    shares = [len(wanted[q].intersection(documents.words[d])) / max(1, len(wanted[q])) for q, d in pairs]
+    total = scaled("score") * RELEVANCE + pl.col("recency") * RECENCY + pl.Series(shares, dtype=pl.Float64) * SHARED
+    rows = rows.join(_fitting(bench), on=["query_id", "session_id"], how="left", maintain_order="left")
+    rows = rows.with_columns(score=total * pl.when("fits").then(LIFT).otherwise(1.0))
+    if run.level == "turn":
+        rows = rows.with_columns(score=pl.col("score") * pl.when(_covered(rows, window)).then(covered).otherwise(1.0))
     return reranked(run, bench, rows)
 
 
-def _check(
-    weights: Sequence[float], half_life_hours: float, boost: float, sessions: int, covered: float, window: int
-) -> None:
-    if len(weights) != 3 or not all(isfinite(w) and w >= 0 for w in weights):
-        raise DataError(f"weights={tuple(weights)}; give three, none negative: relevance, recency, shared words")
-    if not (isfinite(half_life_hours) and half_life_hours > 0):
-        raise DataError(f"half_life_hours is {half_life_hours}; a half-life is longer than 0 hours")
-    for name, factor in (("summary_boost", boost), ("covered", covered)):
-        if not (isfinite(factor) and factor >= 0):
-            raise DataError(f"{name} is {factor}; a factor is 0 or more, and 1 changes nothing")
-    at_least(0, sessions=sessions, window=window)
-
-
-def _recency(rows: pl.DataFrame, bench: Bench, level: Level, half_life_hours: float) -> pl.Series:
-    """Give 2 to the power of −age / half-life; what comes after the question is as fresh as can be."""
+def _recency(rows: pl.DataFrame, bench: Bench, half_life_hours: float) -> pl.DataFrame:
+    """Add 2 to the power of −age / half-life; what comes after the question is as fresh as can be."""
     starts = bench.sessions.select("session_id", "start", "end")
     turns = bench.turns.join(starts, on="session_id", how="left").with_columns(time=pl.coalesce("timestamp", "start"))
-    times = {
-        "turn": turns.select("time", doc_id="turn_id"),
-        "session": starts.select(time=pl.coalesce("end", "start"), doc_id="session_id"),
-    }[level]
+    sessions = starts.select(time=pl.coalesce("end", "start"), doc_id="session_id")
+    times = pl.concat([turns.select("time", doc_id="turn_id"), sessions])
     last = turns.group_by("scope").agg(last=pl.col("time").max())
     age = (pl.coalesce("timestamp", "last") - pl.col("time")).dt.total_seconds().clip(lower_bound=0) / 3600
     recency = (-np.log(2) * age / half_life_hours).exp()
-    return (
-        rows.join(times, on="doc_id", how="left", maintain_order="left")
-        .join(last, on="scope", how="left", maintain_order="left")
-        .with_columns(recency=recency)
-        .select(pl.col("recency").fill_null(pl.col("recency").mean().over("query_id")).fill_null(0.0))["recency"]
-    )
+    rows = rows.join(times, on="doc_id", how="left", maintain_order="left")
+    rows = rows.join(last, on="scope", how="left", maintain_order="left").with_columns(recency=recency)
+    return rows.with_columns(pl.col("recency").fill_null(pl.col("recency").mean().over("query_id")).fill_null(0.0))
 
 
-def _shared_words(rows: pl.DataFrame, bench: Bench, documents: Documents) -> pl.Series:
-    """Give the share of a question's words that a document holds; 0 for a question without words."""
-    asked = dict(zip(bench.queries["query_id"], map(frozenset, bench.query_words), strict=True))
-    # Most words of a document are in no question.
-    wanted = frozenset().union(*asked.values())
-    held = {at: wanted.intersection(documents.words[at]) for at in rows["at"].unique()}
-    pairs = rows.select("query_id", "at").iter_rows()
-    shares = [len(asked[query] & held[at]) / max(1, len(asked[query])) for query, at in pairs]
-    return pl.Series(shares, dtype=pl.Float64)
-
-
-def _fitting(bench: Bench, n: int) -> pl.DataFrame:
+def _fitting(bench: Bench) -> pl.DataFrame:
     """Find the sessions whose summaries share most with each question: ``query_id``, ``session_id``, ``fits``."""
     summarised = bench.sessions.filter(pl.col("summary").str.strip_chars() != "")
     role = pl.lit("other")
@@ -138,23 +85,16 @@ def _fitting(bench: Bench, n: int) -> pl.DataFrame:
         sessions=summarised,
         queries=bench.queries.filter(pl.col("scope").is_in(summarised["scope"].unique().implode())),
     )
-    best = bm25(summaries, k=n).frame.filter(pl.col("score") > 0)
+    best = bm25(summaries, k=LIFTED).frame.filter(pl.col("score") > 0)
     return best.select("query_id", session_id="doc_id", fits=True)
 
 
-def _covered(rows: pl.DataFrame, window: int) -> np.ndarray:
-    """Find the turns that have a better one of their session within ``window`` turns: (n,) bool."""
-    query = rows["query_id"].rle_id().to_numpy().astype(np.int64)
-    at = rows["at"].to_numpy()
-    session = rows["session_id"].rank("dense").to_numpy()
-    order = np.lexsort((rows["rank"].to_numpy(), -rows["score"].to_numpy(), query))
-    better = np.empty(len(order), np.int64)
-    better[order] = np.arange(len(order))
-    # Queries lie so far apart that no window reaches from one into the next.
-    key = query * (at.max(initial=0) + 1 + window) + at
-    by_key = np.argsort(key)
-    covered = np.zeros(len(key), bool)
-    for step in (*range(-window, 0), *range(1, window + 1)):
-        beside = by_key[np.searchsorted(key[by_key], key + step).clip(max=len(key) - 1)]
-        covered |= (key[beside] == key + step) & (session[beside] == session) & (better[beside] < better)
-    return covered
+def _covered(rows: pl.DataFrame, window: int) -> pl.Series:
+    """Find the turns that have a better one of their session within ``window`` turns."""
+    ranked = rows.with_row_index("i").sort("query_id", -pl.col("score"), "rank").with_row_index("place")
+    found = pl.Series([False], dtype=pl.Boolean).new_from_index(0, rows.height)
+    for step in (step for step in range(-window, window + 1) if step):
+        beside = ranked.select("query_id", "session_id", pl.col("at") + step, beside="place")
+        pairs = ranked.join(beside, on=["query_id", "session_id", "at"], how="left").sort("i")
+        found |= (pairs["beside"] < pairs["place"]).fill_null(False)
+    return found

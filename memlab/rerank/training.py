@@ -10,18 +10,14 @@ import numpy as np
 import polars as pl
 
 from memlab.distributed import spread
-from memlab.embed.finetuning import Examples
 from memlab.errors import DataError
 from memlab.records import LEVELS, Dataset, qrels
 from memlab.rerank.features import Candidates, candidates, first_places
 from memlab.rerank.listwise import fit, predict
 from memlab.rerank.model import Model, scope_fingerprints
-from memlab.retrieve import Bench, best
-from memlab.retrieve.late import in_context, scope_tokens
-from memlab.retrieve.passages import passages
+from memlab.retrieve import Bench
 
 CANDIDATES = 200
-NEAR = 60
 HARD = 50
 SOME = 0.15
 HELD_OUT = 3
@@ -36,7 +32,7 @@ class Lists:
     :param encoder: what the bench's vectors were made with.
     :param header: the fields of its contextual header.
     :param turns: (q, c) whether a candidate is evidence.
-    :param n_evidence: (q,) pieces of evidence, among the candidates or not.
+    :param n_evidence: (q,) evidence items, among the candidates or not.
     :param sessions: (q, s) whether a session holds evidence.
     """
 
@@ -55,74 +51,30 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[Lists]:
     :raises DataError: when no question has evidence in a turn.
     """
     row_of = bench.queries.select("query_id").with_row_index("row")
-    marks: dict[str, np.ndarray] = {}
+    marks: dict[str, np.ndarray] = {}  # (questions, documents) of each level, as row and place
     for level in LEVELS:
-        evidence_of = qrels(dataset.questions, level).frame.select("query_id", "doc_id")
-        pairs = evidence_of.join(row_of, on="query_id").join(bench.documents(level).place, on="doc_id")
-        marks[level] = pairs.select("row", "at").cast(pl.Int64).to_numpy().T
-    asked = np.unique(marks["turn"][0])
-    if not len(asked):
+        pairs = qrels(dataset.questions, level).frame.select("query_id", "doc_id").join(row_of, on="query_id")
+        pairs = pairs.join(bench.documents(level).place, on="doc_id").select("row", "at").unique()
+        marks[level] = pairs.cast(pl.Int64).to_numpy().T
+    if not marks["turn"].size:
         raise DataError(f"no question of {dataset.name!r} names a turn as evidence; there is nothing to learn from")
-    places, mask = first_places(bench, CANDIDATES)
-    lists = []
-    prints = scope_fingerprints(bench.turns, dataset.scopes)
     n_turns, n_sessions = (len(bench.documents(level).ids) for level in LEVELS)
     counts = np.bincount(marks["turn"][0], minlength=len(bench.queries))
-    evidence = np.unique(marks["turn"][0] * n_turns + marks["turn"][1])
-    of_session = np.unique(marks["session"][0] * n_sessions + marks["session"][1])
-    first = {scope: span[0] for scope, span in bench.documents("session").spans.items()}
-    for part in candidates(bench, places, mask):
-        scope = bench.queries["scope"][int(part.rows[0])]
-        turns = np.isin(part.rows[:, None] * n_turns + part.at, evidence) & part.mask
-        numbers = part.rows[:, None] * n_sessions + first[scope] + np.arange(part.n_sessions)
-        keep = np.isin(part.rows, asked)
-        if keep.any():
-            of_queries = ("rows", "at", "mask", "session", "values")
-            lists.append(
-                Lists(
-                    replace(part, **{name: getattr(part, name)[keep] for name in of_queries}),
-                    prints[scope],
-                    str(bench.provenance.get("encoder")),
-                    bench.header,
-                    turns[keep],
-                    counts[part.rows[keep]],
-                    np.isin(numbers[keep], of_session),
-                )
-            )
+    evidence, of_session = marks["turn"].T @ [n_turns, 1], marks["session"].T @ [n_sessions, 1]
+    prints, lists = scope_fingerprints(bench.turns, dataset.scopes), []
+    for part in candidates(bench, *first_places(bench, CANDIDATES)):
+        keep = counts[part.rows] > 0
+        if not keep.any():
+            continue
+        of_queries = ("rows", "at", "mask", "session", "values")
+        part = replace(part, **{name: getattr(part, name)[keep] for name in of_queries})
+        scope, row = bench.queries["scope"][int(part.rows[0])], part.rows[:, None]
+        first = bench.documents("session").spans[scope][0]
+        turns = np.isin(row * n_turns + part.at, evidence) & part.mask
+        sessions = np.isin(row * n_sessions + first + np.arange(part.n_sessions), of_session)
+        encoder = str(bench.provenance.get("encoder"))
+        lists.append(Lists(part, prints[scope], encoder, bench.header, turns, counts[part.rows], sessions))
     return lists
-
-
-def finetuning_examples(bench: Bench, dataset: Dataset) -> Examples:
-    """Gather what the encoder of a bench learns from: questions with evidence, and what else they find.
-
-    :raises DataError: when no question has evidence in a turn, or the encoder gives no token embeddings.
-    """
-    documents, read = bench.documents("turn"), in_context(bench)
-    evidence = dict(qrels(dataset.questions, "turn").frame.group_by("query_id").agg("doc_id").iter_rows())
-    found = dict(best(bench, k=NEAR).frame.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
-    rows = [
-        (
-            str(text),
-            documents.at(pl.Series(evidence[query])).tolist(),
-            documents.at(pl.Series(found[query])).tolist(),
-            span,
-        )
-        for queries, span in bench.by_scope("turn")
-        for query, text in bench.queries[queries].select("query_id", "text").iter_rows()
-        if query in evidence
-    ]
-    if not rows:
-        raise DataError(f"no question of {dataset.name!r} names a turn as evidence; there is nothing to learn from")
-    return Examples(
-        questions=[text for text, *_ in rows],
-        evidence=[there for _, there, *_ in rows],
-        others=[[turn for turn in near if turn not in there] for _, there, near, _ in rows],
-        rarity=[scope_tokens(bench, span).rarity for *_, span in rows],
-        turns=documents.texts,
-        passages=read["text"].to_list(),
-        before=read["before"].to_list(),
-        start=passages(bench).start,
-    )
 
 
 def train(lists: Sequence[Lists], *, seed: int = 0) -> Model:

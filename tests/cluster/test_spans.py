@@ -74,10 +74,3 @@ def test_pair_similarity_by_hand() -> None:
     assert all(np.abs(possible - drawn).min() < 1e-6 for drawn in of(random, "q"))
     assert len(set(np.round(of(random, "q"), 5))) == 6, "forty draws each meet every possible pair"
     assert pairs.equals(pair_similarity(embeddings, IDS, asked, **given))
-
-
-def test_pair_similarity_refuses_what_does_not_fit() -> None:
-    asked = pl.DataFrame({"query_id": ["q"], "evidence": [["a1"]]})
-    for rows, about, turns in ((6, 1, TURNS), (7, 2, TURNS), (7, 1, TURNS.head(3)), (7, 1, pl.concat([TURNS, TURNS]))):
-        with pytest.raises(DataError, match="one row for each"):
-            pair_similarity(np.eye(7)[:rows], IDS, asked, question_embeddings=np.eye(7)[:about], turns=turns)

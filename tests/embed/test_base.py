@@ -9,13 +9,12 @@ import sys
 from dataclasses import asdict, replace
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab import DataError, ModelError
-from memlab.embed import Encoder, EncoderIdentity, load
+from memlab.embed import EncoderIdentity, load
 from memlab.embed.base import check_texts, unit_rows
 
 IDENTITY = EncoderIdentity("transformer", "owner/My-Model.v2", "abc", "cls", "query: ", "", 512, True, 384)
@@ -45,25 +44,6 @@ def test_key_is_a_slug_and_identity_is_json(model: str, prompt: str) -> None:
 )
 def test_key_changes_with_every_field(change: dict) -> None:
     assert replace(IDENTITY, **change).key != IDENTITY.key
-
-
-def test_key_names_the_model() -> None:
-    assert re.fullmatch(r"my_model_v2_[0-9a-f]{8}", IDENTITY.key)
-    assert IDENTITY.key == replace(IDENTITY).key
-
-
-def test_describe_says_what_matters() -> None:
-    text = IDENTITY.describe()
-    assert "owner/My-Model.v2 (abc)" in text
-    assert "384-d" in text
-    assert "cls pooling" in text
-    assert "512 tokens" in text
-    assert "query prompt 'query: '" in text
-
-
-def test_check_texts_takes_any_iterable_of_strings() -> None:
-    assert check_texts(pl.Series(["a", "b"]), "document") == ["a", "b"]
-    assert check_texts((t for t in "ab"), "query") == ["a", "b"]
 
 
 def test_lone_surrogates_become_the_replacement_character() -> None:
@@ -112,10 +92,6 @@ def test_unit_rows_refuses_what_has_no_direction() -> None:
 def test_unknown_specs_say_what_is_known(spec: str, message: str) -> None:
     with pytest.raises(ModelError, match=re.escape(message)):
         load(spec)
-
-
-def test_encoders_follow_the_protocol() -> None:
-    assert isinstance(load("hashing"), Encoder)
 
 
 def test_import_is_light() -> None:

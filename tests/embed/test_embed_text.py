@@ -103,11 +103,6 @@ def test_the_header_of_a_session_is_that_of_its_turns(turns: pl.DataFrame, sessi
         assert session_texts(turns, sessions, header=header) == [h + p for h, p in zip(heads, plain, strict=True)]
 
 
-def test_sessions_come_back_in_their_own_order(turns: pl.DataFrame, sessions: pl.DataFrame) -> None:
-    assert session_texts(turns, sessions.reverse()) == session_texts(turns, sessions)[::-1]
-    assert session_texts(turns.head(0), sessions.head(2)) == ["8 May 2023, Monday\n", ""]
-
-
 def test_a_question_has_the_header_of_its_scope(turns: pl.DataFrame) -> None:
     assert query_texts(question(), turns) == ["Where?"]
     both = ("scope", "time")
@@ -115,13 +110,6 @@ def test_a_question_has_the_header_of_its_scope(turns: pl.DataFrame) -> None:
     assert query_texts(question(), turns, header=both) == [head + "Where?"]
     everyone = "[participants: Mel, Caro, user, assistant] Where?"
     assert query_texts(question(), turns, header=("topics", "participants")) == [everyone]
-
-
-def test_what_a_question_cannot_know_is_left_out(turns: pl.DataFrame) -> None:
-    assert query_texts(question(at=None), turns, header=("time",)) == ["Where?"]
-    assert query_texts(question(), turns, header=("topics",)) == ["Where?"]
-    assert query_texts(question("elsewhere"), turns, header=("participants",)) == ["Where?"]
-    assert "SECRET" not in query_texts(question(), turns, header=HEADER_FIELDS)[0]
 
 
 @pytest.mark.parametrize("header", [(), *((f,) for f in HEADER_FIELDS), HEADER_FIELDS])

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -92,15 +90,6 @@ def test_prompts_limits_and_empty_texts(server: type[Server]) -> None:
     encoder.encode(["where is it", " \n"], kind="query")
     encoder.encode([""])
     assert server.sent == ["ask: where i", "ask: (empty)", "doc: (empty)"]
-
-
-def test_identity_holds_no_address(server: type[Server]) -> None:
-    encoder = load("endpoint:s", services={"s": Service("s", server.url, "owner/Letters-8", max_input=100)})
-    identity = encoder.identity
-    assert re.fullmatch(r"letters_8_[0-9a-f]{8}", identity.key)
-    assert (identity.dim, identity.max_length, identity.normalized) == (DIM, 100, False)
-    assert "127.0.0.1" not in json.dumps(asdict(identity)) + repr(encoder)
-    assert "at most 100 characters" in identity.describe()
 
 
 def test_a_server_that_changes_its_model_is_noticed(server: type[Server]) -> None:

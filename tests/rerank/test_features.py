@@ -16,7 +16,7 @@ from memlab import DataError
 from memlab.records import Dataset, Question, Session, Turn, concat, frame
 from memlab.rerank import features
 from memlab.rerank.features import candidates, first_places, run_places
-from memlab.retrieve import Bench, bm25, hybrid
+from memlab.retrieve import Bench, hybrid
 
 Row = dict[str, np.ndarray]
 
@@ -102,41 +102,11 @@ def test_odd_talk_gives_finite_numbers(speaker: str) -> None:
     assert {len(row) for row in found.values()} == {1, 4, 6, 9}
 
 
-def test_a_talk_without_any_word() -> None:
-    bench = talk({"u": [["", "?"], ["!"]]}, {"u": ["", "??"]})
-    assert all(np.isfinite(values).all() for row in known(bench).values() for values in row.values())
-
-
-def test_captions_and_dates_that_some_sessions_lack() -> None:
-    start = [datetime(2023, 7, 1, tzinfo=UTC), None, datetime(2023, 8, 1, tzinfo=UTC)]
-    bench = talk({"u": [["a b"], ["c d"], ["e f"]]}, {"u": ["What was on 1 July 2023?"]}, start=start)
-    assert column(bench, "month_named").tolist() == [1, 0, 0]
-    assert np.isfinite(column(bench, "date_near")).all()
-    assert column(bench, "captioned").tolist() == [0, 0, 0]
-
-
-def test_dates_of_questions_are_read_as_everywhere() -> None:
-    start = [datetime(2023, 8, day, tzinfo=UTC) for day in (3, 15, 27)]
-    talked = {"u": [["a b"], ["c d"], ["e f"]]}
-    bench = talk(talked, {"u": ["What was on Aug 15th?"]}, start=start)
-    assert column(bench, "date_near").argmax() == 1
-    bench = talk(talked, {"u": ["What was the week before August 10, 2023?"]}, start=start)
-    assert column(bench, "date_near").argmax() == 0
-
-
 def test_features_do_not_depend_on_other_questions(small: Dataset, bench: Bench) -> None:
     whole = known(bench)
     for query in small.questions.gather_every(4).iter_slices(1):
         alone = known(Bench.of(replace(small, questions=query), encoder=StandIn()))
         assert_same(alone, {query["query_id"][0]: whole[query["query_id"][0]]})
-
-
-def test_nor_where_a_session_is_empty() -> None:
-    said = {"u": [[], ["we saw the dentist", "and a doctor"], [], ["roses need water"], []]}
-    asked = ["Which doctor?", "zyzzyva", "roses water", "the dentist"]
-    whole = known(talk(said, {"u": asked}))
-    for i, question in enumerate(asked):
-        assert_same({f"u/q{i}": known(talk(said, {"u": [question]}))["u/q0"]}, {f"u/q{i}": whole[f"u/q{i}"]})
 
 
 def test_nor_on_how_many_are_looked_at_together(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,21 +129,6 @@ def test_ids_are_not_read(
 ) -> None:
     data, names = renamed(small)
     assert_same(known(bench), known(Bench.of(data, encoder=StandIn())), names)
-
-
-def test_evidence_and_answers_are_not_read(
-    small: Dataset, bench: Bench, without_labels: Callable[[Dataset], Dataset]
-) -> None:
-    assert_same(known(Bench.of(without_labels(small), encoder=StandIn())), known(bench))
-
-
-def test_features_are_those_of_the_candidate_wherever_it_stands(bench: Bench) -> None:
-    whole = known(bench)
-    ids, queries = bench.documents("turn").ids, bench.queries["query_id"].to_list()
-    for part in candidates(bench, *run_places(bm25(bench, k=3).frame, bench)):
-        for row, at, held, values in zip(part.rows, part.at, part.mask, part.values, strict=True):
-            for place, value in zip(at[held], values[held], strict=True):
-                np.testing.assert_allclose(value, whole[queries[row]][ids[place]], atol=1e-6)
 
 
 MONTHS = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memlab.rerank.listwise import BATCH, ENSEMBLE, fit, predict, shapes
+from memlab.rerank.listwise import BATCH, fit, predict
 
 
 def planted(n: int = 80, c: int = 10, f: int = 5, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -73,43 +73,6 @@ def test_the_number_of_threads_changes_no_weight_and_is_left_as_it_was() -> None
     assert all(np.array_equal(one[name], two[name]) for name in one)
 
 
-def test_the_weights_have_their_shapes_and_members_differ() -> None:
-    network = fit(*planted())
-    assert {n: w.shape for n, w in network.items() if n not in ("mean", "spread")} == shapes(5)
-    assert network["mean"].shape == network["spread"].shape == (5,)
-    assert all(w.dtype == np.float32 for w in network.values())
-    assert len(np.unique(network["weight_2"][:, 0, 0])) == ENSEMBLE
-
-
-def test_padding_changes_nothing() -> None:
-    """Items that are not there do not count, whatever stands in their place."""
-    values, positive, held = planted()
-    network = fit(values, positive, held)
-    rubbish = np.full((len(values), 4, 5), 1e6, np.float32)
-    padded = np.concatenate([values, rubbish], axis=1)
-    none = np.zeros((len(values), 4), bool)
-    other = fit(padded, np.concatenate([positive, ~none], axis=1), np.concatenate([held, none], axis=1))
-    np.testing.assert_array_equal(other["mean"], network["mean"])
-    np.testing.assert_allclose(predict(network, padded)[:, :10], predict(network, values), atol=1e-5)
-    scores = predict(other, planted(100, seed=1)[0])
-    rubbish_before = np.concatenate([planted(100, seed=1)[0], rubbish[:1].repeat(100, axis=0)], axis=1)
-    np.testing.assert_allclose(predict(other, rubbish_before)[:, :10], scores, atol=1e-5)
-
-
-def test_what_stands_in_the_padding_changes_no_weight() -> None:
-    values, positive, held = planted()
-    held[:, 7:] = False
-    positive[:, 0] = True
-    networks = []
-    for rubbish in (0.0, 1e3):
-        values[:, 7:] = rubbish
-        networks.append(fit(values, positive, held))
-    one, two = networks
-    np.testing.assert_array_equal(one["mean"], two["mean"])
-    for name in shapes(5):
-        np.testing.assert_allclose(one[name], two[name], atol=1e-4)
-
-
 def test_lists_are_scored_alone() -> None:
     network = fit(*planted())
     values = planted(BATCH + 3, seed=2)[0]
@@ -127,9 +90,3 @@ def test_a_value_far_from_all_that_was_learned_is_clipped(far: float) -> None:
     values = planted(2, seed=1)[0]
     values[0, 0, 2] = far
     assert np.isfinite(predict(network, values)).all()
-
-
-def test_a_constant_feature_and_a_single_list() -> None:
-    values, positive, held = planted(1)
-    values[..., 3] = 5
-    assert np.isfinite(predict(fit(values, positive, held), values)).all()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 import pytest
 from remembering import minilm
 
@@ -90,12 +89,3 @@ def test_questions_in_the_first_person(speakers: list[str], asked: str, expected
     assert other.queries["text"].to_list() == [expected]
     assert (other is bench) == (asked == expected)
     assert other.queries.drop("text").equals(bench.queries.drop("text"))
-
-
-def test_a_bench_without_questions_or_tokens() -> None:
-    bench = talk(["Ann"], ["What did Ann say?"])
-    assert first_person(bench.with_queries(bench.queries.clear())).queries.height == 0
-    empty = bench.with_queries(bench.queries.with_columns(text=pl.lit("")))
-    rows, turns = next(empty.by_scope("turn"))
-    found = matches(scope_tokens(empty, turns), query_tokens(empty).take(rows), empty.documents("turn").session[turns])
-    assert all(values.shape == (1, 1) and not values.any() for values in found.values())

