@@ -24,6 +24,11 @@ class Parameter(NamedTuple):
     high: float
     log: bool = True
 
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The bounds on that scale."""
+        return (float(np.log(self.low)), float(np.log(self.high))) if self.log else (self.low, self.high)
+
     def at(self, place: float) -> float:
         """Give the value of a place on the scale on which the parameter is sought."""
         return float(np.clip(np.exp(place) if self.log else place, self.low, self.high))

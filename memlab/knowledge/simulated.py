@@ -85,7 +85,7 @@ def observations(facts: pl.DataFrame, truth: pl.DataFrame, *, dates: Sequence[da
 
     A value that is looked at on several dates is one ``fact_id``.
 
-    :returns: the columns of :func:`memlab.knowledge.tuning.read_labels`.
+    :returns: the columns :data:`memlab.knowledge.tuning.LABELS`.
 
     >>> from memlab.knowledge import simulated, tuning
     >>> facts, truth = simulated.simulate(4_000, seed=1, hazards={"lives in": 1.0})

@@ -80,7 +80,7 @@ def observations() -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def comparison(observations: pl.DataFrame) -> tuning.Comparison:
-    return tuning.compare(observations, families=["exponential", "weibull"], folds=3)
+    return tuning.compare(observations, families=["exponential", "weibull"])
 
 
 def test_comparison_finds_that_predicates_differ(comparison: tuning.Comparison) -> None:
@@ -95,13 +95,13 @@ def test_a_group_is_never_in_both_parts(observations: pl.DataFrame) -> None:
     grouped = observations.with_columns(scope=pl.int_range(pl.len()) // 30).with_columns(
         still_true=pl.col("scope") % 2 == 0
     )
-    table = tuning.compare(grouped, families=["exponential"], group="scope", folds=5).table
+    table = tuning.compare(grouped, families=["exponential"], group="scope").table
     assert table.filter(pl.col("predicate").is_null())["log_loss"].min() > 0.6
 
 
 def test_the_recommendation_is_simple_and_written(tmp_path: Path, observations: pl.DataFrame) -> None:
     one = observations.filter(predicate="reads")
-    advice = tuning.recommend(one, comparison=tuning.compare(one, families=["exponential", "weibull"], folds=3))
+    advice = tuning.recommend(one, comparison=tuning.compare(one, families=["exponential", "weibull"]))
     assert advice.table["decay"]["family"] == "exponential"
     path = tmp_path / "memlab.toml"
     path.write_text("# mine\nseed = 3\n[confidence]\nundated = 0.5  # kept\n")
@@ -119,15 +119,6 @@ def test_a_file_that_cannot_be_changed_alone_is_left_as_it_is(tmp_path: Path, te
     with pytest.raises(DataError):
         write_settings(path, "confidence", {"decay": {"family": "exponential"}})
     assert path.read_text() == text
-
-
-def test_labels_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "labels.csv"
-    path.write_text("fact_id,predicate,age_days,accesses_days,still_true\nf1,works at,40,40;90.5,true\n")
-    assert tuning.read_labels(path).row(0) == ("f1", "works at", 40.0, [40.0, 90.5], True)
-    for wrong in ("labels.txt", "none.csv"):
-        with pytest.raises(DataError, match=wrong):
-            tuning.read_labels(tmp_path / wrong)
 
 
 def test_wilson_is_scipys() -> None:
