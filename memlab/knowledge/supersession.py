@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,7 +19,6 @@ from memlab.language.words import wordset
 from memlab.records import TIMESTAMP, Fact, schema
 
 ONE, MANY = "one", "many"
-SOURCES = ("stated", "system", "observed", "inferred")
 _SINGLE = {
     "home": ("lives in", "stays at"), "company": ("lives with",), "school": ("studies at",), "pay": ("earns",),
     "job": ("works at", "starts at", "works for"), "role": ("works as",), "boss": ("reports to",),
@@ -29,16 +28,12 @@ _SINGLE = {
 }  # fmt: skip
 GROUPS = {relation(phrase): group for group, phrases in _SINGLE.items() for phrase in phrases}
 """Relations of which a subject has one value at a time, by normal form; those of one group replace each other."""
-_SEVERAL = normal.stems(
-    sorted(
-        wordset(
-            """sister brother son daughter kid child aunt uncle cousin niece nephew grandson granddaughter friend
-            colleague coworker neighbour neighbor roommate flatmate housemate teammate bandmate sibling twin student
-            stepson stepdaughter dog cat puppy pup kitten hamster rabbit bunny parrot horse pony fish goldfish bird
-            pet"""
-        )
-    )
+_KIN = wordset(
+    """sister brother son daughter kid child aunt uncle cousin niece nephew grandson granddaughter friend colleague
+    coworker neighbour neighbor roommate flatmate housemate teammate bandmate sibling twin student stepson stepdaughter
+    dog cat puppy pup kitten hamster rabbit bunny parrot horse pony fish goldfish bird pet"""
 )
+_SEVERAL = normal.stems(sorted(_KIN))
 """What one may have several of, so that another value stands beside the first."""
 _COUNTED = {relation(phrase) for phrase in ("has", "teaches", "takes")}
 _SCHEDULED = {relation(f"{verb} {at}".strip()) for verb in ("is", "starts", "meets", "opens") for at in ("on", "at")}
@@ -52,6 +47,15 @@ OVER, ANOTHER, REPLACED, NEW, SO, DONE, CORRECTED = (
     "said to be over", "another value", "said to be replaced", "said to be new", "said to be so", "carried out",
     "corrected",
 )  # fmt: skip
+_STATE = {
+    "status": pl.String(), "superseded": pl.Boolean(), "superseded_by": pl.String(), "repeats": pl.String(),
+    "valid_from": TIMESTAMP, "valid_to": TIMESTAMP, "n_reinforced": pl.Int32(), "last_access": TIMESTAMP,
+    "accesses": pl.List(TIMESTAMP),
+}  # fmt: skip
+_LOG = {
+    **dict.fromkeys(("scope", "subject", "predicate", "old", "new", "old_object", "new_object"), pl.String()),
+    "at": TIMESTAMP, "recorded_at": TIMESTAMP, "rule": pl.String(), "by": pl.String(), "evidence": pl.List(pl.String()),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -128,10 +132,18 @@ def resolve(
     if as_of is not None:
         arrived = arrived.filter(pl.col("recorded_at") <= as_of, pl.col("said_at") <= as_of)
     single = {relation(name): choice == ONE for name, choice in (cardinality or {}).items()}
-    scopes: dict[str, _Scope] = {}
+    subjects: defaultdict[tuple[str, str], list[_Mark]] = defaultdict(list)
     for mark in _marks(arrived, encoder, single):
-        scopes.setdefault(mark.scope, _Scope(frozenset(undone))).add(mark)
-    return _written(arrived, list(scopes.values()), as_of)
+        subjects[mark.fact["scope"], mark.subject].append(mark)
+    runs = [run for marks in subjects.values() for run in _history(marks, frozenset(undone))]
+    present = dict(arrived.group_by("scope").agg(pl.col("said_at").max()).iter_rows())
+    said = arrived.select("fact_id", "said_at").iter_rows()
+    # What no run has for a member only ends something.
+    states = {fact: ("closing", True, None, None, at, at, 0, at, [at]) for fact, at in said}
+    states |= {fact: state for run in runs for fact, state in run.states(as_of or present[run.mark.fact["scope"]])}
+    made = pl.DataFrame(list(states.values()), schema=_STATE, orient="row")
+    log = pl.DataFrame([run.closing() for run in runs if run.closed], schema=_LOG, orient="row")
+    return Resolved(arrived.hstack(made), log.sort("recorded_at", "at", "old"))
 
 
 def active(resolved: Resolved, *, as_of: datetime | None = None) -> pl.DataFrame:
@@ -140,25 +152,24 @@ def active(resolved: Resolved, *, as_of: datetime | None = None) -> pl.DataFrame
     :param as_of: what held then, by all that is known; ``None``: what holds last. For what was *believed* then,
         without what arrived or was corrected later, resolve with the same ``as_of``.
     """
-    facts = resolved.facts.filter(pl.col("status").is_in(["active", "superseded", "ended", "expired"]))
     if as_of is None:
-        return facts.filter(pl.col("status") == "active")
+        return resolved.facts.filter(pl.col("status") == "active")
+    facts = resolved.facts.filter(pl.col("status").is_in(["active", "superseded", "ended", "expired"]))
     return facts.filter(pl.col("valid_from") <= as_of, pl.col("valid_to").is_null() | (pl.col("valid_to") > as_of))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Mark:
     """A statement as it is resolved.
 
-    :param heard: the turn that it was read from.
+    :param fact: its row.
     :param key: of its value, equal for values that are one; ``instead``: of the value that it replaces.
     :param group: what its value is one of; ``single``: whether a subject has one of these at a time, if that is known.
     """
 
     id: str
-    scope: str
     said: datetime
-    heard: str
+    fact: dict[str, Any]
     read: Statement
     value: Value
     subject: str
@@ -167,19 +178,63 @@ class _Mark:
     group: str
     single: bool | None
 
+    def nested(self, other: _Mark) -> bool:
+        """Whether one of two values says all that the other says."""
+        return bool(self.key and other.key) and (self.value.within(other.value) or other.value.within(self.value))
 
-@dataclass
+    def beside(self, old: _Mark) -> bool:
+        """Whether two values of one group go together: they are one, or one says more, or another thing."""
+        if old.read.relation != self.read.relation:
+            return False
+        # "Her wrist is broken" says nothing against "her wrist is five weeks out of plaster".
+        other = self.read.owned and bool(old.value.exact) != bool(self.value.exact)
+        return other or old.key == self.key or old.nested(self)
+
+
+@dataclass(eq=False)
 class _Run:
-    """One value that is said to hold, from its first statement to what closes it: by which statement, when, why."""
+    """One value that is said to hold, from its first statement to what closes it: which statement, when, and why."""
 
     mark: _Mark
     since: datetime
-    members: list[_Mark]
-    closed: tuple[str, datetime, str] | None = None
+    closed: tuple[_Mark, datetime, str] | None = None
+    members: list[_Mark] = field(default_factory=list)
 
-    @property
-    def corrected(self) -> bool:
-        return self.closed is not None and self.closed[2] == CORRECTED
+    def states(self, present: datetime) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        """Give the state of each statement by its id; columns as in ``_STATE``."""
+        closer, at, rule = self.closed or (None, None, "")
+        by = closer and closer.id
+        if rule == CORRECTED:
+            for m in self.members:
+                yield m.id, ("corrected", True, by, None, m.said, m.said, 0, m.said, [m.said])
+            return
+        heard: dict[str, datetime] = {}
+        for mark in self.members:
+            heard.setdefault(next(iter(mark.fact["evidence"] or ()), mark.id), mark.said)
+        accesses = sorted(heard.values())
+        days = _PLANNED_DAYS if self.mark.read.mode == PLAN else _DAYS.get(self.mark.read.relation)
+        until = accesses[-1] + timedelta(days=days) if days else None
+        status = "active" if by is None else "ended" if rule == OVER else "superseded"
+        if by is None and until is not None and until <= present:
+            status, at = "expired", until
+        span = (self.since, at)
+        for m in self.members:
+            yield m.id, ("repeat", by is not None, by, self.mark.id, *span, 0, accesses[-1], accesses)
+        head = (status, status != "active", by, None, *span, len(accesses) - 1, accesses[-1], accesses)
+        yield self.mark.id, head
+
+    def closing(self) -> dict[str, Any]:
+        """Give the row of the log."""
+        assert self.closed
+        closer, at, rule = self.closed
+        old, new = self.mark.fact, closer.fact
+        late = " (the old arrived late)" if old["recorded_at"] > new["recorded_at"] else ""
+        return {
+            **{name: new[name] for name in ("scope", "subject", "predicate", "evidence")},
+            "old": self.mark.id, "new": closer.id, "old_object": old["object"], "new_object": new["object"], "at": at,
+            "recorded_at": max(old["recorded_at"], new["recorded_at"]), "rule": f"{rule}{late}",
+            "by": new["speaker"] or new["source"],
+        }  # fmt: skip
 
 
 def _checked(facts: pl.DataFrame) -> pl.DataFrame:
@@ -188,12 +243,11 @@ def _checked(facts: pl.DataFrame) -> pl.DataFrame:
     missing = [name for name in list(expected)[:8] if name not in facts.columns]
     if missing:
         raise DataError(f"facts have no column {missing[0]!r}; expected {', '.join(expected)}")
-    filled = facts.with_columns(pl.lit(None, expected[n]).alias(n) for n in expected if n not in facts.columns)
+    filled = facts.with_columns(pl.lit(None).alias(name) for name in expected if name not in facts.columns)
     filled = filled.with_columns(pl.col(name).cast(dtype) for name, dtype in expected.items())
     said = pl.coalesce("asserted_at", "recorded_at")
     faults = {
         "fact id {!r} stands twice; ids are unique": pl.col("fact_id").is_duplicated(),
-        f"fact {{!r}} has an unknown source; choose from {', '.join(SOURCES)}": ~pl.col("source").is_in(SOURCES),
         "fact {!r} has no time; give asserted_at or recorded_at": said.is_null(),
     }
     for fault, where in faults.items():
@@ -211,11 +265,10 @@ def _marks(facts: pl.DataFrame, encoder: Encoder | None, declared: Mapping[str, 
     ]
     keys = merging.keys([row["scope"] for row in rows], reads, encoder)
     for row, read, key in zip(rows, reads, keys, strict=True):
-        heard = next(iter(row["evidence"] or ()), row["fact_id"])
         its = value(read.value)
         group, single = _grouped(read, its)
         single = declared.get(read.relation, single)
-        yield _Mark(row["fact_id"], row["scope"], row["said_at"], heard, read, its, *key, group, single)
+        yield _Mark(row["fact_id"], row["said_at"], row, read, its, *key, group, single)
 
 
 def _grouped(read: Statement, its: Value) -> tuple[str, bool | None]:
@@ -234,105 +287,95 @@ def _grouped(read: Statement, its: Value) -> tuple[str, bool | None]:
     return read.relation, None
 
 
-class _Scope:
-    """What holds of one scope while its statements are read one after the other."""
+def _history(marks: list[_Mark], undone: frozenset[tuple[str, str]]) -> list[_Run]:
+    """Give the values that held of one subject, and those that were corrected.
+
+    A correction takes the place of the value that was wrong, and the statements are read again without that value.
+    """
+    stream: list[tuple[_Mark, datetime | None]] = [(mark, None) for mark in marks]
+    corrected: list[_Run] = []
+    while True:
+        values = _Values(undone)
+        for mark, since in stream:
+            wrong = values.wrong(mark) if since is None else None
+            if wrong:
+                break
+            values.add(mark, since or mark.said)
+        else:
+            return corrected + values.runs
+        wrong.closed = (mark, wrong.mark.said, CORRECTED)
+        corrected.append(wrong)
+        gone = [*wrong.members[1:], mark]
+        stream = [(mark, wrong.since) if old is wrong.mark else (old, at) for old, at in stream if old not in gone]
+
+
+class _Values:
+    """What holds of one subject while its statements are read one after the other."""
 
     def __init__(self, undone: frozenset[tuple[str, str]]) -> None:
         self.undone = undone
-        self.marks: list[_Mark] = []
         self.runs: list[_Run] = []
-        self.by_relation: defaultdict[tuple[str, str], list[_Run]] = defaultdict(list)
-        self.by_group: defaultdict[tuple[str, str], list[_Run]] = defaultdict(list)
-        self.last: dict[tuple[str, str], _Run] = {}
+        self.by_relation: defaultdict[str, list[_Run]] = defaultdict(list)
+        self.by_group: defaultdict[str, list[_Run]] = defaultdict(list)
+        self.last: dict[str, _Run] = {}
 
-    def add(self, mark: _Mark) -> None:
-        """Take in the next statement."""
-        self.marks.append(mark)
+    def add(self, mark: _Mark, since: datetime) -> None:
+        """Take in the next statement, which holds since then."""
         if mark.read.over:
             for ended in self._ended(mark):
-                self._close(ended, mark, mark.said, OVER)
+                self._close(ended, mark, since, OVER)
             return
-        new = _Run(mark, mark.said, [])
-        run: _Run | None = None
-        if wrong := self._wrong(mark):
-            new.since, new.closed = wrong.since, wrong.closed
-            run = self._correct(wrong, mark)
         same = (old for old in self._open(mark) if old.mark.key == mark.key and old.mark.read.mode == mark.read.mode)
-        run = run or next(same, new)
-        # A correction of what had ended already takes its place in the past, and replaces nothing.
-        for rule, old in self._replaced(mark) if new.closed is None else ():
+        new = _Run(mark, since)
+        run = next(same, new)
+        for rule, old in self._replaced(mark):
             # What was undone stays so when the newer value is said again.
             if old is not run and (old.mark.id, run.mark.id) not in self.undone:
-                self._close(old, mark, new.since, rule)
+                self._close(old, mark, since, rule)
         if run is new:
-            self.runs.append(run)
-            self.by_relation[mark.subject, mark.read.relation].append(run)
-            self.by_group[mark.subject, mark.group].append(run)
+            for runs in (self.runs, self.by_relation[mark.read.relation], self.by_group[mark.group]):
+                runs.append(run)
         run.members.append(mark)
-        self.last[mark.subject, mark.read.relation] = run
+        self.last[mark.read.relation] = run
 
-    def _open(self, mark: _Mark, group: str | None = None) -> Iterator[_Run]:
-        """Give the open runs of a statement's subject and relation (or of a group), the latest first."""
-        own = self.by_relation[mark.subject, mark.read.relation]
-        runs = own if group is None else self.by_group[mark.subject, group]
-        return (run for run in reversed(runs) if run.closed is None)
-
-    def _close(self, run: _Run, mark: _Mark, at: datetime, rule: str) -> None:
-        if (run.mark.id, mark.id) not in self.undone:
-            run.closed = (mark.id, at, rule)
-
-    def _ended(self, mark: _Mark) -> list[_Run]:
-        """Find what a statement says is over: the value that it names, in other words or fewer."""
-        alike = [run for run in self._open(mark) if run.mark.read.mode == mark.read.mode]
-        same = [run for run in alike if run.mark.key == mark.key or not mark.key]
-        ended = same or [run for run in alike if _nested(run.mark, mark)]
-        if ended and mark.group == "job" and mark.read.mode == IS:
-            # Who leaves a job leaves its boss.
-            ended += self._open(mark, "boss")
-        return ended
-
-    def _wrong(self, mark: _Mark) -> _Run | None:
+    def wrong(self, mark: _Mark) -> _Run | None:
         """Find what a statement corrects."""
-        if mark.read.does not in (CORRECT, HINT) or (mark.read.does == HINT and not mark.single):
+        if mark.read.does not in (CORRECT, HINT) or (mark.read.does == HINT and not mark.single) or mark.read.over:
             return None
-        run = self.last.get((mark.subject, mark.read.relation))
+        run = self.last.get(mark.read.relation)
         if mark.instead is not None:
-            runs = reversed(self.by_relation[mark.subject, mark.read.relation])
-            run = next((run for run in runs if run.mark.key == mark.instead and not run.corrected), None)
+            runs = reversed(self.by_relation[mark.read.relation])
+            run = next((run for run in runs if run.mark.key == mark.instead), None)
         elif run and not mark.single and mark.said - run.members[-1].said > _CORRECTED_WITHIN:
             run = None
         if run is None or run.mark.key == mark.key or run.mark.read.mode != IS:
             return None
         return None if (run.mark.id, mark.id) in self.undone else run
 
-    def _correct(self, wrong: _Run, mark: _Mark) -> _Run | None:
-        """Take a value out of history: what it closed is closed by its correction, or goes on if that is the same.
+    def _open(self, mark: _Mark, group: str | None = None) -> Iterator[_Run]:
+        """Give the open runs of a statement's relation (or of a group), the latest first."""
+        runs = self.by_relation[mark.read.relation] if group is None else self.by_group[group]
+        return (run for run in reversed(runs) if run.closed is None)
 
-        :returns: what goes on, if anything does.
-        """
-        again = None
-        for run in self.by_group[mark.subject, mark.group]:
-            if run.closed and run.closed[0] == wrong.mark.id and not run.corrected:
-                if run.mark.key == mark.key:
-                    run.closed, again = wrong.closed, run
-                else:
-                    run.closed = (mark.id, *run.closed[1:])
-        wrong.closed = (mark.id, wrong.mark.said, CORRECTED)
-        if again is None or again.closed:
-            return again
-        for run in [run for run in self._open(mark) if run is not again and run.mark.key == mark.key]:
-            # What was said again after the wrong value had never stopped to hold.
-            again.members += run.members
-            for runs in (self.runs, self.by_relation[mark.subject, mark.read.relation],
-                         self.by_group[mark.subject, mark.group]):  # fmt: skip
-                runs.remove(run)
-        return again
+    def _close(self, run: _Run, mark: _Mark, at: datetime, rule: str) -> None:
+        if (run.mark.id, mark.id) not in self.undone:
+            run.closed = (mark, at, rule)
+
+    def _ended(self, mark: _Mark) -> list[_Run]:
+        """Find what a statement says is over: the value that it names, in other words or fewer."""
+        alike = [run for run in self._open(mark) if run.mark.read.mode == mark.read.mode]
+        same = [run for run in alike if run.mark.key == mark.key or not mark.key]
+        ended = same or [run for run in alike if run.mark.nested(mark)]
+        if ended and mark.group == "job" and mark.read.mode == IS:
+            # Who leaves a job leaves its boss.
+            ended += self._open(mark, "boss")
+        return ended
 
     def _replaced(self, mark: _Mark) -> Iterator[tuple[str, _Run]]:
         """Find what a statement closes, and by which rule."""
         mode = mark.read.mode
         for run in self._open(mark):
-            other, nested = run.mark.read.mode, run.mark.key == mark.key or _nested(run.mark, mark)
+            other, nested = run.mark.read.mode, run.mark.key == mark.key or run.mark.nested(mark)
             if mode == IS and other == NOT and run.mark.key == mark.key:
                 yield SO, run
             elif mode == IS and other == PLAN and nested:
@@ -343,83 +386,13 @@ class _Scope:
                 yield REPLACED, run
         if mark.single:
             for run in self._open(mark, mark.group):
-                if run.mark.read.mode == mode != NOT and not _beside(run.mark, mark):
+                if run.mark.read.mode == mode != NOT and not mark.beside(run.mark):
                     yield ANOTHER, run
             for run in self._open(mark, _TOGETHER.get(mark.group, "")):
                 # Who lives with somebody again has not broken up with them, and the reverse.
                 if run.mark.key == mark.key and _PARTED in (run.mark.read.relation, mark.read.relation):
                     yield ANOTHER, run
         elif mark.single is None and mark.read.does == UPDATE and mark.instead is None:
-            before = self.last.get((mark.subject, mark.read.relation))
+            before = self.last.get(mark.read.relation)
             if before and not before.closed and before.mark.key != mark.key and before.mark.read.mode == mode:
                 yield NEW, before
-
-
-def _beside(old: _Mark, new: _Mark) -> bool:
-    """Whether two values of one group go together: they are one, one says more of the other, or of something else."""
-    if old.read.relation != new.read.relation:
-        return False
-    # "Her wrist is broken" says nothing against "her wrist is five weeks out of plaster".
-    other = new.read.owned and bool(old.value.exact) != bool(new.value.exact)
-    return other or old.key == new.key or _nested(old, new)
-
-
-def _nested(a: _Mark, b: _Mark) -> bool:
-    return bool(a.key and b.key) and (a.value.within(b.value) or b.value.within(a.value))
-
-
-def _written(facts: pl.DataFrame, scopes: list[_Scope], now: datetime | None) -> Resolved:
-    """Write down what came of each statement, and the log."""
-    states: dict[str, tuple[Any, ...]] = {}
-    log: list[tuple[str, str, datetime, str]] = []
-    for scope in scopes:
-        for mark in scope.marks:
-            # What no run has for a member only ends something.
-            states[mark.id] = ("closing", None, None, mark.said, mark.said, 0, mark.said, [mark.said])
-        for run in scope.runs:
-            states |= _states(run, now or scope.marks[-1].said)
-            if run.closed:
-                log.append((run.mark.id, *run.closed))
-    columns = {
-        "status": pl.String(), "superseded_by": pl.String(), "repeats": pl.String(), "valid_from": TIMESTAMP,
-        "valid_to": TIMESTAMP, "n_reinforced": pl.Int32(), "last_access": TIMESTAMP, "accesses": pl.List(TIMESTAMP),
-    }  # fmt: skip
-    made = pl.DataFrame([states[fact] for fact in facts["fact_id"]], schema=columns, orient="row")
-    gone = pl.col("status").is_in(["superseded", "corrected", "ended", "closing", "expired"])
-    gone |= (pl.col("status") == "repeat") & pl.col("superseded_by").is_not_null()
-    return Resolved(facts.hstack(made).with_columns(superseded=gone), _log(facts, log))
-
-
-def _states(run: _Run, present: datetime) -> dict[str, tuple[Any, ...]]:
-    """Give the state of each statement of a run."""
-    by, at, rule = run.closed or (None, None, "")
-    if run.corrected:
-        return {m.id: ("corrected", by, None, m.said, m.said, 0, m.said, [m.said]) for m in run.members}
-    heard: dict[str, datetime] = {}
-    for mark in run.members:
-        heard.setdefault(mark.heard, mark.said)
-    accesses = sorted(heard.values())
-    days = _PLANNED_DAYS if run.mark.read.mode == PLAN else _DAYS.get(run.mark.read.relation)
-    until = accesses[-1] + timedelta(days=days) if days else None
-    status = "active" if by is None else "ended" if rule == OVER else "superseded"
-    if by is None and until is not None and until <= present:
-        status, at = "expired", until
-    states = {m.id: ("repeat", by, run.mark.id, run.since, at, 0, accesses[-1], accesses) for m in run.members[1:]}
-    head = (status, by, None, run.since, at, len(accesses) - 1, accesses[-1], accesses)
-    return {**states, run.mark.id: head}
-
-
-def _log(facts: pl.DataFrame, closings: list[tuple[str, str, datetime, str]]) -> pl.DataFrame:
-    columns = {"old": pl.String(), "new": pl.String(), "at": TIMESTAMP, "rule": pl.String()}
-    old = facts.select(old="fact_id", old_object="object", old_known="recorded_at")
-    new = facts.select(
-        "scope", "subject", "predicate", "evidence", new="fact_id", new_object="object", new_known="recorded_at",
-        by=pl.coalesce("speaker", "source"),
-    )  # fmt: skip
-    late = pl.when(pl.col("old_known") > pl.col("new_known")).then(pl.lit(" (the old arrived late)"))
-    log = pl.DataFrame(closings, schema=columns, orient="row").join(old, on="old", how="left")
-    return log.join(new, on="new", how="left").select(
-        "scope", "subject", "predicate", "old", "new", "old_object", "new_object", "at",
-        pl.max_horizontal("old_known", "new_known").alias("recorded_at"), pl.col("rule") + late.otherwise(pl.lit("")),
-        "by", "evidence",
-    ).sort("recorded_at", "at", "old")  # fmt: skip

@@ -195,8 +195,6 @@ def test_bad_facts_are_refused() -> None:
         resolve(facts.drop("object"))
     with pytest.raises(DataError, match="stands twice"):
         resolve(pl.concat([facts, facts]))
-    with pytest.raises(DataError, match="unknown source"):
-        resolve(facts.with_columns(source=pl.lit("gossip")))
     with pytest.raises(DataError, match="has no time"):
         resolve(facts.with_columns(asserted_at=None, recorded_at=None))
     with pytest.raises(DataError, match="declare 'one' or 'many'"):
