@@ -9,11 +9,11 @@ over the ``graph``. ``simulated`` makes facts whose truth is known.
 from memlab.knowledge.confidence import ConfidenceSettings, score
 from memlab.knowledge.extraction import Extracted, extract
 from memlab.knowledge.observations import from_observations
-from memlab.knowledge.recall import search_facts, search_summaries
+from memlab.knowledge.recall import search_facts
 from memlab.knowledge.supersession import Resolved, active, resolve
 from memlab.knowledge.tuning import compare, recommend
 
 __all__ = [
     "ConfidenceSettings", "Extracted", "Resolved", "active", "compare", "extract", "from_observations", "recommend",
-    "resolve", "score", "search_facts", "search_summaries",
+    "resolve", "score", "search_facts",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,13 +11,10 @@ import polars as pl
 from memlab.config import RecallSettings
 from memlab.embed import Encoder
 from memlab.errors import DataError
-from memlab.knowledge import graph as graphs
+from memlab.knowledge import graph
 from memlab.knowledge.calibration import wilson
 from memlab.knowledge.confidence import ConfidenceSettings, score
 from memlab.knowledge.supersession import Resolved
-
-if TYPE_CHECKING:
-    import networkx
 
 _RESULT = {
     "query_id": pl.String(), "rank": pl.UInt32(), "fact_id": pl.String(), "score": pl.Float64(),
@@ -31,7 +28,7 @@ def search_facts(
     facts: pl.DataFrame,
     *,
     encoder: Encoder | None = None,
-    graph: Mapping[str, networkx.Graph] | None = None,
+    entities: pl.DataFrame | None = None,
     settings: RecallSettings | None = None,
     k: int = 10,
     superseded: bool = False,
@@ -50,7 +47,7 @@ def search_facts(
     :param questions: ``scope`` and ``text``; ``query_id``, or the row number stands for it.
     :param facts: ``Resolved.facts``, scored by :func:`memlab.knowledge.confidence.score`; repeats are not ranked.
     :param encoder: for the similarity; ``None``: 0 for all.
-    :param graph: of each scope; built from the facts alone where it is not given.
+    :param entities: rows of :class:`memlab.records.Entity`: names of the graph beside those of the facts.
     :param settings: the weights; a component of weight 0 is not computed and given as 0.
     :param superseded: rank what no longer holds too (its confidence is 0).
     :returns: ``query_id``, ``rank`` (from 1), ``fact_id``, ``score``, the components, and ``entities``: what of the
@@ -84,13 +81,11 @@ def search_facts(
         cosines = np.zeros((its.height, known.height))
         if encoder is not None and weights.vector:
             cosines = similarity(its["text"], statements(known), encoder)
-        network = (graph or {}).get(str(scope)) if weights.graph else None
-        if weights.graph and network is None:
-            network = graphs.build(known)
+        network = None
+        if weights.graph:
+            network = graph.build(known, None if entities is None else entities.filter(scope=scope))
         for row, (query, text) in enumerate(its.select("query_id", "text").iter_rows()):
-            near = graphs.relevance(network, text) if network is not None else {}
-            named = graphs.seeds(network, text) if network is not None else []
-            names = [network.nodes[node]["name"] for node in named if node[0] == "name"] if network is not None else []
+            near, names = ({}, []) if network is None else graph.relevance(network, text)
             ranked = known.select(
                 pl.lit(query).alias("query_id"), "fact_id", "last_access",
                 vector=pl.Series(cosines[row]),
@@ -105,24 +100,6 @@ def search_facts(
             parts.append(order.head(k).with_row_index("rank", offset=1).select(list(_RESULT)))
     order = asked.select("query_id").with_row_index("_place")
     return pl.concat(parts).join(order, on="query_id").sort("_place", "rank").drop("_place")
-
-
-def search_summaries(questions: pl.DataFrame, summaries: pl.DataFrame, *, encoder: Encoder, k: int = 3) -> pl.DataFrame:
-    """Rank the session summaries of each question's scope by the similarity of their texts.
-
-    :param questions: ``scope`` and ``text``; ``query_id``, or the row number stands for it.
-    :param summaries: rows of :class:`memlab.records.Summary`.
-    :returns: ``query_id``, ``rank`` (from 1), ``session_id`` and ``score`` (cosine).
-    """
-    rows = []
-    for (scope,), its in _asked(questions, k).group_by("scope", maintain_order=True):
-        known = summaries.filter(scope=scope)
-        cosines = similarity(its["text"], known["summary"], encoder) if known.height else np.zeros((its.height, 0))
-        for query, scores in zip(its["query_id"], cosines, strict=True):
-            best = np.argsort(-scores, kind="stable")[:k]
-            rows += [(query, n, known["session_id"][int(i)], float(scores[i])) for n, i in enumerate(best, 1)]
-    columns = {"query_id": pl.String(), "rank": pl.UInt32(), "session_id": pl.String(), "score": pl.Float64()}
-    return pl.DataFrame(rows, schema=columns, orient="row")
 
 
 def current_first(
@@ -142,11 +119,14 @@ def current_first(
     :param conditions: by name: the constants of confidence, and whether what was superseded is left out.
     :returns: ``condition``, ``n``, ``hits``, ``share``, and Wilson's 90 % interval ``low`` and ``high``.
     """
-    heads = resolved.facts.select("fact_id", "status", head=pl.coalesce("repeats", "fact_id"))
-    status = pl.when(pl.col("status") == "repeat").then("status").otherwise(pl.lit("active"))
+    repeat = pl.col("status") == "repeat"
+    heads = resolved.facts.select("fact_id", head=pl.coalesce("repeats", "fact_id"))
+    still = resolved.facts.with_columns(
+        status=pl.when(repeat).then("status").otherwise(pl.lit("active")), superseded=pl.lit(False)
+    )
     rows = []
     for name, (settings, closed) in conditions.items():
-        facts = resolved.facts if closed else resolved.facts.with_columns(status, superseded=pl.lit(False))
+        facts = resolved.facts if closed else still
         parts = [
             search_facts(
                 asked, score(facts, now=now, settings=settings), encoder=encoder, settings=RecallSettings(graph=0),
@@ -156,14 +136,13 @@ def current_first(
         ]  # fmt: skip
         found = pl.concat(parts).select("query_id", "score", head="fact_id")
         scores = labels.join(heads, on="fact_id").join(found, on=["query_id", "head"], how="left")
-        best = scores.group_by("query_id").agg(
-            current=pl.col("score").filter("current").max(), stale=pl.col("score").filter(~pl.col("current")).max()
-        )
-        above = pl.col("current").is_not_null() & (pl.col("stale").is_null() | (pl.col("current") > pl.col("stale")))
-        n, hits = best.height, int(best.select(above.fill_null(False)).to_series().sum())
-        (low,), (high,) = wilson(np.array([hits]), np.array([max(n, 1)]))
-        rows.append((name, n, hits, hits / max(n, 1), float(low), float(high)))
-    return pl.DataFrame(rows, schema=["condition", "n", "hits", "share", "low", "high"], orient="row")
+        current, stale = (pl.col("score").filter(which).max() for which in (pl.col("current"), ~pl.col("current")))
+        above = current.is_not_null() & (stale.is_null() | (current > stale))
+        first = scores.group_by("query_id").agg(above.fill_null(False).alias("above"))["above"]
+        rows.append((name, len(first), int(first.sum())))
+    table = pl.DataFrame(rows, schema=["condition", "n", "hits"], orient="row")
+    low, high = wilson(table["hits"].to_numpy(), table["n"].clip(1).to_numpy())
+    return table.with_columns(share=pl.col("hits") / pl.col("n").clip(1), low=pl.Series(low), high=pl.Series(high))
 
 
 def statements(facts: pl.DataFrame) -> pl.Series:
