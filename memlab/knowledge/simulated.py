@@ -15,8 +15,6 @@ from types import MappingProxyType
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.knowledge.supersession import Resolved, active
-from memlab.knowledge.tuning import LABELS
 from memlab.records import TIMESTAMP, Fact, frame
 
 START = datetime(2023, 1, 1, 8, tzinfo=UTC)
@@ -73,13 +71,6 @@ def _stated(draw: random.Random, hazard: float) -> Iterator[tuple[float, str, fl
         day += draw.expovariate(1 / _STATED)
 
 
-def holding(facts: pl.DataFrame, truth: pl.DataFrame, date: datetime) -> pl.DataFrame:
-    """List what is true on a date and was stated by then: ``slot`` and ``value``."""
-    stated = truth.join(facts.select("fact_id", "asserted_at"), on="fact_id", maintain_order="left")
-    true = stated.filter(pl.col("asserted_at") <= date, pl.col("until") > date)
-    return true.select("slot", "value").unique(maintain_order=True)
-
-
 def observations(facts: pl.DataFrame, truth: pl.DataFrame, *, dates: Sequence[datetime]) -> pl.DataFrame:
     """Look at the value stated last on some dates: the age of each of its statements, and whether it is still true.
 
@@ -94,31 +85,13 @@ def observations(facts: pl.DataFrame, truth: pl.DataFrame, *, dates: Sequence[da
     >>> 150 < fitted.half_life_days < 400  # the true one: 365 · ln 2 = 253
     True
     """
-    columns = facts.select("fact_id", "predicate", "asserted_at")
-    stated = truth.join(columns, on="fact_id", maintain_order="left")
-    parts = [pl.DataFrame(schema=LABELS)]
-    for date in dates:
-        ages = stated.with_columns(age=(pl.lit(date) - pl.col("asserted_at")).dt.total_microseconds() / _DAY_US)
-        ages = ages.filter(pl.col("age") >= 0).filter(pl.col("from") == pl.col("from").max().over("slot"))
-        seen = ages.group_by("slot", "value", "predicate", "until", maintain_order=True).agg(
-            age_days=pl.col("age").min(), accesses_days=pl.col("age").sort()
-        )
-        fact = pl.format("{}/{}", "slot", "value")
-        parts.append(seen.with_columns(fact_id=fact, still_true=pl.col("until") > date).select(list(LABELS)))
-    return pl.concat(parts)
-
-
-def score(resolved: Sequence[tuple[datetime, Resolved]], facts: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
-    """Measure precision and recall of the active facts on each date against what is true then.
-
-    :param resolved: dates, and the facts resolved ``as_of`` each.
-    :returns: ``date``, ``true``, ``active``, ``precision`` and ``recall``. A value that ended without another statement
-        cannot be known to have ended, so that precision has a bound below 1.
-    """
-    rows = []
-    for date, result in resolved:
-        true = holding(facts, truth, date)
-        held = active(result, as_of=date).select("fact_id").join(truth, on="fact_id").select("slot", "value")
-        hits = held.unique().join(true, on=["slot", "value"], how="semi").height
-        rows.append((date, true.height, held.height, hits / max(held.height, 1), hits / max(true.height, 1)))
-    return pl.DataFrame(rows, schema=["date", "true", "active", "precision", "recall"], orient="row")
+    said = truth.join(facts.select("fact_id", "predicate", "asserted_at"), on="fact_id", maintain_order="left")
+    on = pl.DataFrame({"date": dates}, schema={"date": TIMESTAMP})
+    said = said.join(on, how="cross", maintain_order="right_left").filter(pl.col("asserted_at") <= pl.col("date"))
+    last = said.filter(pl.col("from") == pl.col("from").max().over("date", "slot"))
+    ages = (pl.col("date") - pl.col("asserted_at")).dt.total_microseconds() / _DAY_US
+    seen = last.group_by("date", "slot", "value", "predicate", "until", maintain_order=True).agg(
+        age_days=ages.min(), accesses_days=ages.sort()
+    )
+    fact, true = pl.format("{}/{}", "slot", "value"), pl.col("until") > pl.col("date")
+    return seen.select(fact.alias("fact_id"), "predicate", "age_days", "accesses_days", still_true=true)
