@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
 import polars as pl
 
 from memlab.embed import Encoder
 from memlab.knowledge import Resolved, patterns, recall, resolve
-from memlab.records import Dataset
 from memlab.store import CachedEncoder, MemoryStore
 from memlab.terminal import short
 
@@ -52,13 +50,6 @@ def _standing(facts: pl.DataFrame, fact: str) -> str | None:
     return None if same.is_empty() else str(same.select(pl.coalesce("repeats", "fact_id"))[0, 0])
 
 
-def attached(store: MemoryStore, data: Dataset) -> Dataset:
-    """Give a dataset with the summaries of the index on the sessions that have none, for retrieval by summaries."""
-    texts = store.knowledge.rows("summaries", data.name).select("session_id", made="summary")
-    sessions = data.sessions.join(texts, on="session_id", how="left", maintain_order="left")
-    return replace(data, sessions=sessions.with_columns(summary=pl.coalesce("summary", "made")).drop("made"))
-
-
 def remember(
     store: MemoryStore, dataset: str, encoder: Encoder, *, summaries: bool, facts: bool, progress: bool = False
 ) -> None:
@@ -78,10 +69,9 @@ def report(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list[str]:
     numbers = Counter(events["kind"])
     counted = [f"{numbers[kind]:,} {kind}" for kind in ("created", "updated", "fallback", "failed") if numbers[kind]]
     holds = [f"{store.knowledge.rows(table, dataset).height:,} {table}" for table in ("summaries", "entities")]
-    known = resolved(store, dataset)
-    facts = known.facts.filter(pl.col("status").is_in(["active", "superseded", "ended", "corrected", "expired"]))
-    active = facts.filter(status="active").height
-    holds.append(f"{facts.height:,} facts, of which {active:,} hold")
+    known = resolved(store, dataset).facts
+    facts = known.filter(~pl.col("status").is_in(["repeat", "closing"]))
+    holds.append(f"{facts.height:,} facts, of which {facts.filter(status='active').height:,} hold")
     lines = [f"{dataset}: {', '.join(counted) or 'nothing was due'}; the index holds {', '.join(holds)}"]
     failed = events.filter(kind="failed").select("session_id", "reason")
     lines += [f"  {session}: failed: {short(reason or '')}" for session, reason in failed.head(_TOLD).iter_rows()]
@@ -89,21 +79,15 @@ def report(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list[str]:
         lines.append(f"  … and {failed.height - _TOLD:,} more; all of them: store.knowledge.events")
     alone = events.filter((pl.col("kind") == "fallback") | (pl.col("service") == "extractive"))
     if alone.height:
-        reason = alone["reason"].drop_nulls().head(1).to_list()
-        lines.append(f"  {without_model(alone.height, numbers.total(), *reason)}")
+        why = "".join(f" ({short(reason)})" for reason in alone["reason"].drop_nulls().head(1))
+        lines.append(
+            f"  {alone.height:,} of {events.height:,} sessions came from no model{why}: summaries of their own "
+            f"sentences, and {patterns.MEASURED}; --service NAME asks a model"
+        )
     for old, new in store.knowledge.undone(dataset).select("old", "new").iter_rows():
-        if not (_standing(known.facts, old) and _standing(known.facts, new)):
+        if not (_standing(known, old) and _standing(known, new)):
             lines.append(f"  undone: {new} ends {old}: what it names is no longer said")
     return lines
-
-
-def without_model(n: int, total: int, reason: str = "") -> str:
-    """Say what was made of sessions without a model, what that finds, and how to ask one."""
-    why = f" ({short(reason)})" if reason else ""
-    return (
-        f"{n:,} of {total:,} sessions came from no model{why}: summaries of their own sentences, and "
-        f"{patterns.MEASURED}; --service NAME asks a model"
-    )
 
 
 def why_nothing(store: MemoryStore, dataset: str, scope: str) -> str:
