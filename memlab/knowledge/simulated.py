@@ -78,12 +78,11 @@ def observations(facts: pl.DataFrame, truth: pl.DataFrame, *, dates: Sequence[da
 
     :returns: the columns :data:`memlab.knowledge.tuning.LABELS`.
 
-    >>> from memlab.knowledge import simulated, tuning
-    >>> facts, truth = simulated.simulate(4_000, seed=1, hazards={"lives in": 1.0})
+    >>> from memlab.knowledge import simulated
+    >>> facts, truth = simulated.simulate(200, seed=1)
     >>> seen = simulated.observations(facts, truth, dates=[facts["asserted_at"].max()])
-    >>> fitted = tuning.fit(seen, "exponential", intervals=False).curve
-    >>> 150 < fitted.half_life_days < 400  # the true one: 365 · ln 2 = 253
-    True
+    >>> seen.columns, seen.height
+    (['fact_id', 'predicate', 'age_days', 'accesses_days', 'still_true'], 14)
     """
     said = truth.join(facts.select("fact_id", "predicate", "asserted_at"), on="fact_id", maintain_order="left")
     on = pl.DataFrame({"date": dates}, schema={"date": TIMESTAMP})

@@ -22,7 +22,7 @@ CONSTANT, DEFAULT, POOLED, OWN = "constant", "default", "pooled", "per predicate
 MIN_OBSERVATIONS, MIN_LABELS, FOLDS = 20, 100, 5
 """What a curve needs, what a predicate needs for a curve of its own, and the folds of a comparison."""
 CLIP = 1e-6  # chances are kept this far from 0 and 1: a curve that is sure and wrong costs 13.8 nats, not infinity
-_SCREENED, _STARTS, _CONFIDENCE, _MAX_AGE_DAYS = 64, 3, 0.9, 730.0
+_SCREENED, _STARTS, _CONFIDENCE = 64, 3, 0.9
 LABELS: dict[str, Any] = {
     "fact_id": pl.String(), "predicate": pl.String(), "age_days": pl.Float64(), "accesses_days": pl.List(pl.Float64()),
     "still_true": pl.Boolean(),
@@ -35,12 +35,10 @@ class Fit:
     """A fitted curve.
 
     :param intervals: ``parameter``, ``estimate``, ``low`` and ``high``; empty where none were asked for.
-    :param log_loss: mean over the observations, in nats.
     """
 
     curve: AnyCurve
     intervals: pl.DataFrame
-    log_loss: float
 
 
 @dataclass(frozen=True)
@@ -73,31 +71,6 @@ class Recommendation:
         return write_settings(Path(path), "confidence", self.table)
 
 
-def simulate(curve: AnyCurve, *, n: int, seed: int = 0, predicate: str = "simulated") -> pl.DataFrame:
-    """Draw labelled observations whose chance of "still true" is exactly the curve.
-
-    Ages of the last access are uniform up to 730 days. Before it each fact was accessed up to five times more, each
-    number as likely, at ages that are uniform between the last access and 1,460 days.
-
-    :returns: ``fact_id``, ``predicate``, ``age_days``, ``accesses_days`` and ``still_true``.
-
-    >>> from memlab.knowledge import tuning
-    >>> from memlab.knowledge.decay import Exponential
-    >>> float(tuning.simulate(Exponential(730), n=4000, seed=0)["still_true"].mean().__round__(2))
-    0.72
-    """
-    rng = np.random.default_rng(seed)
-    age = rng.uniform(0, _MAX_AGE_DAYS, n)
-    older = np.repeat(np.arange(n), rng.integers(0, 6, n))
-    row = np.concatenate([np.arange(n), older])
-    each = np.concatenate([age, rng.uniform(age[older], 2 * _MAX_AGE_DAYS)])
-    true = rng.uniform(size=n) < curve.retention(age, Accesses(row, each))
-    accesses = pl.DataFrame({"row": row, "each": each}).group_by("row").agg("each").sort("row")["each"]
-    drawn = pl.DataFrame({"age_days": age, "accesses_days": accesses, "still_true": true})
-    fact = pl.format("{}/{}", pl.lit(predicate), pl.int_range(n))
-    return drawn.with_columns(fact_id=fact, predicate=pl.lit(predicate)).select(list(LABELS))
-
-
 def fit(observations: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 0) -> Fit:
     """Fit a decay family by maximum likelihood, with 90 % intervals from the profile likelihood.
 
@@ -109,11 +82,11 @@ def fit(observations: pl.DataFrame, name: str, *, intervals: bool = True, seed: 
     :param intervals: whether to find intervals too, which takes most of the time.
     :raises DataError: for fewer than 20 observations, all of one label, or a bad column.
 
-    >>> from memlab.knowledge import tuning
-    >>> from memlab.knowledge.decay import Exponential
-    >>> fitted = tuning.fit(tuning.simulate(Exponential(200), n=2000, seed=0), "exponential")
-    >>> low, high = fitted.intervals.select("low", "high").row(0)
-    >>> 180 < low < 200 < high < 225
+    >>> from memlab.knowledge import simulated, tuning
+    >>> facts, truth = simulated.simulate(4_000, seed=1, hazards={"lives in": 1.0})
+    >>> seen = simulated.observations(facts, truth, dates=[facts["asserted_at"].max()])
+    >>> low, high = tuning.fit(seen, "exponential").intervals.select("low", "high").row(0)
+    >>> low < 253 < high  # the true half-life: 365 · ln 2
     True
     """
     likelihood = _Likelihood(name, observations)
@@ -127,7 +100,7 @@ def fit(observations: pl.DataFrame, name: str, *, intervals: bool = True, seed: 
     if intervals:
         rows = [(p.name, p.at(top[i]), *map(p.at, likelihood.interval(top, i))) for i, p in enumerate(SPACE[name])]
     columns = {"parameter": pl.String(), "estimate": pl.Float64(), "low": pl.Float64(), "high": pl.Float64()}
-    return Fit(likelihood.curve(top), pl.DataFrame(rows, schema=columns, orient="row"), likelihood.loss(top) / n)
+    return Fit(likelihood.curve(top), pl.DataFrame(rows, schema=columns, orient="row"))
 
 
 def _observed(observations: pl.DataFrame) -> tuple[np.ndarray, np.ndarray, Accesses | None]:
@@ -316,9 +289,9 @@ def recommend(observations: pl.DataFrame, *, comparison: Comparison | None = Non
 
     :param comparison: what :func:`compare` gave for these observations; made here where not given.
 
-    >>> from memlab.knowledge import tuning
-    >>> from memlab.knowledge.decay import Exponential
-    >>> advice = tuning.recommend(tuning.simulate(Exponential(100), n=300, seed=0))
+    >>> from memlab.knowledge import simulated, tuning
+    >>> facts, truth = simulated.simulate(2_000, seed=1, hazards={"lives in": 1.0})
+    >>> advice = tuning.recommend(simulated.observations(facts, truth, dates=[facts["asserted_at"].max()]))
     >>> advice.table["decay"]["family"]
     'exponential'
     """
