@@ -14,7 +14,7 @@ import polars as pl
 from memlab.embed import Encoder
 from memlab.errors import DataError
 from memlab.knowledge import merging, normal
-from memlab.knowledge.normal import CORRECT, HINT, IS, NOT, PLAN, UPDATE, Statement, Value, relation, value
+from memlab.knowledge.normal import IS, NOT, PLAN, Statement, Value, relation, value
 from memlab.language.words import wordset
 from memlab.records import TIMESTAMP, Fact, schema
 
@@ -24,7 +24,6 @@ _SINGLE = {
     "job": ("works at", "starts at", "works for"), "role": ("works as",), "boss": ("reports to",),
     "subject": ("studies",), "partner": ("is dating", "is engaged to", "is married to", "broke up with"),
     "age": ("is years old",), "vehicle": ("drives",), "birth": ("was born on",), "name": ("is named",),
-    "key": ("API key",), "email": ("email address",), "phone": ("phone number",),
 }  # fmt: skip
 GROUPS = {relation(phrase): group for group, phrases in _SINGLE.items() for phrase in phrases}
 """Relations of which a subject has one value at a time, by normal form; those of one group replace each other."""
@@ -41,12 +40,9 @@ _NUMBER = re.compile(r"\d+\b")
 _WHEN = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d[:.]\d\d|\b\d ?[ap]m\b", re.I)
 _LASTS = {"stays at": 90, "is learning": 365, "is working on": 180, "trains for": 180, "is looking for": 120}
 _DAYS = {relation(phrase): days for phrase, days in _LASTS.items()}
-_PLANNED_DAYS, _CORRECTED_WITHIN = 120, timedelta(days=7)
+_PLANNED_DAYS = 120
 _PARTED, _TOGETHER = relation("broke up with"), {"company": "partner", "partner": "company"}
-OVER, ANOTHER, REPLACED, NEW, SO, DONE, CORRECTED = (
-    "said to be over", "another value", "said to be replaced", "said to be new", "said to be so", "carried out",
-    "corrected",
-)  # fmt: skip
+OVER, ANOTHER, SO, DONE, CORRECTED = "said to be over", "another value", "said to be so", "carried out", "corrected"
 _STATE = {
     "status": pl.String(), "superseded": pl.Boolean(), "superseded_by": pl.String(), "repeats": pl.String(),
     "valid_from": TIMESTAMP, "valid_to": TIMESTAMP, "n_reinforced": pl.Int32(), "last_access": TIMESTAMP,
@@ -88,13 +84,10 @@ def resolve(
 
     For one subject and one relation, in the order in which things were *said* (not in which they arrived):
 
-    - the same value again reinforces; another value supersedes where the relation has one value at a time;
-    - where it has many, or where that is unknown, another value stands beside the old, unless the statement says that
-      it replaces: "is now B" (unknown only), "B instead of A", "from A to B";
-    - "no longer", "used to", "not … any more" and a denial end the value that they name;
-    - "I meant B", "not A but B", "B, not A" correct: A never held, and B holds from when A was said. A bare "actually"
-      corrects where there is one value. Without a named value the statement before is meant (elsewhere than with one
-      value at a time: of the last seven days);
+    - the same value again reinforces; another value supersedes where the relation has one value at a time, and stands
+      beside the old where it has many, or where that is unknown;
+    - "no longer", "used to" and a denial end the value that they name;
+    - "not A but B" corrects: A never held, and B holds from when A was said;
     - a plan ends when it has come about, and expires after 120 days without a word.
 
     An older statement that arrives late takes its place in that order, so it is superseded from the start.
@@ -112,8 +105,8 @@ def resolve(
     >>> from memlab.knowledge import active
     >>> march, june = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
     >>> facts = frame(Fact, [
-    ...     Fact("f1", "u", "my API key", "is", "sk-1111", "stated", ["u/s1/1"], march),
-    ...     Fact("f2", "u", "my API key", "is now", "sk-2222", "stated", ["u/s9/4"], june),
+    ...     Fact("f1", "u", "Ann's API key", "is", "sk-1111", "stated", ["u/s1/1"], march),
+    ...     Fact("f2", "u", "Ann's API key", "is", "sk-2222", "stated", ["u/s9/4"], june),
     ... ])
     >>> resolved = resolve(facts)
     >>> active(resolved)["object"].to_list()
@@ -259,10 +252,7 @@ def _checked(facts: pl.DataFrame) -> pl.DataFrame:
 def _marks(facts: pl.DataFrame, encoder: Encoder | None, declared: Mapping[str, bool]) -> Iterator[_Mark]:
     """Read the statements, in the order in which they were said."""
     rows = facts.sort("said_at", "recorded_at", maintain_order=True).to_dicts()
-    reads = [
-        normal.read(row["subject"], row["predicate"], row["object"], speaker=row["speaker"], text=row["text"])
-        for row in rows
-    ]
+    reads = [normal.read(row["subject"], row["predicate"], row["object"]) for row in rows]
     keys = merging.keys([row["scope"] for row in rows], reads, encoder)
     for row, read, key in zip(rows, reads, keys, strict=True):
         its = value(read.value)
@@ -317,7 +307,6 @@ class _Values:
         self.runs: list[_Run] = []
         self.by_relation: defaultdict[str, list[_Run]] = defaultdict(list)
         self.by_group: defaultdict[str, list[_Run]] = defaultdict(list)
-        self.last: dict[str, _Run] = {}
 
     def add(self, mark: _Mark, since: datetime) -> None:
         """Take in the next statement, which holds since then."""
@@ -336,21 +325,14 @@ class _Values:
             for runs in (self.runs, self.by_relation[mark.read.relation], self.by_group[mark.group]):
                 runs.append(run)
         run.members.append(mark)
-        self.last[mark.read.relation] = run
 
     def wrong(self, mark: _Mark) -> _Run | None:
         """Find what a statement corrects."""
-        if mark.read.does not in (CORRECT, HINT) or (mark.read.does == HINT and not mark.single) or mark.read.over:
+        if mark.instead in (None, mark.key) or mark.read.over:
             return None
-        run = self.last.get(mark.read.relation)
-        if mark.instead is not None:
-            runs = reversed(self.by_relation[mark.read.relation])
-            run = next((run for run in runs if run.mark.key == mark.instead), None)
-        elif run and not mark.single and mark.said - run.members[-1].said > _CORRECTED_WITHIN:
-            run = None
-        if run is None or run.mark.key == mark.key or run.mark.read.mode != IS:
-            return None
-        return None if (run.mark.id, mark.id) in self.undone else run
+        runs = reversed(self.by_relation[mark.read.relation])
+        run = next((run for run in runs if run.mark.key == mark.instead), None)
+        return run if run and run.mark.read.mode == IS and (run.mark.id, mark.id) not in self.undone else None
 
     def _open(self, mark: _Mark, group: str | None = None) -> Iterator[_Run]:
         """Give the open runs of a statement's relation (or of a group), the latest first."""
@@ -382,8 +364,6 @@ class _Values:
                 yield DONE, run
             elif mode == NOT and other != NOT and nested:
                 yield OVER, run
-            elif mode == other == IS and mark.read.does == UPDATE and run.mark.key == mark.instead:
-                yield REPLACED, run
         if mark.single:
             for run in self._open(mark, mark.group):
                 if run.mark.read.mode == mode != NOT and not mark.beside(run.mark):
@@ -392,7 +372,3 @@ class _Values:
                 # Who lives with somebody again has not broken up with them, and the reverse.
                 if run.mark.key == mark.key and _PARTED in (run.mark.read.relation, mark.read.relation):
                     yield ANOTHER, run
-        elif mark.single is None and mark.read.does == UPDATE and mark.instead is None:
-            before = self.last.get(mark.read.relation)
-            if before and not before.closed and before.mark.key != mark.key and before.mark.read.mode == mode:
-                yield NEW, before

@@ -66,10 +66,10 @@ def test_unknown_predicates_invalidate_nothing() -> None:
     assert resolved.log.is_empty()
 
 
-def test_now_replaces_only_where_the_cardinality_is_unknown() -> None:
+def test_a_declared_cardinality_comes_first() -> None:
     rows = ((0, "favourite tea is", "mint"), (9, "favourite tea is now", "sage"))
-    assert _held(resolve(_facts(*rows))) == ["sage"]
-    assert _held(resolve(_facts(*rows), cardinality={"favourite tea is": "many"})) == ["mint", "sage"]
+    assert _held(resolve(_facts(*rows))) == ["mint", "sage"]
+    assert _held(resolve(_facts(*rows), cardinality={"favourite tea is": "one"})) == ["sage"]
 
 
 def test_a_late_older_statement_is_superseded_from_the_start() -> None:
@@ -87,16 +87,15 @@ def test_a_late_older_statement_is_superseded_from_the_start() -> None:
     [
         ("no longer works at", "Acme"),
         ("used to work at", "Acme"),
-        ("does not work at", "Acme any more"),
-        ("doesn't work at", "Acme"),
+        ("does not work at", "Acme"),
     ],
 )
 def test_an_end_without_a_new_value(predicate: str, obj: str) -> None:
     resolved = resolve(_facts((0, "works at", "Acme"), (9, predicate, obj)))
     # A plain denial goes on to hold by itself.
-    assert _status(resolved) == ["ended", "active" if predicate == "doesn't work at" else "closing"]
+    assert _status(resolved) == ["ended", "active" if predicate == "does not work at" else "closing"]
     assert _held(resolved, 5) == ["Acme"]
-    assert _held(resolved) == (["Acme"] if predicate == "doesn't work at" else [])
+    assert _held(resolved) == (["Acme"] if predicate == "does not work at" else [])
 
 
 def test_an_end_names_its_value() -> None:
@@ -111,14 +110,8 @@ def test_used_to_something_is_no_end() -> None:
     assert _held(resolve(_facts((0, "is used to", "noise")))) == ["noise"]
 
 
-@pytest.mark.parametrize(
-    "correction",
-    [(3, "lives in", "not Oslo, but Bergen"), (3, "lives in", "Bergen, not Oslo"),
-     (3, "lives in", "Bergen", "Sorry, I meant Bergen."),
-     (3, "lives in", "Bergen", "Actually I live in Bergen.")],
-)  # fmt: skip
-def test_a_correction_holds_in_the_past_too(correction: tuple) -> None:
-    facts = _facts((0, "lives in", "Oslo"), correction)
+def test_a_correction_holds_in_the_past_too() -> None:
+    facts = _facts((0, "lives in", "Oslo"), (3, "lives in", "not Oslo, but Bergen"))
     resolved = resolve(facts)
     assert _status(resolved) == ["corrected", "active"]
     assert len(_held(resolved, 1)) == 1
@@ -135,11 +128,6 @@ def test_a_correction_of_a_correction_goes_back_to_the_first() -> None:
     resolved = resolve(facts)
     assert _status(resolved) == ["corrected", "corrected", "active"]
     assert resolved.facts["valid_from"][2] == DAY0
-
-
-def test_instead_of_replaces_one_of_many() -> None:
-    resolved = resolve(_facts((0, "enjoys", "chess"), (1, "enjoys", "tea"), (9, "enjoys", "golf instead of chess")))
-    assert sorted(_held(resolved)) == ["golf instead of chess", "tea"]
 
 
 def test_an_undone_closing_does_not_count() -> None:
@@ -204,7 +192,7 @@ def test_bad_facts_are_refused() -> None:
 _ROW = st.tuples(
     st.integers(0, 60),
     st.sampled_from(["works at", "no longer works at", "now works at", "enjoys", "used to enjoy"]),
-    st.sampled_from(["Acme", "Bolt", "Cord", "not Acme but Bolt", "Cord instead of Bolt"]),
+    st.sampled_from(["Acme", "Bolt", "Cord", "not Acme but Bolt", "not Bolt but Cord"]),
 )
 
 
