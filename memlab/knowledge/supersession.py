@@ -24,6 +24,7 @@ _SINGLE = {
     "job": ("works at", "starts at", "works for"), "role": ("works as",), "boss": ("reports to",),
     "subject": ("studies",), "partner": ("is dating", "is engaged to", "is married to", "broke up with"),
     "age": ("is years old",), "vehicle": ("drives",), "birth": ("was born on",), "name": ("is named",),
+    "key": ("API key",), "email": ("email address",), "phone": ("phone number",),
 }  # fmt: skip
 GROUPS = {relation(phrase): group for group, phrases in _SINGLE.items() for phrase in phrases}
 """Relations of which a subject has one value at a time, by normal form; those of one group replace each other."""
