@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from memlab.errors import DataError
-
-_CANDIDATE = ("family", "fit")
+_BINS = 10
 
 
 def wilson(hits: np.ndarray, n: np.ndarray, *, confidence: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
@@ -32,38 +30,29 @@ def wilson(hits: np.ndarray, n: np.ndarray, *, confidence: float = 0.9) -> tuple
     return np.minimum(middle - half, share).clip(0), np.maximum(middle + half, share).clip(None, 1)
 
 
-def reliability(predictions: pl.DataFrame, *, bins: int = 10, confidence: float = 0.9) -> pl.DataFrame:
-    """Group predictions by chance into bins of equal width, and hold the mean chance against the share still true.
+def reliability(predictions: pl.DataFrame) -> pl.DataFrame:
+    """Group predictions by chance into ten bins of equal width, and hold the mean chance against the share still true.
 
-    :param predictions: ``chance`` and ``still_true``; a table for each ``family`` and ``fit`` where there are those.
-    :param bins: how many bins divide [0, 1]; the upper edge belongs to a bin only at 1. Empty bins are left out.
-    :param confidence: of Wilson's interval of the share; it takes observations as independent.
+    The upper edge belongs to a bin only at 1. Empty bins are left out. The interval is Wilson's of 90 %, which takes
+    observations as independent.
+
+    :param predictions: those of :class:`memlab.knowledge.tuning.Comparison`: ``family``, ``fit``, ``chance`` and
+        ``still_true``.
     :returns: ``family``, ``fit``, ``bin`` (from 0), ``n``, ``chance`` (mean), ``share``, ``low`` and ``high``.
-    :raises DataError: for fewer than one bin, or a missing column.
 
     >>> import polars as pl
     >>> from memlab.knowledge import calibration
-    >>> predictions = pl.DataFrame({"chance": [0.1, 0.12, 0.9, 1.0], "still_true": [False, True, True, True]})
-    >>> calibration.reliability(predictions, bins=2)["share"].to_list()
+    >>> predictions = pl.DataFrame({"chance": [0.11, 0.12, 0.91, 1.0], "still_true": [False, True, True, True]})
+    >>> predictions = predictions.with_columns(family=pl.lit("weibull"), fit=pl.lit("pooled"))
+    >>> calibration.reliability(predictions)["share"].to_list()
     [0.5, 1.0]
     """
-    missing = [c for c in ("chance", "still_true") if c not in predictions.columns]
-    if missing or predictions.is_empty():
-        raise DataError(
-            f"calibration needs rows with chance and still_true; found {predictions.height} rows with the columns "
-            f"{', '.join(predictions.columns)}"
-        )
-    if bins < 1:
-        raise DataError(f"bins is {bins}; give at least one")
-    keys = [c for c in _CANDIDATE if c in predictions.columns]
-    at = (pl.col("chance") * bins).floor().cast(pl.Int64).clip(0, bins - 1).alias("bin")
-    table = (
-        predictions.group_by([*keys, at], maintain_order=True)
-        .agg(pl.len().cast(pl.Int64).alias("n"), pl.col("chance").mean(), pl.col("still_true").mean().alias("share"))
-        .sort("bin", maintain_order=True)
-    )
-    order = predictions.select(keys).unique(maintain_order=True)
-    table = order.join(table, on=keys, maintain_order="left_right") if keys else table
+    at = (pl.col("chance") * _BINS).floor().cast(pl.Int64).clip(0, _BINS - 1).alias("bin")
+    table = predictions.sort("chance").group_by("family", "fit", at, maintain_order=True).agg(
+        n=pl.len().cast(pl.Int64), chance=pl.col("chance").mean(), share=pl.col("still_true").mean()
+    )  # fmt: skip
     n = table["n"].to_numpy()
-    low, high = wilson(table["share"].to_numpy() * n, n, confidence=confidence)
-    return table.with_columns(pl.Series("low", low), pl.Series("high", high))
+    low, high = wilson(table["share"].to_numpy() * n, n)
+    order = predictions.select("family", "fit").unique(maintain_order=True)
+    table = table.with_columns(pl.Series("low", low), pl.Series("high", high))
+    return order.join(table, on=["family", "fit"], maintain_order="left_right")
