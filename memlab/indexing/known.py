@@ -15,7 +15,7 @@ from memlab.store import CachedEncoder, MemoryStore
 from memlab.terminal import short
 
 _SAID = re.compile(r"f[0-9a-f]{12}")
-_TOLD = 8
+_LISTED = 8
 
 
 def resolved(
@@ -74,9 +74,9 @@ def report(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list[str]:
     holds.append(f"{facts.height:,} facts, of which {facts.filter(status='active').height:,} hold")
     lines = [f"{dataset}: {', '.join(counted) or 'nothing was due'}; the index holds {', '.join(holds)}"]
     failed = events.filter(kind="failed").select("session_id", "reason")
-    lines += [f"  {session}: failed: {short(reason or '')}" for session, reason in failed.head(_TOLD).iter_rows()]
-    if failed.height > _TOLD:
-        lines.append(f"  … and {failed.height - _TOLD:,} more; all of them: store.knowledge.events")
+    lines += [f"  {session}: failed: {short(reason or '')}" for session, reason in failed.head(_LISTED).iter_rows()]
+    if failed.height > _LISTED:
+        lines.append(f"  … and {failed.height - _LISTED:,} more; all of them: store.knowledge.events")
     alone = events.filter((pl.col("kind") == "fallback") | (pl.col("service") == "extractive"))
     if alone.height:
         why = "".join(f" ({short(reason)})" for reason in alone["reason"].drop_nulls().head(1))

@@ -220,7 +220,7 @@ def _made(data: Dataset, before: Before, work: Work) -> Made:
         outcomes.append(extracted.outcomes)
         facts.append(extracted.facts)
         entities = extracted.entities
-    if chosen.observations and data.annotations.filter(pl.col("kind") == "observation").height:
+    if chosen.observations:
         facts.append(from_observations(data))
     # A message without a time counts as heard now.
     undated = pl.col("asserted_at").is_null() & pl.col("recorded_at").is_null()
@@ -238,8 +238,8 @@ def _made(data: Dataset, before: Before, work: Work) -> Made:
         written = written.drop("start", "end", "participants", "n_turns").join(whole, on="session_id")
         stamp = {"version": pl.lit(work.version), "created_at": pl.lit(work.now).cast(TIMESTAMP)}
         summaries = written.with_columns(**stamp).select(*schema(Summary))
-    facts_heard = pl.concat(facts).with_columns(recorded_at=heard)
-    return Made({"summaries": summaries, "facts": facts_heard, "entities": entities}, _worst(outcomes))
+    parts = {"summaries": summaries, "facts": pl.concat(facts).with_columns(recorded_at=heard), "entities": entities}
+    return Made(parts, _worst(outcomes))
 
 
 def _worst(outcomes: list[pl.DataFrame]) -> pl.DataFrame:

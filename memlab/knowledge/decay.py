@@ -1,4 +1,4 @@
-"""Decay curves: what share of facts is still to be believed so long after they were last accessed.
+"""Decay curves: what share of facts is still true so long after they were last accessed.
 
 Every family is a frozen dataclass whose ``retention`` takes arrays of ages in days and gives arrays in [0, 1]. All but
 the plateau are given by their half-life, so that half-life and shape are nearly independent when they are fitted.

@@ -284,17 +284,17 @@ def _short_id(fact: dict[str, Any]) -> str:
     return str(fact["fact_id"]).rpartition("/")[2]
 
 
-def _shown(rows: list[dict[str, Any]], held: pl.DataFrame) -> list[dict[str, Any]]:
+def _shown(rows: list[dict[str, Any]], facts: pl.DataFrame) -> list[dict[str, Any]]:
     """Give what held before a session: of much, what shares most words with it, else the latest."""
-    held = held.filter(pl.col("session_id").ne_missing(rows[0]["session_id"]))
+    facts = facts.filter(pl.col("session_id").ne_missing(rows[0]["session_id"]))
     words = frozenset(bases(" ".join(f"{row['speaker']} {row['text']}" for row in rows)))
-    texts = held.select(text=pl.concat_str("subject", "object", separator=" "))["text"]
+    texts = facts.select(text=pl.concat_str("subject", "object", separator=" "))["text"]
     shared = pl.Series([len(words.intersection(bases(text))) for text in texts], dtype=pl.Int32)
-    best = held.with_columns(shared=shared).sort("shared", "said_at", descending=True, maintain_order=True).head(SHOWN)
+    best = facts.with_columns(shared=shared).sort("shared", "said_at", descending=True, maintain_order=True)
     return [
         {"id": _short_id(fact), "said": f"{fact['said_at']:%Y-%m-%d}",
          "statement": f"{fact['subject']} {fact['predicate']} {fact['object']}"}
-        for fact in best.sort("said_at").iter_rows(named=True)
+        for fact in best.head(SHOWN).sort("said_at").iter_rows(named=True)
     ]  # fmt: skip
 
 

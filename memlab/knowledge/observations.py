@@ -6,7 +6,6 @@ import re
 
 import polars as pl
 
-from memlab.errors import DataError
 from memlab.records import Dataset, Fact, frame
 
 _VERBS = r"(?:is|are|was|were|has|have|had|does|did|will|can|could|would|\w+s|\w+ed|no longer \w+)"
@@ -20,15 +19,11 @@ def from_observations(data: Dataset) -> pl.DataFrame:
     latest turn of the evidence, else of the session.
 
     :returns: rows of :class:`memlab.records.Fact`, in the order of the annotations.
-    :raises DataError: when the dataset has no observations.
     """
-    told = data.annotations.filter(pl.col("kind") == "observation")
-    if told.is_empty():
-        raise DataError("the dataset has no observations; LoCoMo files carry them beside their sessions")
     turns = dict(data.turns.select("turn_id", "timestamp").iter_rows())
     starts = dict(data.sessions.select("session_id", "start").iter_rows())
     facts = []
-    for row in told.iter_rows(named=True):
+    for row in data.annotations.filter(kind="observation").iter_rows(named=True):
         times = [turns[turn] for turn in row["evidence"] if turns.get(turn) is not None]
         speaker, sentence = row["speaker"], " ".join(row["text"].split()).rstrip(".!")
         parts = re.match(rf"{re.escape(speaker)} (?P<verb>{_VERBS}) (?P<rest>.+)$", sentence, re.I)

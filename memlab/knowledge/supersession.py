@@ -96,7 +96,7 @@ def resolve(
     :param facts: rows of :class:`memlab.records.Fact`.
     :param cardinality: predicate → ``one`` or ``many``, over what the table of relations says.
     :param encoder: matches near-equal wordings too (see :mod:`memlab.knowledge.merging`); ``None``: normal forms only.
-    :param as_of: only what had reached the memory by then counts: what was believed on that date.
+    :param as_of: only what had reached the memory by then counts: what was active on that date.
     :param undone: closings, by the columns ``old`` and ``new`` of the log, that do not count, nor when ``new`` is said
         again; another value may close the same fact later.
     :raises DataError: for facts without their columns, with repeated ids, or without any time.
@@ -143,7 +143,7 @@ def resolve(
 def active(resolved: Resolved, *, as_of: datetime | None = None) -> pl.DataFrame:
     """List the facts that hold, one row for each however often it was said.
 
-    :param as_of: what held then, by all that is known; ``None``: what holds last. For what was *believed* then,
+    :param as_of: what held then, by all that is known; ``None``: what holds last. For what was *known* then,
         without what arrived or was corrected later, resolve with the same ``as_of``.
     """
     if as_of is None:
@@ -158,7 +158,7 @@ class _Mark:
 
     :param fact: its row.
     :param key: of its value, equal for values that are one; ``instead``: of the value that it replaces.
-    :param group: what its value is one of; ``single``: whether a subject has one of these at a time, if that is known.
+    :param group: what its value is one of; ``single``: whether a subject has one of these at a time.
     """
 
     id: str
@@ -170,7 +170,7 @@ class _Mark:
     key: str
     instead: str | None
     group: str
-    single: bool | None
+    single: bool
 
     def nested(self, other: _Mark) -> bool:
         """Whether one of two values says all that the other says."""
@@ -262,7 +262,7 @@ def _marks(facts: pl.DataFrame, encoder: Encoder | None, declared: Mapping[str, 
         yield _Mark(row["fact_id"], row["said_at"], row, read, its, *key, group, single)
 
 
-def _grouped(read: Statement, its: Value) -> tuple[str, bool | None]:
+def _grouped(read: Statement, its: Value) -> tuple[str, bool]:
     """Give the group that a statement's value is one of, and whether a subject has one of these at a time."""
     if read.owned:
         return read.relation, read.relation.rpartition(" ")[2] not in _SEVERAL
@@ -275,7 +275,7 @@ def _grouped(read: Statement, its: Value) -> tuple[str, bool | None]:
         return f"number of {its.words[-1]}", True
     if read.relation == "be" and its.words[:1] == ("retir",):
         return "role", True
-    return read.relation, None
+    return read.relation, False
 
 
 def _history(marks: list[_Mark], undone: frozenset[tuple[str, str]]) -> list[_Run]:
@@ -346,9 +346,9 @@ class _Values:
 
     def _ended(self, mark: _Mark) -> list[_Run]:
         """Find what a statement says is over: the value that it names, in other words or fewer."""
-        alike = [run for run in self._open(mark) if run.mark.read.mode == mark.read.mode]
-        same = [run for run in alike if run.mark.key == mark.key or not mark.key]
-        ended = same or [run for run in alike if run.mark.nested(mark)]
+        runs = [run for run in self._open(mark) if run.mark.read.mode == mark.read.mode]
+        same = [run for run in runs if run.mark.key == mark.key or not mark.key]
+        ended = same or [run for run in runs if run.mark.nested(mark)]
         if ended and mark.group == "job" and mark.read.mode == IS:
             # Who leaves a job leaves its boss.
             ended += self._open(mark, "boss")
