@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -126,10 +126,8 @@ def resolve(
     if as_of is not None:
         arrived = arrived.filter(pl.col("recorded_at") <= as_of, pl.col("said_at") <= as_of)
     single = {relation(name): choice == ONE for name, choice in (cardinality or {}).items()}
-    subjects: defaultdict[tuple[str, str], list[_Mark]] = defaultdict(list)
-    for mark in _marks(arrived, encoder, single):
-        subjects[mark.fact["scope"], mark.subject].append(mark)
-    runs = [run for marks in subjects.values() for run in _history(marks, frozenset(undone))]
+    streams = _streams(list(_marks(arrived, encoder, single)))
+    runs = [run for marks in streams for run in _history(marks, frozenset(undone))]
     present = dict(arrived.group_by("scope").agg(pl.col("said_at").max()).iter_rows())
     said = arrived.select("fact_id", "said_at").iter_rows()
     # What no run has for a member only ends something.
@@ -278,8 +276,20 @@ def _grouped(read: Statement, its: Value) -> tuple[str, bool]:
     return read.relation, False
 
 
+def _streams(marks: list[_Mark]) -> Iterable[list[_Mark]]:
+    """Put together the statements about one subject whose relations or groups have to do with each other."""
+    import networkx
+
+    links = networkx.Graph([("job", "boss"), *_TOGETHER.items(), *((mark.read.relation, mark.group) for mark in marks)])
+    part = {name: n for n, names in enumerate(networkx.connected_components(links)) for name in names}
+    streams: defaultdict[tuple[str, str, int], list[_Mark]] = defaultdict(list)
+    for mark in marks:
+        streams[mark.fact["scope"], mark.subject, part[mark.group]].append(mark)
+    return streams.values()
+
+
 def _history(marks: list[_Mark], undone: frozenset[tuple[str, str]]) -> list[_Run]:
-    """Give the values that held of one subject, and those that were corrected.
+    """Give the values that a stream of statements says to hold one after the other, and those that were corrected.
 
     A correction takes the place of the value that was wrong, and the statements are read again without that value.
     """
@@ -301,7 +311,7 @@ def _history(marks: list[_Mark], undone: frozenset[tuple[str, str]]) -> list[_Ru
 
 
 class _Values:
-    """What holds of one subject while its statements are read one after the other."""
+    """What holds while the statements of a stream are read."""
 
     def __init__(self, undone: frozenset[tuple[str, str]]) -> None:
         self.undone = undone
