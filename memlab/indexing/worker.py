@@ -21,7 +21,6 @@ from memlab.embed import Encoder
 from memlab.errors import ModelError
 from memlab.indexing.known import remember
 from memlab.knowledge import extraction, from_observations
-from memlab.knowledge.extraction import Before
 from memlab.language.analysis import english
 from memlab.llm import RECORDED, Service, configured, recording
 from memlab.records import TIMESTAMP, Dataset, Entity, Fact, IndexEvent, IndexState, Summary, frame, schema
@@ -156,14 +155,14 @@ def _due(store: MemoryStore, work: Work, gap: timedelta) -> pl.DataFrame:
     return due.filter(~done).with_columns(attempts=attempts, same=same).drop("status", "version", "digest_seen")
 
 
-def _read(store: MemoryStore, work: Work, due: pl.DataFrame) -> tuple[Dataset, Before]:
+def _read(store: MemoryStore, work: Work, due: pl.DataFrame) -> tuple[Dataset, dict[str, Any]]:
     """Read what a batch needs: its sessions, which are the rows of what is due, and what came before them."""
     scopes = due["scope"].unique(maintain_order=True).to_list()
     turns, notes = store.turns(work.dataset, scopes=scopes), store.annotations(work.dataset, scopes=scopes)
-    before = Before()
+    before: dict[str, Any] = {}
     if work.service and work.settings.facts:
-        facts = store.knowledge.rows("facts", work.dataset, scopes=scopes)
-        before = Before(_earlier(turns, due["session_id"].to_list()), facts)
+        before["known"] = store.knowledge.rows("facts", work.dataset, scopes=scopes)
+        before["earlier"] = _earlier(turns, due["session_id"].to_list())
     data = Dataset(work.dataset, "stored", turns, due, annotations=notes, language=work.language)
     return _of(data, due), before
 
@@ -186,7 +185,7 @@ def _earlier(turns: pl.DataFrame, sessions: list[str]) -> dict[str, list[dict[st
     }
 
 
-def _make(read: tuple[Dataset, Before], work: Work) -> Made:
+def _make(read: tuple[Dataset, dict[str, Any]], work: Work) -> Made:
     """Make the index of a batch of due sessions, which needs no store; where that fails, of each session alone."""
     begun = time.perf_counter()
     data, before = read
@@ -209,14 +208,14 @@ def _make(read: tuple[Dataset, Before], work: Work) -> Made:
     return replace(made, seconds=(time.perf_counter() - begun) / due.height)
 
 
-def _made(data: Dataset, before: Before, work: Work) -> Made:
+def _made(data: Dataset, before: dict[str, Any], work: Work) -> Made:
     """Make everything that the settings ask for of some sessions."""
     chosen, due = work.settings, data.sessions
     turns, cut = _capped(data.turns, chosen.max_input)
     facts, entities, summaries = [frame(Fact)], frame(Entity), frame(Summary)
     outcomes = [due.select("session_id", status=pl.lit("ok")).join(cut, on="session_id", how="left")]
     if chosen.facts and (work.service or english(work.language, "the reading of facts")):
-        extracted = extraction.extract(turns, service=work.service, before=before)
+        extracted = extraction.extract(turns, service=work.service, **before)
         outcomes.append(extracted.outcomes)
         facts.append(extracted.facts)
         entities = extracted.entities

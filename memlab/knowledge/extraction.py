@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from typing import Annotated, Any, Literal
 
 import polars as pl
@@ -126,20 +125,12 @@ class Extracted:
     outcomes: pl.DataFrame
 
 
-@dataclass(frozen=True)
-class Before:
-    """What came before some sessions.
-
-    :param turns: of each session that has any, the last turns of its scope before it, in order.
-    :param facts: what is known of the scopes: rows of :class:`memlab.records.Fact`.
-    """
-
-    turns: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
-    facts: pl.DataFrame = field(default_factory=partial(frame, Fact))
-
-
 def extract(
-    turns: pl.DataFrame, *, service: str | Service | None = None, before: Before | None = None, progress: str = ""
+    turns: pl.DataFrame,
+    *,
+    service: str | Service | None = None,
+    earlier: Mapping[str, list[dict[str, Any]]] | None = None,
+    known: pl.DataFrame | None = None,
 ) -> Extracted:
     """Read facts and entities out of sessions, by a language model or by :mod:`memlab.knowledge.patterns`.
 
@@ -149,8 +140,9 @@ def extract(
 
     :param turns: rows of :class:`memlab.records.Turn`, whole sessions.
     :param service: see :func:`memlab.llm.ask`; ``None`` for patterns.
-    :param before: what came before; of sessions given here together, each knows the facts of those before it.
-    :param progress: what a progress bar is called; none without it.
+    :param earlier: of each session that has any, the last turns of its scope before it, in order.
+    :param known: what is known of the scopes, rows of :class:`memlab.records.Fact`; of sessions given here together,
+        each knows the facts of those before it.
     :raises ModelError: when the service cannot be asked at all.
 
     >>> from datetime import UTC, datetime
@@ -162,14 +154,12 @@ def extract(
     >>> found.facts.select("subject", "predicate", "object").rows()
     [('Mel', 'works at', 'Acme')]
     """
-    before = before or Before()
     sessions = {str(key[0]): part.to_dicts() for key, part in turns.group_by("session_id", maintain_order=True)}
-    earlier = {session: before.turns.get(session, []) for session in sessions}
-    asked = [
-        _request("facts", rows, Stated, FACTS, {"earlier": _items(earlier[session], -len(earlier[session]))})
-        for session, rows in sessions.items()
-    ]
-    answers = [Answer(None)] * len(asked) if service is None else ask(asked, service, progress=progress)
+    asked = []
+    for session, rows in sessions.items():
+        before = (earlier or {}).get(session, [])
+        asked.append(_request("facts", rows, Stated, FACTS, {"earlier": _items(before, -len(before))}))
+    answers = [Answer(None)] * len(asked) if service is None else ask(asked, service)
     outcomes: dict[str, tuple[str, str | None, str | None]] = {}
     facts: dict[str, Fact] = {}
     entities: list[Entity] = []
@@ -185,9 +175,9 @@ def extract(
         for fact in found:
             facts.setdefault(fact.fact_id, fact)
     # What was made of these sessions at another time gives way to what they say here.
-    others = before.facts.filter(~pl.col("session_id").is_in(list(sessions)).fill_null(False))
-    known = pl.concat([others, frame(Fact, facts.values())])
-    for session, error, ended in _ended(answered, known, service):
+    others = frame(Fact) if known is None else known
+    others = others.filter(~pl.col("session_id").is_in(list(sessions)).fill_null(False))
+    for session, error, ended in _ended(answered, pl.concat([others, frame(Fact, facts.values())]), service):
         if error:
             outcomes[session] = ("fallback", f"what it ends: {error}", name_of(service))
         for fact in ended:
