@@ -50,13 +50,10 @@ def _standing(facts: pl.DataFrame, fact: str) -> str | None:
     return None if same.is_empty() else str(same.select(pl.coalesce("repeats", "fact_id"))[0, 0])
 
 
-def remember(
-    store: MemoryStore, dataset: str, encoder: Encoder, *, summaries: bool, facts: bool, progress: bool = False
-) -> None:
+def remember(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = False) -> None:
     """Put vectors of what the index holds into the store's cache, so that the first question finds them there."""
-    texts = store.knowledge.rows("summaries", dataset)["summary"].to_list() if summaries else []
-    if facts and (known := resolved(store, dataset, encoder=encoder).facts).height:
-        texts += recall.statements(known.filter(pl.col("status") != "repeat")).to_list()
+    facts = resolved(store, dataset, encoder=encoder).facts.filter(pl.col("status") != "repeat")
+    texts = [*store.knowledge.rows("summaries", dataset)["summary"], *recall.statements(facts)]
     if texts:
         store.encode(encoder, texts, progress=progress)
 

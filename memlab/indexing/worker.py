@@ -118,8 +118,8 @@ def index(
         for batch, made in zip(own, spread(_make, reads, work, engine=engine), strict=True):
             events.append(_commit(store, work, batch, made))
             bar.update(batch.height)
-    if encoder is not None:
-        remember(store, dataset, encoder, summaries=chosen.summaries, facts=len(events) > 1, progress=progress)
+    if encoder is not None and due.height:
+        remember(store, dataset, encoder, progress=progress)
     return pl.concat(events)
 
 
