@@ -109,7 +109,9 @@ def index(
         return frame(IndexEvent)
     store.knowledge.sweep(dataset)
     language = store.datasets().filter(pl.col("name") == dataset)["language"].item()
-    work = Work(dataset, language, chosen, service, _recipe(chosen, service), now or datetime.now(UTC))
+    present = now or datetime.now(UTC)
+    present = present.replace(tzinfo=present.tzinfo or UTC).astimezone(UTC)
+    work = Work(dataset, language, chosen, service, _recipe(chosen, service), present)
     due = _due(store, work, gap)
     events = [frame(IndexEvent)]
     with tqdm(total=due.height, desc="index", unit=" sessions", disable=not progress, delay=2) as bar:
@@ -141,9 +143,8 @@ def _due(store: MemoryStore, work: Work, gap: timedelta) -> pl.DataFrame:
     :returns: the columns of sessions with ``digest``, ``turns``, ``attempts`` (with this recipe on these turns),
         ``generation`` (of the rows that count now), ``service`` (that made those) and ``same`` (of these turns).
     """
-    present = work.now.replace(tzinfo=work.now.tzinfo or UTC)
     sessions = store.sessions(work.dataset, columns=["session_id", "scope", "start", "end", "n_turns", "participants"])
-    closed = sessions.filter((pl.col("end") < present - gap).fill_null(True))
+    closed = sessions.filter((pl.col("end") < work.now - gap).fill_null(True))
     seen = store.knowledge.states(work.dataset).drop("scope", "reason", "at", "turns")
     due = closed.join(store.knowledge.digests(work.dataset), on="session_id", maintain_order="left").join(
         seen, on="session_id", how="left", suffix="_seen", maintain_order="left"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,8 @@ def test_each_session_is_indexed_once_and_what_changed_again(store: MemoryStore)
 
 
 def test_an_open_session_waits_and_a_short_one_says_why_it_has_no_summary(store: MemoryStore) -> None:
-    assert kinds(index(store, NAME, now=START + timedelta(days=2, minutes=9))) == {"created": 2}
+    now = (START + timedelta(days=2, minutes=9)).astimezone(timezone(timedelta(hours=9)))
+    assert kinds(index(store, NAME, now=now)) == {"created": 2}
     events = index(store, NAME, settings=IndexSettings(min_turns=9, version=3))
     assert store.knowledge.rows("summaries", NAME).is_empty()
     assert all("min_turns is 9" in reason for reason in events["reason"])
