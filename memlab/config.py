@@ -56,7 +56,6 @@ class IndexSettings(BaseModel, extra="forbid"):
     :param batch: sessions that are written at once.
     :param summaries: whether sessions are summarised.
     :param facts: whether entities and facts are extracted.
-    :param observations: whether statements that the source carries count as facts.
     """
 
     service: str = Field(default="recorded", min_length=1)
@@ -66,7 +65,6 @@ class IndexSettings(BaseModel, extra="forbid"):
     batch: int = Field(default=32, ge=1)
     summaries: bool = True
     facts: bool = True
-    observations: bool = True
 
 
 class RecallSettings(BaseModel, extra="forbid"):

@@ -72,7 +72,7 @@ evaluate.show_tables()
 # %%
 stated, truth = simulated.simulate(simulated_labels, seed=seed)
 labels = simulated.observations(stated, truth, dates=[stated["asserted_at"].max()])
-losses = tuning.compare(labels, seed=seed).table.filter(pl.col("predicate").is_null()).sort("log_loss")
+losses = tuning.compare(labels, seed=seed).sort("log_loss")
 fig = decay.families(losses)
 caption = f"Held-out log-loss of decay families, five folds (n = {labels.height:,} simulated labels; 90 % intervals)."
 made = {"provenance": {"simulated": True, "seed": seed}, "directory": figures}

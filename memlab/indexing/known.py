@@ -1,20 +1,21 @@
-"""What the index holds, ready to be used: facts resolved, summaries beside their sessions; and what a pass did."""
+"""What the index holds, ready to be used: facts resolved; what a pass did; and why there is nothing."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import product
 
 import polars as pl
 
 from memlab.embed import Encoder
 from memlab.knowledge import Resolved, patterns, recall, resolve
-from memlab.store import CachedEncoder, MemoryStore
+from memlab.store import MemoryStore, cached
 from memlab.terminal import short
 
-_SAID = re.compile(r"f[0-9a-f]{12}")
+_SAID = re.compile(r".*/(f[0-9a-f]{12})")
 _LISTED = 8
 
 
@@ -28,63 +29,59 @@ def resolved(
 ) -> Resolved:
     """Read the facts of a dataset and find out which still hold, without the supersessions that were undone.
 
-    :param encoder: matches near-equal wordings too; see :func:`memlab.knowledge.resolve`.
+    :param encoder: matches near-equal values too; see :func:`memlab.knowledge.resolve`.
     :param as_of: only what had reached the memory by then counts.
     """
-    caching = CachedEncoder(store, encoder) if encoder is not None else None
     facts = store.knowledge.rows("facts", dataset, scopes=scopes)
-    state = resolve(facts, encoder=caching, as_of=as_of)
-    noted = store.knowledge.undone(dataset, scopes=scopes).select("old", "new")
-    pairs = [(_standing(state.facts, old), _standing(state.facts, new)) for old, new in noted.iter_rows()]
-    undone = [(old, new) for old, new in pairs if old and new]
-    return resolve(facts, encoder=caching, as_of=as_of, undone=undone) if undone else state
+    pairs = [pair for _, _, its in undone(store, dataset, facts) for pair in its]
+    return resolve(facts, encoder=cached(store, encoder) if encoder else None, as_of=as_of, undone=pairs)
 
 
-def _standing(facts: pl.DataFrame, fact: str) -> str | None:
-    """Find what now stands for a fact that an undo names: the first saying of it; another where its turn is gone."""
-    turn, _, said = fact.rpartition("/")
-    same = facts.filter(pl.col("fact_id") == fact)
-    if same.is_empty() and _SAID.fullmatch(said):
-        its = pl.col("scope") == turn.partition("/")[0], pl.col("fact_id").str.ends_with(f"/{said}")
-        same = facts.filter(*its).sort(~pl.col("evidence").list.contains(turn), maintain_order=True)
-    return None if same.is_empty() else str(same.select(pl.coalesce("repeats", "fact_id"))[0, 0])
+def undone(store: MemoryStore, dataset: str, facts: pl.DataFrame) -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """Find the facts that say what each undo names, in whatever turn of its scope they do.
+
+    :returns: of each undo ``old``, ``new`` and the pairs of fact ids that now say so.
+    """
+    saying: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for scope, fact in facts.select("scope", "fact_id").iter_rows():
+        saying[scope, _SAID.sub(r"\1", fact)].append(fact)
+    noted = store.knowledge.undone(dataset).select("scope", "old", "new").iter_rows()
+    sides = [(old, new, [saying[scope, _SAID.sub(r"\1", fact)] for fact in (old, new)]) for scope, old, new in noted]
+    return [(old, new, list(product(*both))) for old, new, both in sides]
 
 
 def remember(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = False) -> None:
     """Put vectors of what the index holds into the store's cache, so that the first question finds them there."""
     facts = resolved(store, dataset, encoder=encoder).facts.filter(pl.col("status") != "repeat")
-    texts = [*store.knowledge.rows("summaries", dataset)["summary"], *recall.statements(facts)]
-    if texts:
+    if texts := [*store.knowledge.rows("summaries", dataset)["summary"], *recall.statements(facts)]:
         store.encode(encoder, texts, progress=progress)
 
 
 def report(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list[str]:
-    """Say in lines what a pass did, what the index holds now, why sessions failed, and what no model answered.
+    """Say in lines what a pass did, what the index holds, why sessions failed, and what no model answered.
 
     :param events: what :func:`memlab.indexing.index` gave.
     """
     numbers = Counter(events["kind"])
     counted = [f"{numbers[kind]:,} {kind}" for kind in ("created", "updated", "fallback", "failed") if numbers[kind]]
     holds = [f"{store.knowledge.rows(table, dataset).height:,} {table}" for table in ("summaries", "entities")]
-    known = resolved(store, dataset).facts
-    facts = known.filter(~pl.col("status").is_in(["repeat", "closing"]))
-    holds.append(f"{facts.height:,} facts, of which {facts.filter(status='active').height:,} hold")
+    known = resolved(store, dataset).facts.filter(~pl.col("status").is_in(["repeat", "closing"]))
+    holds.append(f"{known.height:,} facts, of which {known.filter(status='active').height:,} hold")
     lines = [f"{dataset}: {', '.join(counted) or 'nothing was due'}; the index holds {', '.join(holds)}"]
     failed = events.filter(kind="failed").select("session_id", "reason")
     lines += [f"  {session}: failed: {short(reason or '')}" for session, reason in failed.head(_LISTED).iter_rows()]
     if failed.height > _LISTED:
         lines.append(f"  … and {failed.height - _LISTED:,} more; all of them: store.knowledge.events")
-    alone = events.filter((pl.col("kind") == "fallback") | (pl.col("service") == "extractive"))
+    alone = events.filter(service="extractive")
     if alone.height:
         why = "".join(f" ({short(reason)})" for reason in alone["reason"].drop_nulls().head(1))
         lines.append(
             f"  {alone.height:,} of {events.height:,} sessions came from no model{why}: summaries of their own "
             f"sentences, and {patterns.MEASURED}; --service NAME asks a model"
         )
-    for old, new in store.knowledge.undone(dataset).select("old", "new").iter_rows():
-        if not (_standing(known, old) and _standing(known, new)):
-            lines.append(f"  undone: {new} ends {old}: what it names is no longer said")
-    return lines
+    facts = store.knowledge.rows("facts", dataset)
+    gone = [(old, new) for old, new, pairs in undone(store, dataset, facts) if not pairs]
+    return lines + [f"  undone: {new} ends {old}: what it names is no longer said" for old, new in gone]
 
 
 def why_nothing(store: MemoryStore, dataset: str, scope: str) -> str:
@@ -92,8 +89,7 @@ def why_nothing(store: MemoryStore, dataset: str, scope: str) -> str:
     states = store.knowledge.states(dataset).filter(scope=scope)
     if states.is_empty():
         return "is not indexed; memlab index does that"
-    failed = states.filter(status="failed")
-    if failed.height == states.height:
-        return f"has no session that was indexed: {short(failed['reason'][0] or 'it failed')}"
     reasons = states["reason"].drop_nulls().unique(maintain_order=True).head(3).to_list()
-    return f"is indexed, and nothing was found{' (' + '; '.join(map(short, reasons)) + ')' if reasons else ''}"
+    why = f" ({'; '.join(map(short, reasons))})" if reasons else ""
+    failed = (states["status"] == "failed").all()
+    return f"has no session that was indexed{why}" if failed else f"is indexed, and nothing was found{why}"

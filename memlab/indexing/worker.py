@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import tee
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import polars as pl
@@ -19,11 +19,11 @@ from memlab.config import settings as loaded
 from memlab.distributed import spread
 from memlab.embed import Encoder
 from memlab.errors import ModelError
-from memlab.indexing.known import remember
-from memlab.knowledge import extraction, from_observations
+from memlab.indexing.known import remember, undone
+from memlab.knowledge import extraction
 from memlab.language.analysis import english
 from memlab.llm import RECORDED, Service, configured, recording
-from memlab.records import TIMESTAMP, Dataset, Entity, Fact, IndexEvent, IndexState, Summary, frame, schema
+from memlab.records import TIMESTAMP, Entity, Fact, IndexEvent, IndexState, Summary, frame, schema
 from memlab.sessions import GAP
 from memlab.store import MemoryStore
 from memlab.store.registry import text_hashes
@@ -33,7 +33,7 @@ from memlab.summaries.asking import SESSION
 EXTRACTIVE = "extractive"
 EARLIER, EARLIER_CHARS = 8, 300
 """Turns before a session that a model sees, to understand it by, and characters of each."""
-CODE_VERSION = 7  # raised by whoever changes what the same turns give
+CODE_VERSION = 8  # raised by whoever changes what the same turns give
 _ROWS = {"summaries": Summary, "facts": Fact, "entities": Entity}
 
 
@@ -49,18 +49,24 @@ class Work:
     now: datetime
 
 
-@dataclass(frozen=True)
-class Made:
+class Batch(NamedTuple):
+    """Sessions that are due, rows as of :func:`_due`, with their turns and what a model sees of what came before."""
+
+    due: pl.DataFrame
+    turns: pl.DataFrame
+    before: dict[str, Any]
+
+
+class Made(NamedTuple):
     """What a batch gave.
 
     :param parts: rows of the tables of the index.
-    :param outcomes: ``session_id``, ``status`` (``ok``, ``fallback``, ``failed``) and ``reason``.
-    :param seconds: that a session took.
+    :param outcomes: ``session_id``, ``status`` (``ok``, ``fallback``, ``failed``), ``reason``, ``alone`` (whether
+        something was made without a model), and ``seconds`` that a session took.
     """
 
     parts: dict[str, pl.DataFrame]
     outcomes: pl.DataFrame
-    seconds: float = 0.0
 
 
 def index(
@@ -105,8 +111,6 @@ def index(
     chosen = settings or IndexSettings()
     if isinstance(service, str) and service != RECORDED:
         service = configured(service)
-    if not (chosen.summaries or chosen.facts or chosen.observations):
-        return frame(IndexEvent)
     store.knowledge.sweep(dataset)
     language = store.datasets().filter(pl.col("name") == dataset)["language"].item()
     present = now or datetime.now(UTC)
@@ -156,22 +160,16 @@ def _due(store: MemoryStore, work: Work, gap: timedelta) -> pl.DataFrame:
     return due.filter(~done).with_columns(attempts=attempts, same=same).drop("status", "version", "digest_seen")
 
 
-def _read(store: MemoryStore, work: Work, due: pl.DataFrame) -> tuple[Dataset, dict[str, Any]]:
-    """Read what a batch needs: its sessions, which are the rows of what is due, and what came before them."""
+def _read(store: MemoryStore, work: Work, due: pl.DataFrame) -> Batch:
+    """Read what a batch needs: the turns of its sessions, and for a model what came before them."""
     scopes = due["scope"].unique(maintain_order=True).to_list()
-    turns, notes = store.turns(work.dataset, scopes=scopes), store.annotations(work.dataset, scopes=scopes)
+    turns = store.turns(work.dataset, scopes=scopes)
     before: dict[str, Any] = {}
     if work.service and work.settings.facts:
-        before["known"] = store.knowledge.rows("facts", work.dataset, scopes=scopes)
-        before["earlier"] = _earlier(turns, due["session_id"].to_list())
-    data = Dataset(work.dataset, "stored", turns, due, annotations=notes, language=work.language)
-    return _of(data, due), before
-
-
-def _of(data: Dataset, sessions: pl.DataFrame) -> Dataset:
-    """Give some sessions alone."""
-    turns, notes = (rows.join(sessions, on="session_id", how="semi") for rows in (data.turns, data.annotations))
-    return replace(data, turns=turns, sessions=sessions, annotations=notes)
+        known = store.knowledge.rows("facts", work.dataset, scopes=scopes)
+        pairs = [pair for *_, its in undone(store, work.dataset, known) for pair in its]
+        before = {"known": known, "undone": pairs, "earlier": _earlier(turns, due["session_id"].to_list())}
+    return Batch(due, turns.join(due, on="session_id", how="semi", maintain_order="left"), before)
 
 
 def _earlier(turns: pl.DataFrame, sessions: list[str]) -> dict[str, list[dict[str, Any]]]:
@@ -186,69 +184,62 @@ def _earlier(turns: pl.DataFrame, sessions: list[str]) -> dict[str, list[dict[st
     }
 
 
-def _make(read: tuple[Dataset, dict[str, Any]], work: Work) -> Made:
+def _make(batch: Batch, work: Work) -> Made:
     """Make the index of a batch of due sessions, which needs no store; where that fails, of each session alone."""
-    begun = time.perf_counter()
-    data, before = read
-    due = data.sessions
+    begun, due = time.perf_counter(), batch.due
     try:
-        made = _made(data, before, work)
+        made = _made(batch, work)
     except ModelError:
         raise  # the service cannot be asked at all
     except Exception as error:
         # Whatever a library does with the words of one session must not stop the others.
         if due.height > 1:
-            each = [_make((_of(data, session), before), work) for session in due.iter_slices(1)]
+            each = [
+                _make(Batch(one, batch.turns.join(one, on="session_id", how="semi"), batch.before), work)
+                for one in due.iter_slices(1)
+            ]
             parts = {table: pl.concat(one.parts[table] for one in each) for table in _ROWS}
-            made = Made(parts, pl.concat(one.outcomes for one in each))
-        else:
-            # Not the text of the error's cause, which may hold the conversation.
-            reason = f"{type(error).__name__}: {str(error)[:300]}"
-            parts = {table: frame(row) for table, row in _ROWS.items()}
-            made = Made(parts, due.select("session_id", status=pl.lit("failed"), reason=pl.lit(reason)))
-    return replace(made, seconds=(time.perf_counter() - begun) / due.height)
+            return Made(parts, pl.concat(one.outcomes for one in each))
+        # Not the text of the error's cause, which may hold the conversation.
+        reason = pl.lit(f"{type(error).__name__}: {str(error)[:300]}")
+        failed = due.select("session_id", status=pl.lit("failed"), reason=reason, alone=pl.lit(False))
+        made = Made({table: frame(row) for table, row in _ROWS.items()}, failed)
+    seconds = (time.perf_counter() - begun) / due.height
+    return Made(made.parts, made.outcomes.with_columns(seconds=pl.lit(seconds)))
 
 
-def _made(data: Dataset, before: dict[str, Any], work: Work) -> Made:
+def _made(batch: Batch, work: Work) -> Made:
     """Make everything that the settings ask for of some sessions."""
-    chosen, due = work.settings, data.sessions
-    turns, cut = _capped(data.turns, chosen.max_input)
-    facts, entities, summaries = [frame(Fact)], frame(Entity), frame(Summary)
-    outcomes = [due.select("session_id", status=pl.lit("ok")).join(cut, on="session_id", how="left")]
+    chosen, due = work.settings, batch.due
+    turns, cut = _capped(batch.turns, chosen.max_input)
+    parts = {table: frame(row) for table, row in _ROWS.items()}
+    outcomes = [due.select("session_id", status=pl.lit("ok"), service=pl.lit(None, pl.String)), cut]
     if chosen.facts and (work.service or english(work.language, "the reading of facts")):
-        extracted = extraction.extract(turns, service=work.service, **before)
+        extracted = extraction.extract(turns, service=work.service, **batch.before)
         outcomes.append(extracted.outcomes)
-        facts.append(extracted.facts)
-        entities = extracted.entities
-    if chosen.observations:
-        facts.append(from_observations(data))
-    # A message without a time counts as heard now.
-    undated = pl.col("asserted_at").is_null() & pl.col("recorded_at").is_null()
-    heard = pl.when(undated).then(pl.lit(work.now)).otherwise("recorded_at").cast(TIMESTAMP)
+        # A message without a time counts as heard now.
+        heard = pl.when(pl.col("asserted_at").is_null()).then(pl.lit(work.now)).cast(TIMESTAMP)
+        parts |= {"facts": extracted.facts.with_columns(recorded_at=heard), "entities": extracted.entities}
     if chosen.summaries:
         few = pl.col("n_turns") < chosen.min_turns
         why = pl.format("no summary: {} turns, and min_turns is {}", "n_turns", pl.lit(chosen.min_turns))
-        outcomes.append(due.filter(few).select("session_id", status=pl.lit("ok"), reason=why))
+        outcomes.append(due.filter(few).select("session_id", reason=why))
         long = turns.join(due.filter(~few), on="session_id", how="semi", maintain_order="left")
         written = summarize(long, service=work.service, language=work.language)
         unanswered = pl.when(pl.col("reason") == "").then(pl.lit("ok")).otherwise(pl.lit("fallback"))
-        outcomes.append(written.select("session_id", status=unanswered, reason="reason"))
+        outcomes.append(written.select("session_id", "reason", "service", status=unanswered))
         # What the session is, not what of it was read.
         whole = due.select("session_id", "start", "end", "participants", "n_turns")
         written = written.drop("start", "end", "participants", "n_turns").join(whole, on="session_id")
         stamp = {"version": pl.lit(work.version), "created_at": pl.lit(work.now).cast(TIMESTAMP)}
-        summaries = written.with_columns(**stamp).select(*schema(Summary))
-    parts = {"summaries": summaries, "facts": pl.concat(facts).with_columns(recorded_at=heard), "entities": entities}
-    return Made(parts, _worst(outcomes))
-
-
-def _worst(outcomes: list[pl.DataFrame]) -> pl.DataFrame:
-    """Give each session the worst of its outcomes, with every reason; a service that failed once is asked again."""
-    rows = pl.concat([part.select("session_id", "status", "reason") for part in outcomes])
-    reason = pl.col("reason").replace("", None).drop_nulls().unique(maintain_order=True).str.join("; ")
-    # Of "fallback" and "ok" the first in the alphabet.
-    worst = rows.group_by("session_id", maintain_order=True).agg(pl.col("status").min(), reason)
-    return worst.with_columns(pl.col("reason").replace("", None))
+        parts["summaries"] = written.with_columns(**stamp).select(*schema(Summary))
+    reasons = pl.col("reason").replace("", None).drop_nulls().unique(maintain_order=True)
+    told = pl.concat(outcomes, how="diagonal").group_by("session_id", maintain_order=True).agg(
+        # Of "fallback" and "ok" the first in the alphabet.
+        pl.col("status").min(), reason=pl.when(reasons.len() > 0).then(reasons.str.join("; ")),
+        alone=pl.col("service").is_in([EXTRACTIVE, extraction.PATTERNS]).any(),
+    )  # fmt: skip
+    return Made(parts, told)
 
 
 def _capped(turns: pl.DataFrame, most: int) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -267,15 +258,14 @@ def _commit(store: MemoryStore, work: Work, due: pl.DataFrame, made: Made) -> pl
     :raises StoreError: when the store cannot be written.
     """
     asked = extraction.name_of(work.service) or EXTRACTIVE
-    fell = pl.col("status") == "fallback"
     # What a model made of these very turns is better than what can be made without it.
-    better = fell & pl.col("same") & (pl.col("service") != EXTRACTIVE).fill_null(False)
+    better = (pl.col("status") == "fallback") & pl.col("same") & (pl.col("service") != EXTRACTIVE).fill_null(False)
     # Named by what was there before: an attempt that was cut off and is made again is one event.
     before = pl.concat_str("version", "digest", pl.col("generation").fill_null(""), "attempts", separator="@")
     rows = due.join(made.outcomes, on="session_id", maintain_order="left").with_columns(
-        at=pl.lit(work.now).cast(TIMESTAMP), version=pl.lit(work.version), seconds=pl.lit(made.seconds),
+        at=pl.lit(work.now).cast(TIMESTAMP), version=pl.lit(work.version),
         status=pl.when(better).then(pl.lit("failed")).otherwise("status"),
-        made_by=pl.when(fell).then(pl.lit(EXTRACTIVE)).otherwise(pl.lit(asked)),
+        made_by=pl.when("alone").then(pl.lit(EXTRACTIVE)).otherwise(pl.lit(asked)),
         attempts=(pl.col("attempts") + 1).cast(pl.Int32),
     )  # fmt: skip
     failed, change = pl.col("status") == "failed", pl.when(pl.col("generation").is_null()).then(pl.lit("created"))

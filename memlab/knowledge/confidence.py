@@ -32,7 +32,6 @@ class ConfidenceSettings(BaseModel):
 
     :param base: confidence by source, the table ``[confidence.base]``.
     :param reinforcement_step: what each repetition adds to the factor, up to ``reinforcement_limit``.
-    :param undated: retention of a fact whose last access is not known; 1 lets it not decay.
     :param decay: the curve of retention (1 is fresh): ``family`` and its parameters.
     :param decay_by_predicate: curves of their own for some predicates; the others have ``decay``.
 
@@ -46,7 +45,6 @@ class ConfidenceSettings(BaseModel):
     base: SourceSettings = SourceSettings()
     reinforcement_step: float = Field(default=0.1, ge=0, allow_inf_nan=False)
     reinforcement_limit: float = Field(default=1.5, ge=1, allow_inf_nan=False)
-    undated: Share = 1.0
     decay: CurveSetting = PlateauLinear()
     decay_by_predicate: dict[str, CurveSetting] = {}
 
@@ -69,8 +67,8 @@ def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | 
 
     The product is clipped to [0, 1]: reinforcement can lift it above 1, so for a stated and fresh fact repetition
     changes nothing, and later it makes up for age. The score is for ranking; it is a probability only where base and
-    reinforcement are 1 and the curve was fitted. What happened after ``now`` is not yet known; without any time the
-    retention is the setting ``undated``.
+    reinforcement are 1 and the curve was fitted. What happened after ``now`` is not yet known; a fact without any time
+    does not decay.
 
     :param facts: ``source``, ``n_reinforced`` (repetitions after the first), ``last_access``, ``superseded``; also
         ``predicate`` where settings have curves by predicate, and ``accesses`` (a list of times), where it is known.
@@ -91,7 +89,7 @@ def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | 
     [0.5, 0.3]
     """
     settings = settings or ConfidenceSettings()
-    _check(facts, now, settings)
+    _check(facts, now)
     ages = _ages(facts, now)
     age = ages["age"].fill_null(0.0).to_numpy()
     flat = ages.with_row_index("row").explode("ages", empty_as_null=True)
@@ -108,7 +106,7 @@ def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | 
         ages["age"].alias("age_days"),
         base=pl.col("source").cast(pl.String).replace_strict(bases, return_dtype=pl.Float64),
         reinforcement=lift.cast(pl.Float64),
-        retention=pl.when(ages["age"].is_null()).then(settings.undated).otherwise(pl.Series(retention)),
+        retention=pl.Series(retention),
     ).with_columns(confidence=pl.when("superseded").then(0.0).otherwise(product))
 
 
@@ -138,17 +136,15 @@ def trajectory(
         rows.append((float(day), len(its) - 1, its, its[-1], source, False))
     columns = ["day", "n_reinforced", "accesses", "last_access", "source", "superseded"]
     facts = pl.DataFrame(rows, schema=columns, orient="row")
-    return pl.concat(
-        score(facts, now=end, settings=ConfidenceSettings(decay=curve)).select(
-            pl.lit(name).alias("family"), "day", "n_reinforced", "retention", "confidence"
-        )
+    paths = [
+        score(facts, now=end, settings=ConfidenceSettings(decay=curve)).with_columns(family=pl.lit(name))
         for name, curve in curves.items()
-    )
+    ]
+    return pl.concat(paths).select("family", "day", "n_reinforced", "retention", "confidence")
 
 
-def _check(facts: pl.DataFrame, now: datetime, settings: ConfidenceSettings) -> None:
-    needed = ["source", "n_reinforced", "last_access", "superseded", *["predicate"] * bool(settings.decay_by_predicate)]
-    missing = [name for name in needed if name not in facts.columns]
+def _check(facts: pl.DataFrame, now: datetime) -> None:
+    missing = [name for name in ("source", "n_reinforced", "last_access", "superseded") if name not in facts.columns]
     if missing:
         raise DataError(f"confidence needs the column(s) {', '.join(missing)}; the frame has {facts.columns}")
     sources = list(SourceSettings.model_fields)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any, Literal
@@ -13,7 +13,7 @@ import polars as pl
 from pydantic import BaseModel, Field
 
 from memlab.knowledge import patterns
-from memlab.knowledge.making import make
+from memlab.knowledge.patterns import make
 from memlab.knowledge.supersession import active, resolve
 from memlab.language.manner import bases, told
 from memlab.language.verbs import infinitive, third
@@ -131,6 +131,7 @@ def extract(
     service: str | Service | None = None,
     earlier: Mapping[str, list[dict[str, Any]]] | None = None,
     known: pl.DataFrame | None = None,
+    undone: Collection[tuple[str, str]] = (),
 ) -> Extracted:
     """Read facts and entities out of sessions, by a language model or by :mod:`memlab.knowledge.patterns`.
 
@@ -143,6 +144,7 @@ def extract(
     :param earlier: of each session that has any, the last turns of its scope before it, in order.
     :param known: what is known of the scopes, rows of :class:`memlab.records.Fact`; of sessions given here together,
         each knows the facts of those before it.
+    :param undone: closings of known facts that do not count; see :func:`memlab.knowledge.resolve`.
     :raises ModelError: when the service cannot be asked at all.
 
     >>> from datetime import UTC, datetime
@@ -163,13 +165,12 @@ def extract(
     outcomes: dict[str, tuple[str, str | None, str | None]] = {}
     facts: dict[str, Fact] = {}
     entities: list[Entity] = []
-    answered: dict[str, list[dict[str, Any]]] = {}
     for (session, rows), answer in zip(sessions.items(), answers, strict=True):
         if answer.value is None:
             outcomes[session] = ("ok" if service is None else "fallback", answer.error or None, PATTERNS)
             found = patterns.facts(rows)
         else:
-            outcomes[session], answered[session] = ("ok", None, name_of(service)), rows
+            outcomes[session] = ("ok", None, name_of(service))
             found = _facts(answer.value.facts, rows)
             entities += _entities(answer.value.entities, rows)
         for fact in found:
@@ -177,16 +178,25 @@ def extract(
     # What was made of these sessions at another time gives way to what they say here.
     others = frame(Fact) if known is None else known
     others = others.filter(~pl.col("session_id").is_in(list(sessions)).fill_null(False))
-    for session, error, ended in _ended(answered, pl.concat([others, frame(Fact, facts.values())]), service):
-        if error:
-            outcomes[session] = ("fallback", f"what it ends: {error}", name_of(service))
-        for fact in ended:
+    held = pl.concat([others, frame(Fact, facts.values())])
+    answered = {session: rows for session, rows in sessions.items() if outcomes[session][2] != PATTERNS}
+    states = {scope: resolve(its, undone=undone) for (scope,), its in held.group_by("scope")} if answered else {}
+    by_id = {(fact["scope"], _short_id(fact)): fact for fact in held.iter_rows(named=True)}
+    ends = {}
+    for session, rows in answered.items():
+        eve = rows[0]["timestamp"] and rows[0]["timestamp"] - timedelta(microseconds=1)
+        state = states.get(rows[0]["scope"])
+        if state and (shown := _shown(rows, active(state, as_of=eve))):
+            ends[session] = _request("endings", rows, Endings, ENDINGS, {"statements": shown})
+    replies = ask(list(ends.values()), service) if service and ends else []
+    for session, answer in zip(ends, replies, strict=True):
+        if answer.error:
+            outcomes[session] = ("fallback", f"what it ends: {answer.error}", name_of(service))
+        for fact in _ended(answer.value.ended if answer.value else [], sessions[session], by_id):
             facts.setdefault(fact.fact_id, fact)
     columns = dict.fromkeys(("session_id", "status", "reason", "service"), pl.String())
-    lines = [(session, *how) for session, how in outcomes.items()]
-    return Extracted(
-        frame(Fact, facts.values()), frame(Entity, entities), pl.DataFrame(lines, schema=columns, orient="row")
-    )
+    table = pl.DataFrame([(session, *how) for session, how in outcomes.items()], schema=columns, orient="row")
+    return Extracted(frame(Fact, facts.values()), frame(Entity, entities), table)
 
 
 def in_mode(relation: str, mode: str) -> str:
@@ -247,27 +257,15 @@ def _facts(answered: list[StatedFact], rows: list[dict[str, Any]]) -> Iterator[F
 
 
 def _ended(
-    sessions: Mapping[str, list[dict[str, Any]]], known: pl.DataFrame, service: str | Service | None
-) -> Iterator[tuple[str, str, list[Fact]]]:
-    """Ask what each session ends of what held before it; give what that is, or why there is no answer."""
-    resolved = {str(key[0]): resolve(part) for key, part in known.group_by("scope")} if sessions else {}
-    asked: dict[str, Request] = {}
-    for session, rows in sessions.items():
-        eve = rows[0]["timestamp"] and rows[0]["timestamp"] - timedelta(microseconds=1)
-        state = resolved.get(rows[0]["scope"])
-        if state and (shown := _shown(rows, active(state, as_of=eve))):
-            asked[session] = _request("endings", rows, Endings, ENDINGS, {"statements": shown})
-    by_id = {(fact["scope"], _short_id(fact)): fact for fact in known.iter_rows(named=True)}
-    answers = ask(list(asked.values()), service) if service and asked else []
-    for session, answer in zip(asked, answers, strict=True):
-        rows, ended = sessions[session], []
-        for end in answer.value.ended if answer.value else ():
-            old, turns = by_id.get((rows[0]["scope"], end.statement)), _cited(end.turns, rows)
-            if old and turns:
-                value = told(old["object"]).strip()
-                said = (old["subject"], in_mode(old["predicate"], "ended"), value)
-                ended.append(make(turns, said, source="observed", near=value))
-        yield session, answer.error, ended
+    answered: list[Ending], rows: list[dict[str, Any]], known: Mapping[tuple[str, str], dict[str, Any]]
+) -> Iterator[Fact]:
+    for end in answered:
+        old, turns = known.get((rows[0]["scope"], end.statement)), _cited(end.turns, rows)
+        if old and turns:
+            value = told(old["object"]).strip()
+            yield make(
+                turns, (old["subject"], in_mode(old["predicate"], "ended"), value), source="observed", near=value
+            )
 
 
 def _short_id(fact: dict[str, Any]) -> str:

@@ -52,7 +52,6 @@ def build(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> networkx
     graph.add_nodes_from((key, {"name": name}) for key, name in known.items())
     for fact, subject, predicate, value, _ in said:
         stems = _key(f"{subject} {predicate} {value}")
-        graph.add_node(fact)
         graph.add_edges_from((fact, key) for key in _named(stems, known))
         graph.add_edges_from((fact, (word,)) for word in stems if word not in _stops())
     graph.add_edges_from((key, (part,)) for key in known if len(key) > 1 for part in key if (part,) in known)

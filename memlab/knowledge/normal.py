@@ -20,10 +20,6 @@ IS, NOT, PLAN = "is", "not", "plan"
 _KEPT = 100_000  # texts of which the normal form is remembered
 
 _ADVERBS = wordset("now currently still already also really just recently always usually actually")
-_SPELLINGS = {
-    "colour": "color", "favourite": "favorite", "mum": "mother", "mom": "mother", "dad": "father", "tv": "television",
-    "usd": "dollar", "eur": "euro", "gbp": "pound",
-}  # fmt: skip
 _CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen"}
 _SERIES = (
     " ".join(WEEKDAYS), " ".join(MONTHS), "red orange yellow green blue purple violet black white brown grey gray pink",
@@ -183,7 +179,7 @@ def _series() -> tuple[frozenset[str], ...]:
 def stems(words: list[str]) -> list[str]:
     """Stem words, irregular forms by their base."""
     verbs = forms()
-    return stem(verbs.get(word) or _SPELLINGS.get(word, word) for word in words)
+    return stem(verbs.get(word, word) for word in words)
 
 
 def _words(text: str) -> list[str]:

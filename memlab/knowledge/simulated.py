@@ -8,22 +8,19 @@ stated last is still true is exponential in the age of that statement. Values ar
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 import polars as pl
 
-from memlab.errors import DataError
+from memlab.knowledge.tuning import LABELS
 from memlab.records import TIMESTAMP, Fact, frame
 
 START = datetime(2023, 1, 1, 8, tzinfo=UTC)
 HAZARDS: Mapping[str, float] = MappingProxyType({"lives in": 0.5, "works at": 1.0, "drives": 1.5, "phone number is": 4})
 """Predicate → changes a year."""
-_DAYS = 900.0
-_SCOPE = 8  # people of a scope
-_STATED = 60.0  # mean days between statements
-_DAY_US = 86_400_000_000
+_DAYS, _SCOPE, _STATED = 900.0, 8, 60.0  # days in all, people of a scope, mean days between statements
 _TRUTH = {"fact_id": pl.String(), "slot": pl.String(), "value": pl.String(), "from": TIMESTAMP, "until": TIMESTAMP}
 
 
@@ -34,41 +31,31 @@ def simulate(
 
     The present value of each person and predicate is stated every 60 days on average.
 
-    :param hazards: predicate → changes a year.
+    :param hazards: predicate → changes a year, above 0.
     :returns: rows of :class:`memlab.records.Fact`, and for each its ``slot`` (person and predicate), ``value``, and
         when it held: ``from`` and ``until`` (which may lie after the last day).
-    :raises DataError: for no statements, no predicate, or a hazard that is not above zero.
 
     >>> from memlab.knowledge import simulated
     >>> facts, truth = simulated.simulate(200, seed=1)
     >>> facts.height, truth.columns
     (200, ['fact_id', 'slot', 'value', 'from', 'until'])
     """
-    if n < 1:
-        raise DataError(f"n is {n}; draw at least one statement")
-    if not hazards or min(hazards.values()) <= 0:
-        raise DataError(f"hazards is {dict(hazards)}; give changes a year above 0 for at least one predicate")
     draw, facts, truth, person = random.Random(seed), list[Fact](), list[tuple[object, ...]](), 0
     while len(facts) < n:
         scope, name = f"u{person // _SCOPE}", f"Person {person}"
         for predicate, hazard in hazards.items():
-            for day, value, begins, ends in _stated(draw, hazard):
-                fact, times = f"f{len(facts)}", [START + timedelta(days=each) for each in (day, begins, ends)]
+            day, begins, ends = draw.expovariate(1 / _STATED), 0.0, 0.0
+            while day < _DAYS:
+                while ends <= day:
+                    begins, ends = ends, ends + draw.expovariate(hazard / 365)
+                    value = f"K{draw.randrange(10**8):08d}"
+                fact, (said, *held) = f"f{len(facts)}", (START + timedelta(days=each) for each in (day, begins, ends))
                 turn = f"{scope}/s{int(day)}/{len(facts)}"
-                facts.append(Fact(fact, scope, name, predicate, value, "stated", [turn], times[0], times[0], name))
-                truth.append((fact, f"{name}/{predicate}", value, *times[1:]))
+                facts.append(Fact(fact, scope, name, predicate, value, "stated", [turn], said, said, name))
+                truth.append((fact, f"{name}/{predicate}", value, *held))
+                day += draw.expovariate(1 / _STATED)
         person += 1
     return frame(Fact, facts[:n]), pl.DataFrame(truth[:n], schema=_TRUTH, orient="row")
-
-
-def _stated(draw: random.Random, hazard: float) -> Iterator[tuple[float, str, float, float]]:
-    """Draw the statements of one person and predicate: the day, the value, and the days on which it began and ends."""
-    day, begins, ends = draw.expovariate(1 / _STATED), 0.0, 0.0
-    while day < _DAYS:
-        while ends <= day:
-            begins, ends, value = ends, ends + draw.expovariate(hazard / 365), f"K{draw.randrange(10**8):08d}"
-        yield day, value, begins, ends
-        day += draw.expovariate(1 / _STATED)
 
 
 def observations(facts: pl.DataFrame, truth: pl.DataFrame, *, dates: Sequence[datetime]) -> pl.DataFrame:
@@ -77,20 +64,15 @@ def observations(facts: pl.DataFrame, truth: pl.DataFrame, *, dates: Sequence[da
     A value that is looked at on several dates is one ``fact_id``.
 
     :returns: the columns :data:`memlab.knowledge.tuning.LABELS`.
-
-    >>> from memlab.knowledge import simulated
-    >>> facts, truth = simulated.simulate(200, seed=1)
-    >>> seen = simulated.observations(facts, truth, dates=[facts["asserted_at"].max()])
-    >>> seen.columns, seen.height
-    (['fact_id', 'predicate', 'age_days', 'accesses_days', 'still_true'], 14)
     """
-    said = truth.join(facts.select("fact_id", "predicate", "asserted_at"), on="fact_id", maintain_order="left")
-    on = pl.DataFrame({"date": dates}, schema={"date": TIMESTAMP})
-    said = said.join(on, how="cross", maintain_order="right_left").filter(pl.col("asserted_at") <= pl.col("date"))
-    last = said.filter(pl.col("from") == pl.col("from").max().over("date", "slot"))
-    ages = (pl.col("date") - pl.col("asserted_at")).dt.total_microseconds() / _DAY_US
-    seen = last.group_by("date", "slot", "value", "predicate", "until", maintain_order=True).agg(
-        age_days=ages.min(), accesses_days=ages.sort()
-    )
-    fact, true = pl.format("{}/{}", "slot", "value"), pl.col("until") > pl.col("date")
-    return seen.select(fact.alias("fact_id"), "predicate", "age_days", "accesses_days", still_true=true)
+    stated = truth.join(facts.select("fact_id", "predicate", "asserted_at"), on="fact_id", maintain_order="left")
+    parts = [pl.DataFrame(schema=LABELS)]
+    for date in dates:
+        ages = stated.with_columns(age=(pl.lit(date) - pl.col("asserted_at")).dt.total_microseconds() / 86_400_000_000)
+        ages = ages.filter(pl.col("age") >= 0).filter(pl.col("from") == pl.col("from").max().over("slot"))
+        seen = ages.group_by("slot", "value", "predicate", "until", maintain_order=True).agg(
+            age_days=pl.col("age").min(), accesses_days=pl.col("age").sort()
+        )
+        fact = pl.format("{}/{}", "slot", "value")
+        parts.append(seen.with_columns(fact_id=fact, still_true=pl.col("until") > date).select(list(LABELS)))
+    return pl.concat(parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -39,9 +39,7 @@ _COUNTED = {relation(phrase) for phrase in ("has", "teaches", "takes")}
 _SCHEDULED = {relation(f"{verb} {at}".strip()) for verb in ("is", "starts", "meets", "opens") for at in ("on", "at")}
 _NUMBER = re.compile(r"\d+\b")
 _WHEN = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d[:.]\d\d|\b\d ?[ap]m\b", re.I)
-_LASTS = {"stays at": 90, "is learning": 365, "is working on": 180, "trains for": 180, "is looking for": 120}
-_DAYS = {relation(phrase): days for phrase, days in _LASTS.items()}
-_PLANNED_DAYS = 120
+_PLANNED = timedelta(days=120)
 _PARTED, _TOGETHER = relation("broke up with"), {"company": "partner", "partner": "company"}
 OVER, ANOTHER, SO, DONE, CORRECTED = "said to be over", "another value", "said to be so", "carried out", "corrected"
 _STATE = {
@@ -54,13 +52,15 @@ _LOG = {
     "at": TIMESTAMP, "recorded_at": TIMESTAMP, "rule": pl.String(), "by": pl.String(), "evidence": pl.List(pl.String()),
 }  # fmt: skip
 
+_What = tuple[str, str, str, str, bool, str]
+
 
 @dataclass(frozen=True)
 class Resolved:
     """What holds, and why the rest does not.
 
     :param facts: every statement, in its order, with ``status`` (``active``; ``repeat`` of an earlier statement;
-        ``superseded``, ``corrected`` or ``ended``; ``expired`` for a plan or a stay not stated again; ``closing`` for a
+        ``superseded``, ``corrected`` or ``ended``; ``expired`` for a plan not stated again; ``closing`` for a
         statement that only ends something), ``superseded`` (true for the last five), ``superseded_by``, ``repeats``
         (the statement that it reinforces), ``valid_from``, ``valid_to``, ``n_reinforced``, ``last_access`` and
         ``accesses`` (times of all its mentions: statements that were read from the same turn are one).
@@ -94,11 +94,11 @@ def resolve(
     An older statement that arrives late takes its place in that order, so it is superseded from the start.
 
     :param facts: rows of :class:`memlab.records.Fact`.
-    :param cardinality: predicate → ``one`` or ``many``, over what the table of relations says.
-    :param encoder: matches near-equal wordings too (see :mod:`memlab.knowledge.merging`); ``None``: normal forms only.
+    :param cardinality: predicate → ``one`` or ``many``, over what :data:`GROUPS` and the wording say.
+    :param encoder: matches near-equal values too (see :mod:`memlab.knowledge.merging`); ``None``: normal forms only.
     :param as_of: only what had reached the memory by then counts: what was active on that date.
-    :param undone: closings, by the columns ``old`` and ``new`` of the log, that do not count, nor when ``new`` is said
-        again; another value may close the same fact later.
+    :param undone: closings, by the columns ``old`` and ``new`` of the log, that do not count: both values are kept,
+        however often and in whatever words either is said again. Another value may close the same fact.
     :raises DataError: for facts without their columns, with repeated ids, or without any time.
 
     >>> from datetime import datetime, UTC
@@ -126,8 +126,13 @@ def resolve(
     if as_of is not None:
         arrived = arrived.filter(pl.col("recorded_at") <= as_of, pl.col("said_at") <= as_of)
     single = {relation(name): choice == ONE for name, choice in (cardinality or {}).items()}
-    streams = _streams(list(_marks(arrived, encoder, single)))
-    runs = [run for marks in streams for run in _history(marks, frozenset(undone))]
+    marks = list(_marks(arrived, encoder, single))
+    what = {mark.id: mark.what for mark in marks}
+    kept = {(what[old], what[new]) for old, new in undone if old in what and new in what}
+    subjects: defaultdict[tuple[str, str], list[_Mark]] = defaultdict(list)
+    for mark in marks:
+        subjects[mark.fact["scope"], mark.subject].append(mark)
+    runs = [run for its in subjects.values() for run in _history(its, kept)]
     present = dict(arrived.group_by("scope").agg(pl.col("said_at").max()).iter_rows())
     said = arrived.select("fact_id", "said_at").iter_rows()
     # What no run has for a member only ends something.
@@ -170,6 +175,12 @@ class _Mark:
     group: str
     single: bool
 
+    @property
+    def what(self) -> _What:
+        """What it says, in whatever words and whenever: what an undo is about."""
+        read = self.read
+        return self.fact["scope"], self.subject, read.relation, read.mode, read.over, self.key
+
     def nested(self, other: _Mark) -> bool:
         """Whether one of two values says all that the other says."""
         return bool(self.key and other.key) and (self.value.within(other.value) or other.value.within(self.value))
@@ -201,19 +212,16 @@ class _Run:
                 yield m.id, ("corrected", True, by, None, m.said, m.said, 0, m.said, [m.said])
             return
         heard: dict[str, datetime] = {}
-        for mark in self.members:
-            heard.setdefault(next(iter(mark.fact["evidence"] or ()), mark.id), mark.said)
-        accesses = sorted(heard.values())
-        days = _PLANNED_DAYS if self.mark.read.mode == PLAN else _DAYS.get(self.mark.read.relation)
-        until = accesses[-1] + timedelta(days=days) if days else None
-        status = "active" if by is None else "ended" if rule == OVER else "superseded"
-        if by is None and until is not None and until <= present:
-            status, at = "expired", until
-        span = (self.since, at)
         for m in self.members:
-            yield m.id, ("repeat", by is not None, by, self.mark.id, *span, 0, accesses[-1], accesses)
-        head = (status, status != "active", by, None, *span, len(accesses) - 1, accesses[-1], accesses)
-        yield self.mark.id, head
+            heard.setdefault(next(iter(m.fact["evidence"] or ()), m.id), m.said)
+        accesses = sorted(heard.values())
+        status = "active" if by is None else "ended" if rule == OVER else "superseded"
+        if by is None and self.mark.read.mode == PLAN and accesses[-1] + _PLANNED <= present:
+            status, at = "expired", accesses[-1] + _PLANNED
+        for m in self.members[1:]:
+            yield m.id, ("repeat", by is not None, by, self.mark.id, self.since, at, 0, accesses[-1], accesses)
+        more = len(accesses) - 1
+        yield self.mark.id, (status, status != "active", by, None, self.since, at, more, accesses[-1], accesses)
 
     def closing(self) -> dict[str, Any]:
         """Give the row of the log."""
@@ -236,28 +244,30 @@ def _checked(facts: pl.DataFrame) -> pl.DataFrame:
     if missing:
         raise DataError(f"facts have no column {missing[0]!r}; expected {', '.join(expected)}")
     filled = facts.with_columns(pl.lit(None).alias(name) for name in expected if name not in facts.columns)
-    filled = filled.with_columns(pl.col(name).cast(dtype) for name, dtype in expected.items())
     said = pl.coalesce("asserted_at", "recorded_at")
-    faults = {
-        "fact id {!r} stands twice; ids are unique": pl.col("fact_id").is_duplicated(),
-        "fact {!r} has no time; give asserted_at or recorded_at": said.is_null(),
-    }
-    for fault, where in faults.items():
-        if len(found := filled.filter(where)["fact_id"]):
-            raise DataError(fault.format(found[0]))
-    return filled.with_columns(said_at=said, recorded_at=pl.coalesce("recorded_at", "asserted_at"))
+    filled = filled.cast(expected).with_columns(said_at=said, recorded_at=pl.coalesce("recorded_at", "asserted_at"))  # type: ignore[arg-type]
+    if len(twice := filled.filter(pl.col("fact_id").is_duplicated())):
+        raise DataError(f"fact id {twice['fact_id'][0]!r} stands twice; ids are unique")
+    if len(undated := filled.filter(pl.col("said_at").is_null())):
+        raise DataError(f"fact {undated['fact_id'][0]!r} has no time; give asserted_at or recorded_at")
+    return filled
 
 
 def _marks(facts: pl.DataFrame, encoder: Encoder | None, declared: Mapping[str, bool]) -> Iterator[_Mark]:
     """Read the statements, in the order in which they were said."""
     rows = facts.sort("said_at", "recorded_at", maintain_order=True).to_dicts()
     reads = [normal.read(row["subject"], row["predicate"], row["object"]) for row in rows]
-    keys = merging.keys([row["scope"] for row in rows], reads, encoder)
-    for row, read, key in zip(rows, reads, keys, strict=True):
+    subjects = [value(read.subject).key for read in reads]
+    owners = [(row["scope"], subject) for row, subject in zip(rows, subjects, strict=True)]
+    stated = [(owner, read.value) for owner, read in zip(owners, reads, strict=True)]
+    named = [(owner, read.instead or "") for owner, read in zip(owners, reads, strict=True)]
+    keys = merging.keys([*stated, *named], encoder)
+    for row, read, subject, says, names in zip(rows, reads, subjects, stated, named, strict=True):
         its = value(read.value)
         group, single = _grouped(read, its)
         single = declared.get(read.relation, single)
-        yield _Mark(row["fact_id"], row["said_at"], row, read, its, *key, group, single)
+        instead = keys[names] if read.instead else None
+        yield _Mark(row["fact_id"], row["said_at"], row, read, its, subject, keys[says], instead, group, single)
 
 
 def _grouped(read: Statement, its: Value) -> tuple[str, bool]:
@@ -271,25 +281,11 @@ def _grouped(read: Statement, its: Value) -> tuple[str, bool]:
     if read.relation in _COUNTED and len(its.exact) == 1 and its.words and _NUMBER.match(normal.counted(read.value)):
         # "Seven years", not "year 7".
         return f"number of {its.words[-1]}", True
-    if read.relation == "be" and its.words[:1] == ("retir",):
-        return "role", True
     return read.relation, False
 
 
-def _streams(marks: list[_Mark]) -> Iterable[list[_Mark]]:
-    """Put together the statements about one subject whose relations or groups have to do with each other."""
-    import networkx
-
-    links = networkx.Graph([("job", "boss"), *_TOGETHER.items(), *((mark.read.relation, mark.group) for mark in marks)])
-    part = {name: n for n, names in enumerate(networkx.connected_components(links)) for name in names}
-    streams: defaultdict[tuple[str, str, int], list[_Mark]] = defaultdict(list)
-    for mark in marks:
-        streams[mark.fact["scope"], mark.subject, part[mark.group]].append(mark)
-    return streams.values()
-
-
-def _history(marks: list[_Mark], undone: frozenset[tuple[str, str]]) -> list[_Run]:
-    """Give the values that a stream of statements says to hold one after the other, and those that were corrected.
+def _history(marks: list[_Mark], undone: Collection[tuple[_What, _What]]) -> list[_Run]:
+    """Give the values that a subject is said to have one after the other, and those that were corrected.
 
     A correction takes the place of the value that was wrong, and the statements are read again without that value.
     """
@@ -311,9 +307,9 @@ def _history(marks: list[_Mark], undone: frozenset[tuple[str, str]]) -> list[_Ru
 
 
 class _Values:
-    """What holds while the statements of a stream are read."""
+    """What holds of a subject while its statements are read."""
 
-    def __init__(self, undone: frozenset[tuple[str, str]]) -> None:
+    def __init__(self, undone: Collection[tuple[_What, _What]]) -> None:
         self.undone = undone
         self.runs: list[_Run] = []
         self.by_relation: defaultdict[str, list[_Run]] = defaultdict(list)
@@ -329,8 +325,7 @@ class _Values:
         new = _Run(mark, since)
         run = next(same, new)
         for rule, old in self._replaced(mark):
-            # What was undone stays so when the newer value is said again.
-            if old is not run and (old.mark.id, run.mark.id) not in self.undone:
+            if old is not run:
                 self._close(old, mark, since, rule)
         if run is new:
             for runs in (self.runs, self.by_relation[mark.read.relation], self.by_group[mark.group]):
@@ -343,7 +338,7 @@ class _Values:
             return None
         runs = reversed(self.by_relation[mark.read.relation])
         run = next((run for run in runs if run.mark.key == mark.instead), None)
-        return run if run and run.mark.read.mode == IS and (run.mark.id, mark.id) not in self.undone else None
+        return run if run and run.mark.read.mode == IS and (run.mark.what, mark.what) not in self.undone else None
 
     def _open(self, mark: _Mark, group: str | None = None) -> Iterator[_Run]:
         """Give the open runs of a statement's relation (or of a group), the latest first."""
@@ -351,7 +346,8 @@ class _Values:
         return (run for run in reversed(runs) if run.closed is None)
 
     def _close(self, run: _Run, mark: _Mark, at: datetime, rule: str) -> None:
-        if (run.mark.id, mark.id) not in self.undone:
+        """Close a run, unless that was undone."""
+        if (run.mark.what, mark.what) not in self.undone:
             run.closed = (mark, at, rule)
 
     def _ended(self, mark: _Mark) -> list[_Run]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -30,30 +30,11 @@ LABELS: dict[str, Any] = {
 """The columns of labelled observations: ``age_days`` since the last access, ``accesses_days`` the age of each."""
 
 
-@dataclass(frozen=True)
-class Fit:
-    """A fitted curve.
-
-    :param intervals: ``parameter``, ``estimate``, ``low`` and ``high``; empty where none were asked for.
-    """
+class Fit(NamedTuple):
+    """A fitted curve; ``intervals``: ``parameter``, ``estimate``, ``low`` and ``high``, if they were asked for."""
 
     curve: AnyCurve
     intervals: pl.DataFrame
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Families compared on held-out facts.
-
-    :param table: ``predicate`` (null: all), ``family``, ``fit``, ``n``, ``log_loss`` with ``low`` and ``high``,
-        and the paired ``difference`` of log-loss to the best with ``difference_low`` and ``difference_high`` (90 %,
-        groups taken as independent).
-    :param predictions: every observation under every candidate: ``family``, ``fit``, ``group``, ``predicate``,
-        ``age_days``, ``still_true`` and ``chance``, given by curves that saw nothing of its group.
-    """
-
-    table: pl.DataFrame
-    predictions: pl.DataFrame
 
 
 @dataclass(frozen=True)
@@ -96,9 +77,11 @@ def fit(observations: pl.DataFrame, name: str, *, intervals: bool = True, seed: 
             f"{n} observations, {n_true} of them still true, do not determine a {name} curve; give at least "
             f"{MIN_OBSERVATIONS}, of both kinds"
         )
-    top, rows = likelihood.maximum(seed), []
-    if intervals:
-        rows = [(p.name, p.at(top[i]), *map(p.at, likelihood.interval(top, i))) for i, p in enumerate(SPACE[name])]
+    top = likelihood.maximum(seed)
+    rows = [
+        (p.name, *likelihood.values(i, [top[i], *likelihood.interval(top, i)]))
+        for i, p in enumerate(SPACE[name] if intervals else ())
+    ]
     columns = {"parameter": pl.String(), "estimate": pl.Float64(), "low": pl.Float64(), "high": pl.Float64()}
     return Fit(likelihood.curve(top), pl.DataFrame(rows, schema=columns, orient="row"))
 
@@ -108,8 +91,7 @@ def _observed(observations: pl.DataFrame) -> tuple[np.ndarray, np.ndarray, Acces
 
     :raises DataError: for a missing column, an age or label that is missing or out of range.
     """
-    missing = {"age_days", "still_true"} - set(observations.columns)
-    if missing:
+    if missing := {"age_days", "still_true"} - set(observations.columns):
         raise DataError(f"observations need the column {min(missing)}; the frame has {observations.columns}")
     age, label = observations["age_days"].cast(pl.Float64).fill_null(np.nan).to_numpy(), observations["still_true"]
     wrong = np.flatnonzero(~((age >= 0) & np.isfinite(age)))
@@ -134,11 +116,16 @@ class _Likelihood:
     def __init__(self, name: str, observations: pl.DataFrame) -> None:
         self.make: Callable[..., AnyCurve] = family(name)
         self.space = SPACE[name]
-        self.bounds = np.array([p.bounds for p in self.space])
+        self.bounds = np.array([np.log([p.low, p.high]) if p.log else [p.low, p.high] for p in self.space])
         self.age, self.true, self.accesses = _observed(observations)
 
+    def values(self, i: int, places: Sequence[float]) -> list[float]:
+        """Give the values of parameter i at places on its scale."""
+        p = self.space[i]
+        return [float(np.clip(np.exp(place) if p.log else place, p.low, p.high)) for place in places]
+
     def curve(self, place: np.ndarray) -> AnyCurve:
-        return self.make(**{p.name: p.at(x) for p, x in zip(self.space, place, strict=True)})
+        return self.make(**{p.name: self.values(i, [place[i]])[0] for i, p in enumerate(self.space)})
 
     def loss(self, place: np.ndarray) -> float:
         if self.make is PlateauLinear and place[0] >= place[1] - 1e-6:
@@ -151,7 +138,8 @@ class _Likelihood:
         from scipy.stats import qmc
 
         ages = np.log(np.quantile(self.age, [0.02, 1.0]).clip(0.1) * [0.5, 2.0])
-        box = np.array([np.clip(ages, *p.bounds) if p.name.endswith("_days") else p.bounds for p in self.space])
+        days = [p.name.endswith("_days") for p in self.space]
+        box = np.array([np.clip(ages, *its) if day else its for day, its in zip(days, self.bounds, strict=True)])
         drawn = qmc.Sobol(len(box), rng=np.random.default_rng(seed)).random(_SCREENED)
         places = np.clip(qmc.scale(drawn, box[:, 0], box[:, 1] + 1e-9), *self.bounds.T)
         starts = places[np.argsort([self.loss(place) for place in places], kind="stable")][:_STARTS]
@@ -211,7 +199,7 @@ def _own(observations: pl.DataFrame, name: str, seed: int) -> dict[str, AnyCurve
 
 def compare(
     observations: pl.DataFrame, *, families: Sequence[str] = tuple(FAMILIES), group: str = "fact_id", seed: int = 0
-) -> Comparison:
+) -> pl.DataFrame:
     """Predict each fact by curves fitted without it, for every family, pooled and by predicate, in five folds.
 
     Beside the families stand ``constant``, the share still true whatever the age, which a curve must beat to say
@@ -222,6 +210,8 @@ def compare(
         ``accesses_days`` where known.
     :param group: what is never split between fitting and testing: ``fact_id``, or ``scope`` to carry over to other
         people.
+    :returns: ``family``, ``fit``, ``n``, ``log_loss`` with ``low`` and ``high``, and the paired ``difference`` of
+        log-loss to the best family with ``difference_low`` and ``difference_high`` (90 %, groups taken as independent).
     :raises DataError: for a missing column, fewer groups than folds, or a fold without enough to fit.
     """
     from sklearn.model_selection import GroupKFold
@@ -248,40 +238,28 @@ def compare(
                 given[name, OWN] = by_predicate
         for key, values in given.items():
             chance.setdefault(key, np.zeros(observations.height))[test] = values
-    rows = observations.select(pl.col(group).alias("group"), "predicate", "age_days", "still_true")
-    predictions = pl.concat(
-        rows.select(pl.lit(name).alias("family"), pl.lit(how).alias("fit"), pl.all(), pl.Series("chance", values))
-        for (name, how), values in chance.items()
-    )
-    parts = [predictions.with_columns(predicate=pl.lit(None, pl.String))]
-    if several:
-        parts += predictions.drop_nulls("predicate").partition_by("predicate", maintain_order=True)
-    return Comparison(pl.concat(map(_scored, parts)), predictions)
+    true = observations["still_true"].to_numpy()
+    losses = {key: -np.log(np.where(true, values, 1 - values)) for key, values in chance.items()}
+    best = min((key for key in losses if key[0] in FAMILIES), key=lambda key: float(losses[key].mean()))
+    rows = [
+        (*key, len(true), *_mean(loss, observations[group]), *_mean(loss - losses[best], observations[group]))
+        for key, loss in losses.items()
+    ]
+    measures = ["log_loss", "low", "high", "difference", "difference_low", "difference_high"]
+    return pl.DataFrame(rows, schema=["family", "fit", "n", *measures], orient="row")
 
 
-def _scored(predictions: pl.DataFrame) -> pl.DataFrame:
-    """Give mean log-losses and their differences to the best, with normal intervals over groups."""
+def _mean(values: np.ndarray, groups: pl.Series) -> tuple[float, float, float]:
+    """Give a mean with its normal interval; values of one group may depend on each other."""
     from scipy.stats import norm
 
-    keys = ["predicate", "family", "fit"]
-    right = pl.when("still_true").then("chance").otherwise(1 - pl.col("chance"))
-    losses = predictions.with_columns(log_loss=-right.log(), row=pl.int_range(pl.len()).over("family", "fit"))
-    fitted = losses.filter(~pl.col("family").is_in([CONSTANT, DEFAULT]))
-    best = fitted.filter(pl.col("log_loss").mean().over("family", "fit").rank("dense") == 1)
-    losses = losses.join(best.unique("row").select("row", best="log_loss"), on="row", maintain_order="left")
-    losses = losses.with_columns(difference=pl.col("log_loss") - pl.col("best"))
-    sums = losses.group_by(*keys, "group", maintain_order=True).agg(pl.len(), pl.col("log_loss", "difference").sum())
-    n, groups, z = pl.col("len").sum(), pl.len(), float(norm.ppf((1 + _CONFIDENCE) / 2))
-    columns = [n.cast(pl.Int64).alias("n")]
-    for name, low, high in (("log_loss", "low", "high"), ("difference", "difference_low", "difference_high")):
-        mean = pl.col(name).sum() / n
-        squares = ((pl.col(name) - pl.col("len") * mean) ** 2).sum() * groups / (groups - 1)
-        half = pl.when(groups > 1).then(z * squares.sqrt() / n)
-        columns += [mean.alias(name), (mean - half).alias(low), (mean + half).alias(high)]
-    return sums.group_by(keys, maintain_order=True).agg(columns)
+    mean, (_, at) = float(values.mean()), np.unique(groups.to_numpy(), return_inverse=True)
+    sums = np.bincount(at, weights=values - mean)
+    half = norm.ppf((1 + _CONFIDENCE) / 2) * np.sqrt((sums**2).sum() * len(sums) / (len(sums) - 1)) / len(values)
+    return mean, mean - half, mean + half
 
 
-def recommend(observations: pl.DataFrame, *, comparison: Comparison | None = None, seed: int = 0) -> Recommendation:
+def recommend(observations: pl.DataFrame, *, comparison: pl.DataFrame | None = None, seed: int = 0) -> Recommendation:
     """Choose the simplest family that is not surely worse than the best, and fit it to all observations.
 
     Not surely worse: the 90 % interval of its held-out log-loss over the best one's includes 0. Simplest: fewest
@@ -295,14 +273,13 @@ def recommend(observations: pl.DataFrame, *, comparison: Comparison | None = Non
     >>> advice.table["decay"]["family"]
     'exponential'
     """
-    comparison = comparison or compare(observations, seed=seed)
+    table = compare(observations, seed=seed) if comparison is None else comparison
     n_own = (observations["predicate"].drop_nulls().value_counts()["count"] >= MIN_LABELS).sum()
     n_curves = pl.when(pl.col("fit") == OWN).then(1 + n_own).otherwise(1)
     n_each = pl.col("family").replace_strict({name: len(space) for name, space in SPACE.items()})
-    fitted = comparison.table.filter(pl.col("predicate").is_null(), pl.col("family").is_in(list(FAMILIES)))
-    fitted = fitted.with_columns(parameters=n_each * n_curves).sort("log_loss")
-    near = fitted.filter(pl.col("difference_low").fill_null(0) <= 0).sort("parameters", maintain_order=True)
-    best, chosen = fitted.row(0, named=True), near.row(0, named=True)
+    fitted = table.filter(pl.col("family").is_in(list(FAMILIES))).with_columns(parameters=n_each * n_curves)
+    near = fitted.filter(pl.col("difference_low") <= 0).sort("parameters", "log_loss")
+    best, chosen = fitted.sort("log_loss").row(0, named=True), near.row(0, named=True)
     name = chosen["family"]
     own = _own(observations, name, seed) if chosen["fit"] == OWN else {}
     place = "the best of all" if chosen == best else f"not surely worse than {best['family']} ({best['fit']})"

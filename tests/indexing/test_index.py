@@ -93,6 +93,19 @@ def test_a_fallback_is_due_again_when_the_service_is_there(store: MemoryStore, s
     assert "extractive" not in store.knowledge.states(NAME)["service"]
 
 
+def test_a_second_question_in_vain_leaves_the_facts_of_the_model(store: MemoryStore, server: ModelServer) -> None:
+    def half(handler: Any, request: dict[str, Any]) -> None:
+        asks_what_ended = "Say as JSON which of the statements" in str(request)
+        (say("no JSON") if asks_what_ended else fitting)(handler, request)
+
+    server.modes = [half]
+    events = index(store, NAME, service=lab(server))
+    fell = events.filter(kind="fallback")
+    assert fell.height
+    assert set(fell["service"]) == {"lab"}
+    assert not any("came from no model" in line for line in report(store, NAME, events))
+
+
 def test_a_service_that_fails_later_leaves_what_a_model_made(store: MemoryStore, server: ModelServer) -> None:
     index(store, NAME, service=lab(server))
     store.knowledge.states(NAME)

@@ -140,6 +140,52 @@ def test_an_undone_closing_does_not_count() -> None:
     assert _held(again) == ["Acme", "Bolt"]
 
 
+def test_an_undo_is_about_values_in_whatever_words_they_are_said() -> None:
+    rows = [
+        (0, "works at", "the ACME"),
+        (3, "works at", "Acme"),
+        (9, "is working at", "Bolt"),
+        (20, "works at", "Bolt"),
+    ]
+    for old, new in (("f0", "f2"), ("f1", "f3")):
+        assert _held(resolve(_facts(*rows), cardinality=ONE, undone=[(old, new)])) == ["the ACME", "Bolt"]
+    left = [*rows, (30, "no longer works at", "Acme"), (40, "works at", "Acme"), (50, "works at", "Bolt")]
+    assert _held(resolve(_facts(*left), cardinality=ONE, undone=[("f0", "f2")])) == ["Acme", "Bolt"]
+    # Another scope's values are its own.
+    other = _facts(*rows).with_columns(scope=pl.lit("v"), fact_id="v" + pl.col("fact_id"))
+    both = resolve(pl.concat([_facts(*rows), other]), cardinality=ONE, undone=[("f0", "f2")])
+    assert both.log["scope"].to_list() == ["v"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "undone", "held"),
+    [
+        # The correction is closed by what had closed the wrong value.
+        (["Oslo", "Bergen", "not Oslo but Turku"], ("f2", "f1"), ["Bergen", "not Oslo but Turku"]),
+        # What the wrong value had closed is closed by the correction.
+        (["Oslo", "Bergen", "not Bergen but Turku"], ("f0", "f2"), ["Oslo", "not Bergen but Turku"]),
+        # The value from before the wrong one goes on, and is closed by what had closed the wrong one.
+        (["Oslo", "Bergen", "Turku", "not Bergen but Oslo"], ("f0", "f2"), ["Oslo", "Turku"]),
+    ],
+)
+def test_an_undo_counts_after_a_correction(rows: list[str], undone: tuple[str, str], held: list[str]) -> None:
+    facts = _facts(*((day, "lives in", obj) for day, obj in enumerate(rows)))
+    assert undone in resolve(facts).log.select("old", "new").rows()
+    back = resolve(facts, undone=[undone])
+    assert _held(back) == held
+    assert undone not in back.log.select("old", "new").rows()
+
+
+def test_a_value_that_goes_on_after_a_correction_is_listed_once_and_a_denial_stays_apart() -> None:
+    again = ["Oslo", "Bergen", "Oslo", "not Bergen but Turku"]
+    facts = _facts(*((day, "lives in", obj) for day, obj in enumerate(again)))
+    assert _held(resolve(facts, undone=[("f0", "f3")])) == ["Oslo"]
+    said = [("works at", "Acme"), ("works at", "Bolt"), ("does not work at", "Acme"), ("works at", "not Bolt but Acme")]
+    denied = _facts(*((day, *each) for day, each in enumerate(said)))
+    # The correction holds from when the wrong value was said, so that the denial comes after it.
+    assert _status(resolve(denied)) == ["ended", "corrected", "active", "repeat"]
+
+
 def test_undoing_an_end_or_a_correction_keeps_the_fact() -> None:
     ended = _facts((0, "works at", "Acme"), (9, "no longer works at", "Acme"), (20, "works at", "Acme"))
     back = resolve(ended, cardinality=ONE, undone=[("f0", "f1")])
