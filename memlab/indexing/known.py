@@ -46,8 +46,8 @@ def undone(store: MemoryStore, dataset: str, facts: pl.DataFrame) -> list[tuple[
     for scope, fact in facts.select("scope", "fact_id").iter_rows():
         saying[scope, _SAID.sub(r"\1", fact)].append(fact)
     noted = store.knowledge.undone(dataset).select("scope", "old", "new").iter_rows()
-    sides = [(old, new, [saying[scope, _SAID.sub(r"\1", fact)] for fact in (old, new)]) for scope, old, new in noted]
-    return [(old, new, list(product(*both))) for old, new, both in sides]
+    named = [(old, new, *(saying[scope, _SAID.sub(r"\1", fact)] for fact in (old, new))) for scope, old, new in noted]
+    return [(old, new, list(product(olds, news))) for old, new, olds, news in named]
 
 
 def remember(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = False) -> None:

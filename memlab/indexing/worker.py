@@ -147,7 +147,7 @@ def _due(store: MemoryStore, work: Work, gap: timedelta) -> pl.DataFrame:
     :returns: the columns of sessions with ``digest``, ``turns``, ``attempts`` (with this recipe on these turns),
         ``generation`` (of the rows that count now), ``service`` (that made those) and ``same`` (of these turns).
     """
-    sessions = store.sessions(work.dataset, columns=["session_id", "scope", "start", "end", "n_turns", "participants"])
+    sessions = store.sessions(work.dataset, columns=["session_id", "scope", "end", "n_turns"])
     closed = sessions.filter((pl.col("end") < work.now - gap).fill_null(True))
     seen = store.knowledge.states(work.dataset).drop("scope", "reason", "at", "turns")
     due = closed.join(store.knowledge.digests(work.dataset), on="session_id", maintain_order="left").join(
@@ -211,9 +211,9 @@ def _make(batch: Batch, work: Work) -> Made:
 def _made(batch: Batch, work: Work) -> Made:
     """Make everything that the settings ask for of some sessions."""
     chosen, due = work.settings, batch.due
-    turns, cut = _capped(batch.turns, chosen.max_input)
+    turns = batch.turns
     parts = {table: frame(row) for table, row in _ROWS.items()}
-    outcomes = [due.select("session_id", status=pl.lit("ok"), service=pl.lit(None, pl.String)), cut]
+    outcomes = [due.select("session_id", status=pl.lit("ok"), service=pl.lit(None, pl.String))]
     if chosen.facts and (work.service or english(work.language, "the reading of facts")):
         extracted = extraction.extract(turns, service=work.service, **batch.before)
         outcomes.append(extracted.outcomes)
@@ -228,9 +228,6 @@ def _made(batch: Batch, work: Work) -> Made:
         written = summarize(long, service=work.service, language=work.language)
         unanswered = pl.when(pl.col("reason") == "").then(pl.lit("ok")).otherwise(pl.lit("fallback"))
         outcomes.append(written.select("session_id", "reason", "service", status=unanswered))
-        # What the session is, not what of it was read.
-        whole = due.select("session_id", "start", "end", "participants", "n_turns")
-        written = written.drop("start", "end", "participants", "n_turns").join(whole, on="session_id")
         stamp = {"version": pl.lit(work.version), "created_at": pl.lit(work.now).cast(TIMESTAMP)}
         parts["summaries"] = written.with_columns(**stamp).select(*schema(Summary))
     reasons = pl.col("reason").replace("", None).drop_nulls().unique(maintain_order=True)
@@ -240,16 +237,6 @@ def _made(batch: Batch, work: Work) -> Made:
         alone=pl.col("service").is_in([EXTRACTIVE, extraction.PATTERNS]).any(),
     )  # fmt: skip
     return Made(parts, told)
-
-
-def _capped(turns: pl.DataFrame, most: int) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Keep the first turns of each session, whole, up to so many characters, and say where some were left out."""
-    so_far = pl.col("text").str.len_chars().cum_sum().over("session_id")
-    first = pl.int_range(pl.len()).over("session_id") == 0
-    marked = turns.with_columns(read=(so_far <= most) | first)
-    why = pl.format("the first {} of {} turns were read: max_input is {}", pl.col("read").sum(), pl.len(), pl.lit(most))
-    cut = marked.group_by("session_id").agg(pl.col("read").all(), reason=why)
-    return marked.filter("read").drop("read"), cut.filter(~pl.col("read")).drop("read")
 
 
 def _commit(store: MemoryStore, work: Work, due: pl.DataFrame, made: Made) -> pl.DataFrame:

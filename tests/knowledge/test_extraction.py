@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import memlab
+from memlab.evaluate import knowledge as evaluated
 from memlab.evaluate.knowledge import frozen, measure_chat, totals
 from memlab.evaluate.sheets import sheets
 from memlab.knowledge import active, extraction, resolve
@@ -121,7 +122,7 @@ def test_recorded_answers_give_the_frozen_facts(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("MEMLAB_LLM__RECORDINGS", json.dumps([str(FACTS / "recorded.jsonl")]))
     sheet = next(sheet for sheet in sheets(FACTS / "dev") if sheet.scope == "nora")
     data = memlab.datasets.load(sheet.log)
-    stated = frozen(FACTS / "frozen.jsonl", sheet, data)
+    stated = frozen(evaluated.stated(FACTS / "frozen.jsonl"), sheet, data)
     found = extraction.extract(data.turns, service="recorded")
     assert set(found.outcomes["status"]) == {"ok"}
     columns = ["fact_id", "subject", "predicate", "object", "evidence"]
