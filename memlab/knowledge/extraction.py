@@ -180,19 +180,10 @@ def extract(
     others = others.filter(~pl.col("session_id").is_in(list(sessions)).fill_null(False))
     held = pl.concat([others, frame(Fact, facts.values())])
     answered = {session: rows for session, rows in sessions.items() if outcomes[session][2] != PATTERNS}
-    states = {scope: resolve(its, undone=undone) for (scope,), its in held.group_by("scope")} if answered else {}
-    by_id = {(fact["scope"], _short_id(fact)): fact for fact in held.iter_rows(named=True)}
-    ends = {}
-    for session, rows in answered.items():
-        eve = rows[0]["timestamp"] and rows[0]["timestamp"] - timedelta(microseconds=1)
-        state = states.get(rows[0]["scope"])
-        if state and (shown := _shown(rows, active(state, as_of=eve))):
-            ends[session] = _request("endings", rows, Endings, ENDINGS, {"statements": shown})
-    replies = ask(list(ends.values()), service) if service and ends else []
-    for session, answer in zip(ends, replies, strict=True):
-        if answer.error:
-            outcomes[session] = ("fallback", f"what it ends: {answer.error}", name_of(service))
-        for fact in _ended(answer.value.ended if answer.value else [], sessions[session], by_id):
+    for session, error, ended in _ended(answered, held, undone, service):
+        if error:
+            outcomes[session] = ("fallback", f"what it ends: {error}", name_of(service))
+        for fact in ended:
             facts.setdefault(fact.fact_id, fact)
     columns = dict.fromkeys(("session_id", "status", "reason", "service"), pl.String())
     table = pl.DataFrame([(session, *how) for session, how in outcomes.items()], schema=columns, orient="row")
@@ -257,15 +248,30 @@ def _facts(answered: list[StatedFact], rows: list[dict[str, Any]]) -> Iterator[F
 
 
 def _ended(
-    answered: list[Ending], rows: list[dict[str, Any]], known: Mapping[tuple[str, str], dict[str, Any]]
-) -> Iterator[Fact]:
-    for end in answered:
-        old, turns = known.get((rows[0]["scope"], end.statement)), _cited(end.turns, rows)
-        if old and turns:
-            value = told(old["object"]).strip()
-            yield make(
-                turns, (old["subject"], in_mode(old["predicate"], "ended"), value), source="observed", near=value
-            )
+    sessions: Mapping[str, list[dict[str, Any]]],
+    known: pl.DataFrame,
+    undone: Collection[tuple[str, str]],
+    service: str | Service | None,
+) -> Iterator[tuple[str, str, list[Fact]]]:
+    """Ask what each session ends of what held before it; give what that is, or why there is no answer."""
+    states = {scope: resolve(its, undone=undone) for (scope,), its in known.group_by("scope")} if sessions else {}
+    asked: dict[str, Request] = {}
+    for session, rows in sessions.items():
+        eve = rows[0]["timestamp"] and rows[0]["timestamp"] - timedelta(microseconds=1)
+        state = states.get(rows[0]["scope"])
+        if state and (shown := _shown(rows, active(state, as_of=eve))):
+            asked[session] = _request("endings", rows, Endings, ENDINGS, {"statements": shown})
+    by_id = {(fact["scope"], _short_id(fact)): fact for fact in known.iter_rows(named=True)}
+    answers = ask(list(asked.values()), service) if service and asked else []
+    for session, answer in zip(asked, answers, strict=True):
+        rows, ended = sessions[session], []
+        for end in answer.value.ended if answer.value else ():
+            old, turns = by_id.get((rows[0]["scope"], end.statement)), _cited(end.turns, rows)
+            if old and turns:
+                value = told(old["object"]).strip()
+                said = (old["subject"], in_mode(old["predicate"], "ended"), value)
+                ended.append(make(turns, said, source="observed", near=value))
+        yield session, answer.error, ended
 
 
 def _short_id(fact: dict[str, Any]) -> str:

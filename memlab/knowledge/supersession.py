@@ -257,17 +257,14 @@ def _marks(facts: pl.DataFrame, encoder: Encoder | None, declared: Mapping[str, 
     """Read the statements, in the order in which they were said."""
     rows = facts.sort("said_at", "recorded_at", maintain_order=True).to_dicts()
     reads = [normal.read(row["subject"], row["predicate"], row["object"]) for row in rows]
-    subjects = [value(read.subject).key for read in reads]
-    owners = [(row["scope"], subject) for row, subject in zip(rows, subjects, strict=True)]
-    stated = [(owner, read.value) for owner, read in zip(owners, reads, strict=True)]
-    named = [(owner, read.instead or "") for owner, read in zip(owners, reads, strict=True)]
-    keys = merging.keys([*stated, *named], encoder)
-    for row, read, subject, says, names in zip(rows, reads, subjects, stated, named, strict=True):
-        its = value(read.value)
+    owners = [(row["scope"], value(read.subject).key) for row, read in zip(rows, reads, strict=True)]
+    texts = [(owner, text) for owner, read in zip(owners, reads, strict=True) for text in (read.value, read.instead)]
+    keys: dict[Any, str] = merging.keys([(owner, text) for owner, text in texts if text is not None], encoder)
+    for row, read, owner in zip(rows, reads, owners, strict=True):
+        its, key, instead = value(read.value), keys[owner, read.value], keys.get((owner, read.instead))
         group, single = _grouped(read, its)
         single = declared.get(read.relation, single)
-        instead = keys[names] if read.instead else None
-        yield _Mark(row["fact_id"], row["said_at"], row, read, its, subject, keys[says], instead, group, single)
+        yield _Mark(row["fact_id"], row["said_at"], row, read, its, owner[1], key, instead, group, single)
 
 
 def _grouped(read: Statement, its: Value) -> tuple[str, bool]:
