@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import product
 
 import polars as pl
 
@@ -33,21 +32,23 @@ def resolved(
     :param as_of: only what had reached the memory by then counts.
     """
     facts = store.knowledge.rows("facts", dataset, scopes=scopes)
-    pairs = [pair for _, _, its in undone(store, dataset, facts) for pair in its]
+    pairs = undone(store, dataset, facts).values()
     return resolve(facts, encoder=cached(store, encoder) if encoder else None, as_of=as_of, undone=pairs)
 
 
-def undone(store: MemoryStore, dataset: str, facts: pl.DataFrame) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """Find the facts that say what each undo names, in whatever turn of its scope they do.
+def undone(store: MemoryStore, dataset: str, facts: pl.DataFrame) -> dict[tuple[str, str], tuple[str, str]]:
+    """Find for each undo (``old``, ``new``) the facts that say the same now, in whatever turn of its scope.
 
-    :returns: of each undo ``old``, ``new`` and the pairs of fact ids that now say so.
+    :returns: noted pair → standing pair; an id is empty where nothing says so any more.
     """
-    saying: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for scope, fact in facts.select("scope", "fact_id").iter_rows():
-        saying[scope, _SAID.sub(r"\1", fact)].append(fact)
+    rows = facts.select("scope", "fact_id").rows()
+    standing = {(scope, _SAID.sub(r"\1", fact)): fact for scope, fact in rows} | {row: row[1] for row in rows}
+
+    def now(scope: str, fact: str) -> str:
+        return standing.get((scope, fact)) or standing.get((scope, _SAID.sub(r"\1", fact)), "")
+
     noted = store.knowledge.undone(dataset).select("scope", "old", "new").iter_rows()
-    named = [(old, new, *(saying[scope, _SAID.sub(r"\1", fact)] for fact in (old, new))) for scope, old, new in noted]
-    return [(old, new, list(product(olds, news))) for old, new, olds, news in named]
+    return {(old, new): (now(scope, old), now(scope, new)) for scope, old, new in noted}
 
 
 def remember(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = False) -> None:
@@ -65,8 +66,9 @@ def report(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list[str]:
     numbers = Counter(events["kind"])
     counted = [f"{numbers[kind]:,} {kind}" for kind in ("created", "updated", "fallback", "failed") if numbers[kind]]
     holds = [f"{store.knowledge.rows(table, dataset).height:,} {table}" for table in ("summaries", "entities")]
-    known = resolved(store, dataset).facts.filter(~pl.col("status").is_in(["repeat", "closing"]))
-    holds.append(f"{known.height:,} facts, of which {known.filter(status='active').height:,} hold")
+    known = resolved(store, dataset).facts
+    facts = known.filter(~pl.col("status").is_in(["repeat", "closing"]))
+    holds.append(f"{facts.height:,} facts, of which {facts.filter(status='active').height:,} hold")
     lines = [f"{dataset}: {', '.join(counted) or 'nothing was due'}; the index holds {', '.join(holds)}"]
     failed = events.filter(kind="failed").select("session_id", "reason")
     lines += [f"  {session}: failed: {short(reason or '')}" for session, reason in failed.head(_LISTED).iter_rows()]
@@ -79,8 +81,7 @@ def report(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list[str]:
             f"  {alone.height:,} of {events.height:,} sessions came from no model{why}: summaries of their own "
             f"sentences, and {patterns.MEASURED}; --service NAME asks a model"
         )
-    facts = store.knowledge.rows("facts", dataset)
-    gone = [(old, new) for old, new, pairs in undone(store, dataset, facts) if not pairs]
+    gone = [noted for noted, standing in undone(store, dataset, known).items() if "" in standing]
     return lines + [f"  undone: {new} ends {old}: what it names is no longer said" for old, new in gone]
 
 

@@ -167,8 +167,8 @@ def _read(store: MemoryStore, work: Work, due: pl.DataFrame) -> Batch:
     before: dict[str, Any] = {}
     if work.service and work.settings.facts:
         known = store.knowledge.rows("facts", work.dataset, scopes=scopes)
-        pairs = [pair for *_, its in undone(store, work.dataset, known) for pair in its]
-        before = {"known": known, "undone": pairs, "earlier": _earlier(turns, due["session_id"].to_list())}
+        pairs = undone(store, work.dataset, known).values()
+        before = {"known": known, "undone": list(pairs), "earlier": _earlier(turns, due["session_id"].to_list())}
     return Batch(due, turns.join(due, on="session_id", how="semi", maintain_order="left"), before)
 
 

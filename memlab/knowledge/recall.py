@@ -81,11 +81,11 @@ def search_facts(
         if encoder is not None and weights.vector and known.height:
             cosines = similarity(asked["text"], statements(known), encoder)
         its = None if entities is None else entities.filter(scope=scope)
-        network = graph.build(known if weights.graph else known.clear(), its)
+        network = graph.build(known, its) if weights.graph else None
         for (place, query, text), cosine in zip(
             asked.select("_place", "query_id", "text").rows(), cosines, strict=True
         ):
-            near, names = graph.relevance(network, text)
+            near, names = ({}, []) if network is None else graph.relevance(network, text)
             nearness = pl.Series([near.get(fact, 0.0) for fact in known["fact_id"]], dtype=pl.Float64)
             ranked = known.select(
                 "fact_id", "last_access", _place=pl.lit(place, pl.UInt32), query_id=pl.lit(query),
