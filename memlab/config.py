@@ -52,21 +52,17 @@ class IndexSettings(BaseModel, extra="forbid"):
         ``extractive`` (no model), or the name of a service of ``[llm.services]``.
     :param version: raise it to make everything anew.
     :param min_turns: a session with fewer turns has its facts read, and no summary.
-    :param max_input: characters of a session that are read; of a longer one, its first turns.
     :param batch: sessions that are written at once.
     :param summaries: whether sessions are summarised.
     :param facts: whether entities and facts are extracted.
-    :param observations: whether statements that the source carries count as facts.
     """
 
     service: str = Field(default="recorded", min_length=1)
     version: int = Field(default=1, ge=0)
     min_turns: int = Field(default=4, ge=1)
-    max_input: int = Field(default=40_000, ge=200)
     batch: int = Field(default=32, ge=1)
     summaries: bool = True
     facts: bool = True
-    observations: bool = True
 
 
 class RecallSettings(BaseModel, extra="forbid"):

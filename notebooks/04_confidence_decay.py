@@ -65,13 +65,14 @@ evaluate.show_tables()
 #
 # People change home, job, car and number at known rates, from .5 to 4 changes a year, and state the present value every 60
 # days on average. A label says whether the value stated last is still true on the last day. Each family is fitted on four
-# fifths of the labels and predicts the rest, with one curve for all predicates or one for each. Your own labels are read by
-# `tuning.read_labels`, and `tuning.recommend(labels).write("memlab.toml")` puts the recommended curve into the settings.
+# fifths of the labels and predicts the rest, with one curve for all predicates or one for each. Labels of your own are a
+# frame with the columns `tuning.LABELS`, and `tuning.recommend(labels).write("memlab.toml")`
+# puts the recommended curve into the settings.
 
 # %%
 stated, truth = simulated.simulate(simulated_labels, seed=seed)
 labels = simulated.observations(stated, truth, dates=[stated["asserted_at"].max()])
-losses = tuning.compare(labels, seed=seed).table.filter(pl.col("predicate").is_null()).sort("log_loss")
+losses = tuning.compare(labels, seed=seed).sort("log_loss")
 fig = decay.families(losses)
 caption = f"Held-out log-loss of decay families, five folds (n = {labels.height:,} simulated labels; 90 % intervals)."
 made = {"provenance": {"simulated": True, "seed": seed}, "directory": figures}

@@ -71,7 +71,7 @@ facts = false
 [recall]
 graph = 0.5
 [confidence]
-undated = 0.5
+reinforcement_step = 0.5
 """
 
 
@@ -93,7 +93,7 @@ def test_every_setting_can_come_from_the_file(tmp_path: Path) -> None:
     found, origins = in_force(tmp_path, text)
     assert json.loads(found.model_dump_json(include=set(values))) == values
     assert (found.index.service, found.index.facts, found.index.min_turns) == ("local", False, 4)
-    assert (found.recall.graph, found.recall.vector, found.confidence) == (0.5, 0.4, {"undated": 0.5})
+    assert (found.recall.graph, found.recall.vector, found.confidence) == (0.5, 0.4, {"reinforcement_step": 0.5})
     assert found.llm.services["local"].model == "m"
     assert set(origins.values()) == {"memlab.toml"}
 

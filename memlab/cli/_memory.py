@@ -120,23 +120,24 @@ def _moment(place: Place, wanted: str | None) -> tuple[datetime, str]:
 
 def ranked_facts(place: Place, facts: pl.DataFrame, question: str, *, k: int, superseded: bool = False) -> pl.DataFrame:
     """Rank scored facts for a question, by the graph of the whole memory and the weights of the settings."""
-    import polars as pl
+    from memlab.knowledge import search_facts
 
-    from memlab.knowledge import graph, search_facts
-
-    ranked = facts.filter(pl.col("status") != "repeat", True if superseded else pl.col("status") == "active")
     return search_facts(
-        place.asked(question), facts, encoder=place.encoder, settings=place.chosen.recall, k=k, superseded=superseded,
-        graph={place.scope: graph.build(ranked, place.rows("entities"))},
+        place.asked(question), facts, encoder=place.encoder, entities=place.rows("entities"),
+        settings=place.chosen.recall, k=k, superseded=superseded,
     )  # fmt: skip
 
 
 def ranked_summaries(place: Place, question: str, *, k: int) -> pl.DataFrame:
-    from memlab.knowledge import search_summaries
+    """Rank the summaries of a memory by the cosine of question and text."""
+    import polars as pl
+
+    from memlab.knowledge import recall
 
     summaries = place.rows("summaries")
-    ranking = search_summaries(place.asked(question), summaries, encoder=place.encoder, k=k)
-    return ranking.join(summaries, on="session_id", maintain_order="left")
+    cosines = recall.similarity(place.asked(question)["text"], summaries["summary"], place.encoder)
+    ranked = summaries.with_columns(score=pl.Series(cosines[0])).sort("score", descending=True, maintain_order=True)
+    return ranked.head(k).with_row_index("rank", offset=1)
 
 
 def read_date(text: str | None, *, end: bool = False) -> datetime | None:

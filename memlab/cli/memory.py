@@ -155,6 +155,4 @@ def _print_log(rows: pl.DataFrame, place: Place, most: int) -> None:
 
 
 def _sentence(row: dict[str, Any]) -> str:
-    if row["predicate"] == "is described by":
-        return str(row["object"])
     return f"{row['subject']} {row['predicate']} {row['object']}"

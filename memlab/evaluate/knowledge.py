@@ -34,6 +34,7 @@ _OUTCOMES = {
     "scope": pl.String(), "style": pl.String(), "measure": pl.String(), "hit": pl.Boolean(), "kind": pl.String(),
     "what": pl.String(), "closed": pl.Boolean(),
 }  # fmt: skip
+_STATED = ("scope", "id", "messages", "subject", "predicate", "object", "source", "text")
 # What holds for an hour may have been noted as long as it is forgotten after a day.
 _MOMENT = timedelta(days=1)
 
@@ -98,12 +99,12 @@ def measure_chat(sheet: Sheet, data: Dataset, known: Callable[..., Resolved]) ->
 
     >>> from functools import partial
     >>> import memlab
-    >>> from memlab.evaluate.knowledge import frozen, measure_chat, totals
+    >>> from memlab.evaluate.knowledge import frozen, measure_chat, stated, totals
     >>> from memlab.evaluate.sheets import sheets
     >>> from memlab.knowledge import resolve
     >>> sheet = sheets("data/facts/dev")[0]
     >>> data = memlab.datasets.load(sheet.log)
-    >>> known = partial(resolve, frozen("data/facts/frozen.jsonl", sheet, data))
+    >>> known = partial(resolve, frozen(stated("data/facts/frozen.jsonl"), sheet, data))
     >>> totals(measure_chat(sheet, data, known)).filter(measure="silence")["n"].item()
     46
     """
@@ -126,22 +127,50 @@ def measure_frozen(folder: str | Path, file: str | Path, *, encoder: Encoder | N
     :param file: JSON lines as in ``data/facts/frozen.jsonl``; see ``data/README.md``.
     :param encoder: matches near-equal wordings when facts are resolved.
     :returns: rows as of :func:`measure_folder`.
-    :raises DataError: when the folder has no sheets, or a line of the file cannot be read.
+    :raises DataError: when the folder has no sheets, or the file or a line of it cannot be read.
     """
-    parts = []
+    parts, rows = [], stated(file)
     for sheet in sheets(folder):
         data = datasets.load(sheet.log)
-        facts = frozen(file, sheet, data)
+        facts = frozen(rows, sheet, data)
         parts.append(measure_chat(sheet, data, partial(resolve, facts, encoder=encoder)))
     return pl.concat(parts)
 
 
-def frozen(file: str | Path, sheet: Sheet, data: Dataset) -> pl.DataFrame:
-    """Read the facts of one chat from a file of stated facts and endings: rows of :class:`memlab.records.Fact`."""
+def stated(file: str | Path) -> list[dict[str, Any]]:
+    """Read a file of stated facts and endings, as JSON lines.
+
+    :raises DataError: for a file that cannot be read, or a line that is no statement.
+    """
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{file} cannot be read ({error}); name a file of facts such as frozen.jsonl") from None
+    rows = []
+    for n, line in enumerate(lines, 1):
+        try:
+            rows.append(json.loads(line))
+            missing = [key for key in _STATED if key not in rows[-1]]
+        except (ValueError, TypeError) as error:
+            raise DataError(f"{file}, line {n}: no JSON object ({error})") from None
+        if missing:
+            raise DataError(f"{file}, line {n}: {missing[0]!r} is missing; a statement has {', '.join(_STATED)}")
+    return rows
+
+
+def frozen(stated: list[dict[str, Any]], sheet: Sheet, data: Dataset) -> pl.DataFrame:
+    """Give the facts of one chat, of what :func:`stated` read: rows of :class:`memlab.records.Fact`.
+
+    :raises DataError: for a message that the chat does not have.
+    """
     turns = {(row["timestamp"], row["text"]): row for row in data.turns.iter_rows(named=True)}
     facts: dict[str, Fact] = {}
-    for row in map(json.loads, Path(file).read_text(encoding="utf-8").splitlines()):
+    for row in stated:
         if row["scope"] == sheet.scope:
+            if not row["messages"] or not set(row["messages"]) <= sheet.texts.keys():
+                raise DataError(
+                    f"fact {row['id']!r} of {sheet.scope!r} names messages that are not there"
+                )
             said = [turns[sheet.times[message], sheet.texts[message]] for message in row["messages"]]
             value = f"not {row['corrects']} but {row['object']}" if row.get("corrects") else row["object"]
             fact = Fact(

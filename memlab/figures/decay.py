@@ -76,7 +76,7 @@ def reliability(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     A curve is calibrated where its marks lie on the diagonal; above it, facts last longer than it says. Bars under a
     panel are the bins' sizes, on a scale of its own.
 
-    :param frame: what :func:`memlab.knowledge.calibration.reliability` gives: ``bin``, ``n``, ``chance``, ``share``,
+    :param frame: chances in bins beside what happened: ``bin``, ``n``, ``chance``, ``share``,
         ``low``, ``high``; a panel for each ``family`` and ``fit`` where there are those.
     """
     style.need(frame, ("bin", "n", "chance", "share", "low", "high"), "reliability")
@@ -129,7 +129,7 @@ def families(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") -
     Open: surely worse than the best, since the interval of the paired difference lies above 0. The intervals on the
     plot are much wider than those of the differences: all candidates share the same hard facts.
 
-    :param frame: what :func:`memlab.knowledge.tuning.compare` gives as ``table``, or its rows of one predicate:
+    :param frame: what :func:`memlab.knowledge.tuning.compare` gives:
         ``family``, ``fit``, ``n``, ``log_loss``, ``low``, ``high``, ``difference``, ``difference_low``,
         ``difference_high``; where there is ``predicate``, the rows over all (null) are drawn if there are some.
     :param confidence: of the intervals, named under the plot.

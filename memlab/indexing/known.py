@@ -1,23 +1,21 @@
-"""What the index holds, ready to be used: facts resolved, summaries beside their sessions; and what a pass did."""
+"""What the index holds, ready to be used: facts resolved; what a pass did; and why there is nothing."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
 import polars as pl
 
 from memlab.embed import Encoder
 from memlab.knowledge import Resolved, patterns, recall, resolve
-from memlab.records import Dataset
-from memlab.store import CachedEncoder, MemoryStore
+from memlab.store import MemoryStore, cached
 from memlab.terminal import short
 
-_SAID = re.compile(r"f[0-9a-f]{12}")
-_TOLD = 8
+_SAID = re.compile(r".*/(f[0-9a-f]{12})")
+_LISTED = 8
 
 
 def resolved(
@@ -30,80 +28,61 @@ def resolved(
 ) -> Resolved:
     """Read the facts of a dataset and find out which still hold, without the supersessions that were undone.
 
-    :param encoder: matches near-equal wordings too; see :func:`memlab.knowledge.resolve`.
+    :param encoder: matches near-equal values too; see :func:`memlab.knowledge.resolve`.
     :param as_of: only what had reached the memory by then counts.
     """
-    caching = CachedEncoder(store, encoder) if encoder is not None else None
     facts = store.knowledge.rows("facts", dataset, scopes=scopes)
-    state = resolve(facts, encoder=caching, as_of=as_of)
-    noted = store.knowledge.undone(dataset, scopes=scopes).select("old", "new")
-    pairs = [(_standing(state.facts, old), _standing(state.facts, new)) for old, new in noted.iter_rows()]
-    undone = [(old, new) for old, new in pairs if old and new]
-    return resolve(facts, encoder=caching, as_of=as_of, undone=undone) if undone else state
+    pairs = undone(store, dataset, facts).values()
+    return resolve(facts, encoder=cached(store, encoder) if encoder else None, as_of=as_of, undone=pairs)
 
 
-def _standing(facts: pl.DataFrame, fact: str) -> str | None:
-    """Find what now stands for a fact that an undo names: the first saying of it; another where its turn is gone."""
-    turn, _, said = fact.rpartition("/")
-    same = facts.filter(pl.col("fact_id") == fact)
-    if same.is_empty() and _SAID.fullmatch(said):
-        its = pl.col("scope") == turn.partition("/")[0], pl.col("fact_id").str.ends_with(f"/{said}")
-        same = facts.filter(*its).sort(~pl.col("evidence").list.contains(turn), maintain_order=True)
-    return None if same.is_empty() else str(same.select(pl.coalesce("repeats", "fact_id"))[0, 0])
+def undone(store: MemoryStore, dataset: str, facts: pl.DataFrame) -> dict[tuple[str, str], tuple[str, str]]:
+    """Find for each undo (``old``, ``new``) the facts that say the same now, in whatever turn of its scope.
+
+    :returns: noted pair → standing pair; an id is empty where nothing says so any more.
+    """
+    rows = facts.select("scope", "fact_id").rows()
+    standing = {(scope, _SAID.sub(r"\1", fact)): fact for scope, fact in rows} | {row: row[1] for row in rows}
+
+    def now(scope: str, fact: str) -> str:
+        return standing.get((scope, fact)) or standing.get((scope, _SAID.sub(r"\1", fact)), "")
+
+    noted = store.knowledge.undone(dataset).select("scope", "old", "new").iter_rows()
+    return {(old, new): (now(scope, old), now(scope, new)) for scope, old, new in noted}
 
 
-def attached(store: MemoryStore, data: Dataset) -> Dataset:
-    """Give a dataset with the summaries of the index on the sessions that have none, for retrieval by summaries."""
-    texts = store.knowledge.rows("summaries", data.name).select("session_id", made="summary")
-    sessions = data.sessions.join(texts, on="session_id", how="left", maintain_order="left")
-    return replace(data, sessions=sessions.with_columns(summary=pl.coalesce("summary", "made")).drop("made"))
-
-
-def remember(
-    store: MemoryStore, dataset: str, encoder: Encoder, *, summaries: bool, facts: bool, progress: bool = False
-) -> None:
+def remember(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = False) -> None:
     """Put vectors of what the index holds into the store's cache, so that the first question finds them there."""
-    texts = store.knowledge.rows("summaries", dataset)["summary"].to_list() if summaries else []
-    if facts and (known := resolved(store, dataset, encoder=encoder).facts).height:
-        texts += recall.statements(known.filter(pl.col("status") != "repeat")).to_list()
-    if texts:
+    facts = resolved(store, dataset, encoder=encoder).facts.filter(pl.col("status") != "repeat")
+    if texts := [*store.knowledge.rows("summaries", dataset)["summary"], *recall.statements(facts)]:
         store.encode(encoder, texts, progress=progress)
 
 
 def report(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list[str]:
-    """Say in lines what a pass did, what the index holds now, why sessions failed, and what no model answered.
+    """Say in lines what a pass did, what the index holds, why sessions failed, and what no model answered.
 
     :param events: what :func:`memlab.indexing.index` gave.
     """
     numbers = Counter(events["kind"])
     counted = [f"{numbers[kind]:,} {kind}" for kind in ("created", "updated", "fallback", "failed") if numbers[kind]]
     holds = [f"{store.knowledge.rows(table, dataset).height:,} {table}" for table in ("summaries", "entities")]
-    known = resolved(store, dataset)
-    facts = known.facts.filter(pl.col("status").is_in(["active", "superseded", "ended", "corrected", "expired"]))
-    active = facts.filter(status="active").height
-    holds.append(f"{facts.height:,} facts, of which {active:,} hold")
+    known = resolved(store, dataset).facts
+    facts = known.filter(~pl.col("status").is_in(["repeat", "closing"]))
+    holds.append(f"{facts.height:,} facts, of which {facts.filter(status='active').height:,} hold")
     lines = [f"{dataset}: {', '.join(counted) or 'nothing was due'}; the index holds {', '.join(holds)}"]
     failed = events.filter(kind="failed").select("session_id", "reason")
-    lines += [f"  {session}: failed: {short(reason or '')}" for session, reason in failed.head(_TOLD).iter_rows()]
-    if failed.height > _TOLD:
-        lines.append(f"  … and {failed.height - _TOLD:,} more; all of them: store.knowledge.events")
-    alone = events.filter((pl.col("kind") == "fallback") | (pl.col("service") == "extractive"))
+    lines += [f"  {session}: failed: {short(reason or '')}" for session, reason in failed.head(_LISTED).iter_rows()]
+    if failed.height > _LISTED:
+        lines.append(f"  … and {failed.height - _LISTED:,} more; all of them: store.knowledge.events")
+    alone = events.filter(service="extractive")
     if alone.height:
-        reason = alone["reason"].drop_nulls().head(1).to_list()
-        lines.append(f"  {without_model(alone.height, numbers.total(), *reason)}")
-    for old, new in store.knowledge.undone(dataset).select("old", "new").iter_rows():
-        if not (_standing(known.facts, old) and _standing(known.facts, new)):
-            lines.append(f"  undone: {new} ends {old}: what it names is no longer said")
-    return lines
-
-
-def without_model(n: int, total: int, reason: str = "") -> str:
-    """Say what was made of sessions without a model, what that finds, and how to ask one."""
-    why = f" ({short(reason)})" if reason else ""
-    return (
-        f"{n:,} of {total:,} sessions came from no model{why}: summaries of their own sentences, and "
-        f"{patterns.MEASURED}; --service NAME asks a model"
-    )
+        why = "".join(f" ({short(reason)})" for reason in alone["reason"].drop_nulls().head(1))
+        lines.append(
+            f"  {alone.height:,} of {events.height:,} sessions came from no model{why}: summaries of their own "
+            f"sentences, and {patterns.MEASURED}; --service NAME asks a model"
+        )
+    gone = [noted for noted, standing in undone(store, dataset, known).items() if "" in standing]
+    return lines + [f"  undone: {new} ends {old}: what it names is no longer said" for old, new in gone]
 
 
 def why_nothing(store: MemoryStore, dataset: str, scope: str) -> str:
@@ -111,8 +90,7 @@ def why_nothing(store: MemoryStore, dataset: str, scope: str) -> str:
     states = store.knowledge.states(dataset).filter(scope=scope)
     if states.is_empty():
         return "is not indexed; memlab index does that"
-    failed = states.filter(status="failed")
-    if failed.height == states.height:
-        return f"has no session that was indexed: {short(failed['reason'][0] or 'it failed')}"
     reasons = states["reason"].drop_nulls().unique(maintain_order=True).head(3).to_list()
-    return f"is indexed, and nothing was found{' (' + '; '.join(map(short, reasons)) + ')' if reasons else ''}"
+    why = f" ({'; '.join(map(short, reasons))})" if reasons else ""
+    failed = (states["status"] == "failed").all()
+    return f"has no session that was indexed{why}" if failed else f"is indexed, and nothing was found{why}"

@@ -1,19 +1,18 @@
 """What is still true: facts, what supersedes them, and how sure a memory may be of them.
 
-``extraction`` reads facts out of turns by a language model (``patterns`` without one), ``observations`` takes those
-that a source carries; ``supersession`` resolves which hold (``normal`` and ``merging`` say which speak of the same);
-``confidence`` scores them by a curve of ``decay``, which ``tuning`` fits to labels; ``recall`` ranks them for questions
-over the ``graph``. ``simulated`` makes facts whose truth is known.
+``extraction`` reads facts out of turns by a language model (``patterns`` without one); ``supersession`` resolves which
+hold (``normal`` and ``merging`` say which speak of the same); ``confidence`` scores them by a curve of ``decay``, which
+``tuning`` fits to labels; ``recall`` ranks them for questions over the ``graph``. ``simulated`` makes facts whose truth
+is known.
 """
 
 from memlab.knowledge.confidence import ConfidenceSettings, score
 from memlab.knowledge.extraction import Extracted, extract
-from memlab.knowledge.observations import from_observations
-from memlab.knowledge.recall import search_facts, search_summaries
+from memlab.knowledge.recall import search_facts
 from memlab.knowledge.supersession import Resolved, active, resolve
 from memlab.knowledge.tuning import compare, recommend
 
 __all__ = [
-    "ConfidenceSettings", "Extracted", "Resolved", "active", "compare", "extract", "from_observations", "recommend",
-    "resolve", "score", "search_facts", "search_summaries",
+    "ConfidenceSettings", "Extracted", "Resolved", "active", "compare", "extract", "recommend", "resolve", "score",
+    "search_facts",
 ]  # fmt: skip

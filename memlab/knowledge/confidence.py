@@ -32,7 +32,6 @@ class ConfidenceSettings(BaseModel):
 
     :param base: confidence by source, the table ``[confidence.base]``.
     :param reinforcement_step: what each repetition adds to the factor, up to ``reinforcement_limit``.
-    :param undated: retention of a fact whose last access is not known; 1 lets it not decay.
     :param decay: the curve of retention (1 is fresh): ``family`` and its parameters.
     :param decay_by_predicate: curves of their own for some predicates; the others have ``decay``.
 
@@ -46,7 +45,6 @@ class ConfidenceSettings(BaseModel):
     base: SourceSettings = SourceSettings()
     reinforcement_step: float = Field(default=0.1, ge=0, allow_inf_nan=False)
     reinforcement_limit: float = Field(default=1.5, ge=1, allow_inf_nan=False)
-    undated: Share = 1.0
     decay: CurveSetting = PlateauLinear()
     decay_by_predicate: dict[str, CurveSetting] = {}
 
@@ -69,8 +67,8 @@ def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | 
 
     The product is clipped to [0, 1]: reinforcement can lift it above 1, so for a stated and fresh fact repetition
     changes nothing, and later it makes up for age. The score is for ranking; it is a probability only where base and
-    reinforcement are 1 and the curve was fitted. What happened after ``now`` is not yet known; without any time the
-    retention is the setting ``undated``.
+    reinforcement are 1 and the curve was fitted. What happened after ``now`` is not yet known; a fact without any time
+    does not decay.
 
     :param facts: ``source``, ``n_reinforced`` (repetitions after the first), ``last_access``, ``superseded``; also
         ``predicate`` where settings have curves by predicate, and ``accesses`` (a list of times), where it is known.
@@ -91,26 +89,25 @@ def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | 
     [0.5, 0.3]
     """
     settings = settings or ConfidenceSettings()
-    _check(facts, now, by_predicate=bool(settings.decay_by_predicate))
-    accesses, age = _ages(facts, now)
-    dated = ~np.isnan(age)
-    known = np.where(dated, age, 0.0)
-    retention = settings.decay.retention(known, accesses)
+    _check(facts, now)
+    ages = _ages(facts, now)
+    age = ages["age"].fill_null(0.0).to_numpy()
+    flat = ages.with_row_index("row").explode("ages", empty_as_null=True)
+    each = flat.select(pl.coalesce("ages", "age", pl.lit(0.0))).to_series().to_numpy()
+    accesses = Accesses(flat["row"].cast(pl.Int64).to_numpy(), each)
+    retention = settings.decay.retention(age, accesses)
     for predicate, curve in settings.decay_by_predicate.items():
         its = facts["predicate"].eq_missing(pl.Series([predicate])).to_numpy()
-        retention = np.where(its, curve.retention(known, accesses), retention)
-    retention = np.where(dated, retention, settings.undated)
-    base = facts["source"].cast(pl.String).replace_strict(settings.base.model_dump(), return_dtype=pl.Float64)
-    lift = 1.0 + settings.reinforcement_step * facts["n_reinforced"].to_numpy()
-    lift = np.minimum(lift, settings.reinforcement_limit)
-    value = np.clip(base.to_numpy() * lift * retention, 0.0, 1.0)
+        retention = np.where(its, curve.retention(age, accesses), retention)
+    bases = settings.base.model_dump()
+    lift = (1.0 + settings.reinforcement_step * pl.col("n_reinforced")).clip(None, settings.reinforcement_limit)
+    product = (pl.col("base") * pl.col("reinforcement") * pl.col("retention")).clip(0.0, 1.0)
     return facts.with_columns(
-        pl.Series("age_days", age).fill_nan(None),
-        base.alias("base"),
-        pl.Series("reinforcement", lift),
-        pl.Series("retention", retention),
-        pl.Series("confidence", np.where(facts["superseded"].to_numpy(), 0.0, value)),
-    )
+        ages["age"].alias("age_days"),
+        base=pl.col("source").cast(pl.String).replace_strict(bases, return_dtype=pl.Float64),
+        reinforcement=lift.cast(pl.Float64),
+        retention=pl.Series(retention),
+    ).with_columns(confidence=pl.when("superseded").then(0.0).otherwise(product))
 
 
 def trajectory(
@@ -133,14 +130,12 @@ def trajectory(
     # A jump is a row that does not know of the access yet, and a row that does.
     moments = {(heard[0] + day, True) for day in range(days + 1)}
     moments |= {(day, late) for day in heard[1:] if day <= heard[0] + days for late in (False, True)}
-    known = {(day, late): [a for a in heard if a < day or (late and a == day)] for day, late in sorted(moments)}
-    rows = [
-        (float(day), len(its) - 1, [end - timedelta(days=day - access) for access in its])
-        for (day, _), its in known.items()
-    ]
-    facts = pl.DataFrame(rows, schema=["day", "n_reinforced", "accesses"], orient="row").with_columns(
-        source=pl.lit(source), superseded=False, last_access=pl.col("accesses").list.max()
-    )
+    rows = []
+    for day, late in sorted(moments):
+        its = [end - timedelta(days=day - access) for access in heard if access < day or (late and access == day)]
+        rows.append((float(day), len(its) - 1, its, its[-1], source, False))
+    columns = ["day", "n_reinforced", "accesses", "last_access", "source", "superseded"]
+    facts = pl.DataFrame(rows, schema=columns, orient="row")
     paths = [
         score(facts, now=end, settings=ConfidenceSettings(decay=curve)).with_columns(family=pl.lit(name))
         for name, curve in curves.items()
@@ -148,9 +143,8 @@ def trajectory(
     return pl.concat(paths).select("family", "day", "n_reinforced", "retention", "confidence")
 
 
-def _check(facts: pl.DataFrame, now: datetime, *, by_predicate: bool) -> None:
-    needed = ["source", "n_reinforced", "last_access", "superseded", *["predicate"] * by_predicate]
-    missing = [name for name in needed if name not in facts.columns]
+def _check(facts: pl.DataFrame, now: datetime) -> None:
+    missing = [name for name in ("source", "n_reinforced", "last_access", "superseded") if name not in facts.columns]
     if missing:
         raise DataError(f"confidence needs the column(s) {', '.join(missing)}; the frame has {facts.columns}")
     sources = list(SourceSettings.model_fields)
@@ -162,22 +156,16 @@ def _check(facts: pl.DataFrame, now: datetime, *, by_predicate: bool) -> None:
         raise DataError(f"last_access has {kind.time_zone or 'no time zone'} and now is {now.isoformat()}")
 
 
-def _ages(facts: pl.DataFrame, now: datetime) -> tuple[Accesses | None, np.ndarray]:
-    """Give all accesses up to now (``None`` where the frame has no list), and the age of the last, NaN if unknown."""
+def _ages(facts: pl.DataFrame, now: datetime) -> pl.DataFrame:
+    """Give ``ages`` of all accesses in days, those after now left out, and ``age``, that of the last."""
 
     def days(time: pl.Expr) -> pl.Expr:
         zoned = time.cast(pl.Datetime("us", "UTC" if now.tzinfo else None))
         return (pl.lit(now) - zoned).dt.total_microseconds() / _DAY_US
 
-    age = facts.select(age=days(pl.col("last_access"))).to_series()
-    if facts.schema.get("accesses", pl.Null()) in (pl.Null, pl.List(pl.Null)):
-        return None, age.clip(0).fill_null(np.nan).to_numpy()
-    ages = pl.col("accesses").list.eval(days(pl.element())).list.eval(pl.element().filter(pl.element() >= 0))
-    lists = facts.select(age=age, ages=ages).with_row_index("row")
-    last = (
-        pl.when(pl.col("age") >= 0).then("age").otherwise(pl.coalesce(pl.col("ages").list.min(), pl.col("age").clip(0)))
-    )
-    age = lists.select(last).to_series()
-    flat = lists.select("row", "ages", last=age.fill_null(0)).explode("ages", empty_as_null=True)
-    each = flat["ages"].fill_null(flat["last"]).to_numpy()
-    return Accesses(flat["row"].cast(pl.Int64).to_numpy(), each), age.fill_null(np.nan).to_numpy()
+    heard = pl.concat_list("last_access")
+    if facts.schema.get("accesses", pl.Null()) not in (pl.Null, pl.List(pl.Null)):
+        heard = pl.coalesce("accesses", heard)
+    past = heard.list.eval(days(pl.element())).list.eval(pl.element().filter(pl.element() >= 0))
+    ages = facts.select(ages=past, last=days(pl.col("last_access")).clip(0))
+    return ages.select("ages", age=pl.coalesce(pl.col("ages").list.min(), "last"))

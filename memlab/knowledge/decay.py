@@ -1,12 +1,12 @@
-"""Decay curves: what share of facts is still to be believed so long after they were last accessed.
+"""Decay curves: what share of facts is still true so long after they were last accessed.
 
-Every family is a frozen dataclass whose ``retention`` takes arrays of ages in days and gives arrays in [0, 1]. All but
-the plateau are given by their half-life, so that half-life and shape are nearly independent when they are fitted.
+Every family is a frozen dataclass whose ``retention`` takes arrays of ages in days, from 0, and gives arrays in [0, 1],
+never rising with age. All but the plateau are given by their half-life, so that half-life and shape are nearly
+independent when they are fitted.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -17,16 +17,12 @@ from memlab.errors import DataError
 
 
 class Parameter(NamedTuple):
-    """A parameter, and where it is sought when it is fitted; ``log``: on a logarithmic scale."""
+    """A parameter, and the bounds between which it is sought when it is fitted; ``log``: on a logarithmic scale."""
 
     name: str
     low: float
     high: float
     log: bool = True
-
-    def at(self, place: float) -> float:
-        """Give the value of a place on the scale on which the parameter is sought."""
-        return float(np.clip(np.exp(place) if self.log else place, self.low, self.high))
 
 
 _PARAMETERS = {
@@ -50,8 +46,11 @@ class Accesses(NamedTuple):
     age_days: np.ndarray
 
 
-class Curve(ABC):
-    """What the families share; each has a ``family``, its name in settings and figures, and its parameters as fields.
+class Curve:
+    """What the families share: checked parameters, and a ``family``, their name in settings and figures.
+
+    Each has ``retention(age_days, accesses)``: (n,) days since the last access → (n,) shares. Without ``accesses``
+    there is one, the last; base-level activation alone reads them.
 
     :raises DataError: for a parameter that is not above 0 (floor: not in [0, 1]; plateau: below 0).
     """
@@ -64,21 +63,6 @@ class Curve(ABC):
             fine = 0 <= value <= 1 if name == "floor" else value >= 0 if name == "plateau_days" else value > 0
             if not (fine and np.isfinite(value)):
                 raise DataError(f"{name} of {self.family} is {value}; give a number above 0 (a floor: from 0 to 1)")
-
-    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
-        """Give the share left, in [0, 1], never rising with age.
-
-        :param age_days: (n,) days since the last access; below 0: 0.
-        :param accesses: all accesses; without them there is one, the last. Base-level activation alone reads them.
-        :raises DataError: for an age that is not a number.
-        """
-        age = np.asarray(age_days, dtype=np.float64)
-        if np.isnan(age).any():
-            raise DataError(f"age {int(np.isnan(age).argmax())} of {age.size} is not a number; give days")
-        return self._left(np.maximum(age, 0.0), accesses)
-
-    @abstractmethod
-    def _left(self, age: np.ndarray, accesses: Accesses | None) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -105,8 +89,8 @@ class PlateauLinear(Curve):
         if self.end_days <= self.plateau_days:
             raise DataError(f"end_days is {self.end_days:g}; it must come after plateau_days, {self.plateau_days:g}")
 
-    def _left(self, age: np.ndarray, accesses: Accesses | None) -> np.ndarray:
-        past = (age - self.plateau_days) / (self.end_days - self.plateau_days)
+    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
+        past = (age_days - self.plateau_days) / (self.end_days - self.plateau_days)
         return 1.0 - (1.0 - self.floor) * np.clip(past, 0.0, 1.0)
 
 
@@ -125,8 +109,8 @@ class Exponential(Curve):
     half_life_days: float = 365.0
     family: Literal["exponential"] = "exponential"
 
-    def _left(self, age: np.ndarray, accesses: Accesses | None) -> np.ndarray:
-        return np.exp2(-age / self.half_life_days)
+    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
+        return np.exp2(-age_days / self.half_life_days)
 
 
 @dataclass(frozen=True)
@@ -148,8 +132,8 @@ class PowerLaw(Curve):
     exponent: float = 0.5
     family: Literal["power_law"] = "power_law"
 
-    def _left(self, age: np.ndarray, accesses: Accesses | None) -> np.ndarray:
-        grown = age / self.half_life_days * np.expm1(np.log(2) / self.exponent)
+    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
+        grown = age_days / self.half_life_days * np.expm1(np.log(2) / self.exponent)
         return np.exp(-self.exponent * np.log1p(grown))
 
 
@@ -169,9 +153,9 @@ class Weibull(Curve):
     shape: float = 1.5
     family: Literal["weibull"] = "weibull"
 
-    def _left(self, age: np.ndarray, accesses: Accesses | None) -> np.ndarray:
+    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
         with np.errstate(over="ignore"):
-            return np.exp2(-((age / self.half_life_days) ** self.shape))
+            return np.exp2(-((age_days / self.half_life_days) ** self.shape))
 
 
 @dataclass(frozen=True)
@@ -200,18 +184,19 @@ class BaseLevel(Curve):
     decay: float = 0.5
     family: Literal["base_level"] = "base_level"
 
-    def _left(self, age: np.ndarray, accesses: Accesses | None) -> np.ndarray:
-        row, each = (np.arange(len(age)), age) if accesses is None else accesses
+    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
+        row, each = (np.arange(len(age_days)), age_days) if accesses is None else accesses
         # The age of 0 is certain: its power is infinite, and the logistic of infinity is 1.
         with np.errstate(divide="ignore", over="ignore"):
-            strength = (np.maximum(each, 0.0) / self.half_life_days) ** -self.decay
-            total = np.bincount(row, weights=strength, minlength=len(age))
+            strength = (each / self.half_life_days) ** -self.decay
+            total = np.bincount(row, weights=strength, minlength=len(age_days))
             return 1.0 / (1.0 + np.exp(-self.slope / self.decay * np.log(total)))
 
 
 AnyCurve = PlateauLinear | Exponential | PowerLaw | Weibull | BaseLevel
-_KINDS: tuple[type[AnyCurve], ...] = (PlateauLinear, Exponential, PowerLaw, Weibull, BaseLevel)
-FAMILIES: dict[str, type[AnyCurve]] = {kind.family: kind for kind in _KINDS}
+FAMILIES: dict[str, type[AnyCurve]] = {
+    kind.family: kind for kind in (PlateauLinear, Exponential, PowerLaw, Weibull, BaseLevel)
+}
 SPACE = {name: [_PARAMETERS[f.name] for f in fields(kind) if f.name != "family"] for name, kind in FAMILIES.items()}
 """The parameters of each family."""
 

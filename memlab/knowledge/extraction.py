@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from memlab.knowledge import patterns
-from memlab.knowledge.making import make
+from memlab.knowledge.patterns import make
 from memlab.knowledge.supersession import active, resolve
 from memlab.language.lemmas import bases, infinitive, third, told
-from memlab.llm import Request, Service, ask
+from memlab.llm import Answer, Request, Service, ask
 from memlab.records import Entity, Fact, frame
 
 PATTERNS = "patterns"
@@ -31,7 +31,6 @@ RELATIONS = (
     "is learning", "is working on", "goes to", "does", "is on", "is in", "is looking for", "pays", "earns",
     "is afraid of",
 )  # fmt: skip
-_NOTHING: Any = frame(Fact)
 
 FACTS = f"""You keep the memory of a chat. You read one session of it, as JSON, and write down as JSON what will still
 be worth knowing weeks later.
@@ -70,11 +69,7 @@ _Value = Annotated[str, Field(min_length=1, max_length=300)]
 _Turns = Annotated[list[Annotated[int, Field(ge=0, le=100_000)]], Field(max_length=20)]
 
 
-class _Shape(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class StatedFact(_Shape):
+class StatedFact(BaseModel, extra="forbid"):
     """A fact, with the turns that state it."""
 
     subject: _Short
@@ -86,7 +81,7 @@ class StatedFact(_Shape):
     turns: _Turns
 
 
-class NamedEntity(_Shape):
+class NamedEntity(BaseModel, extra="forbid"):
     """An entity, with the turns that name it."""
 
     name: _Short
@@ -94,21 +89,21 @@ class NamedEntity(_Shape):
     turns: _Turns
 
 
-class Stated(_Shape):
+class Stated(BaseModel, extra="forbid"):
     """What a session states."""
 
     facts: Annotated[list[StatedFact], Field(max_length=60)]
     entities: Annotated[list[NamedEntity], Field(max_length=60)]
 
 
-class Ending(_Shape):
+class Ending(BaseModel, extra="forbid"):
     """A statement that is over, with the turns that say so."""
 
     statement: _Short
     turns: _Turns
 
 
-class Endings(_Shape):
+class Endings(BaseModel, extra="forbid"):
     """What a session ends."""
 
     ended: Annotated[list[Ending], Field(max_length=SHOWN)]
@@ -129,20 +124,13 @@ class Extracted:
     outcomes: pl.DataFrame
 
 
-@dataclass(frozen=True)
-class Before:
-    """What came before some sessions.
-
-    :param turns: of each session that has any, the last turns of its scope before it, in order.
-    :param facts: what is known of the scopes: rows of :class:`memlab.records.Fact`.
-    """
-
-    turns: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
-    facts: pl.DataFrame = field(default_factory=lambda: _NOTHING)
-
-
 def extract(
-    turns: pl.DataFrame, *, service: str | Service | None = None, before: Before | None = None, progress: str = ""
+    turns: pl.DataFrame,
+    *,
+    service: str | Service | None = None,
+    earlier: Mapping[str, list[dict[str, Any]]] | None = None,
+    known: pl.DataFrame | None = None,
+    undone: Collection[tuple[str, str]] = (),
 ) -> Extracted:
     """Read facts and entities out of sessions, by a language model or by :mod:`memlab.knowledge.patterns`.
 
@@ -152,8 +140,10 @@ def extract(
 
     :param turns: rows of :class:`memlab.records.Turn`, whole sessions.
     :param service: see :func:`memlab.llm.ask`; ``None`` for patterns.
-    :param before: what came before; of sessions given here together, each knows the facts of those before it.
-    :param progress: what a progress bar is called; none without it.
+    :param earlier: of each session that has any, the last turns of its scope before it, in order.
+    :param known: what is known of the scopes, rows of :class:`memlab.records.Fact`; of sessions given here together,
+        each knows the facts of those before it.
+    :param undone: closings of known facts that do not count; see :func:`memlab.knowledge.resolve`.
     :raises ModelError: when the service cannot be asked at all.
 
     >>> from datetime import UTC, datetime
@@ -165,34 +155,38 @@ def extract(
     >>> found.facts.select("subject", "predicate", "object").rows()
     [('Mel', 'works at', 'Acme')]
     """
-    before = before or Before()
     sessions = {str(key[0]): part.to_dicts() for key, part in turns.group_by("session_id", maintain_order=True)}
-    outcome: dict[str, tuple[str, str | None, str | None]] = {}
+    asked = []
+    for session, rows in sessions.items():
+        before = (earlier or {}).get(session, [])
+        asked.append(_request("facts", rows, Stated, FACTS, {"earlier": _items(before, -len(before))}))
+    answers = [Answer(None)] * len(asked) if service is None else ask(asked, service)
+    outcomes: dict[str, tuple[str, str | None, str | None]] = {}
     facts: dict[str, Fact] = {}
     entities: list[Entity] = []
-    read: dict[str, list[dict[str, Any]]] = {}
-    asked = [_stated(rows, before.turns.get(session, ())) for session, rows in sessions.items()]
-    answers = [None] * len(asked) if service is None else ask(asked, service, progress=progress)
     for (session, rows), answer in zip(sessions.items(), answers, strict=True):
-        if answer is not None and answer.value is not None:
-            outcome[session], read[session] = ("ok", None, name_of(service)), rows
-            entities += _entities(answer.value.entities, rows)
-            facts |= _facts(answer.value.facts, rows)
+        if answer.value is None:
+            outcomes[session] = ("ok" if service is None else "fallback", answer.error or None, PATTERNS)
+            found = patterns.facts(rows)
         else:
-            outcome[session] = ("ok", None, PATTERNS) if answer is None else ("fallback", answer.error, PATTERNS)
-            facts |= {fact.fact_id: fact for fact in patterns.facts(rows)}
+            outcomes[session] = ("ok", None, name_of(service))
+            found = _facts(answer.value.facts, rows)
+            entities += _entities(answer.value.entities, rows)
+        for fact in found:
+            facts.setdefault(fact.fact_id, fact)
     # What was made of these sessions at another time gives way to what they say here.
-    others = before.facts.filter(~pl.col("session_id").is_in(list(sessions)).fill_null(False))
-    known = pl.concat([others, frame(Fact, facts.values())])
-    ended, reasons = _ended(read, known, service) if read else ({}, {})
-    outcome |= {session: ("fallback", reason, name_of(service)) for session, reason in reasons.items()}
-    outcomes = {"session_id": pl.String(), "status": pl.String(), "reason": pl.String(), "service": pl.String()}
-    lines = [(session, *how) for session, how in outcome.items()]
-    return Extracted(
-        frame(Fact, [*facts.values(), *(fact for key, fact in ended.items() if key not in facts)]),
-        frame(Entity, entities),
-        pl.DataFrame(lines, schema=outcomes, orient="row"),
-    )
+    others = frame(Fact) if known is None else known
+    others = others.filter(~pl.col("session_id").is_in(list(sessions)).fill_null(False))
+    held = pl.concat([others, frame(Fact, facts.values())])
+    answered = {session: rows for session, rows in sessions.items() if outcomes[session][2] != PATTERNS}
+    for session, error, ended in _ended(answered, held, undone, service):
+        if error:
+            outcomes[session] = ("fallback", f"what it ends: {error}", name_of(service))
+        for fact in ended:
+            facts.setdefault(fact.fact_id, fact)
+    columns = dict.fromkeys(("session_id", "status", "reason", "service"), pl.String())
+    table = pl.DataFrame([(session, *how) for session, how in outcomes.items()], schema=columns, orient="row")
+    return Extracted(frame(Fact, facts.values()), frame(Entity, entities), table)
 
 
 def in_mode(relation: str, mode: str) -> str:
@@ -230,7 +224,7 @@ def name_of(service: str | Service | None) -> str | None:
     return service.name if isinstance(service, Service) else service
 
 
-def _items(rows: Iterable[dict[str, Any]], start: int = 1) -> list[dict[str, Any]]:
+def _items(rows: list[dict[str, Any]], start: int = 1) -> list[dict[str, Any]]:
     return [
         {"id": n, "time": row["timestamp"] and f"{row['timestamp']:%Y-%m-%d %H:%M}", "speaker": row["speaker"],
          "text": " ".join(row["text"].split())}
@@ -238,78 +232,74 @@ def _items(rows: Iterable[dict[str, Any]], start: int = 1) -> list[dict[str, Any
     ]  # fmt: skip
 
 
-def _about(rows: Iterable[dict[str, Any]]) -> tuple[str, ...]:
-    return tuple(part for row in rows for part in (row["turn_id"], row["text"]))
+def _request(task: str, rows: list[dict[str, Any]], shape: type[BaseModel], system: str, shown: Any) -> Request:
+    about = tuple(part for row in rows for part in (row["turn_id"], row["text"]))
+    prompt = json.dumps({**shown, "session": _items(rows)}, ensure_ascii=False)
+    return Request(task, VERSION, about, prompt, shape, system)
 
 
-def _stated(rows: list[dict[str, Any]], earlier: Sequence[dict[str, Any]]) -> Request:
-    shown = {"earlier": _items(earlier, -len(earlier)), "session": _items(rows)}
-    return Request("facts", VERSION, _about(rows), json.dumps(shown, ensure_ascii=False), Stated, FACTS)
-
-
-def _facts(answered: list[StatedFact], rows: list[dict[str, Any]]) -> dict[str, Fact]:
-    facts: dict[str, Fact] = {}
+def _facts(answered: list[StatedFact], rows: list[dict[str, Any]]) -> Iterator[Fact]:
     for fact in answered:
         if turns := _cited(fact.turns, rows):
             value = f"not {fact.corrects} but {fact.object}" if fact.corrects else fact.object
             said = (fact.subject, in_mode(fact.relation, fact.mode), value)
-            made = make(turns, said, source=fact.source, near=fact.object)
-            facts.setdefault(made.fact_id, made)
-    return facts
+            yield make(turns, said, source=fact.source, near=fact.object)
 
 
 def _ended(
-    sessions: Mapping[str, list[dict[str, Any]]], known: pl.DataFrame, service: str | Service | None
-) -> tuple[dict[str, Fact], dict[str, str]]:
-    """Ask what each session ends of what held before it; also give why sessions were not answered."""
-    held = {str(key[0]): resolve(part) for key, part in known.group_by("scope")}
+    sessions: Mapping[str, list[dict[str, Any]]],
+    known: pl.DataFrame,
+    undone: Collection[tuple[str, str]],
+    service: str | Service | None,
+) -> Iterator[tuple[str, str, list[Fact]]]:
+    """Ask what each session ends of what held before it; give what that is, or why there is no answer."""
+    states = {scope: resolve(its, undone=undone) for (scope,), its in known.group_by("scope")} if sessions else {}
     asked: dict[str, Request] = {}
     for session, rows in sessions.items():
-        if rows[0]["scope"] in held and (shown := _shown(rows, active(held[rows[0]["scope"]], as_of=_eve(rows)))):
-            text = json.dumps({"statements": shown, "session": _items(rows)}, ensure_ascii=False)
-            asked[session] = Request("endings", VERSION, _about(rows), text, Endings, ENDINGS)
-    ended: dict[str, Fact] = {}
-    reasons: dict[str, str] = {}
-    ids = {(fact["scope"], fact["fact_id"].rpartition("/")[2]): fact for fact in known.iter_rows(named=True)}
-    for (session, _), answer in zip(asked.items(), ask(list(asked.values()), service), strict=True):
-        rows = sessions[session]
-        if answer.value is None:
-            reasons[session] = f"what it ends: {answer.error}"
-            continue
-        for end in answer.value.ended:
-            old, turns = ids.get((rows[0]["scope"], end.statement)), _cited(end.turns, rows)
+        eve = rows[0]["timestamp"] and rows[0]["timestamp"] - timedelta(microseconds=1)
+        state = states.get(rows[0]["scope"])
+        if state and (shown := _shown(rows, active(state, as_of=eve))):
+            asked[session] = _request("endings", rows, Endings, ENDINGS, {"statements": shown})
+    by_id = {(fact["scope"], _short_id(fact)): fact for fact in known.iter_rows(named=True)}
+    answers = ask(list(asked.values()), service) if service and asked else []
+    for session, answer in zip(asked, answers, strict=True):
+        rows, ended = sessions[session], []
+        for end in answer.value.ended if answer.value else ():
+            old, turns = by_id.get((rows[0]["scope"], end.statement)), _cited(end.turns, rows)
             if old and turns:
                 value = told(old["object"]).strip()
                 said = (old["subject"], in_mode(old["predicate"], "ended"), value)
-                made = make(turns, said, source="observed", near=value)
-                ended.setdefault(made.fact_id, made)
-    return ended, reasons
+                ended.append(make(turns, said, source="observed", near=value))
+        yield session, answer.error, ended
 
 
-def _eve(rows: list[dict[str, Any]]) -> Any:
-    return rows[0]["timestamp"] and rows[0]["timestamp"] - timedelta(microseconds=1)
+def _short_id(fact: dict[str, Any]) -> str:
+    return str(fact["fact_id"]).rpartition("/")[2]
 
 
-def _shown(rows: list[dict[str, Any]], held: pl.DataFrame) -> list[dict[str, Any]]:
+def _shown(rows: list[dict[str, Any]], facts: pl.DataFrame) -> list[dict[str, Any]]:
     """Give what held before a session: of much, what shares most words with it, else the latest."""
-    held = held.filter(pl.col("session_id").ne_missing(rows[0]["session_id"]))
+    facts = facts.filter(pl.col("session_id").ne_missing(rows[0]["session_id"]))
     words = frozenset(bases(" ".join(f"{row['speaker']} {row['text']}" for row in rows)))
-    texts = held.select(text=pl.concat_str("subject", "object", separator=" "))["text"]
+    texts = facts.select(text=pl.concat_str("subject", "object", separator=" "))["text"]
     shared = pl.Series([len(words.intersection(bases(text))) for text in texts], dtype=pl.Int32)
-    best = held.with_columns(shared=shared).sort("shared", "said_at", descending=True, maintain_order=True).head(SHOWN)
+    best = facts.with_columns(shared=shared).sort("shared", "said_at", descending=True, maintain_order=True)
     return [
-        {"id": fact["fact_id"].rpartition("/")[2], "said": f"{fact['said_at']:%Y-%m-%d}",
+        {"id": _short_id(fact), "said": f"{fact['said_at']:%Y-%m-%d}",
          "statement": f"{fact['subject']} {fact['predicate']} {fact['object']}"}
-        for fact in best.sort("said_at").iter_rows(named=True)
+        for fact in best.head(SHOWN).sort("said_at").iter_rows(named=True)
     ]  # fmt: skip
 
 
 def _entities(answered: list[NamedEntity], rows: list[dict[str, Any]]) -> list[Entity]:
+    """Give entities with the turns that hold a word of their name, or of speakers with the first that is cited."""
     speakers = {row["speaker"].casefold() for row in rows}
     entities: dict[str, Entity] = {}
     for entity in answered:
         key, cited = entity.name.casefold(), _cited(entity.turns, rows)
-        turns = [turn for turn in cited if _names(turn, key)] or (cited[:1] if key in speakers else [])
+        words = {word for word in re.findall(r"\w+", key) if len(word) > 1 or word.isdigit()}
+        turns = [turn for turn in cited if words.intersection(re.findall(r"\w+", turn["text"].casefold()))]
+        turns = turns or (cited[:1] if key in speakers else [])
         if turns and key not in entities:
             first = turns[0]
             entities[key] = Entity(
@@ -322,9 +312,3 @@ def _entities(answered: list[NamedEntity], rows: list[dict[str, Any]]) -> list[E
 def _cited(numbers: list[int], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Give the turns of the ids that exist, each once, in order."""
     return [rows[n - 1] for n in sorted(set(numbers)) if 1 <= n <= len(rows)]
-
-
-def _names(turn: dict[str, Any], name: str) -> bool:
-    """Say whether a turn holds a word of a name."""
-    words = set(re.findall(r"\w+", turn["text"].casefold()))
-    return any(word in words for word in re.findall(r"\w+", name) if len(word) > 1 or word.isdigit())

@@ -1,4 +1,4 @@
-"""What the index made of the sessions of a scope, one kind at a time, in order of time."""
+"""What the index made of the sessions of a scope, one kind at a time, the latest first."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ def listed(kind: str, *, summaries: pl.DataFrame, entities: pl.DataFrame, resolv
     :param resolved: the facts; read for the timeline alone, which has summaries, facts and supersessions.
     :returns: ``at``, ``session_id``, ``type``, ``text`` and ``evidence`` (ids of turns).
     """
-    if kind == "timeline":
-        parts = [listed("summaries", summaries=summaries, entities=entities, resolved=None)]
-        if resolved is not None:
-            facts = resolved.facts.with_columns(text=statements(resolved.facts)).filter(pl.col("status") != "repeat")
-            parts.append(_rows(facts, "fact", at="said_at", text="text"))
-            over = pl.format("{} {}: {} → {} ({})", "subject", "predicate", "old_object", "new_object", "rule")
-            sessions = resolved.facts.select("session_id", new="fact_id")
-            log = resolved.log.join(sessions, on="new", how="left").with_columns(text=over)
-            parts.append(_rows(log, "supersession", at="at", text="text"))
+    if kind == "timeline" and resolved is not None:
+        facts = resolved.facts.with_columns(text=statements(resolved.facts)).filter(pl.col("status") != "repeat")
+        over = pl.format("{} {}: {} → {} ({})", "subject", "predicate", "old_object", "new_object", "rule")
+        sessions = resolved.facts.select("session_id", new="fact_id")
+        log = resolved.log.join(sessions, on="new", how="left").with_columns(text=over)
+        parts = [_of_summaries("summaries", summaries), _rows(facts, "fact", "said_at"), _rows(log, "supersession")]
         rows = pl.concat(parts)
     elif kind == "entities":
-        starts = summaries.select("session_id", "start")
-        named = entities.join(starts, on="session_id", how="left", maintain_order="left").sort(
-            "start", nulls_last=False
-        )
-        n, since = pl.col("session_id").n_unique(), pl.col("start").min().dt.date()
-        rows = named.group_by("name", "type", maintain_order=True).agg(
-            pl.col("session_id").last(), start=pl.col("start").max(), evidence=pl.col("evidence").explode().unique(),
-            more=pl.when(n > 1).then(pl.format(", {} sessions since {}", n, since)).otherwise(pl.lit("")),
-        )  # fmt: skip
-        rows = rows.with_columns(text=pl.format("{} ({}){}", "name", "type", pl.col("more").fill_null("")))
-        rows = _rows(rows, "entity", at="start", text="text")
+        rows = _of_entities(entities.join(summaries.select("session_id", at="start"), on="session_id", how="left"))
     else:
-        texts, evidence = KINDS[kind]
-        rows = summaries.rename({texts: "text"})
-        rows = rows.with_columns(evidence=pl.col(evidence) if evidence else pl.lit([], pl.List(pl.String)))
-        if kind == "topics":
-            rows = rows.with_columns(pl.col("text").list.join(", "))
-        elif kind == "summaries":
-            rows = rows.with_columns(pl.col("evidence").list.eval(pl.element().explode()))
-        else:
-            rows = rows.explode("text", "evidence")
-        rows = _rows(rows.filter(pl.col("text").fill_null("") != ""), kind.rstrip("s"), at="start", text="text")
+        rows = _of_summaries(kind, summaries)
     return rows.sort("at", descending=True, nulls_last=True, maintain_order=True)
 
 
-def _rows(rows: pl.DataFrame, kind: str, *, at: str, text: str) -> pl.DataFrame:
-    return rows.select(pl.col(at).alias("at"), "session_id", pl.lit(kind).alias("type"), pl.col(text).alias("text"),
+def _of_summaries(kind: str, summaries: pl.DataFrame) -> pl.DataFrame:
+    texts, evidence = KINDS[kind]
+    rows = summaries.with_columns(text=texts, evidence=pl.col(evidence) if evidence else pl.lit([], pl.List(pl.String)))
+    if kind == "topics":
+        rows = rows.with_columns(pl.col("text").list.join(", "))
+    elif kind == "summaries":
+        rows = rows.with_columns(pl.col("evidence").list.eval(pl.element().explode()))
+    else:
+        rows = rows.explode("text", "evidence")
+    return _rows(rows.filter(pl.col("text").fill_null("") != ""), kind.rstrip("s"), "start")
+
+
+def _of_entities(named: pl.DataFrame) -> pl.DataFrame:
+    """Give each entity once, with where it came up last and since when it is known."""
+    n, since = pl.col("session_id").n_unique(), pl.col("at").min().dt.date()
+    more = pl.when(n > 1).then(pl.format(", {} sessions since {}", n, since)).otherwise(pl.lit(""))
+    rows = named.sort("at", nulls_last=False, maintain_order=True).group_by("name", "type", maintain_order=True).agg(
+        pl.col("session_id").last(), pl.col("at").max(), pl.col("evidence").explode().unique(), more=more
+    )  # fmt: skip
+    return _rows(rows.with_columns(text=pl.format("{} ({}){}", "name", "type", pl.col("more").fill_null(""))), "entity")
+
+
+def _rows(rows: pl.DataFrame, kind: str, at: str = "at") -> pl.DataFrame:
+    return rows.select(pl.col(at).alias("at"), "session_id", pl.lit(kind).alias("type"), "text",
                        pl.col("evidence").fill_null([]))  # fmt: skip

@@ -1,4 +1,8 @@
-"""The normal form of a statement: what it does, and its subject, relation and value as they are compared."""
+"""The normal form of a statement: what it says of its value, and its subject, relation and value as they are compared.
+
+Statements come as :class:`memlab.records.Fact` has them: the predicate says "no longer", "used to", "does not" or
+"plans to", and the object "not Oslo but Bergen".
+"""
 
 from __future__ import annotations
 
@@ -13,16 +17,9 @@ from memlab.language.tokens import plain, stem
 from memlab.language.words import ARTICLES, BE, FINITE_AUXILIARIES, MONTHS, POSSESSIVES, WEEKDAYS, wordset
 
 IS, NOT, PLAN = "is", "not", "plan"
-CORRECT, HINT, UPDATE = "correct", "hint", "update"
 _KEPT = 100_000  # texts of which the normal form is remembered
 
-_SELF = wordset("i me myself user speaker my mine")
 _ADVERBS = wordset("now currently still already also really just recently always usually actually")
-_COMPANY = wordset("inc ltd llc corp gmbh co city")
-_SPELLINGS = {
-    "colour": "color", "favourite": "favorite", "mum": "mother", "mom": "mother", "dad": "father", "tv": "television",
-    "usd": "dollar", "eur": "euro", "gbp": "pound",
-}  # fmt: skip
 _CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen"}
 _SERIES = (
     " ".join(WEEKDAYS), " ".join(MONTHS), "red orange yellow green blue purple violet black white brown grey gray pink",
@@ -30,35 +27,15 @@ _SERIES = (
     "north south east west left right upper lower", "morning afternoon evening night",
 )  # fmt: skip
 
-_OVER = re.compile(
-    r"\bno longer\b|\bany ?more\b|\bany longer\b|\bstopped\b|\bhas left\b|\bgave up\b|\bceased to\b|\bformerly\b"
-    r"|(?<!\bis )(?<!\bare )(?<!\bam )(?<!\bget )(?<!\bgot )(?<!\bgetting )\bused to\b",
-    re.I,
-)
+_OVER = re.compile(r"\bno longer\b|(?<!\bis )(?<!\bare )(?<!\bam )(?<!\bget )(?<!\bgets )\bused to\b", re.I)
 _DENIAL = re.compile(r"\b(?:does |do |did )?not\b(?! only)|\bnever\b", re.I)
 _PLANNED = re.compile(r"^(?:no longer )?plans? to ", re.I)
-_ANY_MORE = re.compile(r",?\s*\b(?:any ?more|any longer|no longer)\b[\s.!]*$", re.I)
-_MEANT = re.compile(
-    r"\bI meant\b|\bI mean\b|\bmisspoke\b|\bmy mistake\b|\bcorrection\b|\bgot (?:it|that) wrong\b|\bI was wrong\b", re.I
-)
-_ACTUALLY = re.compile(r"^\W*(?:actually|wait|no)\b(?! longer)", re.I)
-_NEW = re.compile(r"\bnow\b|\bnowadays\b|\bthese days\b|\bswitched\b|\bchanged\b", re.I)
-_NOW = re.compile(r"^(?:now|actually|currently)\b,?\s*|,?\s+(?:now|these days|nowadays)[.!]?$", re.I)
-_INSTEAD = (
-    (re.compile(r"^not (?P<old>.+?),? but (?P<new>.+)$", re.I), CORRECT),
-    (re.compile(r"^(?P<new>.+?)(?:,| and) not (?P<old>.+)$", re.I), CORRECT),
-    (re.compile(r"^(?P<new>.+?),? rather than (?P<old>.+)$", re.I), CORRECT),
-    (re.compile(r"^(?P<new>.+?),? instead of (?P<old>.+)$", re.I), UPDATE),
-    (re.compile(r"^from (?P<old>.+?) to (?P<new>.+)$", re.I), UPDATE),
-)
-_CONTRACTIONS = (
-    ("can't", "cannot"), ("won't", "will not"), ("n't", " not"), ("'re", " are"), ("'m", " am"), ("'ve", " have"),
-)  # fmt: skip
+_CORRECTION = re.compile(r"^not (?P<old>.+?),? but (?P<new>.+)$", re.I)
+_OWNED = re.compile(r"(?P<holder>.+?)(?:'s|(?<=s)') (?P<what>.+)")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MONEY = re.compile(r"([$€£¥])\s*(\d[\d,]*(?:\.\d+)?)")
 _THOUSANDS = re.compile(r"\b\d{1,3}(?:,\d{3})+\b")
 _TOKEN = re.compile(r"[^\W_]+(?:[._@/:\-–][^\W_]+)*|[\w\-]+")
-_PHONE = re.compile(r"(?=.*\d)[\d\-().+ ]+")
 
 
 class Statement(NamedTuple):
@@ -66,15 +43,13 @@ class Statement(NamedTuple):
 
     :param mode: ``is``, ``not`` or ``plan``: what is said to hold, or to be over.
     :param over: whether it only says that this is over.
-    :param does: ``correct``, ``hint`` (a bare "actually"), ``update`` ("now", "instead of"), or empty.
     :param subject: whom it is about, as written; ``relation``: in normal form.
     :param owned: whether the relation is what belongs to the subject: ``door code`` of "Nora's door code".
-    :param instead: the value that is named as replaced or wrong.
+    :param instead: the value that it corrects.
     """
 
     mode: str
     over: bool
-    does: str
     subject: str
     relation: str
     owned: bool
@@ -82,59 +57,29 @@ class Statement(NamedTuple):
     instead: str | None
 
 
-def read(subject: str, predicate: str, obj: str, *, speaker: str | None, text: str | None) -> Statement:
+def read(subject: str, predicate: str, obj: str) -> Statement:
     """Read a statement.
 
     >>> from memlab.knowledge.normal import read
-    >>> read("I", "no longer works at", "Acme", speaker="Ann", text=None)[:5]
-    ('is', True, '', 'ann', 'work at')
-    >>> read("Ann's door code", "is", "not 4471 but 4417", speaker=None, text=None)[2:]
-    ('correct', 'Ann', 'door code', True, '4417', '4471')
+    >>> read("Ann", "no longer works at", "Acme")[:4]
+    ('is', True, 'Ann', 'work at')
+    >>> read("Ann's door code", "is", "not 4471 but 4417")[2:]
+    ('Ann', 'door code', True, '4417', '4471')
     """
-    phrase, value = _plain(predicate), _plain(obj).strip()
-    does = ""
-    if _MEANT.search(f"{phrase} {value} {text or ''}"):
-        does = CORRECT
-    elif _NEW.search(phrase) or _NOW.search(value):
-        does = UPDATE
-    elif any(_ACTUALLY.search(part) for part in (phrase, value, text or "")):
-        does = HINT
-    value = _NOW.sub("", _MEANT.sub("", value)).strip(" ,") or value
-    instead = None
-    for shape, means in _INSTEAD:
-        both = shape.match(value)
-        if both and (not value.lower().startswith("from ") or _NEW.search(phrase) or "moved" in phrase):
-            instead, value, does = both["old"].strip(), both["new"].strip(), means
-            break
+    phrase, value, instead = plain(predicate), plain(obj).strip(), None
+    if both := _CORRECTION.match(value):
+        instead, value = both["old"].strip(), both["new"].strip()
+    over = bool(_OVER.search(phrase)) and instead is None
     mode = PLAN if _PLANNED.match(phrase) else IS
-    over = bool(_OVER.search(phrase) or re.search(r"\bno longer\b[\s.!]*$", value, re.I)) and instead is None
-    if not over and instead is None and _DENIAL.search(phrase):
-        # "Does not work there any more" is an end.
-        mode, over = (IS, True) if _ANY_MORE.search(value) else (NOT, False)
-    value = _ANY_MORE.sub("", value).strip() or value
-    for said in (_PLANNED, _OVER, _DENIAL, _MEANT):
+    if _DENIAL.search(phrase) and not over and instead is None:
+        mode = NOT
+    for said in (_PLANNED, _OVER, _DENIAL):
         phrase = said.sub(" ", phrase)
-    holder, phrase, owned = _owner(subject, " ".join(phrase.split()), speaker)
-    return Statement(mode, over, does, holder, relation(phrase), owned, value, instead)
-
-
-def _owner(subject: str, phrase: str, speaker: str | None) -> tuple[str, str, bool]:
-    """Take "I", "my" and "the user" for the speaker, and "my API key | is" for "speaker | API key"."""
-    me = " ".join(_words(speaker)) if speaker else "user"
-    words = _plain(subject).split()
-    while words and words[0].casefold() in ARTICLES:
-        words = words[1:]
-    if not words:
-        return me, phrase, False
-    if words[0].casefold().strip(".,") in _SELF:
-        holder, rest = me, [word for word in words[1:] if word != "'s"]
-    else:
-        at = next((i for i, word in enumerate(words, 1) if word.endswith(("'s", "s'"))), len(words))
-        name = re.sub(r"'s?$", "", " ".join(words[:at])) if at < len(words) else " ".join(words)
-        holder, rest = (me if name.casefold() in _SELF else name), words[at:]
-    if rest and not set(_words(phrase)) - BE - _ADVERBS:
-        return holder, " ".join(rest), True
-    return " ".join([holder, *rest]), phrase, False
+    holder = re.sub(r"^(?:(?:an?|the) )+", "", " ".join(plain(subject).split()), flags=re.I)
+    owner = _OWNED.fullmatch(holder)
+    if owner and not set(_words(phrase)) - BE - _ADVERBS:
+        return Statement(mode, over, owner["holder"], relation(owner["what"]), True, value, instead)
+    return Statement(mode, over, holder, relation(phrase), False, value, instead)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -183,12 +128,8 @@ def value(text: str) -> Value:
     >>> value("sk-AB12").exact, value("12u34").exact
     (('sk-AB12',), ('12u34',))
     """
-    text = counted(_plain(text))
-    text = _THOUSANDS.sub(lambda m: m[0].replace(",", ""), _MONEY.sub(r"\2 \1", text))
-    text = re.sub(r"'s\b", "", text)
-    if _PHONE.fullmatch(text):
-        text = re.sub(r"[^\d.]+", " ", text)
-    text = re.sub(r"[$€£¥]", lambda m: f" {_CURRENCIES[m[0]]} ", text)
+    text = _MONEY.sub(lambda m: f"{m[2]} {_CURRENCIES[m[1]]}", counted(plain(text)))
+    text = re.sub(r"'s\b", "", _THOUSANDS.sub(lambda m: m[0].replace(",", ""), text))
     exact, words, names = [], [], set()
     for token in _TOKEN.findall(text):
         low = token.casefold()
@@ -201,7 +142,7 @@ def value(text: str) -> Value:
             # Mixed case alone may be a brand ("iPhone", "GmbH"); a key changes case often.
             exact.append(token)
         else:
-            words += [part for part in re.split(r"\W+", low) if part and part not in ARTICLES | POSSESSIVES | _COMPANY]
+            words += [part for part in re.split(r"\W+", low) if part and part not in ARTICLES | POSSESSIVES]
             if token[0].isupper():
                 names.update(stems([low]))
     return Value(tuple(exact), tuple(stems(words)), frozenset(names))
@@ -235,18 +176,11 @@ def _series() -> tuple[frozenset[str], ...]:
     return tuple(frozenset(stems(line.split())) for line in _SERIES)
 
 
-def _plain(text: str) -> str:
-    text = plain(text)
-    for short, long in _CONTRACTIONS:
-        text = text.replace(short, long)
-    return text
-
-
-def _words(text: str | None) -> list[str]:
-    return re.findall(r"[^\W_]+(?:'[^\W_]+)?", _plain(text or "").casefold())
-
-
 def stems(words: list[str]) -> list[str]:
     """Stem words, irregular forms by their base."""
     verbs = forms()
-    return stem(verbs.get(word) or _SPELLINGS.get(word, word) for word in words)
+    return stem(verbs.get(word, word) for word in words)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+(?:'[^\W_]+)?", plain(text).casefold())

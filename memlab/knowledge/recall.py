@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,13 +11,9 @@ import polars as pl
 from memlab.config import RecallSettings
 from memlab.embed import Encoder
 from memlab.errors import DataError
-from memlab.knowledge import graph as graphs
-from memlab.knowledge.calibration import wilson
+from memlab.knowledge import graph
 from memlab.knowledge.confidence import ConfidenceSettings, score
 from memlab.knowledge.supersession import Resolved
-
-if TYPE_CHECKING:
-    import networkx
 
 _RESULT = {
     "query_id": pl.String(), "rank": pl.UInt32(), "fact_id": pl.String(), "score": pl.Float64(),
@@ -31,7 +27,7 @@ def search_facts(
     facts: pl.DataFrame,
     *,
     encoder: Encoder | None = None,
-    graph: Mapping[str, networkx.Graph] | None = None,
+    entities: pl.DataFrame | None = None,
     settings: RecallSettings | None = None,
     k: int = 10,
     superseded: bool = False,
@@ -50,7 +46,7 @@ def search_facts(
     :param questions: ``scope`` and ``text``; ``query_id``, or the row number stands for it.
     :param facts: ``Resolved.facts``, scored by :func:`memlab.knowledge.confidence.score`; repeats are not ranked.
     :param encoder: for the similarity; ``None``: 0 for all.
-    :param graph: of each scope; built from the facts alone where it is not given.
+    :param entities: rows of :class:`memlab.records.Entity`: names of the graph beside those of the facts.
     :param settings: the weights; a component of weight 0 is not computed and given as 0.
     :param superseded: rank what no longer holds too (its confidence is 0).
     :returns: ``query_id``, ``rank`` (from 1), ``fact_id``, ``score``, the components, and ``entities``: what of the
@@ -71,58 +67,37 @@ def search_facts(
     ['f2', 'f1']
     """
     weights = settings or RecallSettings()
-    asked = _asked(questions, k)
-    missing = [name for name in ("fact_id", "scope", "status", "confidence") if name not in facts.columns]
-    if missing:
-        raise DataError(f"facts have no column {missing[0]!r}; give those of knowledge.resolve, scored by confidence")
+    needed = [(questions, "scope"), (questions, "text"), *((facts, c) for c in ("fact_id", "status", "confidence"))]
+    missing = [name for rows, name in needed if name not in rows.columns]
+    if missing or k < 1:
+        raise DataError(f"no column {missing[0]!r} to rank facts by" if missing else f"k is {k}; give at least 1")
+    if "query_id" not in questions.columns:
+        questions = questions.with_columns(query_id=pl.int_range(pl.len()).cast(pl.String))
     pool = facts.filter(pl.col("status") != "repeat", True if superseded else pl.col("status") == "active")
-    parts = [pl.DataFrame(schema=_RESULT)]
-    for (scope,), its in asked.group_by("scope", maintain_order=True):
+    parts = [pl.DataFrame(schema={"_place": pl.UInt32(), **_RESULT})]
+    for (scope,), asked in questions.with_row_index("_place").group_by("scope", maintain_order=True):
         known = pool.filter(scope=scope)
-        if known.is_empty():
-            continue
-        cosines = np.zeros((its.height, known.height))
-        if encoder is not None and weights.vector:
-            cosines = similarity(its["text"], statements(known), encoder)
-        network = (graph or {}).get(str(scope)) if weights.graph else None
-        if weights.graph and network is None:
-            network = graphs.build(known)
-        for row, (query, text) in enumerate(its.select("query_id", "text").iter_rows()):
-            near = graphs.relevance(network, text) if network is not None else {}
-            named = graphs.seeds(network, text) if network is not None else []
-            names = [network.nodes[node]["name"] for node in named if node[0] == "name"] if network is not None else []
+        cosines = np.zeros((asked.height, known.height))
+        if encoder is not None and weights.vector and known.height:
+            cosines = similarity(asked["text"], statements(known), encoder)
+        its = None if entities is None else entities.filter(scope=scope)
+        network = graph.build(known, its) if weights.graph else None
+        for (place, query, text), cosine in zip(
+            asked.select("_place", "query_id", "text").rows(), cosines, strict=True
+        ):
+            near, names = ({}, []) if network is None else graph.relevance(network, text)
+            nearness = pl.Series([near.get(fact, 0.0) for fact in known["fact_id"]], dtype=pl.Float64)
             ranked = known.select(
-                pl.lit(query).alias("query_id"), "fact_id", "last_access",
-                vector=pl.Series(cosines[row]),
-                graph=pl.Series([near.get(fact, 0.0) for fact in known["fact_id"]], dtype=pl.Float64),
-                confidence=pl.col("confidence") * bool(weights.confidence),
-                entities=pl.lit(names, pl.List(pl.String)),
+                "fact_id", "last_access", _place=pl.lit(place, pl.UInt32), query_id=pl.lit(query),
+                vector=pl.Series(cosine), graph=nearness,
+                confidence=pl.col("confidence") * bool(weights.confidence), entities=pl.lit(names, pl.List(pl.String)),
             )  # fmt: skip
-            total: Any = sum(pl.col(name) * getattr(weights, name) for name in ("vector", "graph", "confidence"))
-            order = ranked.with_columns(score=total.round(_DECIMALS)).sort(
+            total: Any = sum(pl.col(name) * weight for name, weight in weights)
+            best = ranked.with_columns(score=total.round(_DECIMALS)).sort(
                 "score", "last_access", descending=True, nulls_last=True, maintain_order=True
             )
-            parts.append(order.head(k).with_row_index("rank", offset=1).select(list(_RESULT)))
-    order = asked.select("query_id").with_row_index("_place")
-    return pl.concat(parts).join(order, on="query_id").sort("_place", "rank").drop("_place")
-
-
-def search_summaries(questions: pl.DataFrame, summaries: pl.DataFrame, *, encoder: Encoder, k: int = 3) -> pl.DataFrame:
-    """Rank the session summaries of each question's scope by the similarity of their texts.
-
-    :param questions: ``scope`` and ``text``; ``query_id``, or the row number stands for it.
-    :param summaries: rows of :class:`memlab.records.Summary`.
-    :returns: ``query_id``, ``rank`` (from 1), ``session_id`` and ``score`` (cosine).
-    """
-    rows = []
-    for (scope,), its in _asked(questions, k).group_by("scope", maintain_order=True):
-        known = summaries.filter(scope=scope)
-        cosines = similarity(its["text"], known["summary"], encoder) if known.height else np.zeros((its.height, 0))
-        for query, scores in zip(its["query_id"], cosines, strict=True):
-            best = np.argsort(-scores, kind="stable")[:k]
-            rows += [(query, n, known["session_id"][int(i)], float(scores[i])) for n, i in enumerate(best, 1)]
-    columns = {"query_id": pl.String(), "rank": pl.UInt32(), "session_id": pl.String(), "score": pl.Float64()}
-    return pl.DataFrame(rows, schema=columns, orient="row")
+            parts.append(best.head(k).with_row_index("rank", offset=1).select("_place", *_RESULT))
+    return pl.concat(parts).sort("_place", "rank").drop("_place")
 
 
 def current_first(
@@ -140,37 +115,30 @@ def current_first(
     :param questions: ``query_id``, ``scope``, ``text`` and ``now``, the time at which it is asked.
     :param labels: ``query_id``, ``fact_id`` and ``current``: whether it states the current value or one before.
     :param conditions: by name: the constants of confidence, and whether what was superseded is left out.
-    :returns: ``condition``, ``n``, ``hits``, ``share``, and Wilson's 90 % interval ``low`` and ``high``.
+    :returns: ``condition``, ``n`` and ``share``.
     """
-    heads = resolved.facts.select("fact_id", "status", head=pl.coalesce("repeats", "fact_id"))
+    heads = resolved.facts.select("fact_id", head=pl.coalesce("repeats", "fact_id"))
     status = pl.when(pl.col("status") == "repeat").then("status").otherwise(pl.lit("active"))
     rows = []
     for name, (settings, closed) in conditions.items():
         facts = resolved.facts if closed else resolved.facts.with_columns(status, superseded=pl.lit(False))
-        parts = [
-            search_facts(
-                asked, score(facts, now=now, settings=settings), encoder=encoder, settings=RecallSettings(graph=0),
-                k=max(facts.height, 1),
-            )
+        how: dict[str, Any] = {"encoder": encoder, "settings": RecallSettings(graph=0), "k": max(facts.height, 1)}
+        found = pl.concat(
+            search_facts(asked, score(facts, now=now, settings=settings), **how)
             for (now,), asked in questions.group_by("now", maintain_order=True)
-        ]  # fmt: skip
-        found = pl.concat(parts).select("query_id", "score", head="fact_id")
-        scores = labels.join(heads, on="fact_id").join(found, on=["query_id", "head"], how="left")
-        best = scores.group_by("query_id").agg(
-            current=pl.col("score").filter("current").max(), stale=pl.col("score").filter(~pl.col("current")).max()
         )
-        above = pl.col("current").is_not_null() & (pl.col("stale").is_null() | (pl.col("current") > pl.col("stale")))
-        n, hits = best.height, int(best.select(above.fill_null(False)).to_series().sum())
-        (low,), (high,) = wilson(np.array([hits]), np.array([max(n, 1)]))
-        rows.append((name, n, hits, hits / max(n, 1), float(low), float(high)))
-    return pl.DataFrame(rows, schema=["condition", "n", "hits", "share", "low", "high"], orient="row")
+        scores = labels.join(heads, on="fact_id").join(
+            found.select("query_id", "score", head="fact_id"), on=["query_id", "head"], how="left"
+        )
+        current, stale = (pl.col("score").filter(side).max() for side in (pl.col("current"), ~pl.col("current")))
+        above = scores.group_by("query_id").agg(above=current > pl.coalesce(stale, -1.0))["above"].fill_null(False)
+        rows.append((name, above.len(), above.mean() or 0.0))
+    return pl.DataFrame(rows, schema=["condition", "n", "share"], orient="row")
 
 
 def statements(facts: pl.DataFrame) -> pl.Series:
-    """Write facts as texts: the object alone where it is a whole sentence, such as an observation's."""
-    whole = pl.col("predicate") == "is described by"
-    text = pl.concat_str("subject", "predicate", "object", separator=" ")
-    return facts.select(statement=pl.when(whole).then("object").otherwise(text)).to_series()
+    """Write facts as texts."""
+    return facts.select(statement=pl.concat_str("subject", "predicate", "object", separator=" ")).to_series()
 
 
 def similarity(questions: pl.Series, texts: pl.Series, encoder: Encoder) -> np.ndarray:
@@ -178,14 +146,3 @@ def similarity(questions: pl.Series, texts: pl.Series, encoder: Encoder) -> np.n
     asked = encoder.encode(questions.to_list(), kind="query", progress=False)
     documents = encoder.encode(texts.to_list(), kind="document", progress=False)
     return np.clip((asked @ documents.T).astype(np.float64), 0.0, 1.0)
-
-
-def _asked(questions: pl.DataFrame, k: int) -> pl.DataFrame:
-    if k < 1:
-        raise DataError(f"k is {k}; a ranking needs at least one place")
-    missing = [name for name in ("scope", "text") if name not in questions.columns]
-    if missing:
-        raise DataError(f"questions have no column {missing[0]!r}; expected scope, text and perhaps query_id")
-    if "query_id" not in questions.columns:
-        questions = questions.with_columns(query_id=pl.int_range(pl.len()).cast(pl.String))
-    return questions.select("query_id", "scope", "text")

@@ -8,24 +8,19 @@ stated last is still true is exponential in the age of that statement. Values ar
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 import polars as pl
 
-from memlab.errors import DataError
-from memlab.knowledge.supersession import Resolved, active
 from memlab.knowledge.tuning import LABELS
 from memlab.records import TIMESTAMP, Fact, frame
 
 START = datetime(2023, 1, 1, 8, tzinfo=UTC)
 HAZARDS: Mapping[str, float] = MappingProxyType({"lives in": 0.5, "works at": 1.0, "drives": 1.5, "phone number is": 4})
 """Predicate → changes a year."""
-_DAYS = 900.0
-_SCOPE = 8  # people of a scope
-_STATED = 60.0  # mean days between statements
-_DAY_US = 86_400_000_000
+_DAYS, _SCOPE, _STATED = 900.0, 8, 60.0  # days in all, people of a scope, mean days between statements
 _TRUTH = {"fact_id": pl.String(), "slot": pl.String(), "value": pl.String(), "from": TIMESTAMP, "until": TIMESTAMP}
 
 
@@ -36,48 +31,31 @@ def simulate(
 
     The present value of each person and predicate is stated every 60 days on average.
 
-    :param hazards: predicate → changes a year.
+    :param hazards: predicate → changes a year, above 0.
     :returns: rows of :class:`memlab.records.Fact`, and for each its ``slot`` (person and predicate), ``value``, and
         when it held: ``from`` and ``until`` (which may lie after the last day).
-    :raises DataError: for no statements, no predicate, or a hazard that is not above zero.
 
     >>> from memlab.knowledge import simulated
     >>> facts, truth = simulated.simulate(200, seed=1)
     >>> facts.height, truth.columns
     (200, ['fact_id', 'slot', 'value', 'from', 'until'])
     """
-    if n < 1:
-        raise DataError(f"n is {n}; draw at least one statement")
-    if not hazards or min(hazards.values()) <= 0:
-        raise DataError(f"hazards is {dict(hazards)}; give changes a year above 0 for at least one predicate")
     draw, facts, truth, person = random.Random(seed), list[Fact](), list[tuple[object, ...]](), 0
     while len(facts) < n:
         scope, name = f"u{person // _SCOPE}", f"Person {person}"
         for predicate, hazard in hazards.items():
-            for day, value, begins, ends in _stated(draw, hazard):
-                fact, times = f"f{len(facts)}", [START + timedelta(days=each) for each in (day, begins, ends)]
+            day, begins, ends = draw.expovariate(1 / _STATED), 0.0, 0.0
+            while day < _DAYS:
+                while ends <= day:
+                    begins, ends = ends, ends + draw.expovariate(hazard / 365)
+                    value = f"K{draw.randrange(10**8):08d}"
+                fact, (said, *held) = f"f{len(facts)}", (START + timedelta(days=each) for each in (day, begins, ends))
                 turn = f"{scope}/s{int(day)}/{len(facts)}"
-                facts.append(Fact(fact, scope, name, predicate, value, "stated", [turn], times[0], times[0], name))
-                truth.append((fact, f"{name}/{predicate}", value, *times[1:]))
+                facts.append(Fact(fact, scope, name, predicate, value, "stated", [turn], said, said, name))
+                truth.append((fact, f"{name}/{predicate}", value, *held))
+                day += draw.expovariate(1 / _STATED)
         person += 1
     return frame(Fact, facts[:n]), pl.DataFrame(truth[:n], schema=_TRUTH, orient="row")
-
-
-def _stated(draw: random.Random, hazard: float) -> Iterator[tuple[float, str, float, float]]:
-    """Draw the statements of one person and predicate: the day, the value, and the days on which it began and ends."""
-    day, begins, ends = draw.expovariate(1 / _STATED), 0.0, 0.0
-    while day < _DAYS:
-        while ends <= day:
-            begins, ends, value = ends, ends + draw.expovariate(hazard / 365), f"K{draw.randrange(10**8):08d}"
-        yield day, value, begins, ends
-        day += draw.expovariate(1 / _STATED)
-
-
-def holding(facts: pl.DataFrame, truth: pl.DataFrame, date: datetime) -> pl.DataFrame:
-    """List what is true on a date and was stated by then: ``slot`` and ``value``."""
-    stated = truth.join(facts.select("fact_id", "asserted_at"), on="fact_id", maintain_order="left")
-    true = stated.filter(pl.col("asserted_at") <= date, pl.col("until") > date)
-    return true.select("slot", "value").unique(maintain_order=True)
 
 
 def observations(facts: pl.DataFrame, truth: pl.DataFrame, *, dates: Sequence[datetime]) -> pl.DataFrame:
@@ -85,20 +63,12 @@ def observations(facts: pl.DataFrame, truth: pl.DataFrame, *, dates: Sequence[da
 
     A value that is looked at on several dates is one ``fact_id``.
 
-    :returns: the columns of :func:`memlab.knowledge.tuning.read_labels`.
-
-    >>> from memlab.knowledge import simulated, tuning
-    >>> facts, truth = simulated.simulate(4_000, seed=1, hazards={"lives in": 1.0})
-    >>> seen = simulated.observations(facts, truth, dates=[facts["asserted_at"].max()])
-    >>> fitted = tuning.fit(seen, "exponential", intervals=False).curve
-    >>> 150 < fitted.half_life_days < 400  # the true one: 365 · ln 2 = 253
-    True
+    :returns: the columns :data:`memlab.knowledge.tuning.LABELS`.
     """
-    columns = facts.select("fact_id", "predicate", "asserted_at")
-    stated = truth.join(columns, on="fact_id", maintain_order="left")
+    stated = truth.join(facts.select("fact_id", "predicate", "asserted_at"), on="fact_id", maintain_order="left")
     parts = [pl.DataFrame(schema=LABELS)]
     for date in dates:
-        ages = stated.with_columns(age=(pl.lit(date) - pl.col("asserted_at")).dt.total_microseconds() / _DAY_US)
+        ages = stated.with_columns(age=(pl.lit(date) - pl.col("asserted_at")).dt.total_microseconds() / 86_400_000_000)
         ages = ages.filter(pl.col("age") >= 0).filter(pl.col("from") == pl.col("from").max().over("slot"))
         seen = ages.group_by("slot", "value", "predicate", "until", maintain_order=True).agg(
             age_days=pl.col("age").min(), accesses_days=pl.col("age").sort()
@@ -106,19 +76,3 @@ def observations(facts: pl.DataFrame, truth: pl.DataFrame, *, dates: Sequence[da
         fact = pl.format("{}/{}", "slot", "value")
         parts.append(seen.with_columns(fact_id=fact, still_true=pl.col("until") > date).select(list(LABELS)))
     return pl.concat(parts)
-
-
-def score(resolved: Sequence[tuple[datetime, Resolved]], facts: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
-    """Measure precision and recall of the active facts on each date against what is true then.
-
-    :param resolved: dates, and the facts resolved ``as_of`` each.
-    :returns: ``date``, ``true``, ``active``, ``precision`` and ``recall``. A value that ended without another statement
-        cannot be known to have ended, so that precision has a bound below 1.
-    """
-    rows = []
-    for date, result in resolved:
-        true = holding(facts, truth, date)
-        held = active(result, as_of=date).select("fact_id").join(truth, on="fact_id").select("slot", "value")
-        hits = held.unique().join(true, on=["slot", "value"], how="semi").height
-        rows.append((date, true.height, held.height, hits / max(held.height, 1), hits / max(true.height, 1)))
-    return pl.DataFrame(rows, schema=["date", "true", "active", "precision", "recall"], orient="row")

@@ -7,131 +7,49 @@ data). Intervals come from the profile likelihood. Families are compared on fact
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from memlab.config import write_settings
 from memlab.errors import DataError
-from memlab.knowledge.confidence import ConfidenceSettings
 from memlab.knowledge.decay import FAMILIES, SPACE, Accesses, AnyCurve, PlateauLinear, family, parameters
 
 CONSTANT, DEFAULT, POOLED, OWN = "constant", "default", "pooled", "per predicate"
-MIN_OBSERVATIONS, MIN_LABELS = 20, 100
+MIN_OBSERVATIONS, MIN_LABELS, FOLDS = 20, 100, 5
+"""What a curve needs, what a predicate needs for a curve of its own, and the folds of a comparison."""
 CLIP = 1e-6  # chances are kept this far from 0 and 1: a curve that is sure and wrong costs 13.8 nats, not infinity
 _SCREENED, _STARTS, _CONFIDENCE = 64, 3, 0.9
 LABELS: dict[str, Any] = {
     "fact_id": pl.String(), "predicate": pl.String(), "age_days": pl.Float64(), "accesses_days": pl.List(pl.Float64()),
     "still_true": pl.Boolean(),
 }  # fmt: skip
+"""The columns of labelled observations: ``age_days`` since the last access, ``accesses_days`` the age of each."""
 
 
-@dataclass(frozen=True)
-class Fit:
-    """A fitted curve.
-
-    :param intervals: ``parameter``, ``estimate``, ``low`` and ``high``; empty where none were asked for.
-    :param log_loss: mean over the observations, in nats.
-    """
+class Fit(NamedTuple):
+    """A fitted curve; ``intervals``: ``parameter``, ``estimate``, ``low`` and ``high``, if they were asked for."""
 
     curve: AnyCurve
     intervals: pl.DataFrame
-    log_loss: float
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Families compared on held-out facts.
-
-    :param table: ``predicate`` (null: all), ``family``, ``fit``, ``n``, ``log_loss`` with ``low`` and ``high``,
-        and the paired ``difference`` of log-loss to the best with ``difference_low`` and ``difference_high`` (90 %,
-        groups taken as independent).
-    :param predictions: every observation under every candidate: ``family``, ``fit``, ``group``, ``predicate``,
-        ``age_days``, ``still_true`` and ``chance``, given by curves that saw nothing of its group.
-    """
-
-    table: pl.DataFrame
-    predictions: pl.DataFrame
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """A setting for ``memlab.toml``: a curve fitted to all observations, those of some predicates, and why these."""
+    """A setting for ``memlab.toml``, and why it is this one.
 
-    pooled: Fit
+    :param table: the keys ``decay`` and ``decay_by_predicate`` of the table ``[confidence]``.
+    """
+
+    table: dict[str, Any]
     why: str
-    own: dict[str, Fit] = field(default_factory=dict)
-
-    @property
-    def table(self) -> dict[str, Any]:
-        """The keys ``decay`` and ``decay_by_predicate`` of the table ``[confidence]``."""
-        own = {predicate: _rounded(fitted.curve) for predicate, fitted in self.own.items()}
-        return {"decay": _rounded(self.pooled.curve), "decay_by_predicate": own}
-
-    @property
-    def settings(self) -> ConfidenceSettings:
-        """The settings of memlab with these curves."""
-        return ConfidenceSettings.of(self.table)
 
     def write(self, path: str | Path = "memlab.toml") -> Path:
         """Write the curves into a settings file; see :func:`memlab.config.write_settings`."""
         return write_settings(Path(path), "confidence", self.table)
-
-
-def read_labels(path: str | Path) -> pl.DataFrame:
-    """Read labelled observations from a file: CSV, JSON lines or Parquet.
-
-    :param path: a row an observation: ``fact_id``, ``predicate``, ``age_days`` (days since the last access) and
-        ``still_true``; ``accesses_days`` (the age of each access) where known: a list, in CSV numbers with ";" between.
-    :raises DataError: when the file cannot be read, or a column is missing or holds something else.
-    """
-    readers: dict[str, Callable[[Path], pl.DataFrame]] = {
-        ".csv": pl.read_csv, ".jsonl": pl.read_ndjson, ".parquet": pl.read_parquet,
-    }  # fmt: skip
-    path = Path(path)
-    try:
-        frame = readers[path.suffix](path)
-        if "accesses_days" not in frame.columns:
-            frame = frame.with_columns(accesses_days=pl.lit(None))
-        elif not isinstance(frame.schema["accesses_days"], pl.List):
-            frame = frame.with_columns(pl.col("accesses_days").cast(pl.String).str.split(";"))
-        frame = frame.select(pl.col(name).cast(kind) for name, kind in LABELS.items())
-    except (OSError, pl.exceptions.PolarsError, KeyError) as error:
-        reason = str(error).splitlines()[0]
-        raise DataError(f"{path}: {reason}; labels are a .csv, .jsonl or .parquet with {', '.join(LABELS)}") from error
-    _observed(frame)
-    return frame
-
-
-def simulate(
-    curve: AnyCurve, *, n: int, seed: int = 0, max_age_days: float = 730.0, predicate: str = "simulated"
-) -> pl.DataFrame:
-    """Draw labelled observations whose chance of "still true" is exactly the curve.
-
-    Ages of the last access are uniform up to ``max_age_days``. Before it each fact was accessed up to five times more,
-    each number as likely, at ages that are uniform between the last access and twice the maximum.
-
-    :returns: ``fact_id``, ``predicate``, ``age_days``, ``accesses_days`` and ``still_true``.
-
-    >>> from memlab.knowledge import tuning
-    >>> from memlab.knowledge.decay import Exponential
-    >>> float(tuning.simulate(Exponential(100), n=4000, max_age_days=100, seed=0)["still_true"].mean().__round__(2))
-    0.72
-    """
-    rng = np.random.default_rng(seed)
-    age = rng.uniform(0, max_age_days, n)
-    older = np.repeat(np.arange(n), rng.integers(0, 6, n))
-    row = np.concatenate([np.arange(n), older])
-    each = np.concatenate([age, rng.uniform(age[older], 2 * max_age_days)])
-    true = rng.uniform(size=n) < curve.retention(age, Accesses(row, each))
-    lists = pl.DataFrame({"row": row, "each": each}).group_by("row", maintain_order=True).agg("each").sort("row")
-    ids = pl.Series("fact_id", [f"{predicate}/{i}" for i in range(n)], dtype=pl.String)
-    return pl.DataFrame({"fact_id": ids, "age_days": age, "accesses_days": lists["each"], "still_true": true}).select(
-        "fact_id", pl.lit(predicate).alias("predicate"), "age_days", "accesses_days", "still_true"
-    )
 
 
 def fit(observations: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 0) -> Fit:
@@ -145,27 +63,27 @@ def fit(observations: pl.DataFrame, name: str, *, intervals: bool = True, seed: 
     :param intervals: whether to find intervals too, which takes most of the time.
     :raises DataError: for fewer than 20 observations, all of one label, or a bad column.
 
-    >>> from memlab.knowledge import tuning
-    >>> from memlab.knowledge.decay import Exponential
-    >>> fitted = tuning.fit(tuning.simulate(Exponential(200), n=2000, seed=0), "exponential")
-    >>> low, high = fitted.intervals.select("low", "high").row(0)
-    >>> 180 < low < 200 < high < 225
+    >>> from memlab.knowledge import simulated, tuning
+    >>> facts, truth = simulated.simulate(4_000, seed=1, hazards={"lives in": 1.0})
+    >>> seen = simulated.observations(facts, truth, dates=[facts["asserted_at"].max()])
+    >>> low, high = tuning.fit(seen, "exponential").intervals.select("low", "high").row(0)
+    >>> low < 253 < high  # the true half-life: 365 · ln 2
     True
     """
-    likelihood = _Likelihood.of(name, observations)
-    n, n_true = observations.height, int(observations["still_true"].sum())
+    likelihood = _Likelihood(name, observations)
+    n, n_true = observations.height, int(likelihood.true.sum())
     if n < MIN_OBSERVATIONS or n_true in (0, n):
         raise DataError(
             f"{n} observations, {n_true} of them still true, do not determine a {name} curve; give at least "
             f"{MIN_OBSERVATIONS}, of both kinds"
         )
     top = likelihood.maximum(seed)
-    rows = []
-    if intervals:
-        top, ends = likelihood.ends(top)
-        rows = [(p.name, p.at(top[i]), *(p.at(end) for end in ends[i])) for i, p in enumerate(SPACE[name])]
+    rows = [
+        (p.name, *likelihood.values(i, [top[i], *likelihood.interval(top, i)]))
+        for i, p in enumerate(SPACE[name] if intervals else ())
+    ]
     columns = {"parameter": pl.String(), "estimate": pl.Float64(), "low": pl.Float64(), "high": pl.Float64()}
-    return Fit(likelihood.curve(top), pl.DataFrame(rows, schema=columns, orient="row"), likelihood.loss(top) / n)
+    return Fit(likelihood.curve(top), pl.DataFrame(rows, schema=columns, orient="row"))
 
 
 def _observed(observations: pl.DataFrame) -> tuple[np.ndarray, np.ndarray, Accesses | None]:
@@ -173,8 +91,7 @@ def _observed(observations: pl.DataFrame) -> tuple[np.ndarray, np.ndarray, Acces
 
     :raises DataError: for a missing column, an age or label that is missing or out of range.
     """
-    missing = {"age_days", "still_true"} - set(observations.columns)
-    if missing:
+    if missing := {"age_days", "still_true"} - set(observations.columns):
         raise DataError(f"observations need the column {min(missing)}; the frame has {observations.columns}")
     age, label = observations["age_days"].cast(pl.Float64).fill_null(np.nan).to_numpy(), observations["still_true"]
     wrong = np.flatnonzero(~((age >= 0) & np.isfinite(age)))
@@ -184,100 +101,79 @@ def _observed(observations: pl.DataFrame) -> tuple[np.ndarray, np.ndarray, Acces
         raise DataError(f"still_true is {label.dtype}, {label.null_count()} missing; expected true or false")
     if "accesses_days" not in observations.columns:
         return age, label.to_numpy(), None
-    lists = observations.select("accesses_days", last="age_days").with_row_index("row")
-    flat = lists.explode("accesses_days", empty_as_null=True)
-    each = flat["accesses_days"].fill_null(flat["last"]).to_numpy()
-    return age, label.to_numpy(), Accesses(flat["row"].cast(pl.Int64).to_numpy(), each)
+    lists = observations.select(each="accesses_days", last="age_days").with_row_index("row")
+    flat = lists.explode("each", empty_as_null=True).select("row", pl.coalesce("each", "last"))
+    return age, label.to_numpy(), Accesses(flat["row"].cast(pl.Int64).to_numpy(), flat["each"].to_numpy())
 
 
-def _chances(curve: AnyCurve, observations: pl.DataFrame) -> np.ndarray:
-    age, _, accesses = _observed(observations)
+def _chances(curve: AnyCurve, age: np.ndarray, accesses: Accesses | None) -> np.ndarray:
     return np.clip(curve.retention(age, accesses), CLIP, 1 - CLIP)
 
 
-@dataclass(frozen=True)
 class _Likelihood:
     """The loss of a family on observations. A place is an array of its parameters, on the scale they are sought on."""
 
-    name: str
-    age: np.ndarray
-    true: np.ndarray
-    accesses: Accesses | None
-    bounds: np.ndarray
+    def __init__(self, name: str, observations: pl.DataFrame) -> None:
+        self.make: Callable[..., AnyCurve] = family(name)
+        self.space = SPACE[name]
+        self.bounds = np.array([np.log([p.low, p.high]) if p.log else [p.low, p.high] for p in self.space])
+        self.age, self.true, self.accesses = _observed(observations)
 
-    @classmethod
-    def of(cls, name: str, observations: pl.DataFrame) -> _Likelihood:
-        family(name)
-        bounds = np.array([[np.log(x) if p.log else x for x in (p.low, p.high)] for p in SPACE[name]])
-        return cls(name, *_observed(observations), bounds)
+    def values(self, i: int, places: Sequence[float]) -> list[float]:
+        """Give the values of parameter i at places on its scale."""
+        p = self.space[i]
+        return [float(np.clip(np.exp(place) if p.log else place, p.low, p.high)) for place in places]
 
     def curve(self, place: np.ndarray) -> AnyCurve:
-        make: Callable[..., AnyCurve] = FAMILIES[self.name]
-        return make(**{p.name: p.at(x) for p, x in zip(SPACE[self.name], place, strict=True)})
+        return self.make(**{p.name: self.values(i, [place[i]])[0] for i, p in enumerate(self.space)})
 
     def loss(self, place: np.ndarray) -> float:
-        if self.name == "plateau_linear" and place[0] >= place[1] - 1e-6:
+        if self.make is PlateauLinear and place[0] >= place[1] - 1e-6:
             return np.inf
-        chance = np.clip(self.curve(place).retention(self.age, self.accesses), CLIP, 1 - CLIP)
-        return float(_losses(chance, self.true).sum())
+        chance = _chances(self.curve(place), self.age, self.accesses)
+        return float(-np.log(np.where(self.true, chance, 1 - chance)).sum())
 
     def maximum(self, seed: int) -> np.ndarray:
         """Find the most likely place from the best of many; days are drawn where there are ages."""
         from scipy.stats import qmc
 
-        box = self.bounds.copy()
         ages = np.log(np.quantile(self.age, [0.02, 1.0]).clip(0.1) * [0.5, 2.0])
-        for i, p in enumerate(SPACE[self.name]):
-            if p.name.endswith("_days"):
-                box[i] = np.clip(ages, *self.bounds[i])
+        days = [p.name.endswith("_days") for p in self.space]
+        box = np.array([np.clip(ages, *its) if day else its for day, its in zip(days, self.bounds, strict=True)])
         drawn = qmc.Sobol(len(box), rng=np.random.default_rng(seed)).random(_SCREENED)
-        places = np.clip(qmc.scale(drawn, box[:, 0], box[:, 1] + 1e-9), self.bounds[:, 0], self.bounds[:, 1])
+        places = np.clip(qmc.scale(drawn, box[:, 0], box[:, 1] + 1e-9), *self.bounds.T)
         starts = places[np.argsort([self.loss(place) for place in places], kind="stable")][:_STARTS]
         best = min((_minimise(self.loss, start, self.bounds, step=0.3) for start in starts), key=self.loss)
         return _minimise(self.loss, best, self.bounds, step=0.05)
 
-    def ends(self, top: np.ndarray) -> tuple[np.ndarray, list[list[float]]]:
-        """Find where the best with one parameter fixed falls short of the top by half a chi-square.
-
-        A better top that comes to light on the way replaces the first one, and the search begins again.
-        """
+    def interval(self, top: np.ndarray, i: int) -> list[float]:
+        """Find where the best with parameter i fixed falls short of the top by half a chi-square, below and above."""
         from scipy.stats import chi2
 
-        for _ in range(3):
-            limit = self.loss(top) + float(chi2.ppf(_CONFIDENCE, 1)) / 2
-            found = [[self._end(top, i, bound, limit) for bound in self.bounds[i]] for i in range(len(top))]
-            better = min((place for pair in found for _, place in pair), key=self.loss)
-            if self.loss(better) > self.loss(top) - 1e-3:
-                break
-            top = _minimise(self.loss, better, self.bounds, step=0.05)
-        return top, [[end for end, _ in pair] for pair in found]
+        limit = self.loss(top) + float(chi2.ppf(_CONFIDENCE, 1)) / 2
+        return [self._end(top, i, bound, limit) for bound in self.bounds[i]]
 
-    def _end(self, top: np.ndarray, i: int, bound: float, limit: float) -> tuple[float, np.ndarray]:
-        """Follow the profile of parameter i from the top to where it crosses the limit; also give its best place."""
+    def _end(self, top: np.ndarray, i: int, bound: float, limit: float) -> float:
+        """Follow the profile of parameter i from the top towards a bound, to where it crosses the limit."""
         from scipy.optimize import brentq
 
         others = np.delete(np.arange(len(top)), i)
-        warm, best = top[others], top
+        warm = top[others]
 
         def excess(value: float) -> float:
-            nonlocal warm, best
-
-            def fixed(rest: np.ndarray) -> float:
-                return self.loss(np.insert(rest, i, value))
-
-            rest = _minimise(fixed, warm, self.bounds[others], step=0.1)
-            least = fixed(rest)
+            nonlocal warm
+            rest = _minimise(lambda rest: self.loss(np.insert(rest, i, value)), warm, self.bounds[others], step=0.1)
+            least = self.loss(np.insert(rest, i, value))
             warm = rest if np.isfinite(least) else warm
-            best = min(best, np.insert(rest, i, value), key=self.loss)
             return min(least, 1e9) - limit
 
         inner, step = float(top[i]), 0.05
         while inner != bound:
             outer = float(np.clip(inner + np.copysign(step, bound - top[i]), *self.bounds[i]))
             if excess(outer) > 0:
-                return (float(brentq(excess, inner, outer, xtol=1e-3)) if excess(inner) < 0 else inner), best
+                return float(brentq(excess, inner, outer, xtol=1e-3)) if excess(inner) < 0 else inner
             inner, step = outer, step * 2
-        return float(bound), best
+        return float(bound)
 
 
 def _minimise(loss: Callable[[np.ndarray], float], start: np.ndarray, bounds: np.ndarray, *, step: float) -> np.ndarray:
@@ -292,111 +188,78 @@ def _minimise(loss: Callable[[np.ndarray], float], start: np.ndarray, bounds: np
     return np.asarray(minimize(loss, start, method="Nelder-Mead", bounds=bounds, options=options).x)
 
 
-def _losses(chance: np.ndarray, true: np.ndarray) -> np.ndarray:
-    """Give the log-loss of each observation in nats."""
-    return -np.log(np.where(true, chance, 1 - chance))
-
-
-def _own(observations: pl.DataFrame, name: str, *, min_labels: int, intervals: bool, seed: int) -> dict[str, Fit]:
+def _own(observations: pl.DataFrame, name: str, seed: int) -> dict[str, AnyCurve]:
     """Fit a family to each predicate with enough labels of both kinds."""
     return {
-        str(key[0]): fit(part, name, intervals=intervals, seed=seed)
+        str(key[0]): fit(part, name, intervals=False, seed=seed).curve
         for key, part in observations.drop_nulls("predicate").group_by("predicate", maintain_order=True)
-        if part.height >= max(min_labels, MIN_OBSERVATIONS) and part["still_true"].n_unique() == 2
+        if part.height >= MIN_LABELS and part["still_true"].n_unique() == 2
     }
 
 
 def compare(
-    observations: pl.DataFrame,
-    *,
-    families: Sequence[str] = tuple(FAMILIES),
-    folds: int = 5,
-    group: str = "fact_id",
-    min_labels: int = MIN_LABELS,
-    seed: int = 0,
-) -> Comparison:
-    """Predict each fact by curves fitted without it, for every family, pooled and by predicate.
+    observations: pl.DataFrame, *, families: Sequence[str] = tuple(FAMILIES), group: str = "fact_id", seed: int = 0
+) -> pl.DataFrame:
+    """Predict each fact by curves fitted without it, for every family, pooled and by predicate, in five folds.
 
     Beside the families stand ``constant``, the share still true whatever the age, which a curve must beat to say
-    anything, and ``default``, the plateau-linear curve of memlab, not fitted.
+    anything, and ``default``, the plateau-linear curve of memlab, not fitted. A predicate with 100 labels has a curve
+    of its own, the others the pooled one.
 
     :param observations: ``predicate``, ``age_days``, ``still_true``, the column named by ``group``, and
         ``accesses_days`` where known.
     :param group: what is never split between fitting and testing: ``fact_id``, or ``scope`` to carry over to other
         people.
-    :param min_labels: what a predicate needs for a curve of its own; the others have the pooled one.
+    :returns: ``family``, ``fit``, ``n``, ``log_loss`` with ``low`` and ``high``, and the paired ``difference`` of
+        log-loss to the best family with ``difference_low`` and ``difference_high`` (90 %, groups taken as independent).
     :raises DataError: for a missing column, fewer groups than folds, or a fold without enough to fit.
     """
     from sklearn.model_selection import GroupKFold
 
-    missing = {"predicate", group} - set(observations.columns)
-    if missing or not 2 <= folds <= observations[group].n_unique():
-        raise DataError(f"observations need predicate, {group} and at least {folds} different {group}, 2 folds or more")
-    _observed(observations)
+    if {"predicate", group} - set(observations.columns) or observations[group].n_unique() < FOLDS:
+        raise DataError(f"observations need predicate, {group} and at least {FOLDS} different {group}")
     several = observations["predicate"].n_unique() > 1
     chance: dict[tuple[str, str], np.ndarray] = {}
-    splits = GroupKFold(folds, shuffle=True, random_state=seed).split(
-        observations, groups=observations[group].to_list()
-    )
-    for learn, test in splits:
+    folds = GroupKFold(FOLDS, shuffle=True, random_state=seed)
+    for learn, test in folds.split(observations, groups=observations[group].to_list()):
         train, its = observations[learn], observations[test]
-        given = {(CONSTANT, POOLED): np.full(len(test), train["still_true"].mean())}
-        given[DEFAULT, POOLED] = _chances(PlateauLinear(), its)
+        age, _, accesses = _observed(its)
+        given = {
+            (CONSTANT, POOLED): np.full(len(test), train["still_true"].mean()),
+            (DEFAULT, POOLED): _chances(PlateauLinear(), age, accesses),
+        }
         for name in families:
-            given[name, POOLED] = pooled = _chances(fit(train, name, intervals=False, seed=seed).curve, its)
+            pooled = fit(train, name, intervals=False, seed=seed).curve
+            given[name, POOLED] = by_predicate = _chances(pooled, age, accesses)
             if several:
-                given[name, OWN] = pooled.copy()
-                for predicate, fitted in _own(train, name, min_labels=min_labels, intervals=False, seed=seed).items():
+                for predicate, curve in _own(train, name, seed).items():
                     where = its["predicate"].eq_missing(pl.Series([predicate])).to_numpy()
-                    given[name, OWN] = np.where(where, _chances(fitted.curve, its), given[name, OWN])
+                    by_predicate = np.where(where, _chances(curve, age, accesses), by_predicate)
+                given[name, OWN] = by_predicate
         for key, values in given.items():
             chance.setdefault(key, np.zeros(observations.height))[test] = values
-    rows = observations.select(pl.col(group).alias("group"), "predicate", "age_days", "still_true")
-    predictions = pl.concat(
-        rows.select(pl.lit(name).alias("family"), pl.lit(how).alias("fit"), pl.all(), pl.Series("chance", values))
-        for (name, how), values in chance.items()
-    )
-    parts: list[tuple[str | None, pl.DataFrame]] = [(None, predictions)]
-    if several:
-        named = predictions.drop_nulls("predicate").partition_by("predicate", as_dict=True, maintain_order=True)
-        parts += [(str(key[0]), part) for key, part in named.items()]
-    table = pl.DataFrame([row for name, part in parts for row in _scored(name, part)], infer_schema_length=None)
-    return Comparison(table.with_columns(pl.col("predicate").cast(pl.String)), predictions)
+    true = observations["still_true"].to_numpy()
+    losses = {key: -np.log(np.where(true, values, 1 - values)) for key, values in chance.items()}
+    best = min((key for key in losses if key[0] in FAMILIES), key=lambda key: float(losses[key].mean()))
+    rows = [
+        (*key, len(true), *_mean(loss, observations[group]), *_mean(loss - losses[best], observations[group]))
+        for key, loss in losses.items()
+    ]
+    measures = ["log_loss", "low", "high", "difference", "difference_low", "difference_high"]
+    return pl.DataFrame(rows, schema=["family", "fit", "n", *measures], orient="row")
 
 
-def _scored(predicate: str | None, part: pl.DataFrame) -> list[dict[str, Any]]:
-    candidates = part.partition_by("family", "fit", as_dict=True, maintain_order=True)
-    loss = {key: _losses(rows["chance"].to_numpy(), rows["still_true"].to_numpy()) for key, rows in candidates.items()}
-    best = min((key for key in loss if key[0] not in (CONSTANT, DEFAULT)), key=lambda key: loss[key].mean())
-    table = []
-    for key, rows in candidates.items():
-        group = rows["group"].rank("dense").to_numpy().astype(np.int64) - 1
-        low, high = _interval(loss[key], group)
-        apart_low, apart_high = _interval(loss[key] - loss[best], group)
-        table.append(
-            {"predicate": predicate, "family": key[0], "fit": key[1], "n": rows.height,
-             "log_loss": float(loss[key].mean()), "low": low, "high": high,
-             "difference": float((loss[key] - loss[best]).mean()), "difference_low": apart_low,
-             "difference_high": apart_high}
-        )  # fmt: skip
-    return table
-
-
-def _interval(values: np.ndarray, group: np.ndarray) -> tuple[float | None, float | None]:
-    """Give the normal interval of a mean over observations that are independent only between groups."""
+def _mean(values: np.ndarray, groups: pl.Series) -> tuple[float, float, float]:
+    """Give a mean with its normal interval; values of one group may depend on each other."""
     from scipy.stats import norm
 
-    mean, groups = values.mean(), int(group.max()) + 1
-    if groups < 2:
-        return None, None
-    off = np.bincount(group, weights=values - mean, minlength=groups)
-    half = float(norm.ppf((1 + _CONFIDENCE) / 2)) * np.sqrt((off**2).sum() * groups / (groups - 1)) / len(values)
-    return float(mean - half), float(mean + half)
+    mean, (_, at) = float(values.mean()), np.unique(groups.to_numpy(), return_inverse=True)
+    sums = np.bincount(at, weights=values - mean)
+    half = norm.ppf((1 + _CONFIDENCE) / 2) * np.sqrt((sums**2).sum() * len(sums) / (len(sums) - 1)) / len(values)
+    return mean, mean - half, mean + half
 
 
-def recommend(
-    observations: pl.DataFrame, *, comparison: Comparison | None = None, min_labels: int = MIN_LABELS, seed: int = 0
-) -> Recommendation:
+def recommend(observations: pl.DataFrame, *, comparison: pl.DataFrame | None = None, seed: int = 0) -> Recommendation:
     """Choose the simplest family that is not surely worse than the best, and fit it to all observations.
 
     Not surely worse: the 90 % interval of its held-out log-loss over the best one's includes 0. Simplest: fewest
@@ -404,30 +267,29 @@ def recommend(
 
     :param comparison: what :func:`compare` gave for these observations; made here where not given.
 
-    >>> from memlab.knowledge import tuning
-    >>> from memlab.knowledge.decay import Exponential
-    >>> advice = tuning.recommend(tuning.simulate(Exponential(100), n=300, seed=0))
-    >>> advice.table["decay"]["family"], advice.settings.decay.family
-    ('exponential', 'exponential')
+    >>> from memlab.knowledge import simulated, tuning
+    >>> facts, truth = simulated.simulate(2_000, seed=1, hazards={"lives in": 1.0})
+    >>> advice = tuning.recommend(simulated.observations(facts, truth, dates=[facts["asserted_at"].max()]))
+    >>> advice.table["decay"]["family"]
+    'exponential'
     """
-    comparison = comparison or compare(observations, min_labels=min_labels, seed=seed)
-    n_own = observations["predicate"].drop_nulls().value_counts().filter(pl.col("count") >= min_labels).height
+    table = compare(observations, seed=seed) if comparison is None else comparison
+    n_own = (observations["predicate"].drop_nulls().value_counts()["count"] >= MIN_LABELS).sum()
     n_curves = pl.when(pl.col("fit") == OWN).then(1 + n_own).otherwise(1)
     n_each = pl.col("family").replace_strict({name: len(space) for name, space in SPACE.items()})
-    fitted = comparison.table.filter(pl.col("predicate").is_null(), pl.col("family").is_in(list(FAMILIES)))
-    fitted = fitted.with_columns(parameters=n_each * n_curves).sort("log_loss")
-    best = fitted.row(0, named=True)
-    near = fitted.filter(pl.col("difference_low").fill_null(0) <= 0)
-    chosen = near.sort("parameters", "log_loss", maintain_order=True).row(0, named=True)
-    name, own = chosen["family"], dict[str, Fit]()
-    if chosen["fit"] == OWN:
-        own = _own(observations, name, min_labels=min_labels, intervals=True, seed=seed)
+    fitted = table.filter(pl.col("family").is_in(list(FAMILIES))).with_columns(parameters=n_each * n_curves)
+    near = fitted.filter(pl.col("difference_low") <= 0).sort("parameters", "log_loss")
+    best, chosen = fitted.sort("log_loss").row(0, named=True), near.row(0, named=True)
+    name = chosen["family"]
+    own = _own(observations, name, seed) if chosen["fit"] == OWN else {}
     place = "the best of all" if chosen == best else f"not surely worse than {best['family']} ({best['fit']})"
     why = (
         f"{name} ({chosen['fit']}): held-out log-loss {chosen['log_loss']:.4f}, {place}, with "
         f"{chosen['parameters']} parameters, on {chosen['n']:,} observations"
     )
-    return Recommendation(fit(observations, name, seed=seed), why, own)
+    pooled = fit(observations, name, intervals=False, seed=seed).curve
+    by_predicate = {predicate: _rounded(curve) for predicate, curve in own.items()}
+    return Recommendation({"decay": _rounded(pooled), "decay_by_predicate": by_predicate}, why)
 
 
 def _rounded(curve: AnyCurve) -> dict[str, Any]:

@@ -10,13 +10,13 @@ from datetime import datetime
 class Fact:
     """One statement about the world, as it was made; what it did to other facts is computed, never stored here.
 
-    :param subject: whom or what it is about: ``Caroline``, ``my sister``.
+    :param subject: whom or what it is about: ``Caroline``, ``Caroline's sister``.
     :param predicate: the relation, as it was said: ``works at``, ``no longer works at``.
     :param object: the value: ``Acme``, ``not Oslo but Bergen``.
     :param source: how it was established: ``stated``, ``observed``, ``inferred`` or ``system``.
     :param asserted_at: when it was said or observed, in UTC.
     :param recorded_at: when it reached the memory; ``None`` for at once. Later than ``asserted_at`` for a late arrival.
-    :param speaker: who said it; what "I" and "my" stand for.
+    :param speaker: who said it.
     :param text: the sentence that it was read from, kept whole.
     :param session_id: in which it was said; ``None`` where its source knows no sessions.
     """

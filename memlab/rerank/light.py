@@ -10,7 +10,6 @@ from memlab.records import Run, Turn, frame
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25
-from memlab.retrieve.documents import Documents
 from memlab.retrieve.ranking import reranked, scaled
 
 RELEVANCE, RECENCY, SHARED = 0.7, 0.1, 0.2

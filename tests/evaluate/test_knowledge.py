@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 
 import memlab
-from memlab.evaluate.knowledge import MEASURES, measure_chat, totals, written
+from memlab.errors import DataError
+from memlab.evaluate.knowledge import MEASURES, measure_chat, measure_frozen, totals, written
 from memlab.evaluate.sheets import Sheet, sheets
 from memlab.knowledge import resolve
 from memlab.records import Dataset, Fact, frame
@@ -140,3 +141,12 @@ def test_the_verb_measures_a_folder(
     refused = memlab_cli("knowledge", str(tmp_path / "none"), "--encoder", "hashing", cwd=tmp_path)
     assert refused.code == 2
     assert "no answer sheets" in refused.err
+
+
+@pytest.mark.parametrize(("text", "word"), [(None, "cannot be read"), ("{", "line 1"), ('{"scope": "u"}', "'id'")])
+def test_a_file_of_facts_that_is_missing_or_broken_is_named(tmp_path: Path, text: str | None, word: str) -> None:
+    file = tmp_path / "facts.jsonl"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(DataError, match=word):
+        measure_frozen("data/facts/dev", file)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import memlab
 from memlab.config import IndexSettings
 from memlab.embed.hashing import HashingEncoder
 from memlab.errors import ModelError
-from memlab.indexing import index, pending, report, resolved, why_nothing, worker
+from memlab.indexing import index, report, resolved, why_nothing, worker
 from memlab.knowledge import active
 from memlab.llm import Service
 from memlab.records import Turn, frame
@@ -70,7 +70,8 @@ def test_each_session_is_indexed_once_and_what_changed_again(store: MemoryStore)
 
 
 def test_an_open_session_waits_and_a_short_one_says_why_it_has_no_summary(store: MemoryStore) -> None:
-    assert kinds(index(store, NAME, now=START + timedelta(days=2, minutes=9))) == {"created": 2}
+    now = (START + timedelta(days=2, minutes=9)).astimezone(timezone(timedelta(hours=9)))
+    assert kinds(index(store, NAME, now=now)) == {"created": 2}
     events = index(store, NAME, settings=IndexSettings(min_turns=9, version=3))
     assert store.knowledge.rows("summaries", NAME).is_empty()
     assert all("min_turns is 9" in reason for reason in events["reason"])
@@ -90,6 +91,19 @@ def test_a_fallback_is_due_again_when_the_service_is_there(store: MemoryStore, s
     server.modes = [fitting]
     assert "created" not in kinds(index(store, NAME, service=lab(server)))
     assert "extractive" not in store.knowledge.states(NAME)["service"]
+
+
+def test_a_second_question_in_vain_leaves_the_facts_of_the_model(store: MemoryStore, server: ModelServer) -> None:
+    def half(handler: Any, request: dict[str, Any]) -> None:
+        asks_what_ended = "Say as JSON which of the statements" in str(request)
+        (say("no JSON") if asks_what_ended else fitting)(handler, request)
+
+    server.modes = [half]
+    events = index(store, NAME, service=lab(server))
+    fell = events.filter(kind="fallback")
+    assert fell.height
+    assert set(fell["service"]) == {"lab"}
+    assert not any("came from no model" in line for line in report(store, NAME, events))
 
 
 def test_a_service_that_fails_later_leaves_what_a_model_made(store: MemoryStore, server: ModelServer) -> None:
@@ -119,7 +133,7 @@ def test_what_is_not_recorded_is_not_due_until_the_recordings_change(
     assert kinds(index(store, NAME, service="recorded")) == {"fallback": 3}
     assert index(store, NAME, service="recorded").is_empty()
     path.write_text('{"task": "facts", "version": 1, "key": "k", "answer": {}, "tokens": [0, 0]}\n')
-    assert pending(store, NAME, service="recorded").height == 3
+    assert kinds(index(store, NAME, service="recorded")) == {"fallback": 3}
 
 
 def test_a_session_that_fails_fails_alone(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:

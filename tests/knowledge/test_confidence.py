@@ -51,8 +51,8 @@ def test_what_happened_after_now_is_not_known() -> None:
     table = facts(("stated", 0, -40, False), ("stated", 0, 0, False)).with_columns(
         last_access=pl.when(pl.int_range(pl.len()) == 1).then(None).otherwise("last_access")
     )
-    scored = score(table, now=NOW, settings=ConfidenceSettings(undated=0.4))
-    assert scored["confidence"].to_list() == [1.0, 0.4]
+    scored = score(table, now=NOW, settings=ConfidenceSettings(decay=Exponential(1)))
+    assert scored["confidence"].to_list() == [1.0, 1.0]
     assert scored["age_days"].to_list() == [0.0, None]
 
 
