@@ -168,9 +168,7 @@ def frozen(stated: list[dict[str, Any]], sheet: Sheet, data: Dataset) -> pl.Data
     for row in stated:
         if row["scope"] == sheet.scope:
             if not row["messages"] or not set(row["messages"]) <= sheet.texts.keys():
-                raise DataError(
-                    f"fact {row['id']!r} of {sheet.scope!r} names messages that are not there"
-                )
+                raise DataError(f"fact {row['id']!r} of {sheet.scope!r} names messages that are not there")
             said = [turns[sheet.times[message], sheet.texts[message]] for message in row["messages"]]
             value = f"not {row['corrects']} but {row['object']}" if row.get("corrects") else row["object"]
             fact = Fact(
