@@ -61,7 +61,7 @@ class Bench:
     provenance: dict[str, Any] = field(default_factory=dict)
     remembered: dict[tuple[Any, ...], Run] = field(default_factory=dict, init=False)
     _evidence: Mapping[Level, Qrels] = field(default_factory=dict)
-    _part_of: tuple[Bench, np.ndarray] | None = field(default=None, init=False)
+    _part_of: tuple[Bench, np.ndarray | slice] | None = field(default=None, init=False)
 
     @classmethod
     def of(
@@ -121,7 +121,9 @@ class Bench:
         """Give the same bench with other fields and no remembered rankings; the same turns have the same documents."""
         other = replace(self, **changes)
         if not changes.keys() & {"turns", "sessions", "vectors", "language", "header"}:
-            other.__dict__["_levels"] = self._levels
+            vars(other)["_levels"] = self._levels
+            if "queries" not in changes and self.encoder is not None:
+                vars(other)["_part_of"] = self, slice(None)
         return other
 
     def with_queries(self, queries: pl.DataFrame) -> Bench:
@@ -150,7 +152,7 @@ class Bench:
         """
         raw = {} if stored else {"store": None, "encoder": getattr(self.encoder, "encoder", self.encoder)}
         part = self.but(queries=self.queries[rows], **raw)
-        object.__setattr__(part, "_part_of", (self, rows))
+        vars(part)["_part_of"] = self, rows
         return part
 
     @cached_property
@@ -236,11 +238,14 @@ class Bench:
     def by_scope(self, level: Level) -> Iterator[tuple[np.ndarray, slice]]:
         """Go through the scopes that have queries: rows of the queries, and where the scope's documents are."""
         spans = self.documents(level).spans
-        rows = self.queries.with_row_index("row").group_by("scope", maintain_order=True).agg("row")
-        for scope, members in rows.iter_rows():
+        for scope, rows in self._rows:
             if scope not in spans:
                 raise DataError(f"scope {scope!r} has questions but no {level}s; load its conversation too")
-            yield np.array(members), slice(*spans[scope])
+            yield np.array(rows), slice(*spans[scope])
+
+    @cached_property
+    def _rows(self) -> list[tuple[str, list[int]]]:
+        return self.queries.with_row_index("row").group_by("scope", maintain_order=True).agg("row").rows()
 
     def evidence(self, level: Level) -> Qrels | None:
         """Give the evidence of the questions, for showing results; no stage of memlab reads it."""
