@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memlab.errors import DataError
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
@@ -12,13 +13,18 @@ OF_SESSIONS = 1.5, 0.75
 
 
 @stage
-def bm25(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
+def bm25(
+    bench: Bench, *, level: Level = "turn", k: int = 200, k1: float | None = None, b: float | None = None
+) -> Run:
     """Rank documents by BM25 (Lucene's variant) over stemmed words without stop words, in the dataset's language.
 
     Document frequencies are those of the scope: a memory knows nothing of other people's. Documents without a word
-    of the query follow at score 0, so that the ranking reaches ``k`` places where there are as many. Sessions have
-    k1 = 1.5 and b = 0.75; turns k1 = 0.9 and the b that their lengths ask for, see
-    :attr:`memlab.retrieve.index.ScopeWords.normalisation`.
+    of the query follow at score 0, so that the ranking reaches ``k`` places where there are as many.
+
+    :param k1: term frequency saturation; by default 0.9 for turns, 1.5 for sessions.
+    :param b: length normalisation; by default 0.75 for sessions, and for turns what their lengths in the scope ask for,
+        see :attr:`memlab.retrieve.index.ScopeWords.normalisation`.
+    :raises DataError: for a k1 or b that BM25 cannot use.
 
     Source: Robertson and Zaragoza, The Probabilistic Relevance Framework (2009); Kamphuis, de Vries, Boytsov and Lin,
     Which BM25 Do You Mean? (ECIR 2020), for Lucene's variant.
@@ -28,12 +34,15 @@ def bm25(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     >>> retrieve.bm25(bench, k=3).frame["rank"].max()
     3
     """
-    return rank(bench, bm25_scores(bench, level=level), level=level, k=k)
+    return rank(bench, bm25_scores(bench, level=level, k1=k1, b=b), level=level, k=k)
 
 
-def bm25_scores(bench: Bench, *, level: Level) -> Scored:
+def bm25_scores(bench: Bench, *, level: Level, k1: float | None = None, b: float | None = None) -> Scored:
     """Give the BM25 scores of each scope: rows of the queries, place of the documents, scores (q, n) float32."""
+    if (k1 is not None and not k1 >= 0) or (b is not None and not 0 <= b <= 1):
+        raise DataError(f"k1={k1}, b={b}; BM25 needs k1 ≥ 0 and 0 ≤ b ≤ 1")
     for rows, span in bench.by_scope(level):
         words = bench.documents(level).words_in(span)
-        norm = words.normalisation if level == "turn" else OF_SESSIONS
+        usual = words.normalisation if level == "turn" else OF_SESSIONS
+        norm = usual[0] if k1 is None else k1, usual[1] if b is None else b
         yield rows, span, words.scores([bench.query_words[row] for row in rows], *norm)
