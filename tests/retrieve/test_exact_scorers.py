@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from remembering import minilm
 
+from memlab.errors import DataError
 from memlab.language.analysis import tokenize
 from memlab.records import Dataset, Level, Question, Run, Session, Turn, frame
 from memlab.retrieve import Bench, bm25, dense, late
@@ -73,19 +74,29 @@ def test_dense_is_the_brute_force_product(bench: Bench, ranking: Ranking, level:
 
 @pytest.mark.parametrize("name", ["bench", "odd"])
 @pytest.mark.parametrize("level", ["turn", "session"])
-def test_bm25_is_lucenes(request: pytest.FixtureRequest, name: str, level: Level) -> None:
+@pytest.mark.parametrize(("k1", "b"), [(None, None), (1.2, 0.75), (0.0, 0.0)])
+def test_bm25_is_lucenes(
+    request: pytest.FixtureRequest, name: str, level: Level, k1: float | None, b: float | None
+) -> None:
     some: Bench = request.getfixturevalue(name)
     documents, texts = tokenize(some.documents(level).texts), some.queries["text"].to_list()
     rows_seen = []
-    for rows, span, scores in bm25_scores(some, level=level):
+    for rows, span, scores in bm25_scores(some, level=level, k1=k1, b=b):
         rows_seen += rows.tolist()
         lengths = [len(document) for document in documents[span]]
         spread = (np.std(lengths) / np.mean(lengths)) ** 2 if any(lengths) else 0.0
-        used = (0.9, min(1.0, max(0.4, spread))) if level == "turn" else (1.5, 0.75)
+        default = (0.9, min(1.0, max(0.4, spread))) if level == "turn" else (1.5, 0.75)
+        used = default if k1 is None or b is None else (k1, b)
         for row, got in zip(rows, scores, strict=True):
             expected = lucene(documents[span], tokenize([texts[row]])[0], *used)
             np.testing.assert_allclose(got, expected, rtol=2e-5, atol=1e-6)
     assert sorted(rows_seen) == list(range(len(texts)))
+
+
+@pytest.mark.parametrize("wrong", [{"k1": -1.0}, {"b": 1.5}, {"k1": float("nan")}])
+def test_what_bm25_cannot_use_is_refused(bench: Bench, wrong: dict[str, float]) -> None:
+    with pytest.raises(DataError, match="k1"):
+        bm25(bench, **wrong)
 
 
 def test_length_counts_as_much_as_lengths_differ(talk: Dataset) -> None:
