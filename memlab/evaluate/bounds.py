@@ -13,7 +13,8 @@ from memlab.evaluate.measures import Measure, log_discount, longmemeval_discount
 from memlab.evaluate.measures import measure as read_measure
 
 _CELLS = 4_000_000
-_CLOSED = {"recall_any", "recall_all", "recall", "precision", "ndcg", "ndcg_longmemeval", "mrr", "alpha_ndcg"}
+_CLOSED = {"recall_any", "recall_all", "recall", "precision", "ndcg", "ndcg_longmemeval", "mrr"}
+_AT_BEST_ONE = {*_CLOSED, "alpha_ndcg", "precision_returned"}
 
 
 def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) -> np.ndarray:
@@ -34,15 +35,17 @@ def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) ->
         return np.minimum(1.0, k / m)
     if wanted.name == "precision":
         return np.minimum(m, k) / (wanted.k or n)
-    return np.ones(len(n)) if wanted.name in _CLOSED else np.full(len(n), np.nan)
+    if wanted.name == "f1":
+        return 2 * np.minimum(m, k) / (np.minimum(m, k) + m)
+    return np.full(len(n), 1.0 if wanted.name in _AT_BEST_ONE else np.nan)
 
 
 def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) -> np.ndarray:
     """Give the expected value of the measure when the documents of the scope are ranked blindly.
 
-    Draws without replacement (hypergeometric), exact for every measure but ``alpha_ndcg``, whose expectation depends
-    on how the evidence is spread over sessions: there the value is NaN, as it is for measures that others added.
-    Relevance is taken as binary.
+    Draws without replacement (hypergeometric), exact. NaN where the expectation depends on more than these counts:
+    ``alpha_ndcg`` (how the evidence is spread over sessions), ``precision_returned`` and ``f1`` (how much is
+    returned), and measures that others added. Relevance is taken as binary.
 
     :param n_docs: (q,) documents in the scope of each query.
     :param n_relevant: (q,) pieces of evidence of each query, from 1 to n_docs.
@@ -54,7 +57,7 @@ def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) -> 
     ([0.5, 0.5], [0.2368])
     """
     n, m, k, wanted = _sizes(n_docs, n_relevant, measure)
-    if wanted.name == "alpha_ndcg" or wanted.name not in _CLOSED:
+    if wanted.name not in _CLOSED:
         return np.full(len(n), np.nan)
     pairs, back = np.unique(np.stack([n, m], axis=1), axis=0, return_inverse=True)
     width = int(np.minimum(k, n).max(initial=1))
