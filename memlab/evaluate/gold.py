@@ -99,13 +99,13 @@ class Annotations:
         return self.stated(entry, when) and not over
 
 
-def annotations(folder: str | Path) -> list[Annotations]:
+def read_gold(folder: str | Path) -> list[Annotations]:
     """Read the gold annotations of a folder, each beside its chat or the file :data:`TOGETHER`, by name.
 
     :raises DataError: when there are none, or a line cannot be read: with file, line and reason.
 
-    >>> from memlab.evaluate.gold import annotations
-    >>> len(annotations("data/facts/dev"))
+    >>> from memlab.evaluate.gold import read_gold
+    >>> len(read_gold("data/facts/dev"))
     9
     """
     files = sorted(Path(folder).glob(f"*{SUFFIX}"))

@@ -21,6 +21,8 @@ class _RAll(measures.Measure):
 
 
 class _Evaluator(providers.Evaluator):
+    qrel_qids: dict[str, dict[str, int]]
+
     def _iter_calc(self, run: Any) -> Iterator[Any]:
         for query, scores in util.RunConverter(run).as_dict_of_dict().items():
             relevant = {doc for doc, grade in self.qrel_qids.get(query, {}).items() if grade > 0}

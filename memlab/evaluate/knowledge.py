@@ -20,11 +20,11 @@ from memlab.evaluate.gold import (
     Annotations,
     Entry,
     agrees,
-    annotations,
     json_lines,
     mentions,
     names_somebody,
     polarity,
+    read_gold,
     same_words,
     wording,
 )
@@ -85,7 +85,7 @@ def measure_folder(
     parts = []
     with tempfile.TemporaryDirectory(prefix="memlab-knowledge-") as place:
         store = MemoryStore.open(place)
-        for gold in annotations(folder):
+        for gold in read_gold(folder):
             data = datasets.load(gold.log)
             store.ingest(data)
             failed = indexing.index(store, data.name, settings=facts_alone, service=service).filter(kind="failed")
@@ -108,9 +108,9 @@ def measure_chat(gold: Annotations, data: Dataset, known: Callable[..., Resolved
     >>> from functools import partial
     >>> import memlab
     >>> from memlab.evaluate.knowledge import frozen, measure_chat, totals
-    >>> from memlab.evaluate.gold import annotations
+    >>> from memlab.evaluate.gold import read_gold
     >>> from memlab.knowledge import resolve
-    >>> gold = annotations("data/facts/dev")[0]
+    >>> gold = read_gold("data/facts/dev")[0]
     >>> data = memlab.datasets.load(gold.log)
     >>> known = partial(resolve, frozen("data/facts/frozen.jsonl", gold, data))
     >>> totals(measure_chat(gold, data, known)).filter(measure="silence")["n"].item()
@@ -138,7 +138,7 @@ def measure_frozen(folder: str | Path, file: str | Path, *, encoder: Encoder | N
     :raises DataError: when the folder has no annotations, or a line of the file cannot be read.
     """
     parts = []
-    for gold in annotations(folder):
+    for gold in read_gold(folder):
         data = datasets.load(gold.log)
         facts = frozen(file, gold, data)
         parts.append(measure_chat(gold, data, partial(resolve, facts, encoder=encoder)))

@@ -64,7 +64,7 @@ def independent_hits(report: Report, *, k: int = 10, most: int = 5) -> pl.DataFr
     for label in sorted(parts, key=lambda label: label == "≥ 2"):
         part = pl.concat(rows for rows, _ in parts[label])
         null = np.sum([counts for _, counts in parts[label]], axis=0)
-        items, complete_n, n = part["n_relevant"].to_numpy(), part["complete"].sum(), part.height
+        items, complete_n, n = part["n_relevant"].to_numpy(), float(part["complete"].to_numpy().sum()), part.height
         (low,), (high,) = wilson(np.array([complete_n]), np.array([n]))
         beside = beside_null(complete_n, null)
         table.append(

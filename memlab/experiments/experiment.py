@@ -125,7 +125,7 @@ class Experiment:
         rows = rows.sort(wanted, "n_relevant", descending=[False, True], maintain_order=True).head(n)
         return Table(rows.select("query_id", "question", "answer", wanted, n_evidence="n_relevant"))
 
-    def why(self, query_id: str, *, system: str | None = None, k: int = 10) -> Explanation:
+    def why(self, query_id: str, *, system: str | None = None, k: int = 10) -> Explanation | str:
         """Follow the evidence of one question through a pipeline; see :func:`memlab.evaluate.explain`.
 
         :param system: the pipeline; the last by default.

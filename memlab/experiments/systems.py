@@ -72,7 +72,7 @@ class Comparison(Experiment):
     def __str__(self) -> str:
         return titled(self.tables())
 
-    def why(self, query_id: str, *, system: str | None = None, k: int = 10) -> Explanation | Returns:
+    def why(self, query_id: str, *, system: str | None = None, k: int = 10) -> Explanation | str:
         """Follow one question through a pipeline, or say what a memory returned and missed.
 
         :param system: its name; the last by default.

@@ -76,8 +76,8 @@ def test_the_cases_are_sixty_in_two_halves_and_survive_the_store(tmp_path: Path)
 
 
 def test_comparisons_show_it() -> None:
-    done = memlab.compare_systems(["bm25", "bm25(b=0)"], UPDATES, encoder=None)
+    done = memlab.compare(["bm25", "bm25(b=0)"], UPDATES, encoder=None)
     assert done.tables()["What must not come back"]["system"].to_list() == ["bm25", "bm25(b=0)"]
     run = memlab.pipeline("bm25").run(memlab.Bench.of(UPDATES, encoder=None))
     theirs = stale_table([run], UPDATES).row(0, named=True)
-    assert done.table.row(0, named=True)["current first"] == theirs["current first"]
+    assert done.systems.row(0, named=True)["current first"] == theirs["current first"]

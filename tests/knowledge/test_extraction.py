@@ -13,7 +13,7 @@ import pytest
 
 import memlab
 from memlab.evaluate.knowledge import frozen, measure_chat, totals
-from memlab.evaluate.gold import annotations
+from memlab.evaluate.gold import read_gold
 from memlab.knowledge import active, extraction, resolve
 from memlab.llm import Answer
 from memlab.records import Turn, frame
@@ -120,7 +120,7 @@ def test_patterns(text: str, expected: list[tuple[str, str, str]]) -> None:
 
 def test_recorded_answers_give_the_frozen_facts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMLAB_LLM__RECORDINGS", json.dumps([str(FACTS / "recorded.jsonl")]))
-    gold = next(gold for gold in annotations(FACTS / "dev") if gold.scope == "nora")
+    gold = next(gold for gold in read_gold(FACTS / "dev") if gold.scope == "nora")
     data = memlab.datasets.load(gold.log)
     stated = frozen(FACTS / "frozen.jsonl", gold, data)
     found = extraction.extract(data.turns, service="recorded")
