@@ -21,7 +21,7 @@ def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) ->
     """Give the best value that any ranking can reach at the measure's cutoff.
 
     :param n_docs: (q,) documents in the scope of each query.
-    :param n_relevant: (q,) pieces of evidence of each query, at least 1.
+    :param n_relevant: (q,) evidence items of each query, at least 1.
     :returns: (q,) values.
 
     >>> from memlab.evaluate import ceiling
@@ -48,7 +48,7 @@ def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) -> 
     returned), and measures that others added. Relevance is taken as binary.
 
     :param n_docs: (q,) documents in the scope of each query.
-    :param n_relevant: (q,) pieces of evidence of each query, from 1 to n_docs.
+    :param n_relevant: (q,) evidence items of each query, from 1 to n_docs.
     :returns: (q,) values.
     :raises DataError: when a query has no evidence, or more than it has documents.
 
@@ -73,7 +73,7 @@ def _expected(wanted: Measure, n: np.ndarray, m: np.ndarray) -> np.ndarray:
     if wanted.name == "precision":
         return m / n * drawn / (wanted.k or n)
     if wanted.name == "recall_all":
-        # All m pieces are among the drawn: the product over i < m of (drawn − i) / (n − i).
+        # All m items are among the drawn: the product over i < m of (drawn − i) / (n − i).
         i = np.arange(m.max())[None, :]
         inside = np.maximum(drawn[:, None] - i, 0) / np.maximum(n[:, None] - i, 1)
         return np.where(i < m[:, None], inside, 1.0).prod(axis=1)
@@ -102,7 +102,7 @@ def _sizes(
     if len(wrong):
         at = int(wrong[0])
         raise DataError(
-            f"query {at} has {m[at]} pieces of evidence among {n[at]} documents; expected 1 to {n[at]}: "
+            f"query {at} has {m[at]} evidence items among {n[at]} documents; expected 1 to {n[at]}: "
             "check that the evidence is in the query's own scope"
         )
     return n, m, n if wanted.k is None else np.full_like(n, wanted.k), wanted

@@ -103,7 +103,9 @@ def _read(path: Path, fields: tuple[str, ...], numbers: dict[str, Any]) -> pl.Da
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read as UTF-8 text: {error}") from error
+        raise DataError(
+            f"{path}: cannot be read: {getattr(error, 'strerror', error)}; give a file of UTF-8 text"
+        ) from error
     lines = pl.DataFrame({"text": pl.Series(text.split("\n"), dtype=pl.String)}).with_row_index("line", offset=1)
     split = lines.with_columns(part=pl.col("text").str.extract_all(r"[^\s\x00-\x1f\x7f]+"))
     split = split.filter(pl.col("part").list.len() > 0)
@@ -113,11 +115,12 @@ def _read(path: Path, fields: tuple[str, ...], numbers: dict[str, Any]) -> pl.Da
         )
     rows = split.select("line", *(pl.col("part").list.get(i).alias(name) for i, name in enumerate(fields)))
     for name, dtype in numbers.items():
+        kind = "a finite number" if dtype == pl.Float64 else "a whole number"
         values = rows[name].cast(dtype, strict=False)
         for line, value in (
             rows.filter(~values.cast(pl.Float64).is_finite().fill_null(False)).select("line", name).rows()
         ):
-            raise DataError(f"{path}: line {line}: {name} is {value!r}, expected a finite number of kind {dtype}")
+            raise DataError(f"{path}: line {line}: {name} is {value!r}, expected {kind}")
         rows = rows.with_columns(values)
     for line, query, doc in rows.filter(~pl.struct("query_id", "doc_id").is_first_distinct()).select(
         "line", "query_id", "doc_id"

@@ -18,6 +18,7 @@ from memlab.errors import DataError
 from memlab.evaluate import (
     DEFAULT_MEASURES,
     Measure,
+    kendall_tau,
     measure,
     mrr,
     ndcg,
@@ -125,6 +126,32 @@ def test_laws(case, seed):
         assert (table[f"{name}@{low}"] <= table[f"{name}@{high}"]).all()
     everything = score(run, qrels, [Measure(n, 10) for n in NAMES]).drop("query_id").to_numpy()
     assert ((everything >= 0) & (everything <= 1 + 1e-12)).all()
+
+
+def test_what_returns_less_is_more_precise(case):
+    """Precision of what is returned and F1, by their definitions, over a run that was cut at different depths."""
+    run, qrels = case(5)
+    for k in (1, 3, 10):
+        cut, table = run.top(k), score(run.top(k), qrels, ["precision_returned", "f1", "precision_returned@2", "f1@2"])
+        for query, precision, both, *_ in table.iter_rows():
+            found = set(cut.frame.filter(query_id=query)["doc_id"])
+            wanted = set(qrels.frame.filter((pl.col("query_id") == query) & (pl.col("relevance") > 0))["doc_id"])
+            hits = len(found & wanted)
+            assert precision == (hits / len(found) if found else 0)
+            assert both == pytest.approx(2 * hits / (len(found) + len(wanted)))
+        if k <= 2:
+            assert (table["precision_returned"] == table["precision_returned@2"]).all()
+            assert (table["f1"] == table["f1@2"]).all()
+
+
+@given(st.permutations("abcde"))
+def test_kendall_tau_counts_pairs(stated):
+    pairs = [(stated.index(a) < stated.index(b)) for a, b in itertools.combinations("abcde", 2)]
+    assert kendall_tau(stated, "abcde") == pytest.approx(2 * sum(pairs) / len(pairs) - 1)
+    assert kendall_tau(stated[:1], "abcde") == kendall_tau([], "abcde") == 0
+    for stated_twice, reference in (("aa", "ab"), ("a", "a")):
+        with pytest.raises(DataError):
+            kendall_tau(stated_twice, reference)
 
 
 def test_order_of_rows_does_not_matter(case):

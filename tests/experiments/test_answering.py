@@ -67,8 +67,6 @@ def test_without_a_service_contexts_are_measured() -> None:
     assert held["whole history"] >= held["bm25"] > held["latest"] >= held["nothing"] == 0
     assert held["evidence"] > held["another's"]
     assert done.costs.is_empty()
-    assert done.abstaining["system"].unique().to_list() == ["bm25"], "the memory gives no scores"
-    assert done.abstaining["errors are"].unique(maintain_order=True).to_list()[-1] == "answer not in the context"
     assert "Contexts that hold the answer" in str(done)
 
 
@@ -98,7 +96,7 @@ def test_the_whole_chain_with_answerer_and_judge(data: Dataset, server: ModelSer
     times = ("seconds", "judge_seconds")
     assert ask().per_query.drop(times).equals(done.per_query.drop(times))
     assert len(server.requests) == n, "nothing is asked twice"
-    done.write(tmp_path / "out")
+    done.export(tmp_path / "out")
     kept = json.loads((tmp_path / "out" / "answers.json").read_text())
     assert (kept["about"]["service"]["name"], kept["about"]["judge"]["model"]) == ("one", "j")
     assert kept["about"]["prompts"]["judge"] in (tmp_path / "out" / "answers.md").read_text()

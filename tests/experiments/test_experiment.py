@@ -10,7 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import memlab
-from memlab import Bench, Dataset, MemoryStore, evaluate, pipeline, run_pipelines
+from memlab import Bench, Dataset, MemoryStore, evaluate, pipeline
 from memlab.errors import DataError, PipelineError
 from memlab.evaluate import Report
 from memlab.experiments import Experiment, latency, measurable, sweep
@@ -32,7 +32,7 @@ def bench(data: Dataset) -> Bench:
 
 @pytest.fixture(scope="module")
 def done(data: Dataset, bench: Bench) -> Experiment:
-    return run_pipelines(TEXTS, bench, data, seed=4)
+    return memlab.run(TEXTS, data, bench=bench, seed=4)
 
 
 def test_each_pipeline_gives_what_it_gives_alone(data: Dataset, bench: Bench, done: Experiment) -> None:
@@ -54,15 +54,37 @@ def test_pipelines_that_were_read_before_are_taken(data: Dataset, bench: Bench, 
 def test_tables_for_the_levels_there_are(data: Dataset, bench: Bench, done: Experiment) -> None:
     both = done.to_markdown()
     assert both.count("turns, ") == both.count("sessions, ") == 2
-    turns = run_pipelines(["bm25"], bench, data, levels=["turn"]).to_markdown()
+    turns = memlab.run(["bm25"], data, bench=bench, levels=["turn"]).to_markdown()
     assert "turns, all questions with evidence (n = " in turns
     assert "sessions, " not in turns
+
+
+def test_one_page_of_methods(data: Dataset, done: Experiment, tmp_path: Path) -> None:
+    assert done.table().equals(evaluate.results_table(done.at("turn")))
+    steps = done.compare(MEASURE, stepwise=True)
+    assert steps["difference"].null_count() == 1
+    worst = done.worst(3, system=TEXTS[0])
+    assert worst.height == 3
+    assert worst["recall@10"].is_sorted()
+    why = done.why(worst["query_id"][0], system=TEXTS[1])
+    assert not isinstance(why, str)
+    assert why.stages["stage"].unique().to_list()
+    missed = done.misses(system=TEXTS[0])
+    assert missed.equals(evaluate.misses(done.runs[0], data))
+    assert done.to_latex().count(r"\begin{table}") > 8
+    assert (done.export(tmp_path) / "report.json").exists()
+    for call, message in (
+        (lambda: done.worst(system="none"), "systems are bm25"),
+        (lambda: done.why("none"), "'none'"),
+    ):
+        with pytest.raises(DataError, match=message):
+            call()
 
 
 @pytest.mark.parametrize("chosen", [[], ["bm25", "bm25"], ["bm25(k=5)", " bm25( k = 5 ) "]])
 def test_none_or_one_twice(data: Dataset, bench: Bench, chosen: list[str]) -> None:
     with pytest.raises(DataError, match="give at least one, and none twice"):
-        run_pipelines(chosen, bench, data)
+        memlab.run(chosen, data, bench=bench)
 
 
 def test_every_pipeline_is_read_before_one_runs(data: Dataset, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +95,7 @@ def test_every_pipeline_is_read_before_one_runs(data: Dataset, bench: Bench, mon
 
     monkeypatch.setitem(stages, "bm25", telling)
     with pytest.raises(PipelineError, match="'mrr'"):
-        run_pipelines(["bm25", "bm25 | mrr"], bench, data)
+        memlab.run(["bm25", "bm25 | mrr"], data, bench=bench)
     assert not ran
 
 
@@ -81,7 +103,7 @@ def test_another_dataset_than_the_benchs(bench: Bench) -> None:
     other = memlab.sample(["owen"], turns=60)
     renamed = replace(other, questions=other.questions.with_columns(query_id=pl.col("query_id") + "x"))
     with pytest.raises(DataError, match="evaluate it on the dataset that it was made from"):
-        run_pipelines(["bm25"], bench, renamed)
+        memlab.run(["bm25"], renamed, bench=bench)
 
 
 def test_saved_runs_come_back_and_are_kept_once(data: Dataset, done: Experiment, tmp_path: Path) -> None:
@@ -108,7 +130,7 @@ def test_measurable_levels(data: Dataset) -> None:
 
 @pytest.fixture(scope="module")
 def plain(data: Dataset, bench: Bench) -> Report:
-    return run_pipelines(["hybrid"], bench, data, levels=["turn"], measures=[MEASURE], seed=4).reports[0]
+    return memlab.run(["hybrid"], data, bench=bench, levels=["turn"], measures=[MEASURE], seed=4).reports[0]
 
 
 def test_a_sweep_holds_each_value_against_the_baseline(data: Dataset, bench: Bench, plain: Report) -> None:
@@ -125,18 +147,18 @@ def test_a_sweep_holds_each_value_against_the_baseline(data: Dataset, bench: Ben
         assert mean == pytest.approx(table.filter(table["n_evidence_sessions"] >= 2)[MEASURE].mean())
     assert (swept["mean"] - swept["baseline"] - swept["difference"]).abs().max() < 1e-12
     assert swept["difference"][0] == 0, "λ = 1 is the plain ranking"
-    assert ((swept["low"] <= swept["mean"]) & (swept["mean"] <= swept["high"])).all()
+    assert ((swept["mean_low"] <= swept["mean"]) & (swept["mean"] <= swept["mean_high"])).all()
 
 
 def test_a_sweep_of_several_measures_is_each_of_them_below_the_other(data: Dataset, bench: Bench) -> None:
     both = [MEASURE, "recall_all@20"]
-    plain = run_pipelines(["hybrid"], bench, data, levels=["turn"], measures=both).reports[0]
+    plain = memlab.run(["hybrid"], data, bench=bench, levels=["turn"], measures=both).reports[0]
     values = [0.9, 0.3]
     swept = sweep("hybrid | mmr(lambda_={lambda_})", values, plain, bench, data, measure=both)
     assert swept["measure"].to_list() == [one for one in both for _ in values]
     alone = [sweep("hybrid | mmr(lambda_={l})", values, plain, bench, data, measure=one) for one in both]
     assert_frame_equal(swept.drop("parameter"), pl.concat(alone).drop("parameter"))
-    inside = (swept["difference_low"] <= swept["difference"]) & (swept["difference"] <= swept["difference_high"])
+    inside = (swept["low"] <= swept["difference"]) & (swept["difference"] <= swept["high"])
     assert inside.all()
 
 

@@ -16,9 +16,10 @@ import pytest
 from polars.testing import assert_frame_equal
 from talk import excerpt, write
 
-from memlab import Bench, Dataset, MemoryStore, datasets, embed, run_grid, run_pipelines
+import memlab
+from memlab import Bench, Dataset, MemoryStore, datasets, embed
 from memlab.errors import DataError, PipelineError, StoreError
-from memlab.experiments import Experiment, code, identity, reopen, run, running
+from memlab.experiments import Experiment, benches, code, identity, reopen, run
 
 WORKER = Path(grid_worker.__file__)
 TEXTS = ("bm25", "hybrid | mmr(lambda_=0.7)")
@@ -68,7 +69,7 @@ def test_each_cell_is_what_it_is_alone(two: list[Dataset], done: tuple[Experimen
     assert not grid.cells["read"].any()
     assert set(grid.cells["run_id"]) == set(store.runs.listing()["run_id"])
     for data in two:
-        alone = run_pipelines(TEXTS, Bench.of(data, encoder="hashing:32"), data, seed=4)
+        alone = run(TEXTS, data, bench=Bench.of(data, encoder="hashing:32"), seed=4)
         experiment = grid[data.name]
         for ranked, other in zip(experiment.runs, alone.runs, strict=True):
             assert_frame_equal(ranked.frame, other.frame)
@@ -133,7 +134,7 @@ def test_a_run_of_something_else_is_not_read(
     assert read(header=("participants",))
     asked = data.questions.with_columns(text=pl.col("text") + " Say it.")
     assert not read(data=replace(data, questions=asked))
-    monkeypatch.setattr(running, "code", lambda: "memlab 99 (abc)")
+    monkeypatch.setattr(benches, "code", lambda: "memlab 99 (abc)")
     assert not read()
     monkeypatch.undo()
     assert read()
@@ -141,18 +142,26 @@ def test_a_run_of_something_else_is_not_read(
 
 def test_the_code_is_part_of_what_a_run_depends_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     package = tmp_path / "memlab"
-    for room in ("retrieve", "figures"):
+    for room in ("retrieve", "explorer"):
         (package / room).mkdir(parents=True)
         (package / room / "a.py").write_text("1")
     (package / "__init__.py").touch()
     monkeypatch.setattr(identity.memlab, "__file__", str(package / "__init__.py"))
     names = []
-    for room in ("", "figures", "retrieve"):
+    for room in ("", "explorer", "retrieve"):
         if room:
             (package / room / "a.py").write_text("2")
         names.append(code.__wrapped__())
-    assert names[0] == names[1], "a chart changes no ranking"
+    assert names[0] == names[1], "an edit of the explorer changes no ranking"
     assert names[1] != names[2]
+
+
+def test_every_stage_and_every_encoder_is_part_of_it() -> None:
+    root = Path(memlab.__file__).parent
+    assert all((root / name).is_dir() or (root / f"{name}.py").exists() for name in identity.RANKS)
+    functions = [*map(memlab.stages.__getitem__, memlab.stages), *map(memlab.encoders.__getitem__, memlab.encoders)]
+    rooms = {function.__module__.split(".")[1] for function in functions if function.__module__.startswith("memlab.")}
+    assert rooms <= set(identity.RANKS)
 
 
 def test_an_indexed_run_is_made_each_time(two: list[Dataset], tmp_path: Path) -> None:
@@ -177,7 +186,7 @@ def test_a_grid_is_opened_again_from_the_store_alone(two: list[Dataset], tmp_pat
     assert again.cells["read"].all()
     assert again.compare("recall_all@10").equals(grid.compare("recall_all@10"))
     for folder, one in (("one", grid), ("two", again)):
-        one.write(tmp_path / folder)
+        one.export(tmp_path / folder)
     files = sorted(p.relative_to(tmp_path / "one") for p in (tmp_path / "one").rglob("*.*"))
     assert {p.parts[0] for p in files} == {data.name for data in two}
     for file in files:
@@ -255,9 +264,9 @@ def test_one_instead_of_a_list_a_path_instead_of_a_store_and_a_file_instead_of_d
     write(tmp_path / "talk.jsonl", excerpt(100, scopes=["owen"]))
     done = run("bm25", tmp_path / "talk.jsonl", store=tmp_path / "store", encoder=None)
     data = datasets.load(tmp_path / "talk.jsonl")
-    assert run_grid(["bm25"], data, store=str(tmp_path / "store"), encoder=None).cells["read"].all()
+    assert run(["bm25"], data, store=str(tmp_path / "store"), encoder=None).cells["read"].all()
     assert_same(reopen(tmp_path / "store", done.name), done)
-    held = run_pipelines("bm25", Bench.of(data, encoder=None), data)
+    held = run("bm25", data, bench=Bench.of(data, encoder=None))
     assert held.cells["run_id"].null_count() == held.cells.height, "in memory nothing is saved"
     with pytest.raises(DataError, match=r"a dataset is what memlab\.datasets\.load gives, or a file, not Bench"):
         run("bm25", [Bench.of(data, encoder=None)])  # type: ignore[list-item]

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 import memlab
-from memlab.evaluate.knowledge import frozen, measure_chat, totals
 from memlab.evaluate.gold import read_gold
+from memlab.evaluate.knowledge import frozen, measure_chat, totals
 from memlab.knowledge import active, extraction, resolve
 from memlab.llm import Answer
 from memlab.records import Turn, frame
