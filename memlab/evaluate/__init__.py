@@ -3,8 +3,8 @@
 ``measures`` scores a run, ``bounds`` says what chance and a perfect ranking would reach, ``groups`` sorts questions,
 ``report`` puts them together. ``significance`` has every interval and test, ``comparison`` sets systems side by side,
 ``printing`` writes tables down, ``publish`` and ``trec`` make files. ``why``, ``misses``, ``stale`` and ``views`` look
-closer: at one question, at what was missed, at what must not come back, at curves; ``orders`` at orders of events. ``gold`` and ``knowledge`` measure
-extracted facts.
+closer: at one question, at what was missed, at what must not come back, at curves; ``orders`` at orders of events.
+``gold`` and ``knowledge`` measure extracted facts.
 
 >>> import memlab
 >>> memlab.evaluate.recall_all @ 10
@@ -57,9 +57,9 @@ __all__ = [
     "CAUSES", "DEFAULT_MEASURES", "ENOUGH_SCOPES", "GROUPS", "MULTI_SESSION", "Explanation", "Judged", "Measure",
     "Report", "Table", "against_null", "alpha_ndcg", "bootstrap_interval", "by_cause", "ceiling", "chance", "compare",
     "curve", "describe_questions", "detectable", "dissect", "equivalence", "evaluate", "explain", "f1", "file_names",
-    "groups_table", "hard_group", "holm", "independent_hits", "kendall_tau", "latex_tables", "measure", "misses", "mrr", "ndcg",
-    "ndcg_longmemeval", "paired", "precision", "precision_returned", "randomisation_test", "read_qrels", "read_run",
-    "recall", "recall_all", "recall_any", "report_tables", "results_table", "score", "short_names", "show_tables",
-    "stale_table", "titled", "to_html", "to_latex", "to_markdown", "verdicts", "wilson", "write_files", "write_qrels",
+    "groups_table", "hard_group", "holm", "independent_hits", "kendall_tau", "latex_tables", "measure", "misses", "mrr",
+    "ndcg", "ndcg_longmemeval", "paired", "precision", "precision_returned", "randomisation_test", "read_qrels",
+    "read_run", "recall", "recall_all", "recall_any", "report_tables", "results_table", "score", "short_names",
+    "show_tables", "stale_table", "titled", "to_html", "to_latex", "to_markdown", "verdicts", "wilson", "write_files", "write_qrels",
     "write_reports", "write_run",
 ]  # fmt: skip

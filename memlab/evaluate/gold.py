@@ -1,4 +1,4 @@
-"""Gold annotations: what there is to know of a chat, what must not be read into it, and whether a fact says the same."""
+"""Gold annotations: what there is to know of a chat, what must not be read into it, and whether a fact agrees."""
 
 from __future__ import annotations
 
@@ -160,15 +160,16 @@ def json_lines(file: Path) -> list[dict[str, Any]]:
 
     :raises DataError: when it cannot be read, or a line is no JSON.
     """
-    rows = []
     try:
-        for n, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-            if line.strip():
-                rows.append(json.loads(line))
-    except json.JSONDecodeError as error:
-        raise DataError(f"{file}, line {n}: {error}") from None
+        lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{file}: {error}") from error
+    rows = []
+    for n, line in enumerate(lines, 1):
+        try:
+            rows += [json.loads(line)] if line.strip() else []
+        except ValueError as error:
+            raise DataError(f"{file}, line {n}: {error}") from None
     return rows
 
 

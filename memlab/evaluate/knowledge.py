@@ -234,7 +234,7 @@ def _dropped(entry: Entry, when: datetime | None) -> bool:
 
 
 def _verdict(row: Mapping[str, Any], reading: _Reading, when: datetime | None) -> tuple[str, list[Entry]]:
-    """Say what an active fact is by the annotations: right (by which entries), trap, stale, wrong, unlisted or neutral."""
+    """Say what an active fact is by the annotations: right (and by which), trap, stale, wrong, unlisted or neutral."""
     gold, cited = reading.gold, reading.cited(row)
     facts = [entry for entry in gold.of_kind("fact") if same_words(row, entry) and gold.stated(entry, when)]
     agreeing = [entry for entry in facts if agrees(row, entry)]

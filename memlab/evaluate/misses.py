@@ -39,8 +39,7 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
     :raises DataError: when the run ranks sessions, ``k`` is not positive, or no question has evidence turns.
 
     The causes were chosen after reading some sixty misses of ``best | learned`` on LoCoMo. Of 30 then drawn at random,
-    25 fitted the cause that they got; two of the other five were labels that point at the wrong turn, which no rule here
-    sees: they count as implied.
+    25 fitted the cause that they got; two of the others were labels that point at the wrong turn, which no rule sees.
 
     >>> import memlab
     >>> from memlab.evaluate import by_cause, misses

@@ -180,7 +180,7 @@ def number(value: float | None) -> str:
 
 
 def _folded(frame: pl.DataFrame) -> pl.DataFrame:
-    """Put an interval into the cell of what it is around: ``low`` and ``high`` right behind a column, or ``NAME_low``."""
+    """Put an interval, ``low`` and ``high`` or ``NAME_low`` and ``NAME_high``, into the cell of its column."""
     names, folded, skipped = frame.columns, list[pl.Expr](), set[str]()
     for i, name in enumerate(names):
         low, high = ("low", "high") if names[i + 1 : i + 3] == ["low", "high"] else (f"{name}_low", f"{name}_high")

@@ -21,8 +21,8 @@ from memlab.records import LEVELS, Level
 
 _NOTE = (
     "Bold is significantly the best: better than each other system by a paired randomisation test with Holm's "
-    "correction, p < .05. The ceiling is what a perfect ranking reaches, chance what a blind one is expected to; – where "
-    "no closed form exists. Intervals are 95 % bootstraps over questions."
+    "correction, p < .05. The ceiling is what a perfect ranking reaches, chance what a blind one is expected to; – "
+    "where no closed form exists. Intervals are 95 % bootstraps over questions."
 )
 
 

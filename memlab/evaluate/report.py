@@ -175,8 +175,8 @@ def _check_ids(run: Run, dataset: Dataset) -> None:
     answers = run.frame.filter(pl.col("query_id").is_in(dataset.questions["query_id"].implode()))
     if run.frame.height and not answers.height:
         raise DataError(
-            f"run {run.name!r} answers query {run.frame['query_id'].min()!r} and others, none of which is a question of "
-            f"dataset {dataset.name!r}; evaluate it on the dataset that it was made from"
+            f"run {run.name!r} answers query {run.frame['query_id'].min()!r} and others, none of which is a question "
+            f"of dataset {dataset.name!r}; evaluate it on the dataset that it was made from"
         )
     documents = dataset.turns["turn_id"] if run.level == "turn" else dataset.sessions["session_id"]
     unknown = answers.filter(~pl.col("doc_id").is_in(documents.implode()))["doc_id"].unique(maintain_order=True)

@@ -1,4 +1,4 @@
-"""Is a difference real, is it none, and what could have been seen? Every interval and every test of memlab is from here.
+"""Is a difference real, is it none, and what could have been seen? All intervals and tests of memlab are from here.
 
 Intervals are percentile bootstraps, tests are paired randomisation tests, corrected by Holm; equivalence is two
 one-sided tests. All work on *units*: a unit is a question, or a whole conversation where the questions about one chat

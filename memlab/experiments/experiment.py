@@ -221,8 +221,8 @@ class Experiment:
             parts.append(f"<p>{html.escape(f'{data.name}: {head}')}</p>{table._repr_html_()}")
         parts.append(
             "<p>Next: <code>.compare('recall_all@10')</code> tests the differences, <code>.worst(5)</code> gives "
-            "questions to look at, <code>.why(query_id)</code> follows one, <code>.misses()</code> lists what is missed, "
-            "<code>.export('results')</code> writes runs, qrels and reports.</p>"
+            "questions to look at, <code>.why(query_id)</code> follows one, <code>.misses()</code> lists what is "
+            "missed, <code>.export('results')</code> writes runs, qrels and reports.</p>"
         )
         return "".join(parts)
 

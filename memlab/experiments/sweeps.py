@@ -57,10 +57,8 @@ def sweep(
 def _against(baseline: Report, reports: Sequence[Report], measure: str) -> pl.DataFrame:
     several = baseline.per_query.filter(SEVERAL).height
     compared = compare([baseline, *reports], measure=measure, where=SEVERAL if several else None)
-    return compared[1:].select(
-        pl.lit(measure).alias("measure"), "n", "mean", "mean_low", "mean_high", pl.lit(compared["mean"][0]).alias("baseline"),
-        "difference", "low", "high", "p", "win", "loss",
-    )  # fmt: skip
+    about = {"measure": pl.lit(measure), "baseline": pl.lit(compared["mean"][0])}
+    return compared[1:].with_columns(**about).drop("system", "p_holm", "tie")
 
 
 def latency(pipelines: Sequence[str | Pipeline], bench: Bench, *, queries: int = 50, seed: int = 0) -> pl.DataFrame:

@@ -133,11 +133,11 @@ def test_what_returns_less_is_more_precise(case):
     run, qrels = case(5)
     for k in (1, 3, 10):
         cut, table = run.top(k), score(run.top(k), qrels, ["precision_returned", "f1", "precision_returned@2", "f1@2"])
-        for query, precision, both, *_ in table.iter_rows():
+        for query, precise, both, *_ in table.iter_rows():
             found = set(cut.frame.filter(query_id=query)["doc_id"])
             wanted = set(qrels.frame.filter((pl.col("query_id") == query) & (pl.col("relevance") > 0))["doc_id"])
             hits = len(found & wanted)
-            assert precision == (hits / len(found) if found else 0)
+            assert precise == (hits / len(found) if found else 0)
             assert both == pytest.approx(2 * hits / (len(found) + len(wanted)))
         if k <= 2:
             assert (table["precision_returned"] == table["precision_returned@2"]).all()

@@ -45,7 +45,7 @@ def test_each_pipeline_gives_what_it_gives_alone(data: Dataset, bench: Bench, do
 
 
 def test_pipelines_that_were_read_before_are_taken(data: Dataset, bench: Bench, done: Experiment) -> None:
-    again = run_pipelines([pipeline(TEXTS[0])], bench, data, levels=["session"], measures=[MEASURE])
+    again = memlab.run([pipeline(TEXTS[0])], data, bench=bench, levels=["session"], measures=[MEASURE])
     assert [run.level for run in again.runs] == ["session"]
     assert_frame_equal(again.runs[0].frame, done.runs[1].frame)
     assert [str(m) for m in again.reports[0].measures] == [MEASURE]

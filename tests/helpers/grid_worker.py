@@ -13,6 +13,7 @@ from talk import excerpt
 
 from memlab import MemoryStore, pipelines
 from memlab.experiments import benches
+from memlab.experiments import run as run_all
 
 TEXTS = ("bm25", "dense", "dense | mmr(k=5)")
 
@@ -40,7 +41,7 @@ def run(place: str, stop: int) -> None:
     benches.code = lambda: "the same"  # type: ignore[assignment]
     for name in ("bm25", "dense"):
         pipelines.stages[name] = telling(pipelines.stages[name])
-    done = running.run(TEXTS, made(), store=MemoryStore.open(place), encoder="hashing:32", name="killed")
+    done = run_all(TEXTS, made(), store=MemoryStore.open(place), encoder="hashing:32", name="killed")
     print("read", done.cells["read"].sum(), flush=True)
 
 
