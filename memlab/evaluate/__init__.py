@@ -60,6 +60,6 @@ __all__ = [
     "groups_table", "hard_group", "holm", "independent_hits", "kendall_tau", "latex_tables", "measure", "misses", "mrr",
     "ndcg", "ndcg_longmemeval", "paired", "precision", "precision_returned", "randomisation_test", "read_qrels",
     "read_run", "recall", "recall_all", "recall_any", "report_tables", "results_table", "score", "short_names",
-    "show_tables", "stale_table", "titled", "to_html", "to_latex", "to_markdown", "verdicts", "wilson", "write_files", "write_qrels",
-    "write_reports", "write_run",
+    "show_tables", "stale_table", "titled", "to_html", "to_latex", "to_markdown", "verdicts", "wilson", "write_files",
+    "write_qrels", "write_reports", "write_run",
 ]  # fmt: skip

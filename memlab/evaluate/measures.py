@@ -291,26 +291,14 @@ def _judge(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, Judged]:
 def _check(ranked: pl.DataFrame, name: str) -> None:
     """Refuse a ranking that would be scored wrongly: a document twice, or ranks that are not 1 … n."""
     rank, n = pl.col("rank"), pl.len()
-    wrong = (
-        ranked.group_by("query_id")
-        .agg(
-            n=n,
-            low=rank.min(),
-            high=rank.max(),
-            twice=pl.col("doc_id").filter(pl.col("doc_id").is_duplicated()).first(),
-            gap=(rank.n_unique() < n) | (rank.min() != 1) | (rank.max() != n),
-        )
-        .filter(pl.col("twice").is_not_null() | pl.col("gap"))
-        .sort(pl.col("twice").is_null(), "query_id")
-    )
-    if wrong.height:
-        at = wrong.row(0, named=True)
-        query = at["query_id"]
-        if at["twice"] is not None:
-            raise DataError(
-                f"run {name!r} ranks document {at['twice']!r} twice for query {query!r}; keep its best rank only"
-            )
+    twice = pl.col("doc_id").filter(pl.col("doc_id").is_duplicated()).first()
+    ranks = ranked.group_by("query_id").agg(n=n, low=rank.min(), high=rank.max(), distinct=rank.n_unique(), twice=twice)
+    wrong = pl.any_horizontal(pl.col("distinct") < pl.col("n"), pl.col("low") != 1, pl.col("high") != pl.col("n"))
+    bad = ranks.filter(pl.col("twice").is_not_null() | wrong).sort(pl.col("twice").is_null(), "query_id")
+    for query, n_docs, low, high, _, doc in bad.head(1).rows():
+        if doc is not None:
+            raise DataError(f"run {name!r} ranks document {doc!r} twice for query {query!r}; keep its best rank only")
         raise DataError(
-            f"run {name!r} gives query {query!r} {at['n']} documents with ranks from {at['low']} to {at['high']}; "
-            f"expected 1 to {at['n']}, each once: rank again after leaving documents out"
+            f"run {name!r} gives query {query!r} {n_docs} documents with ranks from {low} to {high}; expected 1 to "
+            f"{n_docs}, each once: rank again after leaving documents out"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -92,39 +91,3 @@ def test_the_command(memlab_cli: Any, tmp_path: Any) -> None:
     assert "**Rank after each stage**" in done.out
     missing = memlab_cli("why", "nobody", "talk.jsonl", "--encoder", "hashing", cwd=tmp_path)
     assert "no question 'nobody'" in missing.err
-
-
-def test_token_pairs_are_those_of_late_interaction() -> None:
-    data = excerpt(50, scopes=["owen"])
-    bench = Bench.of(data, encoder="minilm", progress=False)
-    question = cited(data).row(0, named=True)
-    why = explain(question["query_id"], "late", bench, data)
-    pairs = why.tokens.filter(pl.col("turn_id") == question["evidence"][0])
-    assert pairs.height == 5
-    text = question["text"].lower()
-    assert all(token.removeprefix("##") in text or token in ("[CLS]", "[SEP]") for token in pairs["asked"])
-    assert pairs["cosine"].is_between(-1, 1.001).all()
-    assert pairs["weight"].sum() <= 1.0001
-    assert "Best token pairs" in str(why)
-
-
-@pytest.mark.slow
-def test_a_learned_score_is_taken_apart(data: Dataset, tmp_path: Path) -> None:
-    from memlab.rerank import ablate, train, training_lists
-
-    bench = Bench.of(data, encoder="minilm", progress=False)
-    model = (tmp_path / "model.safetensors").as_posix()
-    train(training_lists(bench, data)).save(model)
-    run = memlab.pipeline("combsum").run(bench)
-    ranks = ablate(run, bench, model=model)
-    learned = memlab.pipeline(f"combsum | learned(model='{model}')").run(bench).frame
-    joined = ranks.unique(["query_id", "doc_id"]).join(learned, on=["query_id", "doc_id"], suffix="_learned")
-    assert joined.height == learned.height
-    assert (joined["rank"] == joined["rank_learned"]).all()
-    assert ranks["group"].n_unique() > 8
-    assert (ranks["rank"] != ranks["without"]).any()
-    every = ranks.group_by("query_id", "group").agg(same=pl.col("rank").sort() == pl.col("without").sort())
-    assert every["same"].explode().all(), "a group moves candidates, and loses none"
-    query = cited(data)["query_id"][0]
-    why = explain(query, f"combsum | learned(model='{model}')", bench, data)
-    assert set(why.features.columns) == {"turn_id", "rank", "group", "without"}

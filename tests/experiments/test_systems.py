@@ -122,7 +122,7 @@ def test_stopped_and_started_again_it_gives_the_same_table(data: Dataset, tmp_pa
     [
         ([], {}, DataError, "give at least one"),
         (["bm25", "bm25"], {}, DataError, "each its own name"),
-        (["bm25"], {"baseline": "best"}, DataError, "the baseline 'best'"),
+        (["bm25"], {"baseline": "best"}, DataError, "no system is called 'best'"),
         (["bm52"], {}, PipelineError, "no stage is called 'bm52'.*a memory is written module:name"),
         (["no_module:search"], {}, DataError, "cannot be imported"),
         ([7], {}, DataError, "int has no search"),
