@@ -51,22 +51,6 @@ def test_laws(n, m, k):
         assert name in OPEN or low <= high + 1e-9
 
 
-def test_many_queries_at_once_are_the_single_ones():
-    rng = np.random.default_rng(0)
-    n = rng.integers(30, 60, 200)
-    m = rng.integers(1, 6, 200)
-    for text in ("recall_any@10", "recall_all@10", "mrr", "ndcg@10"):
-        single = [chance(a, b, text).item() for a, b in zip(n, m, strict=True)]
-        np.testing.assert_allclose(chance(n, m, text), single, rtol=1e-12)
-
-
-def test_blocks_give_the_same(monkeypatch):
-    n, m = np.arange(10, 60), np.full(50, 3)
-    whole = chance(n, m, "mrr")
-    monkeypatch.setattr("memlab.evaluate.bounds._CELLS", 100)
-    np.testing.assert_allclose(chance(n, m, "mrr"), whole, rtol=1e-12)
-
-
 def test_known_values():
     assert ceiling(600, 12, "recall_all@10").item() == 0.0
     assert ceiling(600, 12, "recall@10").item() == pytest.approx(10 / 12)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -128,16 +127,3 @@ def test_of_closed_annotations_only_totals_are_written(chat: tuple[Annotations, 
     closed = written(outcomes.with_columns(closed=pl.lit(True), what=pl.lit(None, pl.String)))
     assert text.startswith(closed)
     assert "mo" not in closed.replace("moment", "")
-
-
-@pytest.mark.slow
-def test_the_verb_measures_a_folder(
-    chat: tuple[Annotations, Dataset], tmp_path: Path, memlab_cli: Callable[..., Any]
-) -> None:
-    assert chat
-    done = memlab_cli("knowledge", str(tmp_path), "--encoder", "hashing", "--errors", "1", cwd=tmp_path)
-    assert done.code == 0, done.err
-    assert "| silence | 2 | 1.000 [" in done.out
-    refused = memlab_cli("knowledge", str(tmp_path / "none"), "--encoder", "hashing", cwd=tmp_path)
-    assert refused.code == 2
-    assert "no gold annotations" in refused.err

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.errors import DataError
-from memlab.evaluate import Table, compare, evaluate, groups_table, results_table, short_names, to_latex, to_markdown
-from memlab.evaluate.printing import latex_escape, number, to_html
+from memlab.evaluate import Table, compare, evaluate, results_table, short_names, to_latex, to_markdown
+from memlab.evaluate.printing import latex_escape, number
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +48,6 @@ def test_results_table(reports):
     assert several.columns[0] == f"system (n = {reports[0].per_query.filter(pl.col('n_evidence_sessions') > 1).height})"
     with pytest.raises(DataError, match=r"no group '9'.*1, 2, 3, 4\+, ≥ 2"):
         results_table(reports, by="evidence_sessions", group="9")
-
-
-def test_groups_table(reports):
-    table = groups_table(reports, "recall_all@5", by="question_type")
-    assert [re.sub(r"\d+", "#", c) for c in table.columns] == ["system", "multi (n = #)", "single (n = #)"]
-    single = reports[1].per_query.filter(question_type="single")
-    assert table.item(1, 2) == pytest.approx(single["recall_all@5"].mean(), rel=1e-14)
 
 
 def test_markdown(reports):
@@ -124,16 +117,3 @@ def test_latex_escape_leaves_no_special_character(text):
     bare = re.sub(r"\\(?:[&%$#_{}]|text\w+\{\}|ldots\{\})|\$[<>]\$|\$-\$|\$\\\w+\$", "", escaped)
     assert not re.search(r"[&%$#_{}\\^<>|]", bare)
     assert "\n" not in escaped
-
-
-def test_negative_numbers_in_latex():
-    assert latex_escape("-0.012") == "$-$0.012"
-    assert latex_escape(">-0.001") == "$>$$-$0.001"
-    assert latex_escape("by-session") == "by-session"
-
-
-def test_html_is_escaped():
-    page = to_html(pl.DataFrame({"<a>": ["<img src=x>"], "n": [0.5]}))
-    assert "<img" not in page
-    assert "&lt;img src=x&gt;" in page
-    assert "0.500" in page

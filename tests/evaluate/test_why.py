@@ -6,10 +6,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from talk import excerpt, write
+from talk import excerpt
 
 import memlab
-from memlab import Bench, datasets
+from memlab import Bench
 from memlab.errors import DataError
 from memlab.evaluate import explain
 from memlab.records import Dataset
@@ -64,30 +64,9 @@ def test_the_stage_that_loses_it_is_named(data: Dataset, bench: Bench, monkeypat
     assert "| … \\| loses | –" in str(why)
 
 
-def test_words_and_cosine(data: Dataset, bench: Bench) -> None:
-    query = cited(data)["query_id"][0]
-    both = pl.concat([part.select("words", "cosine") for part in (explain(query, "bm25", bench, data).above,)])
-    assert both["cosine"].is_between(-1.001, 1.001).all()
-    scored = explain(query, "bm25", bench, data, k=1).above
-    assert (scored["words"] != "").all(), "bm25 puts first what shares a word"
-    plain = explain(query, "bm25", Bench.of(data, encoder=None), data)
-    assert plain.evidence["cosine"].null_count() == plain.evidence.height
-    assert plain.stages["stage"].unique().to_list() == ["bm25"]
-
-
 def test_what_cannot_be_explained_is_refused(data: Dataset, bench: Bench) -> None:
     with pytest.raises(DataError, match="no question 'q'; the ids look like"):
         explain("q", "bm25", bench, data)
     silent = data.questions.filter(pl.col("evidence").list.len() == 0)["query_id"]
     with pytest.raises(DataError, match="has no evidence among the turns"):
         explain(silent[0], "bm25", bench, data)
-
-
-def test_the_command(memlab_cli: Any, tmp_path: Any) -> None:
-    write(tmp_path / "talk.jsonl", excerpt(100, scopes=("nadia", "owen")))
-    query = cited(datasets.load(tmp_path / "talk.jsonl"))["query_id"][0]
-    done = memlab_cli("why", query, "talk.jsonl", "--pipeline", "hybrid | mmr", "--encoder", "hashing", cwd=tmp_path)
-    assert done.code == 0, done.err
-    assert "**Rank after each stage**" in done.out
-    missing = memlab_cli("why", "nobody", "talk.jsonl", "--encoder", "hashing", cwd=tmp_path)
-    assert "no question 'nobody'" in missing.err

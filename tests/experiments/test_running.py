@@ -80,18 +80,6 @@ def test_each_cell_is_what_it_is_alone(two: list[Dataset], done: tuple[Experimen
         grid["none"]
 
 
-def test_comparisons_stand_side_by_side(two: list[Dataset], done: tuple[Experiment, MemoryStore]) -> None:
-    table = done[0].compare("recall_all@10", level="session", where=pl.col("n_evidence_sessions") >= 2)
-    assert table["dataset"].to_list() == [data.name for data in two for _ in TEXTS]
-    assert table["system"].to_list() == [*TEXTS, *TEXTS]
-    assert table["difference"].null_count() == 2, "the baseline of each dataset"
-    rows = [i for i, level in enumerate(done[0].cells["level"]) if level == "turn"]
-    runs, reports = (tuple(values[i] for i in rows) for values in (done[0].runs, done[0].reports))
-    turns = replace(done[0], runs=runs, reports=reports, cells=done[0].cells[rows])
-    with pytest.raises(DataError, match="ranks no sessions"):
-        turns.compare("mrr", level="session")
-
-
 def test_what_was_run_is_read_and_nothing_is_encoded(two: list[Dataset], done: tuple[Experiment, MemoryStore]) -> None:
     grid, store = done
     counting, rows = Counting(), store.runs.listing().height
@@ -102,16 +90,6 @@ def test_what_was_run_is_read_and_nothing_is_encoded(two: list[Dataset], done: t
     assert_same(grid, again)
     for report, read in zip(grid.reports, again.reports, strict=True):
         assert str(report.to_dict()) == str(read.to_dict()), "a report does not show that its run was read"
-
-
-def test_only_what_is_new_is_run(two: list[Dataset], done: tuple[Experiment, MemoryStore], tmp_path: Path) -> None:
-    store = done[1]
-    more = run(["dense", *TEXTS], two[:1], store=store, encoder="hashing:32")
-    assert dict(more.cells.group_by("pipeline").agg(pl.col("read").all()).iter_rows()) == {
-        "dense": False,
-        **dict.fromkeys(TEXTS, True),
-    }
-    assert more.name == two[0].name
 
 
 @pytest.mark.slow
@@ -197,20 +175,6 @@ def test_a_grid_is_opened_again_from_the_store_alone(two: list[Dataset], tmp_pat
         reopen(MemoryStore.open(tmp_path / "empty"), "kept")
 
 
-@pytest.mark.slow
-def test_some_scopes_and_then_all_of_them(tmp_path: Path) -> None:
-    data = excerpt(400, scopes=("nadia", "owen"))
-    store = MemoryStore.open(tmp_path / "store")
-    part = data.take(data.scopes[1:])
-    grids = [
-        run(["bm25"], [held], store=store, encoder=None, name=name)
-        for name, held in (("first", part), ("all", data), ("again", data.take(data.scopes[:1])), ("last", part))
-    ]
-    assert [grid.cells["read"].all() for grid in grids] == [False, False, False, True]
-    for grid in grids:
-        assert_same(grid, reopen(store, grid.name))
-
-
 @pytest.mark.parametrize(
     ("texts", "names", "said"),
     [
@@ -272,22 +236,6 @@ def test_one_instead_of_a_list_a_path_instead_of_a_store_and_a_file_instead_of_d
         run("bm25", [Bench.of(data, encoder=None)])  # type: ignore[list-item]
     with pytest.raises(DataError, match="bench= is for one dataset in memory"):
         run("bm25", data, bench=Bench.of(data, encoder=None), store=tmp_path / "store")
-
-
-def test_what_is_printed_is_short(done: tuple[Experiment, MemoryStore]) -> None:
-    page = done[0]._repr_html_()
-    assert "recall_all@10" in page
-    assert ".compare(" in page
-    assert len(page) < 6_000
-    assert len(repr(done[0])) < 300
-    bench = Bench.of(done[0].datasets[0], encoder="hashing:32")
-    assert len(bench._repr_html_()) < 1_500
-    assert len(repr(bench)) < 300
-
-
-def test_another_way_to_train_is_refused_before_anything_runs(two: list[Dataset]) -> None:
-    with pytest.raises(DataError, match="what there is: 'scope'"):
-        run("bm25", two, encoder=None, cross_validate="turns")
 
 
 def test_the_best_are_compared_where_nothing_is_named(two: list[Dataset]) -> None:

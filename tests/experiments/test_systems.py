@@ -13,7 +13,6 @@ from talk import excerpt, write
 import memlab
 from memlab import compare
 from memlab.errors import DataError, PipelineError
-from memlab.experiments import explain_memory
 from memlab.memories import PipelineMemory
 from memlab.records import Dataset
 
@@ -98,25 +97,6 @@ def test_files_join_and_are_written(data: Dataset, tmp_path: Path) -> None:
     assert "**Against theirs**" in (tmp_path / "out" / "systems.md").read_text()
 
 
-def test_stopped_and_started_again_it_gives_the_same_table(data: Dataset, tmp_path: Path) -> None:
-    untimed = pl.exclude("ingest s", "until found s", "p50 ms", "p95 ms")
-    whole = compare(["bm25", latest], data, encoder=None)
-
-    calls: list[str] = []
-
-    class Stopped(PipelineMemory):
-        def ingest(self, scope: str, turns: pl.DataFrame) -> None:
-            calls.append(scope)
-            super().ingest(scope, turns)
-
-    first = compare({"m": Stopped("bm25", encoder=None)}, data, encoder=None, folder=tmp_path)
-    next(iter(sorted(tmp_path.iterdir()))).unlink()
-    again = compare({"m": Stopped("bm25", encoder=None)}, data, encoder=None, folder=tmp_path)
-    assert len(calls) == len(data.scopes) + 1
-    assert again.systems.select(untimed).equals(first.systems.select(untimed))
-    assert compare(["bm25", latest], data, encoder=None).systems.select(untimed).equals(whole.systems.select(untimed))
-
-
 @pytest.mark.parametrize(
     ("systems", "options", "error", "reason"),
     [
@@ -177,34 +157,6 @@ def test_the_page_shows_what_each_returned_and_why_the_rest_is_missed(data: Data
         assert first["complete"] == (not first["missed"])
 
 
-def test_what_a_memory_says_of_its_use_is_summed(data: Dataset) -> None:
-    class Counting(PipelineMemory):
-        def usage(self, scope: str) -> dict[str, Any]:
-            return {"bytes": 500_000, "tokens_read": 7, "else": "?"}
-
-    class Muddled(PipelineMemory):
-        def usage(self, scope: str) -> dict[str, Any]:
-            return {"bytes": "many"}
-
-    systems = {"counts": Counting("bm25", encoder=None), "muddles": Muddled("bm25", encoder=None)}
-    done = compare({**systems, "silent": "bm25"}, data, encoder=None)
-    assert done.systems["MB"].to_list() == [len(data.scopes) * 0.5, None, None]
-    assert done.systems["tokens read"].to_list() == [len(data.scopes) * 7, None, None]
-    assert done.systems["failed scopes"].sum() == 0
-    assert done.systems["problems"].to_list() == [0, len(data.scopes), 0]
-    assert "tokens written" not in done.tables()["Cost"].columns
-
-
-def test_of_one_question_a_memory_says_what_it_returned_and_missed(data: Dataset) -> None:
-    asked = data.questions.filter(~pl.col("abstention") & (pl.col("evidence").list.len() > 0))
-    told = explain_memory(asked["query_id"][0], latest, data, encoder=None)
-    assert asked["text"][0] in told
-    assert "**Returned" in told
-    assert "**Missed**" in told
-    with pytest.raises(DataError, match="no question 'nobody'"):
-        explain_memory("nobody", latest, data, encoder=None)
-
-
 def test_it_is_an_experiment_of_the_turns_behind_the_texts(data: Dataset) -> None:
     done = compare(["bm25", latest], data, encoder=None)
     report = memlab.run("bm25", data, encoder=None, levels=["turn"]).reports[0]
@@ -217,10 +169,3 @@ def test_it_is_an_experiment_of_the_turns_behind_the_texts(data: Dataset) -> Non
     query = done.worst(1, system="latest")["query_id"][0]
     assert "**Missed**" in str(done.why(query, system="latest"))
     assert "Rank after each stage" in str(done.why(query, system="bm25"))
-
-
-def test_the_store_that_pipelines_share_is_weighed(data: Dataset, tmp_path: Path) -> None:
-    done = compare("bm25", data, encoder=None, store=tmp_path / "store")
-    size = sum(path.stat().st_size for path in (tmp_path / "store").rglob("*") if path.is_file()) / 1e6
-    assert done.about["store MB"] == pytest.approx(size)
-    assert compare("bm25", data, encoder=None).about["store MB"] is None
