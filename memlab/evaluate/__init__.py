@@ -34,7 +34,7 @@ from memlab.evaluate.measures import (
 from memlab.evaluate.misses import CAUSES, by_cause, misses
 from memlab.evaluate.orders import kendall_tau
 from memlab.evaluate.printing import Table, short_names, show_tables, titled, to_html, to_latex, to_markdown
-from memlab.evaluate.publish import file_names, latex_tables, report_tables, write_files, write_reports
+from memlab.evaluate.publish import file_names, latex_tables, main_tables, report_tables, write_files, write_reports
 from memlab.evaluate.report import GROUPS, Report, evaluate
 from memlab.evaluate.significance import (
     ENOUGH_SCOPES,
@@ -57,9 +57,9 @@ __all__ = [
     "CAUSES", "DEFAULT_MEASURES", "ENOUGH_SCOPES", "GROUPS", "MULTI_SESSION", "Explanation", "Judged", "Measure",
     "Report", "Table", "against_null", "alpha_ndcg", "bootstrap_interval", "by_cause", "ceiling", "chance", "compare",
     "curve", "describe_questions", "detectable", "dissect", "equivalence", "evaluate", "explain", "f1", "file_names",
-    "groups_table", "hard_group", "holm", "independent_hits", "kendall_tau", "latex_tables", "measure", "misses", "mrr",
-    "ndcg", "ndcg_longmemeval", "paired", "precision", "precision_returned", "randomisation_test", "read_qrels",
-    "read_run", "recall", "recall_all", "recall_any", "report_tables", "results_table", "score", "short_names",
-    "show_tables", "stale_table", "titled", "to_html", "to_latex", "to_markdown", "verdicts", "wilson", "write_files",
-    "write_qrels", "write_reports", "write_run",
+    "groups_table", "hard_group", "holm", "independent_hits", "kendall_tau", "latex_tables", "main_tables", "measure",
+    "misses", "mrr", "ndcg", "ndcg_longmemeval", "paired", "precision", "precision_returned", "randomisation_test",
+    "read_qrels", "read_run", "recall", "recall_all", "recall_any", "report_tables", "results_table", "score",
+    "short_names", "show_tables", "stale_table", "titled", "to_html", "to_latex", "to_markdown", "verdicts", "wilson",
+    "write_files", "write_qrels", "write_reports", "write_run",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from memlab.errors import DataError
 from memlab.evaluate.comparison import compare, groups_table, results_table
 from memlab.evaluate.groups import MULTI_SESSION, SEVERAL
 from memlab.evaluate.measures import Measure
-from memlab.evaluate.printing import titled, to_latex
+from memlab.evaluate.printing import Table, titled, to_latex
 from memlab.evaluate.report import Report
 from memlab.files import atomic
 from memlab.records import LEVELS, Level
@@ -97,13 +97,20 @@ def subsets(reports: Sequence[Report]) -> dict[str, pl.Expr | None]:
     return {"all": None} | ({f"{MULTI_SESSION} evidence sessions": SEVERAL} if several else {})
 
 
-def report_tables(reports: Sequence[Report]) -> dict[str, pl.DataFrame]:
-    """Give the tables of one level by their captions."""
-    main, documents = headline(reports[0].measures), f"{reports[0].level.title()}s"
-    tables: dict[str, pl.DataFrame] = {f"{documents}, all questions.": results_table(reports)}
-    if len(subsets(reports)) > 1:
+def main_tables(reports: Sequence[Report]) -> dict[str, Table]:
+    """Give the tables of means over all questions, and over those of several sessions where there are any."""
+    documents, n = f"{reports[0].level}s", reports[0].per_query.height
+    tables = {f"{documents}, all questions with evidence (n = {n:,})": results_table(reports)}
+    if several := reports[0].per_query.filter(SEVERAL).height:
         table = results_table(reports, by="evidence_sessions", group=MULTI_SESSION)
-        tables[f"{documents}, questions with evidence in two or more sessions."] = table
+        tables[f"{documents}, evidence in two or more sessions (n = {several:,})"] = table
+    return tables
+
+
+def report_tables(reports: Sequence[Report]) -> dict[str, pl.DataFrame]:
+    """Give all tables of one level by their captions."""
+    main, documents = headline(reports[0].measures), f"{reports[0].level}s"
+    tables: dict[str, pl.DataFrame] = {**main_tables(reports)}
     grouped = {"question_type": "question type", "evidence_sessions": "number of evidence sessions", "form": "form"}
     for by, words in grouped.items():
         tables[f"{documents}, {main} by {words}."] = groups_table(reports, main, by=by)

@@ -12,7 +12,6 @@ import polars as pl
 from memlab.datasets import corrected
 from memlab.errors import DataError
 from memlab.evaluate import (
-    MULTI_SESSION,
     Explanation,
     Measure,
     Report,
@@ -22,6 +21,7 @@ from memlab.evaluate import (
     explain,
     file_names,
     latex_tables,
+    main_tables,
     misses,
     report_tables,
     results_table,
@@ -30,7 +30,6 @@ from memlab.evaluate import (
     write_reports,
     write_run,
 )
-from memlab.evaluate.groups import SEVERAL
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.retrieve import Bench
 
@@ -201,8 +200,12 @@ class Experiment:
         parts = []
         for data in self.datasets:
             parts += [f"## {data.name}"] if len(self.datasets) > 1 else []
-            parts.append(titled(_tables(self[data.name])))
+            parts.append(titled(self[data.name]._tables()))
         return "\n\n".join(parts)
+
+    def _tables(self) -> dict[str, Table]:
+        levels = dict.fromkeys(report.level for report in self.reports)
+        return {head: table for level in levels for head, table in main_tables(self.at(level)).items()}
 
     def __str__(self) -> str:
         return self.to_markdown()
@@ -217,7 +220,7 @@ class Experiment:
     def _repr_html_(self) -> str:
         parts = [f"<p><b>{html.escape(self.name)}</b>: {len(self.runs)} runs</p>"]
         for data in self.datasets:
-            head, table = next(iter(_tables(self[data.name]).items()))
+            head, table = next(iter(self[data.name]._tables().items()))
             parts.append(f"<p>{html.escape(f'{data.name}: {head}')}</p>{table._repr_html_()}")
         parts.append(
             "<p>Next: <code>.compare('recall_all@10')</code> tests the differences, <code>.worst(5)</code> gives "
@@ -225,17 +228,3 @@ class Experiment:
             "missed, <code>.export('results')</code> writes runs, qrels and reports.</p>"
         )
         return "".join(parts)
-
-
-def _tables(part: Experiment) -> dict[str, Table]:
-    """Give the tables of one dataset by their heads."""
-    tables = {}
-    for level in LEVELS:
-        reports = [report for report in part.reports if report.level == level]
-        if reports:
-            n, several = reports[0].per_query.height, reports[0].per_query.filter(SEVERAL).height
-            tables[f"{level}s, all questions with evidence (n = {n:,})"] = results_table(reports)
-            if several:
-                table = results_table(reports, by="evidence_sessions", group=MULTI_SESSION)
-                tables[f"{level}s, evidence in two or more sessions (n = {several:,})"] = table
-    return tables
