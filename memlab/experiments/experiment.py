@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -54,7 +54,7 @@ class Experiment:
     runs: tuple[Run, ...]
     reports: tuple[Report, ...]
     cells: pl.DataFrame
-    benches: Mapping[str, Callable[[], Bench]] = field(default_factory=dict)
+    benches: Mapping[str, Callable[[], Bench]]
 
     def __getitem__(self, dataset: str) -> Experiment:
         """Give what was done on one dataset, by its name."""
@@ -128,11 +128,9 @@ class Experiment:
         """Follow the evidence of one question through a pipeline; see :func:`memlab.evaluate.explain`.
 
         :param system: the pipeline; the last by default.
-        :raises DataError: when there is no such question, or the experiment was opened again and has no bench.
+        :raises DataError: when there is no such question, or it has no evidence.
         """
         name, data = self.cells["pipeline"][self._index(system)], self.data
-        if data.name not in self.benches:
-            raise DataError(f"experiment {self.name!r} was opened from a store: memlab.evaluate.explain takes a bench")
         return explain(query_id, name, self.benches[data.name](), data, k=k)
 
     def misses(self, *, system: str | None = None, k: int = 10) -> pl.DataFrame:

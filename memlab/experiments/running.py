@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from memlab.experiments.benches import LazyBench
 from memlab.experiments.experiment import CELLS, Experiment
 from memlab.experiments.folds import train_folds, untrained, with_models
 from memlab.experiments.identity import key
-from memlab.experiments.replaying import seen_dataset
+from memlab.experiments.replaying import seen_bench, seen_dataset
 from memlab.experiments.returns import MODELS
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import LEVELS, Dataset, Level, qrels
@@ -171,12 +172,12 @@ def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
     content = memory.grids.load(name)
     cells = pl.DataFrame(content["cells"], schema={k: v for k, v in CELLS.items() if k != "read"})
     runs = tuple(memory.runs.load(run_id) for run_id in cells["run_id"])
-    data: dict[str, Dataset] = {}
-    for ranked, dataset in zip(runs, cells["dataset"], strict=True):
-        data[dataset] = data.get(dataset) or seen_dataset(memory, ranked.provenance)
+    seen = dict(zip(cells["dataset"], (run.provenance for run in runs), strict=True))
+    data = {name: seen_dataset(memory, about) for name, about in seen.items()}
+    benches = {name: partial(seen_bench, memory, about) for name, about in seen.items()}
     asked = {"measures": content.get("measures"), "seed": content["seed"]}
     reports = tuple(evaluate(r, data[d], **asked) for r, d in zip(runs, cells["dataset"], strict=True))
-    return Experiment(name, tuple(data.values()), runs, reports, cells.with_columns(read=pl.lit(True)))
+    return Experiment(name, tuple(data.values()), runs, reports, cells.with_columns(read=pl.lit(True)), benches)
 
 
 def measurable(dataset: Dataset) -> tuple[Level, ...]:

@@ -163,6 +163,8 @@ def test_a_grid_is_opened_again_from_the_store_alone(two: list[Dataset], tmp_pat
     assert_same(grid, again)
     assert again.cells["read"].all()
     assert again.compare("recall_all@10").equals(grid.compare("recall_all@10"))
+    query = grid[two[0].name].worst(1)["query_id"][0]
+    assert str(again[two[0].name].why(query)) == str(grid[two[0].name].why(query))
     for folder, one in (("one", grid), ("two", again)):
         one.export(tmp_path / folder)
     files = sorted(p.relative_to(tmp_path / "one") for p in (tmp_path / "one").rglob("*.*"))
