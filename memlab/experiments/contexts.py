@@ -75,6 +75,7 @@ def system_contexts(
         "dataset": data.name,
         "fingerprint": data.fingerprint(),
         "budget": budget,
+        "seed": asked.seed,
         "questions": questions.height,
         "systems": {each.name: dict(each.provenance) for each in parts},
     }
