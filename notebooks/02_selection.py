@@ -185,7 +185,7 @@ of_all = swept.select("measure", beside, *brief[1:])
 of_all.sort("p_holm", "difference", maintain_order=True).head(12)
 
 # %% jupyter={"source_hidden": true}
-drawn = swept.with_columns(pl.col("baseline") + pl.col("low", "high"))
+drawn = swept.with_columns(low=pl.col("baseline") + pl.col("low"), high=pl.col("baseline") + pl.col("high"))
 fig = sweeps.sweep(drawn, panel="panel", series="measure", measure="recall_all@k", reference=f"{base} alone")
 caption = (
     f"{' and '.join(measures)} over the parameters of every selector ({data.name}, questions {which}, n = {n:,}); grey: "
