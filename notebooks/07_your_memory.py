@@ -193,7 +193,7 @@ _ = theirs.write_text("\n".join(lines))
 baseline = pipelines[-1]
 done = memlab.compare(compared, data, runs=[theirs], baseline=baseline, encoder=bench.encoder, store=store, seed=seed)
 running.shutdown()
-tables = done.systemss()
+tables = done.tables()
 display(tables["Found"], tables["All evidence in so many tokens"])
 done.problems
 
